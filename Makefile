@@ -20,6 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo 'make up      start a cluster in this process (ARGS="--nodes 10" passes options on)'
 	@echo 'make test    run every suite, as before each change (ARGS="-k gates" passes options on)'
+	@echo 'make test-quota  run the unit tests of one package, here src/headgate/quota'
 	@echo 'make test-full  run every suite with many more random inputs, as before each release'
 	@echo 'make file-seconds  measure how long each test file takes, on a quiet machine, for the order of make test'
 	@echo 'make check   ruff, mypy, import-linter'
@@ -51,6 +52,10 @@ test: setup
 
 test-full: setup
 	HEADGATE_REQUIRE_KUBE=1 HEADGATE_REQUIRE_KARPENTER=1 HEADGATE_REQUIRE_KUEUE=1 $(PYTEST) --tier=full $(ARGS)
+
+# The unit tests of one package of src/headgate: make test-quota
+test-%: setup
+	$(PYTEST) tests/unit/$* $(ARGS)
 
 file-seconds: setup
 	$(PYTEST) --timings tests/file_seconds.json $(ARGS)

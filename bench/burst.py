@@ -24,12 +24,12 @@ from bench.loads import plenty
 from bench.process import Cpu
 from bench.running import Runner
 from bench.standings import Bar
-from headgate.client import writes
-from headgate.client.informer import Applied, Event, Informer
-from headgate.client.transport import Request
+from headgate.client import write_requests
+from headgate.client.io.informer import Informer, InformerEvent, ObjectApplied
+from headgate.controllers.ownership.pods import seconds
+from headgate.http.transport import HTTPRequest
 from headgate.jobs import names
-from headgate.kube.resource import NAMESPACES, PODS
-from headgate.owners.families.pods import seconds
+from headgate.kube.api_resources import NAMESPACES, PODS
 from headgate.quota.kinds.names import WORKLOADS
 from headgate.quota.names import ADMITTED
 
@@ -72,7 +72,7 @@ class _Lifted:
         self.names: Final[set[str]] = set()
         informer = Informer(
             runner.transport,
-            PODS.collection(namespace),
+            PODS.collection_path(namespace),
             self._hear,
             jitter=random.random,
             sleep=asyncio.sleep,
@@ -80,8 +80,8 @@ class _Lifted:
         )
         self.task: Final = asyncio.create_task(informer.run())
 
-    def _hear(self, event: Event) -> None:
-        if isinstance(event, Applied) and not (event.object.get("spec") or {}).get("schedulingGates"):
+    def _hear(self, event: InformerEvent) -> None:
+        if isinstance(event, ObjectApplied) and not (event.object.get("spec") or {}).get("schedulingGates"):
             self.names.add(event.object["metadata"]["name"])
 
 
@@ -90,18 +90,20 @@ async def _raw(place: Place, count: int) -> float:
     try:
         await runner.furnish()
         ((_, queue),) = plenty(count, 1).places
-        await send(runner.transport, writes.create(NAMESPACES, "", {"metadata": {"name": _RAW}}))
+        await send(runner.transport, write_requests.create(NAMESPACES, "", {"metadata": {"name": _RAW}}))
 
         def making(namespace: str, queue: str) -> Callable[[int], Any]:
-            return lambda number: send(runner.transport, writes.create(PODS, namespace, _pod(number, namespace, queue)))
+            return lambda number: send(
+                runner.transport, write_requests.create(PODS, namespace, _pod(number, namespace, queue))
+            )
 
         await runner.each(range(count), making(_RAW, ""))
         await runner.each(range(count), making(queue, queue))
         lifted = _Lifted(runner, _RAW)
 
         async def lift(number: int) -> None:
-            path = PODS.object(_RAW, f"pod-{number:05}")
-            await send(runner.transport, Request("PATCH", path, "", writes.PATCHES["strategic"], _LIFTED))
+            path = PODS.object_path(_RAW, f"pod-{number:05}")
+            await send(runner.transport, HTTPRequest("PATCH", path, "", write_requests.PATCHES["strategic"], _LIFTED))
 
         began_s = time.perf_counter()
         await runner.each(range(count), lift)
@@ -129,7 +131,7 @@ async def _burst(place: Place, count: int) -> tuple[float, dict[str, float]]:
 
 
 async def _first_admission_s(runner: Runner, namespace: str) -> float:
-    answer = await send(runner.transport, Request("GET", WORKLOADS.collection(namespace)))
+    answer = await send(runner.transport, HTTPRequest("GET", WORKLOADS.collection_path(namespace)))
     found = (
         seconds(told["lastTransitionTime"])
         for each in msgspec.json.decode(answer.body)["items"]

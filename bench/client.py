@@ -1,4 +1,4 @@
-"""One connection of the client's own (``headgate.client.http``), one request at a time, without the pool around it.
+"""One connection of the client's own (``headgate.http``), one request at a time, without the pool around it.
 
 It costs little, because it shares the machine with the server it measures. The same code speaks to every server of a
 comparison.
@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from headgate.client.http.line.shell import Line
-from headgate.client.http.requests import Place, common_fields, place_of
+from headgate.http.client_connection import HTTPClientConnection
+from headgate.http.request_encoder import ServerAddress, common_fields, parse_server_address
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -28,7 +28,7 @@ class Target(msgspec.Struct, frozen=True):
 class Http:
     """One connection; ``status`` is of the last answer."""
 
-    def __init__(self, line: Line, place: Place, token: str) -> None:
+    def __init__(self, line: HTTPClientConnection, place: ServerAddress, token: str) -> None:
         self._line = line
         self._fields: Final = f"{common_fields(place, token)}User-Agent: bench\r\n"
         self._watch: asyncio.Task[None] | None = None
@@ -36,7 +36,7 @@ class Http:
 
     async def request(self, method: str, path: str, body: bytes = b"", fields: str = "") -> bytes:
         """The body as it came, packed if it came packed. ``fields`` are header lines."""
-        answer = await self._line.ask(self._encode(method, path, body, fields))
+        answer = await self._line.fetch(self._encode(method, path, body, fields))
         self.status = answer.status
         return b"".join(answer.parts)
 
@@ -44,7 +44,7 @@ class Http:
         """Call ``events`` with the bytes of a watch as they come; the connection serves nothing else from then on."""
 
         async def listen() -> None:
-            await self._line.open(self._encode("GET", path, b"", ""))
+            await self._line.fetch_head(self._encode("GET", path, b"", ""))
             async for part in self._line.parts(idle_s=3600):
                 events(part)
 
@@ -61,11 +61,13 @@ class Http:
 
 
 async def connect(target: Target) -> Http:
-    place = place_of(target.url)
+    place = parse_server_address(target.url)
     if isinstance(place, str):
         raise ValueError(place)
     context = ssl.create_default_context(cafile=target.ca)
     context.set_alpn_protocols(["http/1.1"])
     loop = asyncio.get_running_loop()
-    _, line = await loop.create_connection(lambda: Line(loop, set()), place.host, place.port, ssl=context)
+    _, line = await loop.create_connection(
+        lambda: HTTPClientConnection(loop, set()), place.host, place.port, ssl=context
+    )
     return Http(line, place, target.token)

@@ -14,12 +14,12 @@ from typing import Any, Final
 import msgspec
 
 from harness.real import RealServer
-from headgate.client import writes
-from headgate.client.credentials.shell import find_access
-from headgate.client.http.shell import Http
-from headgate.client.kubeconfig import Access
-from headgate.client.transport import Request, Response, encode_query
-from headgate.kube.resource import NAMESPACES, NODES, PODS
+from headgate.client import write_requests
+from headgate.client.io.credentials import find_rest_config
+from headgate.client.io.http_transport import HTTPTransport
+from headgate.client.kubeconfig import RESTConfig
+from headgate.http.transport import HTTPRequest, HTTPResponse, encode_query
+from headgate.kube.api_resources import NAMESPACES, NODES, PODS
 
 CONNECTIONS: Final = 16
 MEASURED: Final = "measured"
@@ -40,20 +40,20 @@ class Cluster:
 
     def __init__(self, server: RealServer) -> None:
         self.server = server
-        self.transport = Http(access_to(str(server.kubeconfig)), pool=CONNECTIONS)
+        self.transport = HTTPTransport(access_to(str(server.kubeconfig)), pool=CONNECTIONS)
 
     async def prepare(self, nodes: int) -> None:
         for name in (MEASURED, PARKED):
-            await self._send(writes.create(NAMESPACES, "", {"metadata": {"name": name}}))
+            await self._send(write_requests.create(NAMESPACES, "", {"metadata": {"name": name}}))
 
         async def make(number: int) -> None:
-            await self._send(writes.create(NODES, "", _node(number)))
+            await self._send(write_requests.create(NODES, "", _node(number)))
 
         await self.each(range(nodes), make)
 
     async def make_pods(self, count: int, scheduler: str, namespace: str = MEASURED, *, gated: bool = False) -> None:
         async def make(number: int) -> None:
-            await self._send(writes.create(PODS, namespace, _pod(number, scheduler, gated)))
+            await self._send(write_requests.create(PODS, namespace, _pod(number, scheduler, gated)))
 
         await self.each(range(count), make)
 
@@ -80,7 +80,9 @@ class Cluster:
 
     async def _remove(self, namespace: str) -> None:
         body = b'{"gracePeriodSeconds":0}'
-        await self._send(Request("DELETE", PODS.collection(namespace), "", writes.JSON, body, timeout_s=120))
+        await self._send(
+            HTTPRequest("DELETE", PODS.collection_path(namespace), "", write_requests.JSON, body, timeout_s=120)
+        )
 
     async def first_bound(self, limit_s: float) -> float:
         """When the first pod had a node."""
@@ -99,7 +101,7 @@ class Cluster:
 
         async def enough() -> bool:
             query = encode_query({"limit": str(count), "fieldSelector": "spec.nodeName!="})
-            answer = await self._send(Request("GET", PODS.collection(MEASURED), query, writes.ACCEPT))
+            answer = await self._send(HTTPRequest("GET", PODS.collection_path(MEASURED), query, write_requests.ACCEPT))
             return len(msgspec.json.decode(answer.body)["items"]) >= count
 
         return await self.until(enough, limit_s, f"fewer than {count} pods have a node")
@@ -115,7 +117,7 @@ class Cluster:
 
     async def uids(self) -> dict[str, str]:
         """Of the pods of the round, by name."""
-        answer = await self._send(Request("GET", PODS.collection(MEASURED), "", writes.ACCEPT))
+        answer = await self._send(HTTPRequest("GET", PODS.collection_path(MEASURED), "", write_requests.ACCEPT))
         items = msgspec.json.decode(answer.body)["items"]
         return {item["metadata"]["name"]: item["metadata"]["uid"] for item in items}
 
@@ -124,22 +126,22 @@ class Cluster:
 
     async def _none(self, selector: str) -> bool:
         query = encode_query({"limit": "1", "fieldSelector": selector})
-        answer = await self._send(Request("GET", PODS.collection(MEASURED), query, writes.ACCEPT))
+        answer = await self._send(HTTPRequest("GET", PODS.collection_path(MEASURED), query, write_requests.ACCEPT))
         return not msgspec.json.decode(answer.body)["items"]
 
-    async def _send(self, request: Request) -> Response:
+    async def _send(self, request: HTTPRequest) -> HTTPResponse:
         return await send(self.transport, request)
 
 
-async def send(transport: Http, request: Request) -> Response:
+async def send(transport: HTTPTransport, request: HTTPRequest) -> HTTPResponse:
     answer = await transport.request(request)
     if not answer.ok:
         raise RuntimeError(f"{request.method} {request.path}: {answer.status} {answer.body[:300]!r}")
     return answer
 
 
-def access_to(kubeconfig: str) -> Access:
-    access = find_access(kubeconfig)
+def access_to(kubeconfig: str) -> RESTConfig:
+    access = find_rest_config(kubeconfig)
     if isinstance(access, str):
         raise ValueError(access)
     return access

@@ -16,18 +16,18 @@ from typing import Any, Final
 import msgspec
 
 from bench.creates import POD, post, server
-from headgate.apiserver.messages import Request, Response
-from headgate.apiserver.shell import Endpoint
-from headgate.apiserver.watching import Watch
-from headgate.cli.inprocess import in_process
-from headgate.client import picking
-from headgate.control.shell import keep_running
-from headgate.owners.collecting import METADATA
-from headgate.owners.collector import Collector
-from headgate.owners.contract import Controller
-from headgate.owners.namespaces import Namespaces
-from headgate.owners.service_accounts import ServiceAccounts
-from headgate.owners.stray_pods import StrayPods
+from headgate.apiserver.io.api_server import APIServer
+from headgate.apiserver.request.messages import ServerRequest, ServerResponse
+from headgate.apiserver.watch.watcher import WatchCursor
+from headgate.cli.embedded.server import in_process
+from headgate.client import field_decoder
+from headgate.controllers.framework.reconcile import Controller
+from headgate.controllers.garbage_collector.controller import GarbageCollector
+from headgate.controllers.garbage_collector.operations import METADATA
+from headgate.controllers.namespaces import NamespaceController
+from headgate.controllers.pod_gc import PodGCController
+from headgate.controllers.service_accounts import ServiceAccountsController
+from headgate.runtime.controller_manager import run_controllers
 
 COUNT: Final = 2000
 WRITERS: Final = 32
@@ -43,22 +43,22 @@ class Watched(msgspec.Struct):
 
 
 def controllers() -> list[Controller]:
-    return [Namespaces(), Collector(), StrayPods(), ServiceAccounts()]
+    return [NamespaceController(), GarbageCollector(), PodGCController(), ServiceAccountsController()]
 
 
-async def ask(endpoint: Endpoint, method: str, path: str, body: Any = None) -> Response:
+async def ask(endpoint: APIServer, method: str, path: str, body: Any = None) -> ServerResponse:
     data = b"" if body is None else msgspec.json.encode(body)
-    answer = await endpoint.answer(Request(method, path, headers=HEADERS, body=data))
-    assert isinstance(answer, Response)
+    answer = await endpoint.answer(ServerRequest(method, path, headers=HEADERS, body=data))
+    assert isinstance(answer, ServerResponse)
     return answer
 
 
-async def until_gone(endpoint: Endpoint, path: str) -> None:
+async def until_gone(endpoint: APIServer, path: str) -> None:
     while (await ask(endpoint, "GET", path)).status != 404:
         await asyncio.sleep(0.01)
 
 
-async def create_family(endpoint: Endpoint) -> None:
+async def create_family(endpoint: APIServer) -> None:
     owner = msgspec.json.decode((await ask(endpoint, "POST", MAPS, {"metadata": {"name": "owner"}})).body)
     named = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}
     metadata = {"generateName": "p-", "ownerReferences": [{**named, "blockOwnerDeletion": True}]}
@@ -70,12 +70,12 @@ async def create_family(endpoint: Endpoint) -> None:
     await asyncio.gather(*(writer() for _ in range(WRITERS)))
 
 
-async def hear(endpoint: Endpoint, accept: str, fields: tuple[str, ...]) -> float:
+async def hear(endpoint: APIServer, accept: str, fields: tuple[str, ...]) -> float:
     """CPU microseconds for one event, made by the server and read by the client."""
     headers = {**HEADERS, "accept": accept}
-    watch = await endpoint.answer(Request("GET", "/api/v1/pods", "watch=1&resourceVersion=1", headers))
-    assert isinstance(watch, Watch)
-    decode, count, cpu = picking.decoder(fields), 0, time.process_time()
+    watch = await endpoint.answer(ServerRequest("GET", "/api/v1/pods", "watch=1&resourceVersion=1", headers))
+    assert isinstance(watch, WatchCursor)
+    decode, count, cpu = field_decoder.decoder(fields), 0, time.process_time()
     for line in watch.pull():
         decode(msgspec.json.decode(line, type=Watched).object)
         count += 1
@@ -87,7 +87,7 @@ async def measure(with_controllers: bool) -> None:
         async with server(Path(folder)) as endpoint:
             task: asyncio.Task[None] | None = None
             if with_controllers:
-                task = asyncio.create_task(keep_running(controllers, in_process(endpoint, "t", "bench")))
+                task = asyncio.create_task(run_controllers(controllers, in_process(endpoint, "t", "bench")))
                 await asyncio.sleep(SYNC_S)
             cpu = time.process_time()
             await create_family(endpoint)
@@ -106,7 +106,7 @@ async def measure(with_controllers: bool) -> None:
                 await task
 
 
-async def tidy(endpoint: Endpoint) -> None:
+async def tidy(endpoint: APIServer) -> None:
     wall, cpu = time.perf_counter(), time.process_time()
     await ask(endpoint, "DELETE", f"{MAPS}/owner", {"propagationPolicy": "Foreground"})
     await until_gone(endpoint, f"{MAPS}/owner")

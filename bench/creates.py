@@ -18,16 +18,16 @@ import msgspec
 
 from bench import report
 from headgate import schemas
-from headgate.apiserver.access.user import User
-from headgate.apiserver.api import Api
+from headgate.apimachinery.protobuf import MessageDecoder
+from headgate.apiserver.authn.user import UserInfo
+from headgate.apiserver.io.api_server import APIServer
 from headgate.apiserver.kinds.builtin import BUILTIN
-from headgate.apiserver.messages import Request, Response
-from headgate.apiserver.shell import Endpoint
-from headgate.kube.features import Features
-from headgate.kube.protobuf import Messages
+from headgate.apiserver.request.messages import ServerRequest, ServerResponse
+from headgate.apiserver.state import ServerState
+from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.schema import Schemas
-from headgate.store.journal.shell import Journal
-from headgate.store.shell import Committer
+from headgate.store.io.committer import Committer
+from headgate.store.io.journal import Journal
 
 COUNT: Final = 320
 WRITERS: Final = 32
@@ -50,21 +50,21 @@ HEADERS: Final = {"authorization": "Bearer t", "content-type": "application/json
 
 
 @asynccontextmanager
-async def server(folder: Path) -> AsyncIterator[Endpoint]:
+async def server(folder: Path) -> AsyncIterator[APIServer]:
     journal = Journal.open(folder)
     store = journal.load()
     tables = Schemas.load(schemas.read())
-    api = Api(
+    api = ServerState(
         schemas=tables,
-        messages=Messages.load(tables, schemas.read_numbers()),
+        messages=MessageDecoder.load(tables, schemas.read_numbers()),
         kinds=BUILTIN,
         store=store,
-        features=Features(),
-        users={"t": User("bench", ("system:masters",))},
+        features=FeatureGates(),
+        users={"t": UserInfo("bench", ("system:masters",))},
         version={},
         disabled_plugins=("ServiceAccount",),  # nothing here makes service accounts
     )
-    endpoint = Endpoint(api)
+    endpoint = APIServer(api)
     committer = Committer(store, journal, publish=endpoint.publish)
     endpoint.attach(committer)
     await post(endpoint, "/api/v1/namespaces", {"metadata": {"name": "bench"}})
@@ -74,9 +74,9 @@ async def server(folder: Path) -> AsyncIterator[Endpoint]:
         await committer.close()
 
 
-async def post(endpoint: Endpoint, path: str, obj: dict[str, Any]) -> None:
-    answer = await endpoint.answer(Request("POST", path, headers=HEADERS, body=msgspec.json.encode(obj)))
-    assert isinstance(answer, Response)
+async def post(endpoint: APIServer, path: str, obj: dict[str, Any]) -> None:
+    answer = await endpoint.answer(ServerRequest("POST", path, headers=HEADERS, body=msgspec.json.encode(obj)))
+    assert isinstance(answer, ServerResponse)
     assert answer.status == 201, answer.body
 
 

@@ -17,13 +17,13 @@ import msgspec
 
 from bench import report
 from clusters import a_team
-from headgate.kube.resource import SERVICES
-from headgate.scheduling.cluster import Cluster
-from headgate.scheduling.contract import Placement
-from headgate.scheduling.cycle import Cycle
-from headgate.scheduling.node import Node, read_node
-from headgate.scheduling.pod import Pod, read_pod
-from headgate.scheduling.shape import Shapes
+from headgate.kube.api_resources import SERVICES
+from headgate.scheduling.cache.node import NodeInfo, read_node
+from headgate.scheduling.cache.pod import PodInfo, read_pod
+from headgate.scheduling.cache.pod_shape import ShapeTable
+from headgate.scheduling.cluster.cluster import Cluster
+from headgate.scheduling.framework.interface import ScheduleResult
+from headgate.scheduling.framework.scheduling_cycle import SchedulingCycle
 
 NODES: Final = 5_000
 SHAPES: Final = 20
@@ -128,28 +128,28 @@ def make_cluster(nodes: int = NODES, services: int = 0) -> Cluster:
         cluster.applied(SERVICES, service)
     for number in range(nodes):
         read = read_node(_node(number))
-        assert isinstance(read, Node)
+        assert isinstance(read, NodeInfo)
         cluster.matrix.node_applied(read)
     return cluster
 
 
-def pods(count: int, scenario: Scenario, shapes: Shapes) -> list[Pod]:
+def pods(count: int, scenario: Scenario, shapes: ShapeTable) -> list[PodInfo]:
     wires = (_pod(number, number // scenario.run % SHAPES, scenario.specify) for number in range(count))
-    return [each for each in (read_pod(wire, shapes) for wire in wires) if isinstance(each, Pod)]
+    return [each for each in (read_pod(wire, shapes) for wire in wires) if isinstance(each, PodInfo)]
 
 
 def measure(scenario: Scenario) -> list[float]:
     """Placements per second of CPU time, chunk by chunk."""
-    shapes = Shapes()
+    shapes = ShapeTable()
     cluster = make_cluster(services=SHAPES if scenario.is_served else 0)
     waiting = pods(PODS, scenario, shapes)
-    cycle = Cycle(cluster.matrix, a_team(cluster).lineup, scenario.percentage)
+    cycle = SchedulingCycle(cluster.matrix, a_team(cluster).cycle_plugins, scenario.percentage)
     rates = []
     for begin in range(0, PODS, CHUNK):
         start_s = time.process_time()
         for pod in waiting[begin : begin + CHUNK]:
             placed = cycle.place(pod)
-            assert isinstance(placed, Placement), placed
+            assert isinstance(placed, ScheduleResult), placed
         rates.append(CHUNK / (time.process_time() - start_s))
     return rates
 

@@ -24,9 +24,9 @@ from bench.loads import BASELINE, Class, Load, cluster_queue, flavor, local_queu
 from headgate.kube import conditions
 from headgate.kube.timestamps import format_time
 from headgate.quota import names
+from headgate.quota.controller.workload_writes import workload_write
 from headgate.quota.effects import Admit, Effect, Evict
-from headgate.quota.engine import Engine
-from headgate.quota.serving.writing import write_of
+from headgate.quota.engine import QuotaEngine
 
 Object = dict[str, Any]
 
@@ -54,7 +54,7 @@ class VirtualRun:
         self._sent = sent
         self._decisions_done_s: list[float] = []
         self._cycle_is_due = False
-        self._engine = Engine()
+        self._engine = QuotaEngine()
         self._now_s = _START_S
         self._free_s = _START_S
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
@@ -99,7 +99,7 @@ class VirtualRun:
 
     def _decide(self) -> None:
         self._cycle_is_due = False
-        self._perform(self._engine.cycle(self._now_s))
+        self._perform(self._engine.run_cycle(self._now_s))
 
     # -- workloads come, run and end ---------------------------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class VirtualRun:
             self._perform(self._engine.refused(effect, self._now_s))
             self._decide_soon()
             return
-        status = write_of(self._objects[key], [effect], self._now_s).status or {}
+        status = workload_write(self._objects[key], [effect], self._now_s).status or {}
         if isinstance(effect, Evict):
             self._evictions += 1
             self._running.pop(key, None)

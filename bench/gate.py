@@ -28,8 +28,8 @@ from bench.standings import FEWEST_ROUNDS
 from harness.embedded import HEADGATE
 from harness.real import HOW_TO_GET_THEM, RealServer, binaries
 from headgate.capacity.names import GATE, OPT_IN, QUEUE_NAME, QUEUES
-from headgate.client import writes
-from headgate.kube.resource import PODS
+from headgate.client import write_requests
+from headgate.kube.api_resources import PODS
 
 NODES: Final = 1_000
 FREED: Final = 10
@@ -53,7 +53,9 @@ def _queued(number: int, queue: str) -> dict[str, Any]:
 
 async def _make(cluster: Cluster, numbers: Sequence[int], queues: Sequence[str]) -> None:
     async def one(number: int) -> None:
-        await cluster.transport.request(writes.create(PODS, MEASURED, _queued(number, queues[number % len(queues)])))
+        await cluster.transport.request(
+            write_requests.create(PODS, MEASURED, _queued(number, queues[number % len(queues)]))
+        )
 
     await cluster.each(numbers, one)
 
@@ -64,7 +66,9 @@ async def _install(cluster: Cluster) -> None:
     queues = [("wide", "10000"), *((f"narrow-{number}", "100m") for number in range(FREED))]
     for name, cpu in queues:
         meta = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}}
-        await cluster.transport.request(writes.create(QUEUES, "", {**meta, "spec": {"capability": {"cpu": cpu}}}))
+        await cluster.transport.request(
+            write_requests.create(QUEUES, "", {**meta, "spec": {"capability": {"cpu": cpu}}})
+        )
 
 
 async def through(place: Place) -> Round:
@@ -95,7 +99,7 @@ async def freed(place: Place) -> tuple[float, float]:
         async def delete(number: int) -> None:
             name = pod_name(number)
             options = {"gracePeriodSeconds": 0}
-            await cluster.transport.request(writes.delete(PODS, MEASURED, name, uids[name], options))
+            await cluster.transport.request(write_requests.delete(PODS, MEASURED, name, uids[name], options))
 
         began_s = time.perf_counter()
         await cluster.each(range(FREED), delete)

@@ -54,7 +54,7 @@ def measure(server: Server, folder: Path, pods: int) -> list[str]:
     kubeconfig = str(server.kubeconfig)
     subprocess.run([str(HEADGATE), "install-crds", "--kubeconfig", kubeconfig], check=True, capture_output=True)
     queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "wide"}}
-    send(server, "POST", QUEUES.collection(""), {**queue, "spec": {"capability": {"cpu": "1000"}}})
+    send(server, "POST", QUEUES.collection_path(""), {**queue, "spec": {"capability": {"cpu": "1000"}}})
     create_nodes(server, (a_node(f"node-{number}", cpu="1000", pods="10000") for number in range(NODES)))
     begin = send(server, "GET", _PODS)["metadata"]["resourceVersion"]
     took_s: dict[bool, list[float]] = {True: [], False: []}

@@ -16,10 +16,10 @@ import msgspec
 
 from bench import report
 from bench.cluster import GATE, MEASURED, Cluster, access_to, node_name, pod_name, send
-from headgate.client import writes
-from headgate.client.http.shell import Http
-from headgate.client.transport import Request
-from headgate.kube.resource import PODS
+from headgate.client import write_requests
+from headgate.client.io.http_transport import HTTPTransport
+from headgate.http.transport import HTTPRequest
+from headgate.kube.api_resources import PODS
 
 PATCHERS: Final = 8
 _LIFTED: Final[dict[str, Any]] = {"spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}}
@@ -31,17 +31,19 @@ async def bind_all(cluster: Cluster, nodes: int, uids: Mapping[str, str], *, lif
         name = pod_name(number)
         if lift:
             await send(cluster.transport, _lift(name))
-        await send(cluster.transport, writes.bind(MEASURED, name, uids[name], node_name(number % nodes)))
+        await send(cluster.transport, write_requests.bind(MEASURED, name, uids[name], node_name(number % nodes)))
 
     await cluster.each(range(len(uids)), one)
 
 
-def _lift(name: str) -> Request:
-    return Request("PATCH", PODS.object(MEASURED, name), "", writes.PATCHES["strategic"], _LIFTED_BYTES)
+def _lift(name: str) -> HTTPRequest:
+    return HTTPRequest(
+        "PATCH", PODS.object_path(MEASURED, name), "", write_requests.PATCHES["strategic"], _LIFTED_BYTES
+    )
 
 
 async def lift_all(kubeconfig: str, count: int) -> None:
-    transport = Http(access_to(kubeconfig), pool=PATCHERS)
+    transport = HTTPTransport(access_to(kubeconfig), pool=PATCHERS)
     print("ready", flush=True)
     sys.stdin.readline()
     left = iter(range(count))

@@ -14,10 +14,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client import Histogram as TheirHistogram
 
 from bench import report
-from headgate.kube.exposition import exponential
-from headgate.scheduling.meters import FILTER
-from headgate.scheduling.metrics import SCHEDULED, Metrics
-from headgate.scheduling.podlike import PodLike
+from headgate.kube.metrics import exponential_buckets
+from headgate.scheduling.cache.pod import PodLike
+from headgate.scheduling.framework.plugin_timers import FILTER
+from headgate.scheduling.metrics.scheduler_metrics import SCHEDULED, SchedulerMetrics
 from unit.scheduling.pods import a_pod
 
 COUNT: Final = 20_000
@@ -28,9 +28,11 @@ PLUGINS: Final = 6
 
 
 def main() -> None:
-    metrics, registry = Metrics(time.perf_counter), CollectorRegistry()
-    theirs = TheirHistogram("attempts", "", ["result", "profile"], buckets=exponential(0.001, 2, 15), registry=registry)
-    waits = TheirHistogram("waits", "", ["gate"], buckets=exponential(1, 4, 11), registry=registry)
+    metrics, registry = SchedulerMetrics(time.perf_counter), CollectorRegistry()
+    theirs = TheirHistogram(
+        "attempts", "", ["result", "profile"], buckets=exponential_buckets(0.001, 2, 15), registry=registry
+    )
+    waits = TheirHistogram("waits", "", ["gate"], buckets=exponential_buckets(1, 4, 11), registry=registry)
     for number in range(GATES):
         pod: PodLike = a_pod(f"p{number}", gates=(f"example.com/{number}",))
         metrics.gates.came(pod)
@@ -39,7 +41,7 @@ def main() -> None:
         "ours": lambda: metrics.attempted(SCHEDULED, "p", 0.003),
         "prometheus-client": lambda: theirs.labels(SCHEDULED, "p").observe(0.003),
     }
-    pages = {"ours": lambda: metrics.page(0.0), "prometheus-client": lambda: generate_latest(registry)}
+    pages = {"ours": lambda: metrics.exposition(0.0), "prometheus-client": lambda: generate_latest(registry)}
     print("\nMetrics")
     rows = [[f"an observation, {name}", f"{cost_s * 1e9:.0f} ns"] for name, cost_s in _middle(one, COUNT).items()]
     for name, cost_s in _middle(pages, PAGES).items():
@@ -51,9 +53,9 @@ def main() -> None:
     report.record("metrics", report.table(("what", "CPU"), rows))
 
 
-def _one_pod(metrics: Metrics) -> Callable[[], None]:
-    watch = metrics.watch("p")
-    meters = [watch.meter(f"plugin-{number}", FILTER) for number in range(PLUGINS)]
+def _one_pod(metrics: SchedulerMetrics) -> Callable[[], None]:
+    watch = metrics.timers("p")
+    meters = [watch.timer(f"plugin-{number}", FILTER) for number in range(PLUGINS)]
     clock = time.perf_counter
 
     def tell() -> None:

@@ -17,16 +17,16 @@ from typing import Any, Final, Protocol
 from bench import report
 from bench.loads import Class, Load, cluster_queue, flavor, local_queue, workload
 from bench.standings import Bar
-from headgate.kube.resource import NAMESPACES, Resource
+from headgate.controllers.framework.effects import Effect, EffectResponse, ParallelRequests, Patch
+from headgate.controllers.framework.reconcile import Done, Enqueue
+from headgate.kube.api_resources import NAMESPACES, APIResource
 from headgate.kube.timestamps import format_time
-from headgate.owners.contract import Done, Wake
-from headgate.owners.effects import Answer, Effect, Patch, Together
 from headgate.quota import names
+from headgate.quota.controller.quota_controller import QuotaController
+from headgate.quota.controller.workload_writes import workload_write
 from headgate.quota.effects import Effect as Decision
-from headgate.quota.engine import Engine, Settings
+from headgate.quota.engine import QuotaEngine, QuotaSettings
 from headgate.quota.kinds.names import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, WORKLOADS
-from headgate.quota.serving.controller import Quota
-from headgate.quota.serving.writing import write_of
 
 Object = dict[str, Any]
 
@@ -44,17 +44,17 @@ class Server:
 
     def __init__(self) -> None:
         self._revision = 0
-        self.objects: dict[tuple[Resource, str], Object] = {}
+        self.objects: dict[tuple[APIResource, str], Object] = {}
         self.admitted: deque[str] = deque()
 
-    def store(self, resource: Resource, obj: Object) -> Object:
+    def store(self, resource: APIResource, obj: Object) -> Object:
         metadata = obj["metadata"]
         self._revision += 1
         kept = {**obj, "metadata": {**metadata, "resourceVersion": str(self._revision)}}
         self.objects[resource, f"{metadata.get('namespace', '')}/{metadata['name']}"] = kept
         return kept
 
-    def patch(self, resource: Resource, key: str, body: Object) -> Object:
+    def patch(self, resource: APIResource, key: str, body: Object) -> Object:
         """Of metadata and status nothing but the topmost fields is merged: no writer here changes less."""
         known = self.objects[resource, key]
         if resource == WORKLOADS and (body.get("status") or {}).get("admission"):
@@ -66,7 +66,7 @@ class Server:
 class Giver(Protocol):
     """Whoever gives quota: hears of an object, or that a Workload is gone, and decides and writes."""
 
-    def hear(self, resource: Resource, obj: Object, now_s: float) -> None: ...
+    def hear(self, resource: APIResource, obj: Object, now_s: float) -> None: ...
 
     def lose(self, key: str, now_s: float) -> None: ...
 
@@ -78,9 +78,9 @@ class EngineAlone:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._engine = Engine(Settings())
+        self._engine = QuotaEngine(QuotaSettings())
         self._asked: list[Decision] = []
-        self._hear: dict[Resource, Callable[[Object, float], list[Decision]]] = {
+        self._hear: dict[APIResource, Callable[[Object, float], list[Decision]]] = {
             RESOURCE_FLAVORS: self._engine.flavor_applied,
             CLUSTER_QUEUES: self._engine.cluster_queue_applied,
             LOCAL_QUEUES: self._engine.local_queue_applied,
@@ -88,18 +88,18 @@ class EngineAlone:
             NAMESPACES: lambda obj, now_s: self._engine.namespace_applied(obj["metadata"]["name"], {}, now_s),
         }
 
-    def hear(self, resource: Resource, obj: Object, now_s: float) -> None:
+    def hear(self, resource: APIResource, obj: Object, now_s: float) -> None:
         self._asked += self._hear[resource](obj, now_s)
 
     def lose(self, key: str, now_s: float) -> None:
         self._asked += self._engine.workload_removed(key, now_s)
 
     def decide(self, now_s: float) -> None:
-        self._asked += self._engine.cycle(now_s)
+        self._asked += self._engine.run_cycle(now_s)
         while self._asked:
             asked, self._asked = self._asked, []
             for effect in asked:
-                write = write_of(self._server.objects[WORKLOADS, effect.key], [effect], now_s)
+                write = workload_write(self._server.objects[WORKLOADS, effect.key], [effect], now_s)
                 if write.status is not None:
                     shown = self._server.patch(WORKLOADS, effect.key, {"status": write.status})
                     self._engine.written(effect, int(shown["metadata"]["resourceVersion"]))
@@ -111,10 +111,10 @@ class Served:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._quota = Quota(Settings())
+        self._quota = QuotaController(QuotaSettings())
         self._due: dict[Any, None] = {}
 
-    def hear(self, resource: Resource, obj: Object, now_s: float) -> None:
+    def hear(self, resource: APIResource, obj: Object, now_s: float) -> None:
         self._wake(self._quota.applied(resource, obj, now_s))
 
     def lose(self, key: str, now_s: float) -> None:
@@ -126,7 +126,7 @@ class Served:
         while self._due:
             key = next(iter(self._due))
             del self._due[key]
-            steps, answer = self._quota.work(key, now_s), None
+            steps, answer = self._quota.reconcile(key, now_s), None
             try:
                 effect = next(steps)
                 while True:
@@ -134,19 +134,19 @@ class Served:
                     effect = steps.send(answer)
             except StopIteration as done:
                 if isinstance(done.value, Done):
-                    self._wake(done.value.wakes)
+                    self._wake(done.value.enqueues)
 
-    def _wake(self, wakes: Iterable[Wake]) -> None:
+    def _wake(self, wakes: Iterable[Enqueue]) -> None:
         for wake in wakes:
             self._due.setdefault(wake.key)
 
-    def _answer(self, effect: Effect, now_s: float) -> Answer:
-        if isinstance(effect, Together):
-            return Answer(200, {}, now_s, tuple(self._answer(each, now_s) for each in effect.requests))
+    def _answer(self, effect: Effect, now_s: float) -> EffectResponse:
+        if isinstance(effect, ParallelRequests):
+            return EffectResponse(200, {}, now_s, tuple(self._answer(each, now_s) for each in effect.requests))
         if not isinstance(effect, Patch):
-            return Answer(202, {}, now_s)
+            return EffectResponse(202, {}, now_s)
         shown = self._server.patch(effect.resource, f"{effect.namespace}/{effect.name}", effect.body)
-        return Answer(200, shown, now_s)
+        return EffectResponse(200, shown, now_s)
 
 
 class Stage:
@@ -190,7 +190,7 @@ class Stage:
         obj["metadata"]["creationTimestamp"] = format_time(_START_S + number)
         self._show(WORKLOADS, obj)
 
-    def _show(self, resource: Resource, obj: Object) -> None:
+    def _show(self, resource: APIResource, obj: Object) -> None:
         obj["metadata"]["uid"] = f"{resource.plural}-{obj['metadata']['name']}"
         self._giver.hear(resource, self._server.store(resource, obj), self._now_s)
 

@@ -14,9 +14,9 @@ from statistics import median
 from typing import Any, Final
 
 from bench import report
+from headgate.capacity.api.task import TaskInfo
+from headgate.capacity.engine import QueueEngine
 from headgate.capacity.names import GATE
-from headgate.capacity.queues import Queues
-from headgate.capacity.task import Task
 
 FEW: Final = 1_000
 MANY: Final = 100_000
@@ -35,11 +35,11 @@ def _queue(name: str, parent: str, cpu: int) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": spec, "status": {"state": "Open"}}
 
 
-def _task(number: int) -> Task:
+def _task(number: int) -> TaskInfo:
     requests = {"cpu": 1000, "memory": (1 + number // _LEAVES % ASKS) << 30}
     uid = f"00000000-0000-0000-0000-{number:012}"
     leaf = f"leaf-{number % _LEAVES}"
-    return Task(
+    return TaskInfo(
         uid, "bench", f"pod-{number:06}", requests, created_s=float(number), queue=leaf, opted_in=True, gates=(GATE,)
     )
 
@@ -48,7 +48,7 @@ class Parked:
     """Queues that are full, with so many pods parked in them, and what each takes in memory."""
 
     def __init__(self, count: int) -> None:
-        self.queues = Queues()
+        self.queues = QueueEngine()
         self.queues.namespace_applied({"metadata": {"name": "bench"}})
         for level, parent in enumerate(("root", "level-0", "level-1", "level-2")):
             self.queues.queue_applied(_queue(f"level-{level}", parent, 2 * _LEAVES))

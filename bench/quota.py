@@ -29,8 +29,8 @@ from bench.process import Cpu
 from bench.running import Runner
 from bench.standings import Bar
 from harness.real import HOW_TO_GET_THEM, binaries
-from headgate.client import writes
-from headgate.client.transport import Request
+from headgate.client import write_requests
+from headgate.http.transport import HTTPRequest
 from headgate.kube.timestamps import format_time
 from headgate.quota.kinds.names import WORKLOADS
 
@@ -74,16 +74,16 @@ async def _raw(place: Place, load: Load) -> tuple[float, dict[str, float]]:
 
         async def write(one: tuple[Object, bytes]) -> None:
             metadata, body = one
-            path = WORKLOADS.object(metadata["namespace"], metadata["name"], "status")
-            await send(runner.transport, Request("PATCH", path, "", writes.PATCHES["merge"], body))
+            path = WORKLOADS.object_path(metadata["namespace"], metadata["name"], "status")
+            await send(runner.transport, HTTPRequest("PATCH", path, "", write_requests.PATCHES["merge"], body))
 
         cpu, began_s = Cpu(place.pids()), time.perf_counter()
         await runner.each(bodies, write)
         rate = load.total / (time.perf_counter() - began_s)
         each_us = {name: used_s / load.total * 1e6 for name, used_s in cpu.used_s().items()}
         for _, queue in load.places:
-            path = WORKLOADS.collection(queue)
-            await send(runner.transport, Request("DELETE", path, "", writes.JSON, b"{}", timeout_s=120))
+            path = WORKLOADS.collection_path(queue)
+            await send(runner.transport, HTTPRequest("DELETE", path, "", write_requests.JSON, b"{}", timeout_s=120))
         await runner.create(workloads(load))
         return rate, each_us
     finally:

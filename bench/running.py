@@ -16,12 +16,12 @@ from typing import Any, Final
 
 from bench.cluster import CONNECTIONS, Stuck, access_to, send
 from bench.loads import CLASS, Class, Load, cluster_queue, flavor, local_queue, workload
-from headgate.client import writes
-from headgate.client.http.shell import Http
-from headgate.client.informer import Applied, Event, Informer, Synced
-from headgate.client.transport import Request, Response, Unreachable
+from headgate.client import write_requests
+from headgate.client.io.http_transport import HTTPTransport
+from headgate.client.io.informer import Informer, InformerEvent, ListSynced, ObjectApplied
+from headgate.http.transport import HTTPRequest, HTTPResponse, Unreachable
 from headgate.kube import conditions
-from headgate.kube.resource import NAMESPACES
+from headgate.kube.api_resources import NAMESPACES
 from headgate.kube.timestamps import format_time
 from headgate.quota import names
 from headgate.quota.kinds.names import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, WORKLOADS
@@ -69,7 +69,7 @@ class Runner:
     """Make it inside a running event loop. ``finishes``: whether what is admitted ends after its time."""
 
     def __init__(self, kubeconfig: str, load: Load, *, finishes: bool = True) -> None:
-        self.transport = Http(access_to(kubeconfig), pool=2 * CONNECTIONS)
+        self.transport = HTTPTransport(access_to(kubeconfig), pool=2 * CONNECTIONS)
         self.diary = Diary()
         self._load = load
         self._finishes = finishes
@@ -85,19 +85,23 @@ class Runner:
     async def furnish(self) -> None:
         """Flavor, queues and their namespaces."""
         await self._until_served()
-        await send(self.transport, writes.create(RESOURCE_FLAVORS, "", flavor()))
+        await send(self.transport, write_requests.create(RESOURCE_FLAVORS, "", flavor()))
         await self.each(self._load.places, self._furnish_one)
 
     async def _furnish_one(self, place: tuple[str, str]) -> None:
         cohort, name = place
-        await send(self.transport, writes.create(CLUSTER_QUEUES, "", cluster_queue(self._load, cohort, name)))
-        await send(self.transport, writes.create(NAMESPACES, "", {"metadata": {"name": name}}))
-        await send(self.transport, writes.create(LOCAL_QUEUES, name, local_queue(name)))
+        await send(self.transport, write_requests.create(CLUSTER_QUEUES, "", cluster_queue(self._load, cohort, name)))
+        await send(self.transport, write_requests.create(NAMESPACES, "", {"metadata": {"name": name}}))
+        await send(self.transport, write_requests.create(LOCAL_QUEUES, name, local_queue(name)))
 
     async def _until_served(self) -> None:
         """A definition is accepted before its kind is served."""
         deadline_s = time.perf_counter() + _SETTLE_S
-        while not (await self.transport.request(Request("GET", WORKLOADS.collection(), "limit=1", writes.ACCEPT))).ok:
+        while not (
+            await self.transport.request(
+                HTTPRequest("GET", WORKLOADS.collection_path(), "limit=1", write_requests.ACCEPT)
+            )
+        ).ok:
             if time.perf_counter() > deadline_s:
                 raise Stuck("Workloads are not served")
             await asyncio.sleep(_GLANCE_S)
@@ -124,11 +128,11 @@ class Runner:
         metadata = obj["metadata"]
         key = metadata["namespace"], metadata["name"]
         self.diary.created_s[key] = time.perf_counter()
-        answer = await self._ask(writes.create(WORKLOADS, key[0], obj))
+        answer = await self._ask(write_requests.create(WORKLOADS, key[0], obj))
         if not answer.ok and answer.status != _CONFLICT:  # there already: the answer to the first attempt was lost
             raise RuntimeError(f"{key}: {answer.status} {answer.body[:300]!r}")
 
-    async def _ask(self, request: Request) -> Response:
+    async def _ask(self, request: HTTPRequest) -> HTTPResponse:
         """However long a server on a busy machine takes to be there."""
         while True:
             try:
@@ -153,7 +157,7 @@ class Runner:
     def listen(self) -> None:
         informer = Informer(
             self.transport,
-            WORKLOADS.collection(),
+            WORKLOADS.collection_path(),
             self._hear,
             jitter=random.random,
             sleep=asyncio.sleep,
@@ -162,10 +166,10 @@ class Runner:
         )
         self._watch = asyncio.create_task(informer.run())
 
-    def _hear(self, event: Event) -> None:
-        if isinstance(event, Synced) and not self.diary.listened_s:
+    def _hear(self, event: InformerEvent) -> None:
+        if isinstance(event, ListSynced) and not self.diary.listened_s:
             self.diary.listened_s, self.diary.known = time.perf_counter(), len(self.diary.admitted_s)
-        if not isinstance(event, Applied):
+        if not isinstance(event, ObjectApplied):
             return
         metadata = event.object["metadata"]
         key = metadata["namespace"], metadata["name"]
@@ -225,7 +229,7 @@ class Runner:
         metadata = obj["metadata"]
         body = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "status": status}
         namespace, name, uid = metadata["namespace"], metadata["name"], metadata["uid"]
-        answer = await self._ask(writes.patch(WORKLOADS, namespace, name, uid, body, subresource="status"))
+        answer = await self._ask(write_requests.patch(WORKLOADS, namespace, name, uid, body, subresource="status"))
         if answer.ok:
             return True
         self.trouble[f"{answer.status}"] += 1

@@ -18,11 +18,11 @@ from bench import report
 from bench.creates import HEADERS, server
 from bench.process import cpu_s, resident_bytes
 from harness.embedded import EmbeddedServer
-from headgate.apiserver.messages import Request, Response
-from headgate.apiserver.shell import Endpoint
-from headgate.store import Change
-from headgate.store.journal.shell import Journal
-from headgate.store.log import Batch
+from headgate.apiserver.io.api_server import APIServer
+from headgate.apiserver.request.messages import ServerRequest, ServerResponse
+from headgate.store import StoreChange
+from headgate.store.io.journal import Journal
+from headgate.store.log_rows import CommitBatch
 
 COUNT: Final = 100_000
 BYTES: Final = 2_000
@@ -44,10 +44,10 @@ async def _one_pod(folder: Path) -> None:
         await _post(endpoint, pod)
 
 
-async def _post(endpoint: Endpoint, pod: dict[str, Any], query: str = "") -> bytes:
-    asked = Request("POST", "/api/v1/namespaces/bench/pods", query, HEADERS, msgspec.json.encode(pod))
+async def _post(endpoint: APIServer, pod: dict[str, Any], query: str = "") -> bytes:
+    asked = ServerRequest("POST", "/api/v1/namespaces/bench/pods", query, HEADERS, msgspec.json.encode(pod))
     answer = await endpoint.answer(asked)
-    assert isinstance(answer, Response)
+    assert isinstance(answer, ServerResponse)
     assert answer.status == 201, answer.body
     return answer.body
 
@@ -60,7 +60,7 @@ def _fill(folder: Path) -> int:
     assert pod is not None
     old_revision, old_uid = f'"resourceVersion":"{pod.revision}"'.encode(), pod.uid.encode()
     for first in range(1, COUNT, _AT_ONCE):
-        changes: list[Change] = []
+        changes: list[StoreChange] = []
         for number in range(first, min(first + _AT_ONCE, COUNT)):
             name, uid, revision = f"pod-{number:06d}", f"{number:08x}{pod.uid[8:]}", store.next_revision()
             data = pod.data.replace(_NAME.encode(), name.encode()).replace(old_uid, uid.encode())
@@ -70,7 +70,7 @@ def _fill(folder: Path) -> int:
                 pod, name=name, uid=uid, revision=revision, data=data, labels=dict(pod.labels), fields=dict(fields)
             )
             changes.append(store.stage(item))
-        journal.write(Batch(changes=changes, oldest=store.oldest, superseded=()))
+        journal.write(CommitBatch(changes=changes, oldest=store.oldest, superseded=()))
         store.commit(changes[-1].revision)
     journal.close(store.committed)
     return len(pod.data)

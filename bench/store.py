@@ -18,11 +18,11 @@ from typing import Final
 import msgspec
 
 from bench import report
-from headgate.store import log
-from headgate.store.backup.shell import back_up
-from headgate.store.file.shell import FILE
+from headgate.store import log_rows
+from headgate.store.io.backup import back_up
+from headgate.store.io.database_file import FILE
+from headgate.store.io.journal import Journal
 from headgate.store.item import Item
-from headgate.store.journal.shell import Journal
 from headgate.store.memory import Store
 
 OBJECTS: Final = 100_000
@@ -32,7 +32,7 @@ POD_BYTES: Final = 2_000
 _LOAD: Final = """
 import os, sys, time
 from pathlib import Path
-from headgate.store.journal.shell import Journal
+from headgate.store.io.journal import Journal
 def memory():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 before = memory()
@@ -70,7 +70,7 @@ def commits(folder: Path, rows: int, count: int) -> tuple[str, str, str]:
         for row in range(rows):
             stage(store, number * rows + row)
         began = time.perf_counter()
-        journal.write(log.Batch(store.pending(), store.oldest, ()))
+        journal.write(log_rows.CommitBatch(store.pending(), store.oldest, ()))
         times_ms.append((time.perf_counter() - began) * 1e3)
         store.commit(store.applied)
         if journal.unsaved_bytes > 8 << 20:
@@ -111,7 +111,7 @@ def main() -> None:
         for start in range(0, OBJECTS, 1_000):
             for number in range(start, start + 1_000):
                 stage(store, number)
-            journal.write(log.Batch(store.pending(), store.oldest, ()))
+            journal.write(log_rows.CommitBatch(store.pending(), store.oldest, ()))
             store.commit(store.applied)
             journal.checkpoint()
         journal.close(store.committed)

@@ -22,9 +22,9 @@ import aiohttp
 
 from bench import report
 from harness.authority import Authority
-from headgate.client.http.shell import Http
-from headgate.client.kubeconfig import Access
-from headgate.client.transport import Request
+from headgate.client.io.http_transport import HTTPTransport
+from headgate.client.kubeconfig import RESTConfig
+from headgate.http.transport import HTTPRequest
 
 COUNT: Final = 6000
 IN_FLIGHT: Final = 32
@@ -49,8 +49,8 @@ def answering(certificate: str) -> Iterator[int]:
 
 @asynccontextmanager
 async def ours(url: str) -> AsyncIterator[Post]:
-    transport = Http(Access(server=url, insecure=True, token="secret"), pool=IN_FLIGHT)
-    request = Request("POST", PATH, "", HEADERS, BODY)
+    transport = HTTPTransport(RESTConfig(server=url, insecure=True, token="secret"), pool=IN_FLIGHT)
+    request = HTTPRequest("POST", PATH, "", HEADERS, BODY)
 
     async def post() -> int:
         return (await transport.request(request)).status

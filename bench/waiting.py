@@ -17,15 +17,15 @@ from typing import Any, Final
 import msgspec
 
 from bench import report
-from headgate.scheduling.contract import Rejection
-from headgate.scheduling.events import ASSIGNED_POD, NODE, Event
-from headgate.scheduling.node import read_node
-from headgate.scheduling.plugins.node_resources_fit import NodeResourcesFit
+from headgate.scheduling.cache.node import read_node
+from headgate.scheduling.cache.pod import PodInfo, read_pod
+from headgate.scheduling.cache.pod_shape import ShapeTable
+from headgate.scheduling.framework.cluster_events import ASSIGNED_POD, NODE, ClusterEvent
+from headgate.scheduling.framework.interface import Rejection
+from headgate.scheduling.plugins.noderesources.fit import NodeResourcesFit
 from headgate.scheduling.plugins.priority_sort import PrioritySort
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
-from headgate.scheduling.pod import Pod, read_pod
-from headgate.scheduling.queue import SchedulingQueue
-from headgate.scheduling.shape import Shapes
+from headgate.scheduling.queue.scheduling_queue import SchedulingQueue
 
 FEW: Final = 1_000
 MANY: Final = 100_000
@@ -52,9 +52,11 @@ class Parked:
         gc.collect()
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
-        shapes = Shapes()
+        shapes = ShapeTable()
         self.fit = NodeResourcesFit()
-        self.queue: SchedulingQueue[Pod] = SchedulingQueue({"default-scheduler": [SchedulingGates()]}, PrioritySort())
+        self.queue: SchedulingQueue[PodInfo] = SchedulingQueue(
+            {"default-scheduler": [SchedulingGates()]}, PrioritySort()
+        )
         for number in range(count):
             self._park(_wire(number, gated=number % 10 != 0), shapes, float(number))
         gc.collect()
@@ -63,9 +65,9 @@ class Parked:
         pending = self.queue.counters.pending()
         assert pending["gated"] + pending["unschedulable"] == count, pending
 
-    def _park(self, wire: dict[str, Any], shapes: Shapes, now_s: float) -> None:
+    def _park(self, wire: dict[str, Any], shapes: ShapeTable, now_s: float) -> None:
         pod = read_pod(wire, shapes)
-        assert isinstance(pod, Pod)
+        assert isinstance(pod, PodInfo)
         self.queue.add(pod, now_s / 1e6)
         if pod.gates:
             return
@@ -74,7 +76,7 @@ class Parked:
         self.queue.fail(queued, [Rejection(self.fit.name, "no room", self.fit.wakers(pod.shape))], now_s / 1e6)
 
 
-def _wakes_none(event: Event) -> Callable[[Parked], None]:
+def _wakes_none(event: ClusterEvent) -> Callable[[Parked], None]:
     def run(parked: Parked) -> None:
         for _ in range(_EVENTS):
             assert parked.queue.event(event, 1.0) == 0
@@ -84,8 +86,8 @@ def _wakes_none(event: Event) -> Callable[[Parked], None]:
 
 def _ungates_one(parked: Parked) -> None:
     """A pod comes gated, is freed and goes again."""
-    read = read_pod(_wire(999_999, gated=True), Shapes())
-    assert isinstance(read, Pod)
+    read = read_pod(_wire(999_999, gated=True), ShapeTable())
+    assert isinstance(read, PodInfo)
     free = msgspec.structs.replace(read, gates=())
     for _ in range(_EVENTS):
         parked.queue.add(read, 1.0)
@@ -108,8 +110,8 @@ def main() -> None:
     parked = (Parked(FEW), Parked(MANY))
     small = read_node({"metadata": {"name": "small"}, "status": {"allocatable": {"cpu": "100m", "pods": "1"}}})
     moves = {
-        "a pod gets a node: wakes nobody": _wakes_none(Event(ASSIGNED_POD, "Add")),
-        "a node comes that is too small for every shape": _wakes_none(Event(NODE, "Add", new=small)),
+        "a pod gets a node: wakes nobody": _wakes_none(ClusterEvent(ASSIGNED_POD, "Add")),
+        "a node comes that is too small for every shape": _wakes_none(ClusterEvent(NODE, "Add", new=small)),
         "a pod comes gated, is freed, goes": _ungates_one,
     }
     rows = []

@@ -30,18 +30,18 @@ from harness.embedded import EmbeddedServer
 from harness.processes import Process
 from harness.real import HOW_TO_GET_THEM, RealServer, binaries
 from harness.server import Server
-from headgate.client import writes
-from headgate.client.http.shell import Http
-from headgate.client.transport import Request, encode_query
-from headgate.kube.resource import NAMESPACES, PODS, Resource
+from headgate.client import write_requests
+from headgate.client.io.http_transport import HTTPTransport
+from headgate.http.transport import HTTPRequest, encode_query
+from headgate.kube.api_resources import NAMESPACES, PODS, APIResource
 
 Object = dict[str, Any]
 
 FASTER: Final = Bar(1.0)
 PER_JOB: Final = 5
 NAMESPACE: Final = "measured"
-DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", namespaced=True)
-JOBS: Final = Resource("batch", "v1", "jobs", namespaced=True)
+DEPLOYMENTS: Final = APIResource("apps", "v1", "deployments", namespaced=True)
+JOBS: Final = APIResource("batch", "v1", "jobs", namespaced=True)
 _QPS: Final = 5000
 _PATIENCE_S: Final = 300.0
 _GLANCE_S: Final = 0.1
@@ -100,22 +100,22 @@ def _ours(folder: Path, programs: Path) -> Iterator[Side]:
         server.stop()
 
 
-async def _deployment(transport: Http, pods: int) -> None:
+async def _deployment(transport: HTTPTransport, pods: int) -> None:
     labels = {"app": "bench"}
     template = {"metadata": {"labels": labels}, "spec": _SPEC}
     spec = {"replicas": pods, "selector": {"matchLabels": labels}, "template": template}
-    await send(transport, writes.create(DEPLOYMENTS, NAMESPACE, {"metadata": {"name": "d"}, "spec": spec}))
+    await send(transport, write_requests.create(DEPLOYMENTS, NAMESPACE, {"metadata": {"name": "d"}, "spec": spec}))
 
     async def counted() -> bool:
-        path = DEPLOYMENTS.object(NAMESPACE, "d")
-        answer = await send(transport, Request("GET", path, "", writes.ACCEPT))
+        path = DEPLOYMENTS.object_path(NAMESPACE, "d")
+        answer = await send(transport, HTTPRequest("GET", path, "", write_requests.ACCEPT))
         count: int = (msgspec.json.decode(answer.body).get("status") or {}).get("replicas", 0)
         return count == pods
 
     await _until(counted, f"the deployment does not count {pods} pods")
 
 
-async def _jobs(transport: Http, pods: int) -> None:
+async def _jobs(transport: HTTPTransport, pods: int) -> None:
     left = iter(range(pods // PER_JOB))
 
     async def create() -> None:
@@ -123,7 +123,7 @@ async def _jobs(transport: Http, pods: int) -> None:
             template = {"spec": {**_SPEC, "restartPolicy": "Never"}}
             spec = {"parallelism": PER_JOB, "completions": PER_JOB, "template": template}
             job = {"metadata": {"name": f"j-{number:05}"}, "spec": spec}
-            await send(transport, writes.create(JOBS, NAMESPACE, job))
+            await send(transport, write_requests.create(JOBS, NAMESPACE, job))
 
     async with asyncio.TaskGroup() as group:
         for _ in range(CONNECTIONS):
@@ -131,7 +131,9 @@ async def _jobs(transport: Http, pods: int) -> None:
 
     async def there() -> bool:
         query = encode_query({"limit": "1"})
-        answer = await send(transport, Request("GET", PODS.collection(NAMESPACE), query, writes.ACCEPT))
+        answer = await send(
+            transport, HTTPRequest("GET", PODS.collection_path(NAMESPACE), query, write_requests.ACCEPT)
+        )
         page = msgspec.json.decode(answer.body)
         count: int = len(page["items"]) + page["metadata"].get("remainingItemCount", 0)
         return count >= pods
@@ -147,18 +149,20 @@ async def _until(happened: Callable[[], Awaitable[bool]], otherwise: str) -> Non
         await asyncio.sleep(_GLANCE_S)
 
 
-CASES: Final[dict[str, Callable[[Http, int], Awaitable[None]]]] = {"deployment": _deployment, "jobs": _jobs}
+CASES: Final[dict[str, Callable[[HTTPTransport, int], Awaitable[None]]]] = {"deployment": _deployment, "jobs": _jobs}
 
 
 async def _take(side: Side, case: str, pods: int) -> Round:
-    transport = Http(access_to(str(side.server.kubeconfig)), pool=CONNECTIONS)
+    transport = HTTPTransport(access_to(str(side.server.kubeconfig)), pool=CONNECTIONS)
     try:
-        await send(transport, writes.create(NAMESPACES, "", {"metadata": {"name": NAMESPACE}}))
+        await send(transport, write_requests.create(NAMESPACES, "", {"metadata": {"name": NAMESPACE}}))
         warm = {"metadata": {"name": "warm"}, "spec": {"template": {"spec": {**_SPEC, "restartPolicy": "Never"}}}}
-        await send(transport, writes.create(JOBS, "default", warm))
+        await send(transport, write_requests.create(JOBS, "default", warm))
 
         async def works() -> bool:
-            answer = await send(transport, Request("GET", PODS.collection("default"), "", writes.ACCEPT))
+            answer = await send(
+                transport, HTTPRequest("GET", PODS.collection_path("default"), "", write_requests.ACCEPT)
+            )
             return bool(msgspec.json.decode(answer.body)["items"])
 
         await _until(works, f"{side.name} does not work")

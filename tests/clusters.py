@@ -6,16 +6,17 @@ from typing import Any
 
 import msgspec
 
-from headgate.scheduling import cluster as surroundings
-from headgate.scheduling.configuration.parsing import parse_configuration
-from headgate.scheduling.configuration.values import Configuration
-from headgate.scheduling.contract import Lineup, Reserve
-from headgate.scheduling.cycle import Cycle
-from headgate.scheduling.node import Node, read_node
-from headgate.scheduling.nominations import Nominations
-from headgate.scheduling.pod import Pod, read_pod
-from headgate.scheduling.profile import Team, assemble
-from headgate.scheduling.shape import Shapes
+from headgate.scheduling.cache.node import NodeInfo, read_node
+from headgate.scheduling.cache.pod import PodInfo, read_pod
+from headgate.scheduling.cache.pod_shape import ShapeTable
+from headgate.scheduling.cluster import cluster as surroundings
+from headgate.scheduling.config.scheduler_configuration import parse_configuration
+from headgate.scheduling.config.types import KubeSchedulerConfiguration
+from headgate.scheduling.framework.framework import Framework
+from headgate.scheduling.framework.interface import CyclePlugins, ReservePlugin
+from headgate.scheduling.framework.scheduling_cycle import SchedulingCycle
+from headgate.scheduling.profile import new_framework
+from headgate.scheduling.queue.nominator import Nominator
 
 Object = dict[str, Any]
 
@@ -55,17 +56,17 @@ def a_pod(name: str, requests: Object | None = None, **spec: Any) -> Object:
     }
 
 
-def node_of(wire: Object) -> Node:
+def node_of(wire: Object) -> NodeInfo:
     found = read_node(wire)
-    assert isinstance(found, Node), found
+    assert isinstance(found, NodeInfo), found
     return found
 
 
-def a_team(around: surroundings.Cluster, **profile: Any) -> Team:
+def a_team(around: surroundings.Cluster, **profile: Any) -> Framework:
     """The plugins of a profile as a configuration document would have it; without more, the default profile."""
     read = parse_configuration({**HEADER, "profiles": [profile]})
-    assert isinstance(read, Configuration), [str(each) for each in read]
-    return assemble(read.profiles[0], around)
+    assert isinstance(read, KubeSchedulerConfiguration), [str(each) for each in read]
+    return new_framework(read.profiles[0], around)
 
 
 class Cluster:
@@ -77,33 +78,33 @@ class Cluster:
     def __init__(
         self,
         *nodes: Object,
-        lineup: Lineup | None = None,
+        lineup: CyclePlugins | None = None,
         percentage: int = 100,
         preempts: bool = False,
         **profile: Any,
     ) -> None:
-        self.shapes = Shapes()
+        self.shapes = ShapeTable()
         self.around = surroundings.Cluster(capacity=2)
         self.matrix = self.around.matrix
         for each in nodes:
             self.matrix.node_applied(node_of(each))
-        self.reserving: tuple[Reserve, ...] = ()
+        self.reserving: tuple[ReservePlugin, ...] = ()
         if lineup is None:
             team = a_team(self.around, **profile)
-            lineup, self.reserving = team.lineup, team.around["reserve"]
+            lineup, self.reserving = team.cycle_plugins, team.binding_plugins["reserve"]
             lineup = lineup if preempts else msgspec.structs.replace(lineup, post_filters=())
-        self.promises: Nominations[Pod] = Nominations()
-        self.cycle = Cycle(self.matrix, lineup, percentage, self.promises)
+        self.promises: Nominator[PodInfo] = Nominator()
+        self.cycle = SchedulingCycle(self.matrix, lineup, percentage, self.promises)
 
     def apply(self, wire: Object) -> None:
         self.matrix.node_applied(node_of(wire))
 
-    def pod(self, wire: Object) -> Pod:
+    def pod(self, wire: Object) -> PodInfo:
         found = read_pod(wire, self.shapes)
-        assert isinstance(found, Pod), found
+        assert isinstance(found, PodInfo), found
         return found
 
-    def bind(self, wire: Object, node: str) -> Pod:
+    def bind(self, wire: Object, node: str) -> PodInfo:
         """A pod that the API server shows on a node."""
         bound = self.pod({**wire, "spec": {**wire["spec"], "nodeName": node}})
         self.matrix.pod_applied(bound)

@@ -9,6 +9,7 @@ often; a full run also fails if one was never met (`real/allowed_differences.py`
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -26,6 +27,10 @@ from harness.processes import Process
 from harness.real import HOW_TO_GET_THEM, RealServer, binaries
 from harness.server import Server
 from real.allowed_differences import ALLOWED, DRAWN
+
+# Less garbage collection in the real programs: a start of kube-apiserver takes 1.2 s of CPU time instead of 1.9 s.
+os.environ.setdefault("GOGC", "800")
+os.environ.setdefault("GOMEMLIMIT", "1GiB")
 
 pytest_plugins = ["harness.folders", "harness.orphans", "harness.tiers", "harness.timing"]
 ABSENT = "the real Kubernetes binaries are absent"
@@ -176,6 +181,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     named = any("::" in argument for argument in session.config.args)
     complete = wanted <= present and not named and session.config.stash.get(COMPLETE, True)
     session.config.stash[COMPLETE] = complete and os.environ.get("HEADGATE_COMPARE") != "real,real"
+    # What was collected stays until the end of the run: without
+    # this, tests/unit/jobs takes a sixth more CPU time.
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

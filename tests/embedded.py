@@ -16,28 +16,28 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from headgate import schemas
-from headgate.apiserver.access.accounts import Accounts
-from headgate.apiserver.access.jwt import Key
-from headgate.apiserver.access.user import User
-from headgate.apiserver.api import Api
-from headgate.apiserver.builtin.plugins import Table
-from headgate.apiserver.handle import handle
+from headgate.apimachinery import api_errors
+from headgate.apimachinery.protobuf import MessageDecoder
+from headgate.apiserver.admission_plugins.plugin_table import AdmissionPlugins
+from headgate.apiserver.authn.jwt import SigningKey
+from headgate.apiserver.authn.service_account_tokens import ServiceAccountTokens
+from headgate.apiserver.authn.user import UserInfo
+from headgate.apiserver.handler import handle
 from headgate.apiserver.kinds.builtin import BUILTIN
-from headgate.apiserver.messages import (
-    Audit,
+from headgate.apiserver.request.messages import (
     AuditLevel,
     CallWebhooks,
     Commit,
     Moment,
-    Request,
-    Response,
+    RecordAuditEvent,
+    ServerRequest,
+    ServerResponse,
     WebhookAnswer,
     WebhookCall,
 )
-from headgate.apiserver.watching import Watch
-from headgate.kube import status
-from headgate.kube.features import Features
-from headgate.kube.protobuf import Messages
+from headgate.apiserver.state import ServerState
+from headgate.apiserver.watch.watcher import WatchCursor
+from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.schema import Schemas
 from headgate.store import Store
 
@@ -50,13 +50,13 @@ def all_schemas() -> Schemas:
 
 
 @cache
-def all_messages() -> Messages:
-    return Messages.load(all_schemas(), schemas.read_numbers())
+def all_messages() -> MessageDecoder:
+    return MessageDecoder.load(all_schemas(), schemas.read_numbers())
 
 
 @cache
-def signing_key() -> Key:
-    return Key(ec.derive_private_key(4711, ec.SECP256R1()))
+def signing_key() -> SigningKey:
+    return SigningKey(ec.derive_private_key(4711, ec.SECP256R1()))
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -73,27 +73,27 @@ class Embedded:
     def __init__(
         self,
         *,
-        features: Features | None = None,
+        features: FeatureGates | None = None,
         store: Store | None = None,
         namespace: str = "t",
         keeps_quota: bool = False,
-        users: Mapping[str, User] | None = None,
+        users: Mapping[str, UserInfo] | None = None,
         audit_level: AuditLevel | None = None,
-        guests: Table | None = None,
+        guests: AdmissionPlugins | None = None,
         disabled_plugins: Collection[str] = ("ServiceAccount",),
     ) -> None:
         """Without a controller that makes service accounts pods are created without one, unless a test asks for it."""
         store = store or Store()
         self.audited: list[dict[str, Any]] = []
-        self.api = Api(
+        self.api = ServerState(
             schemas=all_schemas(),
             messages=all_messages(),
             kinds=BUILTIN,
             store=store,
-            features=features or Features(),
-            users={TOKEN: User("admin", ("system:masters",)), **(users or {})},
+            features=features or FeatureGates(),
+            users={TOKEN: UserInfo("admin", ("system:masters",)), **(users or {})},
             version={"gitVersion": "v1.35.8"},
-            accounts=Accounts("https://issuer.example", signing_key(), store),
+            accounts=ServiceAccountTokens("https://issuer.example", signing_key(), store),
             keeps_quota=keeps_quota,
             audit_level=audit_level,
             guests=guests,
@@ -110,29 +110,29 @@ class Embedded:
     def moment(self) -> Moment:
         return Moment(self.epoch_s, lambda: next(self.uids), lambda: next(self._suffixes), lambda limit: 0)
 
-    def send(self, request: Request) -> Response | Watch:
+    def send(self, request: ServerRequest) -> ServerResponse | WatchCursor:
         steps = handle(self.api, request, self.moment())
         try:
             effect = next(steps)
             while True:
                 effect = steps.send(self._perform(effect))
         except StopIteration as done:
-            answer: Response | Watch = done.value
-            if isinstance(answer, Watch):
+            answer: ServerResponse | WatchCursor = done.value
+            if isinstance(answer, WatchCursor):
                 answer.ask = lambda call, tell: tell(self._webhook(call))
             return answer
 
     def _perform(self, effect: object) -> object:
         if isinstance(effect, CallWebhooks):
             return tuple(self._webhook(each) for each in effect.calls)
-        if isinstance(effect, Audit):
+        if isinstance(effect, RecordAuditEvent):
             self.audited.append(effect.event)
             return None
         if not isinstance(effect, Commit):
             return False
         if self.disk_error is not None:
             self.api.store.rollback()
-            return status.internal_error(self.disk_error)
+            return api_errors.internal_error(self.disk_error)
         self.api.store.commit(self.api.store.applied)  # as the committer does: one transaction for all that gathered
         return None
 
@@ -153,8 +153,8 @@ class Embedded:
         sent = {"authorization": f"Bearer {TOKEN}", "content-type": content_type, "user-agent": "test/1"}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         data = b"" if body is None else body if isinstance(body, bytes) else msgspec.json.encode(body)
-        answer = self.send(Request(method, path, urlencode(query or {}, doseq=True), sent, data))
-        assert isinstance(answer, Response), "this is a watch: use watch()"
+        answer = self.send(ServerRequest(method, path, urlencode(query or {}, doseq=True), sent, data))
+        assert isinstance(answer, ServerResponse), "this is a watch: use watch()"
         parsed = msgspec.json.decode(answer.body) if answer.content_type.startswith("application/json") else answer.body
         return Reply(answer.status, parsed, answer.headers)
 
@@ -178,14 +178,14 @@ class Embedded:
         query = {"fieldManager": manager, **query}
         return self.call("PATCH", path, body, query=query, content_type="application/apply-patch+yaml")
 
-    def watch(self, path: str, **query: Any) -> Watch:
+    def watch(self, path: str, **query: Any) -> WatchCursor:
         sent = {"authorization": f"Bearer {TOKEN}"}
-        answer = self.send(Request("GET", path, urlencode({"watch": "1", **query}), sent))
-        assert isinstance(answer, Watch), answer
+        answer = self.send(ServerRequest("GET", path, urlencode({"watch": "1", **query}), sent))
+        assert isinstance(answer, WatchCursor), answer
         return answer
 
 
-def events(watch: Watch) -> list[tuple[str, Any]]:
+def events(watch: WatchCursor) -> list[tuple[str, Any]]:
     """What the watch has to say now, decoded."""
     decoded = [msgspec.json.decode(line) for line in watch.pull()]
     return [(event["type"], event["object"]) for event in decoded]

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from headgate.apiserver.handle import MAX_BODY_BYTES
+from headgate.apiserver.handler import MAX_BODY_BYTES
 
 NAMESPACE: Final = "large"
 SMALL: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps/small"

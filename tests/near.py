@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from clusters import Cluster, a_pod
-from headgate.kube.resource import NAMESPACES
-from headgate.scheduling.contract import Placement
+from headgate.kube.api_resources import NAMESPACES
+from headgate.scheduling.framework.interface import ScheduleResult
 
 Object = dict[str, Any]
 
@@ -63,7 +63,7 @@ def scores(cluster: Cluster, pod: Object) -> dict[str, int]:
 def said(cluster: Cluster, pod: Object) -> str:
     """Where the pod would go, or why nowhere."""
     found = cluster.cycle.decide(cluster.pod(pod))
-    return found.node_name if isinstance(found, Placement) else found.message
+    return found.node_name if isinstance(found, ScheduleResult) else found.message
 
 
 def fits(cluster: Cluster, pod: Object) -> list[str]:

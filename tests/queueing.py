@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
+from headgate.capacity.api.stamp import Stamp
+from headgate.capacity.api.task import TaskInfo
+from headgate.capacity.conf import DEFAULTS, SchedulerConf
+from headgate.capacity.engine import Grant, QueueEngine, WaitReason
 from headgate.capacity.names import GATE
-from headgate.capacity.queues import Grant, Queues, Why
-from headgate.capacity.settings import DEFAULTS, Settings
-from headgate.capacity.stamp import Stamp
-from headgate.capacity.task import Task
 from headgate.kube import quantity
-from headgate.kube.amounts import units
+from headgate.kube.resource_amounts import units
 from headgate.kube.timestamps import format_time
 
 Wire = dict[str, Any]
@@ -61,7 +61,7 @@ def a_group(name: str, queue: str = "", minimum: int = 1, phase: str = "Pending"
     }
 
 
-def a_task(name: str, cpu: str | int | None = "1", opted_in: bool = True, **fields: Any) -> Task:
+def a_task(name: str, cpu: str | int | None = "1", opted_in: bool = True, **fields: Any) -> TaskInfo:
     """Gated by us if it opted in. ``requests`` adds other resources; the uid is ``u-NAME``."""
     requests = in_units(fields.pop("requests", {}) | ({} if cpu is None else {"cpu": cpu}))
     given: dict[str, Any] = {
@@ -71,14 +71,14 @@ def a_task(name: str, cpu: str | int | None = "1", opted_in: bool = True, **fiel
         "opted_in": opted_in,
         "gates": (GATE,) if opted_in else (),
     }
-    return Task(name=name, **(given | fields))
+    return TaskInfo(name=name, **(given | fields))
 
 
-def a_stamp(task: Task, queue: str, at: str = "2026-01-01T00:00:00.000000Z") -> Stamp:
+def a_stamp(task: TaskInfo, queue: str, at: str = "2026-01-01T00:00:00.000000Z") -> Stamp:
     return Stamp(task.uid, queue, task.requests, at)
 
 
-def stamped(task: Task, queue: str, at: str = "2026-01-01T00:00:00.000000Z") -> Task:
+def stamped(task: TaskInfo, queue: str, at: str = "2026-01-01T00:00:00.000000Z") -> TaskInfo:
     """As the API shows the pod after its gate was lifted."""
     return msgspec.structs.replace(task, gates=(), stamp=a_stamp(task, queue, at))
 
@@ -86,15 +86,15 @@ def stamped(task: Task, queue: str, at: str = "2026-01-01T00:00:00.000000Z") -> 
 class House:
     """Queues with objects in them, asked by the names of pods."""
 
-    def __init__(self, *objects: Wire | Task, settings: Settings = DEFAULTS) -> None:
-        self.queues = Queues(settings)
+    def __init__(self, *objects: Wire | TaskInfo, settings: SchedulerConf = DEFAULTS) -> None:
+        self.queues = QueueEngine(settings)
         self.now_s = 1_000_000.0
         self.queues.namespace_applied({"metadata": {"name": "ns"}})
         self.show(*objects)
 
-    def show(self, *objects: Wire | Task) -> None:
+    def show(self, *objects: Wire | TaskInfo) -> None:
         for each in objects:
-            if isinstance(each, Task):
+            if isinstance(each, TaskInfo):
                 self.queues.task_applied(each)
             elif "minMember" in each["spec"]:
                 self.queues.group_applied(each)
@@ -106,12 +106,12 @@ class House:
         self.now_s += 1
         return names(self.queues.admit(self.now_s, most))
 
-    def why(self, name: str) -> Why | None:
-        held = self.queues.why(f"u-{name}")
+    def why(self, name: str) -> WaitReason | None:
+        held = self.queues.peek_wait_reason(f"u-{name}")
         return None if held is None else held.why
 
     def message(self, name: str) -> str:
-        held = self.queues.why(f"u-{name}")
+        held = self.queues.peek_wait_reason(f"u-{name}")
         return "" if held is None else held.message
 
     def placed(self, *pods: str) -> None:

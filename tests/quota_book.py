@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-from headgate.quota.cluster_queue import ClusterQueue, read_cluster_queue
-from headgate.quota.cohort import Cohort, read_cohort
-from headgate.quota.flavor import ResourceFlavor, read_flavor
-from headgate.quota.holder import Holder
-from headgate.quota.holdings import Holdings
-from headgate.quota.nominating import Nomination, nominate
-from headgate.quota.workload import Workload, read_workload
+from headgate.quota.api.cluster_queue import ClusterQueue, read_cluster_queue
+from headgate.quota.api.cohort import Cohort, read_cohort
+from headgate.quota.api.quota_reservation import QuotaHolder
+from headgate.quota.api.resource_flavor import ResourceFlavor, read_flavor
+from headgate.quota.api.workload import Workload, read_workload
+from headgate.quota.cache.quota_ledger import QuotaLedger
+from headgate.quota.cycle.nomination import Nomination, nominate
 from kueueing import a_cluster_queue, a_cohort, a_flavor, a_workload
 
 
@@ -20,7 +20,7 @@ class Book:
     """Amounts of cpu are whole cores here, as people write them."""
 
     def __init__(self) -> None:
-        self.book = Holdings()
+        self.book = QuotaLedger()
         self.queues: dict[str, ClusterQueue] = {}
         self.flavors: dict[str, ResourceFlavor] = {}
         for name in ("default", "spot", "fixed"):
@@ -55,7 +55,7 @@ class Book:
         since_s: float = 0.0,
     ) -> Book:
         usage = {(flavor, "cpu"): cpu * 1000}
-        self.book.put(Holder(key, f"uid-{key}", queue, usage, priority, at_s, since_s))
+        self.book.put(QuotaHolder(key, f"uid-{key}", queue, usage, priority, at_s, since_s))
         return self
 
     def evict(self, key: str) -> None:

@@ -6,13 +6,15 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from headgate.kube.amounts import as_text
+from headgate.kube.resource_amounts import as_text
 from headgate.kube.timestamps import format_time
+from headgate.quota.api.quota_reservation import reservation_text
+from headgate.quota.api.workload import AdmissionCheckState
 from headgate.quota.effects import (
     Admit,
     Deactivate,
     Effect,
-    Emit,
+    EmitWorkloadEvent,
     Evict,
     PutOff,
     Release,
@@ -20,9 +22,7 @@ from headgate.quota.effects import (
     SetChecks,
     SetCondition,
 )
-from headgate.quota.engine import Engine, Settings
-from headgate.quota.reservation import reservation_text
-from headgate.quota.workload import CheckState
+from headgate.quota.engine import QuotaEngine, QuotaSettings
 from kueueing import START_S, a_cluster_queue, a_cohort, a_flavor, a_local_queue, a_workload
 
 Wire = dict[str, Any]
@@ -31,13 +31,13 @@ Wire = dict[str, Any]
 class Api:
     """``written`` is what was decided since it was last asked; ``lag`` keeps the engine from seeing its own writes."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
-        self.settings = settings or Settings()
-        self.engine = Engine(self.settings)
+    def __init__(self, settings: QuotaSettings | None = None) -> None:
+        self.settings = settings or QuotaSettings()
+        self.engine = QuotaEngine(self.settings)
         self.now_s = START_S
         self.revision = 0
         self.objects: dict[tuple[str, str], Wire] = {}
-        self.events: list[Emit] = []
+        self.events: list[EmitWorkloadEvent] = []
         self.lag = False
         self.namespace("ns")
         self.flavor("default")
@@ -117,7 +117,7 @@ class Api:
         return self.change(name, release)
 
     def cycle(self, rounds: int | None = None) -> list[Effect]:
-        return self.perform(self.engine.cycle(self.now_s, rounds))
+        return self.perform(self.engine.run_cycle(self.now_s, rounds))
 
     def pass_s(self, seconds: float) -> list[Effect]:
         self.now_s += seconds
@@ -132,7 +132,7 @@ class Api:
 
     def restart(self) -> None:
         """Another engine, from what the API shows."""
-        self.engine = Engine(self.settings)
+        self.engine = QuotaEngine(self.settings)
         for (kind, name), wire in self.objects.items():
             if kind == "namespace":
                 self.engine.namespace_applied(name, wire, self.now_s)
@@ -159,7 +159,7 @@ class Api:
 
     def perform(self, effects: list[Effect]) -> list[Effect]:
         for effect in effects:
-            if isinstance(effect, Emit):
+            if isinstance(effect, EmitWorkloadEvent):
                 self.events.append(effect)
                 continue
             wire = copy.deepcopy(self.objects["workload", effect.key])
@@ -241,7 +241,7 @@ class Api:
         wire["status"]["conditions"] = [*kept, new]
 
 
-def _check(state: CheckState) -> Wire:
+def _check(state: AdmissionCheckState) -> Wire:
     return {
         "name": state.name,
         "state": state.state,

@@ -197,7 +197,7 @@ class EngineDecider:
 
     def settle(self, tick: int) -> Decided:
         effects: list[Effect] = []
-        while self.api.engine.queueing.ready():
+        while self.api.engine.queue_manager.ready():
             effects += self.api.cycle()
         admitted = frozenset(each.key.partition("/")[2] for each in effects if isinstance(each, Admit))
         evicted = frozenset(each.key.partition("/")[2] for each in effects if isinstance(each, Evict))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from headgate.kube import affinity, quantity, taints
+from headgate.kube import node_affinity, quantity, taints
 
 Object = dict[str, Any]
 Points = Sequence[tuple[int, int]]
@@ -56,7 +56,7 @@ class Reference:
             return ["node(s) were unschedulable"]
         if taints.first_untolerated(node["spec"].get("taints"), spec.get("tolerations")) is not None:
             return ["node(s) had untolerated taint(s)"]
-        if not affinity.required_nodes(pod).matches(node["metadata"]["labels"], node["metadata"]["name"]):
+        if not node_affinity.required_node_affinity(pod).matches(node["metadata"]["labels"], node["metadata"]["name"]):
             return ["node(s) didn't match Pod's node affinity/selector"]
         if self._clashes(pod, node):
             return ["node(s) didn't have free ports for the requested pod ports"]
@@ -100,7 +100,7 @@ class Reference:
             for node in feasible
         ]
         add(3, [100 - 100 * each // max(disliked) if max(disliked) else 100 for each in disliked])
-        wishes = affinity.preferred_nodes(pod)
+        wishes = node_affinity.preferred_scheduling_terms(pod)
         liked = [wishes.score(node["metadata"]["labels"], node["metadata"]["name"]) for node in feasible]
         add(2, [100 * each // max(liked) if max(liked) else 0 for each in liked])
         rate: dict[str, Callable[[int, int], int]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from headgate.kube import affinity, taints
+from headgate.kube import node_affinity, taints
 from headgate.kube.labels import from_label_selector
 
 Object = dict[str, Any]
@@ -83,7 +83,7 @@ class Spreading:
 
     def is_counted(self, node: Object, constraint: Object, pod: Object) -> bool:
         metadata = node["metadata"]
-        if constraint.get("nodeAffinityPolicy") != "Ignore" and not affinity.required_nodes(pod).matches(
+        if constraint.get("nodeAffinityPolicy") != "Ignore" and not node_affinity.required_node_affinity(pod).matches(
             metadata["labels"], metadata["name"]
         ):
             return False

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+from headgate.apimachinery.patch.merge_patch import apply_merge_patch
+from headgate.apimachinery.patch.result import PatchResult
+from headgate.capacity.api.stamp import Stamp, write_stamp
+from headgate.capacity.api.task import TaskInfo
+from headgate.capacity.engine import QueueEngine
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, QUEUES, STAMP, TASK_SPEC
-from headgate.capacity.queues import Queues
-from headgate.capacity.reporting import Make, Report, Reporting
-from headgate.capacity.stamp import Stamp, write_stamp
-from headgate.capacity.task import Task
-from headgate.kube.patch.merge_patch import apply_merge_patch
-from headgate.kube.patch.result import Patched
+from headgate.capacity.status.status_reporter import CreateMissingObject, StatusPatch, StatusReporter
 from headgate.kube.timestamps import format_time
 
 Object = dict[str, Any]
@@ -33,14 +33,14 @@ class Cluster:
         keeps: Callable[[Object], Object] = lambda status: status,
         makes_groups: bool = False,
     ) -> None:
-        self.engine = Queues()
+        self.engine = QueueEngine()
         self.engine.namespace_applied({"metadata": {"name": NAMESPACE}})
-        self.reporting = Reporting(self.engine, schedulers or ("volcano",), makes_groups=makes_groups)
+        self.reporting = StatusReporter(self.engine, schedulers or ("volcano",), makes_groups=makes_groups)
         self.queues: dict[str, Object] = {}
         self.groups: dict[str, Object] = {}
         self.pods: dict[str, Object] = {}
         self.now_s = 1_000.0
-        self.writes: list[Report | Make] = []
+        self.writes: list[StatusPatch | CreateMissingObject] = []
         self.fails = 0
         self._keeps = keeps
         self._uids = count(1)
@@ -118,19 +118,19 @@ class Cluster:
         before = len(self.writes)
         until_s = self.now_s + seconds
         while self.now_s < until_s:
-            for effect in self.reporting.step(self.now_s, format_time(self.now_s), 100):
+            for effect in self.reporting.due_patches(self.now_s, format_time(self.now_s), 100):
                 self.writes.append(effect)
                 self._perform(effect)
             self.now_s += tick_s
         return len(self.writes) - before
 
-    def _perform(self, effect: Report | Make) -> None:
+    def _perform(self, effect: StatusPatch | CreateMissingObject) -> None:
         if self.fails:
             self.fails -= 1
-            if isinstance(effect, Report):
-                self.reporting.wrote(effect, None, self.now_s)
+            if isinstance(effect, StatusPatch):
+                self.reporting.patch_succeeded(effect, None, self.now_s)
             return
-        if isinstance(effect, Make):
+        if isinstance(effect, CreateMissingObject):
             made = effect.obj
             add = self.queue if effect.resource == QUEUES else self.group
             add(made["metadata"]["name"], **made["spec"])
@@ -138,13 +138,13 @@ class Cluster:
         place = self.groups if effect.namespace else self.queues
         found = place.get(effect.name)
         if found is None or found["metadata"]["uid"] != effect.uid:
-            self.reporting.wrote(effect, {}, self.now_s)
+            self.reporting.patch_succeeded(effect, {}, self.now_s)
             return
         patched = apply_merge_patch(found["status"], effect.patch)
-        assert isinstance(patched, Patched)
+        assert isinstance(patched, PatchResult)
         status = self._keeps(patched.value)
         place[effect.name] = {**found, "status": status}
-        self.reporting.wrote(effect, status, self.now_s)
+        self.reporting.patch_succeeded(effect, status, self.now_s)
         (self._tell_group if effect.namespace else self._tell_queue)(place[effect.name])
 
     def _tell_queue(self, wire: Object) -> None:
@@ -196,8 +196,8 @@ def _pod(name: str, told: Object) -> Object:
     }
 
 
-def _task(name: str, told: Object) -> Task:
-    return Task(
+def _task(name: str, told: Object) -> TaskInfo:
+    return TaskInfo(
         uid=told["uid"],
         namespace=NAMESPACE,
         name=name,

@@ -1,6 +1,6 @@
 """For every documented command: as which service account of `examples/*-rights.yaml` it is run, and with which words.
 
-`tests/unit/house/test_documented_commands.py` compares this table with the pages, and
+`tests/unit/project/test_documented_commands.py` compares this table with the pages, and
 `tests/real/test_documented_rights.py` runs it. A command that talks to no cluster of somebody else's needs no rights
 there.
 """

@@ -14,10 +14,10 @@ from urllib.parse import urlencode
 import msgspec
 
 from embedded import TOKEN
-from headgate.apiserver.messages import Request
+from headgate.apiserver.request.messages import ServerRequest
 
 Object = dict[str, Any]
-Sized = tuple[list[Request], Request]
+Sized = tuple[list[ServerRequest], ServerRequest]
 Row = tuple[int, Callable[[int], Sized]]
 
 JSON_PATCH, MERGE = "application/json-patch+json", "application/merge-patch+json"
@@ -32,13 +32,13 @@ RBAC, ADMISSION = "/apis/rbac.authorization.k8s.io/v1", "/apis/admissionregistra
 STORAGE, NETWORKING = "/apis/storage.k8s.io/v1", "/apis/networking.k8s.io/v1/namespaces/t"
 
 
-def send(method: str, path: str, body: Any = None, how: str = "application/json", **query: str) -> Request:
+def send(method: str, path: str, body: Any = None, how: str = "application/json", **query: str) -> ServerRequest:
     data = b"" if body is None else body if isinstance(body, bytes) else msgspec.json.encode(body)
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": how, "user-agent": "test/1"}
-    return Request(method, path, urlencode(query), headers, data)
+    return ServerRequest(method, path, urlencode(query), headers, data)
 
 
-def accepting(request: Request, media_type: str, **more: str) -> Request:
+def accepting(request: ServerRequest, media_type: str, **more: str) -> ServerRequest:
     return msgspec.structs.replace(request, headers={**request.headers, "accept": media_type, **more})
 
 
@@ -233,7 +233,7 @@ def webhook(i: int = 0, **fields: Any) -> Object:
     }
 
 
-def many(n: int, path: str, **more: Any) -> list[Request]:
+def many(n: int, path: str, **more: Any) -> list[ServerRequest]:
     return [send("POST", path, {"metadata": {"name": f"m{i}", "labels": {"a": f"b{i}"}}, **more}) for i in range(n)]
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from clusters import Cluster
-from headgate.kube.resource import Resource
-from headgate.scheduling.contract import Placement
-from headgate.scheduling.events import Event
-from headgate.scheduling.storage import part
+from headgate.kube.api_resources import APIResource
+from headgate.scheduling.framework.cluster_events import ClusterEvent
+from headgate.scheduling.framework.interface import ScheduleResult
+from headgate.scheduling.volumes import storage_cache
 
 Object = dict[str, Any]
-Shown = tuple[Resource, Object]
+Shown = tuple[APIResource, Object]
 
 WAITS = "WaitForFirstConsumer"
 HOST = "kubernetes.io/hostname"
@@ -19,7 +19,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 def a_claim(name: str, size: str = "1Gi", *, revision: str = "1", **more: Any) -> Shown:
-    """``volume``: bound to it. ``owner``: its uid. ``on_class``, ``phase``, ``annotations``, ``deleting``; the spec."""
+    """``volume``: bound to it. ``claim``: its uid. ``on_class``, ``phase``, ``annotations``, ``deleting``; the spec."""
     annotations = dict(more.pop("annotations", {}))
     if "volume" in more:
         more["volumeName"] = more.pop("volume")
@@ -34,7 +34,7 @@ def a_claim(name: str, size: str = "1Gi", *, revision: str = "1", **more: Any) -
         more["storageClassName"] = more.pop("on_class")
     status = {"phase": more.pop("phase", "Pending")}
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}, **more}
-    return part.CLAIMS, {"metadata": metadata, "spec": spec, "status": status}
+    return storage_cache.CLAIMS, {"metadata": metadata, "spec": spec, "status": status}
 
 
 def a_volume(name: str, size: str = "1Gi", *, revision: str = "1", **more: Any) -> Shown:
@@ -56,22 +56,22 @@ def a_volume(name: str, size: str = "1Gi", *, revision: str = "1", **more: Any) 
         more["claimRef"] = {"namespace": "default", "name": claim, "uid": more.pop("claim_uid", f"uid-{claim}")}
     phase = more.pop("phase", "Bound" if "claimRef" in more else "Available")
     spec = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": size}, **more}
-    return part.VOLUMES, {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
+    return storage_cache.VOLUMES, {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
 
 
 def a_class(name: str, provisioner: str = "kubernetes.io/no-provisioner", mode: str = WAITS, **more: Any) -> Shown:
     wire = {"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": mode, **more}
-    return part.CLASSES, wire
+    return storage_cache.CLASSES, wire
 
 
 def a_csi_node(name: str, **limits: int) -> Shown:
     """By driver (underscores for dots) how many volumes it takes."""
     drivers = [{"name": each.replace("_", "."), "allocatable": {"count": count}} for each, count in limits.items()]
-    return part.CSI_NODES, {"metadata": {"name": name}, "spec": {"drivers": drivers}}
+    return storage_cache.CSI_NODES, {"metadata": {"name": name}, "spec": {"drivers": drivers}}
 
 
 def a_driver(name: str, *, tells_capacity: bool) -> Shown:
-    return part.CSI_DRIVERS, {"metadata": {"name": name}, "spec": {"storageCapacity": tells_capacity}}
+    return storage_cache.CSI_DRIVERS, {"metadata": {"name": name}, "spec": {"storageCapacity": tells_capacity}}
 
 
 def a_capacity(name: str, on_class: str, size: str | None = None, **more: Any) -> Shown:
@@ -79,12 +79,12 @@ def a_capacity(name: str, on_class: str, size: str | None = None, **more: Any) -
     wire: Object = {"metadata": {"name": name, "namespace": "default"}, "storageClassName": on_class}
     if "at" in more:
         wire["nodeTopology"] = {"matchLabels": more.pop("at")}
-    return part.CAPACITIES, {**wire, **({"capacity": size} if size else {}), **more}
+    return storage_cache.CAPACITIES, {**wire, **({"capacity": size} if size else {}), **more}
 
 
 def an_attachment(name: str, node: str, volume: str, driver: str) -> Shown:
     spec = {"attacher": driver, "nodeName": node, "source": {"persistentVolumeName": volume}}
-    return part.ATTACHMENTS, {"metadata": {"name": name}, "spec": spec}
+    return storage_cache.ATTACHMENTS, {"metadata": {"name": name}, "spec": spec}
 
 
 def claims(*names: str) -> list[Object]:
@@ -92,11 +92,11 @@ def claims(*names: str) -> list[Object]:
     return [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": name}} for i, name in enumerate(names)]
 
 
-def show(cluster: Cluster, *shown: Shown) -> list[Event]:
+def show(cluster: Cluster, *shown: Shown) -> list[ClusterEvent]:
     return [event for resource, wire in shown for event in cluster.around.applied(resource, wire)]
 
 
-def hide(cluster: Cluster, shown: Shown) -> list[Event]:
+def hide(cluster: Cluster, shown: Shown) -> list[ClusterEvent]:
     resource, wire = shown
     return cluster.around.removed(resource, wire["metadata"].get("namespace") or "", wire["metadata"]["name"])
 
@@ -104,4 +104,4 @@ def hide(cluster: Cluster, shown: Shown) -> list[Event]:
 def asked(cluster: Cluster, pod: Object) -> str:
     """Where the pod would go, or why nowhere."""
     found = cluster.cycle.decide(cluster.pod(pod))
-    return found.node_name if isinstance(found, Placement) else found.message
+    return found.node_name if isinstance(found, ScheduleResult) else found.message

@@ -15,12 +15,21 @@ from typing import Any
 import msgspec
 
 from clusters import a_node, a_pod
+from headgate.capacity.conf import DEFAULTS as SETTINGS
+from headgate.capacity.conf import SchedulerConf
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, POD_GROUPS, QUEUE_NAME, QUEUES, STAMP
-from headgate.capacity.settings import DEFAULTS as SETTINGS
-from headgate.capacity.settings import Settings
 from headgate.kube.timestamps import format_time
-from headgate.scheduling.admitting import Queueing
-from headgate.scheduling.effects import Bind, Effect, LiftGate, Preempt, RemoveStamp, Result, Say, SetStatus
+from headgate.scheduling.framework.effects import (
+    Bind,
+    Effect,
+    EmitPodEvent,
+    Preempt,
+    RemoveSchedulingGate,
+    RemoveStamp,
+    SetStatus,
+    WriteResult,
+)
+from headgate.scheduling.gates.queue_admission import QueueAdmissionSettings
 from headgate.scheduling.scheduler import Scheduler
 from unit.scheduling.queued_world import a_group, a_queue
 from unit.scheduling.world import configured
@@ -52,7 +61,7 @@ class TerminatingCluster:
         *,
         by_queues: bool = True,
         all_wait: bool = False,
-        settings: Settings = SETTINGS,
+        settings: SchedulerConf = SETTINGS,
     ) -> None:
         self.now_s = 1000.0
         self.nodes = {name: a_node(name, cpu=str(cpu)) for name, cpu in nodes.items()}
@@ -74,7 +83,7 @@ class TerminatingCluster:
         if self._by_queues:
             profiles = tuple(msgspec.structs.replace(each, queues=self._settings) for each in read.profiles)
             read = msgspec.structs.replace(read, profiles=profiles)
-        queueing = Queueing(day=lambda: DAY_S + self.now_s)
+        queueing = QueueAdmissionSettings(day=lambda: DAY_S + self.now_s)
         self.scheduler = Scheduler(read, makers, queueing=queueing, all_wait=self._all_wait)
         for queue in self.queues.values() if self._by_queues else ():
             self.scheduler.object_applied(QUEUES, queue, self.now_s)
@@ -194,7 +203,7 @@ class TerminatingCluster:
     def _perform(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
             match effect:
-                case LiftGate(pod, stamp):
+                case RemoveSchedulingGate(pod, stamp):
                     self._perform(self._lift(pod.name, stamp))
                 case RemoveStamp(pod, stamp):
                     self._perform(self._unstamp(pod.name, stamp))
@@ -206,11 +215,11 @@ class TerminatingCluster:
                         self._show(pod.name)
                 case Bind(pod, node_name):
                     self.pods[pod.name]["spec"]["nodeName"] = node_name
-                    self._perform(self.scheduler.bound(pod.uid, Result.DONE, "", self.now_s))
+                    self._perform(self.scheduler.bound(pod.uid, WriteResult.DONE, "", self.now_s))
                     self._show(pod.name)
                 case Preempt(_, _, victims):
                     self._preempt(effect, [each.name for each in victims])
-                case Say():
+                case EmitPodEvent():
                     pass
                 case _:
                     raise AssertionError(effect)
@@ -220,7 +229,7 @@ class TerminatingCluster:
         wire["spec"]["schedulingGates"] = []
         wire["metadata"]["generation"] += 1
         wire["metadata"]["annotations"][STAMP] = stamp
-        said = self.scheduler.lifted(wire["metadata"]["uid"], Result.DONE, "", self.now_s)
+        said = self.scheduler.gate_removed(wire["metadata"]["uid"], WriteResult.DONE, "", self.now_s)
         self._show(name)
         return said
 
@@ -231,8 +240,8 @@ class TerminatingCluster:
             assert not wire["spec"].get("nodeName")
             del wire["metadata"]["annotations"][STAMP]
             self.retracts.append(name)
-        result = Result.DONE if has_it else Result.TAKEN
-        said = self.scheduler.unstamped(wire["metadata"]["uid"], stamp, result, self.now_s)
+        result = WriteResult.DONE if has_it else WriteResult.TAKEN
+        said = self.scheduler.stamp_removed(wire["metadata"]["uid"], stamp, result, self.now_s)
         self._show(name)
         return said
 

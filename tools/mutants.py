@@ -170,7 +170,7 @@ def _compiles(source: str) -> bool:
 
 
 def name_of(module: Path, source: Path) -> str:
-    """`headgate.capacity.victims` of `src/headgate/capacity/victims.py`."""
+    """`headgate.capacity.preemption.victim_rules` of `src/headgate/capacity/preemption/victim_rules.py`."""
     return ".".join(module.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
 
 
@@ -289,7 +289,9 @@ def sample(root: Path, package: Path, tests: Path, count: int, seed: int) -> Ite
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("package", help="below src/headgate: capacity, kube/validation/pod, capacity/victims.py")
+    parser.add_argument(
+        "package", help="below src/headgate: capacity, kube/validation/pod, capacity/preemption/victim_rules.py"
+    )
     parser.add_argument("--count", type=int, default=20, help="how many places to change, one after the other")
     parser.add_argument("--seed", type=int, default=1, help="which places")
     parser.add_argument(

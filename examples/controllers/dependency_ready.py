@@ -32,13 +32,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from headgate.client.credentials.shell import find_access
-from headgate.client.gates.census import GatedPod
-from headgate.client.gates.lifting import Lifted, Outcome, lift
-from headgate.client.http.shell import Http
-from headgate.client.informer import Applied, Event, Informer, Removed
-from headgate.client.transport import Request, Transport, Unreachable
-from headgate.kube.gates import gate_names
+from headgate.client.gate_lifting import GateLiftOutcome, GateLiftResult, lift
+from headgate.client.gated_pods import GatedPod
+from headgate.client.io.credentials import find_rest_config
+from headgate.client.io.http_transport import HTTPTransport
+from headgate.client.io.informer import Informer, InformerEvent, ObjectApplied, ObjectDeleted
+from headgate.http.transport import HTTPRequest, Transport, Unreachable
+from headgate.kube.scheduling_gates import gate_names
 
 GATE = "example.com/dependency-ready"
 DEPENDS_ON = "example.com/depends-on"
@@ -76,10 +76,10 @@ class Waiting:
         self._waiting: dict[Key, dict[Key, GatedPod]] = {}
         self._waits_for: dict[Key, Key] = {}
 
-    def pod(self, event: Event) -> list[GatedPod]:
-        if isinstance(event, Removed):
+    def pod(self, event: InformerEvent) -> list[GatedPod]:
+        if isinstance(event, ObjectDeleted):
             self._forget((event.namespace, event.name))
-        if not isinstance(event, Applied):
+        if not isinstance(event, ObjectApplied):
             return []
         wire = event.object
         metadata, gates = wire["metadata"], gate_names(wire)
@@ -93,10 +93,10 @@ class Waiting:
         self._waiting.setdefault(needed, {})[key] = pod
         return [pod] if needed in self._ready else []
 
-    def config_map(self, event: Event) -> list[GatedPod]:
-        if isinstance(event, Removed):
+    def config_map(self, event: InformerEvent) -> list[GatedPod]:
+        if isinstance(event, ObjectDeleted):
             self._ready.discard((event.namespace, event.name))
-        if not isinstance(event, Applied):
+        if not isinstance(event, ObjectApplied):
             return []
         metadata = event.object["metadata"]
         key: Key = (metadata["namespace"], metadata["name"])
@@ -145,8 +145,8 @@ async def control(transport: Transport) -> None:
     """Follows pods and ConfigMaps, and lifts gates, until it is cancelled."""
     waiting, work = Waiting(), asyncio.Queue[GatedPod]()
 
-    def follow(path: str, decide: Callable[[Event], list[GatedPod]], *fields: str) -> Informer:
-        def hear(event: Event) -> None:
+    def follow(path: str, decide: Callable[[InformerEvent], list[GatedPod]], *fields: str) -> Informer:
+        def hear(event: InformerEvent) -> None:
             for pod in decide(event):
                 work.put_nowait(pod)
 
@@ -165,7 +165,7 @@ async def control(transport: Transport) -> None:
             pod = await work.get()
             done = await lifted(transport, pod)
             say(f"{pod.key}: {done.outcome.value} {done.detail}".rstrip())
-            if done.outcome is Outcome.FAILED:  # no event will come of it: try again by ourselves
+            if done.outcome is GateLiftOutcome.FAILED:  # no event will come of it: try again by ourselves
                 asyncio.get_running_loop().call_later(10, work.put_nowait, pod)
 
     async with asyncio.TaskGroup() as tasks:
@@ -175,7 +175,7 @@ async def control(transport: Transport) -> None:
             tasks.create_task(lift_gates())
 
 
-async def lifted(transport: Transport, pod: GatedPod) -> Lifted:
+async def lifted(transport: Transport, pod: GatedPod) -> GateLiftResult:
     steps = lift(GATE, pod)
     ask = next(steps)
     while True:
@@ -187,7 +187,7 @@ async def lifted(transport: Transport, pod: GatedPod) -> Lifted:
         try:
             ask = steps.send(answer)
         except StopIteration as finished:
-            result: Lifted = finished.value
+            result: GateLiftResult = finished.value
             return result
 
 
@@ -196,7 +196,7 @@ async def register(transport: Transport, configuration: Object) -> None:
     path = f"{HOOKS}/{configuration['metadata']['name']}"
     headers = {"content-type": "application/apply-patch+yaml", "accept": "application/json"}
     query = "fieldManager=dependency-ready&force=true"
-    answer = await transport.request(Request("PATCH", path, query, headers, json.dumps(configuration).encode()))
+    answer = await transport.request(HTTPRequest("PATCH", path, query, headers, json.dumps(configuration).encode()))
     if not answer.ok:
         sys.exit(f"the webhook cannot be registered: {answer.body.decode(errors='replace')}")
 
@@ -265,10 +265,10 @@ async def main() -> None:
     parser.add_argument("--kubeconfig", default="", help="the cluster [default: as kubectl finds it]")
     parser.add_argument("--address", default="127.0.0.1", help="where the API server reaches the webhook")
     options = parser.parse_args()
-    access = find_access(options.kubeconfig)
+    access = find_rest_config(options.kubeconfig)
     if isinstance(access, str):
         sys.exit(access)
-    transport = Http(access)
+    transport = HTTPTransport(access)
     try:
         await register(transport, hook_configuration(*serve_hook(options.address)))
         say("ready")

@@ -17,13 +17,20 @@ import pytest
 import collector
 from embedded import TOKEN, Embedded, a_pod
 from harness.hooks import HookServer
-from headgate.apiserver.messages import LONG_BYTES, CallWebhooks, Commit, Request, Response, WebhookAnswer
-from headgate.apiserver.placement import MANY_BYTES, MANY_OBJECTS, has_long_answers, where
-from headgate.apiserver.shell import Endpoint
-from headgate.kube.json_text import MAX_DENSE_BYTES, MAX_NODES, TOO_MANY_NODES
+from headgate.apiserver.io.api_server import APIServer
+from headgate.apiserver.request.messages import (
+    LONG_BYTES,
+    CallWebhooks,
+    Commit,
+    ServerRequest,
+    ServerResponse,
+    WebhookAnswer,
+)
+from headgate.apiserver.work_estimator import MANY_BYTES, MANY_OBJECTS, execution_place, has_long_answers
+from headgate.kube.serializer.json_decoder import MAX_DENSE_BYTES, MAX_NODES, TOO_MANY_NODES
 from headgate.store import Revision
-from headgate.store.exclusion.shell import Exclusion
-from headgate.store.shell import Committer
+from headgate.store.io.committer import Committer
+from headgate.store.io.store_lock import StoreLock
 from large_bodies import PREPARED, bodies
 from sized_requests import DEFINITIONS, FOOS, IN_T, a_definition, an_object, foo
 
@@ -34,13 +41,15 @@ BOUND_S = 0.1
 """The longest that one request may keep the event loop."""
 
 
-def request(method: str, path: str, body: Any = None, how: str = "application/json", accept: str = "") -> Request:
+def request(method: str, path: str, body: Any = None, how: str = "application/json", accept: str = "") -> ServerRequest:
     path, _, query = path.partition("?")
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": how, "accept": accept, "user-agent": "t/1"}
-    return Request(method, path, query, headers, b"" if body is None else msgspec.json.encode(body))
+    return ServerRequest(method, path, query, headers, b"" if body is None else msgspec.json.encode(body))
 
 
-def with_headers(given: Request, more: dict[str, str], repeated: dict[str, tuple[str, ...]] | None = None) -> Request:
+def with_headers(
+    given: ServerRequest, more: dict[str, str], repeated: dict[str, tuple[str, ...]] | None = None
+) -> ServerRequest:
     return msgspec.structs.replace(given, headers={**given.headers, **more}, repeated=repeated or {})
 
 
@@ -49,9 +58,9 @@ def large(name: str, keys: int = 8_000) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def served() -> AsyncIterator[Endpoint]:
+async def served() -> AsyncIterator[APIServer]:
     api = Embedded().api
-    endpoint = Endpoint(api)
+    endpoint = APIServer(api)
     committer = Committer(api.store, None, publish=endpoint.publish)
     endpoint.attach(committer)
     yield endpoint
@@ -59,13 +68,13 @@ async def served() -> AsyncIterator[Endpoint]:
     await committer.close()
 
 
-async def send(endpoint: Endpoint, *given: Any, **more: Any) -> Response:
+async def send(endpoint: APIServer, *given: Any, **more: Any) -> ServerResponse:
     answer = await endpoint.answer(request(*given, **more))
-    assert isinstance(answer, Response)
+    assert isinstance(answer, ServerResponse)
     return answer
 
 
-def play(scenario: Callable[[Endpoint], Coroutine[Any, Any, None]]) -> None:
+def play(scenario: Callable[[APIServer], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
         async with asyncio.timeout(60), served() as endpoint:
             await scenario(endpoint)
@@ -75,7 +84,7 @@ def play(scenario: Callable[[Endpoint], Coroutine[Any, Any, None]]) -> None:
 
 
 def test_small_reads_are_answered_while_a_large_write_is_worked_on() -> None:
-    async def scenario(endpoint: Endpoint) -> None:
+    async def scenario(endpoint: APIServer) -> None:
         await send(endpoint, "POST", MAPS, {"metadata": {"name": "small"}})
         writing = asyncio.create_task(send(endpoint, "POST", MAPS, large("a", 30_000)))
         reads = 0
@@ -90,7 +99,7 @@ def test_small_reads_are_answered_while_a_large_write_is_worked_on() -> None:
 
 
 def test_of_two_large_creates_of_one_name_one_is_refused() -> None:
-    async def scenario(endpoint: Endpoint) -> None:
+    async def scenario(endpoint: APIServer) -> None:
         answers = await asyncio.gather(*(send(endpoint, "POST", MAPS, large("a")) for _ in range(3)))
         assert sorted(each.status for each in answers) == [201, 409, 409]
 
@@ -98,11 +107,11 @@ def test_of_two_large_creates_of_one_name_one_is_refused() -> None:
 
 
 def test_no_change_is_lost_when_large_and_small_writes_meet() -> None:
-    async def scenario(endpoint: Endpoint) -> None:
+    async def scenario(endpoint: APIServer) -> None:
         await send(endpoint, "POST", MAPS, large("a"))
         await send(endpoint, "POST", MAPS, {"metadata": {"name": "b"}, "data": {}})
 
-        async def change(name: str, key: str) -> Response:
+        async def change(name: str, key: str) -> ServerResponse:
             return await send(endpoint, "PATCH", f"{MAPS}/{name}", {"data": {key: "x"}}, "application/merge-patch+json")
 
         names = [f"n{number}" for number in range(10)]
@@ -116,7 +125,7 @@ def test_no_change_is_lost_when_large_and_small_writes_meet() -> None:
 
 
 def test_a_small_write_does_not_wait_for_all_large_ones() -> None:
-    async def scenario(endpoint: Endpoint) -> None:
+    async def scenario(endpoint: APIServer) -> None:
         order: list[str] = []
 
         async def create(name: str, body: dict[str, Any]) -> None:
@@ -133,7 +142,7 @@ def test_a_small_write_does_not_wait_for_all_large_ones() -> None:
 
 
 def test_a_dry_run_of_a_large_write_leaves_nothing() -> None:
-    async def scenario(endpoint: Endpoint) -> None:
+    async def scenario(endpoint: APIServer) -> None:
         assert (await send(endpoint, "POST", f"{MAPS}?dryRun=All", large("a"))).status == 201
         assert (await send(endpoint, "GET", f"{MAPS}/a")).status == 404
 
@@ -141,7 +150,7 @@ def test_a_dry_run_of_a_large_write_leaves_nothing() -> None:
 
 
 def test_a_large_write_whose_client_has_gone_holds_up_nobody() -> None:
-    async def scenario(endpoint: Endpoint) -> None:
+    async def scenario(endpoint: APIServer) -> None:
         gone = asyncio.create_task(send(endpoint, "POST", MAPS, large("a")))
         await asyncio.sleep(0.001)
         gone.cancel()
@@ -152,7 +161,7 @@ def test_a_large_write_whose_client_has_gone_holds_up_nobody() -> None:
 
 
 def test_many_objects_are_shown_as_a_table_while_others_are_served() -> None:
-    async def scenario(endpoint: Endpoint) -> None:
+    async def scenario(endpoint: APIServer) -> None:
         for number in range(MANY_OBJECTS + 1):
             await send(endpoint, "POST", PODS, a_pod(f"p{number}"))
         listing = asyncio.create_task(send(endpoint, "GET", PODS, accept=TABLE))
@@ -180,7 +189,7 @@ class _Turns:
             self.longest_s = max(self.longest_s, time.thread_time() - began)
 
 
-async def _longest_turn_s(endpoint: Endpoint, *given: Any, **more: Any) -> float:
+async def _longest_turn_s(endpoint: APIServer, *given: Any, **more: Any) -> float:
     turns = _Turns()
     watching = asyncio.create_task(turns.watch())
     await asyncio.sleep(0)
@@ -198,7 +207,7 @@ _LARGE = bodies(1024 * 1024)
 
 @pytest.mark.parametrize("kind", _LARGE)
 def test_no_large_body_keeps_the_event_loop(kind: str) -> None:
-    async def scenario(endpoint: Endpoint) -> None:
+    async def scenario(endpoint: APIServer) -> None:
         for path, body in PREPARED:
             assert (await send(endpoint, "POST", path, body)).status == 201
         given = _LARGE[kind]
@@ -210,7 +219,7 @@ def test_no_large_body_keeps_the_event_loop(kind: str) -> None:
 
 
 def test_no_large_answer_keeps_the_event_loop() -> None:
-    async def scenario(endpoint: Endpoint) -> None:
+    async def scenario(endpoint: APIServer) -> None:
         for number in range(2_000):
             await send(endpoint, "POST", PODS, a_pod(f"p{number}"))
         for path, accept in (
@@ -252,7 +261,7 @@ _TABLES = {
 def test_no_table_of_custom_objects_keeps_the_event_loop_or_takes_long(name: str) -> None:
     columns, obj = _TABLES[name]
 
-    async def scenario(endpoint: Endpoint) -> None:
+    async def scenario(endpoint: APIServer) -> None:
         definition = a_definition(_OPEN, additionalPrinterColumns=columns)
         assert (await send(endpoint, "POST", DEFINITIONS, definition)).status == 201
         assert (await send(endpoint, "POST", FOOS, obj)).status == 201
@@ -273,7 +282,7 @@ _LONG_TARGETS = {
 
 @pytest.mark.parametrize("name", _LONG_TARGETS)
 def test_no_long_target_keeps_the_event_loop(name: str) -> None:
-    async def scenario(endpoint: Endpoint) -> None:
+    async def scenario(endpoint: APIServer) -> None:
         assert await _longest_turn_s(endpoint, "GET", _LONG_TARGETS[name]) < BOUND_S
 
     play(scenario)
@@ -289,21 +298,21 @@ def test_what_a_long_target_asks_for_is_not_worked_out_to_count_requests_in_flig
 
 
 def test_yaml_of_many_nodes_is_read_up_to_a_bound() -> None:
-    async def scenario(endpoint: Endpoint) -> None:
+    async def scenario(endpoint: APIServer) -> None:
         for keys, status in ((50_000, 201), (125_000, 400)):
             text = "metadata: {name: a}\ndata:\n" + "".join(f"  k{number}: v\n" for number in range(keys))
             given = msgspec.structs.replace(request("POST", MAPS, how="application/yaml"), body=text.encode())
             answer = await endpoint.answer(given)
-            assert isinstance(answer, Response)
+            assert isinstance(answer, ServerResponse)
             assert answer.status == status, answer.body[:200]
 
     play(scenario)
 
 
 def test_options_of_the_server_are_answered_to_anybody() -> None:
-    async def scenario(endpoint: Endpoint) -> None:
-        answer = await endpoint.answer(Request("OPTIONS", "*"))
-        assert isinstance(answer, Response)
+    async def scenario(endpoint: APIServer) -> None:
+        answer = await endpoint.answer(ServerRequest("OPTIONS", "*"))
+        assert isinstance(answer, ServerResponse)
         assert (answer.status, answer.body, answer.content_type) == (200, b"", "")
         assert (await send(endpoint, "GET", "*")).status == 404
 
@@ -343,7 +352,7 @@ _LONG = {"x": "y" * LONG_BYTES}
         (request("GET", FOOS), "loop"),
     ],
 )
-def test_what_is_large_is_known_before_it_is_looked_at(given: Request, place: str) -> None:
+def test_what_is_large_is_known_before_it_is_looked_at(given: ServerRequest, place: str) -> None:
     server = Embedded()
     server.post(MAPS, {"metadata": {"name": "small"}})
     server.post(MAPS, {"metadata": {"name": "stored"}, "data": _LONG})
@@ -351,7 +360,7 @@ def test_what_is_large_is_known_before_it_is_looked_at(given: Request, place: st
         server.post(f"{IN_T}/secrets", {"metadata": {"name": f"s{number}"}, "stringData": _LONG})
     server.post(DEFINITIONS, a_definition(_OPEN, additionalPrinterColumns=_columns(100, ".spec..a")))
     server.post(FOOS, foo({}))
-    assert where(server.api, given) == place
+    assert execution_place(server.api, given) == place
 
 
 @pytest.mark.parametrize(("bytes_each", "is_long"), [(LONG_BYTES // 2, False), (LONG_BYTES // 2 + 1, True)])
@@ -368,7 +377,7 @@ def test_a_long_answer_of_a_webhook_keeps_the_event_loop_no_longer_than_a_long_b
     def answer(review: Any) -> Any:
         return {**review, "response": {"uid": review["request"]["uid"], **response}}
 
-    async def scenario(endpoint: Endpoint) -> None:
+    async def scenario(endpoint: APIServer) -> None:
         hook = {
             "name": "a.b.c",
             "clientConfig": {"url": hooks.url("/grow"), "caBundle": base64.b64encode(hooks.ca).decode()},
@@ -394,8 +403,8 @@ def test_a_long_body_of_too_many_values_is_too_large(how: str) -> None:
     body = msgspec.json.encode({"metadata": {"name": "a"}, "data": {f"key-{n}": "" for n in range(MAX_NODES // 2)}})
     body = body.ljust(MAX_DENSE_BYTES + 1)
     server = Embedded()
-    answer = server.send(Request("POST", MAPS, "", request("POST", MAPS, how=how).headers, body))
-    assert isinstance(answer, Response)
+    answer = server.send(ServerRequest("POST", MAPS, "", request("POST", MAPS, how=how).headers, body))
+    assert isinstance(answer, ServerResponse)
     told = json.loads(answer.body)
     assert (answer.status, told["reason"]) == (413, "RequestEntityTooLarge")
     assert told["message"] == f"Request entity too large: {TOO_MANY_NODES}"
@@ -416,18 +425,18 @@ def test_a_long_patch_of_too_many_values_is_too_large(how: str) -> None:
     body = b'{"data":[' + b",".join([b'""'] * MAX_NODES) + b"]}" + b" " * MAX_DENSE_BYTES
     given = msgspec.structs.replace(request("PATCH", f"{MAPS}/a?fieldManager=m", how=how), body=body)
     answer = server.send(given)
-    assert isinstance(answer, Response)
+    assert isinstance(answer, ServerResponse)
     assert (answer.status, json.loads(answer.body)["reason"]) == (413, "RequestEntityTooLarge")
 
 
 def test_what_changes_the_store_waits_while_a_thread_uses_it() -> None:
     async def scenario() -> None:
-        exclusion = Exclusion()
+        exclusion = StoreLock()
         done: list[str] = []
-        exclusion.when_free(lambda: done.append("at once"))
-        await exclusion.hold()
-        exclusion.when_free(lambda: done.append("first"))
-        exclusion.when_free(lambda: done.append("second"))
+        exclusion.run_when_free(lambda: done.append("at once"))
+        await exclusion.acquire()
+        exclusion.run_when_free(lambda: done.append("first"))
+        exclusion.run_when_free(lambda: done.append("second"))
         assert done == ["at once"]
         exclusion.release()
         assert done == ["at once", "first", "second"]
@@ -437,20 +446,20 @@ def test_what_changes_the_store_waits_while_a_thread_uses_it() -> None:
 
 def test_short_work_comes_before_long_work_and_a_cancelled_turn_is_passed_on() -> None:
     async def scenario() -> None:
-        exclusion = Exclusion()
+        exclusion = StoreLock()
         order: list[str] = []
 
         async def long(name: str) -> None:
-            await exclusion.hold()
+            await exclusion.acquire()
             order.append(name)
             await asyncio.sleep(0)
             exclusion.release()
 
         async def short(name: str) -> None:
-            await exclusion.free()
+            await exclusion.wait_until_free()
             order.append(name)
 
-        await exclusion.hold()
+        await exclusion.acquire()
         tasks = [asyncio.create_task(long(f"long {number}")) for number in range(3)]
         await asyncio.sleep(0)
         tasks += [asyncio.create_task(short(f"short {number}")) for number in range(2)]

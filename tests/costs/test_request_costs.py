@@ -14,7 +14,7 @@ import pytest
 
 import collector
 from embedded import Embedded
-from headgate.apiserver.messages import Moment, Response
+from headgate.apiserver.request.messages import Moment, ServerResponse
 from sized_kinds import CLUSTER, DEFINITIONS_AND_OBJECTS, PODS_AND_WORKLOADS
 from sized_products import PRODUCTS
 from sized_requests import BODIES, METADATA, QUERIES, Row
@@ -49,13 +49,13 @@ def _cost_s(row: Row, size: int) -> float:
     server = _Server()
     for each in setup:
         answer = server.send(each)
-        assert isinstance(answer, Response)
+        assert isinstance(answer, ServerResponse)
         assert answer.status < 300, answer.body
     with collector.switched_off():
         began = time.thread_time()
         answer = server.send(request)
         took = time.thread_time() - began
-    assert isinstance(answer, Response)
+    assert isinstance(answer, ServerResponse)
     assert answer.status < 500 or b"request is too large" in answer.body, answer.body
     return took
 

@@ -12,23 +12,30 @@ from typing import Any
 import pytest
 
 from embedded import Embedded
-from headgate.owners.collector import Collector
-from headgate.owners.jobs.controller import Jobs
-from headgate.owners.ttl import FinishedJobs
-from unit.owners.branches import UNDISTURBED
-from unit.owners.deaths import Mortal, tell_with_deaths
-from unit.owners.jobs.stage import JOBS_PATH, PODS_PATH
-from unit.owners.kubelet import ENDS, Kubelet
-from unit.owners.world import Object, World
+from headgate.controllers.garbage_collector.controller import GarbageCollector
+from headgate.controllers.jobs.controller import JobController
+from headgate.controllers.ttl_after_finished import TTLAfterFinishedController
+from unit.controllers.branches import UNDISTURBED
+from unit.controllers.deaths import Mortal, tell_with_deaths
+from unit.controllers.jobs.fixtures import JOBS_PATH, PODS_PATH
+from unit.controllers.kubelet import ENDS, Kubelet
+from unit.controllers.world import Object, World
 
 
 def a_world() -> Mortal:
     numbers, server = count(1), Embedded(namespace="")
 
-    def jobs() -> Jobs:
-        return Jobs(lambda: f"{next(numbers):05d}")
+    def jobs() -> JobController:
+        return JobController(lambda: f"{next(numbers):05d}")
 
-    world = Mortal(jobs, FinishedJobs, Collector, lambda: Kubelet(server), server=server, kinds=("pods", "jobs"))
+    world = Mortal(
+        jobs,
+        TTLAfterFinishedController,
+        GarbageCollector,
+        lambda: Kubelet(server),
+        server=server,
+        kinds=("pods", "jobs"),
+    )
     server.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
     world.judge = Judge()
     return world

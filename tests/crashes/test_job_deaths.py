@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from kueueing import Wire, a_cluster_queue, a_local_queue
+from unit.controllers.deaths import Mortal, tell_with_deaths
+from unit.controllers.world import World
 from unit.jobs.audited import Meddler, assert_tidy, audited, tell_with_meddling
-from unit.jobs.furnishing import API, PREEMPTION, WORKLOADS, made, queueing
-from unit.jobs.stage import GATE, GATING, JOBS, a_job, a_world, add, has, is_complete, job, running, workload
-from unit.owners.deaths import Mortal, tell_with_deaths
-from unit.owners.world import World
+from unit.jobs.fixtures import GATE, GATING, JOBS, a_job, a_world, add, has, is_complete, job, running, workload
+from unit.jobs.queue_fixtures import API, PREEMPTION, WORKLOADS, made, queueing
 
 QUEUE = f"{API}/clusterqueues/cq"
 CHECKS = f"{API}/admissionchecks"

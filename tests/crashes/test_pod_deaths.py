@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 import pytest
 
-from headgate.kube.resource import PODS as POD
-from headgate.owners.effects import Answer, Effect, Patch
+from headgate.controllers.framework.effects import Effect, EffectResponse, Patch
+from headgate.kube.api_resources import PODS as POD
+from unit.controllers.deaths import Mortal, tell_with_deaths
+from unit.controllers.world import World
 from unit.jobs.audited import audited, of_quota_and_pods, tell_with_meddling
-from unit.jobs.furnishing import PODS, PREEMPTION, WORKLOADS
-from unit.jobs.pods.stage import K, SlowKubelet, a_world, add, add_group, delete, end, has, pods, started, workloads
-from unit.owners.deaths import Mortal, tell_with_deaths
-from unit.owners.world import World
+from unit.jobs.pods.fixtures import K, SlowKubelet, a_world, add, add_group, delete, end, has, pods, started, workloads
+from unit.jobs.queue_fixtures import PODS, PREEMPTION, WORKLOADS
 
 
 def judged(cpu: int = 2) -> Mortal:
@@ -95,7 +95,7 @@ def test_a_pod_that_has_to_make_room_before_its_gate_is_lifted_waits_and_gets_it
     world = judged()
     add(world, "low", cpu="2", priority="low")
     world.settle(deaf=[POD])
-    world.refuse = lambda effect: Answer(500, {}, world.server.epoch_s) if _starts(effect, "low") else None
+    world.refuse = lambda effect: EffectResponse(500, {}, world.server.epoch_s) if _starts(effect, "low") else None
     world.settle()
     assert has(world, "low", "Admitted")
     add(world, "high", cpu="2", priority="high", ends="Succeeded")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from unit.jobs.furnishing import PREEMPTION
-from unit.jobs.pods.stage import (
+from unit.controllers.deaths import Mortal, tell_with_deaths
+from unit.jobs.pods.fixtures import (
     SLOW,
     SlowKubelet,
     a_world,
@@ -22,7 +22,7 @@ from unit.jobs.pods.stage import (
     started,
     workloads,
 )
-from unit.owners.deaths import Mortal, tell_with_deaths
+from unit.jobs.queue_fixtures import PREEMPTION
 
 
 def preempted(world: Mortal) -> None:

@@ -14,20 +14,20 @@ from typing import Any
 import pytest
 
 from embedded import Embedded
-from headgate.cli.controllers import template_hash
-from headgate.control.zones import find_zone
+from headgate.cli.wiring.controllers import template_hash
+from headgate.controllers.cron_jobs.controller import CronJobController
+from headgate.controllers.deployments.controller import DeploymentController
+from headgate.controllers.framework.reconcile import Controller
+from headgate.controllers.jobs.controller import JobController
+from headgate.controllers.ownership import pods as facts
+from headgate.controllers.replica_sets.controller import ReplicaSetController
 from headgate.kube.timestamps import parse_time
-from headgate.owners.contract import Controller
-from headgate.owners.cron_jobs.controller import CronJobs
-from headgate.owners.deployments.controller import Deployments
-from headgate.owners.families import pods as facts
-from headgate.owners.jobs.controller import Jobs
-from headgate.owners.replica_sets.controller import ReplicaSets
-from unit.owners.branches import UNDISTURBED
-from unit.owners.deaths import Mortal, Story, tell_with_deaths
-from unit.owners.kubelet import ENDS, Kubelet
-from unit.owners.workloads import drawing, get, patch, put
-from unit.owners.world import World
+from headgate.runtime.time_zones import find_zone
+from unit.controllers.branches import UNDISTURBED
+from unit.controllers.deaths import Mortal, Story, tell_with_deaths
+from unit.controllers.kubelet import ENDS, Kubelet
+from unit.controllers.workloads import drawing, get, patch, put
+from unit.controllers.world import World
 
 Object = dict[str, Any]
 Judge = Callable[[World], None]
@@ -47,10 +47,10 @@ def making(judge: Judge) -> Callable[[], Mortal]:
     def make() -> Mortal:
         server, draw = Embedded(namespace="a"), drawing()
         makers: list[Callable[[], Controller]] = [
-            lambda: ReplicaSets(draw),
-            lambda: Deployments(template_hash()),
-            lambda: Jobs(draw),
-            lambda: CronJobs(find_zone),
+            lambda: ReplicaSetController(draw),
+            lambda: DeploymentController(template_hash()),
+            lambda: JobController(draw),
+            lambda: CronJobController(find_zone),
             lambda: Kubelet(server),
         ]
         world = Mortal(*makers, server=server)

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from embedded import Embedded, all_schemas
-from headgate.owners.contract import Controller
-from headgate.owners.daemon_sets.controller import DaemonSets
-from headgate.owners.daemon_sets.placement import target_of
-from headgate.owners.deployments.hashing import TemplateHash
-from headgate.owners.families.pods import is_active
-from headgate.owners.stateful_sets.controller import StatefulSets
-from unit.owners.deaths import Mortal, tell_with_deaths
-from unit.owners.kubelet import Kubelet
-from unit.owners.world import World
+from headgate.controllers.daemon_sets.controller import DaemonSetController
+from headgate.controllers.daemon_sets.placement import target_of
+from headgate.controllers.deployments.template_hash import TemplateHash
+from headgate.controllers.framework.reconcile import Controller
+from headgate.controllers.ownership.pods import is_active
+from headgate.controllers.stateful_sets.controller import StatefulSetController
+from unit.controllers.deaths import Mortal, tell_with_deaths
+from unit.controllers.kubelet import Kubelet
+from unit.controllers.world import World
 
 Object = dict[str, Any]
 APPS, CORE = "/apis/apps/v1/namespaces/a", "/api/v1/namespaces/a"
@@ -84,7 +84,7 @@ def test_a_stateful_set_is_whole_after_a_death_at_any_write(policy: str) -> None
         assert (status["readyReplicas"], status["updatedReplicas"], status["observedGeneration"]) == (2, 2, 2), name
 
     def make() -> Mortal:
-        return mortal(lambda server: StatefulSets(), Kubelet, judge=at_most_three)
+        return mortal(lambda server: StatefulSetController(), Kubelet, judge=at_most_three)
 
     assert len(tell_with_deaths(make, story, look)) > 20
 
@@ -110,7 +110,7 @@ def test_a_daemon_set_is_whole_after_a_death_at_any_write(limits: Object) -> Non
         assert max(map(nodes.count, nodes), default=0) <= 1 + limits.get("maxSurge", 0)
 
     def daemon_sets(server: Embedded) -> Controller:
-        return DaemonSets(lambda: f"{next(numbers):05}", hashed)
+        return DaemonSetController(lambda: f"{next(numbers):05}", hashed)
 
     def look(name: str, world: Mortal) -> None:
         assert sorted(str(target_of(pod)) for pod in active(world)) == NODES, name

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from embedded import a_pod
+from headgate.controllers.node_lifecycle.controller import NodeLifecycleController
+from headgate.controllers.node_lifecycle.taint_eviction import TaintEvictionController
+from headgate.controllers.volumes.controller import PersistentVolumeController
+from headgate.controllers.volumes.ephemeral_volumes import EphemeralVolumeController
+from headgate.controllers.volumes.hollow_provisioner import HollowProvisioner
+from headgate.controllers.volumes.protection import StorageProtectionController
 from headgate.kube.timestamps import format_micro_time, format_time
-from headgate.owners.nodes.controller import NodeLifecycle
-from headgate.owners.nodes.eviction import TaintEviction
-from headgate.owners.volumes.controller import Volumes
-from headgate.owners.volumes.ephemeral import EphemeralClaims
-from headgate.owners.volumes.protection import StorageProtection
-from headgate.owners.volumes.provisioner import HollowProvisioner
-from unit.owners.branches import UNDISTURBED
-from unit.owners.deaths import Mortal, tell_with_deaths
-from unit.owners.storage_objects import CLAIMS, PODS, VOLUMES, add_claim, add_class, add_user, add_volume
-from unit.owners.world import World
+from unit.controllers.branches import UNDISTURBED
+from unit.controllers.deaths import Mortal, tell_with_deaths
+from unit.controllers.storage_objects import CLAIMS, PODS, VOLUMES, add_claim, add_class, add_user, add_volume
+from unit.controllers.world import World
 
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
@@ -27,7 +27,14 @@ TIMES = ("deletionTimestamp", "lastPhaseTransitionTime", "lastHeartbeatTime")
 
 
 def a_world() -> Mortal:
-    makers = (Volumes, HollowProvisioner, StorageProtection, EphemeralClaims, NodeLifecycle, TaintEviction)
+    makers = (
+        PersistentVolumeController,
+        HollowProvisioner,
+        StorageProtectionController,
+        EphemeralVolumeController,
+        NodeLifecycleController,
+        TaintEvictionController,
+    )
     world = Mortal(*makers)
     for name in ("a", "kube-node-lease"):
         world.server.post("/api/v1/namespaces", {"metadata": {"name": name}})

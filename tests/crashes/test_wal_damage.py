@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from headgate.store.backup.shell import back_up, examine, restore
-from headgate.store.file.shell import FILE, LOCK, Damaged
+from headgate.store import high_water_mark
+from headgate.store.high_water_mark import RECORDS_AT
+from headgate.store.io.backup import back_up, examine, restore
+from headgate.store.io.database_file import FILE, LOCK, StoreDamagedError
+from headgate.store.io.high_water_mark_file import MARK
+from headgate.store.io.journal import Journal
+from headgate.store.io.salvage import salvage
 from headgate.store.item import Item
-from headgate.store.journal.shell import Journal
-from headgate.store.mark import record
-from headgate.store.mark.record import RECORDS_AT
-from headgate.store.mark.shell import MARK
 from headgate.store.memory import Store
-from headgate.store.salvage.shell import salvage
 from torture import flips
 
 COMMITS = 6
@@ -88,7 +88,7 @@ def refused_or_whole(folder: Path, where: str) -> bool:
     damaged = files(folder)
     try:
         journal, store = flips.load(folder)
-    except Damaged:
+    except StoreDamagedError:
         now = files(folder)
         changed = [name for name, data in damaged.items() if name != LOCK and now[name] != data]
         assert not changed, f"{where}: a refused store was changed"
@@ -202,19 +202,19 @@ def test_a_missing_commit_is_named_with_its_revisions(tmp_path: Path) -> None:
     with (folder / WAL).open("r+b") as file:
         file.truncate(size - 10_000)
     with pytest.raises(
-        Damaged, match=r"1 acknowledged commit is missing \(revision 6\); everything up to revision 5 can"
+        StoreDamagedError, match=r"1 acknowledged commit is missing \(revision 6\); everything up to revision 5 can"
     ):
         flips.load(folder)
     with (folder / WAL).open("r+b") as file:
         file.truncate(size // 2)
     with pytest.raises(
-        Damaged, match=r"3 acknowledged commits are missing \(revisions 4 to 6\); everything up to revis"
+        StoreDamagedError, match=r"3 acknowledged commits are missing \(revisions 4 to 6\); everything up to revis"
     ):
         flips.load(folder)
     (folder / WAL).unlink()
     (folder / f"{FILE}-shm").unlink()
     with pytest.raises(
-        Damaged, match=r"6 acknowledged commits are missing \(revisions 1 to 6\); everything up to revis"
+        StoreDamagedError, match=r"6 acknowledged commits are missing \(revisions 1 to 6\); everything up to revis"
     ):
         flips.load(folder)
 
@@ -249,7 +249,7 @@ def test_a_commit_whose_mark_was_written_in_part_is_kept(tmp_path: Path) -> None
 
 
 def number_of(folder: Path, place: int) -> int:
-    found = record.decode((folder / MARK).read_bytes()[RECORDS_AT[place] :][:SECTOR], RECORDS_AT[place])
+    found = high_water_mark.decode((folder / MARK).read_bytes()[RECORDS_AT[place] :][:SECTOR], RECORDS_AT[place])
     assert found is not None
     return found.number
 
@@ -297,7 +297,7 @@ def test_a_file_that_is_missing_or_of_another_store_is_noticed(
 ) -> None:
     folder, other = killed(tmp_path / "one"), killed(tmp_path / "other")
     spoil(folder, other)
-    with pytest.raises(Damaged, match=words):
+    with pytest.raises(StoreDamagedError, match=words):
         flips.load(folder)
     if (folder / FILE).exists():
         assert re.search(words, examine(folder / FILE, silent, at_rest=False)[0])
@@ -312,7 +312,7 @@ def test_an_older_copy_beside_the_mark_of_a_later_time_is_noticed(tmp_path: Path
     flips.commit(store, journal)
     journal.close(store.committed)
     shutil.copy(tmp_path / "data" / MARK, older / MARK)
-    with pytest.raises(Damaged, match="acknowledged commits are missing"):
+    with pytest.raises(StoreDamagedError, match="acknowledged commits are missing"):
         flips.load(older)
 
 
@@ -324,7 +324,7 @@ def test_a_mark_of_an_earlier_time_is_noticed(tmp_path: Path) -> None:
     flips.commit(store, journal)
     journal.close(store.committed)
     (tmp_path / "data" / MARK).write_bytes(earlier)
-    with pytest.raises(Damaged, match="the high-water mark is older than the store"):
+    with pytest.raises(StoreDamagedError, match="the high-water mark is older than the store"):
         flips.load(tmp_path / "data")
 
 
@@ -343,7 +343,7 @@ def test_a_database_file_without_its_log_is_not_taken_for_a_backup(tmp_path: Pat
     folder = killed(tmp_path)
     shutil.copy(folder / FILE, tmp_path / "alone.db")
     assert "did not stop in order" in examine(tmp_path / "alone.db", silent, at_rest=True)[0]
-    with pytest.raises(Damaged, match="did not stop in order"):
+    with pytest.raises(StoreDamagedError, match="did not stop in order"):
         restore(tmp_path / "alone.db", tmp_path / "again")
     journal, store = flips.load(folder)
     journal.close(store.committed)
@@ -360,9 +360,9 @@ def test_what_can_be_read_around_the_damage_is_kept(tmp_path: Path, checkpointin
     with (folder / WAL).open("r+b") as file:
         file.seek((folder / WAL).stat().st_size // 2)
         file.write(b"damaged")
-    with pytest.raises(Damaged, match="3 acknowledged commits are missing"):
+    with pytest.raises(StoreDamagedError, match="3 acknowledged commits are missing"):
         flips.load(folder)
-    with pytest.raises(Damaged, match="are missing"):
+    with pytest.raises(StoreDamagedError, match="are missing"):
         back_up(folder, tmp_path / "copy.db")
     assert "are missing" in examine(folder / FILE, silent, at_rest=False)[0]
     done = salvage(folder, silent)

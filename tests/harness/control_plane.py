@@ -22,13 +22,13 @@ from harness.embedded import EmbeddedServer
 from harness.processes import Process
 from harness.real import RealServer
 from harness.server import JSON_TYPE, Result, Server
-from headgate.client.credentials.shell import find_access
-from headgate.client.http.shell import Http
-from headgate.client.kubeconfig import Access
-from headgate.nodes.hollow import Hollow
-from headgate.nodes.options import Options
-from headgate.nodes.shell import Fleet
-from headgate.nodes.template import Template, make_nodes
+from headgate.client.io.credentials import find_rest_config
+from headgate.client.io.http_transport import HTTPTransport
+from headgate.client.kubeconfig import RESTConfig
+from headgate.nodes.hollow_kubelets import HollowKubelets
+from headgate.nodes.io.kubelet_runner import HollowKubeletRunner
+from headgate.nodes.node_template import NodeTemplate, make_nodes
+from headgate.nodes.options import HollowOptions
 
 Object = dict[str, Any]
 
@@ -59,10 +59,12 @@ COME_TOO_LATE = re.compile(
 class Nodes:
     """Hollow nodes on a server of somebody else, in a thread of their own."""
 
-    def __init__(self, server: Server, count: int, resources: dict[str, str], options: Options | None = None) -> None:
+    def __init__(
+        self, server: Server, count: int, resources: dict[str, str], options: HollowOptions | None = None
+    ) -> None:
         self._server = server
-        self._options = options or Options()
-        self._wanted = make_nodes(count, Template(resources=resources))
+        self._options = options or HollowOptions()
+        self._wanted = make_nodes(count, NodeTemplate(resources=resources))
         self._started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self._thread.start()
@@ -70,10 +72,10 @@ class Nodes:
 
     async def _run(self) -> None:
         self._loop, self._done = asyncio.get_running_loop(), asyncio.Event()
-        access = find_access(str(self._server.kubeconfig))
-        assert isinstance(access, Access)
-        transport = Http(access)
-        fleet = asyncio.create_task(Fleet(Hollow(self._options, self._wanted), transport).run())
+        access = find_rest_config(str(self._server.kubeconfig))
+        assert isinstance(access, RESTConfig)
+        transport = HTTPTransport(access)
+        fleet = asyncio.create_task(HollowKubeletRunner(HollowKubelets(self._options, self._wanted), transport).run())
         self._started.set()
         await self._done.wait()
         fleet.cancel()

@@ -23,13 +23,13 @@ from harness.processes import Process, free_ports
 from harness.real import REPOSITORY
 from harness.scheduling import send, wait_for
 from harness.server import Server
-from headgate.client.credentials.shell import find_access
-from headgate.client.http.shell import Http
-from headgate.client.kubeconfig import Access
-from headgate.nodes.hollow import Hollow
-from headgate.nodes.models.machine import Shape
-from headgate.nodes.options import Options
-from headgate.nodes.shell import Fleet
+from headgate.client.io.credentials import find_rest_config
+from headgate.client.io.http_transport import HTTPTransport
+from headgate.client.kubeconfig import RESTConfig
+from headgate.nodes.autoscalers.instance_types import InstanceType
+from headgate.nodes.hollow_kubelets import HollowKubelets
+from headgate.nodes.io.kubelet_runner import HollowKubeletRunner
+from headgate.nodes.options import HollowOptions
 
 Object = dict[str, Any]
 
@@ -40,11 +40,11 @@ POOLS = "/apis/karpenter.sh/v1/nodepools"
 STORY = "example.com/story"
 TYPE = "node.kubernetes.io/instance-type"
 SHAPES = tuple(
-    Shape(f"cpu-{cpu}", {"cpu": str(cpu), "memory": "8Gi", "pods": "110"}, price=price)
+    InstanceType(f"cpu-{cpu}", {"cpu": str(cpu), "memory": "8Gi", "pods": "110"}, price=price)
     for cpu, price in ((1, 1.0), (2, 1.9), (4, 3.6))
 )
 CLASSES = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses"
-WITH_GPU = Shape("gpu-1", {"cpu": "4", "memory": "8Gi", "pods": "110", "nvidia.com/gpu": "1"}, price=9.0)
+WITH_GPU = InstanceType("gpu-1", {"cpu": "4", "memory": "8Gi", "pods": "110", "nvidia.com/gpu": "1"}, price=9.0)
 
 
 def karpenter_folder() -> Path | None:
@@ -112,10 +112,10 @@ class Kubelets:
 
     async def _run(self) -> None:
         self._loop, self._done = asyncio.get_running_loop(), asyncio.Event()
-        access = find_access(str(self._server.kubeconfig))
-        assert isinstance(access, Access)
-        transport = Http(access)
-        working = asyncio.create_task(Fleet(Hollow(Options()), transport).run())
+        access = find_rest_config(str(self._server.kubeconfig))
+        assert isinstance(access, RESTConfig)
+        transport = HTTPTransport(access)
+        working = asyncio.create_task(HollowKubeletRunner(HollowKubelets(HollowOptions()), transport).run())
         self._started.set()
         try:
             await self._done.wait()
@@ -126,7 +126,7 @@ class Kubelets:
 
 
 def create_pool(
-    server: Server, name: str, shapes: Sequence[Shape] = SHAPES[:1], consolidate_after: str = "Never"
+    server: Server, name: str, shapes: Sequence[InstanceType] = SHAPES[:1], consolidate_after: str = "Never"
 ) -> None:
     """For pods that select `STORY: name`. What was bought stays, idle or not, unless said otherwise."""
     template = {
@@ -171,7 +171,7 @@ def _is_served(server: Server, kind: Object) -> bool:
     return server.request("GET", f"/apis/{kind['group']}/{version}/{kind['names']['plural']}").status == 200
 
 
-def _instance_type(shape: Shape) -> Object:
+def _instance_type(shape: InstanceType) -> Object:
     where = [_must_be("karpenter.sh/capacity-type", "on-demand"), _must_be("topology.kubernetes.io/zone", "zone-a")]
     return {
         "name": shape.name,

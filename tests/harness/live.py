@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from harness.server import Server
-from headgate.client.credentials.shell import find_access
-from headgate.client.http.shell import Http
-from headgate.client.kubeconfig import Access
-from headgate.client.writer import Writer, unfenced
-from headgate.control.scheduler.shell import SchedulerShell
-from headgate.scheduling.queued import Where
+from headgate.client.io.credentials import find_rest_config
+from headgate.client.io.http_transport import HTTPTransport
+from headgate.client.io.writer import Writer, no_fence
+from headgate.client.kubeconfig import RESTConfig
+from headgate.runtime.scheduler.runner import SchedulerRunner
+from headgate.scheduling.queue.queued_pod_info import PodQueueState
 from headgate.scheduling.scheduler import Scheduler
 from unit.scheduling.world import configured
 
@@ -50,12 +50,12 @@ class Live:
 
     async def _run(self) -> None:
         self._loop, self._done = asyncio.get_running_loop(), asyncio.Event()
-        access = find_access(str(self._server.kubeconfig))
-        assert isinstance(access, Access)
-        transport = Http(access)
+        access = find_rest_config(str(self._server.kubeconfig))
+        assert isinstance(access, RESTConfig)
+        transport = HTTPTransport(access)
         try:
-            writer = Writer(transport, room_s=unfenced, jitter=random.random, sleep=asyncio.sleep)
-            shell = SchedulerShell(lambda report: Scheduler(*self._configured, report=report), transport, writer)
+            writer = Writer(transport, room_s=no_fence, jitter=random.random, sleep=asyncio.sleep)
+            shell = SchedulerRunner(lambda report: Scheduler(*self._configured, report=report), transport, writer)
             self._scheduler = shell.scheduler
             working = asyncio.create_task(shell.run())
             ending = asyncio.create_task(self._done.wait())
@@ -83,10 +83,10 @@ class Live:
         """How many pods are in each queue."""
         return self.ask(lambda scheduler: scheduler.queue.counters.pending())
 
-    def where(self, uid: str) -> Where | None:
-        def find(scheduler: Scheduler) -> Where | None:
+    def where(self, uid: str) -> PodQueueState | None:
+        def find(scheduler: Scheduler) -> PodQueueState | None:
             queued = scheduler.queue.get(uid)
-            return None if queued is None else queued.where
+            return None if queued is None else queued.state
 
         return self.ask(find)
 

@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from headgate import schemas
+from headgate.apimachinery.protobuf import FieldNumber
 from headgate.kube import timestamps
-from headgate.kube.protobuf import FieldNumber
 from headgate.kube.schema import Field, GroupVersionKind, Schemas, Type
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"

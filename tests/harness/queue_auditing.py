@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from harness.auditing import Audit, cpu_of
 from harness.scheduling import scheduled_reason
 from harness.server import Server
+from headgate.capacity.api.stamp import read_stamp
 from headgate.capacity.names import GATE, QUEUE_NAME, STAMP
-from headgate.capacity.stamp import read_stamp
 
 Object = dict[str, Any]
 

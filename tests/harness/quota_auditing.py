@@ -22,7 +22,7 @@ from harness.quota_limits import FlavorResource, Limits, usage_of
 from harness.server import Server
 from headgate.jobs.names import ADMISSION_GATE, POD_GROUP_NAME, QUEUE_NAME
 from headgate.kube import conditions
-from headgate.kube.references import controller_of
+from headgate.kube.object_meta import controller_of
 
 Object = dict[str, Any]
 Place = tuple[str, str]

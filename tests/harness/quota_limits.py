@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from headgate.kube.amounts import read_units
+from headgate.kube.resource_amounts import read_units
 
 Object = dict[str, Any]
 FlavorResource = tuple[str, str]

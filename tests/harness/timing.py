@@ -1,8 +1,9 @@
 """A pytest plugin: how long each test file took, in wall-clock and in CPU seconds, and the ten slowest at the end.
 
 CPU seconds are those of the pytest process and of the children that it waited for; a server that outlives a test is
-not in them. `--timings FILE` writes the figures of all files as JSON. Packages whose unit tests took more CPU than
-they may are named, too; `tests/unit/house/test_tiers.py` holds the recorded figures to that limit.
+not in them, and servers that many files shared, which end after the last test of a run, count for no file.
+`--timings FILE` writes the figures of all files as JSON. Packages whose unit tests took more CPU than they may are
+named, too; `tests/unit/project/test_tiers.py` holds the recorded figures to that limit.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import pytest
 SLOWEST: Final = 10
 PACKAGE_CPU_S: Final = 20.0
 """What the unit tests of one package may take."""
-_USED: Final = pytest.StashKey[float]()
+_USED: Final = pytest.StashKey[os.times_result]()
+_IS_LAST: Final = pytest.StashKey[bool]()
 _BEGAN: Final = pytest.StashKey[float]()
 _FILES: Final = pytest.StashKey["Files"]()
 
@@ -50,11 +52,11 @@ class Files:
 
 def packages_above(limit_s: float, cpu_s: Mapping[str, float]) -> dict[str, float]:
     """The packages whose unit tests take more CPU seconds than that, from the seconds of each file. The tests of a
-    package are those in its folder; a package inside it has a folder of its own."""
+    package are all that are in its folder of ``tests/unit``, however deep."""
     sums: dict[str, float] = {}
     for name, seconds in cpu_s.items():
         if name.startswith("tests/unit/"):
-            package = name.removeprefix("tests/unit/").rpartition("/")[0]
+            package = name.split("/")[2]
             sums[package] = sums.get(package, 0.0) + seconds
     return {package: round(each, 1) for package, each in sums.items() if each > limit_s}
 
@@ -69,22 +71,21 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(config.stash[_FILES], "headgate-files")
 
 
-def _cpu_s() -> float:
-    return sum(os.times()[:4])
-
-
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    item.config.stash[_USED] = _cpu_s()
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, Any, Any]:
+    item.config.stash[_USED] = os.times()
+    item.config.stash[_IS_LAST] = nextitem is None
     return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     report = yield
-    now_s = _cpu_s()
-    report.cpu_s = now_s - item.config.stash[_USED]  # xdist sends it along with the report
-    item.config.stash[_USED] = now_s
+    before, now = item.config.stash[_USED], os.times()
+    report.cpu_s = now.user + now.system - before.user - before.system  # xdist sends it along with the report
+    if not (call.when == "teardown" and item.config.stash[_IS_LAST]):
+        report.cpu_s += now.children_user + now.children_system - before.children_user - before.children_system
+    item.config.stash[_USED] = now
     return report
 
 

@@ -6,10 +6,10 @@ import heapq
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from headgate.kube.resource import PODS
-from headgate.owners import effects
-from headgate.owners.effects import Answer
-from unit.owners.world import World
+from headgate.controllers.framework import effects
+from headgate.controllers.framework.effects import EffectResponse
+from headgate.kube.api_resources import PODS
+from unit.controllers.world import World
 
 MOMENT_S = 0.05
 
@@ -17,9 +17,9 @@ MOMENT_S = 0.05
 class Drawn(World):
     """``judge`` is asked before every request of the controllers."""
 
-    judge: Callable[[effects.Request], None] = staticmethod(lambda effect: None)
+    judge: Callable[[effects.RequestEffect], None] = staticmethod(lambda effect: None)
 
-    def _request(self, effect: effects.Request) -> Answer:
+    def _request(self, effect: effects.RequestEffect) -> EffectResponse:
         self.judge(effect)
         return super()._request(effect)
 

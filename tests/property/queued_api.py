@@ -11,10 +11,10 @@ from copy import deepcopy
 from typing import Any
 
 from clusters import a_pod
+from headgate.capacity.api.stamp import read_stamp
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, STAMP
-from headgate.capacity.stamp import read_stamp
 from headgate.kube.timestamps import format_time
-from headgate.scheduling.effects import Result
+from headgate.scheduling.framework.effects import WriteResult
 from property.small_api import SmallApi, Told, Watch, cpu_of, node_of, uid_of
 
 Object = dict[str, Any]
@@ -116,13 +116,13 @@ class QueuedApi(SmallApi):
 
     # What schedulers write
 
-    def lift(self, name: str, uid: str, stamp: str) -> Result:
+    def lift(self, name: str, uid: str, stamp: str) -> WriteResult:
         wire = self.pods.get(name)
         if wire is None or uid_of(wire) != uid:
-            return Result.GONE
+            return WriteResult.GONE
         had = gate_names(wire)
         if wire["metadata"]["annotations"].get(STAMP, "") == stamp and GATE not in had:
-            return Result.DONE
+            return WriteResult.DONE
         first = self.lifted.setdefault(uid, stamp) if stamp else stamp
         assert self.hears_the_dead or first == stamp, f"{uid} is granted twice"
         assert FOREIGN not in had, f"{uid} has a foreign gate"
@@ -134,19 +134,19 @@ class QueuedApi(SmallApi):
                 _drop_gate(pod, GATE)
 
         self._change(name, change)
-        return Result.DONE
+        return WriteResult.DONE
 
-    def unstamp(self, name: str, uid: str, stamp: str) -> Result:
+    def unstamp(self, name: str, uid: str, stamp: str) -> WriteResult:
         """The stamp goes if it is still this one."""
         wire = self.pods.get(name)
         if wire is None or uid_of(wire) != uid:
-            return Result.GONE
+            return WriteResult.GONE
         if wire["metadata"]["annotations"].get(STAMP) != stamp:
-            return Result.TAKEN
+            return WriteResult.TAKEN
         assert not node_of(wire), f"{uid} has a node, and what it holds is nobody else's"
         self.lifted.pop(uid, None)
         self._change(name, lambda pod: pod["metadata"]["annotations"].pop(STAMP))
-        return Result.DONE
+        return WriteResult.DONE
 
     def delete_slowly(self, name: str, gone_by_s: float) -> None:
         """A pod on a node has until then; a second deletion can only make that earlier."""

@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 
+from headgate.capacity.api.stamp import read_stamp
+from headgate.capacity.conf import DEFAULTS as SETTINGS
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, POD_GROUPS, QUEUES
-from headgate.capacity.settings import DEFAULTS as SETTINGS
-from headgate.capacity.stamp import read_stamp
-from headgate.kube.termination import LATE_S
+from headgate.kube.pods.termination import OVERDUE_AFTER_S
 from headgate.kube.timestamps import parse_time
-from headgate.scheduling.admitting import Queueing
-from headgate.scheduling.effects import Effect, LiftGate, RemoveStamp, Result
-from headgate.scheduling.leaving import WAITING_FOR_ROOM
+from headgate.scheduling.cluster.terminating_pods import WAITING_FOR_TERMINATING_PODS
+from headgate.scheduling.framework.effects import Effect, RemoveSchedulingGate, RemoveStamp, WriteResult
+from headgate.scheduling.gates.queue_admission import QueueAdmissionSettings
 from headgate.scheduling.scheduler import Scheduler
 from property.queued_api import FOREIGN, GROUPS, LIMITS, QueuedApi, gate_names, holds, is_stamped, path_of, queue_of
 from property.scheduled_world import Ledger, World
@@ -41,18 +41,18 @@ class QueuedWorld(World):
         read, makers = configured([ledger])
         profiles = tuple(msgspec.structs.replace(each, queues=SETTINGS) for each in read.profiles)
         read = msgspec.structs.replace(read, profiles=profiles)
-        return Scheduler(read, makers, queueing=Queueing(self.enabled, lambda: self.now_s))
+        return Scheduler(read, makers, queueing=QueueAdmissionSettings(self.enabled, lambda: self.now_s))
 
     def _born(self) -> None:
-        self.lifts: list[LiftGate] = []
-        self.lift_ghosts: list[LiftGate] = []
+        self.lifts: list[RemoveSchedulingGate] = []
+        self.lift_ghosts: list[RemoveSchedulingGate] = []
         self.removals: list[RemoveStamp] = []
         self.asked: set[str] = set()
         super()._born()
         self.ledger: Ledger
 
     def _want(self, effect: Effect) -> None:
-        if isinstance(effect, LiftGate):
+        if isinstance(effect, RemoveSchedulingGate):
             assert all(each.pod.uid != effect.pod.uid for each in self.lifts), "one removal at a time"
             self.lifts.append(effect)
             group = effect.pod.annotations.get(GROUP_NAMES[0])
@@ -81,7 +81,7 @@ class QueuedWorld(World):
         have = [
             each
             for each in members
-            if holds(each) or uid_of(each) in under_way or self.scheduler.queues.why(uid_of(each)) is None
+            if holds(each) or uid_of(each) in under_way or self.scheduler.queues.peek_wait_reason(uid_of(each)) is None
         ]
         assert len(have) >= GROUPS[group], f"{len(have)} of {group} are promised"
 
@@ -100,25 +100,25 @@ class QueuedWorld(World):
             return
         index, how = what
         lift = self.lifts.pop(index % len(self.lifts))
-        self._call("lifted", lift.pod.uid, self._lifted(lift, how), "because", self.now_s)
+        self._call("gate_removed", lift.pod.uid, self._lifted(lift, how), "because", self.now_s)
 
-    def _lifted(self, lift: LiftGate, how: str) -> Result:
+    def _lifted(self, lift: RemoveSchedulingGate, how: str) -> WriteResult:
         if how in ("later", "refused"):
-            return Result(how)
+            return WriteResult(how)
         if how == "unheard":
             self.lift_ghosts.append(lift)
-            return Result.UNKNOWN
+            return WriteResult.UNKNOWN
         result = self._lift(lift)
-        return Result.UNKNOWN if how == "lost" else result
+        return WriteResult.UNKNOWN if how == "lost" else result
 
-    def _lift(self, lift: LiftGate) -> Result:
+    def _lift(self, lift: RemoveSchedulingGate) -> WriteResult:
         before = self.api.lifted.get(lift.pod.uid)
         stamp = read_stamp(before, lift.pod.uid)
         if stamp is not None and self.scheduler.queues.is_withdrawn(lift.pod.uid, stamp):
             del self.api.lifted[lift.pod.uid]
         result = self.api.lift(lift.pod.name, lift.pod.uid, lift.stamp)
         wire = self.api.pods.get(lift.pod.name)
-        if before is None and lift.stamp and result is Result.DONE and wire is not None and not self.lowered:
+        if before is None and lift.stamp and result is WriteResult.DONE and wire is not None and not self.lowered:
             for queue in path_of(queue_of(wire)):
                 if queue in self.api.limits:
                     used = self.api.used(queue)
@@ -134,12 +134,12 @@ class QueuedWorld(World):
         result = self.api.unstamp(removal.pod.name, removal.pod.uid, removal.stamp)
         if how == "lost":
             result = self.api.unstamp(removal.pod.name, removal.pod.uid, removal.stamp)
-        self._call("unstamped", removal.pod.uid, removal.stamp, result, self.now_s)
+        self._call("stamp_removed", removal.pod.uid, removal.stamp, result, self.now_s)
 
     def delete_slowly(self, name: str, grace_s: int) -> None:
         self.api.delete_slowly(name, self.now_s + grace_s)
 
-    def late_lift(self, lift: LiftGate) -> None:
+    def late_lift(self, lift: RemoveSchedulingGate) -> None:
         """From somebody who died before its successor began: what there was room for then may be too much now."""
         self.api.hears_the_dead = self.lowered = True
         self._lift(lift)
@@ -256,7 +256,7 @@ class QueuedWorld(World):
                 continue
             reason, promise = reason_of(wire), wire["status"].get("nominatedNodeName", "")
             fits = [name for name in self.api.nodes if self._fits_later(wire, name)]
-            if reason == WAITING_FOR_ROOM:
+            if reason == WAITING_FOR_TERMINATING_PODS:
                 assert promise in fits, f"{uid_of(wire)} waits for {promise!r} and fits on {fits}"
             elif not promise:
                 assert reason == "Unschedulable", f"{uid_of(wire)} has a share and no node, and says {reason!r}"
@@ -268,7 +268,7 @@ class QueuedWorld(World):
         for each in self.api.pods.values():
             told = each["metadata"].get("deletionTimestamp")
             if node_of(each) == node:
-                in_time = told and float(parse_time(told)) + LATE_S > self.now_s
+                in_time = told and float(parse_time(told)) + OVERDUE_AFTER_S > self.now_s
                 leaves |= bool(in_time)
                 there += [] if in_time else [each]
             elif each is not wire and not node_of(each) and each["status"].get("nominatedNodeName") == node:

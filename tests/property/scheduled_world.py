@@ -11,12 +11,21 @@ import re
 from collections import Counter
 from typing import Any
 
-from headgate.kube.resource import NODES
-from headgate.scheduling.contract import Rejection, Wait
-from headgate.scheduling.effects import Bind, Effect, Preempt, Prepare, Result, Say, SetStatus, Write
+from headgate.kube.api_resources import NODES
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.framework.effects import (
+    Bind,
+    Effect,
+    EmitPodEvent,
+    ObjectPatch,
+    PreBindWrites,
+    Preempt,
+    SetStatus,
+    WriteResult,
+)
+from headgate.scheduling.framework.interface import PermitWait, Rejection
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
-from headgate.scheduling.pod import Pod
-from headgate.scheduling.queued import Where
+from headgate.scheduling.queue.queued_pod_info import PodQueueState
 from headgate.scheduling.scheduler import Scheduler
 from property.small_api import SmallApi, gates_of, node_of, reason_of, uid_of
 from unit.scheduling.world import configured
@@ -43,26 +52,26 @@ class Ledger:
         self.decided: dict[str, Rejection | None] = {}
         self.problems: list[str] = []
 
-    def reserve(self, pod: Pod, node_name: str, /) -> Rejection | None:
+    def reserve(self, pod: PodInfo, node_name: str, /) -> Rejection | None:
         if pod.uid in self.open:
             self.problems.append(f"{pod.uid} is reserved twice")
         self.open[pod.uid] = node_name
         return None
 
-    def unreserve(self, pod: Pod, node_name: str, /) -> None:
+    def unreserve(self, pod: PodInfo, node_name: str, /) -> None:
         self._close(pod.uid)
 
-    def permit(self, pod: Pod, node_name: str, /) -> Wait | None:
-        return Wait(5.0) if pod.name in HELD else None
+    def permit(self, pod: PodInfo, node_name: str, /) -> PermitWait | None:
+        return PermitWait(5.0) if pod.name in HELD else None
 
     def released(self) -> dict[str, Rejection | None]:
         found, self.decided = self.decided, {}
         return found
 
-    def pre_bind(self, pod: Pod, node_name: str, /) -> list[Write]:
-        return [Write(NODES, "", node_name, "", {})] if pod.name in PREPARED else []
+    def pre_bind(self, pod: PodInfo, node_name: str, /) -> list[ObjectPatch]:
+        return [ObjectPatch(NODES, "", node_name, "", {})] if pod.name in PREPARED else []
 
-    def post_bind(self, pod: Pod, node_name: str, /) -> list[Write]:
+    def post_bind(self, pod: PodInfo, node_name: str, /) -> list[ObjectPatch]:
         self._close(pod.uid)
         return []
 
@@ -96,7 +105,7 @@ class World:
         self.ledger = Ledger()
         self.scheduler = self._new_scheduler(self.ledger)
         self.binds: list[Bind] = []
-        self.prepares: list[Prepare] = []
+        self.prepares: list[PreBindWrites] = []
         self.statuses: dict[str, SetStatus] = {}
         self.preempts: list[Preempt] = []
         self.ghosts: list[Bind] = []
@@ -120,7 +129,7 @@ class World:
         match effect:
             case Bind():
                 assert all(each.pod.uid != effect.pod.uid for each in self.binds), "it is being bound already"
-                self.statuses.pop(effect.pod.uid, None)  # as control/scheduler/hands.py does
+                self.statuses.pop(effect.pod.uid, None)  # as runtime/scheduler/api_dispatcher.py does
                 self.binds.append(effect)
             case SetStatus(pod, condition, promise):
                 before = self.statuses.pop(pod.uid, None)
@@ -128,12 +137,12 @@ class World:
                     condition = condition or before.condition
                     promise = before.nominated_node if promise is None else promise
                 self.statuses[pod.uid] = SetStatus(pod, condition, promise)
-            case Prepare():
+            case PreBindWrites():
                 self.statuses.pop(effect.pod.uid, None)
                 self.prepares.append(effect)
             case Preempt():
                 self.preempts.append(effect)
-            case Say():
+            case EmitPodEvent():
                 self.said[effect.reason] += 1
             case _:
                 raise AssertionError(effect)
@@ -174,18 +183,18 @@ class World:
         bind = self.binds.pop(index % len(self.binds))
         self._call("bound", bind.pod.uid, self._bound(bind, how), "because", self.now_s)
 
-    def _bound(self, bind: Bind, how: str) -> Result:
+    def _bound(self, bind: Bind, how: str) -> WriteResult:
         if how in ("later", "refused"):
-            return Result(how)
+            return WriteResult(how)
         if how == "unheard":
             self.ghosts.append(bind)
-            return Result.UNKNOWN
+            return WriteResult.UNKNOWN
         before = self.api.bound.get(bind.pod.uid)
         result = self.api.bind(bind.pod.name, bind.pod.uid, bind.node_name)
         if how == "lost":
-            return Result.UNKNOWN
-        if how == "unread" and result is Result.DONE and before is not None:
-            return Result.TAKEN  # it was there before, and nobody could read where
+            return WriteResult.UNKNOWN
+        if how == "unread" and result is WriteResult.DONE and before is not None:
+            return WriteResult.TAKEN  # it was there before, and nobody could read where
         return result
 
     def ghost(self, index: int) -> None:
@@ -295,7 +304,7 @@ class World:
         for wire in self.api.watches["pods"].known.values():
             uid = uid_of(wire)
             queued, way = scheduler.queue.get(uid), scheduler.bindings.get(uid)
-            waits = queued is not None and queued.where is not Where.IN_FLIGHT
+            waits = queued is not None and queued.state is not PodQueueState.IN_FLIGHT
             on_node = way is None and bool(matrix.node_of(uid))
             places = [waits, way is not None and not waits, on_node]
             known_gone = uid_of(self.api.pods.get(wire["metadata"]["name"])) != uid
@@ -304,18 +313,18 @@ class World:
             )
             if node_of(wire):
                 assert queued is None, f"{uid} has a node and waits"
-            elif queued is not None and queued.where is Where.IN_FLIGHT:
+            elif queued is not None and queued.state is PodQueueState.IN_FLIGHT:
                 assert matrix.is_assumed(uid), f"{uid} is on its way, and its room is not taken"
 
     def check_counts(self) -> None:
         queue = self.scheduler.queue
-        found = Counter(queued.where for queued in queue.pods())
-        backoff = found[Where.BACKOFF] + found[Where.ERROR_BACKOFF]
+        found = Counter(queued.state for queued in queue.pods())
+        backoff = found[PodQueueState.BACKOFF] + found[PodQueueState.ERROR_BACKOFF]
         assert queue.counters.pending() == {
-            "active": found[Where.ACTIVE],
+            "active": found[PodQueueState.ACTIVE],
             "backoff": backoff,
-            "unschedulable": found[Where.UNSCHEDULABLE],
-            "gated": found[Where.GATED],
+            "unschedulable": found[PodQueueState.UNSCHEDULABLE],
+            "gated": found[PodQueueState.GATED],
         }
         latest = {flight.queued.uid: flight.latest for flight in queue.in_flight() if not flight.gone}
         by_gate = Counter(gate for queued in queue.pods() for gate in latest.get(queued.uid, queued.pod).gates)

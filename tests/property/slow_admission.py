@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from headgate.quota.cohort import FlavorResource
+from headgate.quota.api.cohort import FlavorResource
 from property.slow_quota import Held, SlowQuota
 
 

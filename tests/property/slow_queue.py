@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from headgate.scheduling.contract import PreEnqueue, Rejection
-from headgate.scheduling.events import Event, force_activate, of_pod_update
-from headgate.waiting.waker import Waker
+from headgate.scheduling.framework.cluster_events import ClusterEvent, force_activate, pod_update_events
+from headgate.scheduling.framework.interface import PreEnqueuePlugin, Rejection
+from headgate.waiting.queueing_hints import ClusterEventWithHint
 from unit.scheduling.pods import APod
 
 LIMIT_S = 300.0
@@ -30,7 +30,7 @@ class SlowPod(msgspec.Struct, eq=False):
     gating: Rejection | None = None
     until_s: float = inf
     parking: int = 0
-    happened: list[Event] = []
+    happened: list[ClusterEvent] = []
     latest: APod | None = None
     gone: bool = False
 
@@ -44,12 +44,12 @@ class SlowPod(msgspec.Struct, eq=False):
     def backs_off(self, now_s: float) -> bool:
         return self.backoff_end() >= floor(now_s)
 
-    def waits_for(self) -> list[Waker]:
+    def waits_for(self) -> list[ClusterEventWithHint]:
         reasons = (self.gating,) if self.gating is not None else self.rejections
         return [waker for reason in reasons for waker in reason.wakers]
 
 
-def heard(wakers: Any, event: Event) -> bool:
+def heard(wakers: Any, event: ClusterEvent) -> bool:
     for waker in wakers:
         named = waker.topic in ((event.resource, event.action), ("*", event.action))
         if (
@@ -62,7 +62,7 @@ def heard(wakers: Any, event: Event) -> bool:
 
 
 class SlowQueue:
-    def __init__(self, plugins: tuple[PreEnqueue, ...], owned: Callable[[str], bool]) -> None:
+    def __init__(self, plugins: tuple[PreEnqueuePlugin, ...], owned: Callable[[str], bool]) -> None:
         self.plugins, self.owned = plugins, owned
         self.pods: list[SlowPod] = []
         self.flights: list[SlowPod] = []
@@ -87,7 +87,7 @@ class SlowQueue:
                 self.promise(pod.uid, pod.nominated_node)
             return
         old = known.latest or known.pod
-        happened = of_pod_update(old, pod, self.owned)
+        happened = pod_update_events(old, pod, self.owned)
         if known.where == "in-flight":
             known.latest = pod
             known.happened += happened
@@ -99,7 +99,7 @@ class SlowQueue:
                     self.requeue(known, event.label, now_s, self.hurries(known, event))
                     break
         if old.nominated_node and old.nominated_node != pod.nominated_node:
-            self.event(Event("AssignedPod", "Delete", old=old), now_s, old.priority)
+            self.event(ClusterEvent("AssignedPod", "Delete", old=old), now_s, old.priority)
 
     def promise(self, uid: str, node: str) -> None:
         self.promised.pop(uid, None)
@@ -115,16 +115,16 @@ class SlowQueue:
         known.gone = True
         pod = known.latest or known.pod
         if pod.nominated_node:
-            self.event(Event("AssignedPod", "Delete", old=pod), now_s, pod.priority)
+            self.event(ClusterEvent("AssignedPod", "Delete", old=pod), now_s, pod.priority)
 
-    def event(self, event: Event, now_s: float, at_most: float = inf) -> None:
+    def event(self, event: ClusterEvent, now_s: float, at_most: float = inf) -> None:
         for each in self.at("gated", "unschedulable"):
             if each.pod.priority <= at_most and (event.resource == "*" or heard(each.waits_for(), event)):
                 self.requeue(each, event.label, now_s, self.hurries(each, event))
         for flight in self.flights:
             flight.happened.append(event)
 
-    def hurries(self, each: SlowPod, event: Event) -> bool:
+    def hurries(self, each: SlowPod, event: ClusterEvent) -> bool:
         if event.resource == "*":
             return False
         return any(reason.pending and heard(reason.wakers, event) for reason in each.rejections)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from headgate.capacity.queue import Queue
-from headgate.capacity.task import Task
+from headgate.capacity.api.queue import Queue
+from headgate.capacity.api.task import TaskInfo
 
 Amounts = dict[str, int]
 ROOT = "root"
@@ -17,7 +17,7 @@ HOLDING = ("allocated", *PROMISED)
 class Pod:
     """What was heard of a pod, and what was done with it."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: TaskInfo) -> None:
         self.task = task
         self.queue = ""
         self.promised_at = ""
@@ -26,7 +26,7 @@ class Pod:
         self.is_bound = self.is_placed = self.is_gone = self.is_evicted = self.is_resting = self.is_stamped = False
         self.put_off_s: float | None = None
 
-    def hear(self, task: Task) -> None:
+    def hear(self, task: TaskInfo) -> None:
         if self.is_gone and not task.leaving:
             return
         self.task = task

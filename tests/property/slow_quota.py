@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from headgate.quota.cohort import FlavorResource, Quota
+from headgate.quota.api.cohort import FlavorQuota, FlavorResource
 
 Held = tuple[str, Mapping[FlavorResource, int]]
 """A queue's name and what one workload uses in it."""
@@ -21,8 +21,8 @@ class SlowQuota:
 
     def __init__(
         self,
-        queues: Mapping[str, tuple[str, Mapping[FlavorResource, Quota]]],
-        cohorts: Mapping[str, tuple[str, Mapping[FlavorResource, Quota]]],
+        queues: Mapping[str, tuple[str, Mapping[FlavorResource, FlavorQuota]]],
+        cohorts: Mapping[str, tuple[str, Mapping[FlavorResource, FlavorQuota]]],
         held: Iterable[Held] = (),
     ) -> None:
         self.queues, self.cohorts, self.held = queues, cohorts, list(held)
@@ -49,10 +49,10 @@ class SlowQuota:
             *(f"cohort/{name}" for name in self.cohorts if self.parent(f"cohort/{name}") == node),
         ]
 
-    def quota(self, node: str, fr: FlavorResource) -> Quota:
+    def quota(self, node: str, fr: FlavorResource) -> FlavorQuota:
         kind, name = node.split("/", 1)
         known = self.queues if kind == "queue" else self.cohorts
-        return known[name][1].get(fr, Quota()) if name in known else Quota()
+        return known[name][1].get(fr, FlavorQuota()) if name in known else FlavorQuota()
 
     def subtree(self, node: str, fr: FlavorResource) -> int:
         below = sum(self.subtree(each, fr) - self.local(each, fr) for each in self.children(node))

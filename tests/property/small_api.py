@@ -12,7 +12,7 @@ from copy import deepcopy
 from typing import Any, NamedTuple
 
 from clusters import a_node, a_pod
-from headgate.scheduling.effects import Result
+from headgate.scheduling.framework.effects import WriteResult
 
 Object = dict[str, Any]
 
@@ -176,18 +176,18 @@ class SmallApi:
 
     # What schedulers write
 
-    def bind(self, name: str, uid: str, node: str) -> Result:
+    def bind(self, name: str, uid: str, node: str) -> WriteResult:
         wire = self.pods.get(name)
         if wire is None or uid_of(wire) != uid:
-            return Result.GONE
+            return WriteResult.GONE
         if node_of(wire) or wire["metadata"].get("deletionTimestamp"):
-            return Result.DONE if node_of(wire) == node else Result.TAKEN
+            return WriteResult.DONE if node_of(wire) == node else WriteResult.TAKEN
         if gates_of(wire):
-            return Result.GATED
+            return WriteResult.GATED
         assert uid not in self.bound, f"{uid} is bound twice"
         self.bound[uid] = node
         self._change(name, lambda pod: _set_node(pod, node))
-        return Result.DONE
+        return WriteResult.DONE
 
     def bind_by_another(self, name: str, node: str) -> None:
         wire = self.pods.get(name)

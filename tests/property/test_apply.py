@@ -8,10 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.kube.apply import Applied, apply_config, track_update, typed
-from headgate.kube.apply.compare import compare
-from headgate.kube.apply.owned import owned_fields
-from headgate.kube.apply.sets import (
+from headgate.apimachinery.apply import ApplyResult, apply_config, parseable_type, track_update
+from headgate.apimachinery.apply.compare import compare
+from headgate.apimachinery.apply.field_sets import (
     FieldSet,
     Path,
     difference,
@@ -23,7 +22,8 @@ from headgate.kube.apply.sets import (
     read,
     union,
 )
-from headgate.kube.apply.shapes import shape_of
+from headgate.apimachinery.apply.merge_schema import merge_schema_of
+from headgate.apimachinery.apply.owned_fields import owned_fields
 from headgate.kube.schema import Field, GroupVersionKind, Schemas, TypeDef
 from headgate.kube.schema import Type as T
 
@@ -101,7 +101,7 @@ SCHEMAS = Schemas(
     ),
     {GroupVersionKind("", "v1", "Thing"): "Thing"},
 )
-SHAPE = shape_of(SCHEMAS, "Thing")
+SHAPE = merge_schema_of(SCHEMAS, "Thing")
 NAMES = st.sampled_from("abcd")
 VALUES = st.sampled_from("12")
 PARTS: dict[str, st.SearchStrategy[Any]] = {
@@ -173,7 +173,7 @@ def play(steps: list[tuple[str, str, dict[str, Any]]]) -> list[tuple[str, str, d
         if how == "update":
             metadata = {**config["metadata"], **(live or {}).get("metadata", {})}
             new = track_update(
-                typed(SCHEMAS, "Thing"),
+                parseable_type(SCHEMAS, "Thing"),
                 live,
                 {**config, "metadata": metadata},
                 manager=manager,
@@ -182,9 +182,15 @@ def play(steps: list[tuple[str, str, dict[str, Any]]]) -> list[tuple[str, str, d
             )
         else:
             result = apply_config(
-                typed(SCHEMAS, "Thing"), live, config, manager=manager, api_version="v1", force=how == "force", now=now
+                parseable_type(SCHEMAS, "Thing"),
+                live,
+                config,
+                manager=manager,
+                api_version="v1",
+                force=how == "force",
+                now=now,
             )
-            if not isinstance(result, Applied):
+            if not isinstance(result, ApplyResult):
                 assert how == "apply"
                 assert result.error.code == 409
                 continue
@@ -252,9 +258,14 @@ def test_applying_twice_is_applying_once(steps: list[tuple[str, str, dict[str, A
             continue
         live = {**cleaned(new), "metadata": {**new["metadata"], "uid": "u"}}
         again = apply_config(
-            typed(SCHEMAS, "Thing"), live, config, manager=manager, api_version="v1", now="2027-01-01T00:00:00Z"
+            parseable_type(SCHEMAS, "Thing"),
+            live,
+            config,
+            manager=manager,
+            api_version="v1",
+            now="2027-01-01T00:00:00Z",
         )
-        assert again == Applied(live, unchanged=True)
+        assert again == ApplyResult(live, unchanged=True)
 
 
 @given(STEPS)

@@ -13,22 +13,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.nodes.models.claims import Pool
-from headgate.nodes.models.cluster_autoscaler import ClusterAutoscaler, Flags
-from headgate.nodes.models.contract import Buy, Effect, Model
-from headgate.nodes.models.karpenter import Karpenter
-from headgate.nodes.models.machine import Shape
-from headgate.nodes.models.node_groups import Group
-from unit.models.market import Market
+from headgate.nodes.autoscalers.cluster_autoscaler import ClusterAutoscaler, ClusterAutoscalerFlags
+from headgate.nodes.autoscalers.instance_types import InstanceType
+from headgate.nodes.autoscalers.karpenter import Karpenter
+from headgate.nodes.autoscalers.model import AddMachine, AutoscalerModel, Effect
+from headgate.nodes.autoscalers.node_claims import NodePool
+from headgate.nodes.autoscalers.node_groups import NodeGroup
+from unit.nodes.autoscalers.instance_type_fixtures import Market
 
 MOST = 4
-SHAPE = Shape("two-cpu", {"cpu": "2", "memory": "4Gi", "pods": "110"})
-SECOND = Shape("four-cpu", {"cpu": "4", "memory": "4Gi", "pods": "110"}, price=1.5)
-HASTY = Flags(scale_down_unneeded_time_s=60.0, scale_down_delay_after_add_s=60.0)
-MODELS: dict[str, Callable[[], Model]] = {
-    "cluster-autoscaler": lambda: ClusterAutoscaler([Group("a", SHAPE, 0, MOST), Group("b", SECOND, 0, MOST)], HASTY),
+SHAPE = InstanceType("two-cpu", {"cpu": "2", "memory": "4Gi", "pods": "110"})
+SECOND = InstanceType("four-cpu", {"cpu": "4", "memory": "4Gi", "pods": "110"}, price=1.5)
+HASTY = ClusterAutoscalerFlags(scale_down_unneeded_time_s=60.0, scale_down_delay_after_add_s=60.0)
+MODELS: dict[str, Callable[[], AutoscalerModel]] = {
+    "cluster-autoscaler": lambda: ClusterAutoscaler(
+        [NodeGroup("a", SHAPE, 0, MOST), NodeGroup("b", SECOND, 0, MOST)], HASTY
+    ),
     "karpenter": lambda: Karpenter(
-        [Pool("a", (SHAPE,), limits={"cpu": 2000 * MOST}), Pool("b", (SECOND,), limits={"cpu": 4000 * MOST})]
+        [NodePool("a", (SHAPE,), limits={"cpu": 2000 * MOST}), NodePool("b", (SECOND,), limits={"cpu": 4000 * MOST})]
     ),
 }
 
@@ -46,7 +48,7 @@ moves = st.lists(
 )
 
 
-def live(model: Model, story: list[tuple[str, Any]], *, hidden: bool) -> list[Effect]:
+def live(model: AutoscalerModel, story: list[tuple[str, Any]], *, hidden: bool) -> list[Effect]:
     """What the model did; `hidden`: the pods that it must not see are there."""
     market = Market(model, joins_s=3.0, boots_s=7.0).begin()
     out: list[Effect] = []
@@ -74,7 +76,7 @@ def live(model: Model, story: list[tuple[str, Any]], *, hidden: bool) -> list[Ef
 
 def check(market: Market, done: list[Effect]) -> None:
     for effect in done:
-        if isinstance(effect, Buy):
+        if isinstance(effect, AddMachine):
             assert effect.pods
             for key in effect.pods:  # nobody binds, names or deletes them while the model runs
                 pod = market.pods[key.removeprefix("default/")]

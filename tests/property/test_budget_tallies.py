@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from headgate.controllers.disruption.budget_pods import BudgetedPod, BudgetPodCounts, BudgetPodIndex, ControllerRef, Key
 from headgate.kube.labels import from_label_selector
-from headgate.owners.budgets.tallies import Key, Owner, Pod, Tallies, Tally
 
 NAMESPACES: Final = ("a", "b")
 LABELS: Final = st.dictionaries(st.sampled_from(("app", "tier")), st.sampled_from(("x", "y")), max_size=2)
@@ -22,7 +22,7 @@ SELECTORS: Final = st.one_of(
     st.just({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["x"]}]}),
 )
 OWNERS: Final = st.one_of(
-    st.none(), st.builds(lambda name: Owner("apps/v1", "ReplicaSet", name, name), st.sampled_from("pq"))
+    st.none(), st.builds(lambda name: ControllerRef("apps/v1", "ReplicaSet", name, name), st.sampled_from("pq"))
 )
 KEYS: Final = st.tuples(st.sampled_from(NAMESPACES), st.sampled_from(("one", "two", "three")))
 
@@ -30,16 +30,16 @@ KEYS: Final = st.tuples(st.sampled_from(NAMESPACES), st.sampled_from(("one", "tw
 class Counting(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.tallies = Tallies()
-        self.pods: dict[str, Pod] = {}
+        self.tallies = BudgetPodIndex()
+        self.pods: dict[str, BudgetedPod] = {}
         self.budgets: dict[Key, Any] = {}
 
     @rule(number=st.integers(0, 5), labels=LABELS, owner=OWNERS, is_going=st.booleans(), is_ready=st.booleans())
     def apply_a_pod(
-        self, number: int, labels: dict[str, str], owner: Owner | None, is_going: bool, is_ready: bool
+        self, number: int, labels: dict[str, str], owner: ControllerRef | None, is_going: bool, is_ready: bool
     ) -> None:
         namespace, uid = NAMESPACES[number % 2], f"uid-{number}"
-        pod = Pod(namespace, f"pod-{number}", uid, labels, owner, is_going, is_ready)
+        pod = BudgetedPod(namespace, f"pod-{number}", uid, labels, owner, is_going, is_ready)
         before = {key for key in self.budgets if uid in self.recount(key).pods}
         changed = self.pods.get(uid) != pod
         self.pods[uid] = pod
@@ -63,13 +63,13 @@ class Counting(RuleBasedStateMachine):
         self.budgets.pop(key, None)
         self.tallies.budget_removed(key)
 
-    def recount(self, key: Key) -> Tally:
+    def recount(self, key: Key) -> BudgetPodCounts:
         selector = from_label_selector(self.budgets[key])
-        tally = Tally()
+        tally = BudgetPodCounts()
         for pod in self.pods.values():
             if pod.namespace == key[0] and selector.matches(pod.labels):
                 tally.pods[pod.uid] = pod
-                tally.healthy += pod.is_ready and not pod.is_going
+                tally.healthy += pod.is_ready and not pod.is_terminating
                 tally.unmanaged += pod.owner is None
                 if pod.owner is not None:
                     tally.owners[pod.owner] = tally.owners.get(pod.owner, 0) + 1
@@ -78,11 +78,11 @@ class Counting(RuleBasedStateMachine):
     @invariant()
     def every_count_is_that_of_a_recount(self) -> None:
         for key in self.budgets:
-            assert self.tallies.tally(key) == self.recount(key)
+            assert self.tallies.counts(key) == self.recount(key)
         for uid, pod in self.pods.items():
             covering = sorted(key for key in self.budgets if uid in self.recount(key).pods)
-            assert list(self.tallies.covering(uid)) == covering
-            assert self.tallies.named(pod.namespace, pod.name) == pod
+            assert list(self.tallies.budgets_of(uid)) == covering
+            assert self.tallies.pod_by_name(pod.namespace, pod.name) == pod
 
 
 Counting.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

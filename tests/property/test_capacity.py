@@ -13,11 +13,11 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from headgate.capacity.api.queue import Queue, read_queue
+from headgate.capacity.api.stamp import Stamp
+from headgate.capacity.api.task import TaskInfo
+from headgate.capacity.engine import QueueEngine, WaitReason
 from headgate.capacity.names import GATE
-from headgate.capacity.queue import Queue, read_queue
-from headgate.capacity.queues import Queues, Why
-from headgate.capacity.stamp import Stamp
-from headgate.capacity.task import Task
 from headgate.kube.timestamps import format_micro_time
 from property.slow_queues import ROOT, Group, Pod, SlowQueues
 from queueing import a_group, a_queue
@@ -39,11 +39,11 @@ class World:
     def __init__(self, draw: Any) -> None:
         self.draw = draw
         self.now_s = 1_000_000.0
-        self.versions: dict[str, list[Task]] = {}
+        self.versions: dict[str, list[TaskInfo]] = {}
         self.wires: dict[str, dict[str, Any]] = {}
         self.group_wires: dict[str, dict[str, Any]] = {}
-        self.engines = [Queues(), Queues()]
-        self.lines = [engine.line() for engine in self.engines]
+        self.engines = [QueueEngine(), QueueEngine()]
+        self.lines = [engine.new_granted_pod_queue() for engine in self.engines]
         self.in_line: set[str] = set()
         self.slow = SlowQueues()
         self.granted: dict[str, int] = {}
@@ -123,7 +123,7 @@ class World:
         self.number += 1
         gates = self.draw(st.sampled_from([(GATE,), (GATE,), (GATE,), (_FOREIGN, GATE), ()]))
         group = self.draw(st.sampled_from(["", *_GROUPS]))
-        task = Task(
+        task = TaskInfo(
             uid=f"u{self.number}",
             namespace="ns",
             name=f"p{self.draw(st.integers(0, 4))}-{self.number}",
@@ -139,11 +139,11 @@ class World:
         self.slow.pods[task.uid] = Pod(task)
         self.tell(task)
 
-    def tell(self, task: Task) -> None:
+    def tell(self, task: TaskInfo) -> None:
         self.versions[task.uid].append(task)
         self.hear(task)
 
-    def hear(self, task: Task) -> None:
+    def hear(self, task: TaskInfo) -> None:
         self.slow.pods[task.uid].hear(task)
         self.each("task_applied", task)
 
@@ -221,7 +221,7 @@ class World:
         pod = self.slow.pods[uid]
         for each in self.slow.members(pod.task.group) if pod.task.group else [pod]:
             each.is_resting = False
-        self.each("held", uid)
+        self.each("wait_reason", uid)
 
     def do_refuse(self, uid: str) -> None:
         pod = self.slow.pods[uid]
@@ -297,8 +297,8 @@ class World:
         heard: list[tuple[str, Any]] = [("task_applied", versions[-1]) for versions in self.versions.values()]
         heard += [("queue_applied", wire) for wire in self.wires.values()]
         heard += [("group_applied", wire) for wire in self.group_wires.values()]
-        self.engines = [Queues(), Queues()]
-        self.lines, self.in_line = [engine.line() for engine in self.engines], set()
+        self.engines = [QueueEngine(), QueueEngine()]
+        self.lines, self.in_line = [engine.new_granted_pod_queue() for engine in self.engines], set()
         self.each("namespace_applied", {"metadata": {"name": "ns"}})
         for method, shown in self.draw(st.permutations(heard)):
             self.each(method, shown)
@@ -321,13 +321,13 @@ class World:
             assert limits.get("cpu") == slow.limit(name, "cpu"), name
         lost = slow.lost()
         for uid, pod in slow.pods.items():
-            held = engine.why(uid)
+            held = engine.peek_wait_reason(uid)
             if uid in lost:
                 assert held is not None
-                assert held.why is Why.LOST_TURN
+                assert held.why is WaitReason.LOST_TURN
             elif pod.state() == "reserved" and pod.task.group and not slow.can_start(pod.task.group):
                 assert held is not None
-                assert held.why is (Why.GANG_SHORT if pod.task.group in slow.groups else Why.NO_GROUP)
+                assert held.why is (WaitReason.GANG_SHORT if pod.task.group in slow.groups else WaitReason.NO_GROUP)
             else:
                 assert (held is None) == (pod.state() in ("allocated", "reserved", "gone", "done")), held
 

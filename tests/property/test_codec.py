@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.drawn import TABLES, objects
-from headgate.kube import codec
-from headgate.kube.json_text import whole
+from headgate.apimachinery.codec import codec
+from headgate.kube.serializer.json_decoder import whole
 
 
 @given(objects())

@@ -12,8 +12,8 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import example, given, settings
 
-from headgate.owners.collector import Collector
-from unit.owners.world import Object, World, config_map, reference
+from headgate.controllers.garbage_collector.controller import GarbageCollector
+from unit.controllers.world import Object, World, config_map, reference
 
 NAMESPACES = ("a", "b")
 KINDS = ("configmaps", "secrets", "nodes")
@@ -141,7 +141,7 @@ def named_by(obj: Object) -> set[str]:
 
 
 def a_world() -> World:
-    world = World(Collector, kinds=KINDS)
+    world = World(GarbageCollector, kinds=KINDS)
     for name in NAMESPACES:
         world.server.post("/api/v1/namespaces", {"metadata": {"name": name}})
     return world

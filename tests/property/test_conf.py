@@ -8,19 +8,31 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.capacity.settings import ACTIONS, SERVES, SWITCHED, Plugin
-from headgate.cli.scheduler_config import read_configuration
-from headgate.scheduling.cluster import Cluster
-from headgate.scheduling.configuration.conf import OPTIONS
-from headgate.scheduling.configuration.conf_arguments import SWITCHES, WEIGHTS
-from headgate.scheduling.configuration.registry import BUILT_IN
-from headgate.scheduling.configuration.values import Configuration
-from headgate.scheduling.profile import assemble
+from headgate.capacity.conf import ACTIONS, ENABLE_OPTIONS, EXTENSION_POINTS, PluginOption
+from headgate.cli.wiring.scheduler_config import read_configuration
+from headgate.scheduling.cluster.cluster import Cluster
+from headgate.scheduling.config.plugin_registry import BUILT_IN
+from headgate.scheduling.config.types import KubeSchedulerConfiguration
+from headgate.scheduling.config.volcano_arguments import SWITCHES, WEIGHTS
+from headgate.scheduling.config.volcano_conf import OPTIONS
+from headgate.scheduling.profile import new_framework
 
 Object = dict[str, Any]
 
 WORDS = st.sampled_from(
-    ["", "name", "plugins", "arguments", "tiers", "actions", "configurations", "metrics", *SERVES, *ACTIONS, *OPTIONS]
+    [
+        "",
+        "name",
+        "plugins",
+        "arguments",
+        "tiers",
+        "actions",
+        "configurations",
+        "metrics",
+        *EXTENSION_POINTS,
+        *ACTIONS,
+        *OPTIONS,
+    ]
 )
 SCALARS = (
     st.none()
@@ -44,8 +56,8 @@ OPTION_OF = {point: option for option, point in OPTIONS.items()}
 @st.composite
 def plugins(draw: st.DrawFn, name: str) -> Object:
     off = draw(
-        st.sets(st.sampled_from(SERVES[name]).filter(SWITCHED.__contains__))
-        if SWITCHED & {*SERVES[name]}
+        st.sets(st.sampled_from(EXTENSION_POINTS[name]).filter(ENABLE_OPTIONS.__contains__))
+        if ENABLE_OPTIONS & {*EXTENSION_POINTS[name]}
         else st.just(set())
     )
     return {
@@ -57,7 +69,7 @@ def plugins(draw: st.DrawFn, name: str) -> Object:
 
 @st.composite
 def confs(draw: st.DrawFn) -> Object:
-    names = draw(st.permutations([name for name in SERVES if name != "proportion"]))
+    names = draw(st.permutations([name for name in EXTENSION_POINTS if name != "proportion"]))
     chosen = [draw(plugins(name)) for name in names[: draw(st.integers(1, len(names)))]]
     cut = draw(st.integers(0, len(chosen)))
     actions = draw(st.permutations(["allocate", *sorted(draw(st.sets(OTHER_ACTIONS)))]))
@@ -68,14 +80,14 @@ def confs(draw: st.DrawFn) -> Object:
 def test_nothing_raises_and_every_complaint_about_a_conf_has_a_line_of_the_file(document: Object) -> None:
     text = yaml.safe_dump({"actions": "x", **document}).encode()
     read = read_configuration(text, BUILT_IN, ("headgate",))
-    if not isinstance(read, Configuration):
+    if not isinstance(read, KubeSchedulerConfiguration):
         assert all(each.line is not None and 1 <= each.line <= text.count(b"\n") for each in read), text
 
 
 @given(confs())
 def test_what_was_written_is_read_and_can_run(document: Object) -> None:
     read = read_configuration(yaml.safe_dump(document).encode(), BUILT_IN, ("headgate",))
-    assert isinstance(read, Configuration), [each.at("-") for each in read]
+    assert isinstance(read, KubeSchedulerConfiguration), [each.at("-") for each in read]
     (profile,) = read.profiles
     settings = profile.queues
     assert settings is not None
@@ -83,8 +95,8 @@ def test_what_was_written_is_read_and_can_run(document: Object) -> None:
     assert [[_written(each) for each in tier] for tier in settings.tiers] == [
         tier["plugins"] for tier in document["tiers"]
     ]
-    assert assemble(profile, Cluster()).absent == ()
+    assert new_framework(profile, Cluster()).unknown_plugins == ()
 
 
-def _written(plugin: Plugin) -> Object:
+def _written(plugin: PluginOption) -> Object:
     return {"name": plugin.name, "arguments": dict(plugin.arguments), **{OPTION_OF[each]: False for each in plugin.off}}

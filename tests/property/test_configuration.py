@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.scheduling.configuration.args import READERS
-from headgate.scheduling.configuration.parsing import parse_configuration
-from headgate.scheduling.configuration.registry import BUILT_IN, DEFAULT_ENABLED, POINTS, Registry
-from headgate.scheduling.configuration.values import Configuration
+from headgate.scheduling.config.plugin_args import READERS
+from headgate.scheduling.config.plugin_registry import BUILT_IN, DEFAULT_ENABLED, POINTS, Registry
+from headgate.scheduling.config.scheduler_configuration import parse_configuration
+from headgate.scheduling.config.types import KubeSchedulerConfiguration
 
 HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 FIELDS = (
@@ -57,7 +57,7 @@ def test_no_document_makes_the_parser_raise(value: Any, plugin: str) -> None:
         {**HEADER, "profiles": [{"pluginConfig": [{"name": plugin, "args": value}]}]},
     ):
         read = parse_configuration(document)
-        assert isinstance(read, Configuration) or read
+        assert isinstance(read, KubeSchedulerConfiguration) or read
         if isinstance(read, list):
             assert all(str(each) for each in read)
 
@@ -87,7 +87,7 @@ def slowly(plugins: dict[str, Any], point: str, registry: Registry) -> set[str]:
 @given(PLUGINS)
 def test_the_nearest_list_decides_who_runs(plugins: dict[str, Any]) -> None:
     read = parse_configuration({**HEADER, "profiles": [{"plugins": plugins}]})
-    if not isinstance(read, Configuration):
+    if not isinstance(read, KubeSchedulerConfiguration):
         assert not (slowly(plugins, "queueSort", BUILT_IN) and slowly(plugins, "bind", BUILT_IN))
         return
     for point in POINTS:

@@ -9,9 +9,8 @@ from zoneinfo import ZoneInfo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.control.zones import find_zone
-from headgate.kube.cron import Schedule, parse_schedule
-from headgate.kube.cron_times import NEVER_S, Zone, last_between, next_after
+from headgate.kube.cron import NEVER_S, CronSchedule, Zone, last_between, next_after, parse_schedule
+from headgate.runtime.time_zones import find_zone
 
 # Clocks that change by whole hours: where they change by half of one, the library misses minutes, and so do we.
 ZONES: Final = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "America/Sao_Paulo", "Africa/Cairo")
@@ -29,7 +28,7 @@ DAYS: Final = (
 )
 
 
-def slow_next(schedule: Schedule, after_s: int, zone: ZoneInfo, until_s: int) -> int | None:
+def slow_next(schedule: CronSchedule, after_s: int, zone: ZoneInfo, until_s: int) -> int | None:
     for at_s in range(after_s - after_s % 60 + 60, until_s + 1, 60):
         shown = datetime.fromtimestamp(at_s, zone)
         by_date = bool(schedule.days >> shown.day & 1)
@@ -65,9 +64,9 @@ starts: Final = st.builds(
 )
 
 
-def read(text: str, where: str) -> tuple[Schedule, Zone, ZoneInfo]:
+def read(text: str, where: str) -> tuple[CronSchedule, Zone, ZoneInfo]:
     schedule, zone = parse_schedule(text), find_zone(where)
-    assert isinstance(schedule, Schedule)
+    assert isinstance(schedule, CronSchedule)
     assert zone is not None
     return schedule, zone, ZoneInfo(where)
 

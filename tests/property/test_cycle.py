@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters import Cluster, a_node, a_pod, node_of
-from headgate.scheduling import fit_error
-from headgate.scheduling.contract import Placement, Unplaced
+from headgate.scheduling.framework import fit_error
+from headgate.scheduling.framework.interface import ScheduleResult, Unplaced
 from reference_scheduler import Answer, Points, Reference, has, requests
 
 Object = dict[str, Any]
@@ -147,15 +147,15 @@ class Both:
         assert self.cluster.cycle.scores(pod) == said.scores
         got = self.cluster.cycle.place(pod)
         self.compare(got, said)
-        if isinstance(got, Placement):
+        if isinstance(got, ScheduleResult):
             self.placed[pod.uid] = (got.node_name, wire)
             # Whether the API server has shown it already makes no difference.
             if len(self.placed) % 2:
                 self.cluster.bind(wire, got.node_name)
 
-    def compare(self, got: Placement | Unplaced, said: Answer) -> None:
+    def compare(self, got: ScheduleResult | Unplaced, said: Answer) -> None:
         if said.node is not None:
-            assert isinstance(got, Placement)
+            assert isinstance(got, ScheduleResult)
             assert (got.node_name, got.feasible) == (said.node, len(said.scores))
             return
         assert isinstance(got, Unplaced)

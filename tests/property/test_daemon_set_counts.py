@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedded import all_schemas
+from headgate.controllers.daemon_sets.controller import DaemonSetController
+from headgate.controllers.daemon_sets.daemon_nodes import DaemonNodes
+from headgate.controllers.daemon_sets.node_state import DaemonPod, DaemonSetRules, NodeUpdateState
+from headgate.controllers.daemon_sets.placement import PlacementNode, placement_of, target_of
+from headgate.controllers.daemon_sets.rolling_update import DaemonRolloutLimits, replace
+from headgate.controllers.deployments.template_hash import TemplateHash
+from headgate.controllers.framework import effects
+from headgate.controllers.framework.effects import Create, Delete
 from headgate.kube.timestamps import format_time
-from headgate.owners import effects
-from headgate.owners.daemon_sets.board import Board
-from headgate.owners.daemon_sets.controller import DaemonSets
-from headgate.owners.daemon_sets.placement import Node, placement_of, target_of
-from headgate.owners.daemon_sets.rolling import Limits, replace
-from headgate.owners.daemon_sets.spots import Pod, Rules, Turn
-from headgate.owners.deployments.hashing import TemplateHash
-from headgate.owners.effects import Create, Delete
 from property.drawn_worlds import Drawn, chooser
-from unit.owners.hollow_kubelet import finish, pods, run
+from unit.controllers.hollow_kubelet import finish, pods, run
 
 Object = dict[str, Any]
 hashed = TemplateHash(all_schemas())
@@ -31,7 +31,7 @@ NAMES = ["a", "b", "c", "d"]
 TAINTS = [(), ({"key": "k", "effect": "NoSchedule"},), ({"key": "k", "effect": "NoExecute"},)]
 
 
-def a_pod(number: int, node: str, bits: int) -> Pod:
+def a_pod(number: int, node: str, bits: int) -> DaemonPod:
     """Ready or not, new or old, bound or not, ended or not, leaving or not: all from a few bits."""
     since = format_time(T0_S - bits % 20)
     ready = [{"type": "Ready", "status": "True", "lastTransitionTime": since}] if bits & 1 else []
@@ -39,7 +39,9 @@ def a_pod(number: int, node: str, bits: int) -> Pod:
     metadata = {"name": f"p{number}", "labels": labels, "creationTimestamp": since}
     spec = {"nodeName": node} if bits & 4 else {}
     phase = "Failed" if bits & 24 == 24 else "Running"
-    return Pod({"metadata": metadata, "spec": spec, "status": {"phase": phase, "conditions": ready}}, bool(bits & 32))
+    return DaemonPod(
+        {"metadata": metadata, "spec": spec, "status": {"phase": phase, "conditions": ready}}, bool(bits & 32)
+    )
 
 
 @given(
@@ -50,14 +52,14 @@ def a_pod(number: int, node: str, bits: int) -> Pod:
     surges=st.booleans(),
 )
 def test_counts_that_are_kept_are_those_of_a_recount(moves: list[tuple[str, str, int]], surges: bool) -> None:
-    nodes: dict[str, Node] = {}
-    rules = Rules(PLACEMENT, "new", None, 10, surges)
-    board, places, now_s = Board(nodes), dict[str, tuple[str, Pod]](), float(T0_S)
+    nodes: dict[str, PlacementNode] = {}
+    rules = DaemonSetRules(PLACEMENT, "new", None, 10, surges)
+    board, places, now_s = DaemonNodes(nodes), dict[str, tuple[str, DaemonPod]](), float(T0_S)
     for what, name, bits in moves:
         uid = f"u{bits % 6}"
         match what:
             case "node":
-                nodes[name] = Node(name, {"role": "edge" if bits % 3 else "core"}, tuple(TAINTS[bits % 3]))
+                nodes[name] = PlacementNode(name, {"role": "edge" if bits % 3 else "core"}, tuple(TAINTS[bits % 3]))
                 board.node_changed(name)
             case "gone":
                 nodes.pop(name, None)
@@ -73,7 +75,7 @@ def test_counts_that_are_kept_are_those_of_a_recount(moves: list[tuple[str, str,
                 now_s += bits / 8
                 board.refresh(rules, now_s)
     board.refresh(rules, now_s)
-    again = Board(nodes)
+    again = DaemonNodes(nodes)
     for uid, (name, pod) in places.items():
         again.put(name, uid, pod)
     again.refresh(rules, now_s)
@@ -83,32 +85,34 @@ def test_counts_that_are_kept_are_those_of_a_recount(moves: list[tuple[str, str,
 
 
 GROUPS = st.dictionaries(
-    st.tuples(st.sampled_from([turn for turn in Turn if turn != Turn.NONE]), st.booleans()),
+    st.tuples(st.sampled_from([turn for turn in NodeUpdateState if turn != NodeUpdateState.NONE]), st.booleans()),
     st.integers(0, 4),
 )
 
 
 @given(sizes=GROUPS, surge=st.integers(0, 3), unavailable=st.integers(1, 4))
 def test_no_more_are_taken_than_may_be_missed(
-    sizes: dict[tuple[Turn, bool], int], surge: int, unavailable: int
+    sizes: dict[tuple[NodeUpdateState, bool], int], surge: int, unavailable: int
 ) -> None:
     numbers = count()
     groups = {group: {f"n{next(numbers):02}" for _ in range(size)} for group, size in sizes.items()}
     desired = sum(len(nodes) for (_, wanted), nodes in groups.items() if wanted)
-    taken = replace(groups, Limits(surge, unavailable), desired, serving=desired)
+    taken = replace(groups, DaemonRolloutLimits(surge, unavailable), desired, serving=desired)
     of = {name: group for group, nodes in groups.items() for name in nodes}
     if surge == 0:
         assert not taken.creates
-        down = sum(len(nodes) for (turn, _), nodes in groups.items() if turn not in (Turn.NEW, Turn.OLD))
-        good = [name for name in taken.ends if of[name][0] == Turn.OLD]
-        assert {of[name][0] for name in taken.ends} <= {Turn.OLD, Turn.OLD_WAITING}
-        assert len(good) == min(max(unavailable - down, 0), sum(turn == Turn.OLD for turn, _ in of.values()))
+        down = sum(
+            len(nodes) for (turn, _), nodes in groups.items() if turn not in (NodeUpdateState.NEW, NodeUpdateState.OLD)
+        )
+        good = [name for name in taken.ends if of[name][0] == NodeUpdateState.OLD]
+        assert {of[name][0] for name in taken.ends} <= {NodeUpdateState.OLD, NodeUpdateState.OLD_WAITING}
+        assert len(good) == min(max(unavailable - down, 0), sum(turn == NodeUpdateState.OLD for turn, _ in of.values()))
     else:
-        beside = [name for name in taken.creates if of[name][0] == Turn.OLD]
-        already = sum(turn in (Turn.MIXED, Turn.BOTH_WAITING) for turn, _ in of.values())
+        beside = [name for name in taken.creates if of[name][0] == NodeUpdateState.OLD]
+        already = sum(turn in (NodeUpdateState.MIXED, NodeUpdateState.BOTH_WAITING) for turn, _ in of.values())
         assert len(beside) <= max(surge - already, 0)
         assert all(of[name][1] for name in taken.creates)
-        assert {of[name][0] for name in taken.ends} <= {Turn.BOTH, Turn.OLD_WAITING}
+        assert {of[name][0] for name in taken.ends} <= {NodeUpdateState.BOTH, NodeUpdateState.OLD_WAITING}
 
 
 @settings(max_examples=25)  # an example is a whole update on an embedded server, up to 250 steps
@@ -121,7 +125,7 @@ def test_an_update_in_any_order_of_events_keeps_to_its_limits(
     limits: dict[str, int], acts: list[int], tape: list[int]
 ) -> None:
     numbers = count()
-    world, choose = Drawn(lambda: DaemonSets(lambda: f"{next(numbers):05}", hashed)), chooser(tape)
+    world, choose = Drawn(lambda: DaemonSetController(lambda: f"{next(numbers):05}", hashed)), chooser(tape)
     world.server.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
     for name in NAMES:
         world.server.post("/api/v1/nodes", {"metadata": {"name": name}})
@@ -133,7 +137,7 @@ def test_an_update_in_any_order_of_events_keeps_to_its_limits(
     run_all(world)
     world.advance(1.0)
 
-    def judge(effect: effects.Request) -> None:
+    def judge(effect: effects.RequestEffect) -> None:
         there = pods(world)
         if isinstance(effect, Delete) and effect.resource.plural == "pods" and is_good(there.get(effect.name)):
             good = {target_of(pod) for name, pod in there.items() if is_good(pod) and name != effect.name}

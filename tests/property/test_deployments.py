@@ -11,11 +11,11 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from headgate.owners.deployments import rolling, scaling
-from headgate.owners.deployments.controller import Deployments
-from headgate.owners.deployments.sets import ReplicaSet
-from headgate.owners.replica_sets.controller import ReplicaSets
-from unit.owners.workloads import (
+from headgate.controllers.deployments import rolling_update, scaling
+from headgate.controllers.deployments.controller import DeploymentController
+from headgate.controllers.deployments.replica_sets import ReplicaSet
+from headgate.controllers.replica_sets.controller import ReplicaSetController
+from unit.controllers.workloads import (
     DEPLOYMENTS,
     PODS,
     SETS,
@@ -29,7 +29,7 @@ from unit.owners.workloads import (
     set_ready,
     template,
 )
-from unit.owners.world import Object, World
+from unit.controllers.world import Object, World
 
 PATH = f"{DEPLOYMENTS}/web"
 NUMBERS = st.integers(0, 6)
@@ -56,8 +56,8 @@ def a_set(number: int, replicas: int, available: int, noted: int | None = None) 
         ready=available,
         available=available,
         terminating=0,
-        desired_note=noted,
-        max_note=noted,
+        desired_annotation=noted,
+        max_replicas_annotation=noted,
         revision=number,
         obj={},
     )
@@ -65,14 +65,14 @@ def a_set(number: int, replicas: int, available: int, noted: int | None = None) 
 
 @given(st.integers(0, 300), SHARES, SHARES)
 def test_fences_are_rounded_away_from_harm(replicas: int, surge: int | str, missing: int | str) -> None:
-    found = rolling.fences(a_deployment(replicas, surge, missing))
+    found = rolling_update.rollout_limits(a_deployment(replicas, surge, missing))
 
     def exactly(share: int | str) -> Fraction:
         return Fraction(share) if isinstance(share, int) else Fraction(share.rstrip("%")) * replicas / 100
 
     more, less = math.ceil(exactly(surge)), math.floor(exactly(missing))
     assert found.surge == more
-    assert found.missing == min(replicas, less if more or less else 1)
+    assert found.unavailable == min(replicas, less if more or less else 1)
 
 
 SIZED = st.tuples(st.integers(0, 20), st.integers(0, 20)).map(lambda pair: (pair[0], min(pair)))
@@ -89,12 +89,12 @@ def test_no_step_of_a_rollout_breaks_a_fence(
     before = sum(each.replicas for each in [*old, newest])
     available = sum(each.available for each in [*old, newest])
     least = replicas - min(missing, replicas)
-    for step in rolling.resize_new(deployment, [*old, newest], newest):
+    for step in rolling_update.resize_new(deployment, [*old, newest], newest):
         grown = before - newest.replicas + step.replicas
         assert grown <= max(limit, before) or step.replicas < newest.replicas
         assert step.replicas <= replicas
     sizes = {each.uid: each.replicas for each in old}
-    for step in rolling.shrink_old(deployment, old, newest):
+    for step in rolling_update.shrink_old(deployment, old, newest):
         assert 0 <= step.replicas < sizes[step.uid]
         sizes[step.uid] = step.replicas
     left = newest.available + sum(min(each.available, sizes[each.uid]) for each in old)
@@ -147,7 +147,9 @@ class Rollout:
     def __init__(self, seed: int, replicas: int, surge: int, missing: int) -> None:
         self.random = random.Random(seed)
         draw = drawing()
-        self.world = a_world(lambda: ReplicaSets(draw, burst=2, soon_s=0), lambda: Deployments(hashed, soon_s=0))
+        self.world = a_world(
+            lambda: ReplicaSetController(draw, burst=2, soon_s=0), lambda: DeploymentController(hashed, soon_s=0)
+        )
         self.most, self.least = replicas + surge, replicas - missing
         spec = a_deployment(replicas, surge, missing)["spec"]
         selector = {"matchLabels": {"app": "web"}}

@@ -9,15 +9,15 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.admission.book import Book
-from headgate.admission.policy import Policy
-from headgate.admission.review import Request
-from headgate.admission.steps import every
+from headgate.admission.admission_cache import AdmissionCache
+from headgate.admission.admission_review import AdmissionRequest
+from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.steps import all_steps
+from headgate.apimachinery.patch.json_patch import apply_json_patch
+from headgate.apimachinery.patch.result import PatchError
 from headgate.jobs.settings import JobSettings
-from headgate.kube.features import Features
-from headgate.kube.patch.json_patch import apply_json_patch
-from headgate.kube.patch.result import PatchProblem
-from headgate.kube.resource import DEPLOYMENTS, JOBS, NAMESPACES, STATEFUL_SETS
+from headgate.kube.api_resources import DEPLOYMENTS, JOBS, NAMESPACES, STATEFUL_SETS
+from headgate.kube.feature_gates import FeatureGates
 from headgate.quota.kinds.names import LOCAL_QUEUES
 from queued import (
     ADMISSION_GATED,
@@ -36,10 +36,12 @@ from queued import (
 Object = dict[str, Any]
 
 SOUND, ALL = (
-    Policy(frozenset(), suspends_jobs=True, features=Features(scheduling_gated_by=True), jobs=JobSettings(each))
+    AdmissionPolicy(
+        frozenset(), suspends_jobs=True, features=FeatureGates(scheduling_gated_by=True), jobs=JobSettings(each)
+    )
     for each in (False, True)
 )
-STEPS = [step for step in every(SOUND) if step.keeps_jobs]
+STEPS = [step for step in all_steps(SOUND) if step.keeps_jobs]
 WORDS = st.sampled_from(
     ["", "true", "false", "lq", "a.io/b", "a.io/b,c.io/d", "A b", "0", "3", "statefulset", "x" * 70]
 )
@@ -92,8 +94,8 @@ SERVED = st.fixed_dictionaries(
 """As an API server lets them through."""
 
 
-def a_book() -> Book:
-    book = Book()
+def a_book() -> AdmissionCache:
+    book = AdmissionCache()
     book.applied(NAMESPACES, {"metadata": {"name": "ns", "labels": {"kubernetes.io/metadata.name": "ns"}}})
     book.applied(LOCAL_QUEUES, {"metadata": {"name": "default", "namespace": "with-default"}})
     book.applied(NAMESPACES, {"metadata": {"name": "with-default", "labels": {}}})
@@ -112,18 +114,18 @@ NAMES = st.sampled_from(["ns", "with-default", "unknown", "kube-system"])
 
 def patched(obj: Object, patch: tuple[Object, ...]) -> Object:
     made = apply_json_patch(copy.deepcopy(obj), list(patch), checked=True)
-    assert not isinstance(made, PatchProblem), made
+    assert not isinstance(made, PatchError), made
     found: Object = made.value
     return found
 
 
 @given(st.sampled_from(STEPS), POLICIES, NAMES, SERVED, SERVED, st.booleans())
 def test_who_was_sent_to_a_queue_once_is_sent_there_for_good(
-    step: Any, policy: Policy, namespace: str, new: Object, old: Object, is_new: bool
+    step: Any, policy: AdmissionPolicy, namespace: str, new: Object, old: Object, is_new: bool
 ) -> None:
     operation = "CREATE" if is_new and "CREATE" in step.operations else step.operations[-1]
     before = msgspec.json.encode([new, old])
-    request = Request(
+    request = AdmissionRequest(
         operation,
         step.resource.plural,
         namespace,

@@ -13,10 +13,18 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headgate.client.leases.election import Ask, Election, Timing, Wait, Write
-from headgate.client.leases.record import Stored, lease_of, read_lease
+from headgate.client.leader_election import (
+    ElectionCandidate,
+    ElectionWait,
+    LeaderElectionConfig,
+    ReadLease,
+    StoredLease,
+    WriteLease,
+    lease_of,
+    read_lease,
+)
 
-TIMING = Timing()
+TIMING = LeaderElectionConfig()
 Object = dict[str, Any]
 
 
@@ -27,10 +35,10 @@ class Server:
         self.lease: Object | None = None
         self._revision = 0
 
-    def read(self) -> Stored | None:
+    def read(self) -> StoredLease | None:
         return read_lease(self.lease) if self.lease is not None else None
 
-    def write(self, write: Write) -> Stored | str:
+    def write(self, write: WriteLease) -> StoredLease | str:
         before = write.before.revision if write.before is not None else ""
         now = self.lease["metadata"]["resourceVersion"] if self.lease is not None else ""
         if before != now:
@@ -43,7 +51,7 @@ class Server:
 
 class Candidate:
     def __init__(self, name: str) -> None:
-        self.election = Election(name, TIMING)
+        self.election = ElectionCandidate(name, TIMING)
         self.waiting = 0  # for the answer to the request of this number; 0: for none
         self.clock = 0
 
@@ -53,8 +61,8 @@ class World:
         self.now_s = 0.0
         self.server = Server()
         self.candidates = [Candidate("a"), Candidate("b")]
-        self.requests: list[tuple[Candidate, int, Ask | Write]] = []
-        self.answers: list[tuple[Candidate, int, Stored | str | None]] = []
+        self.requests: list[tuple[Candidate, int, ReadLease | WriteLease]] = []
+        self.answers: list[tuple[Candidate, int, StoredLease | str | None]] = []
         self.numbers = 0
         self.leaders: set[int] = set()
 
@@ -62,7 +70,7 @@ class World:
         if candidate.waiting:
             return
         step = candidate.election.step(self.now_s, f"{candidate.clock}")
-        if not isinstance(step, Wait):
+        if not isinstance(step, ElectionWait):
             self.numbers += 1
             candidate.waiting = self.numbers
             self.requests.append((candidate, self.numbers, step))
@@ -70,7 +78,7 @@ class World:
     def arrive(self, index: int) -> None:
         if self.requests:
             candidate, number, step = self.requests.pop(index % len(self.requests))
-            answer = self.server.read() if isinstance(step, Ask) else self.server.write(step)
+            answer = self.server.read() if isinstance(step, ReadLease) else self.server.write(step)
             self.answers.append((candidate, number, answer))
 
     def deliver(self, index: int, jitter: float) -> None:
@@ -125,8 +133,8 @@ class Weather:
 
 def live(world: World, weather: Weather, end_s: float) -> None:
     """Messages under way carry the time at which they arrive; candidates give up after five seconds."""
-    requests: list[tuple[float, Candidate, int, Ask | Write]] = []
-    answers: list[tuple[float, Candidate, int, Stored | str | None]] = []
+    requests: list[tuple[float, Candidate, int, ReadLease | WriteLease]] = []
+    answers: list[tuple[float, Candidate, int, StoredLease | str | None]] = []
     paused_s, gives_up_s = [0.0, 0.0], [0.0, 0.0]
     chance = weather.chance
     while world.now_s < end_s:
@@ -135,7 +143,7 @@ def live(world: World, weather: Weather, end_s: float) -> None:
         for due in [each for each in requests if each[0] <= world.now_s]:
             requests.remove(due)
             _, candidate, number, step = due
-            answer = world.server.read() if isinstance(step, Ask) else world.server.write(step)
+            answer = world.server.read() if isinstance(step, ReadLease) else world.server.write(step)
             answers.append((world.now_s + weather.delay_s(), candidate, number, answer))
         for number, candidate in enumerate(world.candidates):
             paused_s[number] = max(paused_s[number], world.now_s + weather.pause_s())
@@ -231,5 +239,5 @@ def test_a_write_waits_no_longer_than_the_lease_lasts() -> None:
     world = World()
     run_until(world, 1, 0)
     election = world.candidates[0].election
-    assert TIMING.lease_s - TIMING.renew_s < election.room_s(world.now_s) <= TIMING.lease_s
-    assert election.room_s(election.held_until_s) == 0.0
+    assert TIMING.lease_s - TIMING.renew_s < election.write_budget_s(world.now_s) <= TIMING.lease_s
+    assert election.write_budget_s(election.held_until_s) == 0.0

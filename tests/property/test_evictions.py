@@ -11,10 +11,10 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.kube.api_resources import PODS
 from headgate.kube.conditions import is_true
-from headgate.kube.resource import PODS
-from unit.owners.budgets.stage import Stage
-from unit.owners.workloads import bury, pods
+from unit.controllers.budgets.fixtures import Stage
+from unit.controllers.workloads import bury, pods
 
 ACTS = st.sampled_from(("evict", "evict", "pod", "bury"))
 REACTIONS = st.sampled_from(("none", "work", "deaf", "look", "die"))

@@ -15,9 +15,9 @@ import msgspec
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from headgate.capacity.explaining import Explanation, Gate, explain
+from headgate.capacity.api.task import TaskInfo
+from headgate.capacity.explanation import PodExplanation, PodGate, explain
 from headgate.capacity.names import GATE, GROUP_NAMES
-from headgate.capacity.task import Task
 from queueing import House, a_group, a_queue, a_task, stamped
 
 Wire = dict[str, Any]
@@ -33,7 +33,7 @@ ENDS = re.compile(r"it would do if pods? ([^)]+) ended\)")
 class World:
     queues: dict[str, Wire] = field(default_factory=dict)
     groups: dict[str, Wire] = field(default_factory=dict)
-    tasks: dict[str, Task] = field(default_factory=dict)
+    tasks: dict[str, TaskInfo] = field(default_factory=dict)
 
     def build(self) -> House:
         return House(*self.queues.values(), *self.groups.values(), *self.tasks.values())
@@ -51,14 +51,14 @@ class World:
         house.admit(10_000)
         return house.why(name) is None
 
-    def explain(self, name: str) -> Explanation:
+    def explain(self, name: str) -> PodExplanation:
         task = self.tasks[name]
         notes = {GROUP_NAMES[0]: task.group} if task.group else {}
         pod = {
             "metadata": {"name": name, "namespace": "ns", "uid": task.uid, "annotations": notes},
             "spec": {"schedulerName": "headgate", "schedulingGates": [{"name": each} for each in task.gates]},
         }
-        gates = [Gate(each) for each in task.gates]
+        gates = [PodGate(each) for each in task.gates]
         return explain(pod, self.build().queues, task.requests, gates, ("headgate",))
 
 
@@ -161,14 +161,14 @@ def without_foreign_gates(world: World, name: str) -> World:
     return after
 
 
-def check_that_it_never_fits(world: World, task: Task) -> None:
+def check_that_it_never_fits(world: World, task: TaskInfo) -> None:
     """It has no room if everything but its own group is gone."""
     after = world.copy()
     after.tasks = {name: each for name, each in world.tasks.items() if is_own(task, each)}
     assert not after.may_go_on(task.name)
 
 
-def is_own(task: Task, other: Task) -> bool:
+def is_own(task: TaskInfo, other: TaskInfo) -> bool:
     return other.name == task.name or bool(task.group and other.group == task.group)
 
 

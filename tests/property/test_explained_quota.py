@@ -15,9 +15,9 @@ from typing import Any
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from headgate.quota.account import Account, account_of
 from headgate.quota.effects import Admit, Effect, Evict
-from headgate.quota.engine import Engine
+from headgate.quota.engine import QuotaEngine
+from headgate.quota.explain.description import WorkloadDescription, describe_workload
 from kueueing import a_pod_set
 from quota_engine import Api
 
@@ -31,8 +31,8 @@ UNCOVERED = re.compile(r"^no resource group of ClusterQueue (\S+) covers (.+?): 
 EVICTS = re.compile(r"^it may take the place of (.+): they are told to go$")
 
 
-def build(objects: Objects, now_s: float) -> Engine:
-    engine = Engine()
+def build(objects: Objects, now_s: float) -> QuotaEngine:
+    engine = QuotaEngine()
     for kind in ("namespace", "flavor", "cohort", "cluster_queue", "local_queue", "workload"):
         for (each, name), wire in sorted(objects.items(), key=lambda item: item[0]):
             if each == kind == "namespace":
@@ -43,7 +43,7 @@ def build(objects: Objects, now_s: float) -> Engine:
 
 
 def cycle(objects: Objects, now_s: float) -> list[Effect]:
-    return build(objects, now_s).cycle(now_s)
+    return build(objects, now_s).run_cycle(now_s)
 
 
 def is_admitted(objects: Objects, key: str, now_s: float) -> bool:
@@ -113,12 +113,12 @@ def test_what_is_said_to_help_helps(api: Api) -> None:
     for kind, key in sorted(objects):
         if kind != "workload" or not is_waiting(objects, key):
             continue
-        about = account_of(build(objects, now_s), objects[kind, key], True, now_s)
+        about = describe_workload(build(objects, now_s), objects[kind, key], True, now_s)
         for step in about.next:
             check(objects, key, step, about, now_s)
 
 
-def check(objects: Objects, key: str, step: str, about: Account, now_s: float) -> None:
+def check(objects: Objects, key: str, step: str, about: WorkloadDescription, now_s: float) -> None:
     if found := ENDS.search(step):
         event("ended")
         assert is_admitted(without(objects, *found[1].split(", ")), key, now_s), (step, about)
@@ -138,7 +138,7 @@ def check(objects: Objects, key: str, step: str, about: Account, now_s: float) -
         event("uncovered")
         after = copy.deepcopy(objects)
         cover(after, found[1], found[2].split(", "))
-        told = account_of(build(after, now_s), after["workload", key], True, now_s)
+        told = describe_workload(build(after, now_s), after["workload", key], True, now_s)
         assert not any(UNCOVERED.search(each) for each in told.next), told
     if EVICTS.search(step):
         event("evicts")
@@ -177,5 +177,5 @@ def test_asking_what_would_help_changes_nothing(api: Api) -> None:
     asked = build(api.objects, api.now_s)
     for (kind, _), wire in sorted(api.objects.items(), key=lambda item: item[0]):
         if kind == "workload":
-            account_of(asked, wire, True, api.now_s)
-    assert asked.cycle(api.now_s) == cycle(api.objects, api.now_s)
+            describe_workload(asked, wire, True, api.now_s)
+    assert asked.run_cycle(api.now_s) == cycle(api.objects, api.now_s)

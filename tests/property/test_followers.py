@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedded import TOKEN, Embedded
-from headgate.apiserver.followers import Followers, Interest
-from headgate.apiserver.messages import Request
-from headgate.apiserver.streams import Stream
-from headgate.apiserver.watching import Watch
-from headgate.store import Change, Compacted, Item, Revision
+from headgate.apiserver.request.messages import ServerRequest
+from headgate.apiserver.watch.index import WatchIndex, WatchScope
+from headgate.apiserver.watch.stream import WatchStream
+from headgate.apiserver.watch.watcher import WatchCursor
+from headgate.store import Compacted, Item, Revision, StoreChange
 
 QUERIES = (
     "/api/v1/pods?",
@@ -40,10 +40,10 @@ steps = st.lists(
 )
 
 
-def watch(server: Embedded, query: str) -> Watch:
+def watch(server: Embedded, query: str) -> WatchCursor:
     path, _, rest = query.partition("?")
-    answer = server.send(Request("GET", path, f"watch=true&{rest}", {"authorization": f"Bearer {TOKEN}"}))
-    assert isinstance(answer, Watch)
+    answer = server.send(ServerRequest("GET", path, f"watch=true&{rest}", {"authorization": f"Bearer {TOKEN}"}))
+    assert isinstance(answer, WatchCursor)
     return answer
 
 
@@ -68,9 +68,9 @@ def test_waking_only_who_may_be_concerned_loses_nothing(todo: list[tuple[str, st
     store = server.api.store
     always = [watch(server, query) for query in QUERIES]
     expected = [b"".join(each.pull()) for each in always]
-    streams = [Stream(watch(server, query), 0.0) for query in QUERIES]
+    streams = [WatchStream(watch(server, query), 0.0) for query in QUERIES]
     seen = [stream.take(0.0, 1) for stream in streams]
-    followers: Followers[int] = Followers()
+    followers: WatchIndex[int] = WatchIndex()
     for number, stream in enumerate(streams):
         followers.add(number, stream.interest)
     told = store.committed
@@ -86,7 +86,7 @@ def test_waking_only_who_may_be_concerned_loses_nothing(todo: list[tuple[str, st
         changes = store.changes("pods", told)
         assert not isinstance(changes, Compacted)
         if changes:
-            for number in followers.concerned(changes):
+            for number in followers.matching(changes):
                 streams[number].wake(Revision(changes[0].revision - 1))
                 pending.add(number)
         told = store.committed
@@ -109,22 +109,22 @@ def test_waking_only_who_may_be_concerned_loses_nothing(todo: list[tuple[str, st
     assert seen == expected
 
 
-def change(namespace: str, before: dict[str, str] | None, after: dict[str, str]) -> Change:
+def change(namespace: str, before: dict[str, str] | None, after: dict[str, str]) -> StoreChange:
     def item(fields: dict[str, str]) -> Item:
         return Item("pods", namespace, "p", "u", Revision(1), {}, fields, b"{}")
 
-    return Change(Revision(1), item(after), None if before is None else item(before), False)
+    return StoreChange(Revision(1), item(after), None if before is None else item(before), False)
 
 
 def test_who_pins_a_value_is_found_by_what_it_was_and_what_it_is() -> None:
-    followers: Followers[str] = Followers()
-    followers.add("n1", Interest("", "spec.nodeName", "n1"))
-    followers.add("n2", Interest("", "spec.nodeName", "n2"))
-    followers.add("a", Interest("a"))
-    followers.add("all", Interest())
+    followers: WatchIndex[str] = WatchIndex()
+    followers.add("n1", WatchScope("", "spec.nodeName", "n1"))
+    followers.add("n2", WatchScope("", "spec.nodeName", "n2"))
+    followers.add("a", WatchScope("a"))
+    followers.add("all", WatchScope())
     moved = change("b", {"spec.nodeName": "n1"}, {"spec.nodeName": "n3"})
-    assert set(followers.concerned([moved])) == {"n1", "all"}
-    assert set(followers.concerned([change("a", None, {})])) == {"a", "all"}
-    followers.remove("n1", Interest("", "spec.nodeName", "n1"))
-    assert set(followers.concerned([moved])) == {"all"}
-    assert set(followers.everybody()) == {"n2", "a", "all"}
+    assert set(followers.matching([moved])) == {"n1", "all"}
+    assert set(followers.matching([change("a", None, {})])) == {"a", "all"}
+    followers.remove("n1", WatchScope("", "spec.nodeName", "n1"))
+    assert set(followers.matching([moved])) == {"all"}
+    assert set(followers.all_watches()) == {"n2", "a", "all"}

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.controllers.volumes import object_fields
+from headgate.controllers.volumes.volume_index import AvailableVolumeIndex
 from headgate.kube.labels import from_label_selector
-from headgate.owners.volumes import facts
-from headgate.owners.volumes.free import FreeVolumes
 
 Object = dict[str, Any]
 
@@ -69,7 +69,7 @@ def slowly_found(volumes: dict[str, Object], claim: Object, *, only_meant: bool)
         candidates = []
         for name, volume in sorted(volumes.items()):
             spec, ref = volume["spec"], volume["spec"].get("claimRef")
-            if tuple(spec["accessModes"]) != modes or facts.capacity(volume) < facts.requested(claim):
+            if tuple(spec["accessModes"]) != modes or object_fields.capacity(volume) < object_fields.requested(claim):
                 continue
             if "volumeMode" in spec or "deletionTimestamp" in volume["metadata"]:
                 continue
@@ -81,7 +81,7 @@ def slowly_found(volumes: dict[str, Object], claim: Object, *, only_meant: bool)
             suits = selector is None or from_label_selector(selector).matches(volume["metadata"]["labels"])
             same_class = spec["storageClassName"] == claim["spec"]["storageClassName"]
             if suits and same_class and volume["status"]["phase"] == "Available" and not only_meant:
-                candidates.append((facts.capacity(volume), name))
+                candidates.append((object_fields.capacity(volume), name))
         if candidates:
             return min(candidates)[1]
     return None
@@ -93,7 +93,7 @@ def _is_free(volume: Object) -> bool:
 
 @given(st.lists(st.one_of(VOLUMES, st.integers(0, 7)), max_size=20), CLAIMS, st.booleans())
 def test_the_index_finds_what_a_look_at_all_finds(moves: list[Any], claim: Object, only_meant: bool) -> None:
-    index, volumes = FreeVolumes(), dict[str, Object]()
+    index, volumes = AvailableVolumeIndex(), dict[str, Object]()
     for move in moves:
         if isinstance(move, int):
             volumes.pop(f"v{move}", None)

@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from headgate.apiserver.holdings import Holdings
-from headgate.kube.strategy import STRATEGIES
+from headgate.apimachinery.strategy import STRATEGIES
+from headgate.apiserver.allocations import Allocations
 from headgate.store import Item, Revision, Store
 
 SERVICES: Final = "services"
@@ -24,7 +24,7 @@ class IndexAgainstReading(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.store = Store()
-        self.holdings = Holdings(self.store)
+        self.holdings = Allocations(self.store)
 
     def stage(self, name: str, spec: dict[str, Any], *, delete: bool = False) -> None:
         revision = self.store.next_revision()

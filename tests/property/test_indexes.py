@@ -7,7 +7,7 @@ from itertools import groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.kube.validation.indexes import Malformed, count_indexes, first_overlap
+from headgate.apimachinery.validation.workloads.completion_indexes import InvalidIndexes, count_indexes, first_overlap
 
 COMPLETIONS = 40
 INDEXES = st.sets(st.integers(0, COMPLETIONS - 1))
@@ -34,7 +34,7 @@ def test_two_lists_overlap_first_where_the_sets_do(completed: set[int], failed: 
 @given(st.text("0123456789-,a", max_size=12))
 def test_a_list_that_is_accepted_is_in_order_and_in_bounds(text: str) -> None:
     counted = count_indexes(text, COMPLETIONS)
-    if isinstance(counted, Malformed):
+    if isinstance(counted, InvalidIndexes):
         assert counted.text
         return
     bounds = [int(number) for fragment in text.split(",") for number in fragment.split("-")] if text else []

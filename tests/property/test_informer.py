@@ -16,18 +16,18 @@ from urllib.parse import parse_qs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.client.informer import Applied, Event, Informer, Removed
-from headgate.client.inprocess import InProcess
-from headgate.client.transport import Request, Response, Unreachable
+from headgate.client.io.informer import Informer, InformerEvent, ObjectApplied, ObjectDeleted
+from headgate.client.io.inprocess_transport import InProcessTransport
+from headgate.http.transport import HTTPRequest, HTTPResponse, Unreachable
 
 Object = dict[str, Any]
 NAMES = "abcdefgh"
 PAGE = 3
 
 
-def status(code: int, **headers: str) -> Response:
+def status(code: int, **headers: str) -> HTTPResponse:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Response(code, named, json.dumps({"kind": "Status", "code": code, "message": "no"}).encode())
+    return HTTPResponse(code, named, json.dumps({"kind": "Status", "code": code, "message": "no"}).encode())
 
 
 class Hostile:
@@ -61,7 +61,7 @@ class Hostile:
             self.objects[name] = obj
             self.history.append((self.revision, "MODIFIED" if known else "ADDED", obj))
 
-    async def handle(self, request: Request) -> Response | AsyncGenerator[bytes, None]:
+    async def handle(self, request: HTTPRequest) -> HTTPResponse | AsyncGenerator[bytes, None]:
         await asyncio.sleep(0)
         query = {key: values[0] for key, values in parse_qs(request.query).items()}
         for _ in range(self.chance.randint(0, 4) if self.troubles > 0 else 0):
@@ -73,7 +73,7 @@ class Hostile:
             return status(410) if position < self.forgotten else self.watch(position)
         return self.list(query)
 
-    def refuse(self) -> Response:
+    def refuse(self) -> HTTPResponse:
         kind = self.chance.choice(["lost", "500", "429", "410", "html", "half"])
         if kind == "lost":
             raise Unreachable("cut off")
@@ -81,9 +81,9 @@ class Hostile:
             return status(429, retry_after=self.chance.choice(["1", "99999999999", "soon"]))
         if kind in ("500", "410"):
             return status(int(kind))
-        return Response(200, {}, b"<html>" if kind == "html" else b'{"metadata":{"resourceVersion":"9')
+        return HTTPResponse(200, {}, b"<html>" if kind == "html" else b'{"metadata":{"resourceVersion":"9')
 
-    def list(self, query: dict[str, str]) -> Response:
+    def list(self, query: dict[str, str]) -> HTTPResponse:
         if "continue" in query:
             if query["continue"] not in self.snapshots or self.trouble(0.3):
                 self.snapshots.clear()
@@ -96,7 +96,7 @@ class Hostile:
         if rest:
             self.snapshots[revision] = rest
         metadata = {"resourceVersion": revision, "continue": revision if rest else ""}
-        return Response(200, {}, json.dumps({"metadata": metadata, "items": page}).encode())
+        return HTTPResponse(200, {}, json.dumps({"metadata": metadata, "items": page}).encode())
 
     async def watch(self, position: int) -> AsyncGenerator[bytes, None]:
         for revision, kind, obj in list(self.history):
@@ -133,15 +133,15 @@ class Consumer:
         self.objects: dict[str, Object] = {}
         self.newest: dict[str, int] = {}  # by uid
 
-    def hear(self, event: Event) -> None:
-        if isinstance(event, Applied):
+    def hear(self, event: InformerEvent) -> None:
+        if isinstance(event, ObjectApplied):
             metadata = event.object["metadata"]
             name, uid, revision = metadata["name"], metadata["uid"], int(metadata["resourceVersion"])
             assert revision > self.newest.get(uid, 0), "told backwards, or twice"
             assert name not in self.objects or self.objects[name]["metadata"]["uid"] == uid, "nobody said it was gone"
             self.newest[uid] = revision
             self.objects[name] = event.object
-        elif isinstance(event, Removed):
+        elif isinstance(event, ObjectDeleted):
             assert self.objects.pop(event.name)["metadata"]["uid"] == event.uid
 
 
@@ -158,7 +158,7 @@ def test_whatever_the_server_does_in_the_end_all_is_known(seed: int, troubles: i
             await asyncio.sleep(0)
 
         informer = Informer(
-            InProcess(server.handle), "/api/v1/pods", consumer.hear, jitter=server.chance.random, sleep=sleep
+            InProcessTransport(server.handle), "/api/v1/pods", consumer.hear, jitter=server.chance.random, sleep=sleep
         )
         task = asyncio.create_task(informer.run())
         over = asyncio.create_task(server.over.wait())

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import reference_affinity as reference
 from clusters import Cluster, a_node, a_pod
-from headgate.kube.resource import NAMESPACES
-from headgate.scheduling.configuration.values import InterPodAffinityArgs
-from headgate.scheduling.contract import Placement, Unplaced
-from headgate.scheduling.fit_error import fit_error
-from headgate.scheduling.plugins.inter_pod_affinity import InterPodAffinity
+from headgate.kube.api_resources import NAMESPACES
+from headgate.scheduling.config.types import InterPodAffinityArgs
+from headgate.scheduling.framework.fit_error import fit_error
+from headgate.scheduling.framework.interface import ScheduleResult, Unplaced
+from headgate.scheduling.plugins.interpodaffinity.plugin import InterPodAffinity
 
 Object = dict[str, Any]
 
@@ -166,7 +166,7 @@ class Both:
         name = f"q{self.placed}"
         wire = {**wire, "metadata": {**wire["metadata"], "name": name, "uid": f"uid-{name}"}}
         outcome = self.cluster.cycle.place(self.cluster.pod(wire))
-        if isinstance(outcome, Placement):
+        if isinstance(outcome, ScheduleResult):
             self.plain.pods[f"uid-{name}"] = (outcome.node_name, wire)
             # The API server shows it there, as it would.
             self.cluster.bind(wire, outcome.node_name)
@@ -191,7 +191,7 @@ class Both:
             return
         raw = {name: reference.raw_score(plain, wire, plain.nodes[name], self.hard, self.ignore) for name in feasible}
         expected = reference.scaled(raw)
-        assert isinstance(found, Placement)
+        assert isinstance(found, ScheduleResult)
         assert self.cluster.cycle.scores(pod) == expected
         assert found.node_name == min(expected, key=lambda name: (-expected[name], name))
 

@@ -11,10 +11,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.owners.jobs.counting import Letting, Tally, count
-from headgate.owners.jobs.indexes import NONE, Indexes
-from headgate.owners.jobs.members import INDEX, TRACKING, Member, member_of
-from headgate.owners.jobs.spec import JobSpec
+from headgate.controllers.jobs.counting import FinalizerRemovalPolicy, TerminatedPodCounts, count
+from headgate.controllers.jobs.indexes import NONE, CompletionIndexes
+from headgate.controllers.jobs.job_pods import INDEX, TRACKING, JobPod, job_pod_of
+from headgate.controllers.jobs.spec import JobSpec
 
 PODS = 5
 NEVER = 99
@@ -27,7 +27,7 @@ class Api:
         self.spec = spec
         self.pods = {f"u{each}": _pod(each) for each in range(PODS)}
         self.ended: dict[str, str] = {}
-        self.tally = Tally()
+        self.tally = TerminatedPodCounts()
         self.completed = NONE
 
     def end(self, number: int, phase: str) -> None:
@@ -54,22 +54,22 @@ class Api:
         if "deletionTimestamp" in metadata and not metadata["finalizers"]:
             del self.pods[uid]
 
-    def members(self) -> list[Member]:
-        return [member_of(each, is_leaving=False) for each in self.pods.values()]
+    def members(self) -> list[JobPod]:
+        return [job_pod_of(each, is_leaving=False) for each in self.pods.values()]
 
     def work(self, most_writes: int) -> None:
         """As far as ``most_writes`` go."""
         members = self.members()
         tracked = {each.uid for each in members if each.is_tracked}
-        counted = count(self.spec, self.tally.settled(tracked), self.completed, members, Letting())
+        counted = count(self.spec, self.tally.settled(tracked), self.completed, members, FinalizerRemovalPolicy())
         if most_writes < 1:
             return
-        self.tally, self.completed = counted.tally, self.completed | counted.succeeded_indexes
+        self.tally, self.completed = counted.counts, self.completed | counted.succeeded_indexes
         released = counted.released[: most_writes - 1]
         for each in released:
             self.free(each.uid)
         if most_writes > len(counted.released) + 1:
-            self.tally = counted.tally.settled(tracked - {each.uid for each in released})
+            self.tally = counted.counts.settled(tracked - {each.uid for each in released})
 
 
 def _pod(number: int) -> dict[str, Any]:
@@ -124,6 +124,6 @@ def test_every_pod_is_a_number_in_the_end(moves: list[tuple[Any, ...]]) -> None:
 def test_every_index_that_succeeded_is_told_in_the_end(moves: list[tuple[Any, ...]]) -> None:
     api = told(moves, JobSpec(parallelism=PODS, completions=PODS, is_indexed=True))
     done = {int(uid[1:]) for uid, phase in api.ended.items() if phase == "Succeeded"}
-    assert api.completed == Indexes.of(done)
+    assert api.completed == CompletionIndexes.of(done)
     assert api.tally.failed == len(api.ended) - len(done)
     assert api.tally.uncounted == 0

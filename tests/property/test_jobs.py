@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedded import events
-from headgate.kube.resource import JOBS, PODS
-from headgate.owners.effects import Create, Delete, Effect, Patch, Replace
-from headgate.owners.jobs.controller import Jobs
-from headgate.owners.jobs.indexes import Indexes
-from headgate.owners.jobs.members import TRACKING
-from headgate.owners.stray_pods import StrayPods
-from unit.owners.world import Object, World
+from headgate.controllers.framework.effects import Create, Delete, Effect, Patch, Replace
+from headgate.controllers.jobs.controller import JobController
+from headgate.controllers.jobs.indexes import CompletionIndexes
+from headgate.controllers.jobs.job_pods import TRACKING
+from headgate.controllers.pod_gc import PodGCController
+from headgate.kube.api_resources import JOBS, PODS
+from unit.controllers.world import Object, World
 
 JOBS_PATH, PODS_PATH = "/apis/batch/v1/namespaces/a/jobs", "/api/v1/namespaces/a/pods"
 COMPLETIONS = 4
@@ -49,7 +49,9 @@ moves = st.one_of(
 class Play:
     def __init__(self, draw: Any, **spec: Any) -> None:
         numbers = count(1)
-        self.world = World(lambda: Jobs(lambda: f"{next(numbers):05d}"), StrayPods, kinds=("pods", "jobs"))
+        self.world = World(
+            lambda: JobController(lambda: f"{next(numbers):05d}"), PodGCController, kinds=("pods", "jobs")
+        )
         self.server = self.world.server
         self._draw = draw
         self._losing = 0
@@ -170,7 +172,7 @@ def test_who_ended_is_counted_once_whatever_happens(data: Any, moves: list[tuple
     status = play.job()["status"]
     fates = play.fates()
     last = [each["type"] for each in status["conditions"] if each["status"] == "True"][-1]
-    done = Indexes.parse(status.get("completedIndexes", ""), COMPLETIONS)
+    done = CompletionIndexes.parse(status.get("completedIndexes", ""), COMPLETIONS)
     assert last in ("Complete", "Failed")
     assert status.get("failed", 0) == fates.count("Failed")
     assert status.get("succeeded", 0) == (len(done) if spec.get("completionMode") else fates.count("Succeeded"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headgate.quota.kinds.conversion import FROM_OLDER, FROM_STORED, convert
 from headgate.quota.kinds.names import API_VERSION, OLDER_API_VERSION
-from headgate.quota.kinds.rules import judge
+from headgate.quota.kinds.validation import validate_object
 from property.kueue_objects import KINDS, objects
 
 Object = dict[str, Any]
@@ -103,7 +103,7 @@ def test_rules_judge_whatever_the_schema_lets_in_and_what_stays_as_it_is_may_sta
     kind: str, data: st.DataObject
 ) -> None:
     old, new = (data.draw(objects(kind, version)) for version in ("v1beta2", "v1beta1"))
-    for each in judge(new, old).problems + judge(old, None).problems:
+    for each in validate_object(new, old).problems + validate_object(old, None).problems:
         assert str(each)
-    assert judge(old, old).problems == []
-    assert judge(convert(old, OLDER_API_VERSION), old).problems == []
+    assert validate_object(old, old).problems == []
+    assert validate_object(convert(old, OLDER_API_VERSION), old).problems == []

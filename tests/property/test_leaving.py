@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusters import a_node, a_pod
-from headgate.kube.termination import LATE_S
-from headgate.scheduling.effects import SetStatus
-from headgate.scheduling.leaving import WAITING_FOR_ROOM
+from headgate.kube.pods.termination import OVERDUE_AFTER_S
+from headgate.scheduling.cluster.terminating_pods import WAITING_FOR_TERMINATING_PODS
+from headgate.scheduling.framework.effects import SetStatus
 from unit.scheduling.leaving_world import QUOTA, LeavingWorld
 
 Told = dict[str, tuple[str, str]]
@@ -107,7 +107,7 @@ def test_what_is_promised_is_there_once_they_are_gone_and_who_could_be_promised_
         assert cluster.stays[node] + cluster.promised(node, 0) <= size
     for name, (reason, node) in cluster.told.items():
         cpu, priority, has_quota = cluster.asks[name]
-        assert (reason == WAITING_FOR_ROOM) is bool(node)
+        assert (reason == WAITING_FOR_TERMINATING_PODS) is bool(node)
         assert has_quota or not node, "as on any cluster"
         if has_quota and not node:
             for other, size in cluster.cpus.items():
@@ -121,7 +121,7 @@ def test_when_time_is_up_all_that_wait_are_a_shortage_and_nobody_is_promised_any
 ) -> None:
     cluster = Cluster(nodes)
     cluster.come(wanted)
-    cluster.step(LATEST_S + LATE_S)
+    cluster.step(LATEST_S + OVERDUE_AFTER_S)
     cluster.step(60.0)
     assert set(cluster.told.values()) <= {("Unschedulable", "")}
 

@@ -8,15 +8,24 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headgate.kube.features import Features
-from headgate.kube.resource import PODS as POD
-from headgate.kube.resource import Resource
-from headgate.owners.effects import Create, Delete, Patch
+from headgate.controllers.framework.effects import Create, Delete, Patch
+from headgate.kube.api_resources import PODS as POD
+from headgate.kube.api_resources import APIResource
+from headgate.kube.feature_gates import FeatureGates
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
-from unit.jobs.furnishing import PODS, PREEMPTION, WORKLOADS
-from unit.jobs.pods.stage import SLOW, K, SlowKubelet, a_pod, a_world, no_gate_is_lifted_without_quota, pods, workloads
-from unit.owners.deaths import Mortal
-from unit.owners.kubelet import ENDS
+from unit.controllers.deaths import Mortal
+from unit.controllers.kubelet import ENDS
+from unit.jobs.pods.fixtures import (
+    SLOW,
+    K,
+    SlowKubelet,
+    a_pod,
+    a_world,
+    no_gate_is_lifted_without_quota,
+    pods,
+    workloads,
+)
+from unit.jobs.queue_fixtures import PODS, PREEMPTION, WORKLOADS
 
 NAMES = st.integers(0, 7)
 MOVES = st.one_of(
@@ -51,7 +60,7 @@ def make_a_move(world: Mortal, number: int, move: tuple[Any, ...]) -> None:
         case ("die", writes, sent):
             world.at, world.sent = world.writes + writes, sent
         case ("cut", resource):
-            assert isinstance(resource, Resource)
+            assert isinstance(resource, APIResource)
             world.cut(resource)
         case ("lose", what):
             losses = iter([True])
@@ -75,9 +84,9 @@ def nobody_holds_quota_without_pods(world: Mortal) -> None:
 
 
 @settings(max_examples=30, suppress_health_check=list(HealthCheck))  # an example is 300 s of a whole server
-@given(st.lists(MOVES, min_size=8, max_size=25), st.sampled_from([Features(), SLOW]))
+@given(st.lists(MOVES, min_size=8, max_size=25), st.sampled_from([FeatureGates(), SLOW]))
 def test_pods_never_run_without_quota_nor_quota_without_pods_and_nothing_is_left(
-    moves: list[tuple[Any, ...]], features: Features
+    moves: list[tuple[Any, ...]], features: FeatureGates
 ) -> None:
     world = a_world(cpu=3, features=features, kubelet=SlowKubelet, **PREEMPTION)
     world.judge = no_gate_is_lifted_without_quota

@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.kube.exposition import Histogram, exponential
-from headgate.scheduling.contract import Rejection
-from headgate.scheduling.gate_waits import GATED_PODS, OLDEST, OTHER, WAITS, GateWaits
-from headgate.scheduling.meters import PRE_ENQUEUE, Watch
-from headgate.scheduling.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
+from headgate.kube.metrics import Histogram, exponential_buckets
+from headgate.scheduling.framework.interface import Rejection
+from headgate.scheduling.framework.plugin_timers import PRE_ENQUEUE, ProfileTimers
+from headgate.scheduling.metrics.gate_metrics import GATED_PODS, OLDEST, OTHER, WAITS, GateMetrics
+from headgate.scheduling.metrics.scheduler_metrics import ERROR, SCHEDULED, UNSCHEDULABLE, SchedulerMetrics
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
 from unit.scheduling.pods import START_S, APod, Clocked, a_pod
 
@@ -77,7 +77,7 @@ class Life:
     def later(self, by_s: float) -> None:
         self.clocked.now_s += by_s
 
-    def agrees(self, waits: GateWaits) -> None:
+    def agrees(self, waits: GateMetrics) -> None:
         now_s = self.clocked.now_s
         found = {(each.name, dict(each.labels)["gate"]): each.value for each in waits.samples(now_s)}
         for gate in GATES:
@@ -95,7 +95,7 @@ def test_what_is_told_of_gates_equals_a_look_at_all_pods(taken: list[tuple[str, 
     life = Life()
     for name, how in taken:
         getattr(life, name)(how)
-        life.agrees(life.clocked.queue.gate_waits)
+        life.agrees(life.clocked.queue.gate_metrics)
 
 
 changes = st.lists(st.tuples(st.sampled_from(NAMES), lists_of_gates, st.integers(0, 9)), max_size=40)
@@ -107,7 +107,7 @@ def test_gates_without_a_line_of_their_own_are_counted_together(
     taken: list[tuple[str, tuple[str, ...], int]], most: int
 ) -> None:
     """Whoever has a line, the sum over all lines is right, and there are never more lines than allowed."""
-    waits = GateWaits(most)
+    waits = GateMetrics(most)
     pods: dict[str, APod] = {}
     for name, gates, second in taken:
         old = pods.pop(name, None)
@@ -130,7 +130,7 @@ def test_gates_without_a_line_of_their_own_are_counted_together(
 
 @given(st.lists(st.floats(0, 20, allow_nan=False)))
 def test_a_histogram_counts_what_is_not_above_each_bound(values: list[float]) -> None:
-    histogram = Histogram(exponential(0.01, 3, 6))
+    histogram = Histogram(exponential_buckets(0.01, 3, 6))
     for value in values:
         histogram.observe(value)
     for sample in histogram.samples("h", ()):
@@ -148,7 +148,7 @@ attempts = st.tuples(
 
 @given(st.lists(attempts))
 def test_attempts_are_counted_by_result_and_profile(made: list[tuple[str, str, float]]) -> None:
-    metrics = Metrics()
+    metrics = SchedulerMetrics()
     for attempt in made:
         metrics.attempted(*attempt)
     found = {
@@ -178,8 +178,8 @@ def test_one_attempt_in_so_many_is_timed_and_the_first_one_is(rounds: int, every
         def call_took(self, plugin: str, point: str, duration_s: float, now_s: float, /) -> None:
             calls.append(duration_s)
 
-    watch = Watch("p", lambda: 0.0, Told(), every)
-    meter = watch.meter("Plugin", PRE_ENQUEUE)
+    watch = ProfileTimers("p", lambda: 0.0, Told(), every)
+    meter = watch.timer("Plugin", PRE_ENQUEUE)
     for _ in range(rounds):
         watch.begin()
         began_s = meter.begin()

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.jobs.metrics import JobMetrics
-from headgate.quota.metrics.roll import Roll
-from headgate.quota.workload import Workload, read_workload
+from headgate.quota.api.workload import Workload, read_workload
+from headgate.quota.metrics.counters import UnadmittedWorkloads
 from kueueing import a_condition, a_workload, reserved
 
 GATES = ("", "x.io/a", "x.io/b")
@@ -52,7 +52,7 @@ def expected(known: dict[str, Workload]) -> dict[str, int]:
     return dict(found)
 
 
-def told(roll: Roll) -> dict[str, int]:
+def told(roll: UnadmittedWorkloads) -> dict[str, int]:
     found: Counter[str] = Counter()
     for sample in roll.samples(lambda key: LED.get(key, "")):
         labels = dict(sample.labels)
@@ -75,7 +75,7 @@ def told(roll: Roll) -> dict[str, int]:
     )
 )
 def test_who_is_not_admitted_and_who_is_finished_equal_a_recount(steps: list[tuple[str, str, Any]]) -> None:
-    roll, known = Roll(), dict[str, Workload]()
+    roll, known = UnadmittedWorkloads(), dict[str, Workload]()
     for name, queue, status in steps:
         if status is None:
             known.pop(name, None)
@@ -102,8 +102,8 @@ def test_gated_jobs_their_oldest_and_pods_that_hold_on_equal_a_recount(steps: li
         if gate:  # a job keeps the moment of its creation
             gates[name] = gate, before[1] if before is not None and before[0] == gate else created_s
         ahead[name] = pods
-        metrics.held(name, "Job", gate, created_s)
-        metrics.ahead(name, pods)
+        metrics.job_gated(name, "Job", gate, created_s)
+        metrics.set_terminating_released(name, pods)
     lines = metrics.page(100.0).decode().splitlines()
     shown = {key: float(value) for key, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
     for gate in ("x.io/a", "x.io/b"):

@@ -13,13 +13,12 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headgate.quota.cluster_queue import ClusterQueue, read_cluster_queue
-from headgate.quota.cohort import Cohort, FlavorResource, Usage
-from headgate.quota.holder import Holder
-from headgate.quota.holdings import Holdings
-from headgate.quota.occupancy import Occupancy
-from headgate.quota.reservation import Occupant
-from headgate.quota.tree import QuotaTree
+from headgate.quota.api.cluster_queue import ClusterQueue, read_cluster_queue
+from headgate.quota.api.cohort import Cohort, FlavorResource, Usage
+from headgate.quota.api.quota_reservation import QuotaHolder, QuotaPod
+from headgate.quota.cache.occupancy import Occupancy
+from headgate.quota.cache.quota_ledger import QuotaLedger
+from headgate.quota.cache.quota_tree import QuotaTree
 from kueueing import a_cluster_queue
 
 FR = ("default", "cpu")
@@ -33,15 +32,15 @@ class Slow:
 
     def __init__(self) -> None:
         self.queues: dict[str, ClusterQueue] = {}
-        self.holders: dict[str, Holder] = {}
-        self.pods: dict[str, Occupant] = {}
+        self.holders: dict[str, QuotaHolder] = {}
+        self.pods: dict[str, QuotaPod] = {}
         self.released: dict[str, float] = {}  # pods not known to terminate: until when they count
         self.now_s = 0.0
 
-    def counted(self) -> list[Occupant]:
+    def counted(self) -> list[QuotaPod]:
         return [pod for pod in self.pods.values() if self._counts(pod)]
 
-    def _counts(self, pod: Occupant) -> bool:
+    def _counts(self, pod: QuotaPod) -> bool:
         covering = (
             each
             for each in self.holders.values()
@@ -52,7 +51,7 @@ class Slow:
         until_s = self.released.get(pod.uid) if pod.until_s is None else pod.until_s
         return until_s is not None and until_s > self.now_s
 
-    def waits(self, holder: Holder) -> bool:
+    def waits(self, holder: QuotaHolder) -> bool:
         tree = QuotaTree()
         for queue in self.queues.values():
             tree.place_queue(queue.name, queue.cohort, queue.quotas)
@@ -92,7 +91,7 @@ class Slow:
 class Pair:
     def __init__(self) -> None:
         self.slow = Slow()
-        self.book = Holdings(lambda local_queue: local_queue.removeprefix("ns/"))
+        self.book = QuotaLedger(lambda local_queue: local_queue.removeprefix("ns/"))
         self.numbers = 0
         for name in QUEUES:
             self.place(name, "all" if name != "c" else "", 4)
@@ -115,12 +114,12 @@ class Pair:
         self.numbers += 1
         key = f"w-{self.numbers:03}"
         usage = {FR: cpu * 1000}
-        holder = Holder(key, f"uid-{key}", queue, usage, 0, self.now_s, self.now_s)
+        holder = QuotaHolder(key, f"uid-{key}", queue, usage, 0, self.now_s, self.now_s)
         leaving = self.book.occupancy.leaving_for(queue, usage, self.now_s)
         assert (leaving is not None) == self.slow.waits(holder)
         self.put(msgspec.structs.replace(holder, is_waiting=leaving is not None))
 
-    def put(self, holder: Holder) -> None:
+    def put(self, holder: QuotaHolder) -> None:
         self.slow.holders[holder.key] = holder
         self.book.put(holder)
 
@@ -129,9 +128,9 @@ class Pair:
         for number in range(holder.usage[FR] // 1000):
             uid = f"{key}-{number}"
             place = f"ns/{holder.queue}"
-            self.show(Occupant(uid, f"ns/{uid}", holder.uid, holder.reserved_s, place, holder.queue, {FR: 1000}))
+            self.show(QuotaPod(uid, f"ns/{uid}", holder.uid, holder.reserved_s, place, holder.queue, {FR: 1000}))
 
-    def show(self, pod: Occupant) -> None:
+    def show(self, pod: QuotaPod) -> None:
         self.slow.pods[pod.uid] = pod
         self.slow.released.pop(pod.uid, None)
         self.book.occupancy.pod_applied(pod)
@@ -250,11 +249,11 @@ def _compared(count: int) -> int:
     usage = {FR: 1000}
     for number in range(count):
         uid = f"victim-{number}"
-        occupancy.pod_applied(Occupant(uid, f"ns/{uid}", "gone", 0.0, "ns/c", "c", usage, 0.0, 1000.0))
+        occupancy.pod_applied(QuotaPod(uid, f"ns/{uid}", "gone", 0.0, "ns/c", "c", usage, 0.0, 1000.0))
     for number in range(count):
         is_waiting = occupancy.leaving_for("c", usage, 1.0) is not None
         assert is_waiting
-        pair.book.put(Holder(f"w-{number:04}", f"uid-{number}", "c", usage, 0, 1.0, 1.0, is_waiting=is_waiting))
+        pair.book.put(QuotaHolder(f"w-{number:04}", f"uid-{number}", "c", usage, 0, 1.0, 1.0, is_waiting=is_waiting))
     assert not occupancy.ready()
     for number in range(count):
         occupancy.pod_removed(f"victim-{number}")

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.kube.patch.json_patch import apply_json_patch, is_same
-from headgate.kube.patch.merge_patch import apply_merge_patch
-from headgate.kube.patch.result import Patched, PatchProblem
-from headgate.kube.patch.strategic import apply_strategic
+from headgate.apimachinery.patch.json_patch import apply_json_patch, is_same
+from headgate.apimachinery.patch.merge_patch import apply_merge_patch
+from headgate.apimachinery.patch.result import PatchError, PatchResult
+from headgate.apimachinery.patch.strategic_merge_patch import apply_strategic
 from headgate.kube.schema import Field, Schemas, Type, TypeDef
 
 scalars = st.one_of(st.none(), st.booleans(), st.integers(-2, 2), st.sampled_from(["", "x", "y"]))
@@ -124,9 +124,9 @@ def test_a_json_patch_does_what_its_operations_do_one_by_one(document: Any, patc
         for operation in patch:
             expected = slowly(expected, operation)
     except DoesNotApply:
-        assert isinstance(result, PatchProblem)
+        assert isinstance(result, PatchError)
         return
-    assert isinstance(result, Patched)
+    assert isinstance(result, PatchResult)
     assert is_same(result.value, expected)
 
 
@@ -155,7 +155,7 @@ plain_lists = st.recursive(
 def test_a_merge_patch_does_what_the_rfc_says(document: Any, patch: Any) -> None:
     before = copy.deepcopy((document, patch))
     result = apply_merge_patch(document, patch)
-    assert isinstance(result, Patched)
+    assert isinstance(result, PatchResult)
     assert is_same(result.value, merged(document, patch))
     assert (document, patch) == before
 
@@ -195,7 +195,7 @@ def item_lists(draw: st.DrawFn) -> list[Object]:
 def strategic(document: Object, patch: Object) -> Any:
     before = copy.deepcopy((document, patch))
     result = apply_strategic(SCHEMAS, "x.Pod", document, patch)
-    assert isinstance(result, Patched), result
+    assert isinstance(result, PatchResult), result
     assert (document, patch) == before
     return result.value
 
@@ -270,5 +270,5 @@ hostile = st.recursive(
 def test_no_patch_at_all_makes_the_merge_fail(document: Any, patch: Any) -> None:
     before = copy.deepcopy((document, patch))
     result = apply_strategic(SCHEMAS, "x.Pod", document, patch)
-    assert isinstance(result, Patched) or result.code in (400, 422, 500)
+    assert isinstance(result, PatchResult) or result.code in (400, 422, 500)
     assert (document, patch) == before

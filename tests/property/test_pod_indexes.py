@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from clusters import Cluster, a_pod
 from headgate.kube.labels import Selector, from_label_selector
-from headgate.scheduling.carried import CarriedTerms
-from headgate.scheduling.cohorts import Cohorts
-from headgate.scheduling.pod import Pod
+from headgate.scheduling.cache.existing_terms import ExistingTermIndex
+from headgate.scheduling.cache.label_groups import LabelGroupIndex
+from headgate.scheduling.cache.pod import PodInfo
 
 Object = dict[str, Any]
 
@@ -54,7 +54,7 @@ steps = st.lists(
 READER = Cluster()
 
 
-def read(number: int, drawn: tuple[str, dict[str, str], bool, list[Object]]) -> Pod:
+def read(number: int, drawn: tuple[str, dict[str, str], bool, list[Object]]) -> PodInfo:
     space, found, deleting, listed = drawn
     rules = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": listed}}
     wire = a_pod(f"p{number}", labels=found, affinity=rules)
@@ -64,7 +64,7 @@ def read(number: int, drawn: tuple[str, dict[str, str], bool, list[Object]]) -> 
     return READER.pod(wire)
 
 
-def by_looking(there: dict[int, tuple[int, Pod]], selector: Selector, spaces: set[str] | None) -> Counter[Any]:
+def by_looking(there: dict[int, tuple[int, PodInfo]], selector: Selector, spaces: set[str] | None) -> Counter[Any]:
     return Counter(
         (row, pod.deleting)
         for row, pod in there.values()
@@ -75,8 +75,8 @@ def by_looking(there: dict[int, tuple[int, Pod]], selector: Selector, spaces: se
 @settings(max_examples=200, deadline=None)
 @given(steps)
 def test_cohorts_hold_the_pods_that_a_selector_means(happened: list[tuple[str, Any]]) -> None:
-    cohorts = Cohorts()
-    there: dict[int, tuple[int, Pod]] = {}
+    cohorts = LabelGroupIndex()
+    there: dict[int, tuple[int, PodInfo]] = {}
     for number, (kind, what) in enumerate(happened):
         match kind:
             case "come":
@@ -95,8 +95,8 @@ def test_cohorts_hold_the_pods_that_a_selector_means(happened: list[tuple[str, A
 @settings(max_examples=200, deadline=None)
 @given(steps, pods, labels)
 def test_a_pod_finds_the_terms_that_mean_it(happened: list[tuple[str, Any]], comer: Any, space: dict[str, str]) -> None:
-    carried = CarriedTerms()
-    there: dict[int, tuple[int, Pod]] = {}
+    carried = ExistingTermIndex()
+    there: dict[int, tuple[int, PodInfo]] = {}
     asked = read(1000, comer)
     for number, (kind, what) in enumerate(happened):
         if kind == "come":

@@ -8,10 +8,10 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.apiserver.access.policy import BINDINGS, CLUSTER_BINDINGS, CLUSTER_ROLES, ROLES, Policy
-from headgate.apiserver.access.rules import allows, rules_of
-from headgate.apiserver.access.user import User
-from headgate.kube.status import Attributes
+from headgate.apimachinery.api_errors import AuthorizationAttributes
+from headgate.apiserver.authn.user import UserInfo
+from headgate.apiserver.authz.rbac import BINDINGS, CLUSTER_BINDINGS, CLUSTER_ROLES, ROLES, RBACAuthorizer
+from headgate.apiserver.authz.rules import allows, rules_of
 from headgate.store import Item, Store
 
 NAMESPACES, NAMES, PEOPLE = ("a", "b"), ("x", "y"), ("alice", "bob", "system:serviceaccount:a:x")
@@ -53,12 +53,12 @@ writes = st.one_of(
     st.tuples(st.sampled_from((ROLES, BINDINGS)), st.sampled_from(NAMESPACES), st.sampled_from(NAMES), st.just(None)),
 )
 questions = st.builds(
-    lambda groups, name, asked: (User(name, tuple(groups)), asked),
+    lambda groups, name, asked: (UserInfo(name, tuple(groups)), asked),
     st.lists(st.sampled_from(GROUPS), max_size=2, unique=True),
     st.sampled_from(PEOPLE),
     st.one_of(
         st.builds(
-            Attributes,
+            AuthorizationAttributes,
             st.just("u"),
             st.sampled_from(("get", "list")),
             st.sampled_from(("", "apps")),
@@ -67,12 +67,16 @@ questions = st.builds(
             st.sampled_from(("", *NAMESPACES)),
             st.sampled_from(("", *NAMES)),
         ),
-        st.builds(lambda path: Attributes("u", "get", path=path), st.sampled_from(("/v", "/version", "/x"))),
+        st.builds(
+            lambda path: AuthorizationAttributes("u", "get", path=path), st.sampled_from(("/v", "/version", "/x"))
+        ),
     ),
 )
 
 
-def obvious(objects: dict[tuple[str, str, str], dict[str, Any]], user: User, asked: Attributes) -> bool:
+def obvious(
+    objects: dict[tuple[str, str, str], dict[str, Any]], user: UserInfo, asked: AuthorizationAttributes
+) -> bool:
     for (resource, namespace, _), binding in objects.items():
         if resource not in (BINDINGS, CLUSTER_BINDINGS) or namespace not in ("", asked.namespace):
             continue
@@ -87,7 +91,7 @@ def obvious(objects: dict[tuple[str, str, str], dict[str, Any]], user: User, ask
     return False
 
 
-def _is(user: User, subject: dict[str, Any], namespace: str) -> bool:
+def _is(user: UserInfo, subject: dict[str, Any], namespace: str) -> bool:
     match subject:
         case {"kind": "User", "name": name}:
             return bool(user.name == name)
@@ -101,7 +105,7 @@ def _is(user: User, subject: dict[str, Any], namespace: str) -> bool:
 @given(st.lists(st.tuples(writes, questions), min_size=1, max_size=12), st.booleans())
 def test_the_index_answers_as_all_the_objects_would(steps: list[Any], compacts: bool) -> None:
     store = Store()
-    policy = Policy(store)
+    policy = RBACAuthorizer(store)
     objects: dict[tuple[str, str, str], dict[str, Any]] = {}
     for (resource, namespace, name, body), (user, asked) in steps:
         write(store, resource, namespace, name, body, objects)

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters import Cluster, a_node, a_pod
-from headgate.kube.resource import POD_DISRUPTION_BUDGETS
-from headgate.scheduling.contract import Placement
+from headgate.kube.api_resources import POD_DISRUPTION_BUDGETS
+from headgate.scheduling.framework.interface import ScheduleResult
 from reference_scheduler import Reference, has, requests
 
 Object = dict[str, Any]
@@ -185,18 +185,18 @@ class Both:
 
     def promise(self, pod: Object, node: str) -> None:
         self.slow.promised[name_of(pod)] = (pod, node)
-        self.ours.promises.promise(self.ours.pod(pod), node)
+        self.ours.promises.nominate(self.ours.pod(pod), node)
 
     def check(self, pod: Object) -> None:
         if not self.slow.nodes:
             return
         fits = any(not self.slow.reasons(pod, node, self.slow.on(node)) for node in self.slow.nodes)
         outcome = self.ours.cycle.decide(self.ours.pod(pod))
-        assert isinstance(outcome, Placement) is fits, (pod, outcome)
+        assert isinstance(outcome, ScheduleResult) is fits, (pod, outcome)
         if fits:
             return
         outcome = self.ours.cycle.place(self.ours.pod(pod))
-        assert not isinstance(outcome, Placement)
+        assert not isinstance(outcome, ScheduleResult)
         found = outcome.nominated
         expected = self.slow.preempt(pod)
         if found is None:

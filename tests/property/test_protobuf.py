@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from harness.drawn import TABLES, objects
 from harness.protobuf import MAGIC, message, numbers
 from headgate import schemas
-from headgate.kube import codec
-from headgate.kube.empties import forget_empties
-from headgate.kube.protobuf import Messages, open_envelope
+from headgate.apimachinery.codec import codec
+from headgate.apimachinery.codec.empty_collections import drop_empty_collections
+from headgate.apimachinery.protobuf import MessageDecoder, open_envelope
 from headgate.kube.schema import Type
 
-MESSAGES = Messages.load(TABLES, schemas.read_numbers())
+MESSAGES = MessageDecoder.load(TABLES, schemas.read_numbers())
 
 
 def expressible(type: Type, value: Any) -> Any:
@@ -44,7 +44,7 @@ def test_protobuf_and_json_give_the_same_object(drawn: tuple[str, dict[str, Any]
     assert isinstance(read, dict), read
     decoded = codec.convert(TABLES, name, read)
     assert (decoded.error, decoded.unknown) == (None, [])
-    assert decoded.obj == codec.convert(TABLES, name, forget_empties(TABLES, name, normal)).obj
+    assert decoded.obj == codec.convert(TABLES, name, drop_empty_collections(TABLES, name, normal)).obj
 
 
 @given(objects(), st.integers(0, 400), st.binary(max_size=4), st.integers(0, 4))

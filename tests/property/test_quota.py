@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from embedded import Embedded
-from headgate.apiserver.quota.check import amounts, quotas_of
-from headgate.apiserver.quota.ledger import count
+from headgate.apiserver.registry.resource_quota import amounts, quotas_of
+from headgate.apiserver.registry.resource_quota_usage import count
 
 NAMESPACE: Final = "/api/v1/namespaces/t"
 HARD: Final = {

@@ -17,12 +17,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headgate.quota.assignment import Mode
-from headgate.quota.cycle import NO_LONGER_FITS
+from headgate.quota.api.quota_reservation import QuotaHolder
+from headgate.quota.api.workload import Workload, read_workload, usage_of
+from headgate.quota.cycle.admission_cycle import NO_LONGER_FITS
+from headgate.quota.cycle.nomination import nominate
 from headgate.quota.effects import Admit, Effect, Evict
-from headgate.quota.holder import Holder
-from headgate.quota.nominating import nominate
-from headgate.quota.workload import Workload, read_workload, usage_of
+from headgate.quota.flavors.assignment import AssignmentMode
 from property.slow_quota import Held, SlowQuota
 from quota_engine import Api
 
@@ -108,10 +108,10 @@ class World:
     def cycle(self) -> list[Effect]:
         """One, watched: every decision is held against the formulas before it is written."""
         before = self.waiting()
-        heads = [self.api.engine.queueing.head(name) for name in _QUEUES]
+        heads = [self.api.engine.queue_manager.head(name) for name in _QUEUES]
         self.first = {head.key for head in heads if head is not None}
         slow, going = self.slow(), {key for key in self.holders() if self.read(key).is_evicted}
-        effects = self.api.engine.cycle(self.api.now_s)
+        effects = self.api.engine.run_cycle(self.api.now_s)
         for effect in effects:
             match effect:
                 case Admit():
@@ -134,7 +134,7 @@ class World:
         """Nobody before him waits in his strict queue; in any queue nobody before him who asks for the same, unless
         he was first already because others go for him."""
         workload = waiting[key]
-        queue = self.api.engine.world.queues[workload.queue]
+        queue = self.api.engine.cache.queues[workload.queue]
         before = [each for each in waiting.values() if each.queue == workload.queue and _order(each) < _order(workload)]
         if queue.is_strict:
             assert not before, f"{key} passes {[each.key for each in before]}"
@@ -147,7 +147,7 @@ class World:
         for effect in effects:
             if isinstance(effect, Evict):
                 by_preemptor.setdefault(effect.preemptor, []).append(effect.key)
-        book = self.api.engine.book
+        book = self.api.engine.ledger
         evicted = {holder.key: holder for holder in book.holders() if holder.is_evicted}
         claims = {key: (claim.queue, dict(claim.usage)) for key, claim in book.claims().items()}
         for preemptor, victims in by_preemptor.items():
@@ -166,13 +166,13 @@ class World:
 
     def keeps_what_was_freed(self) -> None:
         """Once everybody who was told to go has gone, there is room for each of those for whom they went."""
-        book = self.api.engine.book
+        book = self.api.engine.ledger
         ahead = [(each.queue, dict(each.usage)) for each in book.holders() if not each.is_evicted]
         for key, claim in book.claims().items():
             others = [(each.queue, dict(each.usage)) for name, each in book.claims().items() if name != key]
             assert self.slow([*ahead, *others]).fits(claim.queue, claim.usage), f"what was freed for {key} is gone"
 
-    def needs(self, victim: Holder, kept: list[Held], queue: str, usage: Any) -> bool:
+    def needs(self, victim: QuotaHolder, kept: list[Held], queue: str, usage: Any) -> bool:
         """Whether the preemptor would not fit were the victim to stay; or only by borrowing what it may not borrow."""
         slow = self.slow(kept)
         if not slow.fits(queue, usage):
@@ -201,7 +201,7 @@ class World:
         return [key for kind, key in self.api.objects if kind == "workload" and self.read(key).holds_quota]
 
     def slow(self, held: list[Held] | None = None) -> SlowQuota:
-        world, book = self.api.engine.world, self.api.engine.book
+        world, book = self.api.engine.cache, self.api.engine.ledger
         if held is None:
             held = []
             for key in self.holders():
@@ -233,7 +233,7 @@ def test_every_decision_holds_against_the_formulas(chance: Random) -> None:
     world.cycle()
     slow = world.slow()
     for name in _QUEUES:
-        node = world.api.engine.book.now.queue(name)
+        node = world.api.engine.ledger.now.queue(name)
         assert node is not None
         for fr in node.quotas:
             assert node.usage.get(fr, 0) == slow.usage(f"queue/{name}", fr)
@@ -251,15 +251,15 @@ def test_nobody_stays_parked_whom_a_fresh_engine_would_admit(chance: Random) -> 
     world.cycle()
     engine = world.api.engine
     for name in _QUEUES:
-        for waiter in engine.queueing.waiters(name):
-            why = engine.queueing.why(waiter.key)
-            if engine.queueing.joining() and why is not None and why.message == NO_LONGER_FITS:
+        for waiter in engine.queue_manager.pending(name):
+            why = engine.queue_manager.pending_reason(waiter.key)
+            if engine.queue_manager.holding_place() and why is not None and why.message == NO_LONGER_FITS:
                 continue  # a strict queue keeps its place
-            if waiter.shape in engine.queueing._lines[name].failed:
+            if waiter.shape in engine.queue_manager._pending_queues[name].failed:
                 found = nominate(
-                    engine.book, engine.world.queues[name], engine.world.flavors, waiter.workload, waiter.order_s
+                    engine.ledger, engine.cache.queues[name], engine.cache.flavors, waiter.workload, waiter.order_s
                 )
-                assert found.assignment.mode != Mode.FIT, f"{waiter.key} was forgotten"
+                assert found.assignment.mode != AssignmentMode.FIT, f"{waiter.key} was forgotten"
 
 
 def both_ways(chance: Random, steps: int) -> tuple[list[Effect], list[Effect]]:
@@ -273,7 +273,7 @@ def both_ways(chance: Random, steps: int) -> tuple[list[Effect], list[Effect]]:
     second: list[Effect] = []
     while effects := [each for each in apart.cycle(rounds=1) if isinstance(each, Admit | Evict)]:
         second += effects
-    while apart.engine.queueing.ready():
+    while apart.engine.queue_manager.ready():
         second += [each for each in apart.cycle(rounds=1) if isinstance(each, Admit | Evict)]
     return first, second
 
@@ -309,11 +309,11 @@ def test_an_engine_that_starts_anew_admits_nobody_more_and_claims_as_much(chance
         world.cycle()
     world.api.catch_up()
     world.cycle()
-    claims = dict(world.api.engine.book.claims())
+    claims = dict(world.api.engine.ledger.claims())
     world.api.restart()
     # It may evict for somebody who was parked for want of candidates: it looks at everybody once.
     assert [each for each in world.api.cycle() if isinstance(each, Admit)] == []
-    assert claims.items() <= world.api.engine.book.claims().items()
+    assert claims.items() <= world.api.engine.ledger.claims().items()
 
 
 @_steps

@@ -43,7 +43,7 @@ class World:
 
     def keeps_what_was_freed(self) -> None:
         """Once everybody who was told to go has gone, there is room for each of those for whom they went."""
-        book, world = self.api.engine.book, self.api.engine.world
+        book, world = self.api.engine.ledger, self.api.engine.cache
         queues = {name: (queue.cohort, queue.quotas) for name, queue in world.queues.items()}
         staying = [(each.queue, dict(each.usage)) for each in book.holders() if not each.is_evicted]
         claims = {key: (claim.queue, dict(claim.usage)) for key, claim in book.claims().items()}
@@ -57,7 +57,7 @@ class World:
             self.cycle()
 
     def going(self) -> list[str]:
-        return sorted(each.key for each in self.api.engine.book.holders() if each.is_evicted)
+        return sorted(each.key for each in self.api.engine.ledger.holders() if each.is_evicted)
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))

@@ -62,7 +62,7 @@ class World:
 
     def slow(self) -> SlowAdmission:
         """What the reference says of things as they stand."""
-        world, book = self.api.engine.world, self.api.engine.book
+        world, book = self.api.engine.cache, self.api.engine.ledger
         held: list[Held] = [(each.queue, dict(each.usage)) for each in book.holders()]
         known = {name: (queue.cohort, queue.quotas) for name, queue in world.queues.items()}
         above = {

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.quota.cohort import Quota
-from headgate.quota.tree import QuotaTree
+from headgate.quota.api.cohort import FlavorQuota
+from headgate.quota.cache.quota_tree import QuotaTree
 from property.slow_quota import SlowQuota
 
 _FRS = (("spot", "cpu"), ("spot", "memory"), ("fixed", "cpu"))
@@ -16,7 +16,9 @@ _QUEUES = ("a", "b", "c", "d")
 _COHORTS = ("x", "y", "z", "top")
 
 _limits = st.none() | st.integers(0, 12)
-_quotas = st.dictionaries(st.sampled_from(_FRS), st.builds(Quota, st.integers(0, 10), _limits, _limits), max_size=3)
+_quotas = st.dictionaries(
+    st.sampled_from(_FRS), st.builds(FlavorQuota, st.integers(0, 10), _limits, _limits), max_size=3
+)
 _usages = st.dictionaries(st.sampled_from(_FRS), st.integers(0, 9), max_size=3)
 _steps = st.lists(
     st.one_of(
@@ -62,9 +64,9 @@ def test_the_tree_says_what_the_formulas_say(steps: list[Any]) -> None:
             assert node is not None
             assert node.usage.get(fr, 0) == slow.usage(at, fr)
             assert node.subtree.get(fr, 0) == slow.subtree(at, fr)
-            assert node.kept(fr) == slow.local(at, fr)
+            assert node.local_quota(fr) == slow.local(at, fr)
             assert node.available(fr) == slow.available(at, fr)
-            assert node.potential(fr) == slow.potential(at, fr)
+            assert node.potential_available(fr) == slow.potential(at, fr)
         for name in cohorts:
             node, at = tree.cohort(name), f"cohort/{name}"
             assert node is not None
@@ -84,13 +86,13 @@ def test_what_is_available_can_be_used_and_no_more(steps: list[Any], name: str, 
                 tree.place_queue(queue, parent, quotas)
             case "cohort", cohort, parent, quotas:
                 tree.place_cohort(cohort, parent, quotas)
-    tree.place_queue(name, "top", {fr: Quota(3) for fr in _FRS})
+    tree.place_queue(name, "top", {fr: FlavorQuota(3) for fr in _FRS})
     node = tree.queue(name)
     assert node is not None
     before = {fr: node.available(fr) for fr in _FRS}
     tree.add(node, usage)
     for fr in _FRS:
         assert node.available(fr) == before[fr] - usage.get(fr, 0)
-        assert before[fr] <= node.potential(fr)
+        assert before[fr] <= node.potential_available(fr)
     tree.add(node, usage, -1)
     assert {fr: node.available(fr) for fr in _FRS} == before

@@ -9,12 +9,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.controllers.framework.effects import Create, Delete
+from headgate.controllers.replica_sets.controller import ReplicaSetController
+from headgate.controllers.replica_sets.counts import ReplicaSetCounter
+from headgate.controllers.replica_sets.deletion_order import DELETION_COST, on_nodes, pods_to_delete
 from headgate.kube.timestamps import format_time
-from headgate.owners.effects import Create, Delete
-from headgate.owners.replica_sets.controller import ReplicaSets
-from headgate.owners.replica_sets.order import DELETION_COST, first_to_go, on_nodes
-from headgate.owners.replica_sets.tally import Tally
-from unit.owners.workloads import SETS, a_set, a_world, drawing, kill, names, pods, put
+from unit.controllers.workloads import SETS, a_set, a_world, drawing, kill, names, pods, put
 
 Object = dict[str, Any]
 NOW_S = 1_700_000_000.0
@@ -48,7 +48,7 @@ def an_owner(uid: str, **labels: str) -> Object:
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_counts_that_are_kept_are_those_that_are_counted(data: Any) -> None:
-    tally, owners = Tally(), {"x": an_owner("x"), "y": an_owner("y")}
+    tally, owners = ReplicaSetCounter(), {"x": an_owner("x"), "y": an_owner("y")}
     there: dict[str, tuple[str | None, Object]] = {}
     for _ in range(data.draw(st.integers(1, 25))):
         what = data.draw(st.sampled_from(("pod", "pod", "pod", "gone", "owner", "counted")))
@@ -74,7 +74,7 @@ def _is_going(pod: Object) -> bool:
     return "deletionTimestamp" in pod["metadata"]
 
 
-def _compare(tally: Tally, there: dict[str, tuple[str | None, Object]], owners: dict[str, Object]) -> None:
+def _compare(tally: ReplicaSetCounter, there: dict[str, tuple[str | None, Object]], owners: dict[str, Object]) -> None:
     for uid, owner in owners.items():
         tally.owner_applied(owner)
         mine = {pod_uid: pod for pod_uid, (each, pod) in there.items() if each == uid}
@@ -85,7 +85,7 @@ def _compare(tally: Tally, there: dict[str, tuple[str | None, Object]], owners: 
         labels = owner["spec"]["template"]["metadata"]["labels"].items()
         assert found.active == len(active)
         assert found.terminating == len(meant) - len(active)
-        assert found.strangers == len([pod for pod in standing if pod not in meant and not _is_going(pod)])
+        assert found.unselected == len([pod for pod in standing if pod not in meant and not _is_going(pod)])
         assert found.labelled == len([pod for pod in active if labels <= pod["metadata"]["labels"].items()])
         assert found.ready == sum(_is_ready(pod) for pod in active)
 
@@ -98,7 +98,7 @@ def _is_ready(pod: Object) -> bool:
 def test_pods_go_in_the_order_of_the_rules(data: Any, count: int) -> None:
     drawn = [data.draw(a_pod(uid)) for uid in "abcdefg"[: data.draw(st.integers(1, 7))]]
     related = on_nodes(drawn)
-    going = first_to_go(drawn, related, count, NOW_S)
+    going = pods_to_delete(drawn, related, count, NOW_S)
     assert len(going) == min(count, len(drawn))
     if count < len(drawn):
         staying = [pod for pod in drawn if pod not in going]
@@ -151,7 +151,7 @@ _RULES: Any = (
 def test_in_any_order_of_events_there_are_never_too_many_pods(seed: int, replicas: int) -> None:
     """Answers get lost, watches are late, processes die, pods end and are deleted by others."""
     chance, draw = random.Random(seed), drawing()
-    world = a_world(lambda: ReplicaSets(draw, burst=3, soon_s=0))
+    world = a_world(lambda: ReplicaSetController(draw, burst=3, soon_s=0))
     world.lose = lambda effect: isinstance(effect, Create | Delete) and chance.random() < 0.1
     put(world, SETS, a_set(replicas=replicas))
     for _ in range(80):

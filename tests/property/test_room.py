@@ -12,9 +12,9 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.capacity.queues import Why
-from headgate.capacity.settings import DEFAULTS
-from headgate.capacity.task import Task
+from headgate.capacity.api.task import TaskInfo
+from headgate.capacity.conf import DEFAULTS
+from headgate.capacity.engine import WaitReason
 from queueing import House, a_queue, a_task
 
 _BOTH = msgspec.structs.replace(DEFAULTS, actions=("allocate", "preempt", "reclaim"))
@@ -61,18 +61,18 @@ def worlds(draw: Any) -> list[Any]:
 
 
 def fits_without(objects: list[Any], gone: tuple[str, ...]) -> bool:
-    left = [each for each in objects if not (isinstance(each, Task) and each.uid in gone)]
-    return House(*left, settings=_BOTH).why("p") is Why.WAITING_TURN
+    left = [each for each in objects if not (isinstance(each, TaskInfo) and each.uid in gone)]
+    return House(*left, settings=_BOTH).why("p") is WaitReason.WAITING_TURN
 
 
 @settings(max_examples=150, deadline=None)
 @given(worlds())
 def test_room_is_made_by_those_who_may_go_and_by_nobody_else(objects: list[Any]) -> None:
     house = House(*objects, settings=_BOTH)
-    tasks = {each.uid: each for each in objects if isinstance(each, Task)}
+    tasks = {each.uid: each for each in objects if isinstance(each, TaskInfo)}
     asking = tasks["u-p"]
-    room = house.queues.make_room("u-p")
-    if house.why("p") is not Why.FULL:
+    room = house.queues.plan_preemption("u-p")
+    if house.why("p") is not WaitReason.FULL:
         assert room is None
         return
     lower = [
@@ -83,7 +83,7 @@ def test_room_is_made_by_those_who_may_go_and_by_nobody_else(objects: list[Any])
     if room is None:
         assert not fits_without(objects, tuple(lower))
         return
-    assert room.for_uids == ("u-p",)
+    assert room.preemptor_uids == ("u-p",)
     assert fits_without(objects, room.victims)
     for fewer in combinations(room.victims, len(room.victims) - 1):
         assert not fits_without(objects, fewer)

@@ -13,12 +13,12 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.scheduling.contract import Rejection
-from headgate.scheduling.events import UNSCHEDULABLE_TIMEOUT, Event, on, own_update
+from headgate.scheduling.framework.cluster_events import UNSCHEDULABLE_TIMEOUT, ClusterEvent, on, own_update
+from headgate.scheduling.framework.interface import Rejection
 from headgate.scheduling.plugins.priority_sort import PrioritySort
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
-from headgate.scheduling.queue import SchedulingQueue
-from headgate.scheduling.queued import Queued
+from headgate.scheduling.queue.queued_pod_info import QueuedPodInfo
+from headgate.scheduling.queue.scheduling_queue import SchedulingQueue
 from property.slow_queue import SlowPod, SlowQueue
 from unit.scheduling.pods import PROFILE, START_S, APod, AShape, a_pod
 
@@ -42,11 +42,11 @@ REJECTIONS = [
     Rejection("Odd", "no idea"),
 ]
 EVENTS = [
-    *(Event("Node", "Add", new=size) for size in (0, 1, 2)),
-    Event("Node", "UpdateNodeTaint", new=1),
-    Event("AssignedPod", "Delete"),
-    Event("AssignedPod", "UpdatePodScaleDown"),
-    Event("PersistentVolume", "Add", new=1),
+    *(ClusterEvent("Node", "Add", new=size) for size in (0, 1, 2)),
+    ClusterEvent("Node", "UpdateNodeTaint", new=1),
+    ClusterEvent("AssignedPod", "Delete"),
+    ClusterEvent("AssignedPod", "UpdatePodScaleDown"),
+    ClusterEvent("PersistentVolume", "Add", new=1),
     UNSCHEDULABLE_TIMEOUT,
 ]
 
@@ -105,7 +105,7 @@ class Both:
             {PROFILE: [SchedulingGates(ours), self.wants]}, PrioritySort(), owned=ours
         )
         self.slow = SlowQueue((SchedulingGates(ours), self.slow_wants), ours)
-        self.flights: list[tuple[Queued[APod], SlowPod]] = []
+        self.flights: list[tuple[QueuedPodInfo[APod], SlowPod]] = []
 
     def put(self, pod: APod) -> None:
         self.queue.update(pod, self.now_s)
@@ -115,7 +115,7 @@ class Both:
         self.queue.delete(f"uid-{name}", self.now_s)
         self.slow.delete(f"uid-{name}", self.now_s)
 
-    def happens(self, event: Event) -> None:
+    def happens(self, event: ClusterEvent) -> None:
         self.queue.event(event, self.now_s)
         self.slow.event(event, self.now_s)
 
@@ -153,13 +153,13 @@ class Both:
         assert ours == {each.pod.uid: _slow_facts(each) for each in self.slow.pods}
         assert self.wants.asked == self.slow_wants.asked
         promised = {
-            pod.uid: node for node in self.queue.nominations.nodes() for pod in self.queue.nominations.on_node(node)
+            pod.uid: node for node in self.queue.nominator.nodes() for pod in self.queue.nominator.on_node(node)
         }
         assert promised == self.slow.promised
 
     def counts_are_a_recount(self) -> None:
         counters = self.queue.counters
-        where = Counter(str(each.where) for each in self.queue.pods())
+        where = Counter(str(each.state) for each in self.queue.pods())
         assert counters.pending() == {
             "active": where["active"],
             "backoff": where["backoff"] + where["error-backoff"],
@@ -173,15 +173,15 @@ class Both:
 
     def every_pod_is_in_one_place(self) -> None:
         queue = self.queue
-        places = [*queue._active._keyed, *queue._backoff._rejected, *queue._backoff._failed, *queue._lot.everyone()]
+        places = [*queue._active._keyed, *queue._backoff._rejected, *queue._backoff._failed, *queue._lot.all_units()]
         flying = [flight.queued.uid for flight in queue.in_flight() if not flight.gone]
         assert sorted(places + flying) == sorted(each.uid for each in queue.pods())
 
 
-def _facts(each: Queued[APod]) -> tuple[Any, ...]:
+def _facts(each: QueuedPodInfo[APod]) -> tuple[Any, ...]:
     held = (each.rejectors, None if each.gating is None else each.gating.plugin)
     counts = (each.attempts, each.unschedulable_count, each.consecutive_errors)
-    return (str(each.where), each.pod, each.since_s, each.initial_attempt_s, counts, held)
+    return (str(each.state), each.pod, each.since_s, each.initial_attempt_s, counts, held)
 
 
 def _slow_facts(each: SlowPod) -> tuple[Any, ...]:

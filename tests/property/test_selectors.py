@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.kube.fields import FieldRequirement, FieldSelector, parse_field_selector
+from headgate.apimachinery.field_selectors import FieldRequirement, FieldSelector, parse_field_selector
 from headgate.kube.labels import Requirement, Selector, check_requirement, parse_selector
 
 keys = st.sampled_from(["a", "b", "in", "notin", "x.y/z"])

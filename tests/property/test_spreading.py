@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters import Cluster, a_node, a_pod
-from headgate.kube.resource import REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS
-from headgate.scheduling.contract import Placement
-from headgate.scheduling.cycle import Cycle
-from headgate.scheduling.plugins.pod_topology_spread import NAME
+from headgate.kube.api_resources import REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS
+from headgate.scheduling.framework.interface import ScheduleResult
+from headgate.scheduling.framework.scheduling_cycle import SchedulingCycle
+from headgate.scheduling.plugins.podtopologyspread.plugin import NAME
 from reference_scheduler import Reference
 from reference_spreading import HOSTNAME, ZONE, Spreading
 
@@ -174,7 +174,7 @@ class World:
                 self.cluster.matrix.pod_removed(f"uid-p{what}")
             case "place":
                 found = self.cluster.cycle.place(self.cluster.pod(what))
-                if isinstance(found, Placement):
+                if isinstance(found, ScheduleResult):
                     self.pods[what["metadata"]["name"]] = (what, found.node_name)
                     self.cluster.bind(what, found.node_name)
             case "selecting":
@@ -206,7 +206,7 @@ class World:
             expected = reference.scores(pod, feasible)
             if len(feasible) > 1 and expected:
                 assert scores == expected
-            assert cycle.decide(read) == Cycle(matrix, cycle.lineup).decide(read)
+            assert cycle.decide(read) == SchedulingCycle(matrix, cycle.plugins).decide(read)
 
     def _on(self, name: str) -> list[Object]:
         return [pod for pod, node in self.pods.values() if node == name]
@@ -289,6 +289,6 @@ def test_among_many_nodes_what_is_carried_along_is_what_asking_anew_says(steps: 
                 matrix.node_removed(f"node-{number}")
         for each in ASKED:
             pod = world.cluster.pod(a_pod("p", {"cpu": "1"}, labels={"app": "web"}, topologySpreadConstraints=each))
-            anew = Cycle(matrix, cycle.lineup)
+            anew = SchedulingCycle(matrix, cycle.plugins)
             assert cycle.decide(pod) == anew.decide(pod)
             assert cycle.scores(pod) == anew.scores(pod)

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters import Cluster, a_node, a_pod
-from headgate.scheduling.changes import Change
-from headgate.scheduling.columns import Ints, Rows
-from headgate.scheduling.contract import READS_PODS, Reads, Reason
-from headgate.scheduling.cycle import Cycle
-from headgate.scheduling.labels import Mask
-from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.pod import Pod
-from headgate.scheduling.shape import Shape
+from headgate.scheduling.cache.change_log import NodeChange
+from headgate.scheduling.cache.label_columns import Mask
+from headgate.scheduling.cache.node_matrix import NodeMatrix
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.cache.resource_columns import Ints, Rows
+from headgate.scheduling.framework.interface import READS_PODS, FilterReason, Reads
+from headgate.scheduling.framework.scheduling_cycle import SchedulingCycle
 
 
 class Counts:
@@ -51,7 +51,7 @@ class Counts:
     def smallest(self) -> int:
         return min(map(self.in_zone, self.zone_of), default=0)
 
-    def follow(self, change: Change, /) -> Iterable[int] | None:
+    def follow(self, change: NodeChange, /) -> Iterable[int] | None:
         if change.pod is None:
             self._read_node(change.row)
             return None
@@ -66,16 +66,16 @@ class Spread:
     name = "Spread"
     reads: Reads = READS_PODS
 
-    def pre_filter(self, pod: Pod, matrix: NodeMatrix, /) -> Counts:
+    def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> Counts:
         return Counts(matrix)
 
-    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: Counts, /) -> Ints | None:
+    def filter(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: Counts, /) -> Ints | None:
         looked_at = range(matrix.size) if rows is None else rows.tolist()
         least = state.smallest()
         return np.array([state.in_zone(row) > least + 1 for row in looked_at], np.int64)
 
-    def reasons(self, shape: Shape, /) -> Sequence[Reason]:
-        return (Reason("too many there"),)
+    def reasons(self, shape: PodShape, /) -> Sequence[FilterReason]:
+        return (FilterReason("too many there"),)
 
 
 class Crowd:
@@ -92,10 +92,10 @@ class Crowd:
             self.feasible = int(mask.sum())
             return changed
 
-    def pre_score(self, pod: Pod, matrix: NodeMatrix, /) -> State:
+    def pre_score(self, pod: PodInfo, matrix: NodeMatrix, /) -> State:
         return Crowd.State(matrix)
 
-    def score(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
+    def score(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
         looked_at = range(matrix.size) if rows is None else rows.tolist()
         return np.array([state.in_zone(row) * state.feasible + row % 3 for row in looked_at], np.int64)
 
@@ -108,7 +108,7 @@ class Crowd:
         return scores
 
 
-LINEUP = Cluster().cycle.lineup
+LINEUP = Cluster().cycle.plugins
 LINEUP = msgspec.structs.replace(
     LINEUP,
     pre_filters=(*LINEUP.pre_filters, Spread()),
@@ -163,9 +163,9 @@ def test_what_was_carried_along_is_what_asking_anew_says(first: list[Any], steps
             check(cluster, cluster.pod(a_pod("asked", {"cpu": cpu})))
 
 
-def check(cluster: Cluster, pod: Pod) -> None:
+def check(cluster: Cluster, pod: PodInfo) -> None:
     cycle, matrix = cluster.cycle, cluster.matrix
-    anew = Cycle(matrix, LINEUP)
+    anew = SchedulingCycle(matrix, LINEUP)
     assert cycle.decide(pod) == anew.decide(pod)
     if matrix.count:
         assert cycle.scores(pod) == anew.scores(pod)
@@ -173,4 +173,4 @@ def check(cluster: Cluster, pod: Pod) -> None:
     if row is not None:
         there = list(matrix.pods_on(row).values())
         assert cycle.probe(pod, row, without=there) == anew.probe(pod, row, without=there)
-        assert cycle.scores(pod) == Cycle(matrix, LINEUP).scores(pod)
+        assert cycle.scores(pod) == SchedulingCycle(matrix, LINEUP).scores(pod)

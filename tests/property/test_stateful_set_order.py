@@ -7,12 +7,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.owners import effects
-from headgate.owners.effects import Create, Delete
-from headgate.owners.stateful_sets.controller import StatefulSets
-from headgate.owners.stateful_sets.plan import End, Member, Rules, Start, plan
+from headgate.controllers.framework import effects
+from headgate.controllers.framework.effects import Create, Delete
+from headgate.controllers.stateful_sets.controller import StatefulSetController
+from headgate.controllers.stateful_sets.plan import StartPod, StatefulSetPod, StatefulSetRules, StopPod, plan_pods
 from property.drawn_worlds import Drawn, chooser
-from unit.owners.hollow_kubelet import finish, pods, report, run
+from unit.controllers.hollow_kubelet import finish, pods, report, run
 
 Object = dict[str, Any]
 SETS = "/apis/apps/v1/namespaces/a/statefulsets"
@@ -29,7 +29,7 @@ class Watched:
     """A set in a drawn world, and what must never happen to it."""
 
     def __init__(self, policy: str) -> None:
-        self.world = Drawn(StatefulSets)
+        self.world = Drawn(StatefulSetController)
         self.world.judge = self.judge
         self.world.server.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
         assert self.world.server.post(SETS, a_set(3, policy)).status == 201
@@ -38,7 +38,7 @@ class Watched:
         self.image = 0
         self.replicas = 3
 
-    def judge(self, effect: effects.Request) -> None:
+    def judge(self, effect: effects.RequestEffect) -> None:
         if isinstance(effect, Create) and effect.resource.plural == "pods" and self.is_ordered:
             there = pods(self.world)
             for below in range(ordinal(effect.obj["metadata"]["name"])):
@@ -135,21 +135,21 @@ MEMBERS = st.dictionaries(
 def test_a_plan_never_does_what_has_to_wait(
     members: dict[int, tuple[str, bool, bool, bool]], start: int, replicas: int, is_ordered: bool, partition: int | None
 ) -> None:
-    rules = Rules(start, replicas, is_ordered, partition, 0)
+    rules = StatefulSetRules(start, replicas, is_ordered, partition, 0)
     there = [
-        Member(number, {}, "new" if is_new else "old", phase, phase == "Running" and ready, ready, leaving)
+        StatefulSetPod(number, {}, "new" if is_new else "old", phase, phase == "Running" and ready, ready, leaving)
         for number, (phase, ready, leaving, is_new) in members.items()
     ]
-    steps = [step for stage in plan(rules, there, "new", lambda member: False) for step in stage]
-    started = [step.ordinal for step in steps if isinstance(step, Start)]
-    ended = [step.member for step in steps if isinstance(step, End)]
+    steps = [step for stage in plan_pods(rules, there, "new", lambda member: False) for step in stage]
+    started = [step.ordinal for step in steps if isinstance(step, StartPod)]
+    ended = [step.member for step in steps if isinstance(step, StopPod)]
     good = {each.ordinal for each in there if each.is_ready and not each.is_unavailable}
     assert set(started) <= set(rules.ordinals) - members.keys()
-    assert not any(each.is_leaving for each in ended)
+    assert not any(each.is_terminating for each in ended)
     assert len({each.ordinal for each in ended}) == len(ended)
     if not is_ordered:
         assert set(started) == set(rules.ordinals) - members.keys()
-        assert {each.ordinal for each in there if each.ordinal not in rules.ordinals and not each.is_leaving} <= {
+        assert {each.ordinal for each in there if each.ordinal not in rules.ordinals and not each.is_terminating} <= {
             each.ordinal for each in ended
         }
     else:

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from headgate.store.item import Change, Compacted, Item, Page, Revision
+from headgate.store.item import Compacted, Item, ItemPage, Revision, StoreChange
 from headgate.store.memory import Store
 
 RESOURCES: Final = ("pods", "nodes")
@@ -36,9 +36,9 @@ class StoreAgainstWorlds(RuleBasedStateMachine):
     def begin(self) -> None:
         self.store = Store()
         self.worlds: dict[int, World] = {0: {}}
-        self.changes: list[Change] = []
+        self.changes: list[StoreChange] = []
         self.applied: World = {}
-        self.staged: list[Change] = []
+        self.staged: list[StoreChange] = []
         self.oldest = 0
         self.issued = 0
         self.counter = 0
@@ -60,7 +60,7 @@ class StoreAgainstWorlds(RuleBasedStateMachine):
         item = Item(resource, namespace, name, "uid", revision, {}, {}, f"{self.counter}".encode())
         previous = self.applied.get((resource, namespace, name))
         change = self.store.stage(item, delete=delete)
-        assert change == Change(revision, item, previous, delete)
+        assert change == StoreChange(revision, item, previous, delete)
         self.staged.append(change)
         if delete:
             del self.applied[resource, namespace, name]
@@ -144,7 +144,7 @@ class StoreAgainstWorlds(RuleBasedStateMachine):
             if revision < self.oldest:
                 assert page == Compacted(Revision(self.oldest))
                 return
-            assert isinstance(page, Page)
+            assert isinstance(page, ItemPage)
             assert page.revision == revision
             found.extend(page.items)
             assert page.remaining == len(expected) - len(found)
@@ -160,7 +160,7 @@ class StoreAgainstWorlds(RuleBasedStateMachine):
     ) -> None:
         revision = Revision(data.draw(st.integers(self.oldest, self.committed)))
         page = self.store.page(resource, None, at=revision, after=(namespace, name), limit=limit)
-        assert isinstance(page, Page)
+        assert isinstance(page, ItemPage)
         later = [
             i for i in listed(self.at(revision), resource, None) if f"{i.namespace}/{i.name}" > f"{namespace}/{name}"
         ]

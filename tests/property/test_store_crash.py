@@ -10,9 +10,9 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headgate.store import log
-from headgate.store.item import Compacted, Item, Page, Revision
-from headgate.store.journal.shell import CommitFailed, Journal
+from headgate.store import log_rows
+from headgate.store.io.journal import CommitFailed, Journal
+from headgate.store.item import Compacted, Item, ItemPage, Revision
 from headgate.store.memory import Store
 
 MEMORY = Path("/dev/shm")  # there a sync costs nothing
@@ -27,7 +27,7 @@ steps = st.lists(
 
 def listed(store: Store, at: Revision | None = None) -> list[Item]:
     page = store.page("pods", None, at=at)
-    assert isinstance(page, Page)
+    assert isinstance(page, ItemPage)
     return list(page.items)
 
 
@@ -64,10 +64,10 @@ def run(root: Path, script: list[tuple[str, str]], partial: int) -> None:
             continue
         gone: list[Revision] = []
         if verb == "compact":
-            gone = log.superseded(store.compact(Revision(store.committed - 1)))[:partial]
+            gone = log_rows.superseded(store.compact(Revision(store.committed - 1)))[:partial]
         failing[:] = {"fail": ["written"], "fail late": ["committed"]}.get(verb, [])
         try:
-            journal.write(log.Batch(store.pending(), store.oldest, gone))
+            journal.write(log_rows.CommitBatch(store.pending(), store.oldest, gone))
             applied = list(store.peek_all("pods", None))
             store.commit(store.applied)
         except CommitFailed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.store.keys import SortedKeys
+from headgate.store.resource_history import SortedKeys
 
 texts = st.text(alphabet="ab/0", max_size=4)
 

@@ -18,12 +18,12 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from headgate.capacity.api.stamp import Stamp, read_stamp
 from headgate.capacity.names import GROUP_NAMES, OPT_IN, STAMP
-from headgate.capacity.stamp import Stamp, read_stamp
-from headgate.kube.termination import LATE_S
+from headgate.kube.pods.termination import OVERDUE_AFTER_S
 from headgate.kube.timestamps import parse_time
-from headgate.scheduling.effects import Effect, Preempt
-from headgate.scheduling.leaving import WAITING_FOR_ROOM
+from headgate.scheduling.cluster.terminating_pods import WAITING_FOR_TERMINATING_PODS
+from headgate.scheduling.framework.effects import Effect, Preempt
 from terminating import DAY_S, TerminatingCluster, a_group, a_queue, a_queued_pod
 
 Object = dict[str, Any]
@@ -149,7 +149,9 @@ class Judged(TerminatingCluster):
         minimum = self.minimum(group_of(wire))
         if not minimum or sum(bool(node_of(each)) or is_let_in(each) for each in alive) < minimum:
             assert not self.promise(name), f"{name} keeps {self.promise(name)}, and its gang cannot start"
-            assert self.reason(name) not in ("Unschedulable", WAITING_FOR_ROOM), f"{name}: {self.reason(name)}"
+            assert self.reason(name) not in ("Unschedulable", WAITING_FOR_TERMINATING_PODS), (
+                f"{name}: {self.reason(name)}"
+            )
             assert STAMP not in wire["metadata"]["annotations"], f"{name} keeps its share, and its gang cannot start"
 
     def _check_single(self, name: str, wire: Object) -> None:
@@ -157,7 +159,7 @@ class Judged(TerminatingCluster):
             assert self.reason(name) == "WaitingForQueue", f"{name} asks for more, and says {self.reason(name)!r}"
             return
         fits = [node for node in self.sizes if self._fits(node, [wire], [wire])]
-        if self.reason(name) == WAITING_FOR_ROOM:
+        if self.reason(name) == WAITING_FOR_TERMINATING_PODS:
             assert self.promise(name) in fits, f"{name} waits for {self.promise(name)!r}, and fits on {fits}"
         elif not self.promise(name):
             assert self.reason(name) == "Unschedulable", f"{name} has a share, no node, and says {self.reason(name)!r}"
@@ -173,13 +175,16 @@ class Judged(TerminatingCluster):
         if any(not is_opted_in(each) and not node_of(each) for each in alive):
             return  # it may be one of those that wait, or not, as its queue has room for it
         reasons = {self.reason(each["metadata"]["name"]) for each in promised}
-        if any(self.promise(each["metadata"]["name"]) for each in promised) and WAITING_FOR_ROOM not in reasons:
+        if (
+            any(self.promise(each["metadata"]["name"]) for each in promised)
+            and WAITING_FOR_TERMINATING_PODS not in reasons
+        ):
             return
         whole = any(
             all(self._fits(node, [promised[0]] * nodes.count(node), promised) for node in set(nodes))
             for nodes in product(self.sizes, repeat=least)
         )
-        waits = sum(self.reason(each["metadata"]["name"]) == WAITING_FOR_ROOM for each in promised)
+        waits = sum(self.reason(each["metadata"]["name"]) == WAITING_FOR_TERMINATING_PODS for each in promised)
         assert waits >= least if whole else not waits, f"{waits} of {group} wait; it will fit: {whole}"
 
     def _fits(self, node: str, pods: list[Object], own: list[Object]) -> bool:
@@ -197,7 +202,7 @@ class Judged(TerminatingCluster):
 
     def _leaves_in_time(self, wire: Object) -> bool:
         told = parse_time(wire["metadata"].get("deletionTimestamp", ""))
-        return not isinstance(told, str) and told - DAY_S + LATE_S > self.now_s
+        return not isinstance(told, str) and told - DAY_S + OVERDUE_AFTER_S > self.now_s
 
     def _check_waits(self, name: str, wire: Object) -> None:
         if self.scheduler.queues.position(wire["metadata"]["uid"]) == 0:

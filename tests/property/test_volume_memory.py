@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters import Cluster, a_node, a_pod
-from headgate.scheduling.contract import Placement
-from headgate.scheduling.cycle import Cycle, Outcome
+from headgate.scheduling.framework.interface import ScheduleResult
+from headgate.scheduling.framework.scheduling_cycle import Outcome, SchedulingCycle
 from headgate.scheduling.plugins.volume_binding import VolumeBinding
 from storage import (
     HOST,
@@ -90,7 +90,7 @@ STEPS = st.one_of(
 
 
 def seen(outcome: Outcome) -> str:
-    return outcome.node_name if isinstance(outcome, Placement) else outcome.message
+    return outcome.node_name if isinstance(outcome, ScheduleResult) else outcome.message
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)
@@ -121,10 +121,10 @@ def test_remembered_answers_about_volumes_are_those_of_asking_anew(plugin: str, 
                 cluster.matrix.pod_removed(f"uid-at-{with_}")
             case "reserve":
                 found = cluster.cycle.decide(pods[with_])
-                if isinstance(found, Placement) and plugin == "VolumeBinding":
+                if isinstance(found, ScheduleResult) and plugin == "VolumeBinding":
                     binding.unreserve(pods[with_], found.node_name)
                     binding.reserve(pods[with_], found.node_name)
             case _:
                 binding.unreserve(pods[with_], "")
-        anew = Cycle(cluster.matrix, cluster.cycle.lineup, 100)
+        anew = SchedulingCycle(cluster.matrix, cluster.cycle.plugins, 100)
         assert [seen(cluster.cycle.decide(each)) for each in pods] == [seen(anew.decide(each)) for each in pods]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from clusters import Cluster, a_node, a_pod
 from headgate.kube import quantity
-from headgate.scheduling.contract import Placement
-from headgate.scheduling.storage.wanted import Wanted, read_wanted
+from headgate.scheduling.framework.interface import ScheduleResult
+from headgate.scheduling.volumes.pod_volume_claims import PodVolumeClaims, read_pod_volume_claims
 from storage import HOST, ZONE, Object, Shown, a_claim, a_class, a_volume, claims, hide, show
 
 NODES: list[Object] = [
@@ -145,8 +145,8 @@ def test_claims_get_the_volumes_that_a_walk_through_all_of_them_finds(
         node["metadata"]["name"]: reference([wire for _, wire in asked_for], volumes_now, node["metadata"]["labels"])
         for node in NODES
     }
-    found = read_wanted(cluster.around.storage, pod)
-    assert isinstance(found, Wanted)
+    found = read_pod_volume_claims(cluster.around.storage, pod)
+    assert isinstance(found, PodVolumeClaims)
     for node in NODES:
         match = found.match(node["metadata"]["labels"])
         chosen = expected[node["metadata"]["name"]]
@@ -155,6 +155,6 @@ def test_claims_get_the_volumes_that_a_walk_through_all_of_them_finds(
             assert {claim.name: volume.name for claim, volume in match.found} == chosen
     feasible = {name for name, chosen in expected.items() if chosen is not None}
     placed = cluster.cycle.decide(pod)
-    assert (placed.node_name in feasible) if isinstance(placed, Placement) else not feasible
-    if isinstance(placed, Placement):
+    assert (placed.node_name in feasible) if isinstance(placed, ScheduleResult) else not feasible
+    if isinstance(placed, ScheduleResult):
         assert set(cluster.cycle.scores(pod)) == feasible

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headgate.waiting.heap import Heap
-from headgate.waiting.line import Line
-from headgate.waiting.lot import ParkingLot
-from headgate.waiting.waker import Waker
+from headgate.waiting.parking_lot import ParkingLot
+from headgate.waiting.queueing_hints import ClusterEventWithHint
+from headgate.waiting.ranked_list import RankedList
 
 UNITS = [f"u{number}" for number in range(8)]
 TOPICS = ["room", "light", ("gates", "u1")]
@@ -35,7 +35,9 @@ class Happens(msgspec.Struct, frozen=True):
 
 units = st.sampled_from(UNITS)
 wakers = st.lists(
-    st.builds(Waker, st.sampled_from(TOPICS), st.none() | st.builds(Needs, st.integers(0, 3)), st.booleans()),
+    st.builds(
+        ClusterEventWithHint, st.sampled_from(TOPICS), st.none() | st.builds(Needs, st.integers(0, 3)), st.booleans()
+    ),
     max_size=4,
 ).map(tuple)
 happenings = st.builds(
@@ -49,7 +51,7 @@ class Parked(msgspec.Struct):
 
     order: int
     number: int
-    wakers: tuple[Waker, ...]
+    wakers: tuple[ClusterEventWithHint, ...]
     until_s: float | None
 
 
@@ -72,7 +74,7 @@ class LotAgainstAskingEverybody(RuleBasedStateMachine):
         self.known: dict[str, Parked] = {}
         self.number = 0
 
-    def park_one(self, unit: str, wakers: tuple[Waker, ...], order: int, until_s: float | None) -> None:
+    def park_one(self, unit: str, wakers: tuple[ClusterEventWithHint, ...], order: int, until_s: float | None) -> None:
         self.lot.park(unit, f"reason {self.number}", wakers, order, until_s)
         self.known[unit] = Parked(order, self.number, wakers, until_s)
         self.number += 1
@@ -84,7 +86,7 @@ class LotAgainstAskingEverybody(RuleBasedStateMachine):
         return [unit for unit in self.in_order() if wakes(unit, self.known[unit], event)]
 
     @rule(unit=units, wakers=wakers, order=st.integers(0, 3), until_s=moments)
-    def park(self, unit: str, wakers: tuple[Waker, ...], order: int, until_s: float | None) -> None:
+    def park(self, unit: str, wakers: tuple[ClusterEventWithHint, ...], order: int, until_s: float | None) -> None:
         self.park_one(unit, wakers, order, until_s)
 
     @rule(unit=units)
@@ -135,7 +137,7 @@ class LotAgainstAskingEverybody(RuleBasedStateMachine):
     @invariant()
     def the_lot_knows_whom_it_holds(self) -> None:
         assert len(self.lot) == len(self.known)
-        assert list(self.lot.everyone()) == self.in_order()
+        assert list(self.lot.all_units()) == self.in_order()
         deadlines = [each.until_s for each in self.known.values() if each.until_s is not None]
         assert self.lot.next_deadline_s() == min(deadlines, default=None)
 
@@ -153,7 +155,7 @@ TestLot.settings = settings(max_examples=80, stateful_step_count=40, deadline=No
 class LineAgainstAList(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.line, self.plain = Line(), list[tuple[int, ...]]()
+        self.line, self.plain = RankedList(), list[tuple[int, ...]]()
 
     @rule(keys=st.sets(st.integers(0, 5000), max_size=2500))
     def add_many(self, keys: set[int]) -> None:

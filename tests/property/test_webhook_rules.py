@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.apiserver.kinds.builtin import BUILTIN
-from headgate.apiserver.kinds.kind import Kind
-from headgate.apiserver.webhooks.hook import RESOURCES, Phase
+from headgate.apiserver.kinds.kind import ServedKind
+from headgate.apiserver.webhooks.configuration import RESOURCES, Phase
 from headgate.apiserver.webhooks.index import WebhookIndex
 from headgate.store import Item, Store
 
@@ -48,7 +48,7 @@ HOOKS = st.fixed_dictionaries(
 CONFIGURATIONS = st.dictionaries(st.sampled_from("abcd"), st.lists(HOOKS, max_size=3), max_size=4)
 
 
-def slowly_matches(rule: Any, operation: str, kind: Kind, subresource: str) -> bool:
+def slowly_matches(rule: Any, operation: str, kind: ServedKind, subresource: str) -> bool:
     """The documentation of a rule, word by word."""
     if rule["scope"] == "Cluster" and kind.namespaced:
         return False
@@ -71,7 +71,7 @@ def slowly_matches(rule: Any, operation: str, kind: Kind, subresource: str) -> b
     return False
 
 
-def slowly_found(configurations: Any, operation: str, kind: Kind, subresource: str) -> list[tuple[str, str]]:
+def slowly_found(configurations: Any, operation: str, kind: ServedKind, subresource: str) -> list[tuple[str, str]]:
     """The keys of the webhooks that are called, in order, with the version that each wants."""
     found = []
     for name in sorted(configurations):
@@ -111,7 +111,7 @@ def put(store: Store, phase: Phase, name: str, hooks: Any, *, delete: bool = Fal
     subresource=st.sampled_from(["", "status", "scale"]),
 )
 def test_the_index_finds_what_the_rules_say(
-    before: Any, after: Any, phase: Phase, operation: str, kind: Kind, subresource: str
+    before: Any, after: Any, phase: Phase, operation: str, kind: ServedKind, subresource: str
 ) -> None:
     store, index = Store(), WebhookIndex()
 

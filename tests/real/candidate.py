@@ -13,35 +13,35 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from headgate.client.credentials.shell import find_access
-from headgate.client.http.shell import Http
-from headgate.client.kubeconfig import Access
-from headgate.client.leases.election import Timing
-from headgate.client.leases.shell import Elector, clock_s, new_identity
-from headgate.client.transport import Transport
+from headgate.client.io.credentials import find_rest_config
+from headgate.client.io.http_transport import HTTPTransport
+from headgate.client.io.leader_elector import LeaderElector, clock_s, new_identity
+from headgate.client.kubeconfig import RESTConfig
+from headgate.client.leader_election import LeaderElectionConfig
+from headgate.http.transport import Transport
 
-TIMING = Timing(lease_s=4, renew_s=2.5, retry_s=0.5)
+TIMING = LeaderElectionConfig(lease_s=4, renew_s=2.5, retry_s=0.5)
 
 
 async def main(kubeconfig: str, lease: str, name: str, file: str) -> None:
-    access = find_access(kubeconfig)
-    assert isinstance(access, Access), access
+    access = find_rest_config(kubeconfig)
+    assert isinstance(access, RESTConfig), access
 
     @contextlib.asynccontextmanager
     async def reach() -> AsyncIterator[Transport]:
-        transport = Http(access)
+        transport = HTTPTransport(access)
         try:
             yield transport
         finally:
             await transport.close()
 
-    elector = Elector(reach, "default", lease, f"{name}-{new_identity()}", TIMING)
+    elector = LeaderElector(reach, "default", lease, f"{name}-{new_identity()}", TIMING)
     with Path(file).open("a", buffering=1) as notes:
 
         async def lead() -> None:
             while True:
                 now_s = clock_s()
-                if elector.room_s() > 0:
+                if elector.write_budget_s() > 0:
                     notes.write(f"{now_s}\n")
                 await asyncio.sleep(0.02)
 

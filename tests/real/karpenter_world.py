@@ -20,7 +20,7 @@ from harness.queues import QUEUES, a_queue
 from harness.scheduling import SchedulerProcess, create_pod, get_pod, is_bound, scheduled_reason, send, wait_for
 from harness.server import Server
 from headgate.capacity.names import GATE, OPT_IN, QUEUE_NAME
-from headgate.nodes.models.machine import Shape
+from headgate.nodes.autoscalers.instance_types import InstanceType
 
 WITNESS = "witness"
 ONE_CPU = {"cpu": "1"}
@@ -67,7 +67,7 @@ class World:
                 pod["spec"].setdefault("schedulingGates", []).append({"name": GATE})
         create_pod(self.server, pod)
 
-    def queue(self, story: str, cpu: str, shapes: Sequence[Shape] = SHAPES[:1], **limits: str) -> None:
+    def queue(self, story: str, cpu: str, shapes: Sequence[InstanceType] = SHAPES[:1], **limits: str) -> None:
         """A queue with these limits, and a pool of machines for its pods."""
         create_pool(self.server, story, shapes)
         send(self.server, "POST", QUEUES, a_queue(story, weight=1, capability={"cpu": cpu, **limits}))

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from headgate.kube.resource import Resource
-from headgate.scheduling import effects, events
-from headgate.scheduling.contract import READS_NODE, SKIP, Reason, Refusal, Rejection, Skip, Wait
-from headgate.scheduling.events import Event
-from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.pod import Pod
-from headgate.scheduling.podlike import PodLike
-from headgate.scheduling.shape import Shape
-from headgate.waiting.waker import Waker
+from headgate.kube.api_resources import APIResource
+from headgate.scheduling.cache.node_matrix import NodeMatrix
+from headgate.scheduling.cache.pod import PodInfo, PodLike
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.framework import cluster_events, effects
+from headgate.scheduling.framework.cluster_events import ClusterEvent
+from headgate.scheduling.framework.interface import (
+    READS_NODE,
+    SKIP,
+    FilterReason,
+    PermitWait,
+    PreFilterRejection,
+    Rejection,
+    Skip,
+)
+from headgate.waiting.queueing_hints import ClusterEventWithHint
 
-FOOS = Resource("example.com", "v1", "foos", namespaced=True)
+FOOS = APIResource("example.com", "v1", "foos", namespaced=True)
 
 
 class Holds:
@@ -23,7 +30,7 @@ class Holds:
 
     name = "Holds"
 
-    def __init__(self, wakers: tuple[Waker, ...]) -> None:
+    def __init__(self, wakers: tuple[ClusterEventWithHint, ...]) -> None:
         self._wakers = wakers
         self.asked: list[str] = []
 
@@ -44,7 +51,7 @@ class Admits:
     def pre_enqueue(self, pod: PodLike, /) -> Rejection | None:
         return None if self._admits else Rejection(self.name, "not admitted", expires=False)
 
-    def pre_filter(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | Refusal:
+    def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | PreFilterRejection:
         self.filtered.append(pod.name)
         return SKIP
 
@@ -57,7 +64,7 @@ class FailsFirst:
     def __init__(self) -> None:
         self.asked = 0
 
-    def bind(self, pod: Pod, node_name: str, /) -> effects.Bind:
+    def bind(self, pod: PodInfo, node_name: str, /) -> effects.Bind:
         self.asked += 1
         if self.asked == 1:
             raise RuntimeError("not this time")
@@ -74,13 +81,13 @@ class TurnsAway:
         self._held: str = ""
         self._answers: dict[str, Rejection | None] = {}
 
-    def permit(self, pod: Pod, node_name: str, /) -> Rejection | Wait | None:
+    def permit(self, pod: PodInfo, node_name: str, /) -> Rejection | PermitWait | None:
         self.came.append(pod.name)
         if len(self.came) == 1:
             self._held = pod.uid
-            return Wait(300.0)
+            return PermitWait(300.0)
         if self._held:
-            helped = events.on(events.NODE, events.NODE_LABEL)
+            helped = cluster_events.on(cluster_events.NODE, cluster_events.NODE_LABEL)
             self._answers[self._held] = Rejection(self.name, "turned away", helped, expires=False)
             self._held = ""
         return None
@@ -95,24 +102,24 @@ class WantsFoo:
 
     name = "WantsFoo"
     reads = READS_NODE
-    watched: Mapping[Resource, tuple[str, ...]] = {FOOS: ()}
+    watched: Mapping[APIResource, tuple[str, ...]] = {FOOS: ()}
 
     def __init__(self) -> None:
         self.foos: set[str] = set()
 
-    def applied(self, resource: Resource, wire: Mapping[str, Any], /) -> Iterable[Event]:
+    def applied(self, resource: APIResource, wire: Mapping[str, Any], /) -> Iterable[ClusterEvent]:
         self.foos.add(wire["metadata"]["name"])
-        return [Event(events.named(FOOS), events.ADD, new=wire)]
+        return [ClusterEvent(cluster_events.named(FOOS), cluster_events.ADD, new=wire)]
 
-    def removed(self, resource: Resource, namespace: str, name: str, /) -> Iterable[Event]:
+    def removed(self, resource: APIResource, namespace: str, name: str, /) -> Iterable[ClusterEvent]:
         self.foos.discard(name)
-        return [Event(events.named(FOOS), events.DELETE)]
+        return [ClusterEvent(cluster_events.named(FOOS), cluster_events.DELETE)]
 
-    def pre_filter(self, pod: Pod, matrix: NodeMatrix, /) -> Refusal | None:
-        return None if self.foos else Refusal(Reason("there is no Foo"))
+    def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> PreFilterRejection | None:
+        return None if self.foos else PreFilterRejection(FilterReason("there is no Foo"))
 
-    def stamp(self, shape: Shape, matrix: NodeMatrix, /) -> int:
+    def stamp(self, shape: PodShape, matrix: NodeMatrix, /) -> int:
         return len(self.foos)
 
-    def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
-        return events.on(events.named(FOOS), events.ADD)
+    def wakers(self, shape: PodShape, /) -> tuple[ClusterEventWithHint, ...]:
+        return cluster_events.on(cluster_events.named(FOOS), cluster_events.ADD)

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from harness.real import RealServer
 from harness.server import Answer
 from headgate import schemas as tables
-from headgate.kube.apply import Applied, apply_config, keep_times, track_update, typed
-from headgate.kube.codec import convert, emit
-from headgate.kube.defaults.registry import DEFAULTERS
+from headgate.apimachinery.apply import ApplyResult, apply_config, keep_unchanged_times, parseable_type, track_update
+from headgate.apimachinery.codec.codec import convert, emit
+from headgate.apimachinery.defaults.registry import DEFAULTERS
+from headgate.apimachinery.strategy import STRATEGIES
 from headgate.kube.schema import Schemas
-from headgate.kube.strategy import STRATEGIES
 from real.apply_steps import SUBJECTS, Object, Step, Subject, laid_over, steps_of
 
 pytestmark = pytest.mark.real
@@ -77,7 +77,7 @@ class World:
             body = laid_over(body, piece)
         answer = self.send("POST", f"{self.collection}?fieldManager={step.manager}", body)
         if answer.status == 201:
-            self.compare(track_update(typed(SCHEMAS, self.subject.type_name), None, self.typed(body),
+            self.compare(track_update(parseable_type(SCHEMAS, self.subject.type_name), None, self.typed(body),
                                       manager=step.manager, api_version=self.subject.api_version,
                                       now=newest(answer.json()), reset=self.reset("")), answer.json())  # fmt: skip
 
@@ -90,7 +90,7 @@ class World:
         answer = self.send("PUT", f"{self.endpoint(step)}?fieldManager={step.manager}", body)
         if answer.status == 200:
             real = answer.json()
-            mine = track_update(typed(SCHEMAS, self.subject.type_name), self.live, self.typed(body),
+            mine = track_update(parseable_type(SCHEMAS, self.subject.type_name), self.live, self.typed(body),
                                 manager=step.manager, api_version=self.subject.api_version,
                                 subresource=step.subresource, now=newest(real),
                                 reset=self.reset(step.subresource))  # fmt: skip
@@ -108,15 +108,15 @@ class World:
         answer = self.send("PATCH", path, config, "application/apply-patch+yaml")
         real = answer.json()
         now = newest(real) if answer.status < 300 else ""
-        mine = apply_config(typed(SCHEMAS, self.subject.type_name), self.live, config, manager=step.manager,
+        mine = apply_config(parseable_type(SCHEMAS, self.subject.type_name), self.live, config, manager=step.manager,
                             api_version=self.subject.api_version, subresource=step.subresource, force=force,
                             now=now, reset=self.reset(step.subresource))  # fmt: skip
         if answer.status in (200, 201):
-            assert isinstance(mine, Applied), (mine, config)
+            assert isinstance(mine, ApplyResult), (mine, config)
             assert self.content(self.typed(mine.obj), step) == self.content(real, step), config
             self.compare(mine.obj, real)
         elif answer.status in (400, 409, 500):
-            assert not isinstance(mine, Applied), (real, config)
+            assert not isinstance(mine, ApplyResult), (real, config)
             assert in_order(mine.error.body()) == in_order(real)
 
     def content(self, obj: Object, step: Step) -> Object:
@@ -132,7 +132,7 @@ class World:
     def compare(self, mine: Object, real: Object) -> None:
         if self.live is not None and real["metadata"]["resourceVersion"] == self.live["metadata"]["resourceVersion"]:
             entries = mine["metadata"].get("managedFields", [])
-            mine = keep_times({**real, "metadata": {**real["metadata"], "managedFields": entries}}, self.live)
+            mine = keep_unchanged_times({**real, "metadata": {**real["metadata"], "managedFields": entries}}, self.live)
         # As text: the order of entries and of fields counts too.
         expected = json.dumps(real["metadata"].get("managedFields", []))
         assert json.dumps(mine["metadata"].get("managedFields", [])) == expected

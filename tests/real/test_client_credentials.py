@@ -22,16 +22,16 @@ from harness.embedded import EmbeddedServer
 from harness.real import RealServer
 from harness.server import Server
 from harness.users import ALICE, BOB, TOKEN
-from headgate.client.credentials.shell import find_access
-from headgate.client.http.shell import Http
-from headgate.client.kubeconfig import Access
-from headgate.client.transport import Request, Unreachable
+from headgate.client.io.credentials import find_rest_config
+from headgate.client.io.http_transport import HTTPTransport
+from headgate.client.kubeconfig import RESTConfig
+from headgate.http.transport import HTTPRequest, Unreachable
 
 pytestmark = pytest.mark.real
 
 Object = dict[str, Any]
 Ask = Callable[[], Awaitable[str]]
-REVIEW = Request(
+REVIEW = HTTPRequest(
     "POST",
     "/apis/authentication.k8s.io/v1/selfsubjectreviews",
     "",
@@ -57,7 +57,7 @@ def server(request: pytest.FixtureRequest) -> Server:
     return found
 
 
-def access(server: Server, folder: Path, user: Object, cluster: Object | None = None) -> Access:
+def access(server: Server, folder: Path, user: Object, cluster: Object | None = None) -> RESTConfig:
     """Through a kubeconfig in `folder`, as a user would have it."""
     config = {
         "current-context": "x",
@@ -66,8 +66,8 @@ def access(server: Server, folder: Path, user: Object, cluster: Object | None = 
         "users": [{"name": "u", "user": user}],
     }
     (folder / "config").write_text(yaml.safe_dump(config))
-    found = find_access(str(folder / "config"))
-    assert isinstance(found, Access), found
+    found = find_rest_config(str(folder / "config"))
+    assert isinstance(found, RESTConfig), found
     return found
 
 
@@ -75,9 +75,9 @@ def _trust(server: Server) -> Object:
     return {"certificate-authority": str(server.ca)}
 
 
-def asking(found: Access, test: Callable[[Ask], Awaitable[None]]) -> None:
+def asking(found: RESTConfig, test: Callable[[Ask], Awaitable[None]]) -> None:
     async def run() -> None:
-        transport = Http(found)
+        transport = HTTPTransport(found)
 
         async def ask() -> str:
             response = await transport.request(REVIEW)
@@ -94,7 +94,7 @@ def asking(found: Access, test: Callable[[Ask], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-def says(found: Access, name: str) -> None:
+def says(found: RESTConfig, name: str) -> None:
     async def test(ask: Ask) -> None:
         assert await ask() == name
 
@@ -199,8 +199,8 @@ def test_the_service_account_of_a_pod(server: Server, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(BOB)
     host, _, port = server.address.partition(":")
     environment = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
-    found = find_access(environment=environment, mount=str(tmp_path))
-    assert isinstance(found, Access)
+    found = find_rest_config(environment=environment, mount=str(tmp_path))
+    assert isinstance(found, RESTConfig)
     says(found, "bob")
 
 

@@ -17,14 +17,14 @@ import pytest
 from harness.embedded import EmbeddedServer
 from harness.processes import free_ports
 from harness.real import RealServer
-from headgate.client.credentials.shell import find_access
-from headgate.client.http.shell import Http
-from headgate.client.informer import Applied, Event, Informer, Removed
-from headgate.client.kubeconfig import Access
-from headgate.client.outcome import Outcome
-from headgate.client.transport import Request
-from headgate.client.writer import Writer
-from headgate.kube.resource import CONFIG_MAPS, NODES, PODS
+from headgate.client.io.credentials import find_rest_config
+from headgate.client.io.http_transport import HTTPTransport
+from headgate.client.io.informer import Informer, InformerEvent, ObjectApplied, ObjectDeleted
+from headgate.client.io.writer import Writer
+from headgate.client.kubeconfig import RESTConfig
+from headgate.client.write_status import WriteOutcome
+from headgate.http.transport import HTTPRequest
+from headgate.kube.api_resources import CONFIG_MAPS, NODES, PODS
 
 pytestmark = pytest.mark.real
 
@@ -63,14 +63,14 @@ class Follower:
         self._newest: dict[str, int] = {}
         self._heard = asyncio.Event()
 
-    def hear(self, event: Event) -> None:
-        if isinstance(event, Applied):
+    def hear(self, event: InformerEvent) -> None:
+        if isinstance(event, ObjectApplied):
             metadata = event.object["metadata"]
             revision = int(metadata["resourceVersion"])
             assert revision > self._newest.get(metadata["uid"], 0), "told backwards, or twice"
             assert "data" not in event.object, "told more than was asked for"
             self.revisions[metadata["name"]] = self._newest[metadata["uid"]] = revision
-        elif isinstance(event, Removed):
+        elif isinstance(event, ObjectDeleted):
             del self.revisions[event.name]
         self._heard.set()
 
@@ -80,13 +80,13 @@ class Follower:
             await self._heard.wait()
 
 
-def connect(server: RealServer | EmbeddedServer) -> Http:
-    found = find_access(str(server.kubeconfig))
-    assert isinstance(found, Access), found
-    return Http(found)
+def connect(server: RealServer | EmbeddedServer) -> HTTPTransport:
+    found = find_rest_config(str(server.kubeconfig))
+    assert isinstance(found, RESTConfig), found
+    return HTTPTransport(found)
 
 
-def writer(transport: Http) -> Writer:
+def writer(transport: HTTPTransport) -> Writer:
     return Writer(transport, jitter=random.random, sleep=asyncio.sleep, attempts=12)
 
 
@@ -97,8 +97,8 @@ async def create(write: Writer, name: str) -> str:
     return uid
 
 
-async def listed(transport: Http) -> dict[str, int]:
-    response = await transport.request(Request("GET", CONFIG_MAPS.collection("default")))
+async def listed(transport: HTTPTransport) -> dict[str, int]:
+    response = await transport.request(HTTPRequest("GET", CONFIG_MAPS.collection_path("default")))
     items = msgspec.json.decode(response.body)["items"]
     return {each["metadata"]["name"]: int(each["metadata"]["resourceVersion"]) for each in items}
 
@@ -112,7 +112,7 @@ def test_an_informer_outlives_its_server(stage: Stage) -> None:
         task = asyncio.create_task(
             Informer(
                 transport,
-                CONFIG_MAPS.collection("default"),
+                CONFIG_MAPS.collection_path("default"),
                 follower.hear,
                 jitter=random.random,
                 sleep=asyncio.sleep,
@@ -128,7 +128,7 @@ def test_an_informer_outlives_its_server(stage: Stage) -> None:
             assert (await cut_off).done, "it is repeated until the server is back"
             assert (await write.delete(CONFIG_MAPS, "default", "map-1", uids[1])).done
             stranger = await write.delete(CONFIG_MAPS, "default", "map-2", uids[3])
-            assert stranger.outcome is Outcome.REPLACED, stranger
+            assert stranger.outcome is WriteOutcome.REPLACED, stranger
             await create(write, "later")
             await follower.until(lambda: "later" in follower.revisions and "map-1" not in follower.revisions)
             expected = await listed(transport)
@@ -174,20 +174,20 @@ def test_writes_have_the_outcomes_that_the_table_says(stage: Stage) -> None:
             "the same name twice": await write.create(NODES, "", {"metadata": {"name": "one"}}),
         }
         assert {what: verdict.outcome for what, verdict in outcomes.items()} == {
-            "a patch of another uid": Outcome.REPLACED,
-            "steps for another uid": Outcome.CONFLICT,
-            "a bind of another uid": Outcome.REPLACED,
-            "an eviction of another uid": Outcome.REPLACED,
-            "a patch": Outcome.DONE,
-            "a patch of the status": Outcome.DONE,
-            "steps": Outcome.DONE,
-            "a bind": Outcome.DONE,
-            "the same bind again": Outcome.DONE,
-            "a bind elsewhere": Outcome.CONFLICT,
-            "a forbidden change": Outcome.REFUSED,
-            "an eviction": Outcome.DONE,
-            "a bind of nothing": Outcome.GONE,
-            "the same name twice": Outcome.CONFLICT,
+            "a patch of another uid": WriteOutcome.REPLACED,
+            "steps for another uid": WriteOutcome.CONFLICT,
+            "a bind of another uid": WriteOutcome.REPLACED,
+            "an eviction of another uid": WriteOutcome.REPLACED,
+            "a patch": WriteOutcome.DONE,
+            "a patch of the status": WriteOutcome.DONE,
+            "steps": WriteOutcome.DONE,
+            "a bind": WriteOutcome.DONE,
+            "the same bind again": WriteOutcome.DONE,
+            "a bind elsewhere": WriteOutcome.CONFLICT,
+            "a forbidden change": WriteOutcome.REFUSED,
+            "an eviction": WriteOutcome.DONE,
+            "a bind of nothing": WriteOutcome.GONE,
+            "the same name twice": WriteOutcome.CONFLICT,
         }, {what: (verdict.status, verdict.message) for what, verdict in outcomes.items()}
         await transport.close()
 

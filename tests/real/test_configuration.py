@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from headgate.cli.scheduler_config import read_configuration
-from headgate.kube.errors import FieldError
-from headgate.scheduling.configuration.registry import BUILT_IN
-from headgate.scheduling.configuration.values import Configuration
+from headgate.cli.wiring.scheduler_config import read_configuration
+from headgate.kube.field_errors import FieldError
+from headgate.scheduling.config.plugin_registry import BUILT_IN
+from headgate.scheduling.config.types import KubeSchedulerConfiguration
 from real.configuration_files import BAD, GOOD
 
 pytestmark = pytest.mark.real
@@ -91,12 +91,12 @@ def document(text: str, scheduler: RealScheduler) -> str:
     return HEADER + text + "\n"
 
 
-def ours(text: bytes) -> Configuration | list[FieldError]:
+def ours(text: bytes) -> KubeSchedulerConfiguration | list[FieldError]:
     read = read_configuration(text, BUILT_IN)
-    return read if isinstance(read, Configuration) else [each.error for each in read]
+    return read if isinstance(read, KubeSchedulerConfiguration) else [each.error for each in read]
 
 
-def comparable(configuration: Configuration) -> Any:
+def comparable(configuration: KubeSchedulerConfiguration) -> Any:
     """Without the name of the Lease, which is not kube-scheduler's, and without remarks on how it was written."""
     election = msgspec.structs.replace(configuration.leader_election, resource_name="")
     return msgspec.structs.replace(configuration, leader_election=election, remarks=())
@@ -108,14 +108,14 @@ def test_both_accept_and_run_the_same_plugins(text: str, scheduler: RealSchedule
     verdict = scheduler.asked(whole)
     assert verdict.refusal == ""
     read = ours(whole.encode())
-    assert isinstance(read, Configuration), [str(each) for each in read]
+    assert isinstance(read, KubeSchedulerConfiguration), [str(each) for each in read]
     assert len(read.profiles) == len(verdict.points)
     for profile, points in zip(read.profiles, verdict.points, strict=True):
         assert {point: list(enabled) for point, enabled in profile.points.items() if enabled} == {
             point: enabled for point, enabled in points.items() if enabled and point != "multiPoint"
         }
     written_out = ours(verdict.written)
-    assert isinstance(written_out, Configuration), [str(each) for each in written_out]
+    assert isinstance(written_out, KubeSchedulerConfiguration), [str(each) for each in written_out]
     assert comparable(written_out) == comparable(read)
 
 
@@ -153,7 +153,7 @@ def is_same(named: tuple[str, str], error: FieldError) -> bool:
     if text == "*":
         return INDEX.sub("", error.path).endswith(field)
     at = error.path == field or error.path.endswith(f".args.{field}")
-    return at and (not text or (error.kind.words in text and error.detail in text))
+    return at and (not text or (error.kind.text in text and error.detail in text))
 
 
 def test_every_kind_of_complaint_is_found_in_a_refusal() -> None:

@@ -21,13 +21,13 @@ from harness.processes import Process
 from harness.real import RealServer
 from harness.server import Server
 from harness.stories import Teller, Told, compared
-from headgate.client.credentials.shell import find_access
-from headgate.client.http.shell import Http
-from headgate.client.kubeconfig import Access
-from headgate.nodes.hollow import Hollow
-from headgate.nodes.options import Options
-from headgate.nodes.shell import Fleet
-from headgate.nodes.template import Template, make_nodes
+from headgate.client.io.credentials import find_rest_config
+from headgate.client.io.http_transport import HTTPTransport
+from headgate.client.kubeconfig import RESTConfig
+from headgate.nodes.hollow_kubelets import HollowKubelets
+from headgate.nodes.io.kubelet_runner import HollowKubeletRunner
+from headgate.nodes.node_template import NodeTemplate, make_nodes
+from headgate.nodes.options import HollowOptions
 from real.allowed_differences import ALLOWED
 from real.controller_stories import CASCADES
 from real.custom_stories import CUSTOM
@@ -47,13 +47,15 @@ Ends = dict[str, Told]
 def hollow_nodes(server: Server) -> Iterator[None]:
     """A fleet of one node, in a thread of its own."""
     loop = asyncio.new_event_loop()
-    access = find_access(str(server.kubeconfig))
-    assert isinstance(access, Access)
+    access = find_rest_config(str(server.kubeconfig))
+    assert isinstance(access, RESTConfig)
     stop = asyncio.Event()
 
     async def run() -> None:
-        transport = Http(access)
-        fleet = asyncio.create_task(Fleet(Hollow(Options(), make_nodes(1, Template())), transport).run())
+        transport = HTTPTransport(access)
+        fleet = asyncio.create_task(
+            HollowKubeletRunner(HollowKubelets(HollowOptions(), make_nodes(1, NodeTemplate())), transport).run()
+        )
         await stop.wait()
         fleet.cancel()
         await asyncio.wait([fleet])

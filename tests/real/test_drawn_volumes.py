@@ -18,8 +18,8 @@ from harness.kube_scheduler import kube_scheduler
 from harness.processes import Process
 from harness.real import RealServer
 from harness.scheduling import send, wait_for
-from headgate.scheduling.contract import Placement
-from headgate.scheduling.storage import part
+from headgate.scheduling.framework.interface import ScheduleResult
+from headgate.scheduling.volumes import storage_cache
 from real.drawn_volumes import Drawn, draw
 from real.test_volumes import told
 
@@ -44,13 +44,13 @@ PLACES = {
     "running": "/api/v1/namespaces/default/pods",
 }
 KNOWN = {
-    "csi_nodes": part.CSI_NODES,
-    "drivers": part.CSI_DRIVERS,
-    "classes": part.CLASSES,
-    "capacities": part.CAPACITIES,
-    "claims": part.CLAIMS,
-    "volumes": part.VOLUMES,
-    "attachments": part.ATTACHMENTS,
+    "csi_nodes": storage_cache.CSI_NODES,
+    "drivers": storage_cache.CSI_DRIVERS,
+    "classes": storage_cache.CLASSES,
+    "capacities": storage_cache.CAPACITIES,
+    "claims": storage_cache.CLAIMS,
+    "volumes": storage_cache.VOLUMES,
+    "attachments": storage_cache.ATTACHMENTS,
 }
 
 
@@ -93,7 +93,7 @@ def as_shown(server: RealServer) -> Cluster:
 
 def words_of(cluster: Cluster, pod: Object) -> str:
     found = cluster.cycle.place(cluster.pod(pod))
-    return found.node_name if isinstance(found, Placement) else found.message
+    return found.node_name if isinstance(found, ScheduleResult) else found.message
 
 
 def test_pods_are_told_the_same_about_drawn_storage(server: RealServer, kube_binaries: Path, tmp_path: Path) -> None:

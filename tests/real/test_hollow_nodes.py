@@ -16,21 +16,21 @@ import pytest
 
 from harness.processes import Process
 from harness.real import RealServer
-from headgate.client.credentials.shell import find_access
-from headgate.client.http.shell import Http
-from headgate.client.informer import Applied, Event, Informer, Removed
-from headgate.client.kubeconfig import Access
-from headgate.client.transport import Request
-from headgate.kube.resource import NODES, PODS, Resource
-from headgate.nodes.hollow import Hollow
-from headgate.nodes.options import Options
-from headgate.nodes.shell import Fleet
-from headgate.nodes.template import Template, make_nodes
+from headgate.client.io.credentials import find_rest_config
+from headgate.client.io.http_transport import HTTPTransport
+from headgate.client.io.informer import Informer, InformerEvent, ObjectApplied, ObjectDeleted
+from headgate.client.kubeconfig import RESTConfig
+from headgate.http.transport import HTTPRequest
+from headgate.kube.api_resources import NODES, PODS, APIResource
+from headgate.nodes.hollow_kubelets import HollowKubelets
+from headgate.nodes.io.kubelet_runner import HollowKubeletRunner
+from headgate.nodes.node_template import NodeTemplate, make_nodes
+from headgate.nodes.options import HollowOptions
 
 pytestmark = pytest.mark.real
 
 Object = dict[str, Any]
-JOBS = Resource("batch", "v1", "jobs", namespaced=True)
+JOBS = APIResource("batch", "v1", "jobs", namespaced=True)
 CONTROLLERS = "job-controller,node-lifecycle-controller,taint-eviction-controller,pod-garbage-collector-controller"
 PATIENCE_S = 60
 
@@ -66,27 +66,27 @@ def server(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 class Cluster:
     """What a test sees of the server: the newest state of what it follows."""
 
-    def __init__(self, transport: Http) -> None:
+    def __init__(self, transport: HTTPTransport) -> None:
         self._transport = transport
         self._heard = asyncio.Event()
         self.objects: dict[tuple[str, str], Object] = {}
 
     async def ask(self, method: str, path: str, body: Object) -> Object:
         headers = {"content-type": "application/json"}
-        response = await self._transport.request(Request(method, path, "", headers, msgspec.json.encode(body)))
+        response = await self._transport.request(HTTPRequest(method, path, "", headers, msgspec.json.encode(body)))
         assert response.ok, response.body
         answer: Object = msgspec.json.decode(response.body)
         return answer
 
-    async def follow(self, resource: Resource) -> None:
-        def hear(event: Event) -> None:
-            if isinstance(event, Applied):
+    async def follow(self, resource: APIResource) -> None:
+        def hear(event: InformerEvent) -> None:
+            if isinstance(event, ObjectApplied):
                 self.objects[resource.plural, event.object["metadata"]["name"]] = event.object
-            elif isinstance(event, Removed):
+            elif isinstance(event, ObjectDeleted):
                 self.objects.pop((resource.plural, event.name), None)
             self._heard.set()
 
-        path = resource.collection()
+        path = resource.collection_path()
         await Informer(self._transport, path, hear, jitter=lambda: 0.0, sleep=asyncio.sleep).run()
 
     async def until(self, condition: Callable[[], bool]) -> None:
@@ -95,17 +95,17 @@ class Cluster:
                 self._heard.clear()
                 await self._heard.wait()
 
-    def named(self, resource: Resource) -> list[Object]:
+    def named(self, resource: APIResource) -> list[Object]:
         return [obj for (plural, _), obj in self.objects.items() if plural == resource.plural]
 
 
-def play(server: RealServer, hollow: Hollow, scenario: Callable[[Cluster], Coroutine[Any, Any, None]]) -> None:
+def play(server: RealServer, hollow: HollowKubelets, scenario: Callable[[Cluster], Coroutine[Any, Any, None]]) -> None:
     async def main() -> None:
-        access = find_access(str(server.kubeconfig))
-        assert isinstance(access, Access)
-        transport = Http(access)
+        access = find_rest_config(str(server.kubeconfig))
+        assert isinstance(access, RESTConfig)
+        transport = HTTPTransport(access)
         cluster = Cluster(transport)
-        work = [Fleet(hollow, transport).run(), *(cluster.follow(each) for each in (NODES, PODS, JOBS))]
+        work = [HollowKubeletRunner(hollow, transport).run(), *(cluster.follow(each) for each in (NODES, PODS, JOBS))]
         tasks = [asyncio.create_task(each) for each in work]
         try:
             await scenario(cluster)
@@ -143,8 +143,8 @@ def job_condition(cluster: Cluster, name: str) -> str:
 def test_jobs_run_to_their_end_on_hollow_nodes(server: RealServer) -> None:
     async def scenario(cluster: Cluster) -> None:
         await cluster.until(lambda: len(cluster.named(NODES)) == 3 and all(map(ready, cluster.named(NODES))))
-        await cluster.ask("POST", JOBS.collection("default"), a_job("good", 20, run_for="1s"))
-        await cluster.ask("POST", JOBS.collection("default"), a_job("bad", 1, run_for="1s", exit_code="3"))
+        await cluster.ask("POST", JOBS.collection_path("default"), a_job("good", 20, run_for="1s"))
+        await cluster.ask("POST", JOBS.collection_path("default"), a_job("bad", 1, run_for="1s", exit_code="3"))
         await cluster.until(lambda: "Complete" in job_condition(cluster, "good"))
         await cluster.until(lambda: "Failed" in job_condition(cluster, "bad"))
         pods = [pod for pod in cluster.named(PODS) if pod["metadata"]["name"].startswith("good-")]
@@ -152,9 +152,9 @@ def test_jobs_run_to_their_end_on_hollow_nodes(server: RealServer) -> None:
         assert len({pod["status"]["podIP"] for pod in pods}) == 20
         for name in ("good", "bad"):
             body = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
-            await cluster.ask("DELETE", JOBS.object("default", name), body)
+            await cluster.ask("DELETE", JOBS.object_path("default", name), body)
 
-    play(server, Hollow(Options(controller_manager=True), make_nodes(3, Template())), scenario)
+    play(server, HollowKubelets(HollowOptions(controller_manager=True), make_nodes(3, NodeTemplate())), scenario)
 
 
 def test_a_deleted_pod_ends_gracefully_and_an_overbooked_one_is_rejected(server: RealServer) -> None:
@@ -168,16 +168,20 @@ def test_a_deleted_pod_ends_gracefully_and_an_overbooked_one_is_rejected(server:
         return found
 
     async def scenario(cluster: Cluster) -> None:
-        await cluster.ask("POST", PODS.collection("default"), pod("first", "20"))
+        await cluster.ask("POST", PODS.collection_path("default"), pod("first", "20"))
         await cluster.until(lambda: phase(cluster, "first") == "Running")
-        await cluster.ask("POST", PODS.collection("default"), pod("second", "20"))
+        await cluster.ask("POST", PODS.collection_path("default"), pod("second", "20"))
         await cluster.until(lambda: phase(cluster, "second") == "Failed")
         assert cluster.objects["pods", "second"]["status"]["reason"] == "OutOfcpu"
-        await cluster.ask("DELETE", PODS.object("default", "first"), {})
+        await cluster.ask("DELETE", PODS.object_path("default", "first"), {})
         await cluster.until(lambda: ("pods", "first") not in cluster.objects)
-        await cluster.ask("DELETE", PODS.object("default", "second"), {})
+        await cluster.ask("DELETE", PODS.object_path("default", "second"), {})
 
-    play(server, Hollow(Options(controller_manager=True, stop_s=1), make_nodes(3, Template())), scenario)
+    play(
+        server,
+        HollowKubelets(HollowOptions(controller_manager=True, stop_s=1), make_nodes(3, NodeTemplate())),
+        scenario,
+    )
 
 
 def test_a_running_pod_is_resized_and_a_resize_without_room_is_deferred(server: RealServer) -> None:
@@ -201,11 +205,11 @@ def test_a_running_pod_is_resized_and_a_resize_without_room_is_deferred(server: 
         body = msgspec.json.decode(msgspec.json.encode(cluster.objects[PODS.plural, name]))
         body["metadata"].pop("resourceVersion")
         body["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
-        await cluster.ask("PUT", PODS.object("default", name, "resize"), body)
+        await cluster.ask("PUT", PODS.object_path("default", name, "resize"), body)
 
     async def scenario(cluster: Cluster) -> None:
         for name in ("resized", "neighbour"):
-            await cluster.ask("POST", PODS.collection("default"), a_pod(name, "2"))
+            await cluster.ask("POST", PODS.collection_path("default"), a_pod(name, "2"))
         await cluster.until(lambda: allocated(cluster, "resized") == "2" == allocated(cluster, "neighbour"))
         await resize(cluster, "resized", "3")
         await cluster.until(lambda: allocated(cluster, "resized") == "3")
@@ -216,9 +220,13 @@ def test_a_running_pod_is_resized_and_a_resize_without_room_is_deferred(server: 
         await resize(cluster, "resized", "4")
         await cluster.until(lambda: pending(cluster, "resized") == "Deferred")
         assert allocated(cluster, "resized") == "3"
-        await cluster.ask("DELETE", PODS.object("default", "neighbour"), {"gracePeriodSeconds": 0})
+        await cluster.ask("DELETE", PODS.object_path("default", "neighbour"), {"gracePeriodSeconds": 0})
         await cluster.until(lambda: pending(cluster, "resized") == "none")
         assert allocated(cluster, "resized") == "4"
-        await cluster.ask("DELETE", PODS.object("default", "resized"), {"gracePeriodSeconds": 0})
+        await cluster.ask("DELETE", PODS.object_path("default", "resized"), {"gracePeriodSeconds": 0})
 
-    play(server, Hollow(Options(controller_manager=True, stop_s=1), make_nodes(3, Template())), scenario)
+    play(
+        server,
+        HollowKubelets(HollowOptions(controller_manager=True, stop_s=1), make_nodes(3, NodeTemplate())),
+        scenario,
+    )

@@ -25,7 +25,7 @@ from harness.compare import Difference, Seen, differences, seen
 from harness.normalise import Normaliser
 from harness.server import Answer, Server
 from harness.users import ALICE, BOB, TOKEN, bearing
-from headgate.apiserver.access.jwt import Key, unverified
+from headgate.apiserver.authn.jwt import SigningKey, unverified
 
 pytestmark = pytest.mark.real
 
@@ -104,10 +104,10 @@ def token_of(server: Server, account: str, **spec: Any) -> str:
     return str(answer.json()["status"]["token"])
 
 
-def key_of(server: Server) -> Key:
+def key_of(server: Server) -> SigningKey:
     key = load_pem_private_key(server.account_key.read_bytes(), None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
-    return Key(key)
+    return SigningKey(key)
 
 
 def changed(server: Server, **claims: Any) -> str:
@@ -158,7 +158,7 @@ BEARERS: dict[str, Callable[[Server], Headers]] = {
     "a token for another audience": lambda server: bearing(token_of(server, "reader", audiences=["elsewhere"])),
     "a token of another issuer": lambda server: bearing(changed(server, iss="https://elsewhere.example")),
     "a token of another key": lambda server: bearing(
-        Key(ec.derive_private_key(1, ec.SECP256R1())).sign({"iss": "https://kubernetes.default.svc"})
+        SigningKey(ec.derive_private_key(1, ec.SECP256R1())).sign({"iss": "https://kubernetes.default.svc"})
     ),
     "a token without an algorithm": lambda server: bearing(unsigned(server, {"alg": "none"})),
     "a token with a simple algorithm": lambda server: bearing(

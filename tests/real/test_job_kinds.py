@@ -25,7 +25,7 @@ from unit.jobs.training import DEFINITION, FILE, RUNS, a_run, status_of
 pytestmark = pytest.mark.real
 
 API = "/apis/kueue.x-k8s.io/v1beta2"
-PATH = RUNS.collection("default")
+PATH = RUNS.collection_path("default")
 MERGE = "application/merge-patch+json"
 
 

@@ -22,10 +22,10 @@ from harness.karpenter import POOLS, SHAPES, STORY, TYPE, Karpenter, Kwok, all_b
 from harness.real import RealServer
 from harness.scheduling import create_pod, patch_pod, pods, send, wait_for
 from headgate.kube import quantity
-from headgate.kube.amounts import units
-from headgate.nodes.models import karpenter as models
-from headgate.nodes.models.claims import Pool
-from headgate.nodes.models.contract import Buy
+from headgate.kube.resource_amounts import units
+from headgate.nodes.autoscalers import karpenter as models
+from headgate.nodes.autoscalers.model import AddMachine
+from headgate.nodes.autoscalers.node_claims import NodePool
 
 pytestmark = pytest.mark.real
 
@@ -74,14 +74,14 @@ def drawn_pods(draw: random.Random, story: str) -> Iterator[tuple[Object, Object
 def planned(story: str, waiting: list[Object]) -> Machines:
     """What the model buys for these pods."""
     shapes = tuple(msgspec.structs.replace(shape, labels={STORY: story}) for shape in SHAPES)
-    model = models.Karpenter([Pool(story, shapes)])
+    model = models.Karpenter([NodePool(story, shapes)])
     for pod in waiting:
         model.pod_applied(pod, 0.0)
     model.synced(0.0)
     asked = {f"default/{pod['metadata']['name']}": pod for pod in waiting}
     out: Machines = Counter()
     for effect in model.due(1.0):
-        if isinstance(effect, Buy):
+        if isinstance(effect, AddMachine):
             out[effect.node["metadata"]["labels"][TYPE], sum(milli_cpu(asked[key]) for key in effect.pods)] += 1
     return out
 

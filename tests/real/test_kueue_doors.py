@@ -19,7 +19,7 @@ from harness.scheduling import wait_for
 from harness.server import Server
 from harness.webhooks import WebhookProcess, prepare, sent
 from headgate.jobs.settings import JobSettings
-from headgate.kube.features import Features
+from headgate.kube.feature_gates import FeatureGates
 from queued import GATE, MANAGED, QUEUE, Wire, collection, gates, queued
 from unit.admission.test_kueue_doors import DEFAULT, a_server
 from unit.jobs import training
@@ -133,7 +133,7 @@ def test_both_servers_make_the_same_of_what_names_a_queue(
     kind: str, server: RealServer, webhooks: WebhookProcess
 ) -> None:
     labels = {"kueue.x-k8s.io/priority-class": "high"}
-    real, embedded = outcomes(kind, server, a_server(features=Features(scheduling_gated_by=True)), labels=labels)
+    real, embedded = outcomes(kind, server, a_server(features=FeatureGates(scheduling_gated_by=True)), labels=labels)
     assert real == embedded
 
 
@@ -168,7 +168,7 @@ def test_the_pods_of_a_stateful_set_are_one_group_of_its_size(server: RealServer
 def test_a_kind_from_a_file_waits_from_the_start_and_keeps_the_rules(
     server: RealServer, webhooks: WebhookProcess
 ) -> None:
-    path = training.RUNS.collection("ns")
+    path = training.RUNS.collection_path("ns")
     bad = training.a_run("bad", queue="Not_A_Name")
     wait_for(lambda: sent(server, "POST", f"{path}?dryRun=All", bad).status == 403, webhooks)
     run = made(server, path, training.a_run("a"))

@@ -14,7 +14,7 @@ import pytest
 from harness.either import MAKES
 from harness.hooks import HookServer
 from harness.webhooks import sent
-from headgate.kube.requests import pod_requests
+from headgate.kube.pods.requests import pod_requests
 from queued import GATE, GROUP_NAME, SCHEDULING_GATED, TOTAL, Wire, collection, gates, queued
 from real.kueue_cluster import API, NAMESPACE, KueueCluster
 

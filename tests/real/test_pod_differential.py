@@ -19,19 +19,19 @@ import pytest
 from harness.real import RealServer
 from harness.server import Answer
 from headgate import schemas as tables
-from headgate.apiserver.builtin.attributes import Attributes, Operation
-from headgate.apiserver.builtin.plugins import builtin
-from headgate.kube.codec import convert, emit
-from headgate.kube.defaults.pod import default_pod
-from headgate.kube.empties import forget_empties
-from headgate.kube.errors import FieldErrors
-from headgate.kube.features import DEFAULTS
-from headgate.kube.pods.app_armor import app_armor_warnings
+from headgate.apimachinery.api_errors import GroupResource, invalid
+from headgate.apimachinery.codec.codec import convert, emit
+from headgate.apimachinery.codec.empty_collections import drop_empty_collections
+from headgate.apimachinery.defaults.pod import default_pod
+from headgate.apimachinery.pods.app_armor import app_armor_warnings
+from headgate.apimachinery.strategy.contract import StrategyContext, UpdateRules
+from headgate.apimachinery.strategy.pod import POD
+from headgate.apiserver.admission_plugins.attributes import AdmissionAttributes, Operation
+from headgate.apiserver.admission_plugins.plugin_table import builtin
+from headgate.kube.feature_gates import DEFAULTS
+from headgate.kube.field_errors import FieldErrors
 from headgate.kube.schema import GroupVersionKind, Schemas
-from headgate.kube.status import GroupResource, invalid
-from headgate.kube.strategy.contract import Context, UpdateRules
-from headgate.kube.strategy.pod import POD
-from headgate.kube.validation.metadata import validate_common_meta, validate_common_meta_update
+from headgate.kube.validation.object_meta import validate_common_meta, validate_common_meta_update
 from real.pod_mutations import Object, big_pod, mutations
 
 pytestmark = pytest.mark.real
@@ -40,7 +40,7 @@ SCHEMAS = Schemas.load(tables.read())
 TYPE = SCHEMAS.kinds[GroupVersionKind("", "v1", "Pod")]
 NAMESPACE = "pod-differential"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-CONTEXT = Context(now="2026-11-15T00:00:00Z", now_micro="2026-11-15T00:00:00.000000Z", features=DEFAULTS)
+CONTEXT = StrategyContext(now="2026-11-15T00:00:00Z", now_micro="2026-11-15T00:00:00.000000Z", features=DEFAULTS)
 SERVERS_OWN = ("uid", "creationTimestamp", "resourceVersion", "managedFields")
 _EMPTIED = re.compile(r"(Invalid value: |:)(?:\[\]|\{\})")
 STEP = 1 if os.environ.get("HEADGATE_ALL_PODS") == "1" else 7
@@ -62,7 +62,7 @@ def _send(server: RealServer, method: str, path: str, body: Object) -> Answer:
 def _decoded(obj: Object) -> Object:
     decoded = convert(SCHEMAS, TYPE, obj)
     assert decoded.error is None, decoded.error
-    return forget_empties(SCHEMAS, TYPE, decoded.obj)
+    return drop_empty_collections(SCHEMAS, TYPE, decoded.obj)
 
 
 def _some(obj: Object, *roots: str) -> Iterator[Case]:
@@ -85,7 +85,9 @@ class OneNamespace:
 
 def _admit(operation: Operation, pod: Object, old: Object | None) -> None:
     name = pod["metadata"].get("name", "")
-    attributes = Attributes(operation, GroupResource("", "pods"), "Pod", "", NAMESPACE, name, "admin", dry_run=True)
+    attributes = AdmissionAttributes(
+        operation, GroupResource("", "pods"), "Pod", "", NAMESPACE, name, "admin", dry_run=True
+    )
     assert builtin({"ServiceAccount"}).mutate(attributes, pod, old, OneNamespace()) is None
 
 

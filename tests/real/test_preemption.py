@@ -18,8 +18,8 @@ from harness.kube_scheduler import kube_scheduler
 from harness.processes import Process
 from harness.real import RealServer
 from harness.scheduling import send, wait_for
-from headgate.kube.resource import POD_DISRUPTION_BUDGETS
-from headgate.scheduling.contract import Placement
+from headgate.kube.api_resources import POD_DISRUPTION_BUDGETS
+from headgate.scheduling.framework.interface import ScheduleResult
 from real.preemptions import CLASSES, Case, draw_case
 
 pytestmark = pytest.mark.real
@@ -95,7 +95,7 @@ def as_shown(arena: Arena) -> Cluster:
             if pod.node_name:
                 ours.matrix.pod_applied(pod)
             elif pod.nominated_node:
-                ours.promises.promise(pod, pod.nominated_node)
+                ours.promises.nominate(pod, pod.nominated_node)
     return ours
 
 
@@ -126,7 +126,7 @@ def play(arena: Arena, cases: list[Case], number: int) -> list[str]:
             pod = shown[namespace][name]
             if not pod["spec"].get("nodeName") and not said_of(pod):
                 return None
-            doomed = [] if isinstance(outcome, Placement) or not outcome.nominated else outcome.nominated.victims
+            doomed = [] if isinstance(outcome, ScheduleResult) or not outcome.nominated else outcome.nominated.victims
             ended = f'"Async Preemption finished completely" preemptor="{namespace}/{name}"'
             if (
                 pod["status"].get("nominatedNodeName")
@@ -143,7 +143,7 @@ def play(arena: Arena, cases: list[Case], number: int) -> list[str]:
         pod, outcome = after[case.namespace][name], outcomes[case.namespace]
         victims = leaving(after[case.namespace]) - leaving(before.get(case.namespace, {}))
         real = (said_of(pod), pod["status"].get("nominatedNodeName", ""), victims)
-        if isinstance(outcome, Placement):
+        if isinstance(outcome, ScheduleResult):
             if not pod["spec"].get("nodeName"):
                 differing.append(f"case {case.number}, round {number}: it fits on {outcome.node_name}, there: {real}")
             started = {"status": {"startTime": f"2025-02-0{number + 1}T00:00:00Z"}}

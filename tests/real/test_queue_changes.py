@@ -13,8 +13,8 @@ import pytest
 
 from harness.queues import QUEUES
 from harness.scheduling import is_bound, scheduled_reason, send, wait_for
+from headgate.capacity.api.stamp import read_stamp
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, STAMP
-from headgate.capacity.stamp import read_stamp
 from real.queue_place import GROUPS, MERGE, PODS, Object, Place
 
 pytestmark = pytest.mark.real

@@ -11,8 +11,8 @@ import pytest
 from clusters import a_pod
 from harness.queues import QUEUES, a_queue
 from harness.scheduling import is_bound, scheduled_reason, send, wait_for
+from headgate.capacity.api.stamp import read_stamp
 from headgate.capacity.names import GATE, STAMP
-from headgate.capacity.stamp import read_stamp
 from real.queue_place import FOREIGN, PODS, Object, Place, gates_of
 
 pytestmark = pytest.mark.real

@@ -20,7 +20,7 @@ from harness.queues import QUEUES, a_group, a_queue, install_crds, take_down
 from harness.scheduling import SchedulerProcess, create_nodes, is_bound, send, wait_for
 from harness.server import JSON_TYPE, Server
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME
-from headgate.capacity.reporting import INTERVALS_S
+from headgate.capacity.status.status_reporter import INTERVALS_S
 
 pytestmark = pytest.mark.real
 

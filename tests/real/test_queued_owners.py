@@ -57,7 +57,7 @@ def test_everything_that_waits_shares_the_queue(server: RealServer) -> None:
     assert server.kubectl(["apply", "-f", "-"], manifest("Deployment", "web", 3)).exit == 0
     wait_for(lambda: free_and_gated(server, "web") == (2, 1))
     assert server.kubectl(["delete", "deployment", "web"]).exit == 0
-    wait_for(lambda: not pods(server, "web"))
+    wait_for(lambda: not pods(server, "web") and not send(server, "GET", WORKLOADS)["items"])
     assert server.kubectl(["apply", "-f", "-"], manifest("StatefulSet", "db", 2)).exit == 0
     wait_for(lambda: free_and_gated(server, "db") == (1, 0))  # its second pod comes when the first is ready
     (group,) = send(server, "GET", WORKLOADS)["items"]

@@ -29,11 +29,9 @@ Object = dict[str, Any]
 COUNT = 120
 PLUGIN = """
 import time
-from headgate.kube.resource import Resource
-from headgate.scheduling.contract import Rejection
-from headgate.scheduling.events import ADD, DELETE, Event, named, on
+from headgate.scheduling.framework import ADD, DELETE, APIResource, ClusterEvent, Rejection, named, on
 
-WIDGETS = Resource("example.com", "v1", "widgets", namespaced=True)
+WIDGETS = APIResource("example.com", "v1", "widgets", namespaced=True)
 
 
 class HeldByWidget:
@@ -45,11 +43,11 @@ class HeldByWidget:
 
     def applied(self, resource, wire):
         self.widgets.add(wire["metadata"]["name"])
-        return [Event(named(WIDGETS), ADD, new=wire)]
+        return [ClusterEvent(named(WIDGETS), ADD, new=wire)]
 
     def removed(self, resource, namespace, name):
         self.widgets.discard(name)
-        return [Event(named(WIDGETS), DELETE)]
+        return [ClusterEvent(named(WIDGETS), DELETE)]
 
     def pre_enqueue(self, pod):
         time.sleep(0.04)

@@ -44,8 +44,8 @@ import time
 
 import numpy as np
 
-from headgate.plugins import (
-    READS_NODE, SKIP, Event, Reason, Refusal, Rejection, Resource, Wait, Waker, Write, asked_rows, own_update
+from headgate.scheduling.framework import (
+    READS_NODE, SKIP, APIResource, FilterReason, ObjectPatch, PreFilterRejection, Rejection, asked_rows, own_update
 )
 
 
@@ -63,7 +63,7 @@ def raised(error):
 
 
 NAME = "Strange"
-PODS = Resource("", "v1", "pods", namespaced=True)
+PODS = APIResource("", "v1", "pods", namespaced=True)
 HOLDS = {
     "true": lambda: True,
     "text": lambda: "no",
@@ -105,7 +105,7 @@ class Strange:
         return np.full(number, 1, np.int64) if state["filter"] == "filter-rejects" else None
 
     def reasons(self, shape):
-        return [Reason("node(s) are not for this week")]
+        return [FilterReason("node(s) are not for this week")]
 
     def score(self, shape, matrix, rows, state):
         return np.zeros(len(asked_rows(matrix, rows)), np.int64)
@@ -123,7 +123,7 @@ class Strange:
 
     def pre_bind(self, pod, node_name):
         if pod.labels.get("strange") == "pre-bind-object":
-            return [Write(PODS, pod.namespace, pod.name, pod.uid, {"metadata": {"labels": object()}})]
+            return [ObjectPatch(PODS, pod.namespace, pod.name, pod.uid, {"metadata": {"labels": object()}})]
         return []
 
 
@@ -140,7 +140,7 @@ class Refuses:
 
     def pre_filter(self, pod, matrix):
         if pod.labels.get("strange") == "refused":
-            return Refusal(Reason("this pod is not for any node"))
+            return PreFilterRejection(FilterReason("this pod is not for any node"))
         return SKIP
 '''
 CONFIGURATION: Object = {
@@ -156,10 +156,10 @@ CONFIGURATION: Object = {
 }
 HELD = 'PreEnqueue plugin "Strange": '
 EXPECTED: dict[str, tuple[str, str]] = {
-    "true": ("SchedulerError", HELD + "WrongAnswer: returned True (bool) instead of None or a Rejection"),
-    "text": ("SchedulerError", HELD + "WrongAnswer: returned 'no' (str) instead of None or a Rejection"),
-    "coroutine": ("SchedulerError", HELD + "WrongAnswer: returned a coroutine instead of None or a Rejection"),
-    "list": ("SchedulerError", HELD + "WrongAnswer: returned [Rejection("),
+    "true": ("SchedulerError", HELD + "InvalidPluginResult: returned True (bool) instead of None or a Rejection"),
+    "text": ("SchedulerError", HELD + "InvalidPluginResult: returned 'no' (str) instead of None or a Rejection"),
+    "coroutine": ("SchedulerError", HELD + "InvalidPluginResult: returned a coroutine instead of None or a Rejection"),
+    "list": ("SchedulerError", HELD + "InvalidPluginResult: returned [Rejection("),
     "raises": ("SchedulerError", HELD + "ValueError: no such calendar"),
     "exits": ("SchedulerError", HELD + "SystemExit: the end"),
     "interrupts": ("SchedulerError", HELD + "KeyboardInterrupt: by the plugin"),
@@ -167,14 +167,23 @@ EXPECTED: dict[str, tuple[str, str]] = {
     "unprintable": ("SchedulerError", HELD + "Unprintable: the text of the exception cannot be shown"),
     "surrogate": ("PreEnqueueRejected", HELD + "half a character: ?"),
     "long": ("PreEnqueueRejected", HELD + "long long"),
-    "at-once": ("SchedulerError", HELD + "WrongAnswer: look_again_s of Rejection must be None or a finite number"),
+    "at-once": (
+        "SchedulerError",
+        HELD + "InvalidPluginResult: look_again_s of Rejection must be None or a finite number",
+    ),
     "rejects": ("PreEnqueueRejected", HELD + "not in this week"),
     "filter-short": ("SchedulerError", 'running Filter plugin "Strange": returned an array of 3 elements'),
     "filter-rejects": ("Unschedulable", "0/2 nodes are available: 2 node(s) are not for this week."),
-    "reserve-text": ("SchedulerError", "running plugin \"Strange\" (reserve): WrongAnswer: returned 'no' (str)"),
-    "permit-true": ("SchedulerError", 'running plugin "Strange" (permit): WrongAnswer: returned True (bool)'),
+    "reserve-text": (
+        "SchedulerError",
+        "running plugin \"Strange\" (reserve): InvalidPluginResult: returned 'no' (str)",
+    ),
+    "permit-true": ("SchedulerError", 'running plugin "Strange" (permit): InvalidPluginResult: returned True (bool)'),
     "permit-exits": ("SchedulerError", 'running plugin "Strange" (permit): SystemExit: 1'),
-    "pre-bind-object": ("SchedulerError", 'running plugin "Strange" (pre_bind): WrongAnswer: body of Write must be'),
+    "pre-bind-object": (
+        "SchedulerError",
+        'running plugin "Strange" (pre_bind): InvalidPluginResult: body of ObjectPatch must be',
+    ),
     "refused": ("Unschedulable", "0/2 nodes are available: this pod is not for any node."),
 }
 

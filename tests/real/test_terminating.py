@@ -13,7 +13,7 @@ import pytest
 from harness.queues import QUEUES
 from harness.scheduling import is_bound, scheduled_reason, send, wait_for
 from headgate.capacity.names import GATE, STAMP
-from headgate.scheduling.leaving import WAITING_FOR_ROOM
+from headgate.scheduling.cluster.terminating_pods import WAITING_FOR_TERMINATING_PODS
 from real.queue_place import PODS, Place
 
 pytestmark = pytest.mark.real
@@ -72,7 +72,7 @@ def test_a_predecessor_that_ends_slowly_causes_no_shortage(place: Place, kind: s
     send(place.server, "DELETE", f"{PODS}/{names[1]}")
     if not gates:
         place.pod("fourth", queue, cpu="8", gates=gates, opts_in=opts_in, affinity=anywhere(names))
-    place.until_reason("fourth", WAITING_FOR_ROOM)
+    place.until_reason("fourth", WAITING_FOR_TERMINATING_PODS)
     assert place.get("fourth")["status"]["nominatedNodeName"] == names[1]
     wait_for(lambda: used(place, queue) == ({"cpu": "16"}, {"cpu": "8"}), place.scheduler)
     place.delete(names[1])
@@ -92,7 +92,7 @@ def test_a_gang_that_replaces_pods_that_end_slowly_causes_no_shortage(place: Pla
     for name in names[:2]:
         send(place.server, "DELETE", f"{PODS}/{name}")
     for name in members:
-        place.until_reason(name, WAITING_FOR_ROOM)
+        place.until_reason(name, WAITING_FOR_TERMINATING_PODS)
     assert {place.get(name)["status"]["nominatedNodeName"] for name in members} == set(names[:2])
     place.delete(names[0])
     place.until_the_next_decision()

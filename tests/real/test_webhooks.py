@@ -25,8 +25,8 @@ from harness.scheduling import wait_for
 from harness.server import Server
 from harness.webhooks import MUTATING, SECRET, VALIDATING, WebhookProcess, prepare, sent
 from headgate.capacity.names import GATE, OPT_IN, STAMP
-from headgate.control.webhooks.certificates import settled
-from headgate.control.webhooks.target import Target
+from headgate.runtime.webhooks.certificates import ensure_certificates
+from headgate.runtime.webhooks.target import WebhookTarget
 
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -141,7 +141,7 @@ def test_a_certificate_that_ends_soon_is_replaced_while_pods_go_on_being_gated(
 ) -> None:
     old = shown(webhooks)
     long_ago = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=350)
-    ending = settled({}, Target(url=f"https://127.0.0.1:{webhooks.port}"), long_ago)
+    ending = ensure_certificates({}, WebhookTarget(url=f"https://127.0.0.1:{webhooks.port}"), long_ago)
     secret = sent(server, "GET", SECRET).json()
     assert sent(server, "PUT", SECRET, {**secret, "data": ending.data()}).status == 200
     wait_for(lambda: shown(webhooks) != old, webhooks)

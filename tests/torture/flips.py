@@ -13,11 +13,11 @@ from pathlib import Path
 
 import msgspec
 
-from headgate.store import log
-from headgate.store.file.shell import FILE, PAGE_BYTES, StoreProblem
-from headgate.store.item import Change, Compacted, Item, Revision
-from headgate.store.journal.shell import Journal
-from headgate.store.mark.shell import MARK
+from headgate.store import log_rows
+from headgate.store.io.database_file import FILE, PAGE_BYTES, StoreError
+from headgate.store.io.high_water_mark_file import MARK
+from headgate.store.io.journal import Journal
+from headgate.store.item import Compacted, Item, Revision, StoreChange
 from headgate.store.memory import Store
 
 
@@ -34,14 +34,14 @@ class Wrong(AssertionError):
     """A flip that was neither harmless nor detected."""
 
 
-def stage(store: Store, name: str, text: str, *, delete: bool = False) -> Change:
+def stage(store: Store, name: str, text: str, *, delete: bool = False) -> StoreChange:
     labels = {"app": name[:1]}
     item = Item("pods", "default", name, f"uid-{name}", store.next_revision(), labels, {"f": name}, text.encode())
     return store.stage(item, delete=delete)
 
 
 def commit(store: Store, journal: Journal, superseded: Iterable[Revision] = ()) -> None:
-    journal.write(log.Batch(store.pending(), store.oldest, list(superseded)))
+    journal.write(log_rows.CommitBatch(store.pending(), store.oldest, list(superseded)))
     store.commit(store.applied)
 
 
@@ -57,7 +57,7 @@ def build(folder: Path) -> None:
     for number in range(5):
         stage(store, f"n{number}", "gone", delete=True)
     commit(store, journal)
-    commit(store, journal, log.superseded(store.compact(Revision(store.committed - 15))))
+    commit(store, journal, log_rows.superseded(store.compact(Revision(store.committed - 15))))
     journal.close(store.committed)
 
 
@@ -91,7 +91,7 @@ def try_flip(folder: Path, sound: bytes, mark: bytes, expected: object, position
     where = f"byte {position} (page {position // PAGE_BYTES + 1}, offset {position % PAGE_BYTES}) ^ {mask:#x}"
     try:
         journal, store = load(folder)
-    except StoreProblem as problem:
+    except StoreError as problem:
         if "\n" in str(problem):
             raise Wrong(f"{where}: the refusal is not one line: {problem}") from problem
         return str(problem)
@@ -101,7 +101,7 @@ def try_flip(folder: Path, sound: bytes, mark: bytes, expected: object, position
         stage(store, "late", "y" * 6000)
         stage(store, "n7", "gone", delete=True)
         commit(store, journal)
-        commit(store, journal, log.superseded(store.compact(store.committed)))
+        commit(store, journal, log_rows.superseded(store.compact(store.committed)))
         after = content(store)
     finally:
         journal.close(store.committed)

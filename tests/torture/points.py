@@ -16,13 +16,13 @@ from pathlib import Path
 
 import msgspec
 
-from headgate.store.backup.shell import Steps, back_up
-from headgate.store.file.shell import FILE, PAGE_BYTES
-from headgate.store.item import Change, Compacted, Item, Page, Revision
-from headgate.store.journal.shell import Journal
+from headgate.store.io.backup import BackupProgress, back_up
+from headgate.store.io.committer import Committer
+from headgate.store.io.database_file import FILE, PAGE_BYTES
+from headgate.store.io.journal import Journal
+from headgate.store.item import Compacted, Item, ItemPage, Revision, StoreChange
 from headgate.store.memory import Store
-from headgate.store.retention import Limits
-from headgate.store.shell import Committer
+from headgate.store.retention import RetentionLimits
 from torture import flips
 
 WRITERS = 8
@@ -45,9 +45,9 @@ BACKUP_POINTS = ("copied some", "copied", "verified")
 class Snapshot(msgspec.Struct, frozen=True):
     point: str
     copy: Path
-    answered: dict[str, Change]
+    answered: dict[str, StoreChange]
     """The last write to each key that its writer was told about."""
-    seen: tuple[Change, ...]
+    seen: tuple[StoreChange, ...]
     """What watchers were given."""
     oldest: Revision
     issued: Revision
@@ -60,8 +60,8 @@ class Recorder:
         self.folder = root / "data"
         self._root = root
         self.snapshots: list[Snapshot] = []
-        self.answered: dict[str, Change] = {}
-        self.seen: list[Change] = []
+        self.answered: dict[str, StoreChange] = {}
+        self.seen: list[StoreChange] = []
         self.store: Store | None = None
 
     def probe(self, point: str) -> None:
@@ -107,7 +107,7 @@ def run(root: Path, writes: int, seed: int = 1) -> Counter[str]:
 async def _work(recorder: Recorder, writes: int, seed: int) -> None:
     journal = Journal.open(recorder.folder, recorder.probe)
     store = recorder.store = journal.load()
-    committer = Committer(store, journal, publish=recorder.seen.extend, limits=Limits(max_changes=60))
+    committer = Committer(store, journal, publish=recorder.seen.extend, limits=RetentionLimits(max_changes=60))
 
     async def writer(number: int) -> None:
         chance = random.Random(seed * 1000 + number)
@@ -144,7 +144,7 @@ def run_backup(root: Path, rows: int = 2500) -> Counter[str]:
         journal.checkpoint()
 
     target = root / "copy.db"
-    back_up(recorder.folder, target, Steps(probe=disturb))
+    back_up(recorder.folder, target, BackupProgress(probe=disturb))
     recorder.store = None
     journal.close(store.committed)
     for snapshot in recorder.snapshots:
@@ -174,13 +174,13 @@ def check(snapshot: Snapshot) -> None:
     assert present(store) == replayed(store), f"{where}: the past does not lead to the present"
 
 
-def past(store: Store) -> list[Change]:
+def past(store: Store) -> list[StoreChange]:
     changes = store.changes("pods", store.oldest)
     assert not isinstance(changes, Compacted)
     return list(changes)
 
 
-def deleted_after(store: Store, change: Change) -> bool:
+def deleted_after(store: Store, change: StoreChange) -> bool:
     return any(
         later.deleted and later.item.name == change.item.name and later.revision > change.revision
         for later in past(store)
@@ -189,7 +189,7 @@ def deleted_after(store: Store, change: Change) -> bool:
 
 def present(store: Store, at: Revision | None = None) -> dict[str, Item]:
     page = store.page("pods", None, at=at)
-    assert isinstance(page, Page)
+    assert isinstance(page, ItemPage)
     return {item.name: item for item in page.items}
 
 

@@ -80,7 +80,7 @@ class Load:
         install_crds(server)
         wait_for(lambda: all(self._answer("GET", path, None) == 200 for path in PATHS.values()))
         self.audit = QuotaAudit(server)
-        self.pods = PodLoad(self._ask, lambda: self._list(PODS), self._chance)
+        self.pods = PodLoad(self._ask, lambda: self._list(PODS), lambda: self._list(_WORKLOADS), self._chance)
         self._put("resourceflavors", "ResourceFlavor", a_flavor())
         for name, value in (("low", 1), ("high", 100)):
             body = {"metadata": {"name": name}, "value": value}

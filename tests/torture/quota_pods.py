@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from headgate.jobs.names import ADMISSION_GATE, MANAGED, POD_GROUP_NAME, PRIORITY_CLASS, QUEUE_NAME, TOTAL_COUNT
+from headgate.kube import conditions
+from headgate.quota.names import FINISHED
 
 Object = dict[str, Any]
 Ask = Callable[[str, str, Object], None]
@@ -21,11 +23,18 @@ _FINISHED = ("Succeeded", "Failed")
 
 
 class PodLoad:
-    """``listed`` gives all pods there are."""
+    """``listed`` and ``workloads`` give all pods and all Workloads there are."""
 
-    def __init__(self, ask: Ask, listed: Callable[[], list[Object]], chance: random.Random) -> None:
+    def __init__(
+        self,
+        ask: Ask,
+        listed: Callable[[], list[Object]],
+        workloads: Callable[[], list[Object]],
+        chance: random.Random,
+    ) -> None:
         self._ask = ask
         self._listed = listed
+        self._workloads = workloads
         self._chance = chance
         self._made = 0
         self._groups: dict[str, Object] = {}
@@ -54,9 +63,12 @@ class PodLoad:
             self._ask("DELETE", f"{PODS}/{each['metadata']['name']}", {"gracePeriodSeconds": 0})
 
     def _tend(self, pods: list[Object]) -> None:
+        """A pod that succeeded after it was told to go has ended, though it is not there any more: the Workload says
+        when a group is finished, and what is created after that is deleted as surplus."""
+        finished = {each["metadata"]["name"] for each in self._workloads() if _is_finished(each)}
         for group, labels in list(self._groups.items()):
             members = [each for each in pods if each["metadata"]["labels"].get(POD_GROUP_NAME) == group]
-            if sum(each["status"].get("phase") == "Succeeded" for each in members) == SIZE:
+            if group in finished or sum(each["status"].get("phase") == "Succeeded" for each in members) == SIZE:
                 del self._groups[group]
                 continue
             there = [each for each in members if not _is_lost(each)]
@@ -78,6 +90,10 @@ class PodLoad:
 
     def _mine(self) -> list[Object]:
         return [each for each in self._listed() if MANAGED in (each["metadata"].get("labels") or {})]
+
+
+def _is_finished(workload: Object) -> bool:
+    return conditions.is_true((workload.get("status") or {}).get("conditions"), FINISHED)
 
 
 def _is_over(pod: Object) -> bool:

@@ -21,10 +21,10 @@ from typing import Any
 import msgspec
 
 from embedded import TOKEN, Embedded
-from headgate.apiserver.messages import Request, Response
-from headgate.apiserver.shell import Endpoint
-from headgate.store.journal.shell import Journal
-from headgate.store.shell import Committer
+from headgate.apiserver.io.api_server import APIServer
+from headgate.apiserver.request.messages import ServerRequest, ServerResponse
+from headgate.store.io.committer import Committer
+from headgate.store.io.journal import Journal
 from torture.wire import Client, Target
 
 NEVER = 1 << 63
@@ -114,15 +114,15 @@ def run_in_process(folder: Path, ops: int, seed: int = 1) -> list[Op]:
     async def work() -> None:
         journal = Journal.open(folder)
         store = journal.load()
-        endpoint = Endpoint(Embedded(store=store, namespace="").api)
+        endpoint = APIServer(Embedded(store=store, namespace="").api)
         committer = Committer(store, journal, publish=endpoint.publish)
         endpoint.attach(committer)
 
         async def ask(method: str, path: str, sent: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
             headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
             data = b"" if sent is None else msgspec.json.encode(sent)
-            answer = await endpoint.answer(Request(method, path, "", headers, data))
-            assert isinstance(answer, Response)
+            answer = await endpoint.answer(ServerRequest(method, path, "", headers, data))
+            assert isinstance(answer, ServerResponse)
             return answer.status, msgspec.json.decode(answer.body)
 
         await ask("POST", "/api/v1/namespaces", {"metadata": {"name": "default"}})

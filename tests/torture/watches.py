@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from embedded import Embedded
-from headgate.apiserver.watching import Watch
+from headgate.apiserver.watch.watcher import WatchCursor
 from headgate.store import Revision
 
 NAMESPACES = ("a", "b", "c")
@@ -144,7 +144,7 @@ class Watcher:
     def __init__(self, history: History, question: Question) -> None:
         self._history = history
         self._question = question
-        self._watch: Watch | None = None
+        self._watch: WatchCursor | None = None
         self._known = 0  # the newest revision that this client was told of
         self._since = 0  # where the open watch began
         self._upto = 0  # what it had the chance to see

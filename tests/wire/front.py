@@ -16,13 +16,13 @@ from typing import Any
 import msgspec
 
 from embedded import TOKEN, Embedded
-from headgate.apiserver.access.user import User
-from headgate.apiserver.http.limits import Limits
-from headgate.apiserver.http.shell import HttpServer, listen
-from headgate.apiserver.http.tls.shell import TlsFiles
-from headgate.apiserver.shell import Endpoint
-from headgate.apiserver.tls.shell import ensure
-from headgate.store.shell import Committer
+from headgate.apiserver.authn.user import UserInfo
+from headgate.apiserver.io.api_server import APIServer
+from headgate.apiserver.io.certificate_files import ensure
+from headgate.apiserver.io.http_server import HTTPServer, listen
+from headgate.http.server_limits import ServerLimits
+from headgate.http.server_tls import TLSFiles
+from headgate.store.io.committer import Committer
 
 PATIENCE_S = 30.0
 ADMIN, SOMEBODY = TOKEN, "somebody"
@@ -30,9 +30,9 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 class Front:
-    def __init__(self, folder: Path, limits: Limits) -> None:
+    def __init__(self, folder: Path, limits: ServerLimits) -> None:
         self.certificates = ensure(folder / "pki", "127.0.0.1")
-        self._api = Embedded(namespace="default", users={SOMEBODY: User("somebody")}).api
+        self._api = Embedded(namespace="default", users={SOMEBODY: UserInfo("somebody")}).api
         self._sock = listen("127.0.0.1", 0)
         self.port: int = self._sock.getsockname()[1]
         self._limits = limits
@@ -43,11 +43,11 @@ class Front:
         self.client_tls = ssl.create_default_context(cafile=str(self.certificates.ca))
 
     async def _run(self) -> None:
-        self.endpoint = Endpoint(self._api)
+        self.endpoint = APIServer(self._api)
         committer = Committer(self._api.store, None, publish=self.endpoint.publish)
         self.endpoint.attach(committer)
-        files = TlsFiles(self.certificates.server, self.certificates.server_key, (self.certificates.ca,))
-        self.server = HttpServer(self.endpoint, self._sock, files, self._limits)
+        files = TLSFiles(self.certificates.server, self.certificates.server_key, (self.certificates.ca,))
+        self.server = HTTPServer(self.endpoint, self._sock, files, self._limits)
         self._loop = asyncio.get_running_loop()
         self._ready.set()
         await self.server.serve()

@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from headgate.apiserver.http.limits import Limits
-from headgate.apiserver.tls.shell import ensure
+from headgate.apiserver.io.certificate_files import ensure
+from headgate.http.server_limits import ServerLimits
 from wire.front import ADMIN, MAPS, Front
 
 WHO_AM_I = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
@@ -22,7 +22,7 @@ WHO_AM_I = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 @pytest.fixture
 def front(tmp_path: Path) -> Iterator[Front]:
-    server = Front(tmp_path, Limits(stop_s=1.0))
+    server = Front(tmp_path, ServerLimits(stop_s=1.0))
     yield server
     server.stop()
 

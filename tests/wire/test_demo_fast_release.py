@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from harness.embedded import HEADGATE
-from headgate.cli.demos.fast_release import EARLY, OFF, ON, UNAWARE, one_after_another, one_each, play
+from headgate.cli.demos.fast_release import EARLY, OFF, ON, UNAWARE, one_after_another, one_each, run_scenario
 
 PAGE = (Path(__file__).parents[2] / "docs" / "kueue.md").read_text()
 
@@ -40,10 +40,12 @@ def test_a_hundred_preemptors_wait_for_one_minute_instead_of_a_hundred_and_no_ma
 
 
 def test_started_early_each_preemptor_would_buy_a_machine_beside_any_other_scheduler() -> None:
-    assert play(one_each(10), EARLY).bought == 10
-    assert play(one_each(10), UNAWARE).bought == 0
+    assert run_scenario(one_each(10), EARLY).bought == 10
+    assert run_scenario(one_each(10), UNAWARE).bought == 0
 
 
 def test_the_same_is_told_each_time() -> None:
     scene = one_after_another(2)
-    assert [play(scene, arm) for arm in (OFF, ON, UNAWARE)] == [play(scene, arm) for arm in (OFF, ON, UNAWARE)]
+    assert [run_scenario(scene, arm) for arm in (OFF, ON, UNAWARE)] == [
+        run_scenario(scene, arm) for arm in (OFF, ON, UNAWARE)
+    ]

@@ -19,7 +19,7 @@ PROGRAM = """
 import errno, sqlite3, sys
 from pathlib import Path
 from headgate.cli.main import main
-from headgate.store.journal.shell import Journal
+from headgate.store.io.journal import Journal
 
 failing = Path(sys.argv.pop(1))
 

@@ -19,7 +19,7 @@ import pytest
 
 from harness.cluster import Cluster
 from harness.embedded import HEADGATE
-from headgate.store.file.shell import FILE
+from headgate.store.io.database_file import FILE
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 ROOM_BYTES = 8 * 1024 * 1024

@@ -19,7 +19,7 @@ from harness.processes import free_ports
 from harness.real import REPOSITORY
 from harness.scheduling import wait_for
 from headgate.jobs.metrics import FAMILIES as OF_JOBS
-from headgate.quota.metrics.families import FAMILIES as OF_QUOTA
+from headgate.quota.metrics.metric_families import FAMILIES as OF_QUOTA
 
 pytestmark = pytest.mark.real
 

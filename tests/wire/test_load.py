@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.apiserver.http.limits import Limits
+from headgate.http.server_limits import ServerLimits
 from wire.front import ADMIN, MAPS, PATIENCE_S, SOMEBODY, Front, GoodClient, closed_by_server
 
-LIMITS = Limits(
+LIMITS = ServerLimits(
     head_bytes=64 * 1024,
     bodies_in_all_bytes=1024 * 1024,
     unsent_bytes=64 * 1024,

@@ -16,7 +16,7 @@ import yaml
 
 from harness.embedded import HEADGATE, EmbeddedServer
 from harness.server import JSON_TYPE
-from headgate.scheduling.metrics import FAMILIES
+from headgate.scheduling.metrics.scheduler_metrics import FAMILIES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
 GATE = "example.com/dependency-ready"

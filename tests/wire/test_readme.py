@@ -1,4 +1,4 @@
-"""The README's first session, word for word: every console block is typed into a shell and must print what it shows.
+"""The session of README.md and docs/tour.md: the test types every console block and compares what the shell prints.
 
 Only what a clock decides is left open: ages. The cluster runs in a folder of its own that holds the examples.
 """
@@ -18,6 +18,7 @@ from harness.embedded import HEADGATE
 from harness.processes import Process
 
 ROOT = Path(__file__).parents[2]
+PAGES = (ROOT / "README.md", ROOT / "docs" / "tour.md")
 AGE = re.compile(r"\b(?:\d+[smhd])+\b")
 COLUMN_GAP = re.compile(r" {2,}")
 
@@ -30,7 +31,8 @@ class Step:
 
 def first_session() -> list[Step]:
     steps: list[Step] = []
-    for block in re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL):
+    text = "\n".join(page.read_text() for page in PAGES)
+    for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
         for line in block.splitlines():
             if line.startswith("$ "):
                 steps.append(Step(line[2:]))

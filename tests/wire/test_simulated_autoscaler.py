@@ -13,26 +13,27 @@ import pytest
 from harness.cluster import Cluster
 from harness.embedded import HEADGATE
 from harness.scheduling import wait_for
-from headgate.cli.demos.arm import Arm, cluster
-from headgate.kube.resource import PODS
-from headgate.nodes.models.claims import Pool
-from headgate.nodes.models.cluster_autoscaler import ClusterAutoscaler, Flags
-from headgate.nodes.models.contract import Model
-from headgate.nodes.models.karpenter import Karpenter, Settings
-from headgate.nodes.models.machine import Shape
-from headgate.nodes.models.node_groups import Group
+from headgate.cli.demos.demo_cluster import DemoCluster, start_demo_cluster
+from headgate.kube.api_resources import PODS
+from headgate.nodes.autoscalers.cluster_autoscaler import ClusterAutoscaler, ClusterAutoscalerFlags
+from headgate.nodes.autoscalers.instance_types import InstanceType
+from headgate.nodes.autoscalers.karpenter import Karpenter, KarpenterSettings
+from headgate.nodes.autoscalers.model import AutoscalerModel
+from headgate.nodes.autoscalers.node_claims import NodePool
+from headgate.nodes.autoscalers.node_groups import NodeGroup
 
-MACHINE = Shape("one-cpu", {"cpu": "1", "memory": "4Gi", "pods": "110"})
-HASTY = Flags(
+MACHINE = InstanceType("one-cpu", {"cpu": "1", "memory": "4Gi", "pods": "110"})
+HASTY = ClusterAutoscalerFlags(
     scan_interval_s=0.1,
     scale_down_unneeded_time_s=0.5,
     scale_down_delay_after_add_s=0.5,
     node_delete_delay_after_taint_s=0.1,
 )
-MODELS: dict[str, Callable[[], Model]] = {
-    "cluster-autoscaler": lambda: ClusterAutoscaler([Group("pool", MACHINE)], HASTY),
+MODELS: dict[str, Callable[[], AutoscalerModel]] = {
+    "cluster-autoscaler": lambda: ClusterAutoscaler([NodeGroup("pool", MACHINE)], HASTY),
     "karpenter": lambda: Karpenter(
-        [Pool("pool", (MACHINE,))], Settings(batch_idle_s=0.1, batch_max_s=0.2, poll_s=0.2, validation_s=0.2)
+        [NodePool("pool", (MACHINE,))],
+        KarpenterSettings(batch_idle_s=0.1, batch_max_s=0.2, poll_s=0.2, validation_s=0.2),
     ),
 }
 PATIENCE_S = 60.0
@@ -58,7 +59,7 @@ async def until(what: Callable[[], bool]) -> None:
 def test_machines_are_bought_for_pods_without_a_node_and_given_back_when_they_are_idle(
     model: str, tmp_path: Path
 ) -> None:
-    async def story(arm: Arm) -> None:
+    async def story(arm: DemoCluster) -> None:
         for name in ("one", "two"):
             await arm.create(PODS, a_pod(name))
         await until(lambda: arm.running == ["one", "two"])
@@ -69,7 +70,7 @@ def test_machines_are_bought_for_pods_without_a_node_and_given_back_when_they_ar
         assert (arm.running, arm.counts().idle) == (["two"], 0)
 
     async def main() -> None:
-        async with cluster(tmp_path, MODELS[model], model) as arm:
+        async with start_demo_cluster(tmp_path, MODELS[model], model) as arm:
             await story(arm)
 
     asyncio.run(main())

@@ -7,6 +7,7 @@ import socket
 import sqlite3
 import stat
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,6 +35,32 @@ def test_it_says_where_it_serves_and_what_to_type_next(cluster: Cluster) -> None
     assert cluster.url in text
     assert f"export KUBECONFIG={cluster.data / 'kubeconfig'}" in text
     assert "kubectl get" in text
+
+
+SWITCHED = """
+import sys
+from headgate.cli.main import main
+
+def written(interval, at_start=sys.getswitchinterval(), real=sys.setswitchinterval):
+    real(interval)
+    print(f"threads switch after {interval} s, not {at_start} s", file=sys.stderr, flush=True)
+
+sys.setswitchinterval = written
+main()
+"""
+
+
+def test_threads_that_work_on_long_requests_give_way_within_a_millisecond(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SWITCHED, "up", "--components", "apiserver", "--data", str(tmp_path / "data")]
+    with subprocess.Popen(
+        [*command, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert any(line.startswith("ready") for line in process.stdout)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "threads switch after 0.001 s, not 0.005 s" in told
 
 
 def test_it_says_which_nodes_there_are_and_not_which_were_asked_for(tmp_path: Path) -> None:

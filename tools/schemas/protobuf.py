@@ -52,7 +52,7 @@ def read_messages(path: str, source: Path) -> dict[str, dict[str, ProtoField]]:
 
 
 def _bare(name: str) -> str:
-    """A field's name without what the two sides write differently: ``$ref``, ``Webhooks``, ``x-map-type``."""
+    """A field's name without what the two sides write differently: ``$ref``, ``WebhookClient``, ``x-map-type``."""
     return re.sub(r"\W", "", name).lower()
 
 

@@ -1,6 +1,6 @@
-"""What Headgate answers when an API server asks before it writes: gates for pods, rules for queues.
+"""Headgate's admission: the queue gate for pods, and validation of queues, PodGroups, Kueue's kinds and managed jobs.
 
-Pure: a request and a way to look at other objects come in, an answer comes out. The embedded server asks in its own
-process (``cli/`` hands the table of ``steps.py`` to it), a real one over TLS (``control/webhooks/``). Nothing here
-counts capacity; that is ``capacity/``.
+Pure: an AdmissionReview and a view of other objects come in, a response comes out. The embedded API server calls the
+handlers in its own process (``cli/`` passes it the table of ``steps.py``), a real API server calls them over TLS
+(``runtime/webhooks/``). This package counts no capacity; ``capacity/`` does.
 """

@@ -1,7 +1,7 @@
-"""PodGroups on their way in: amounts that can be read, and a queue that takes them.
+"""Admission of PodGroups: valid amounts, and an open queue.
 
-A group that names a queue which does not exist is let in with a warning: manifests are often applied together, and its
-pods wait until the queue is there. Queues themselves are ``queues.py``'s.
+A group with a queue that does not exist is accepted with a warning: manifests are often applied together, and its pods
+wait until the queue exists. ``queues.py`` handles queues.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from headgate.admission.policy import Policy, View
-from headgate.admission.review import ALLOWED, Answer, Request
+from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
+from headgate.admission.policy import AdmissionPolicy, ClusterView
+from headgate.capacity.api.queue_state import CLOSED, CLOSING, OPEN, DesiredQueueState, closed_by, read_desired_state
 from headgate.capacity.names import DEFAULT, QUEUES, ROOT
-from headgate.capacity.states import CLOSED, CLOSING, OPEN, Wish, closer_of, read_wish
 from headgate.kube import quantity
-from headgate.kube.errors import quote
+from headgate.kube.field_errors import quote
 from headgate.kube.quantity import Quantity
 
 _NOT_YET: Final = ("", "Pending")
 
 
-def validate_group(request: Request, policy: Policy, view: View) -> Answer:
+def validate_group(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
     spec = _part(request.obj, "spec")
     problem = next(_misread(spec), "")
     if problem:
-        return Answer(refusal=problem)
+        return AdmissionResponse(refusal=problem)
     queue = _queue(spec)
     if request.operation == "CREATE":
         return _closed_to(queue, view)
@@ -34,34 +34,38 @@ def validate_group(request: Request, policy: Policy, view: View) -> Answer:
     phase = _part(request.old, "status").get("phase") or ""
     if phase not in _NOT_YET:
         text = f"spec.queue: the group is {phase} in queue {quote(was)} and stays there; create another group instead"
-        return Answer(refusal=text)
+        return AdmissionResponse(refusal=text)
     return _closed_to(queue, view)
 
 
-def _closed_to(name: str, view: View) -> Answer:
+def _closed_to(name: str, view: ClusterView) -> AdmissionResponse:
     """Why the queue takes nothing, if so."""
     if view.get(QUEUES, "", name) is None:
         if name == DEFAULT:
-            return ALLOWED  # created by whoever serves it
-        return Answer(warnings=(f"spec.queue: queue {quote(name)} does not exist yet; until it does, the group waits",))
+            return ALLOWED  # created by the status reporter
+        return AdmissionResponse(
+            warnings=(f"spec.queue: queue {quote(name)} does not exist yet; until it does, the group waits",)
+        )
     state = _state(name, view)
     if state != OPEN:
         text = f"spec.queue: can only submit PodGroup to queue with state `Open`, queue `{name}` status is `{state}`"
-        return Answer(refusal=text)
+        return AdmissionResponse(refusal=text)
     if name == ROOT or any(True for _ in view.queues.children(name)):
-        return Answer(refusal=f"spec.queue: can only submit PodGroup to leaf queue, queue `{name}` has queues below it")
+        return AdmissionResponse(
+            refusal=f"spec.queue: can only submit PodGroup to leaf queue, queue `{name}` has queues below it"
+        )
     return ALLOWED
 
 
-def _state(name: str, view: View) -> str:
+def _state(name: str, view: ClusterView) -> str:
     """What was asked of the queue and those above it counts, also before its status says so."""
 
-    def wish_of(queue: str) -> Wish | None:
+    def wish_of(queue: str) -> DesiredQueueState | None:
         found = view.get(QUEUES, "", queue)
-        return None if found is None else read_wish(queue, found)
+        return None if found is None else read_desired_state(queue, found)
 
     said = str(_part(view.get(QUEUES, "", name) or {}, "status").get("state") or OPEN)
-    if closer_of(name, wish_of):
+    if closed_by(name, wish_of):
         return said if said != OPEN else CLOSED
     return OPEN if said in (CLOSED, CLOSING) else said
 

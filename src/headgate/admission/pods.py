@@ -1,9 +1,9 @@
-"""Pods on their way in: the gate for those that opt in, and nobody's stamp but our own.
+"""Admission of pods: adds the queue gate to pods that opt in, and protects Headgate's stamp.
 
-A pod opts in by its annotation, with exactly ``"true"``; where it says nothing, its queue, its namespace or the whole
-installation may say so for it, and then the annotation is written on the pod, too: whoever comes later reads only the
-pod. A creation is never refused: what a user may not bring is taken off. The gate is lifted by ``control/scheduler/``
-once ``capacity/`` has reserved the room. A resize of a pod on a node is refused where its queue has no room for it.
+A pod opts in with its annotation, exactly ``"true"``. Without it, its queue, its namespace or the installation may opt
+in, and the annotation is then written on the pod, because later components read only the pod. A creation is never
+rejected: forbidden fields are removed. ``scheduling/gates/`` removes the gate after ``capacity/`` has reserved the
+capacity. A resize of a pod on a node is rejected if its queue has no capacity for it.
 """
 
 from __future__ import annotations
@@ -11,15 +11,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from headgate.admission.policy import Object, Policy, View
-from headgate.admission.review import ALLOWED, Answer, Operation, Request, annotations_of, escape
+from headgate.admission.admission_review import (
+    ALLOWED,
+    AdmissionRequest,
+    AdmissionResponse,
+    Operation,
+    annotations_of,
+    escape,
+)
+from headgate.admission.policy import AdmissionPolicy, ClusterView, Object
+from headgate.capacity.api.stamp import read_stamp
+from headgate.capacity.kinds.resize_validation import find_resize_shortage
 from headgate.capacity.names import DEFAULT, GATE, GROUP_NAMES, OPT_IN, POD_GROUPS, QUEUE_NAME, QUEUES, STAMP
-from headgate.capacity.resizing import find_shortage
-from headgate.capacity.stamp import read_stamp
-from headgate.kube.amounts import is_counted, units
-from headgate.kube.errors import quote
-from headgate.kube.requests import pod_requests
-from headgate.kube.resource import NAMESPACES
+from headgate.kube.api_resources import NAMESPACES
+from headgate.kube.field_errors import quote
+from headgate.kube.pods.requests import pod_requests
+from headgate.kube.resource_amounts import is_counted, units
 
 _NOT_A_CREATE: Final = "expect operation to be 'CREATE'"
 _WORDS: Final = {"true": True, "false": False}
@@ -33,10 +40,10 @@ _HOW: Final = f'metadata.annotations[{OPT_IN}]: only "true" asks for the gate an
 _NEVER_LIFTED: Final = f'spec.schedulingGates: {GATE} is not lifted from a pod without the annotation {OPT_IN}: "true"'
 
 
-def gate_new(request: Request, policy: Policy, view: View) -> Answer:
-    """A new pod: without a stamp, with our gate if somebody asked for it."""
+def gate_new(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
+    """A new pod: without a stamp, with the queue gate if it opts in."""
     if request.operation != "CREATE":
-        return Answer(refusal=_NOT_A_CREATE, code=400)
+        return AdmissionResponse(refusal=_NOT_A_CREATE, code=400)
     if not policy.gates or request.namespace in policy.exempt:
         return ALLOWED
     annotations, spec = annotations_of(request.obj), _part(request.obj, "spec")
@@ -51,40 +58,40 @@ def gate_new(request: Request, policy: Policy, view: View) -> Answer:
             warnings.append(_not_ours(spec))
     elif _has_gate(spec):
         warnings.append(_NEVER_LIFTED)
-    return Answer(patch=tuple(patch), warnings=tuple(warnings)) if patch or warnings else ALLOWED
+    return AdmissionResponse(patch=tuple(patch), warnings=tuple(warnings)) if patch or warnings else ALLOWED
 
 
-def opted_in(request: Request, policy: Policy, view: View) -> bool:
+def opted_in(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> bool:
     """The nearest word counts: the pod's own, its queue's, its namespace's, the installation's."""
     annotations = annotations_of(request.obj)
-    own = _word(annotations)
+    own = _opt_in_choice(annotations)
     if own is not None:
         return own
     namespace = view.get(NAMESPACES, "", request.namespace) or {}
     queue = _queue_of(request.namespace, annotations, namespace, view)
     for place in (view.get(QUEUES, "", queue) if queue else None, namespace):
-        word = _word(annotations_of(place or {}))
+        word = _opt_in_choice(annotations_of(place or {}))
         if word is not None:
             return word
     return policy.gates_all
 
 
-def guard_stamp(request: Request, policy: Policy, view: View) -> Answer:
-    """A change to a pod: its stamp is ours to write, and nobody else's to write, change or take off."""
+def guard_stamp(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
+    """An update of a pod: only Headgate may write, change or remove the stamp."""
     if not policy.gates or request.user in policy.trusted or request.namespace in policy.exempt:
         return ALLOWED
     before, after = annotations_of(request.old).get(STAMP), annotations_of(request.obj).get(STAMP)
     return ALLOWED if before == after else _refusal(request)
 
 
-def guard_binding(request: Request, policy: Policy, view: View) -> Answer:
+def guard_binding(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
     """What a Binding is annotated with, its pod is annotated with afterwards."""
     if not policy.gates or request.user in policy.trusted or request.namespace in policy.exempt:
         return ALLOWED
     return _refusal(request) if STAMP in annotations_of(request.obj) else ALLOWED
 
 
-def validate_resize(request: Request, policy: Policy, view: View) -> Answer:
+def validate_resize(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
     """A pod on a node grows only as far as its queue allows. One without a node may ask for anything: it waits until
     its queue has that much."""
     spec = _part(request.obj, "spec")
@@ -94,12 +101,14 @@ def validate_resize(request: Request, policy: Policy, view: View) -> Answer:
         return ALLOWED
     added = _added(request.old, request.obj)
     queue = _queue_of_counted(request, view) if added else ""
-    shortage = find_shortage(queue, added, view.queues, lambda name: _part(view.get(QUEUES, "", name) or {}, "status"))
+    shortage = find_resize_shortage(
+        queue, added, view.queues, lambda name: _part(view.get(QUEUES, "", name) or {}, "status")
+    )
     if shortage is None:
         return ALLOWED
     way = "make it smaller, or wait until others have gone"
     text = f"{shortage.describe('in use or promised')}; a pod on a node cannot grow over the limit of its queue: {way}"
-    return Answer(refusal=f"spec.containers: {text}")
+    return AdmissionResponse(refusal=f"spec.containers: {text}")
 
 
 def _added(old: Object, new: Object) -> dict[str, int]:
@@ -113,7 +122,7 @@ def _added(old: Object, new: Object) -> dict[str, int]:
     return {name: more for name, more in found.items() if more > 0}
 
 
-def _queue_of_counted(request: Request, view: View) -> str:
+def _queue_of_counted(request: AdmissionRequest, view: ClusterView) -> str:
     """Of a pod that is there: its stamp says it, or its words."""
     annotations = annotations_of(request.old)
     stamp = read_stamp(_text(annotations.get(STAMP)), _text(_part(request.old, "metadata").get("uid")))
@@ -131,13 +140,13 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _refusal(request: Request) -> Answer:
+def _refusal(request: AdmissionRequest) -> AdmissionResponse:
     says = "only Headgate itself writes, changes or removes the proof that a pod was admitted"
     way = f"user {quote(request.user)} is not among its users (--trusted-user)"
-    return Answer(refusal=f"metadata.annotations[{STAMP}]: {says}; {way}")
+    return AdmissionResponse(refusal=f"metadata.annotations[{STAMP}]: {says}; {way}")
 
 
-def _queue_of(pods_namespace: str, annotations: Mapping[str, Any], namespace: Object, view: View) -> str:
+def _queue_of(pods_namespace: str, annotations: Mapping[str, Any], namespace: Object, view: ClusterView) -> str:
     """Empty if it is not known yet: the pod is here before its PodGroup."""
     group = next((annotations[each] for each in GROUP_NAMES if annotations.get(each)), "")
     named: Any = ""
@@ -150,7 +159,7 @@ def _queue_of(pods_namespace: str, annotations: Mapping[str, Any], namespace: Ob
     return named if isinstance(named, str) else ""
 
 
-def _is_ours(spec: Mapping[str, Any], policy: Policy) -> bool:
+def _is_ours(spec: Mapping[str, Any], policy: AdmissionPolicy) -> bool:
     """A pod that has its node cannot have gates: the API server refuses both together."""
     return (spec.get("schedulerName") or _DEFAULT_SCHEDULER) in policy.schedulers and not spec.get("nodeName")
 
@@ -187,7 +196,7 @@ def _not_ours(spec: Mapping[str, Any]) -> str:
     return f"metadata.annotations[{OPT_IN}]: no gate is set, since Headgate does not serve spec.schedulerName {name}"
 
 
-def _word(annotations: Mapping[str, Any]) -> bool | None:
+def _opt_in_choice(annotations: Mapping[str, Any]) -> bool | None:
     value = annotations.get(OPT_IN)
     return _WORDS.get(value) if isinstance(value, str) else None
 

@@ -1,30 +1,30 @@
-"""Queues on their way in, and out: the rules of ``capacity/queue_changes.py``, asked about one write.
+"""Admission of Queues: calls ``capacity/kinds/queue_validation.py`` for one write.
 
-A queue that comes in all the same (webhooks fail open) disables its own branch and nothing else; that is the engine's
-business. Groups in queues are ``pod_groups.py``'s.
+An invalid queue that is created while the webhooks fail open disables its own branch only; the engine handles that.
+``pod_groups.py`` handles groups.
 """
 
 from __future__ import annotations
 
-from headgate.admission.policy import Policy, View
-from headgate.admission.review import ALLOWED, Answer, Request
-from headgate.capacity.queue_changes import problems_of_deletion, problems_of_queue, remarks_of_queue
+from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
+from headgate.admission.policy import AdmissionPolicy, ClusterView
+from headgate.capacity.kinds.queue_validation import find_deletion_problems, find_queue_problems, queue_warnings
 
 
-def validate_queue(request: Request, policy: Policy, view: View) -> Answer:
+def validate_queue(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
     """Everything that is wrong, at once."""
     if request.operation == "DELETE":
-        problems, remarks = problems_of_deletion(_name(request), view.queues, view.tenants), []
+        problems, remarks = find_deletion_problems(_name(request), view.queues, view.tenants), []
     else:
         old = request.old if request.operation == "UPDATE" else None
-        problems = problems_of_queue(request.obj, old, view.queues, view.tenants)
-        remarks = remarks_of_queue(request.obj, old)
+        problems = find_queue_problems(request.obj, old, view.queues, view.tenants)
+        remarks = queue_warnings(request.obj, old)
     if problems:
-        return Answer(refusal="; ".join(map(str, problems)))
-    return Answer(warnings=tuple(remarks)) if remarks else ALLOWED
+        return AdmissionResponse(refusal="; ".join(map(str, problems)))
+    return AdmissionResponse(warnings=tuple(remarks)) if remarks else ALLOWED
 
 
-def _name(request: Request) -> str:
+def _name(request: AdmissionRequest) -> str:
     """One that is deleted with many others is named by itself only."""
     metadata = request.old.get("metadata")
     named = metadata.get("name") if isinstance(metadata, dict) else None

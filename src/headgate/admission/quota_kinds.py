@@ -1,18 +1,18 @@
-"""Objects of ``kueue.x-k8s.io`` on their way in: the rules of ``quota/kinds/rules.py``, asked about one write.
+"""Admission of ``kueue.x-k8s.io`` objects: calls ``quota/kinds/validation.py`` for one write.
 
-What comes in all the same (webhooks fail open) is set aside by the engine with a reason, and by nobody else.
+The engine ignores, with a reason, an invalid object that is created while the webhooks fail open.
 """
 
 from __future__ import annotations
 
-from headgate.admission.policy import Policy, View
-from headgate.admission.review import Answer, Request
-from headgate.kube.errors import aggregate
-from headgate.quota.kinds.rules import judge
+from headgate.admission.admission_review import AdmissionRequest, AdmissionResponse
+from headgate.admission.policy import AdmissionPolicy, ClusterView
+from headgate.kube.field_errors import aggregate
+from headgate.quota.kinds.validation import validate_object
 
 
-def validate(request: Request, policy: Policy, view: View) -> Answer:
+def validate(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
     """Everything that is wrong, at once."""
-    verdict = judge(request.obj, request.old or None, honours_gates=policy.features.admission_gated_by)
+    verdict = validate_object(request.obj, request.old or None, honours_gates=policy.features.admission_gated_by)
     refusal = aggregate(verdict.problems) if verdict.problems else ""
-    return Answer(refusal=refusal, warnings=tuple(verdict.warnings))
+    return AdmissionResponse(refusal=refusal, warnings=tuple(verdict.warnings))

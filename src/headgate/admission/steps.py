@@ -1,7 +1,7 @@
-"""Every step of admission, once: where it stands on the wire, which writes it is asked about, and its answer.
+"""The table of admission steps: path, matching writes, and handler of each.
 
-The embedded server runs them as steps of its own (``cli/admission.py``), the webhook server serves them by path and
-makes its configurations from the same rows (``control/webhooks/``).
+The embedded server calls the handlers directly (``cli/embedded/admission.py``); the webhook server serves them by path
+and makes its webhook configurations from the same table (``runtime/webhooks/``).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Final, Literal
 
 import msgspec
 
-from headgate.admission import jobs, kueue_pods, pod_groups, pods, queues, quota_kinds, templates
-from headgate.admission.policy import Policy, View
-from headgate.admission.review import Answer, Request
+from headgate.admission import jobs, kueue_pods, pod_groups, pod_owners, pods, queues, quota_kinds
+from headgate.admission.admission_review import AdmissionRequest, AdmissionResponse
+from headgate.admission.policy import AdmissionPolicy, ClusterView
 from headgate.capacity.names import POD_GROUPS, QUEUES
-from headgate.jobs.kind import JobKind
-from headgate.kube.resource import DEPLOYMENTS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
+from headgate.jobs.kinds.job_kind import JobKind
+from headgate.kube.api_resources import DEPLOYMENTS, PODS, REPLICA_SETS, STATEFUL_SETS, APIResource
 from headgate.quota.kinds.names import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,
@@ -27,57 +27,62 @@ from headgate.quota.kinds.names import (
     WORKLOADS,
 )
 
-_BINDINGS: Final = Resource("", "v1", "bindings", namespaced=True)
+_BINDINGS: Final = APIResource("", "v1", "bindings", namespaced=True)
 """The older way to bind a pod."""
 
-Ask = Callable[[Request, Policy, View], Answer]
+AdmissionHandler = Callable[[AdmissionRequest, AdmissionPolicy, ClusterView], AdmissionResponse]
 
 
-class Step(msgspec.Struct, frozen=True):
-    """``path``: where a webhook is asked; empty for a step that only the embedded server takes, where it costs nothing.
-    ``gates``: it belongs to the feature gate, and is not asked while that is off. ``keeps_jobs``: it is asked where
-    jobs wait in Kueue's queues, and there in the namespaces of those. ``cannot_wait``: what it misses nobody can mend
-    later, so what names a queue is not created while nobody answers."""
+class AdmissionStep(msgspec.Struct, frozen=True):
+    """``path``: of the webhook; empty for a step that only the embedded server runs, where it is free. ``gates``: it is
+    skipped while the feature gate is off. ``keeps_jobs``: it runs only where jobs use Kueue's queues, and there in
+    managed namespaces. ``cannot_wait``: an unhandled create cannot be corrected later, so objects that name a queue are
+    rejected while the webhook is down."""
 
     name: str
     path: str
     mutates: bool
-    resource: Resource
+    resource: APIResource
     subresource: str
     operations: tuple[Literal["CREATE", "UPDATE", "DELETE"], ...]
     gates: bool
-    ask: Ask
+    ask: AdmissionHandler
     keeps_jobs: bool = False
     cannot_wait: bool = False
 
 
-def _of_quota(resource: Resource, subresource: str = "") -> Step:
+def _of_quota(resource: APIResource, subresource: str = "") -> AdmissionStep:
     """A rule of Kueue's kinds."""
     words = [resource.plural, *([subresource] if subresource else [])]
     name, path = f"{'.'.join(reversed(words))}.kueue.headgate.dev", f"/kueue/{'/'.join(words)}/validate"
     operations: tuple[Literal["CREATE", "UPDATE"], ...] = ("UPDATE",) if subresource else ("CREATE", "UPDATE")
-    return Step(name, path, False, resource, subresource, operations, False, quota_kinds.validate)
+    return AdmissionStep(name, path, False, resource, subresource, operations, False, quota_kinds.validate)
 
 
 def _of_jobs(
-    resource: Resource, mutating: Ask, validating: Ask, *, on_update: bool = False, cannot_wait: bool = False
-) -> tuple[Step, Step]:
+    resource: APIResource,
+    mutating: AdmissionHandler,
+    validating: AdmissionHandler,
+    *,
+    on_update: bool = False,
+    cannot_wait: bool = False,
+) -> tuple[AdmissionStep, AdmissionStep]:
     """What waits in Kueue's queues, and its rules."""
     word = ".".join(filter(None, (resource.plural, resource.group)))
     name, path = f"{word}.jobs.headgate.dev", f"/jobs/{word}"
     first: tuple[Literal["CREATE", "UPDATE"], ...] = ("CREATE", "UPDATE") if on_update else ("CREATE",)
     return (
-        Step(f"wait.{name}", f"{path}/mutate", True, resource, "", first, False, mutating, True, cannot_wait),
-        Step(name, f"{path}/validate", False, resource, "", ("CREATE", "UPDATE"), False, validating, True),
+        AdmissionStep(f"wait.{name}", f"{path}/mutate", True, resource, "", first, False, mutating, True, cannot_wait),
+        AdmissionStep(name, f"{path}/validate", False, resource, "", ("CREATE", "UPDATE"), False, validating, True),
     )
 
 
-def _of_templates(resource: Resource, parent: str) -> tuple[Step, Step]:
-    mark, validate = (functools.partial(each, parent) for each in (templates.mark, templates.validate))
+def _of_templates(resource: APIResource, parent: str) -> tuple[AdmissionStep, AdmissionStep]:
+    mark, validate = (functools.partial(each, parent) for each in (pod_owners.mark_template, pod_owners.validate))
     return _of_jobs(resource, mark, validate, on_update=True, cannot_wait=True)
 
 
-def _of_kinds(kinds: Iterable[JobKind]) -> tuple[Step, ...]:
+def _of_kinds(kinds: Iterable[JobKind]) -> tuple[AdmissionStep, ...]:
     return tuple(
         step
         for kind in kinds
@@ -88,9 +93,9 @@ def _of_kinds(kinds: Iterable[JobKind]) -> tuple[Step, ...]:
 
 
 STEPS: Final = (
-    Step("gate.pods.headgate.dev", "/pods/mutate", True, PODS, "", ("CREATE",), True, pods.gate_new),
-    Step("stamp.pods.headgate.dev", "/pods/validate", False, PODS, "", ("UPDATE",), True, pods.guard_stamp),
-    Step(
+    AdmissionStep("gate.pods.headgate.dev", "/pods/mutate", True, PODS, "", ("CREATE",), True, pods.gate_new),
+    AdmissionStep("stamp.pods.headgate.dev", "/pods/validate", False, PODS, "", ("UPDATE",), True, pods.guard_stamp),
+    AdmissionStep(
         "resize.pods.headgate.dev",
         "/pods/resize/validate",
         False,
@@ -100,10 +105,10 @@ STEPS: Final = (
         False,
         pods.validate_resize,
     ),
-    Step("stamp.pods.headgate.dev", "", False, PODS, "status", ("UPDATE",), True, pods.guard_stamp),
-    Step("stamp.pods.headgate.dev", "", False, PODS, "binding", ("CREATE",), True, pods.guard_binding),
-    Step("stamp.pods.headgate.dev", "", False, _BINDINGS, "", ("CREATE",), True, pods.guard_binding),
-    Step(
+    AdmissionStep("stamp.pods.headgate.dev", "", False, PODS, "status", ("UPDATE",), True, pods.guard_stamp),
+    AdmissionStep("stamp.pods.headgate.dev", "", False, PODS, "binding", ("CREATE",), True, pods.guard_binding),
+    AdmissionStep("stamp.pods.headgate.dev", "", False, _BINDINGS, "", ("CREATE",), True, pods.guard_binding),
+    AdmissionStep(
         "queues.headgate.dev",
         "/queues/validate",
         False,
@@ -113,7 +118,7 @@ STEPS: Final = (
         False,
         queues.validate_queue,
     ),
-    Step(
+    AdmissionStep(
         "podgroups.headgate.dev",
         "/podgroups/validate",
         False,
@@ -126,10 +131,10 @@ STEPS: Final = (
     *map(_of_quota, (RESOURCE_FLAVORS, CLUSTER_QUEUES, COHORTS, LOCAL_QUEUES, WORKLOADS, ADMISSION_CHECKS)),
     _of_quota(WORKLOADS, "status"),
     *_of_jobs(PODS, kueue_pods.gate_new, kueue_pods.validate, cannot_wait=True),
-    *_of_templates(DEPLOYMENTS, templates.DEPLOYMENT),
-    *_of_templates(REPLICA_SETS, templates.REPLICA_SET),
-    *_of_templates(STATEFUL_SETS, templates.STATEFUL_SET),
-    Step(
+    *_of_templates(DEPLOYMENTS, pod_owners.DEPLOYMENT),
+    *_of_templates(REPLICA_SETS, pod_owners.REPLICA_SET),
+    *_of_templates(STATEFUL_SETS, pod_owners.STATEFUL_SET),
+    AdmissionStep(
         "scale.statefulsets.apps.jobs.headgate.dev",
         "/jobs/statefulsets.apps/scale/validate",
         False,
@@ -137,22 +142,22 @@ STEPS: Final = (
         "scale",
         ("UPDATE",),
         False,
-        templates.validate_scale,
+        pod_owners.validate_scale,
         keeps_jobs=True,
     ),
 )
 """Those of kinds of jobs aside: which there are an installation says."""
 
 
-def every(policy: Policy) -> tuple[Step, ...]:
+def all_steps(policy: AdmissionPolicy) -> tuple[AdmissionStep, ...]:
     """Also those that nobody is asked about: another replica may have been told otherwise."""
     return STEPS + _of_kinds(policy.jobs.kinds)
 
 
-def wanted(policy: Policy) -> tuple[Step, ...]:
+def enabled_steps(policy: AdmissionPolicy) -> tuple[AdmissionStep, ...]:
     """Those that there is something to ask about."""
     return tuple(
         step
-        for step in every(policy)
+        for step in all_steps(policy)
         if (policy.gates or not step.gates) and (policy.suspends_jobs or not step.keeps_jobs)
     )

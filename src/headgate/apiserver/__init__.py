@@ -1,4 +1,5 @@
-"""The embedded Kubernetes API: one pure ``handle(request)``, kinds as rows of a table, and thin shells around them.
+"""The embedded Kubernetes API server: one pure function ``handle(request)``, a table of kinds, and I/O in ``io/``.
 
-Begin with ``messages.py`` and ``handle.py``. The objects themselves, their rules and their texts are in ``kube/``.
+Read ``apiserver/request/messages.py`` and ``handler.py`` first. ``apimachinery/`` has defaults, validation and
+strategies of the kinds; ``kube/`` has the vocabulary.
 """

@@ -1,7 +1,7 @@
-"""One request on its way: what was asked, of which kind, by whom, and what it has collected so far.
+"""One request in progress: its content, its kind, its user, and the warnings that it has collected so far.
 
-Verbs (``reading``, ``creating``, ``updating``, ``patching``, ``deleting``) take a :class:`Call` and return an answer.
-The call is the only mutable thing they share, and only its warnings and the time that it has waited ever grow.
+Verbs (``reading``, ``creating``, ``updating``, ``patching``, ``deleting``) take a :class:`Call` and return a response.
+The call is the only mutable object that they share; only its warnings and its waiting time change.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, Final
 
-from headgate.apiserver import options
-from headgate.apiserver.access.user import User
-from headgate.apiserver.api import Api
-from headgate.apiserver.kinds.kind import Kind
-from headgate.apiserver.messages import Moment, Request
-from headgate.apiserver.negotiation import Output
-from headgate.apiserver.request_info import RequestInfo
+from headgate.apimachinery.api_errors import GroupResource
+from headgate.apimachinery.apply import manager_name
+from headgate.apimachinery.strategy import Strategy, StrategyContext
+from headgate.apiserver.authn.user import UserInfo
+from headgate.apiserver.kinds.kind import ServedKind
+from headgate.apiserver.request import options
+from headgate.apiserver.request.messages import Moment, ServerRequest
+from headgate.apiserver.request.negotiation import Output
+from headgate.apiserver.request.request_info import RequestInfo
+from headgate.apiserver.state import ServerState
 from headgate.kube import timestamps
-from headgate.kube.apply import manager_name
-from headgate.kube.status import GroupResource
-from headgate.kube.strategy import Context, Strategy
 
 Object = dict[str, Any]
 
@@ -30,7 +30,14 @@ _LONGEST_SWEEP_S: Final = 60.0  # many objects are deleted by one request
 
 class Call:
     def __init__(
-        self, api: Api, request: Request, moment: Moment, info: RequestInfo, kind: Kind, user: User, output: Output
+        self,
+        api: ServerState,
+        request: ServerRequest,
+        moment: Moment,
+        info: RequestInfo,
+        kind: ServedKind,
+        user: UserInfo,
+        output: Output,
     ) -> None:
         self.api: Final = api
         self.request: Final = request
@@ -45,9 +52,9 @@ class Call:
         self._waited_s = 0.0
 
     @cached_property
-    def context(self) -> Context:
+    def context(self) -> StrategyContext:
         namespace = self.api.store.peek("namespaces", "", self.namespace) if self.namespace else None
-        return Context(
+        return StrategyContext(
             now=timestamps.format_time(self.moment.epoch_s),
             now_micro=timestamps.format_micro_time(self.moment.epoch_s),
             features=self.api.features,
@@ -62,7 +69,7 @@ class Call:
 
     @cached_property
     def strategy(self) -> Strategy:
-        return self.api.form(self.kind).strategy
+        return self.api.scheme_of(self.kind).strategy
 
     @property
     def resource(self) -> GroupResource:

@@ -1,5 +1,5 @@
-"""Volcano-style queues: who may use how much, who waits for it, and what was promised.
+"""Volcano-style queues: how much each queue may use, which pods wait for capacity, and which capacity is promised.
 
-Pure: what the API shows comes in, grants and verdicts come out. Placing pods on nodes is ``scheduling/``'s; putting
-gates on pods is ``admission/``'s, and lifting them ``control/``'s.
+Pure: API objects come in, grants and wait reasons come out. ``engine.py`` is the entry point for other packages.
+``scheduling/`` places pods on nodes, ``admission/`` adds the queue gate to pods, and ``scheduling/gates/`` removes it.
 """

@@ -1,21 +1,21 @@
-"""The words of queue admission: gate, annotations, resources. Volcano's where Volcano has one, our own for the stamp.
+"""Names of queue admission: the gate, annotations and resources. Volcano's names where Volcano has one.
 
-What the stamp says is ``stamp.py``'s; who reads which word, and when, is ``task.py``'s and ``admission/``'s.
+``capacity/api/stamp.py`` encodes the stamp; ``capacity/api/task.py`` and ``admission/`` read the annotations.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from headgate.kube.gates import QUEUE_ALLOCATION
-from headgate.kube.resource import Resource
+from headgate.kube.api_resources import APIResource
+from headgate.kube.scheduling_gates import QUEUE_ALLOCATION_GATE
 
 GROUP: Final = "scheduling.volcano.sh"
 VERSION: Final = "v1beta1"
-QUEUES: Final = Resource(GROUP, VERSION, "queues", namespaced=False)
-POD_GROUPS: Final = Resource(GROUP, VERSION, "podgroups", namespaced=True)
+QUEUES: Final = APIResource(GROUP, VERSION, "queues", namespaced=False)
+POD_GROUPS: Final = APIResource(GROUP, VERSION, "podgroups", namespaced=True)
 
-GATE: Final = QUEUE_ALLOCATION
+GATE: Final = QUEUE_ALLOCATION_GATE
 """The scheduling gate that is lifted when the pod's queue has room for it."""
 OPT_IN: Final = GATE
 """The annotation that asks for it: exactly ``"true"`` opts in, ``"false"`` opts out of what a queue says for all."""
@@ -27,9 +27,9 @@ TASK_SPEC: Final = "volcano.sh/task-spec"
 """The role of a pod in its group (``minTaskMember``)."""
 PREEMPTABLE: Final = "volcano.sh/preemptable"
 STAMP: Final = "headgate.dev/admitted"
-"""The proof that a pod was admitted: ``stamp.py``."""
+"""The proof that a pod was admitted: ``capacity/api/stamp.py``."""
 STATE: Final = "headgate.dev/state"
-"""On a queue: ``Closed`` closes it, ``Open`` opens it (``states.py``)."""
+"""On a queue: ``Closed`` closes it, ``Open`` opens it (``capacity/api/queue_state.py``)."""
 
 ROOT: Final = "root"
 DEFAULT: Final = "default"

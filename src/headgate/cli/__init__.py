@@ -1,1 +1,1 @@
-"""The commands, and the only room that wires the others together."""
+"""The commands. This is the only package that wires the others together."""

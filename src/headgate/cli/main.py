@@ -1,4 +1,4 @@
-"""``headgate``: the command line. Each command is a module of this room, loaded when it is called."""
+"""``headgate``: the command line. Each command is a module of ``cli/commands/``, loaded when it is called."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Final
 import click
 
 import headgate
-from headgate.cli.logs import log_options, set_up
+from headgate.cli.options.log_options import log_options, set_up
 
 _COMMANDS: Final = {
-    name: f"headgate.cli.{name.replace('-', '_')}"
+    name: f"headgate.cli.commands.{name.replace('-', '_')}"
     for name in (
         *("annotations", "backup", "check", "config", "demo", "explain", "gates", "install-crds", "queues"),
         *("restore", "run", "up", "workloads"),
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def set_up_once() -> None:
-    """Warnings and errors are shown even if nobody asked for logs."""
+    """Warnings and errors are shown even without a log option."""
     settings = click.get_current_context().ensure_object(dict)
     set_up(settings.get("log_level", "warning"), settings.get("log_format", "text"))
 
@@ -63,7 +63,7 @@ def set_up_once() -> None:
 @log_options
 def version() -> None:
     """Print the versions of Headgate and of the Kubernetes API that it serves."""
-    from headgate.apiserver.discovery import KUBERNETES_VERSION
+    from headgate.apiserver.discovery.documents import KUBERNETES_VERSION
 
     click.echo(
         f"headgate {headgate.__version__} (Kubernetes API {KUBERNETES_VERSION}, Python {platform.python_version()})"

@@ -1,7 +1,8 @@
-"""Talking to any Kubernetes API server: where it is, how to reach it, and what it tells over time.
+"""A client for any Kubernetes API server: kubeconfig, credentials, transports, informers, writes, leader election.
 
-``credentials/`` finds out who we are. A transport (``transport.py``) is HTTP or a call in the same process; an informer
-(``informer.py``) lists and watches through it, a writer (``writer.py``) writes and knows what became of it
-(``outcome.py``), ``events/`` tells people, and ``leases/`` elects the one that may write.
-The embedded server itself is another room, ``apiserver/``, which this one never imports.
+``kubeconfig.py`` and ``credential_sources.py`` find the server and the credentials. A transport
+(``http/transport.py``) is HTTP or a call in the same process. ``client/io/informer.py`` lists and watches,
+``client/io/writer.py`` writes and returns a write status (``write_status.py``), ``client/io/event_recorder.py`` emits
+Events, and ``client/io/leader_elector.py`` elects the replica that may write. This package never imports
+``apiserver/``.
 """

@@ -1,4 +1,4 @@
-"""How long to wait after the n-th failure in a row. Pure: the randomness comes in."""
+"""The delay after the n-th failure in a row. Pure: the caller provides the randomness."""
 
 from __future__ import annotations
 

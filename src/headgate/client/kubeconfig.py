@@ -1,9 +1,10 @@
-"""Kubeconfig files, read: which server, whom to trust, who we are.
+"""Parses kubeconfig files: the server, its CA, and the user's credentials.
 
 Pure: texts in, values out. Several files are one configuration (``merge``); of two entries with one name the first
-counts, whole. File names inside a file start beside it. ``client/credentials/`` opens the files and runs the plugins
-that an ``Access`` names. What cannot be honoured (auth providers, passwords, proxies, impersonation) is refused with a
-sentence that names the field, never ignored: a client that silently drops a credential looks like a broken server.
+counts, as a whole. Paths in a file are relative to it. ``client/io/credentials.py`` opens the files and runs the
+plugins that a ``RESTConfig`` names. Settings that are not supported (auth providers, passwords, proxies, impersonation)
+are refused with an error that names the field, never ignored: a client that silently drops a credential looks like a
+broken server.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.client.credentials.plugin import Plugin, read_plugin
-from headgate.kube.yaml_text import decode_yaml
+from headgate.client.exec_plugin import ExecPlugin, read_plugin
+from headgate.kube.serializer.yaml_decoder import decode_yaml
 
 Object = dict[str, Any]
 
@@ -38,7 +39,7 @@ _REFUSED: Final = {
 }
 
 
-class Source(msgspec.Struct, frozen=True):
+class KubeconfigFile(msgspec.Struct, frozen=True):
     """A kubeconfig file: its text, its folder, and what to call it in messages."""
 
     text: str
@@ -46,7 +47,7 @@ class Source(msgspec.Struct, frozen=True):
     name: str = "kubeconfig"
 
 
-class Blob(msgspec.Struct, frozen=True):
+class InlineOrFile(msgspec.Struct, frozen=True):
     """Bytes that stand in the kubeconfig, or in a file that it names."""
 
     data: bytes = b""
@@ -56,33 +57,33 @@ class Blob(msgspec.Struct, frozen=True):
         return bool(self.data or self.file)
 
 
-class Access(msgspec.Struct, frozen=True):
+class RESTConfig(msgspec.Struct, frozen=True):
     """Everything needed to talk to one cluster as one user."""
 
     server: str
     namespace: str = "default"
-    authority: Blob = Blob()
+    authority: InlineOrFile = InlineOrFile()
     insecure: bool = False
     tls_server_name: str = ""
     token: str = ""
     token_file: str = ""
-    client_certificate: Blob = Blob()
-    client_key: Blob = Blob()
-    plugin: Plugin | None = None
+    client_certificate: InlineOrFile = InlineOrFile()
+    client_key: InlineOrFile = InlineOrFile()
+    plugin: ExecPlugin | None = None
 
 
-def read_access(text: str, context: str = "", folder: str = "") -> Access | str:
+def read_rest_config(text: str, context: str = "", folder: str = "") -> RESTConfig | str:
     """What the named context (empty: the current one) of one file gives; a string says what is wrong with it."""
-    return read_sources([Source(text, folder)], context)
+    return read_sources([KubeconfigFile(text, folder)], context)
 
 
-def read_sources(sources: Iterable[Source], context: str = "") -> Access | str:
+def read_sources(sources: Iterable[KubeconfigFile], context: str = "") -> RESTConfig | str:
     """What the named context of these files together gives; a string says what is wrong and how to mend it."""
     config = merge(sources)
     return config if isinstance(config, str) else _choose(config, context)
 
 
-def merge(sources: Iterable[Source]) -> Object | str:
+def merge(sources: Iterable[KubeconfigFile]) -> Object | str:
     """One configuration: of each name the first entry, the first current-context, and whole paths for file names."""
     merged: Object = {"current-context": "", **{plural: {} for plural in _LISTS}}
     for source in sources:
@@ -96,7 +97,7 @@ def merge(sources: Iterable[Source]) -> Object | str:
     return merged
 
 
-def _parse(source: Source) -> Object | str:
+def _parse(source: KubeconfigFile) -> Object | str:
     # Not by yaml.load, which overflows the stack of the process at some ten thousand levels.
     parsed = decode_yaml(source.text.encode("utf-8", "surrogatepass"))
     if parsed.error is not None:
@@ -127,7 +128,7 @@ def _anchored(plural: str, entry: Object, folder: str) -> Object:
     return {**entry, **found}
 
 
-def _choose(config: Object, context: str) -> Access | str:
+def _choose(config: Object, context: str) -> RESTConfig | str:
     chosen = context or config["current-context"]
     if not chosen:
         return "kubeconfig is empty or has no current-context: name one with --context"
@@ -144,14 +145,14 @@ def _choose(config: Object, context: str) -> Access | str:
     return _access(found, cluster, user)
 
 
-def _access(context: Object, cluster: Object, user: Object) -> Access | str:
+def _access(context: Object, cluster: Object, user: Object) -> RESTConfig | str:
     server = cluster.get("server")
     if not isinstance(server, str) or not server.startswith(("https://", "http://")):
         return f"the cluster's server {server!r} is not an http(s) address"
     for field, words in _REFUSED.items():
         if cluster.get(field) or user.get(field):
             return f"{words}, which is not supported: use a token, a client certificate or an exec plugin"
-    blobs: list[Blob] = []
+    blobs: list[InlineOrFile] = []
     for owner, key in ((cluster, "certificate-authority"), (user, "client-certificate"), (user, "client-key")):
         blob = _blob(owner, key)
         if isinstance(blob, str):
@@ -165,7 +166,7 @@ def _access(context: Object, cluster: Object, user: Object) -> Access | str:
     plugin = read_plugin(user["exec"], cluster) if user.get("exec") else None
     if isinstance(plugin, str):
         return plugin
-    return Access(
+    return RESTConfig(
         server=server.rstrip("/"),
         namespace=str(context.get("namespace") or "default"),
         authority=authority,
@@ -179,12 +180,12 @@ def _access(context: Object, cluster: Object, user: Object) -> Access | str:
     )
 
 
-def _blob(owner: Object, key: str) -> Blob | str:
+def _blob(owner: Object, key: str) -> InlineOrFile | str:
     """``X-data`` wins over ``X``, as in every client."""
     encoded = owner.get(f"{key}-data")
     if encoded:
         try:
-            return Blob(data=base64.b64decode(str(encoded), validate=True))
+            return InlineOrFile(data=base64.b64decode(str(encoded), validate=True))
         except (binascii.Error, ValueError):
             return f"{key}-data is not base64"
-    return Blob(file=str(owner.get(key) or ""))
+    return InlineOrFile(file=str(owner.get(key) or ""))

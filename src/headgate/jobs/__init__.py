@@ -1,4 +1,5 @@
-"""Jobs in Kueue's queues: each managed job has a Workload, runs while that is admitted, and stops when it is evicted.
+"""Jobs in Kueue's queues: each managed job has a Workload, runs while the Workload is admitted, and stops on eviction.
 
-Pure: ``controller.py`` is served by ``control/shell.py`` as every other controller. Who gets quota is ``quota/``'s.
+Pure: ``runtime/controller_manager.py`` runs ``jobs/framework/job_controller.py`` like every other controller.
+``quota/`` decides which Workload gets quota.
 """

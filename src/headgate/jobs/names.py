@@ -1,10 +1,10 @@
-"""The labels, annotations and words by which jobs and their Workloads speak to each other."""
+"""Labels, annotations and other names that jobs and their Workloads use."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from headgate.kube.resource import Resource
+from headgate.kube.api_resources import APIResource
 from headgate.quota.names import GROUP
 
 QUEUE_NAME: Final = f"{GROUP}/queue-name"
@@ -44,5 +44,5 @@ TERMINATION_TARGET: Final = "TerminationTarget"
 """The condition of a pod that says why it has to end."""
 SAFE_TO_FORCEFULLY_DELETE: Final = f"{GROUP}/safe-to-forcefully-delete"
 
-POD_PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
+POD_PRIORITY_CLASSES: Final = APIResource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
 COMPONENT: Final = "kueue-job-controller"

@@ -1,7 +1,7 @@
-"""What an installation says once for all jobs: which are managed, in which namespaces, and when their quota is free.
+"""Settings of an installation for all jobs: which are managed, in which namespaces, and when quota is released.
 
-Read from the command line by ``cli/job_options.py``; ``jobs/`` and ``admission/`` go by the same value. Feature gates
-are ``kube/features.py``'s.
+``cli/options/job_options.py`` reads them from the command line; ``jobs/`` and ``admission/`` use the same value.
+``kube/feature_gates.py`` has the feature gates.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
-from headgate.jobs.builtin import BUILTIN, JOB
-from headgate.jobs.kind import JobKind
+from headgate.jobs.kinds.batch_job import BUILTIN_KINDS, JOB
+from headgate.jobs.kinds.job_kind import JobKind
 from headgate.kube.labels import Requirement, Selector
-from headgate.kube.termination import MAX_WAIT_S
+from headgate.kube.pods.termination import MAX_TERMINATION_WAIT_S
 
 Release = Literal["OnTerminating", "OnTerminal"]
 """Quota is free when the last pod was told to end, or when it has ended."""
@@ -29,17 +29,17 @@ MANAGED_NAMESPACES: Final = Selector(
 
 
 class JobSettings(msgspec.Struct, frozen=True):
-    """``manages_all``: jobs without a queue's name wait, too. ``namespaces``: whose jobs are managed, by the labels of
-    the namespace. ``quota_release``: by integration; the feature gate says it for those that are not here.
-    ``pods_ready_s``: how long pods of what was admitted may take until all are ready; None if nobody waits for that.
-    ``max_wait_s``: how long what was admitted waits at most for a pod that was told to end."""
+    """``manages_all``: jobs without a queue name wait, too. ``namespaces``: the managed namespaces, by labels.
+    ``quota_release``: by integration; the feature gate decides for the others. ``pods_ready_s``: how long the pods of
+    an admitted workload may take to be ready; None if there is no time-out. ``max_wait_s``: how long an admitted
+    workload waits for a terminating pod at most."""
 
     manages_all: bool = False
     namespaces: Selector = MANAGED_NAMESPACES
     quota_release: Mapping[str, Release] = {}
-    kinds: tuple[JobKind, ...] = BUILTIN
+    kinds: tuple[JobKind, ...] = BUILTIN_KINDS
     pods_ready_s: float | None = None
-    max_wait_s: float = MAX_WAIT_S
+    max_wait_s: float = MAX_TERMINATION_WAIT_S
 
 
 DEFAULT: Final = JobSettings()

@@ -2,7 +2,7 @@
 
 All functions return a new list and leave the old one alone; when nothing changes they return the very list they were
 given, so that ``new is old`` tells a writer that there is nothing to write. ``now`` is a wire timestamp (see
-``kube/timestamps.py``). The conditions of scheduling gates are in ``kube/gates.py``.
+``kube/timestamps.py``). The conditions of scheduling gates are in ``kube/scheduling_gates.py``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Decimal integers in texts that users write.
+"""Decimal integers in user input, and values that are an integer or a percentage.
 
-Python's ``int`` takes quadratic time and refuses more than 4,300 digits with an exception. Here a text of any length is
-read in linear time: what lies outside of 64 bits comes back as a number just as large (:data:`BEYOND`), so that callers
-only have to compare it with their own limits.
+Python's ``int`` takes quadratic time and raises above 4,300 digits. The functions here read a text of any length in
+linear time: a value outside 64 bits becomes a number of that magnitude (:data:`BEYOND`), which callers compare with
+their own limits. ``maxSurge``, ``maxUnavailable`` and ``minAvailable`` may be percentages; a text that is neither has
+no value here, and ``kube/validation/`` reports it.
 """
 
 from __future__ import annotations
@@ -33,3 +34,17 @@ def read_integer(text: str) -> int | None:
 def read_natural(text: str) -> int | None:
     """The same without a sign: digits only."""
     return read_integer(text) if text.isascii() and text.isdigit() else None
+
+
+def scaled_int_or_percent(value: int | str | None, total: int, *, round_up: bool) -> int | None:
+    """``value`` itself, or that many hundredths of ``total``; ``None`` for what is neither, an absent value is zero."""
+    if value is None:
+        return 0
+    if isinstance(value, int):
+        return value
+    digits = value.removesuffix("%")
+    hundreds = read_natural(digits)
+    if digits == value or hundreds is None:
+        return None
+    hundredths = hundreds * total
+    return -(-hundredths // 100) if round_up else hundredths // 100

@@ -1,8 +1,8 @@
 """Label selectors: the text of ``?labelSelector=`` and the ``matchLabels``/``matchExpressions`` object.
 
-:func:`parse_selector` reads the text (``app=web,tier in (a,b),!old``) and returns a :class:`Selector` or the error
-that the API server answers; :func:`from_label_selector` reads the object. Checking such an object field by field is
-``kube/validation/``'s business. Selectors over fields are ``kube/fields.py``.
+:func:`parse_selector` reads the text (``app=web,tier in (a,b),!old``) and returns a :class:`Selector` or the error text
+of the API server; :func:`from_label_selector` reads the object. ``kube/validation/labels.py`` validates such an object.
+``apimachinery/field_selectors.py`` has field selectors.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from headgate.kube import errors, names
+from headgate.kube import field_errors, names
 from headgate.kube.integers import read_integer
 
 Operator = Literal["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"]
@@ -112,43 +112,51 @@ EVERYTHING: Final = Selector()
 NOTHING: Final = Selector(nothing=True)
 
 
-def check_requirement(key: str, operator: str, values: Sequence[str], path: str = "") -> errors.FieldErrors:
+def check_requirement(key: str, operator: str, values: Sequence[str], path: str = "") -> field_errors.FieldErrors:
     """What is wrong with a requirement, in the words of the API server."""
     child = f"{path}." if path else ""
-    found: errors.FieldErrors = []
+    found: field_errors.FieldErrors = []
     if complaints := names.is_qualified_name(key):
-        found.append(errors.invalid(f"{child}key", key, "; ".join(complaints)))
+        found.append(field_errors.invalid(f"{child}key", key, "; ".join(complaints)))
     values_path = f"{child}values"
     match operator:
         case "in" | "notin":
             if not values:
                 found.append(
-                    errors.invalid(values_path, list(values), "for 'in', 'notin' operators, values set can't be empty")
+                    field_errors.invalid(
+                        values_path, list(values), "for 'in', 'notin' operators, values set can't be empty"
+                    )
                 )
         case "=" | "==" | "!=":
             if len(values) != 1:
                 found.append(
-                    errors.invalid(values_path, list(values), "exact-match compatibility requires one single value")
+                    field_errors.invalid(
+                        values_path, list(values), "exact-match compatibility requires one single value"
+                    )
                 )
         case "exists" | "!":
             if values:
                 found.append(
-                    errors.invalid(values_path, list(values), "values set must be empty for exists and does not exist")
+                    field_errors.invalid(
+                        values_path, list(values), "values set must be empty for exists and does not exist"
+                    )
                 )
         case "gt" | "lt":
             if len(values) != 1:
                 detail = "for 'Gt', 'Lt' operators, exactly one value is required"
-                found.append(errors.invalid(values_path, list(values), detail))
+                found.append(field_errors.invalid(values_path, list(values), detail))
             found += [
-                errors.invalid(f"{values_path}[{i}]", each, "for 'Gt', 'Lt' operators, the value must be an integer")
+                field_errors.invalid(
+                    f"{values_path}[{i}]", each, "for 'Gt', 'Lt' operators, the value must be an integer"
+                )
                 for i, each in enumerate(values)
                 if parse_int64(each) is None
             ]
         case _:
-            found.append(errors.not_supported(f"{child}operator", operator, (*_BINARY, "exists", "!")))
+            found.append(field_errors.not_supported(f"{child}operator", operator, (*_BINARY, "exists", "!")))
     for i, each in enumerate(values):
         if complaints := names.is_valid_label_value(each):
-            found.append(errors.invalid(f"{values_path}[{i}][{key}]", each, "; ".join(complaints)))
+            found.append(field_errors.invalid(f"{values_path}[{i}][{key}]", each, "; ".join(complaints)))
     return found
 
 
@@ -228,7 +236,7 @@ class _Parser:
     def _requirement(self) -> Requirement:
         key, operator, values = self._parts()
         if found := check_requirement(key, operator, values):
-            raise _Bad(f"unable to parse requirement: {errors.aggregate(found)}")
+            raise _Bad(f"unable to parse requirement: {field_errors.aggregate(found)}")
         return Requirement(key, operator, values)
 
     def _parts(self) -> tuple[str, Operator, tuple[str, ...]]:
@@ -239,7 +247,7 @@ class _Parser:
         if key in _PUNCTUATION:
             raise _Bad(f"unable to parse requirement: found '{key}', expected: identifier")
         if complaints := names.is_qualified_name(key):
-            problem = errors.invalid("<nil>", key, "; ".join(complaints))
+            problem = field_errors.invalid("<nil>", key, "; ".join(complaints))
             raise _Bad(f"unable to parse requirement: {problem}")
         if absent:
             return key, "!", ()

@@ -1,7 +1,7 @@
-"""Short hashes that end in names: of pod templates and of revisions.
+"""Short hashes at the end of names: of pod templates and of revisions.
 
-They tell states of an object apart; they guard nothing. The sums are FNV's, in 32 bits, and the letters are the ones
-that make no words. What is hashed is for the caller to say: ``owners/revisions.py`` and ``owners/deployments/``.
+They distinguish states of an object; they are not for security. The sums are 32-bit FNV, and the alphabet avoids words.
+The callers decide what is hashed: ``controllers/ownership/controller_revisions.py`` and ``controllers/deployments/``.
 """
 
 from __future__ import annotations
@@ -28,6 +28,6 @@ def fnv1a(data: bytes) -> int:
     return total
 
 
-def in_letters(number: int) -> str:
+def safe_encode(number: int) -> str:
     """The decimal digits of a number, each as a letter or digit that is safe in a name."""
     return "".join(_LETTERS[byte % len(_LETTERS)] for byte in str(number).encode())

@@ -1,8 +1,7 @@
-"""What a name may look like: DNS labels and subdomains, label keys and values, port and variable names.
+"""Validation of names: DNS labels and subdomains, label keys and values, port and variable names.
 
-Every ``is_…`` function returns a list of complaints, empty when the text is good; the complaints are the words that
-Kubernetes' API server uses. Field paths are added by ``kube/validation/``. IP addresses and CIDR blocks are in
-``kube/addresses.py``.
+Every ``is_…`` function returns a list of error texts, empty for a valid text; the texts are those of Kubernetes' API
+server. ``kube/validation/`` adds field paths. IP addresses and CIDR blocks are in ``apimachinery/ip_addresses.py``.
 
 Lengths are counted in bytes, as the API does.
 """

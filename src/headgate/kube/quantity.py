@@ -123,7 +123,7 @@ def parse(value: str | int | float) -> Quantity | str:
 
 
 def amount(value: str | int | float) -> Quantity:
-    """A quantity that was validated before. What does not parse counts as zero, so that one bad object stops nobody."""
+    """A quantity that was validated before. An invalid text is zero, so that one bad object stops no other."""
     parsed = parse(value)
     return ZERO if isinstance(parsed, str) else parsed
 
@@ -188,7 +188,7 @@ def _interpret(suffix: str) -> tuple[int, int, Format] | None:
 
 
 def _at_least_nano(unscaled: int, scale: int) -> tuple[int, int]:
-    """Round up what is finer than a nano-unit: whoever asks for something gets something."""
+    """Round up what is finer than a nano-unit: a request above zero stays above zero."""
     if scale >= _NANO or unscaled == 0:
         return unscaled, max(scale, _NANO)
     too_fine = _NANO - scale

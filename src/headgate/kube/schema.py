@@ -1,9 +1,9 @@
-"""The shape of every served kind, as data.
+"""The schema of every served kind, as data.
 
 A :class:`Schemas` holds one :class:`TypeDef` per API type and, per type, one :class:`Field` per wire field: its type,
-whether the API server prints it when it is empty, how lists and maps merge. The tables are generated (see
-``tools/generate_schemas.py``) and only *described* here: decoding by them is ``kube/codec.py``, merging by them is
-``kube/patch/`` and ``kube/apply/``, serving them as OpenAPI is ``apiserver/openapi.py``.
+whether the API server prints it when it is empty, how lists and maps merge. ``tools/generate_schemas.py`` generates the
+tables. ``apimachinery/codec/codec.py`` decodes by them, ``apimachinery/patch/`` and ``apimachinery/apply/`` merge by
+them, ``apiserver/discovery/openapi.py`` serves them as OpenAPI.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Schemas:
 
     @classmethod
     def load(cls, tables: bytes) -> Schemas:
-        """Read the committed tables (JSON). Loading the file is the caller's business: this room does no I/O."""
+        """Read the committed tables (JSON). The caller loads the file: this package does no I/O."""
         decoded = msgspec.json.decode(tables, type=_Tables)
         return cls(
             decoded.types, {GroupVersionKind(row.group, row.version, row.kind): row.type for row in decoded.kinds}

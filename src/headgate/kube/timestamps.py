@@ -2,7 +2,7 @@
 
 ``Time`` is RFC 3339 in whole seconds, ``MicroTime`` has exactly six digits after the point, a duration is Go's
 ``1h2m3.5s``, and an age is what ``kubectl get`` prints. Instants are seconds (or microseconds) since 1970, UTC;
-durations are nanoseconds. Whoever parses gets an integer or the error text that the API server would give.
+durations are nanoseconds. A parser returns an integer or the error text of the API server.
 
 There is no clock here: ``now`` is always an argument.
 """

@@ -1,5 +1,5 @@
-"""Hollow kubelets: nodes that report Ready and run pods on paper.
+"""Hollow kubelets: simulated nodes that report Ready and run pods without containers.
 
-The machine is pure (``hollow.py``); ``shell.py`` carries its writes to a server. What an annotation can ask of a node
-or a pod is listed in ``wishes.py``.
+``hollow_kubelets.py`` is a pure state machine; ``nodes/io/kubelet_runner.py`` performs its writes. ``behaviour.py`` has
+the annotations that control a node or a pod.
 """

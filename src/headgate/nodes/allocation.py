@@ -1,7 +1,7 @@
-"""What a kubelet has allocated to the containers of a pod, next to what the pod's spec asks for (KEP-1287).
+"""What a kubelet has allocated to the containers of a pod, next to the requests in the pod's spec (KEP-1287).
 
-A resize changes the spec; the kubelet takes it over when its node has room, and until then the pod keeps what was
-allocated. The status of the containers is the only record of it, so a kubelet that starts again reads it there.
+A resize changes the spec; the kubelet applies it when its node has the capacity, and until then the pod keeps its
+allocation. The container statuses are the only record of it, so a restarted kubelet reads it there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from headgate.nodes.admit import Counts, Rejection, check
+from headgate.nodes.pod_admission import AdmitRejection, Counts, check
 
 Object = dict[str, Any]
 Allocation = tuple[bytes, ...]
@@ -67,15 +67,15 @@ def decode(resources: bytes) -> Object:
     return found
 
 
-def check_resize(requests: Counts, used: Counts, pods: int, allocatable: Counts) -> Rejection | None:
+def check_resize(requests: Counts, used: Counts, pods: int, allocatable: Counts) -> AdmitRejection | None:
     """Whether the node can give the pod what it asks for now. ``used`` and ``pods`` are those of the other pods."""
     for name in ("memory", "cpu"):
         asked, capacity = requests.get(name, 0), allocatable.get(name, 0)
         if asked > capacity:
             text = f"Node didn't have enough capacity: {name}, requested: {asked}, capacity: {capacity}"
-            return Rejection(INFEASIBLE, text)
+            return AdmitRejection(INFEASIBLE, text)
     rejection = check(requests, used, pods, allocatable)
-    return None if rejection is None else Rejection(DEFERRED, rejection.message)
+    return None if rejection is None else AdmitRejection(DEFERRED, rejection.message)
 
 
 def _encode(resources: Object | None) -> bytes:

@@ -1,8 +1,7 @@
 """The table of annotations and labels that simulated nodes and their pods understand.
 
-One row for each: ``headgate annotations`` prints them, ``docs/simulated-nodes.md`` lists them, and ``wishes.py`` reads
-them. A test compares all three.
-"""
+One row for each: ``headgate annotations`` prints them, ``docs/simulated-nodes.md`` lists them, and ``behaviour.py``
+reads them. A test compares all three."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ HOLLOW: Final = f"{PREFIX}hollow"
 NODE_GROUP: Final = f"{PREFIX}node-group"
 
 
-class Row(msgspec.Struct, frozen=True):
+class SupportedAnnotation(msgspec.Struct, frozen=True):
     """``on``: the objects that may have it. ``example``: a value that can be read."""
 
     key: str
@@ -27,42 +26,48 @@ class Row(msgspec.Struct, frozen=True):
     kind: Literal["annotation", "label"] = "annotation"
 
 
-ROWS: Final = (
-    Row(f"{PREFIX}start-after", "pod", "5s", "how long it is being created before it runs"),
-    Row(
+SUPPORTED_ANNOTATIONS: Final = (
+    SupportedAnnotation(f"{PREFIX}start-after", "pod", "5s", "how long it is being created before it runs"),
+    SupportedAnnotation(
         f"{PREFIX}run-for",
         "pod",
         "30s",
         "how long its containers run before they exit, or never; without it pods of batch Jobs run for a second, all "
         "others until they are deleted",
     ),
-    Row(KWOK_COMPLETE, "pod", "30s", "KWOK's name for run-for, which goes before it"),
-    Row(f"{PREFIX}exit-code", "pod", "1", "what its containers exit with, from 0 to 255; 0 if not given"),
-    Row(
+    SupportedAnnotation(KWOK_COMPLETE, "pod", "30s", "KWOK's name for run-for, which goes before it"),
+    SupportedAnnotation(
+        f"{PREFIX}exit-code", "pod", "1", "what its containers exit with, from 0 to 255; 0 if not given"
+    ),
+    SupportedAnnotation(
         f"{PREFIX}stop-after",
         "pod or node",
         "10s",
         "how long containers take to stop on deletion; they are killed after the grace period",
     ),
-    Row(f"{PREFIX}boot-after", "node", "20s", "how long it takes to become Ready"),
-    Row(f"{PREFIX}boot-never", "node", "true", "true if it never becomes Ready"),
-    Row(f"{PREFIX}not-ready-every", "node", "5m", "how long it stays Ready before it turns NotReady"),
-    Row(f"{PREFIX}not-ready-for", "node", "30s", "how long it then stays NotReady"),
-    Row(
+    SupportedAnnotation(f"{PREFIX}boot-after", "node", "20s", "how long it takes to become Ready"),
+    SupportedAnnotation(f"{PREFIX}boot-never", "node", "true", "true if it never becomes Ready"),
+    SupportedAnnotation(f"{PREFIX}not-ready-every", "node", "5m", "how long it stays Ready before it turns NotReady"),
+    SupportedAnnotation(f"{PREFIX}not-ready-for", "node", "30s", "how long it then stays NotReady"),
+    SupportedAnnotation(
         f"{PREFIX}silent-after",
         "node",
         "1m",
         "how long after it became Ready its kubelet stops talking, until this is taken away",
     ),
-    Row(f"{PREFIX}killed-after", "node", "10m", "how long after it became Ready it is taken away (a spot machine)"),
-    Row(
+    SupportedAnnotation(
+        f"{PREFIX}killed-after", "node", "10m", "how long after it became Ready it is taken away (a spot machine)"
+    ),
+    SupportedAnnotation(
         f"{PREFIX}late-resources",
         "node",
         "nvidia.com/gpu=8,example.com/nic=1",
         "resources that appear later, with their amounts",
     ),
-    Row(f"{PREFIX}late-resources-after", "node", "15s", "how much later"),
-    Row(KWOK_NODE, "node", "fake", "the node is simulated; KWOK's name"),
-    Row(HOLLOW, "node", "true", "the node is simulated", "label"),
-    Row(NODE_GROUP, "node", "machine", "the node group of a node that a model of an autoscaler bought", "label"),
+    SupportedAnnotation(f"{PREFIX}late-resources-after", "node", "15s", "how much later"),
+    SupportedAnnotation(KWOK_NODE, "node", "fake", "the node is simulated; KWOK's name"),
+    SupportedAnnotation(HOLLOW, "node", "true", "the node is simulated", "label"),
+    SupportedAnnotation(
+        NODE_GROUP, "node", "machine", "the node group of a node that a model of an autoscaler bought", "label"
+    ),
 )

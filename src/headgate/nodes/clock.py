@@ -1,8 +1,8 @@
-"""The clock of hollow nodes: it runs evenly, as the event loop's does, and is set right when the wall clock was moved.
+"""The clock of hollow nodes: steady like the event loop's, and corrected when the wall clock was changed.
 
-What is written (a Lease's ``renewTime``, heartbeats, times of conditions) is compared with the clocks of other
-machines, so it must follow the wall clock: after a suspend, a correction by NTP, or when somebody sets it. How long a
-pod runs must not depend on that. So whoever keeps deadlines is told by how much the clock was moved, and moves them.
+Written times (a Lease's ``renewTime``, heartbeats, times of conditions) are compared with the clocks of other machines,
+so they must follow the wall clock: after a suspend, an NTP correction, or a manual change. The run time of a pod must
+not depend on that. The owner of deadlines is therefore notified of the offset, and moves them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ _TOLERANCE_S: Final = 0.05
 
 
 class FollowingClock:
-    """Seconds since 1970. ``steady`` runs evenly from anywhere; ``moved`` hears by how much the clock was set."""
+    """Seconds since 1970. ``steady`` is a monotonic clock; ``moved`` is called with the offset when the clock was
+    changed.
+    """
 
     def __init__(
         self, steady: Callable[[], float], wall: Callable[[], float], moved: Callable[[float], None] = lambda by_s: None
@@ -35,7 +37,7 @@ class FollowingClock:
 
 
 class SteadyClock:
-    """Seconds since 1970 as of the start, from then on evenly: for who writes no times, but reads some."""
+    """Seconds since 1970 as of the start, steady from then on: for users that read times but write none."""
 
     def __init__(self, steady: Callable[[], float], wall: Callable[[], float]) -> None:
         self._steady: Final = steady

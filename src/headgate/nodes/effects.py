@@ -1,6 +1,6 @@
-"""What a hollow kubelet wants done to the API. The machine decides (``nodes/hollow.py``), the shell does it.
+"""Effects of hollow kubelets on the API. ``nodes/hollow_kubelets.py`` decides, ``nodes/io/kubelet_runner.py`` performs.
 
-Every write names the uid of its object: a pod or node that was made again under the same name is not touched.
+Every write names the uid of its object: a pod or node that was created again under the same name is not touched.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The status of a node as its kubelet writes it, as a strategic merge patch: conditions and addresses merge by type.
+"""The status of a node as a kubelet writes it, as a strategic merge patch: conditions and addresses merge by type.
 
-Sizes and the description of the machine are written only where they are missing, so that a node made from an
-autoscaler's template stays what the template says.
+Capacity and node info are written only where they are missing, so that a node made from an autoscaler's template keeps
+the template's values.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from headgate.kube.timestamps import format_time
-from headgate.nodes.node import Node
-from headgate.nodes.options import Options
+from headgate.nodes.node_record import HollowNode
+from headgate.nodes.options import HollowOptions
 
 Object = dict[str, Any]
 
@@ -25,7 +25,7 @@ _READY: Final = ("KubeletReady", "kubelet is posting ready status")
 _NOT_READY: Final = ("KubeletNotReady", "container runtime is down")
 
 
-def node_status(node: Node, options: Options, now_s: float) -> Object:
+def node_status(node: HollowNode, options: HollowOptions, now_s: float) -> Object:
     booted_s = node.booted_s if node.booted_s is not None else now_s
     conditions = [_condition(kind, "False", why, now_s, booted_s) for kind, *why in _PRESSURES]
     conditions.append(
@@ -61,7 +61,7 @@ def _condition(kind: str, status: str, why: tuple[str, str] | list[str], now_s: 
     }
 
 
-def _info(node: Node, options: Options) -> Object:
+def _info(node: HollowNode, options: HollowOptions) -> Object:
     return {
         "machineID": node.uid,
         "systemUUID": node.uid,

@@ -1,4 +1,4 @@
-"""What holds for the whole hollow fleet, unless an annotation says otherwise."""
+"""Settings of the whole hollow fleet; annotations override them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 RESOURCES: Final = MappingProxyType({"cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110"})
 
 
-class Options(msgspec.Struct, frozen=True):
+class HollowOptions(msgspec.Struct, frozen=True):
     boot_s: float = 0.0
     """From the creation of a node to its being Ready."""
     start_s: float = 0.0
@@ -22,7 +22,7 @@ class Options(msgspec.Struct, frozen=True):
     """How long pods of Jobs run if they do not say; ``None``: until they are deleted."""
     controller_manager: bool = False
     """Whether controllers look after nodes, Kubernetes' or ours. Without, the fleet takes the not-ready taint off; with
-    them, it renews leases instead. Pods of lost nodes are no business of the fleet (``owners/stray_pods.py``)."""
+    them, it renews leases instead. Pods of lost nodes are no business of the fleet (``controllers/pod_gc.py``)."""
     heartbeat_s: float = 10.0
     lease_s: int = 40
     report_s: float = 300.0

@@ -1,10 +1,10 @@
-"""The status of a pod as its kubelet writes it: phase, conditions, container states, addresses.
+"""The status of a pod as a kubelet writes it: phase, conditions, container states, addresses.
 
-One function of a record (``nodes/pod.py``) and its node's address gives a strategic merge patch: conditions merge by
-type, so conditions of others survive, and a condition without a time keeps the one it has. The
-shapes, reasons and texts are those of the kubelet of Kubernetes v1.35. The actual resources of a container are those
-that are allocated: a resize that the node has room for is complete at once. Readiness gates are opened at once, as
-KWOK does: in a simulated cluster nobody else would.
+One function of a record (``nodes/pod_record.py``) and its node's address returns a strategic merge patch: conditions
+merge by type, so conditions of other writers survive, and a condition without a time keeps the one it has. The fields,
+reasons and messages are those of the kubelet of Kubernetes v1.35. The actual resources of a container are the allocated
+ones: a resize that the node has capacity for completes at once. Readiness gates become true at once, as with KWOK: no
+other component would set them in a simulated cluster.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from headgate.kube.timestamps import format_duration, format_time
 from headgate.nodes.allocation import PENDING, decode
-from headgate.nodes.pod import Container, Exit, Pod, Stage
+from headgate.nodes.pod_record import Container, ContainerExit, HollowPod, HollowPodStage
 
 Object = dict[str, Any]
 
@@ -24,7 +24,7 @@ _MOST_BACKOFF_S: Final = 300.0
 _FORGIVEN_AFTER_S: Final = 600.0
 
 
-def pod_status(pod: Pod, host_ip: str) -> Object:
+def pod_status(pod: HollowPod, host_ip: str) -> Object:
     """What is to be written now; the same again for the same record."""
     status: Object = {"startTime": format_time(pod.admitted_s)}
     if pod.generation:
@@ -32,18 +32,18 @@ def pod_status(pod: Pod, host_ip: str) -> Object:
     if pod.rejected:  # there is nothing to say about containers
         return status | {"phase": "Failed", "reason": pod.reason, "message": pod.message}
     status |= {"hostIP": host_ip, "hostIPs": [{"ip": host_ip}]}
-    if pod.stage is Stage.ENDED:
+    if pod.stage is HollowPodStage.ENDED:
         status |= _ended(pod, pod.changed_s)
-    elif pod.stage is Stage.STARTING:
+    elif pod.stage is HollowPodStage.STARTING:
         status |= _starting(pod, pod.changed_s)
     else:
         status |= _running(pod, pod.changed_s)
-    if pod.stage is not Stage.ENDED:
+    if pod.stage is not HollowPodStage.ENDED:
         status["conditions"] += _resize(pod)
     # A kubelet repeats that the pod is scheduled, for the generation that it sees.
     status["conditions"].append(_condition(pod, "PodScheduled", "True", None if pod.scheduled else pod.admitted_s))
-    address = host_ip if pod.shape.host_network else pod.ip
-    if address and pod.stage is not Stage.STARTING:
+    address = host_ip if pod.container_set.host_network else pod.ip
+    if address and pod.stage is not HollowPodStage.STARTING:
         status |= {"podIP": address, "podIPs": [{"ip": address}]}
     return status
 
@@ -59,8 +59,8 @@ def backoff_s(restarts: int, ran_s: float) -> float:
     return min(_FIRST_BACKOFF_S * 2.0 ** min(restarts - 1, 10), _MOST_BACKOFF_S)
 
 
-def _starting(pod: Pod, now_s: float) -> Object:
-    waiting_for = [container.name for container in pod.shape.init_containers]
+def _starting(pod: HollowPod, now_s: float) -> Object:
+    waiting_for = [container.name for container in pod.container_set.init_containers]
     initialized = _condition(pod, "Initialized", "True", now_s)
     if waiting_for:
         message = f"containers with incomplete status: [{' '.join(waiting_for)}]"
@@ -73,21 +73,21 @@ def _starting(pod: Pod, now_s: float) -> Object:
     )
 
 
-def _running(pod: Pod, now_s: float) -> Object:
-    runs = pod.stage is Stage.RUNNING
+def _running(pod: HollowPod, now_s: float) -> Object:
+    runs = pod.stage is HollowPodStage.RUNNING
     first_start_s = None if pod.restarts else pod.started_s
     conditions = [
         _condition(pod, "PodReadyToStartContainers", "True", first_start_s),
-        _condition(pod, "Initialized", "True", first_start_s if pod.shape.init_containers else pod.admitted_s),
+        _condition(pod, "Initialized", "True", first_start_s if pod.container_set.init_containers else pod.admitted_s),
     ]
     if runs:
-        kinds = (*pod.shape.readiness_gates, "Ready", "ContainersReady")
+        kinds = (*pod.container_set.readiness_gates, "Ready", "ContainersReady")
         conditions += [_condition(pod, kind, "True", pod.ready_s) for kind in kinds]
     else:
         conditions += _unready(pod, now_s)
     running = {"running": {"startedAt": format_time(pod.started_s)}}
     sidecar = {"running": {"startedAt": format_time(pod.admitted_s)}}
-    done = Exit(pod.admitted_s, pod.admitted_s, 0)
+    done = ContainerExit(pod.admitted_s, pod.admitted_s, 0)
     return {"phase": "Running", "conditions": conditions} | _containers(
         main=[
             _container(
@@ -110,7 +110,7 @@ def _running(pod: Pod, now_s: float) -> Object:
     )
 
 
-def _ended(pod: Pod, now_s: float) -> Object:
+def _ended(pod: HollowPod, now_s: float) -> Object:
     succeeded = pod.exit_code == 0 and not pod.reason
     why = "PodCompleted" if succeeded else "PodFailed"
     conditions = [
@@ -125,8 +125,8 @@ def _ended(pod: Pod, now_s: float) -> Object:
     ended = pod.last
     if ended is None:
         return status  # it never ran
-    done = Exit(pod.admitted_s, pod.admitted_s, 0)
-    sidecar = Exit(pod.admitted_s, ended.finished_s, 0)
+    done = ContainerExit(pod.admitted_s, pod.admitted_s, 0)
+    sidecar = ContainerExit(pod.admitted_s, ended.finished_s, 0)
     return status | _containers(
         main=[
             _container(pod, c, _terminated(pod, c, ended), allocated, restarts=pod.restarts)
@@ -139,16 +139,16 @@ def _ended(pod: Pod, now_s: float) -> Object:
     )
 
 
-def _unready(pod: Pod, now_s: float) -> list[Object]:
-    names = [c.name for c in pod.shape.init_containers if c.sidecar and pod.stage is Stage.STARTING]
-    names += [c.name for c in pod.shape.containers]
+def _unready(pod: HollowPod, now_s: float) -> list[Object]:
+    names = [c.name for c in pod.container_set.init_containers if c.sidecar and pod.stage is HollowPodStage.STARTING]
+    names += [c.name for c in pod.container_set.containers]
     message = f"containers with unready status: [{' '.join(names)}]"
     kinds = ("Ready", "ContainersReady")
     return [_condition(pod, kind, "False", now_s, "ContainersNotReady", message) for kind in kinds]
 
 
 def _condition(
-    pod: Pod, kind: str, status: str, at_s: float | None, reason: str | None = None, message: str | None = None
+    pod: HollowPod, kind: str, status: str, at_s: float | None, reason: str | None = None, message: str | None = None
 ) -> Object:
     """A null takes out what an earlier state left there; no time keeps the time that is there."""
     condition: Object = {"type": kind, "status": status, "reason": reason, "message": message, "lastProbeTime": None}
@@ -159,7 +159,7 @@ def _condition(
     return condition
 
 
-def _resize(pod: Pod) -> list[Object]:
+def _resize(pod: HollowPod) -> list[Object]:
     """The condition of a resize that waits; one that is in the status and no longer holds is taken out."""
     if pod.pending is None:
         return [{"type": PENDING, "$patch": "delete"}] if pod.shows_pending else []
@@ -171,16 +171,16 @@ def _containers(*, main: list[Object], init: list[Object]) -> Object:
     return {"initContainerStatuses": init, "containerStatuses": main} if init else {"containerStatuses": main}
 
 
-def _main(pod: Pod) -> Iterable[tuple[Container, bytes]]:
-    return zip(pod.shape.containers, pod.allocated[: len(pod.shape.containers)], strict=True)
+def _main(pod: HollowPod) -> Iterable[tuple[Container, bytes]]:
+    return zip(pod.container_set.containers, pod.allocated[: len(pod.container_set.containers)], strict=True)
 
 
-def _init(pod: Pod) -> Iterable[tuple[Container, bytes]]:
-    return zip(pod.shape.init_containers, pod.allocated[len(pod.shape.containers) :], strict=True)
+def _init(pod: HollowPod) -> Iterable[tuple[Container, bytes]]:
+    return zip(pod.container_set.init_containers, pod.allocated[len(pod.container_set.containers) :], strict=True)
 
 
 def _container(
-    pod: Pod,
+    pod: HollowPod,
     container: Container,
     state: Object,
     allocated: bytes,
@@ -210,7 +210,7 @@ def _container(
     return status
 
 
-def _terminated(pod: Pod, container: Container, ended: Exit) -> Object:
+def _terminated(pod: HollowPod, container: Container, ended: ContainerExit) -> Object:
     return {
         "terminated": {
             "exitCode": ended.code,
@@ -222,11 +222,11 @@ def _terminated(pod: Pod, container: Container, ended: Exit) -> Object:
     }
 
 
-def _waiting(pod: Pod, container: Container) -> Object:
+def _waiting(pod: HollowPod, container: Container) -> Object:
     wait = format_duration(int(backoff_s(pod.restarts, 0.0) * 1e9))
     who = f"container={container.name} pod={pod.name}_{pod.namespace}({pod.uid})"
     return {"waiting": {"reason": "CrashLoopBackOff", "message": f"back-off {wait} restarting failed {who}"}}
 
 
-def _container_id(pod: Pod, container: Container) -> str:
+def _container_id(pod: HollowPod, container: Container) -> str:
     return f"hollow://{pod.uid}/{container.name}"

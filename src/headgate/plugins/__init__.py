@@ -1,96 +1,63 @@
-"""The public interface for scheduler plugins: all that a plugin of another package imports from Headgate.
+"""The former public interface for scheduler plugins; ``headgate.scheduling.framework`` replaces it.
 
-The names in ``__all__`` are stable; other modules of Headgate are not. What each extension point is given, may return,
-and what happens to a wrong answer is in docs/plugins.md. ``headgate.plugins.testing`` runs plugins without a cluster.
+The names that this package had still work for one release, each with a DeprecationWarning that says what to import
+instead. The entry point group keeps the name ``headgate.plugins``.
 """
 
-from headgate.kube.resource import Resource
-from headgate.plugins.node_rows import allocatable, asked_rows, free, label_values, nodes_at
-from headgate.scheduling.changes import Change, ChangeLog
-from headgate.scheduling.cluster import Part as Watches
-from headgate.scheduling.columns import Ints, Rows
-from headgate.scheduling.contract import (
-    READS_NODE,
-    READS_PODS,
-    SKIP,
-    Awaits,
-    Bind,
-    Ends,
-    Filter,
-    Follows,
-    Ground,
-    Keyed,
-    Nominated,
-    Normalize,
-    NoWay,
-    Only,
-    Pending,
-    Permit,
-    PostBind,
-    PostFilter,
-    PreBind,
-    PreEnqueue,
-    PreFilter,
-    PreScore,
-    QueueSort,
-    Reads,
-    Reason,
-    Refusal,
-    Rejection,
-    Releases,
-    Reserve,
-    Score,
-    SeesFeasible,
-    Skip,
-    Stamped,
-    State,
-    Trial,
-    Unplaced,
-    Wait,
-    Wakes,
-)
-from headgate.scheduling.effects import Bind as Binding
-from headgate.scheduling.effects import Write
-from headgate.scheduling.events import (
-    ADD,
-    ALL,
-    ASSIGNED_POD,
-    CSI_DRIVER,
-    CSI_NODE,
-    CSI_STORAGE_CAPACITY,
-    DELETE,
-    NODE,
-    NODE_ALLOCATABLE,
-    NODE_ANNOTATION,
-    NODE_CONDITION,
-    NODE_LABEL,
-    NODE_TAINT,
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
-    POD,
-    POD_GATES_ELIMINATED,
-    POD_LABEL,
-    POD_SCALE_DOWN,
-    POD_TOLERATION,
-    STORAGE_CLASS,
-    UNSCHEDULABLE_POD,
-    UPDATE,
-    VOLUME_ATTACHMENT,
-    Event,
-    named,
-    on,
-    on_one,
-    own_update,
-)
-from headgate.scheduling.labels import Mask
-from headgate.scheduling.node import Image, Node
-from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.pod import Pod, Scheduled
-from headgate.scheduling.podlike import PodLike
-from headgate.scheduling.shape import Shape
-from headgate.waiting.waker import Guard, Waker
+from __future__ import annotations
 
-__all__ = [
+from collections.abc import Mapping
+from typing import Any, Final
+
+from headgate.plugins.deprecation import moved
+from headgate.scheduling import framework
+
+_RENAMED: Final[Mapping[str, str]] = {
+    "Awaits": "AwaitingPreBindPlugin",
+    "Bind": "BindPlugin",
+    "Binding": "Bind",
+    "Change": "NodeChange",
+    "Ends": "PostFilterUnresolvable",
+    "Event": "ClusterEvent",
+    "Filter": "FilterPlugin",
+    "Follows": "IncrementalState",
+    "Ground": "Handle",
+    "Guard": "QueueingHint",
+    "Image": "ContainerImage",
+    "Keyed": "KeyedPlugin",
+    "NoWay": "PostFilterUnschedulable",
+    "Node": "NodeInfo",
+    "Nominated": "PostFilterNomination",
+    "Normalize": "ScoreExtensions",
+    "Only": "PreFilterResult",
+    "Pending": "PreBindPending",
+    "Permit": "PermitPlugin",
+    "Pod": "PodInfo",
+    "PostBind": "PostBindPlugin",
+    "PostFilter": "PostFilterPlugin",
+    "PreBind": "PreBindPlugin",
+    "PreEnqueue": "PreEnqueuePlugin",
+    "PreFilter": "PreFilterPlugin",
+    "PreScore": "PreScorePlugin",
+    "QueueSort": "QueueSortPlugin",
+    "Reason": "FilterReason",
+    "Refusal": "PreFilterRejection",
+    "Releases": "ReleasingPermitPlugin",
+    "Reserve": "ReservePlugin",
+    "Resource": "APIResource",
+    "Scheduled": "PodScheduledCondition",
+    "Score": "ScorePlugin",
+    "SeesFeasible": "FeasibleNodesState",
+    "Shape": "PodShape",
+    "Stamped": "ClusterVersionedPlugin",
+    "Trial": "DryRun",
+    "Wait": "PermitWait",
+    "Waker": "ClusterEventWithHint",
+    "Wakes": "EnqueueExtensions",
+    "Watches": "ResourceEventHandler",
+    "Write": "ObjectPatch",
+}
+_UNCHANGED: Final = [
     "ADD",
     "ALL",
     "ASSIGNED_POD",
@@ -118,60 +85,17 @@ __all__ = [
     "UNSCHEDULABLE_POD",
     "UPDATE",
     "VOLUME_ATTACHMENT",
-    "Awaits",
-    "Bind",
-    "Binding",
-    "Change",
     "ChangeLog",
-    "Ends",
-    "Event",
-    "Filter",
-    "Follows",
-    "Ground",
-    "Guard",
-    "Image",
     "Ints",
-    "Keyed",
     "Mask",
-    "NoWay",
-    "Node",
     "NodeMatrix",
-    "Nominated",
-    "Normalize",
-    "Only",
-    "Pending",
-    "Permit",
-    "Pod",
     "PodLike",
-    "PostBind",
-    "PostFilter",
-    "PreBind",
-    "PreEnqueue",
-    "PreFilter",
-    "PreScore",
-    "QueueSort",
     "Reads",
-    "Reason",
-    "Refusal",
     "Rejection",
-    "Releases",
-    "Reserve",
-    "Resource",
     "Rows",
-    "Scheduled",
-    "Score",
-    "SeesFeasible",
-    "Shape",
     "Skip",
-    "Stamped",
     "State",
-    "Trial",
     "Unplaced",
-    "Wait",
-    "Waker",
-    "Wakes",
-    "Watches",
-    "Write",
     "allocatable",
     "asked_rows",
     "free",
@@ -182,3 +106,12 @@ __all__ = [
     "on_one",
     "own_update",
 ]
+_NEW_NAMES: Final[Mapping[str, str]] = {**{name: name for name in _UNCHANGED}, **_RENAMED}
+
+__all__ = sorted(_NEW_NAMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NEW_NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return moved(__name__, name, framework, _NEW_NAMES[name])

@@ -1,45 +1,18 @@
-"""Reads the node matrix for ``filter`` and ``score``: one value per row that the plugin is asked about.
-
-``rows`` is what the scheduler passes: an array of row numbers, or ``None`` for all rows in use. Everything returned
-here is a copy, so a plugin may compute in place. A row may hold no node (``nodes_at`` has ``None`` there): what a
-plugin says about such a row is ignored.
-"""
+"""The former place of ``headgate.scheduling.framework.node_rows``; see ``headgate.plugins``."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any, Final
 
-from headgate.scheduling.columns import Ints, Rows, pick
-from headgate.scheduling.node import Node
-from headgate.scheduling.nodes import NodeMatrix
+from headgate.plugins.deprecation import moved
+from headgate.scheduling import framework
 
+_NAMES: Final = ("allocatable", "asked_rows", "free", "label_values", "nodes_at")
 
-def asked_rows(matrix: NodeMatrix, rows: Rows | None) -> Rows:
-    """The numbers of the rows in question, as an array."""
-    return np.arange(matrix.size, dtype=np.intp) if rows is None else rows.copy()
+__all__ = sorted(_NAMES)
 
 
-def nodes_at(matrix: NodeMatrix, rows: Rows | None) -> list[Node | None]:
-    return [matrix.node(row) for row in asked_rows(matrix, rows).tolist()]
-
-
-def label_values(matrix: NodeMatrix, key: str, rows: Rows | None) -> list[str | None]:
-    """The value of one label per row; ``None`` where the node does not have it."""
-    return [None if node is None else node.labels.get(key) for node in nodes_at(matrix, rows)]
-
-
-def allocatable(matrix: NodeMatrix, resource: str, rows: Rows | None) -> Ints:
-    """How much the nodes have of a resource: CPU in thousandths, memory in bytes, all others in units."""
-    return _amounts(matrix, matrix.columns.allocatable, resource, rows)
-
-
-def free(matrix: NodeMatrix, resource: str, rows: Rows | None) -> Ints:
-    """What the requests of the pods there, assumed ones included, leave of ``allocatable``. May be negative."""
-    return _amounts(matrix, matrix.columns.free, resource, rows)
-
-
-def _amounts(matrix: NodeMatrix, table: Ints, resource: str, rows: Rows | None) -> Ints:
-    if not matrix.columns.has(resource):
-        return np.zeros(matrix.size if rows is None else len(rows), np.int64)
-    found: Ints = pick(table, matrix.columns.indices([resource]), rows, matrix.size)[0]
-    return found.copy()
+def __getattr__(name: str) -> Any:
+    if name not in _NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return moved(__name__, name, framework, name)

@@ -1,5 +1,5 @@
-"""Kueue-style quota: who may use how much of which flavor, who waits for it, and who has to make room.
+"""Kueue-style quota: which workloads may use how much of which flavor, which wait, and which are evicted.
 
-Pure: what the API shows comes in (``engine.py`` is the door), frozen effects come out. Jobs and their pods are
-``jobs/``'s; writing statuses is ``control/``'s.
+Pure: API objects come in, frozen effects come out. ``engine.py`` is the entry point for other packages and
+``controller/`` writes the decisions to Workloads and queue statuses. ``jobs/`` manages jobs and their pods.
 """

@@ -1,20 +1,20 @@
-"""What the engine asks for: writes to Workloads and Events, as frozen values.
+"""Effects of the engine: writes to Workloads and Events, as frozen values.
 
-Each names the workload by key and uid: what was decided for one must never reach another of the same name. Performing
-them is the shell's; what became of an ``Admit`` or ``Evict`` it tells the engine (``engine.py``).
+Each names the workload by key and uid, so that a decision never reaches another object of the same name.
+``quota/controller/`` performs them and reports the outcome of ``Admit`` and ``Evict`` to ``engine.py``.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from headgate.quota.workload import Admission, CheckState
+from headgate.quota.api.workload import Admission, AdmissionCheckState
 
 
 class Admit(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):
-    """Reserve quota. ``is_admitted``: no admission check is waited for, so the workload is admitted in the same write.
-    ``waited_s``: since it was queued. ``waits_for``: the terminating pods that still use what it is given, in words;
-    its pods start when those have left. Empty if they start at once."""
+    """Reserve quota. ``is_admitted``: no admission check is pending, so the workload is admitted in the same write.
+    ``waited_s``: since it was queued. ``waits_for``: describes the terminating pods that still use its quota; its pods
+    start when those are gone. Empty if they start at once."""
 
     key: str
     uid: str
@@ -25,9 +25,9 @@ class Admit(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):
 
 
 class Evict(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):
-    """Tell a workload to go. ``preempted`` is the reason of its condition Preempted, if it makes room for another.
-    ``requeue_at_s`` and ``requeue_count`` are its back-off, if it has to wait before it may come again; ``checks`` its
-    admission checks, which start anew."""
+    """Evict a workload. ``preempted`` is the reason of its condition Preempted, if it is a preemption victim.
+    ``requeue_at_s`` and ``requeue_count`` are its back-off, if it has one; ``checks`` its admission checks after the
+    reset."""
 
     key: str
     uid: str
@@ -38,11 +38,11 @@ class Evict(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):
     cause: str = ""
     requeue_at_s: float | None = None
     requeue_count: int = 0
-    checks: tuple[CheckState, ...] = ()
+    checks: tuple[AdmissionCheckState, ...] = ()
 
 
 class Release(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):
-    """Take back quota that was reserved and not used yet: the condition says why."""
+    """Release quota that was reserved and not used yet: the condition has the reason."""
 
     key: str
     uid: str
@@ -60,7 +60,7 @@ class SetCondition(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):
 
 
 class Requeue(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):
-    """The condition Requeued turns true, and a back-off that is over is forgotten."""
+    """Sets the condition Requeued to true and removes a back-off that is over."""
 
     key: str
     uid: str
@@ -69,7 +69,7 @@ class Requeue(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):
 
 
 class PutOff(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):
-    """Not before this moment."""
+    """Requeue not before this time."""
 
     key: str
     uid: str
@@ -79,7 +79,7 @@ class PutOff(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):
 class SetChecks(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):
     key: str
     uid: str
-    checks: tuple[CheckState, ...]
+    checks: tuple[AdmissionCheckState, ...]
 
 
 class Deactivate(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):
@@ -89,7 +89,7 @@ class Deactivate(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):
     uid: str
 
 
-class Emit(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):
+class EmitWorkloadEvent(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):
     key: str
     uid: str
     is_warning: bool
@@ -97,4 +97,4 @@ class Emit(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):
     message: str
 
 
-Effect = Admit | Evict | Release | SetCondition | Requeue | PutOff | SetChecks | Deactivate | Emit
+Effect = Admit | Evict | Release | SetCondition | Requeue | PutOff | SetChecks | Deactivate | EmitWorkloadEvent

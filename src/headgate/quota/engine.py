@@ -1,9 +1,10 @@
-"""The door of the room: what the API shows comes in, effects come out.
+"""The quota engine: API objects come in, effects come out. The entry point of this package.
 
-Every ``…_applied`` and ``…_removed`` says at once what follows from rules (``reviewing.py``, ``blockers.py``); who
-gets quota is decided by ``cycle``, which the shell calls when it is done with what it heard. What the writes came to is
-told by ``written`` and ``refused``. Nothing is kept that the API does not show, except what is on its way there
-(``promises.py``): an engine that starts anew from a list of all objects is the same engine.
+Every ``…_applied`` and ``…_removed`` returns at once what follows from rules (``quota/queues/workload_lifecycle.py``,
+``quota/queues/blockers.py``). ``run_cycle`` decides which workloads get quota; the controller calls it after it has
+passed in all changes, and reports the outcome of writes with ``written`` and ``refused``. The engine keeps only what
+the API shows and the writes on their way there (``quota/cache/assumed_workloads.py``), so it can be rebuilt from a list
+of all objects.
 """
 
 from __future__ import annotations
@@ -13,122 +14,121 @@ from typing import Final
 
 import msgspec
 
-from headgate.kube.termination import MAX_WAIT_S
+from headgate.kube.pods.termination import MAX_TERMINATION_WAIT_S
 from headgate.quota import names
-from headgate.quota.assignment import Assignment
-from headgate.quota.blockers import Blocker, find_blocker
-from headgate.quota.checks import are_satisfied, required_checks, reset_checks
-from headgate.quota.cluster_queue import ClusterQueue
-from headgate.quota.cohort import FlavorResource
-from headgate.quota.cycle import Cycle
-from headgate.quota.effects import Effect, Emit, Evict, SetCondition
-from headgate.quota.holder import Holder
-from headgate.quota.holdings import Holdings
-from headgate.quota.occupancy import ENDINGS, Cause
-from headgate.quota.pod_defaults import PodDefaults
-from headgate.quota.promises import Promise, Promises
-from headgate.quota.queueing import Queueing, Reason, Waiter
-from headgate.quota.readiness import PodsReady, order_s
-from headgate.quota.reading import Wire, part
-from headgate.quota.reservation import Occupant, has_ended, read_occupant
-from headgate.quota.reviewing import Case, review
-from headgate.quota.workload import Workload, read_workload, usage_of
-from headgate.quota.world import Touched, World
+from headgate.quota.api.admission_checks import are_satisfied, required_checks, reset_checks
+from headgate.quota.api.cluster_queue import ClusterQueue
+from headgate.quota.api.cohort import FlavorResource
+from headgate.quota.api.pod_defaults import PodDefaults
+from headgate.quota.api.pods_ready import WaitForPodsReady, queue_order_s
+from headgate.quota.api.quota_reservation import QuotaHolder, QuotaPod, has_ended, read_quota_pod
+from headgate.quota.api.wire_reader import Wire, read_object
+from headgate.quota.api.workload import Workload, read_workload, usage_of
+from headgate.quota.cache.assumed_workloads import AssumedWorkload, AssumedWorkloads
+from headgate.quota.cache.occupancy import WAIT_OVER_REASONS, WaitOverCause
+from headgate.quota.cache.quota_cache import CacheChange, QuotaCache
+from headgate.quota.cache.quota_ledger import QuotaLedger
+from headgate.quota.cycle.admission_cycle import AdmissionCycle
+from headgate.quota.effects import Effect, EmitWorkloadEvent, Evict, SetCondition
+from headgate.quota.flavors.assignment import Assignment
+from headgate.quota.queues.blockers import Blocker, find_blocker
+from headgate.quota.queues.queue_manager import PendingReason, PendingWorkload, QueueManager
+from headgate.quota.queues.workload_lifecycle import WorkloadReviewInput, review
 from headgate.waiting.heap import Heap
 
 Effects = list[Effect]
 
 
-class Settings(msgspec.Struct, frozen=True):
-    """``honours_gates``: the feature gate AdmissionGatedBy. ``pods_ready``: None if nobody waits for pods.
-    ``starts_after_terminating``: the feature gate StartAfterTerminatingPods. ``max_wait_s``: how long a terminating
-    pod is waited for at most."""
+class QuotaSettings(msgspec.Struct, frozen=True):
+    """``honours_gates``: the feature gate AdmissionGatedBy. ``pods_ready``: None if waitForPodsReady is off.
+    ``starts_after_terminating``: the feature gate StartAfterTerminatingPods. ``max_wait_s``: how long workloads wait
+    for a terminating pod at most."""
 
     honours_gates: bool = True
-    pods_ready: PodsReady | None = None
+    pods_ready: WaitForPodsReady | None = None
     starts_after_terminating: bool = True
-    max_wait_s: float = MAX_WAIT_S
+    max_wait_s: float = MAX_TERMINATION_WAIT_S
 
 
-_DEFAULTS: Final = Settings()
+_DEFAULTS: Final = QuotaSettings()
 
 
-class Engine:
-    def __init__(self, settings: Settings = _DEFAULTS) -> None:
+class QuotaEngine:
+    def __init__(self, settings: QuotaSettings = _DEFAULTS) -> None:
         self._settings = settings
-        self.book = Holdings(self._leads_to)
-        self.queueing = Queueing(self.book.room)
-        self.world = World(self.book, settings.honours_gates)
+        self.ledger = QuotaLedger(self._leads_to)
+        self.queue_manager = QueueManager(self.ledger.available_ahead)
+        self.cache = QuotaCache(self.ledger, settings.honours_gates)
         self.workloads: dict[str, Workload] = {}
-        self._cycle = Cycle(
-            self.book, self.queueing, self.world.queues, self.world.flavors, self._give, self._take_back
+        self._cycle = AdmissionCycle(
+            self.ledger, self.queue_manager, self.cache.queues, self.cache.flavors, self._give, self._take_back
         )
-        self._promises = Promises()
+        self._assumed = AssumedWorkloads()
         self._by_local_queue: dict[str, dict[str, None]] = {}
         self._by_namespace: dict[str, dict[str, None]] = {}
         self._by_runtime_class: dict[str, dict[str, None]] = {}
         self._pod_defaults = PodDefaults()
         self._reviews: Heap[str] = Heap()
         self._asked: dict[str, tuple[Effect, ...]] = {}
-        self._said: dict[str, Reason] = {}
-        self._starting: dict[str, str] = {}  # who was told to start and does not show it yet; key and uid
+        self._said: dict[str, PendingReason] = {}
+        self._starting: dict[str, str] = {}  # started, and the API does not show it yet; key and uid
         self._put_off: dict[str, float] = {}  # whose admission the server would not have, and until when
 
     # What the API shows.
 
     def flavor_applied(self, wire: Wire, now_s: float) -> Effects:
-        return self._touch(self.world.flavor_applied(wire), now_s)
+        return self._apply_change(self.cache.flavor_applied(wire), now_s)
 
     def flavor_removed(self, name: str, now_s: float) -> Effects:
-        return self._touch(self.world.flavor_removed(name), now_s)
+        return self._apply_change(self.cache.flavor_removed(name), now_s)
 
     def check_applied(self, name: str, is_active: bool, now_s: float) -> Effects:
-        return self._touch(self.world.check_applied(name, is_active), now_s)
+        return self._apply_change(self.cache.check_applied(name, is_active), now_s)
 
     def check_removed(self, name: str, now_s: float) -> Effects:
-        return self._touch(self.world.check_removed(name), now_s)
+        return self._apply_change(self.cache.check_removed(name), now_s)
 
     def cluster_queue_applied(self, wire: Wire, now_s: float) -> Effects:
-        return self._touch(self.world.cluster_queue_applied(wire), now_s)
+        return self._apply_change(self.cache.cluster_queue_applied(wire), now_s)
 
     def cluster_queue_replaced(self, queue: ClusterQueue, now_s: float) -> Effects:
-        """As if the API showed this queue: for trials (``remedies.py``)."""
-        return self._touch(self.world.cluster_queue_replaced(queue), now_s)
+        """As if the API showed this queue: for dry runs (``quota/explain/remedies.py``)."""
+        return self._apply_change(self.cache.cluster_queue_replaced(queue), now_s)
 
     def cluster_queue_removed(self, name: str, now_s: float) -> Effects:
-        return self._touch(self.world.cluster_queue_removed(name), now_s)
+        return self._apply_change(self.cache.cluster_queue_removed(name), now_s)
 
     def cohort_applied(self, wire: Wire, now_s: float) -> Effects:
-        return self._touch(self.world.cohort_applied(wire), now_s)
+        return self._apply_change(self.cache.cohort_applied(wire), now_s)
 
     def cohort_removed(self, name: str, now_s: float) -> Effects:
-        return self._touch(self.world.cohort_removed(name), now_s)
+        return self._apply_change(self.cache.cohort_removed(name), now_s)
 
     def local_queue_applied(self, wire: Wire, now_s: float) -> Effects:
-        key = self.world.local_queue_applied(wire)
+        key = self.cache.local_queue_applied(wire)
         if key:
-            self.book.occupancy.local_queue_changed(key)
-        return self._look_at(self._by_local_queue.get(key, ()), now_s) if key else []
+            self.ledger.occupancy.local_queue_changed(key)
+        return self._examine_all(self._by_local_queue.get(key, ()), now_s) if key else []
 
     def local_queue_removed(self, key: str, now_s: float) -> Effects:
-        if not self.world.local_queue_removed(key):
+        if not self.cache.local_queue_removed(key):
             return []
-        self.book.occupancy.local_queue_changed(key)
-        return self._look_at(self._by_local_queue.get(key, ()), now_s)
+        self.ledger.occupancy.local_queue_changed(key)
+        return self._examine_all(self._by_local_queue.get(key, ()), now_s)
 
     def namespace_applied(self, name: str, labels: Mapping[str, str], now_s: float) -> Effects:
-        is_other = self.world.namespace_applied(name, labels)
-        return self._look_at(self._by_namespace.get(name, ()), now_s) if is_other else []
+        is_other = self.cache.namespace_applied(name, labels)
+        return self._examine_all(self._by_namespace.get(name, ()), now_s) if is_other else []
 
     def namespace_removed(self, name: str, now_s: float) -> Effects:
-        return self._look_at(self._by_namespace.get(name, ()), now_s) if self.world.namespace_removed(name) else []
+        return self._examine_all(self._by_namespace.get(name, ()), now_s) if self.cache.namespace_removed(name) else []
 
     def workload_applied(self, wire: Wire, now_s: float) -> Effects:
         found = read_workload(wire)
         metadata = wire.get("metadata") if isinstance(wire, Mapping) else None
         if isinstance(found, str):
-            return self._set_aside(metadata if isinstance(metadata, Mapping) else {}, found, now_s)
-        self.world.problems.pop(("Workload", found.key), None)
+            return self._reject_unreadable(metadata if isinstance(metadata, Mapping) else {}, found, now_s)
+        self.cache.problems.pop(("Workload", found.key), None)
         found = self._pod_defaults.applied_to(found)
         known = self.workloads.get(found.key)
         if known is not None:
@@ -137,18 +137,18 @@ class Engine:
             elif 0 < found.revision < known.revision:
                 return []  # an old version, shown late
             elif found.revision != known.revision:
-                self._put_off.pop(found.key, None)  # somebody wrote to it: the server may have it now
+                self._put_off.pop(found.key, None)  # another client changed it: the server may accept it now
         self._remember(found)
-        self._promises.see(found)
+        self._assumed.observe(found)
         return self._examine(found, now_s)
 
     def workload_removed(self, key: str, now_s: float) -> Effects:
         workload = self.workloads.pop(key, None)
-        self.world.problems.pop(("Workload", key), None)
+        self.cache.problems.pop(("Workload", key), None)
         if workload is not None:
             self._disindex(workload)
-        self._promises.forget(key)
-        self._leave(key)
+        self._assumed.forget(key)
+        self._dequeue(key)
         self._reviews.discard(key)
         self._asked.pop(key, None)
         self._said.pop(key, None)
@@ -170,34 +170,34 @@ class Engine:
 
     def pod_applied(self, wire: Wire) -> bool:
         """Pods that were started with quota may use it after it was released. Whether that changed anything."""
-        occupancy, settings = self.book.occupancy, self._settings
-        found = read_occupant(wire, settings.max_wait_s) if settings.starts_after_terminating else None
-        if isinstance(found, Occupant):
+        occupancy, settings = self.ledger.occupancy, self._settings
+        found = read_quota_pod(wire, settings.max_wait_s) if settings.starts_after_terminating else None
+        if isinstance(found, QuotaPod):
             return occupancy.pod_applied(found)
-        metadata = part(wire, "metadata")
+        metadata = read_object(wire, "metadata")
         if found is not None:
             occupancy.ignored.setdefault(found, f"{metadata.get('namespace', '')}/{metadata.get('name', '')}")
-        cause: Cause = "left" if has_ended(wire) else "not counted"
+        cause: WaitOverCause = "left" if has_ended(wire) else "not counted"
         return occupancy.pod_removed(str(metadata.get("uid", "")), cause)
 
     def pod_removed(self, uid: str) -> bool:
-        return self.book.occupancy.pod_removed(uid)
+        return self.ledger.occupancy.pod_removed(uid)
 
     # What became of effects.
 
     def written(self, effect: Effect, revision: int) -> None:
         """The write was done, and this is the version it made; 0 if versions cannot be compared."""
-        self._promises.written(effect.key, effect.uid, revision, isinstance(effect, Evict))
+        self._assumed.written(effect.key, effect.uid, revision, isinstance(effect, Evict))
 
     def refused(self, effect: Effect, now_s: float, until_s: float | None = None) -> Effects:
-        """The write will not be done: what it was to tell is to be told again, what it gave is free again. ``until_s``:
-        not before then, for the server would not have it; others get their turn meanwhile."""
+        """The write will not be done: its quota is free again and its condition is written again. ``until_s``: the
+        server rejected the write, so the workload is not tried before then; other workloads are."""
         if until_s is not None:
             self._put_off[effect.key] = until_s
         self._asked.pop(effect.key, None)
         self._said.pop(effect.key, None)
         self._starting.pop(effect.key, None)
-        self._promises.take_back(effect.key, effect.uid, isinstance(effect, Evict))
+        self._assumed.refused(effect.key, effect.uid, isinstance(effect, Evict))
         workload = self.workloads.get(effect.key)
         return [] if workload is None else self._examine(workload, now_s)
 
@@ -207,53 +207,53 @@ class Engine:
         """When ``cycle`` should be called though nothing happened."""
         first = self._reviews.first()
         deadlines = (
-            self.queueing.next_deadline_s(),
+            self.queue_manager.next_deadline_s(),
             first[0] if first else None,
-            self.book.occupancy.next_deadline_s(),
+            self.ledger.occupancy.next_deadline_s(),
         )
         return min((each for each in deadlines if each is not None), default=None)
 
-    def cycle(self, now_s: float, rounds: int | None = None) -> Effects:
-        """Everybody who can get quota gets it, or room is made for him; in so many rounds at most."""
-        effects = self._look_at(self.queueing.due(now_s), now_s)
+    def run_cycle(self, now_s: float, rounds: int | None = None) -> Effects:
+        """Admits all workloads that can get quota, or preempts for them; in at most ``rounds`` rounds."""
+        effects = self._examine_all(self.queue_manager.due(now_s), now_s)
         while (first := self._reviews.first()) is not None and first[0] <= now_s:
             self._reviews.pop()
-            effects += self._look_at((first[1],), now_s)
-        self.book.occupancy.expire(now_s)
-        effects += self._start(self.book.occupancy.ready())
+            effects += self._examine_all((first[1],), now_s)
+        self.ledger.occupancy.expire(now_s)
+        effects += self._start(self.ledger.occupancy.ready())
         decided = self._cycle.run(now_s, rounds)
         for effect in decided:
             if isinstance(effect, Evict):
-                self._promises.told[effect.key] = Promise(effect.uid)
+                self._assumed.evictions[effect.key] = AssumedWorkload(effect.uid)
         effects += self._with_checks(decided, now_s)
-        return effects + self._start(self.book.occupancy.ready())  # what was withdrawn may make room
+        return effects + self._start(self.ledger.occupancy.ready())  # withdrawn admissions may free capacity
 
     # Inside.
 
     def _leads_to(self, local_queue: str) -> str:
-        found = self.world.local_queues.get(local_queue)
+        found = self.cache.local_queues.get(local_queue)
         return "" if found is None else found.cluster_queue
 
-    def _start(self, ready: Iterable[tuple[Holder, Cause]]) -> Effects:
+    def _start(self, ready: Iterable[tuple[QuotaHolder, WaitOverCause]]) -> Effects:
         """What these were given is in use on nodes no longer, or the pods that use it are waited for no longer."""
         effects: Effects = []
         for holder, cause in ready:
-            self.book.put(msgspec.structs.replace(holder, is_waiting=False))
+            self.ledger.put(msgspec.structs.replace(holder, is_waiting=False))
             self._starting[holder.key] = holder.uid
             type_ = names.WAITING_FOR_TERMINATING_PODS
-            reason, said = ENDINGS[cause if self._settings.starts_after_terminating else "disabled"]
+            reason, said = WAIT_OVER_REASONS[cause if self._settings.starts_after_terminating else "disabled"]
             effects.append(SetCondition(holder.key, holder.uid, type_, False, reason, said))
-            effects.append(Emit(holder.key, holder.uid, False, reason, said))
+            effects.append(EmitWorkloadEvent(holder.key, holder.uid, False, reason, said))
         return effects
 
-    def _give(self, waiter: Waiter, assignment: Assignment) -> bool:
-        queue, admission = self.world.queues[waiter.queue], assignment.admission(waiter.queue)
-        self._promises.given[waiter.key] = Promise(waiter.workload.uid, admission)
+    def _give(self, waiter: PendingWorkload, assignment: Assignment) -> bool:
+        queue, admission = self.cache.queues[waiter.queue], assignment.admission(waiter.queue)
+        self._assumed.admissions[waiter.key] = AssumedWorkload(waiter.workload.uid, admission)
         self._said.pop(waiter.key, None)
         return are_satisfied(waiter.workload, required_checks(queue, admission))
 
-    def _take_back(self, waiter: Waiter) -> None:
-        del self._promises.given[waiter.key]
+    def _take_back(self, waiter: PendingWorkload) -> None:
+        del self._assumed.admissions[waiter.key]
 
     def _remember(self, workload: Workload) -> None:
         known = self.workloads.get(workload.key)
@@ -286,23 +286,23 @@ class Engine:
                 effects += self._examine(found, now_s)
         return effects
 
-    def _set_aside(self, metadata: Mapping[str, object], problem: str, now_s: float) -> Effects:
+    def _reject_unreadable(self, metadata: Mapping[str, object], problem: str, now_s: float) -> Effects:
         """What it holds stays counted as it was known; it waits for nothing."""
         key = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
         said = self._said.get(key)
-        if self.book.get(key) is None:
+        if self.ledger.get(key) is None:
             self.workload_removed(key, now_s)
-        self._leave(key)
-        self.world.problems["Workload", key] = problem
-        uid, reason = metadata.get("uid"), Reason(names.MISCONFIGURED, problem)
-        if self.book.get(key) is not None or not isinstance(uid, str):
+        self._dequeue(key)
+        self.cache.problems["Workload", key] = problem
+        uid, reason = metadata.get("uid"), PendingReason(names.MISCONFIGURED, problem)
+        if self.ledger.get(key) is not None or not isinstance(uid, str):
             return []
         self._said[key] = reason
         if said == reason:
             return []
         return [SetCondition(key, uid, names.QUOTA_RESERVED, False, reason.reason, reason.message)]
 
-    def _look_at(self, keys: Iterable[str], now_s: float) -> Effects:
+    def _examine_all(self, keys: Iterable[str], now_s: float) -> Effects:
         effects: Effects = []
         for key in list(keys):
             workload = self.workloads.get(key)
@@ -310,45 +310,45 @@ class Engine:
                 effects += self._examine(workload, now_s)
         return effects
 
-    def _touch(self, touched: Touched, now_s: float) -> Effects:
+    def _apply_change(self, touched: CacheChange, now_s: float) -> Effects:
         """Rules of queues are other ones: who waits in them, holds in them or is kept out by them is looked at."""
         effects: Effects = []
         for name in sorted(touched.queues):
-            queue = self.world.queues.get(name)
+            queue = self.cache.queues.get(name)
             if queue is not None:
-                self.queueing.set_strategy(name, queue.is_strict)
-            keys = [waiter.key for waiter in self.queueing.waiters(name)]
-            keys += [holder.key for holder in self.book.held_in(name)]
-            effects += self._look_at(keys, now_s)
-            self.queueing.retry(name)
+                self.queue_manager.set_strategy(name, queue.is_strict)
+            keys = [waiter.key for waiter in self.queue_manager.pending(name)]
+            keys += [holder.key for holder in self.ledger.held_in(name)]
+            effects += self._examine_all(keys, now_s)
+            self.queue_manager.retry(name)
             if queue is None:
-                self.queueing.forget_queue(name)
+                self.queue_manager.forget_queue(name)
         topics = [
             *(("tree", tree) for tree in sorted(touched.trees)),
             *(("cluster queue", name) for name in sorted(touched.queues)),
         ]
-        return effects + self._look_at(self.queueing.wake(topics), now_s)
+        return effects + self._examine_all(self.queue_manager.wake(topics), now_s)
 
     def _examine(self, workload: Workload, now_s: float) -> Effects:
-        holds = self._settle(workload, now_s)
+        holds = self._update_ledger(workload, now_s)
         if not holds and self._is_put_off(workload, now_s):
             return []
-        effects = [] if workload.key in self._promises.given else self._review(workload, now_s)
+        effects = [] if workload.key in self._assumed.admissions else self._review(workload, now_s)
         if holds or workload.is_finished or workload.is_terminating:
-            self._leave(workload.key)
+            self._dequeue(workload.key)
             self._said.pop(workload.key, None)
             return effects
-        around = self.world.around(workload)
+        around = self.cache.context_of(workload)
         blocker = find_blocker(workload, around, now_s)
         if blocker is not None or around.cluster_queue is None:
             return effects + self._block(workload, blocker, now_s)
         self._said.pop(workload.key, None)
-        since_s = order_s(workload, self._settings.pods_ready)
-        waiter = Waiter(workload, around.cluster_queue.name, since_s, workload.shape)
-        known = self.queueing.get(workload.key)
+        since_s = queue_order_s(workload, self._settings.pods_ready)
+        waiter = PendingWorkload(workload, around.cluster_queue.name, since_s, workload.shape)
+        known = self.queue_manager.get(workload.key)
         if known is not None and (known.queue, known.shape, known.order) != (waiter.queue, waiter.shape, waiter.order):
             self._cycle.forget(workload.key)
-        self.queueing.add(waiter)
+        self.queue_manager.add(waiter)
         return effects
 
     def _is_put_off(self, workload: Workload, now_s: float) -> bool:
@@ -356,21 +356,21 @@ class Engine:
         if until_s is None or until_s <= now_s:
             self._put_off.pop(workload.key, None)
             return False
-        self._leave(workload.key)
-        self.queueing.block(workload.key, Reason(""), (), until_s, _order(workload))
+        self._dequeue(workload.key)
+        self.queue_manager.block(workload.key, PendingReason(""), (), until_s, _order(workload))
         return True
 
-    def _settle(self, workload: Workload, now_s: float) -> bool:
+    def _update_ledger(self, workload: Workload, now_s: float) -> bool:
         """The book says what the API shows, or was promised; whether that is anything."""
         key = workload.key
-        promise = self._promises.given.get(key)
+        promise = self._assumed.admissions.get(key)
         admission = workload.admission if workload.holds_quota else (promise.admission if promise else None)
         if admission is None:
             self._release(key)
             return False
         reserved = workload.conditions.get(names.QUOTA_RESERVED)
-        known = self.book.get(key)
-        since_s, turn = (now_s, 0) if known is None else (known.reserved_s, known.turn)
+        known = self.ledger.get(key)
+        since_s, turn = (now_s, 0) if known is None else (known.reserved_s, known.cycle_order)
         if workload.holds_quota and reserved is not None:
             since_s, turn = reserved.since_s, 0
         is_waiting = known is not None and known.is_waiting
@@ -380,29 +380,29 @@ class Engine:
                 self._starting.pop(key, None)
             elif self._starting.get(key) == workload.uid:
                 is_waiting = False
-        is_going = key in self._promises.told or (
+        is_going = key in self._assumed.evictions or (
             workload.holds_quota and (workload.is_evicted or not workload.is_active)
         )
-        holder = Holder(
+        holder = QuotaHolder(
             key,
             workload.uid,
             admission.cluster_queue,
             usage_of(workload, admission),
             workload.priority,
-            order_s(workload, self._settings.pods_ready),
+            queue_order_s(workload, self._settings.pods_ready),
             since_s,
             is_going,
             turn,
             is_waiting,
         )
         if holder != known:
-            self.book.put(holder)
-            self._stir(known, holder)
+            self.ledger.put(holder)
+            self._wake_for_release(known, holder)
         return True
 
     def _review(self, workload: Workload, now_s: float) -> Effects:
         """What follows from rules, once: it is not asked for again until something else follows."""
-        found = review(Case(workload, self.world.around(workload), self._settings.pods_ready, now_s))
+        found = review(WorkloadReviewInput(workload, self.cache.context_of(workload), self._settings.pods_ready, now_s))
         if found.at_s is None:
             self._reviews.discard(workload.key)
         else:
@@ -411,13 +411,13 @@ class Engine:
             if not found.effects:
                 self._asked.pop(workload.key, None)
             return []
-        if workload.key in self._promises.told and any(isinstance(each, Evict) for each in found.effects):
+        if workload.key in self._assumed.evictions and any(isinstance(each, Evict) for each in found.effects):
             return []
         self._asked[workload.key] = found.effects
         for effect in found.effects:
-            if isinstance(effect, Evict) and self.book.get(workload.key) is not None:
-                self._promises.told[workload.key] = Promise(workload.uid)
-                self._settle(workload, now_s)
+            if isinstance(effect, Evict) and self.ledger.get(workload.key) is not None:
+                self._assumed.evictions[workload.key] = AssumedWorkload(workload.uid)
+                self._update_ledger(workload, now_s)
         return self._with_checks(found.effects, now_s)
 
     def _with_checks(self, effects: Iterable[Effect], now_s: float) -> Effects:
@@ -431,10 +431,10 @@ class Engine:
         return done
 
     def _block(self, workload: Workload, blocker: Blocker | None, now_s: float) -> Effects:
-        self._leave(workload.key)
+        self._dequeue(workload.key)
         if blocker is None:
             return []
-        self.queueing.block(workload.key, blocker.reason, blocker.topics, blocker.until_s, _order(workload))
+        self.queue_manager.block(workload.key, blocker.reason, blocker.topics, blocker.until_s, _order(workload))
         reason, shown = blocker.reason, workload.conditions.get(names.QUOTA_RESERVED)
         if not reason.reason or self._said.get(workload.key) == reason:
             return []
@@ -446,22 +446,22 @@ class Engine:
         ]
         if reason.reason == names.ADMISSION_GATED:
             said = f"Workload admission is gated by: {workload.gates}"
-            effects.append(Emit(workload.key, workload.uid, False, reason.reason, said))
+            effects.append(EmitWorkloadEvent(workload.key, workload.uid, False, reason.reason, said))
         return effects
 
-    def _leave(self, key: str) -> None:
+    def _dequeue(self, key: str) -> None:
         """It waits no longer. What was kept for it is free for others."""
         self._cycle.forget(key)
-        self.queueing.remove(key)
+        self.queue_manager.remove(key)
 
     def _release(self, key: str) -> None:
         self._starting.pop(key, None)
         workload = self.workloads.get(key)
-        holder = self.book.remove(key, keeps_pods=workload is not None and not workload.is_finished)
+        holder = self.ledger.remove(key, keeps_pods=workload is not None and not workload.is_finished)
         if holder is not None:
-            self._stir(holder, None)
+            self._wake_for_release(holder, None)
 
-    def _stir(self, before: Holder | None, after: Holder | None) -> None:
+    def _wake_for_release(self, before: QuotaHolder | None, after: QuotaHolder | None) -> None:
         """Whatever a workload holds less of now than before may help somebody in the tree."""
         if before is None:
             return
@@ -473,8 +473,8 @@ class Engine:
 
     def _wake_freed(self, queue: str, freed: Sequence[FlavorResource]) -> None:
         if freed:
-            tree = self.book.tree_of(queue)
-            self.queueing.wake([("freed", tree, *fr) for fr in sorted(freed)])
+            tree = self.ledger.tree_of(queue)
+            self.queue_manager.wake([("freed", tree, *fr) for fr in sorted(freed)])
 
 
 def _order(workload: Workload) -> tuple[int, float, str]:

@@ -1,6 +1,6 @@
-"""The words of ``kueue.x-k8s.io`` that the engine reads and says: kinds of stop, policies, conditions and reasons.
+"""Names of ``kueue.x-k8s.io`` that the engine uses: policies, conditions and reasons.
 
-Words only. What they do is told where they are used.
+The modules that use a name document what it does.
 """
 
 from __future__ import annotations

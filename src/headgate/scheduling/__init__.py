@@ -1,7 +1,6 @@
-"""Scheduling: which pod is tried next, and where it goes.
+"""The scheduler: which pod is tried next, and which node it gets.
 
-``queue.py`` is the scheduling queue, ``events.py`` the words of what happens in a cluster, ``contract.py`` what a
-plugin is, ``plugins/`` one module per plugin, ``nodes.py`` the matrix of all nodes, ``shape.py`` what pods ask of
-them, ``cycle.py`` what finds a node for a pod. Everything here is pure: events and ``now_s`` come in, decisions come
-out; the shell that watches, binds and writes is ``control/scheduler/``.
+Pure: events and ``now_s`` come in, effects come out. ``queue/`` is the scheduling queue, ``cache/`` holds the nodes and
+the shapes of pods, ``framework/`` defines plugins and runs the scheduling cycle, ``plugins/`` has the built-in plugins,
+``gates/`` admits pods by queue. ``scheduler.py`` puts them together; ``runtime/scheduler/`` watches, binds and writes.
 """

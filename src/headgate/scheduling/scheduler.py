@@ -1,11 +1,11 @@
-"""The scheduler: what the API shows comes in, what is to be written goes out, and everything between is decided here.
+"""The scheduler: receives API objects and results of writes, decides, and returns effects.
 
-Pods of our profiles that have no node go to the queue, pods on nodes and the nodes to the matrix, the objects around
-them to the parts of the cluster; each tells the queue the events that waiting pods may wait for. :meth:`Scheduler.step`
-takes pods into their queues and tries those that may be, and returns the effects; their results come back by
-:meth:`bound`, :meth:`lifted`, :meth:`prepared` and :meth:`preempted`. What follows from them is ``attempts.py``'s.
-It does no I/O and knows no clock: ``control/scheduler/`` watches, writes and keeps time. Everything can be rebuilt from
-the API alone, so whoever dies in the middle starts again with an empty one of these.
+Unscheduled pods of its profiles go to the scheduling queue, nodes and their pods to the node matrix, other objects to
+the event handlers of the cluster; each reports events to the queue. :meth:`Scheduler.step` admits pods by queue, tries
+active pods and returns effects; their results return with :meth:`Scheduler.bound`, :meth:`Scheduler.gate_removed`,
+:meth:`Scheduler.stamp_removed`, :meth:`Scheduler.prepared` and :meth:`Scheduler.preempted`. ``schedule_one.py`` handles
+them. Pure: ``runtime/scheduler/`` watches, writes and keeps time. All state can be rebuilt from the API, so a restarted
+process begins with an empty scheduler.
 """
 
 from __future__ import annotations
@@ -15,38 +15,41 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.capacity.queues import Queues
-from headgate.capacity.settings import DEFAULTS as SETTINGS
+from headgate.capacity.conf import DEFAULTS as SETTINGS
+from headgate.capacity.engine import QueueEngine
 from headgate.kube import conditions
-from headgate.kube.exposition import Sample
-from headgate.kube.resource import Resource
-from headgate.scheduling import events, telling
-from headgate.scheduling.admitting import ENABLED, Admitting, Queueing
-from headgate.scheduling.attempts import Attempts
-from headgate.scheduling.bindings import Bindings
-from headgate.scheduling.cluster import Cluster
-from headgate.scheduling.configuration.values import Configuration
-from headgate.scheduling.contending import Contending
-from headgate.scheduling.contract import Failed, Rejection
-from headgate.scheduling.cycle import Cycle
-from headgate.scheduling.effects import Effect, Preempt, Result
-from headgate.scheduling.events import Event
-from headgate.scheduling.lifting import Lifts
-from headgate.scheduling.meters import BIND, PERMIT
-from headgate.scheduling.metrics import GATED_EVENTS_WITHHELD, Metrics
-from headgate.scheduling.node import Node, read_node
+from headgate.kube.api_resources import APIResource
+from headgate.kube.metrics import Sample
+from headgate.scheduling import pod_conditions
+from headgate.scheduling.binding_cycle import BindingCycles
+from headgate.scheduling.cache.node import NodeInfo, read_node
+from headgate.scheduling.cache.pod import PodInfo, read_pod
+from headgate.scheduling.cache.pod_shape import ShapeTable
+from headgate.scheduling.cluster.cluster import Cluster
+from headgate.scheduling.cluster.victim_rules import QueueVictimRule
+from headgate.scheduling.config.types import KubeSchedulerConfiguration
+from headgate.scheduling.framework import cluster_events
+from headgate.scheduling.framework.cluster_events import ClusterEvent
+from headgate.scheduling.framework.effects import Effect, Preempt, WriteResult
+from headgate.scheduling.framework.framework import Framework
+from headgate.scheduling.framework.interface import ErrorRejection, Rejection
+from headgate.scheduling.framework.plugin_timers import BIND, PERMIT
+from headgate.scheduling.framework.scheduling_cycle import SchedulingCycle
+from headgate.scheduling.gates.capacity_objects import CapacityObjectHandler
+from headgate.scheduling.gates.gate_removals import GateRemovals
+from headgate.scheduling.gates.promise_revocation import PromiseRevocation
+from headgate.scheduling.gates.queue_admission import ENABLED, QueueAdmission, QueueAdmissionSettings
+from headgate.scheduling.metrics.scheduler_metrics import GATED_EVENTS_WITHHELD, SchedulerMetrics
 from headgate.scheduling.plugins.default_preemption import DefaultPreemption
 from headgate.scheduling.plugins.queue_allocation import QueueAllocation
+from headgate.scheduling.plugins.registry import IN_TREE_PLUGINS, PluginFactory
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
-from headgate.scheduling.pod import Pod, read_pod
-from headgate.scheduling.preempting import Preempting
-from headgate.scheduling.profile import MAKERS, Maker, Team, assemble, joined
-from headgate.scheduling.queue import QueueSettings, SchedulingQueue
-from headgate.scheduling.queue_objects import QueueObjects
-from headgate.scheduling.queued import Where
-from headgate.scheduling.retracting import Retracting
-from headgate.scheduling.shape import Shapes
-from headgate.scheduling.victim_rules import ByQueue
+from headgate.scheduling.preemption.executor import PreemptionExecutor
+from headgate.scheduling.preemption.queue_preemption import QueuePreemption
+from headgate.scheduling.profile import new_framework, with_queue_allocation
+from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.queue.scheduling_queue import QueueSettings, SchedulingQueue
+from headgate.scheduling.schedule_one import SchedulingAttempts
 
 Object = Mapping[str, Any]
 
@@ -60,93 +63,99 @@ _UNFIT: Final = (AttributeError, KeyError, TypeError, ValueError)
 
 
 class Scheduler:
-    """``makers`` that raise are the caller's to catch: they say what is wrong with a plugin's arguments. Profiles that
-    go by queues share them, so they are told the same of them: the first one's settings count."""
+    """The caller catches exceptions of ``makers``: they report invalid plugin arguments. Profiles with queues share one
+    queue engine: the settings of the first such profile count."""
 
     def __init__(
         self,
-        configuration: Configuration,
-        makers: Mapping[str, Maker] = MAKERS,
+        configuration: KubeSchedulerConfiguration,
+        makers: Mapping[str, PluginFactory] = IN_TREE_PLUGINS,
         report: Callable[[str], None] = lambda problem: None,
-        metrics: Metrics | None = None,
-        queueing: Queueing = ENABLED,
+        metrics: SchedulerMetrics | None = None,
+        queueing: QueueAdmissionSettings = ENABLED,
         spared: Collection[str] = (),
         *,
         all_wait: bool = False,
-        gated_events: int = telling.GATED_EVENTS_PER_HOUR,
+        gated_events: int = pod_conditions.GATED_EVENTS_PER_HOUR,
     ) -> None:
         """Pods that go by queues wait for terminating pods before they are called a shortage; so do pods with a label
         in ``spared`` and, with ``all_wait``, all others. ``gated_events``: how many Events per hour name pods' gates.
         """
-        self.metrics = metrics or Metrics()
+        self.metrics = metrics or SchedulerMetrics()
         self._day = queueing.day
         by_queues = {each.name: each.queues for each in configuration.profiles if each.queues is not None}
         names = [each.name for each in configuration.profiles]
-        watch = self.metrics.watch("")
+        watch = self.metrics.timers("")
         self.cluster = Cluster(spared=spared, waiting=names if all_wait else by_queues, watch=watch)
-        queues, lifts = Queues(next(iter(by_queues.values()), SETTINGS)), Lifts()
+        queues, lifts = QueueEngine(next(iter(by_queues.values()), SETTINGS)), GateRemovals()
         allocation = QueueAllocation(queues, lifts, enabled=queueing.enabled)
-        self.teams: dict[str, Team] = {
-            profile.name: assemble(profile, self.cluster, makers) for profile in configuration.profiles
+        self.frameworks: dict[str, Framework] = {
+            profile.name: new_framework(profile, self.cluster, makers) for profile in configuration.profiles
         }
         for name in by_queues:
-            self.teams[name] = joined(self.teams[name], allocation)
-            self.cluster.victim_rules[name] = ByQueue(queues)
+            self.frameworks[name] = with_queue_allocation(self.frameworks[name], allocation)
+            self.cluster.victim_rules[name] = QueueVictimRule(queues)
         if by_queues:
-            self.cluster.join(QueueObjects(queues), needed=True)
-        for team in self.teams.values():
-            for part in team.parts:
-                self.cluster.join(part)
-        self.annotations = frozenset(name for team in self.teams.values() for name in team.annotations)
-        first = next(iter(self.teams.values()))
+            self.cluster.add_event_handler(CapacityObjectHandler(queues), needed=True)
+        for team in self.frameworks.values():
+            for part in team.event_handlers:
+                self.cluster.add_event_handler(part)
+        self.annotations = frozenset(name for team in self.frameworks.values() for name in team.annotations)
+        first = next(iter(self.frameworks.values()))
         settings = QueueSettings(float(configuration.pod_initial_backoff_s), float(configuration.pod_max_backoff_s))
-        self.queue: SchedulingQueue[Pod] = SchedulingQueue(
-            {name: team.pre_enqueue for name, team in self.teams.items()},
+        self.queue: SchedulingQueue[PodInfo] = SchedulingQueue(
+            {name: team.pre_enqueue for name, team in self.frameworks.items()},
             first.queue_sort,
             settings,
-            allocation.owns if by_queues else events.nobody_owns,
+            allocation.owns if by_queues else cluster_events.no_gate_owned,
             self.metrics,
-            dict.fromkeys(by_queues, queues.line()),
+            dict.fromkeys(by_queues, queues.new_granted_pod_queue()),
         )
         cycles = {
-            profile.name: Cycle(
+            profile.name: SchedulingCycle(
                 self.cluster.matrix,
-                self.teams[profile.name].lineup,
+                self.frameworks[profile.name].cycle_plugins,
                 _either(profile.percentage_of_nodes_to_score, configuration.percentage_of_nodes_to_score),
-                self.queue.nominations,
-                self.metrics.watch(profile.name),
+                self.queue.nominator,
+                self.metrics.timers(profile.name),
             )
             for profile in configuration.profiles
         }
-        self.bindings = Bindings(self.metrics)
-        self._conditions = telling.Conditions()
+        self.bindings = BindingCycles(self.metrics)
+        self._conditions = pod_conditions.PodConditions()
         self.queues = queues
-        self.names_by_queues = frozenset(by_queues)
-        self._admitting = Admitting(
+        self.queue_profiles = frozenset(by_queues)
+        self._queue_admission = QueueAdmission(
             queues, self.queue, self._conditions, lifts, by_queues, queueing, self.metrics.queues
         )
-        self._preempting = Preempting(self.cluster, self.queue, self.bindings, self._conditions)
-        self._attempts = Attempts(
-            self.teams,
+        self._preemption_executor = PreemptionExecutor(self.cluster, self.queue, self.bindings, self._conditions)
+        self._attempts = SchedulingAttempts(
+            self.frameworks,
             cycles,
             self.cluster,
             self.queue,
             self.bindings,
             self._conditions,
-            self._admitting,
-            self._preempting,
+            self._queue_admission,
+            self._preemption_executor,
             self.metrics,
         )
-        self._retracting = Retracting(queues, self.queue)
-        self._contending = Contending(
-            queues, self.queue, self.cluster, cycles, self._conditions, self._preempting, self._retracting
+        self._promise_revocation = PromiseRevocation(queues, self.queue)
+        self._queue_preemption = QueuePreemption(
+            queues,
+            self.queue,
+            self.cluster,
+            cycles,
+            self._conditions,
+            self._preemption_executor,
+            self._promise_revocation,
         )
-        self._notices = telling.Notices()
-        self._exposed = telling.Notices(_EXPOSED_S)
-        self._unbound = telling.Notices()
-        self._gated_events = telling.EventLimit(gated_events)
-        self._shapes = Shapes()
-        self._nodes: dict[str, tuple[Object, Node]] = {}
+        self._notices = pod_conditions.GatedPodNotices()
+        self._exposed = pod_conditions.GatedPodNotices(_EXPOSED_S)
+        self._unbound = pod_conditions.GatedPodNotices()
+        self._gated_events = pod_conditions.EventRateLimit(gated_events)
+        self._shapes = ShapeTable()
+        self._nodes: dict[str, tuple[Object, NodeInfo]] = {}
         self._owed: list[Effect] = []  # decided on an event, and taken along by the next step
         self._report = report
 
@@ -158,71 +167,71 @@ class Scheduler:
             self._report(pod)
         elif pod.terminal:
             self.pod_removed(pod.uid, now_s)
-            self._admitting.ended(pod)
+            self._queue_admission.pod_succeeded(pod)
         elif pod.node_name:
             self._arrived(pod, now_s)
         elif pod.deleting:
             self.pod_removed(pod.uid, now_s)
-        elif pod.scheduler_name in self.teams:
+        elif pod.scheduler_name in self.frameworks:
             self._waits(pod, now_s)
 
     def pod_removed(self, uid: str, now_s: float) -> None:
         """Gone, or never to run again."""
         matrix = self.cluster.matrix
         self._conditions.forget(uid)
-        self._preempting.forget(uid)
-        self.cluster.leaving.removed(uid)
-        self._owed += self._attempts.settle(uid, now_s)
-        self._attempts.leaves_its_group(uid)
-        self._owed += self._retracted(self._retracting.forget(uid), now_s)
-        self._admitting.gone(uid, now_s)
+        self._preemption_executor.forget(uid)
+        self.cluster.terminating_pods.removed(uid)
+        self._owed += self._attempts.pod_observed(uid, now_s)
+        self._attempts.member_removed(uid)
+        self._owed += self._retracted(self._promise_revocation.forget(uid), now_s)
+        self._queue_admission.pod_removed(uid, now_s)
         self.queue.delete(uid, now_s)
         row = matrix.home(uid)
         old = None if row is None else matrix.pods_on(row)[uid]
         matrix.pod_removed(uid)
         if old is not None:
-            self._attempts.room_changed(old.node_name, now_s)
-            self._happened([Event(events.ASSIGNED_POD, events.DELETE, old=old)], now_s)
+            self._attempts.node_changed(old.node_name, now_s)
+            self._happened([ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, old=old)], now_s)
 
-    def _arrived(self, pod: Pod, now_s: float) -> None:
+    def _arrived(self, pod: PodInfo, now_s: float) -> None:
         matrix = self.cluster.matrix
         self._conditions.forget(pod.uid)
-        self._preempting.forget(pod.uid)
-        self._owed += self._attempts.settle(pod.uid, now_s, pod.node_name)
-        self._owed += self._retracted(self._retracting.forget(pod.uid), now_s)
-        self._admitting.saw(pod, now_s)
+        self._preemption_executor.forget(pod.uid)
+        self._owed += self._attempts.pod_observed(pod.uid, now_s, pod.node_name)
+        self._owed += self._retracted(self._promise_revocation.forget(pod.uid), now_s)
+        self._queue_admission.pod_applied(pod, now_s)
         self.queue.delete(pod.uid, now_s, bound=True)
         row = matrix.home(pod.uid)
         old = None if row is None else matrix.pods_on(row)[pod.uid]
         was_assumed = matrix.is_assumed(pod.uid)
         matrix.pod_applied(pod)
         if old is None or (not was_assumed and old.shape is not pod.shape):
-            self._attempts.room_changed(pod.node_name, now_s)  # somebody else put it there, or it was resized
+            self._attempts.node_changed(pod.node_name, now_s)  # another client bound it, or it was resized
         if pod.gone_by_s is not None:
             self._terminates(pod, now_s + pod.gone_by_s - self._day(), now_s)
-        happened = [Event(events.ASSIGNED_POD, events.ADD, new=pod)]
+        happened = [ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.ADD, new=pod)]
         if old is not None and old.node_name != pod.node_name:
-            happened.insert(0, Event(events.ASSIGNED_POD, events.DELETE, old=old))
+            happened.insert(0, ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, old=old))
         elif old is not None and not was_assumed:
-            happened = events.of_pod_update(old, pod)
+            happened = cluster_events.pod_update_events(old, pod)
         self._happened(happened, now_s)
 
-    def _terminates(self, pod: Pod, until_s: float, now_s: float) -> None:
-        leaving = self.cluster.leaving
+    def _terminates(self, pod: PodInfo, until_s: float, now_s: float) -> None:
+        leaving = self.cluster.terminating_pods
         before_s = leaving.until_s(pod.uid)
         leaving.applied(pod, until_s)
         after_s = leaving.until_s(pod.uid)
         if before_s is None:
-            self._attempts.terminates(pod, now_s)
+            self._attempts.pod_terminating(pod, now_s)
         elif after_s is not None and after_s < before_s - _CLOCKS_DIFFER_S:
-            self._attempts.room_changed(pod.node_name, now_s)
+            self._attempts.node_changed(pod.node_name, now_s)
 
-    def _waits(self, pod: Pod, now_s: float) -> None:
+    def _waits(self, pod: PodInfo, now_s: float) -> None:
         is_shown = self._conditions.seen(pod)
         known = self.queue.get(pod.uid)
         if known is None and self.cluster.matrix.node_of(pod.uid):
             return  # it has been bound, and this is how it looked before
-        confirmed = self._admitting.saw(pod, now_s)
+        confirmed = self._queue_admission.pod_applied(pod, now_s)
         if known is None:
             self.queue.add(pod, now_s)
             (self._notices if pod.gates else self._exposed).waits(pod.uid, now_s)
@@ -231,7 +240,7 @@ class Scheduler:
             self.queue.update(pod, now_s, is_own_write=is_shown and _differ_in_own_writes(before, pod))
             if before.gates != pod.gates:
                 self._owed += self._retold(pod.uid)
-            if before.shape.requests != pod.shape.requests and pod.scheduler_name not in self.names_by_queues:
+            if before.shape.requests != pod.shape.requests and pod.scheduler_name not in self.queue_profiles:
                 self._attempts.resized(pod, now_s)
         if confirmed:
             self._owed += self._attempts.ungated(pod.uid, now_s)
@@ -243,24 +252,28 @@ class Scheduler:
         if isinstance(node, str):
             self._report(f"node {name} is left out: {node}")
             self.cluster.matrix.node_refused(name, node)
-            self._attempts.room_changed(name, now_s)
+            self._attempts.node_changed(name, now_s)
             return
         self._nodes[name] = (wire, node)
         self.cluster.matrix.node_applied(node)
-        happened = [Event(events.NODE, events.ADD)] if before is None else events.of_node_update(before[0], wire)
+        happened = (
+            [ClusterEvent(cluster_events.NODE, cluster_events.ADD)]
+            if before is None
+            else cluster_events.node_update_events(before[0], wire)
+        )
         old = None if before is None else before[1]
         if old is not None and old != node:
-            self._attempts.room_changed(name, now_s)
+            self._attempts.node_changed(name, now_s)
         self._happened([msgspec.structs.replace(event, old=old, new=node) for event in happened], now_s)
 
     def node_removed(self, name: str, now_s: float) -> None:
         self.cluster.matrix.node_removed(name)
         before = self._nodes.pop(name, None)
-        self._attempts.room_changed(name, now_s)
+        self._attempts.node_changed(name, now_s)
         if before is not None:
-            self._happened([Event(events.NODE, events.DELETE, old=before[1])], now_s)
+            self._happened([ClusterEvent(cluster_events.NODE, cluster_events.DELETE, old=before[1])], now_s)
 
-    def object_applied(self, resource: Resource, wire: Object, now_s: float) -> None:
+    def object_applied(self, resource: APIResource, wire: Object, now_s: float) -> None:
         try:
             happened = self.cluster.applied(resource, wire)
         except _UNFIT as broken:
@@ -271,12 +284,12 @@ class Scheduler:
         self._log_problems(now_s)
         self._happened(happened, now_s)
 
-    def object_removed(self, resource: Resource, namespace: str, name: str, now_s: float) -> None:
+    def object_removed(self, resource: APIResource, namespace: str, name: str, now_s: float) -> None:
         happened = self.cluster.removed(resource, namespace, name)
         self._log_problems(now_s)
         self._happened(happened, now_s)
 
-    def _happened(self, happened: Iterable[Event], now_s: float) -> None:
+    def _happened(self, happened: Iterable[ClusterEvent], now_s: float) -> None:
         """Who waits for it may be tried, and who awaits it before a binding goes on with the next step."""
         for event in happened:
             self.queue.event(event, now_s)
@@ -288,12 +301,12 @@ class Scheduler:
         """Try up to so many pods that may be tried now; fewer if there are no more, or if after one of them the caller
         says that it is enough."""
         effects, self._owed = self._owed, []
-        for uid in self.queue.newly_held():
+        for uid in self.queue.newly_gated():
             queued = self.queue.get(uid)
             if self._holder(uid) is not None or (queued is not None and self._conditions.holder(queued.pod)):
                 self._exposed.waits(uid, now_s)
-        effects += self._admitting.step(now_s)
-        self._attempts.look_again_in_groups(now_s)
+        effects += self._queue_admission.step(now_s)
+        self._attempts.retry_groups(now_s)
         effects += self._due(now_s)
         for _ in range(most):
             queued = self.queue.pop(now_s)
@@ -302,8 +315,8 @@ class Scheduler:
             effects += self._attempts.attempt(queued, now_s)
             if is_enough():
                 break
-        # After the attempts: a share that a pod without a node gives back is room that no other pod has to make.
-        effects += self._attempts.carry_out(self._contending.step(), now_s)
+        # After the attempts: a share that a pod without a node gives back needs no preemption.
+        effects += self._attempts.carry_out(self._queue_preemption.step(), now_s)
         for uid in self.bindings.newly_waiting():
             self._unbound.waits(uid, now_s)
         self._log_problems(now_s)
@@ -316,25 +329,25 @@ class Scheduler:
 
     def next_deadline_s(self) -> float | None:
         """When :meth:`step` has something to do, unless something happens before."""
-        waits = (self.queue, self.bindings, self._preempting, self._admitting, self._retracting)
+        waits = (self.queue, self.bindings, self._preemption_executor, self._queue_admission, self._promise_revocation)
         notices = (self._notices.next_s(), self._exposed.next_s(), self._unbound.next_s())
         found = (*(each.next_deadline_s() for each in waits), *notices)
         return min((moment for moment in found if moment is not None), default=None)
 
     def _due(self, now_s: float) -> list[Effect]:
-        self._preempting.due(now_s)
-        effects: list[Effect] = [*self._retracting.due(now_s)]
+        self._preemption_executor.due(now_s)
+        effects: list[Effect] = [*self._promise_revocation.due(now_s)]
         effects += self._attempts.carry_out(self.bindings.due(now_s), now_s)
         for notices in (self._notices, self._exposed):
             for uid in notices.due(now_s):
                 said = self._notice(uid, now_s)
                 if said:
-                    notices.told(now_s)
+                    notices.emitted(now_s)
                 effects += said
         for uid in self._unbound.due(now_s):
             said = self._notice_unbound(uid)
             if said:
-                self._unbound.told(now_s)
+                self._unbound.emitted(now_s)
             effects += said
         return effects
 
@@ -342,23 +355,27 @@ class Scheduler:
         """A pod whose gates changed, whoever changed them, and that still waits for its queue: its condition says why
         as of now."""
         queued = self.queue.get(uid)
-        if queued is None or queued.where is not Where.GATED or queued.gating is None:
+        if queued is None or queued.state is not PodQueueState.GATED or queued.gating is None:
             return []
-        return list(self._admitting.tell(queued.pod)) if queued.gating.plugin == QueueAllocation.name else []
+        return (
+            list(self._queue_admission.waiting_condition(queued.pod))
+            if queued.gating.plugin == QueueAllocation.name
+            else []
+        )
 
     def _notice(self, uid: str, now_s: float) -> list[Effect]:
         """Where people look, why a pod waits that nobody tried for a while."""
         queued = self.queue.get(uid)
-        if queued is None or queued.where is not Where.GATED or queued.gating is None:
+        if queued is None or queued.state is not PodQueueState.GATED or queued.gating is None:
             return []
         if queued.gating.plugin == QueueAllocation.name:
-            return list(self._admitting.tell(queued.pod))
+            return list(self._queue_admission.waiting_condition(queued.pod))
         holder = self._holder(uid)
         if holder is not None:
             return self._held(queued.pod, holder)
         if not queued.pod.gates or not self._gated_events.take(now_s):
             return []
-        return [telling.gated_notice(queued.pod)]
+        return [pod_conditions.gated_event(queued.pod)]
 
     def _notice_unbound(self, uid: str) -> list[Effect]:
         """Why a pod that has had a node for a while is not bound."""
@@ -379,7 +396,9 @@ class Scheduler:
         if row is None or not matrix.is_assumed(uid):
             return []
         pod = matrix.pods_on(row)[uid]
-        text = f"its write was accepted {telling.GATED_S:g} s ago, and the pod is not bound to {matrix.name(row)}"
+        text = (
+            f"its write was accepted {pod_conditions.GATED_S:g} s ago, and the pod is not bound to {matrix.name(row)}"
+        )
         message = conditions.held_message(plugin, text, BIND)
         self._report(f"pod {pod.key} is not bound: {message}")
         return list(self._conditions.has_node(pod, conditions.SCHEDULER_ERROR, message))
@@ -387,65 +406,68 @@ class Scheduler:
     def _holder(self, uid: str) -> Rejection | None:
         """The rejection of the plugin that holds the pod, unless its holds show elsewhere."""
         queued = self.queue.get(uid)
-        gating = None if queued is None or queued.where is not Where.GATED else queued.gating
+        gating = None if queued is None or queued.state is not PodQueueState.GATED else queued.gating
         if gating is None or gating.plugin in (*_TOLD_OTHERWISE, QueueAllocation.name):
             return None
         return gating
 
-    def _held(self, pod: Pod, holder: Rejection) -> list[Effect]:
-        is_error = isinstance(holder, Failed)
+    def _held(self, pod: PodInfo, holder: Rejection) -> list[Effect]:
+        is_error = isinstance(holder, ErrorRejection)
         return list(self._conditions.held(pod, holder.plugin, holder.reason, is_error=is_error))
 
     # What became of effects
 
-    def bound(self, uid: str, result: Result, message: str, now_s: float) -> list[Effect]:
+    def bound(self, uid: str, result: WriteResult, message: str, now_s: float) -> list[Effect]:
         effects = self._attempts.bound(uid, result, message, now_s)
         self._log_problems(now_s)
         return effects
 
-    def lifted(self, uid: str, result: Result, message: str, now_s: float) -> list[Effect]:
+    def gate_removed(self, uid: str, result: WriteResult, message: str, now_s: float) -> list[Effect]:
         """The removal of a gate was answered."""
-        if result is Result.GONE:
-            self._admitting.answered(uid, result, message, now_s)
+        if result is WriteResult.GONE:
+            self._queue_admission.gate_removal_answered(uid, result, message, now_s)
             self.pod_removed(uid, now_s)
             return []
-        return self._attempts.lifted(uid, result, message, now_s)
+        return self._attempts.gate_removed(uid, result, message, now_s)
 
-    def unstamped(self, uid: str, stamp: str, result: Result, now_s: float) -> list[Effect]:
+    def stamp_removed(self, uid: str, stamp: str, result: WriteResult, now_s: float) -> list[Effect]:
         """The removal of a stamp was answered."""
-        if result is Result.GONE:
+        if result is WriteResult.GONE:
             self.pod_removed(uid, now_s)
             return []
-        if result in (Result.DONE, Result.TAKEN):
-            self._admitting.unstamped(uid, stamp)
-        return self._retracted(self._retracting.answered(uid, stamp, result, now_s), now_s)
+        if result in (WriteResult.DONE, WriteResult.TAKEN):
+            self._queue_admission.stamp_removed(uid, stamp)
+        return self._retracted(self._promise_revocation.answered(uid, stamp, result, now_s), now_s)
 
     def _retracted(self, for_uid: str, now_s: float) -> list[Effect]:
-        return self._attempts.carry_out(self._contending.retracted(for_uid), now_s) if for_uid else []
+        return self._attempts.carry_out(self._queue_preemption.retracted(for_uid), now_s) if for_uid else []
 
     def prepared(self, uid: str, problem: str, now_s: float) -> list[Effect]:
         """What had to be written before a binding is written, or (``problem``) is not."""
         return self._attempts.prepared(uid, problem, now_s)
 
     def preempted(self, done: Preempt, told: Collection[str], now_s: float, *, ok: bool) -> list[Effect]:
-        """Victims were told to go (see :meth:`Preempting.ended`): what they have of their queues is free at once."""
+        """Victims were told to go (see :meth:`PreemptionExecutor.ended`): what they have of their queues is free at
+        once."""
         for uid in told:
             self.queues.evicted(uid)
-        self._retracting.release(done.pod.uid)
-        return self._preempting.ended(done, told, ok=ok, now_s=now_s)
+        self._promise_revocation.release(done.pod.uid)
+        return self._preemption_executor.ended(done, told, ok=ok, now_s=now_s)
 
     # What is measured
 
-    def page(self, now_s: float) -> bytes:
+    def metrics_exposition(self, now_s: float) -> bytes:
         """All metrics, in Prometheus' text format."""
         matrix = self.cluster.matrix
         sizes = {"nodes": matrix.count, "pods": matrix.pod_count, "assumed_pods": len(matrix.assumed())}
         cache = (Sample("scheduler_cache_size", (("type", each),), size) for each, size in sizes.items())
         withheld = Sample(GATED_EVENTS_WITHHELD, (), self._gated_events.withheld)
-        return self.metrics.page(now_s, (*self.queue.samples(), *cache, *self._admitting.samples(), withheld))
+        return self.metrics.exposition(
+            now_s, (*self.queue.samples(), *cache, *self._queue_admission.samples(), withheld)
+        )
 
 
-def _differ_in_own_writes(before: Pod, now: Pod) -> bool:
+def _differ_in_own_writes(before: PodInfo, now: PodInfo) -> bool:
     """Whether nothing but what the scheduler writes into a pod's status is other than before."""
     own = {"revision": before.revision, "scheduled": before.scheduled, "nominated_node": before.nominated_node}
     return msgspec.structs.replace(now, **own) == before

@@ -1,8 +1,8 @@
 """The generated schema tables, as package data.
 
-``tables.json`` and ``protobuf.json`` are written by ``tools/generate_schemas.py`` and are not edited by hand. Only
-``cli`` reads them and hands the bytes to :meth:`headgate.kube.schema.Schemas.load` and
-:meth:`headgate.kube.protobuf.Messages.load`; the rooms that use them are given them.
+``tools/generate_schemas.py`` writes ``tables.json`` and ``protobuf.json``; they are not edited by hand. Only ``cli``
+reads them. It passes the bytes to :meth:`headgate.kube.schema.Schemas.load` and
+:meth:`headgate.apimachinery.protobuf.MessageDecoder.load`, and passes the results to the packages that need them.
 """
 
 from __future__ import annotations

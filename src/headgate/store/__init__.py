@@ -1,12 +1,11 @@
-"""Revisioned objects, watch history, the durable log.
+"""Objects at revisions, watch history, and the durable log.
 
-The room's front door: what other rooms use is named here, except the hands (``store/shell.py``), which only ``cli`` and
-the server's shell take.
+Other packages import the names below; only ``cli`` and ``apiserver/io/`` import ``store/io/``, which does the I/O.
 """
 
 from __future__ import annotations
 
-from headgate.store.item import Change, Compacted, Item, Page, Revision
+from headgate.store.item import Compacted, Item, ItemPage, Revision, StoreChange
 from headgate.store.memory import Store
 
-__all__ = ["Change", "Compacted", "Item", "Page", "Revision", "Store"]
+__all__ = ["Compacted", "Item", "ItemPage", "Revision", "Store", "StoreChange"]

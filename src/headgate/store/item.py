@@ -2,7 +2,7 @@
 
 All are values. The object itself is encoded JSON (``Item.data``), because bytes are the smallest thing to keep and are
 ready to send; what selectors ask about (labels, fields) stands beside it, computed once by the writer.
-``store/memory.py`` moves these values; ``store/log.py`` turns them into rows.
+``store/memory.py`` moves these values; ``store/log_rows.py`` turns them into rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 Revision = NewType("Revision", int)
 MOST_ITEM_BYTES: Final = 16 * 1024 * 1024
-"""Far above what clients may store (``apiserver/sizes.py``), and far below what SQLite takes."""
+"""Far above what clients may store (``apiserver/kinds/size_limits.py``), and far below what SQLite takes."""
 
 
 # gc=False: these never form a cycle, and a hundred thousand tracked objects would cost a second per full collection.
@@ -36,7 +36,7 @@ class Item(msgspec.Struct, frozen=True, gc=False):
     """JSON as served, ``metadata.resourceVersion`` already inside."""
 
 
-class Change(msgspec.Struct, frozen=True, gc=False):
+class StoreChange(msgspec.Struct, frozen=True, gc=False):
     """One write."""
 
     revision: Revision
@@ -46,7 +46,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     deleted: bool
 
 
-class Page(msgspec.Struct, frozen=True):
+class ItemPage(msgspec.Struct, frozen=True):
     """Some objects of one resource, as they were at one revision."""
 
     items: Sequence[Item]

@@ -1,14 +1,14 @@
 """The store: every object at every recent revision, with two heads.
 
-A writer stages; its write is *applied*, and the next writer sees it. Readers and watchers see a write only once it is
-*committed*, which the shell says after the bytes are on disk. If the disk refuses, everything staged is rolled back:
-later writes may have been computed from the lost ones. One thread uses a store; whoever compares a resourceVersion
-compares it with ``peek`` and stages in the same breath.
+A writer stages; its write is *applied*, and the next writer sees it. Readers and watches see a write only once it is
+*committed*, which ``store/io/committer.py`` reports after the bytes are on disk. If the disk write fails, everything
+staged is rolled back: later writes may have been computed from the lost ones. One thread uses a store; a caller that
+compares a resourceVersion compares it with ``peek`` and stages without yielding in between.
 
-**Revisions of lost writes.** ``rollback`` does not take numbers back: within a process each number is handed out once.
-Across a crash, ``store/log.py`` starts the next process a whole block above the last recorded number. So a number that
-ever named a lost write does not come to name another one. A caller that answers from ``peek`` must wait for that
-item's revision to be committed before the answer leaves, or it tells of a write that may vanish.
+**Revisions of lost writes.** ``rollback`` does not reuse numbers: within a process each number is issued once. After a
+crash, ``store/log_rows.py`` starts the next process a whole block above the last recorded number. A number of a lost
+write therefore never names another write. A caller that answers from ``peek`` must wait until that item's revision is
+committed before it sends the answer, or the answer may show a write that is lost.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from typing import Final
 
-from headgate.store.item import MOST_ITEM_BYTES, Change, Compacted, Item, Page, Revision, key_of
-from headgate.store.shelf import Shelf, key_range
+from headgate.store.item import MOST_ITEM_BYTES, Compacted, Item, ItemPage, Revision, StoreChange, key_of
+from headgate.store.resource_history import ResourceHistory, key_range
 
-_EMPTY: Final = Shelf()
+_EMPTY: Final = ResourceHistory()
 
 
 class Store:
     """Objects in memory. Nothing here blocks, and nothing here is durable."""
 
     def __init__(self, *, revision: int = 0, oldest: int = 0) -> None:
-        self._shelves: dict[str, Shelf] = {}
-        self._staged: deque[Change] = deque()
-        self._overlay: dict[str, dict[str, Change]] = {}  # resource -> key -> the newest staged change
-        self._history: deque[Change] = deque()
+        self._shelves: dict[str, ResourceHistory] = {}
+        self._staged: deque[StoreChange] = deque()
+        self._overlay: dict[str, dict[str, StoreChange]] = {}  # resource -> key -> the newest staged change
+        self._history: deque[StoreChange] = deque()
         self._history_bytes = 0
         self._committed = Revision(revision)
         self._issued = Revision(revision)  # the highest number ever handed out by this store
@@ -65,7 +65,7 @@ class Store:
 
     def count(self, resource: str) -> int:
         """How many committed objects the resource has."""
-        return len(self._shelf(resource).items)
+        return len(self._history_of(resource).items)
 
     def resources(self) -> Sequence[str]:
         """The resources that have committed objects, sorted."""
@@ -83,23 +83,23 @@ class Store:
         staged = self._overlay.get(resource)
         if staged and (change := staged.get(key)) is not None:
             return None if change.deleted else change.item
-        return self._shelf(resource).items.get(key)
+        return self._history_of(resource).items.get(key)
 
     def peek_all(self, resource: str, namespace: str | None) -> Iterable[Item]:
         """All objects of a resource (of one namespace) as applied, in list order.
 
         Lazy: use it up before the next ``commit``.
         """
-        shelf, staged = self._shelf(resource), self._overlay.get(resource)
+        shelf, staged = self._history_of(resource), self._overlay.get(resource)
         if staged:
             return _overlaid(shelf.sorted_items(namespace), staged, namespace)
         return shelf.sorted_items(namespace) if shelf.items else ()
 
-    def staged(self, resource: str) -> Iterable[Change]:
+    def staged(self, resource: str) -> Iterable[StoreChange]:
         """Of every object with writes that are not committed yet, the newest."""
         return self._overlay.get(resource, {}).values()
 
-    def stage(self, item: Item, *, delete: bool = False) -> Change:
+    def stage(self, item: Item, *, delete: bool = False) -> StoreChange:
         """Applies one write. ``item.revision`` must be ``next_revision()``."""
         if item.revision != self._issued + 1:
             raise ValueError(f"the item carries revision {item.revision}, but the next one is {self._issued + 1}")
@@ -109,19 +109,19 @@ class Store:
         previous = self.peek(item.resource, item.namespace, item.name)
         if delete and previous is None:
             raise ValueError(f"{item.resource} {key_of(item.namespace, item.name)} is not there to delete")
-        change = Change(revision=item.revision, item=item, previous=previous, deleted=delete)
+        change = StoreChange(revision=item.revision, item=item, previous=previous, deleted=delete)
         self._issued = item.revision
         self._staged.append(change)
         self._overlay.setdefault(item.resource, {})[key_of(item.namespace, item.name)] = change
         return change
 
-    def pending(self) -> Sequence[Change]:
+    def pending(self) -> Sequence[StoreChange]:
         """What is staged and not committed, oldest first."""
         return tuple(self._staged)
 
-    def commit(self, upto: Revision) -> Sequence[Change]:
+    def commit(self, upto: Revision) -> Sequence[StoreChange]:
         """Publishes every staged write up to and including ``upto``; returns what became visible."""
-        visible: list[Change] = []
+        visible: list[StoreChange] = []
         while self._staged and self._staged[0].revision <= upto:
             change = self._staged.popleft()
             self._publish(change)
@@ -129,7 +129,7 @@ class Store:
             visible.append(change)
         return visible
 
-    def rollback(self) -> Sequence[Change]:
+    def rollback(self) -> Sequence[StoreChange]:
         """Drops every staged write; returns what was lost. Their numbers are not handed out again."""
         lost = tuple(self._staged)
         self._staged.clear()
@@ -140,7 +140,7 @@ class Store:
 
     def read(self, resource: str, namespace: str, name: str) -> Item | None:
         """One object as committed."""
-        return self._shelf(resource).items.get(key_of(namespace, name))
+        return self._history_of(resource).items.get(key_of(namespace, name))
 
     def page(
         self,
@@ -150,31 +150,31 @@ class Store:
         at: Revision | None = None,
         after: tuple[str, str] | None = None,
         limit: int = 0,
-    ) -> Page | Compacted:
+    ) -> ItemPage | Compacted:
         """Committed objects as of ``at`` (``None``: now) that follow ``after``; ``limit`` zero means all of them."""
         revision = self._committed if at is None else at
         if revision > self._committed:
             raise ValueError(f"revision {revision} is not committed yet; the newest is {self._committed}")
         if revision < self._oldest:
             return Compacted(self._oldest)
-        return self._shelf(resource).page(namespace, revision, after, limit)
+        return self._history_of(resource).page(namespace, revision, after, limit)
 
     def newest(self, resource: str) -> Revision:
         """The revision of the last committed change of a resource; 0 if there never was one."""
-        return self._shelf(resource).newest
+        return self._history_of(resource).newest
 
-    def changes(self, resource: str, since: Revision, limit: int = 0) -> Sequence[Change] | Compacted:
+    def changes(self, resource: str, since: Revision, limit: int = 0) -> Sequence[StoreChange] | Compacted:
         """Committed changes of a resource with a revision above ``since``, oldest first; a limit of zero means all."""
         if since < self._oldest:
             return Compacted(self._oldest)
-        return self._shelf(resource).changes(since, limit)
+        return self._history_of(resource).changes(since, limit)
 
     # -- the past --------------------------------------------------------------------------------------------------
 
-    def compact(self, upto: Revision) -> Sequence[Change]:
+    def compact(self, upto: Revision) -> Sequence[StoreChange]:
         """Forgets the past before ``upto``, which stays readable; returns the changes that were forgotten."""
         target = min(upto, self._committed)
-        forgotten: list[Change] = []
+        forgotten: list[StoreChange] = []
         while self._history and self._history[0].revision <= target:
             change = self._history.popleft()
             self._history_bytes -= _weight(change)
@@ -192,16 +192,16 @@ class Store:
             count, size, revision = count - 1, size - _weight(change), change.revision
         return revision
 
-    def restore(self, writes: Iterable[tuple[Item, bool]]) -> Sequence[Change]:
+    def restore(self, writes: Iterable[tuple[Item, bool]]) -> Sequence[StoreChange]:
         """Takes back what was recorded, each write with whether it deleted; in order, and before anything else is done.
 
         Returns the changes that lie before ``oldest``, where nothing is remembered but the state that came of them.
         """
-        forgotten: list[Change] = []
+        forgotten: list[StoreChange] = []
         for item, deleted in writes:
             shelf = self._shelves.get(item.resource)
             if shelf is None:
-                shelf = self._shelves[item.resource] = Shelf()
+                shelf = self._shelves[item.resource] = ResourceHistory()
             remembered = item.revision > self._oldest
             change = shelf.restore(item, deleted=deleted, remembered=remembered)
             if remembered:
@@ -214,24 +214,24 @@ class Store:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _shelf(self, resource: str) -> Shelf:
+    def _history_of(self, resource: str) -> ResourceHistory:
         return self._shelves.get(resource, _EMPTY)
 
-    def _publish(self, change: Change) -> None:
+    def _publish(self, change: StoreChange) -> None:
         resource = change.item.resource
         shelf = self._shelves.get(resource)
         if shelf is None:
-            shelf = self._shelves[resource] = Shelf()
+            shelf = self._shelves[resource] = ResourceHistory()
         shelf.publish(change)
         self._remember(change)
 
-    def _remember(self, change: Change) -> None:
+    def _remember(self, change: StoreChange) -> None:
         self._history.append(change)
         self._history_bytes += _weight(change)
         self._committed = max(self._committed, change.revision)
         self._issued = max(self._issued, self._committed)
 
-    def _uncover(self, change: Change) -> None:
+    def _uncover(self, change: StoreChange) -> None:
         """Lets the committed state show through again, unless a newer staged write covers it."""
         resource = change.item.resource
         staged = self._overlay[resource]
@@ -242,7 +242,7 @@ class Store:
                 del self._overlay[resource]
 
 
-def _overlaid(present: Iterator[Item], staged: dict[str, Change], namespace: str | None) -> Iterator[Item]:
+def _overlaid(present: Iterator[Item], staged: dict[str, StoreChange], namespace: str | None) -> Iterator[Item]:
     """The committed items, with those that a staged change covers replaced."""
     first, last = key_range(namespace)
     fresh = sorted(
@@ -260,7 +260,7 @@ def _key(item: Item) -> str:
     return key_of(item.namespace, item.name)
 
 
-def _weight(change: Change) -> int:
+def _weight(change: StoreChange) -> int:
     """The bytes that only this entry of the past keeps alive."""
     before = len(change.previous.data) if change.previous is not None else 0
     return before + (len(change.item.data) if change.deleted else 0)

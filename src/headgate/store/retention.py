@@ -1,7 +1,7 @@
-"""How long the past is kept: by age, by number of changes, and by bytes.
+"""How long history is kept: by age, by number of changes, and by bytes.
 
-Clients that fall behind by more than this are told to list again, as a cluster tells them after etcd's compaction.
-Pure: the shell says what time it is, and compacts to the revision it gets.
+Clients that fall further behind must list again, as after etcd's compaction. Pure: the caller provides the time, and
+compacts to the returned revision.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 from headgate.store.item import Revision
 
 
-class Limits(msgspec.Struct, frozen=True):
+class RetentionLimits(msgspec.Struct, frozen=True):
     max_age_s: float = 300.0
     max_changes: int = 100_000
     max_bytes: int = 256 * 1024 * 1024
@@ -22,7 +22,7 @@ class Limits(msgspec.Struct, frozen=True):
 class Retention:
     """Remembers which revision was the newest at which time."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: RetentionLimits) -> None:
         self.limits = limits
         self._marks: deque[tuple[float, Revision]] = deque()
         self._expired = Revision(0)

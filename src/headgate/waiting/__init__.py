@@ -1,6 +1,6 @@
-"""Waiting: who waits, why, and what may end it; one structure for every kind of wait.
+"""Waiting: which units wait, for which reason, and which events wake them; one structure for every kind of wait.
 
-``lot.py`` is the parking lot, ``waker.py`` what wakes, ``line.py`` an order with ranks, ``heap.py`` an order with
-deadlines. Nothing here knows pods, queues or quota: scheduling, capacity and quota park their own units in lots of
-their own, and decide themselves what happens to those who wake up.
+``parking_lot.py`` is the parking lot, ``queueing_hints.py`` the events and hints that wake a unit, ``ranked_list.py``
+an order with ranks, ``heap.py`` an order with deadlines. This package knows no pods, queues or quota: ``scheduling``,
+``capacity`` and ``quota`` park their own units in their own lots and decide what a woken unit does.
 """

@@ -1,8 +1,8 @@
-"""A heap with names: the least item first, and any item can be replaced or taken out.
+"""A heap of named items with lazy deletion: the least item first, and any item can be replaced or removed.
 
-What was taken out or replaced stays in the heap as a husk until it comes up or husks are the greater part, so each
-change costs the logarithm, and a thing that was put in and taken out again leaves nothing behind.
-Used for deadlines (``lot.py``) and for the queues of the scheduler.
+A removed or replaced entry stays in the heap until it reaches the top or such entries are the majority, so each change
+costs the logarithm, and the heap does not grow with removed items. Used for deadlines (``parking_lot.py``) and for the
+scheduler's queues.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _Entry = tuple[Any, int, Any]
 
 
 class Heap(Generic[Name]):
-    """Names by their order keys. Equal keys come out as they came in."""
+    """Names with sort keys. Equal keys leave in the order of insertion."""
 
     __slots__ = ("_count", "_entries", "_live")
 

@@ -24,8 +24,8 @@ from harness.real import RealServer
 from harness.scheduling import wait_for
 from harness.server import JSON_TYPE
 from harness.users import ALICE
-from headgate.kube import resource
-from headgate.scheduling.storage import part
+from headgate.kube import api_resources
+from headgate.scheduling.volumes import storage_cache
 from real.placements.cases import STANDING, Case
 from real.placements.log import VERBOSITY, Attempt, Log
 from real.placements.profiles import PROFILES
@@ -53,24 +53,26 @@ ROLE_RULES = [
     {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]},
 ]
 RESOURCES = {
-    "CSIDriver": part.CSI_DRIVERS,
-    "CSINode": part.CSI_NODES,
-    "CSIStorageCapacity": part.CAPACITIES,
-    "ClusterRole": resource.CLUSTER_ROLES,
-    "ClusterRoleBinding": resource.Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", namespaced=False),
-    "Namespace": resource.NAMESPACES,
-    "Node": resource.NODES,
-    "PersistentVolume": part.VOLUMES,
-    "PersistentVolumeClaim": part.CLAIMS,
-    "Pod": resource.PODS,
-    "PodDisruptionBudget": resource.POD_DISRUPTION_BUDGETS,
-    "PriorityClass": resource.Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False),
-    "ReplicaSet": resource.REPLICA_SETS,
-    "ReplicationController": resource.REPLICATION_CONTROLLERS,
-    "RuntimeClass": resource.Resource("node.k8s.io", "v1", "runtimeclasses", namespaced=False),
-    "Service": resource.SERVICES,
-    "StatefulSet": resource.STATEFUL_SETS,
-    "StorageClass": part.CLASSES,
+    "CSIDriver": storage_cache.CSI_DRIVERS,
+    "CSINode": storage_cache.CSI_NODES,
+    "CSIStorageCapacity": storage_cache.CAPACITIES,
+    "ClusterRole": api_resources.CLUSTER_ROLES,
+    "ClusterRoleBinding": api_resources.APIResource(
+        "rbac.authorization.k8s.io", "v1", "clusterrolebindings", namespaced=False
+    ),
+    "Namespace": api_resources.NAMESPACES,
+    "Node": api_resources.NODES,
+    "PersistentVolume": storage_cache.VOLUMES,
+    "PersistentVolumeClaim": storage_cache.CLAIMS,
+    "Pod": api_resources.PODS,
+    "PodDisruptionBudget": api_resources.POD_DISRUPTION_BUDGETS,
+    "PriorityClass": api_resources.APIResource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False),
+    "ReplicaSet": api_resources.REPLICA_SETS,
+    "ReplicationController": api_resources.REPLICATION_CONTROLLERS,
+    "RuntimeClass": api_resources.APIResource("node.k8s.io", "v1", "runtimeclasses", namespaced=False),
+    "Service": api_resources.SERVICES,
+    "StatefulSet": api_resources.STATEFUL_SETS,
+    "StorageClass": storage_cache.CLASSES,
 }
 
 
@@ -93,7 +95,7 @@ class Arena:
         for each in _rights():
             self.create(each)
         self._standing = [self._store(each) for each in STANDING]
-        self._standing.append(self._send("GET", resource.NAMESPACES.object("", "default")))
+        self._standing.append(self._send("GET", api_resources.NAMESPACES.object_path("", "default")))
         config, log = folder / "scheduler.yaml", folder / "kube-scheduler.log"
         config.write_text(json.dumps(self._configuration(folder)))
         log.touch()
@@ -150,9 +152,9 @@ class Arena:
             if batch is not case.batches[-1]:
                 placed = [each for name, each in made.items() if attempts[name].is_bound]
                 turns[-1][1].extend(self._change(placed, case.leaving, minute=len(pods)))
-        self._send("DELETE", resource.NODES.collection())
+        self._send("DELETE", api_resources.NODES.collection_path())
         for namespace in sorted({name.partition("/")[0] for name in pods if not attempts[name].is_bound}):
-            waiting = f"{resource.PODS.collection(namespace)}?fieldSelector=spec.nodeName%3D"
+            waiting = f"{api_resources.PODS.collection_path(namespace)}?fieldSelector=spec.nodeName%3D"
             self._send("DELETE", waiting, {"gracePeriodSeconds": 0})
         around = [*self._standing, *self._storage.pop(case.name)]
         return Played(nodes, pods, turns, around)
@@ -170,7 +172,7 @@ class Arena:
         expected: Counter[str] = Counter()
         for second, each in enumerate(pods):
             key, name = _key(each), each["metadata"]["name"]
-            path = resource.PODS.object(each["metadata"]["namespace"], name)
+            path = api_resources.PODS.object_path(each["metadata"]["namespace"], name)
             status = {"startTime": f"2025-01-01T00:{minute:02}:{second:02}Z"}
             changed[key] = self._send("PATCH", f"{path}/status", {"status": status}, MERGE_TYPE)
             expected[key] += 1
@@ -204,7 +206,7 @@ class Arena:
         if "status" not in wanted:
             return made
         metadata = made["metadata"]
-        path = RESOURCES[made["kind"]].object(metadata.get("namespace", ""), metadata["name"], "status")
+        path = RESOURCES[made["kind"]].object_path(metadata.get("namespace", ""), metadata["name"], "status")
         return self._send("PATCH", path, {"status": wanted["status"]}, MERGE_TYPE)
 
     def _handled(self) -> Counter[str]:
@@ -214,7 +216,7 @@ class Arena:
         return Counter({kind: int(count) for kind, count in HANDLED.findall(said)})
 
     def create(self, wanted: Object) -> Object:
-        collection = RESOURCES[wanted["kind"]].collection(wanted["metadata"].get("namespace"))
+        collection = RESOURCES[wanted["kind"]].collection_path(wanted["metadata"].get("namespace"))
         return self._send("POST", collection, wanted)
 
     def _is_up(self) -> bool:

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from clusters import Cluster
-from headgate.scheduling.contract import Placement
+from headgate.scheduling.framework.interface import ScheduleResult
 from real.placements.arena import RESOURCES, Played
 from real.placements.cases import Case
 from real.placements.log import Attempt
@@ -46,7 +46,7 @@ def _compare(cluster: Cluster, wire: Object, real: Attempt) -> str:
     scores = cluster.cycle.scores(pod)
     ours = cluster.cycle.place(pod)
     if not real.node:
-        if isinstance(ours, Placement):
+        if isinstance(ours, ScheduleResult):
             return f"has no place ({real.message}), and goes to {ours.node_name} here"
         if ours.message != real.message:
             return f"is told {real.message!r}, and here {ours.message!r}"
@@ -55,7 +55,7 @@ def _compare(cluster: Cluster, wire: Object, real: Attempt) -> str:
         )
         wanted = (real.promised, real.victims)
         return "" if found == wanted else f"preempts {wanted}, and here {found}"
-    if not isinstance(ours, Placement):
+    if not isinstance(ours, ScheduleResult):
         return f"goes to {real.node}, and has no place here: {ours.message}"
     if real.scores:
         if scores != real.totals():

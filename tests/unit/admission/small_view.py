@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.admission.book import Book
-from headgate.admission.policy import Policy
-from headgate.admission.review import Request
+from headgate.admission.admission_cache import AdmissionCache
+from headgate.admission.admission_review import AdmissionRequest
+from headgate.admission.policy import AdmissionPolicy
 from headgate.capacity.names import OPT_IN, POD_GROUPS, QUEUE_NAME, QUEUES
-from headgate.kube.resource import NAMESPACES, Resource
+from headgate.kube.api_resources import NAMESPACES, APIResource
 
 Object = dict[str, Any]
 
-POLICY = Policy(schedulers=frozenset({"headgate"}), trusted=frozenset({"headgate-itself"}))
+POLICY = AdmissionPolicy(schedulers=frozenset({"headgate"}), trusted=frozenset({"headgate-itself"}))
 
 
-class SmallView(Book):
-    def put(self, resource: Resource, obj: Object) -> SmallView:
+class SmallView(AdmissionCache):
+    def put(self, resource: APIResource, obj: Object) -> SmallView:
         self.applied(resource, obj)
         return self
 
@@ -38,14 +38,14 @@ def _written(annotations: dict[str, str]) -> dict[str, str]:
     return {names[name]: value for name, value in annotations.items()}
 
 
-def a_create(annotations: dict[str, str] | None = None, *, user: str = "alice", **spec: Any) -> Request:
+def a_create(annotations: dict[str, str] | None = None, *, user: str = "alice", **spec: Any) -> AdmissionRequest:
     metadata: Object = {"name": "p", "namespace": "t"}
     if annotations is not None:
         metadata["annotations"] = annotations
     obj = {"metadata": metadata, "spec": {"schedulerName": "headgate", **spec}}
-    return Request("CREATE", "pods", "t", "p", user=user, obj=obj)
+    return AdmissionRequest("CREATE", "pods", "t", "p", user=user, obj=obj)
 
 
-def an_update(before: dict[str, str], after: dict[str, str], *, user: str = "alice") -> Request:
+def an_update(before: dict[str, str], after: dict[str, str], *, user: str = "alice") -> AdmissionRequest:
     old, new = ({"metadata": {"name": "p", "annotations": each}} for each in (before, after))
-    return Request("UPDATE", "pods", "t", "p", user=user, obj=new, old=old)
+    return AdmissionRequest("UPDATE", "pods", "t", "p", user=user, obj=new, old=old)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.admission.book import Book, Reading
+from headgate.admission.admission_cache import AdmissionCache, CacheReader
+from headgate.admission.admission_review import ALLOWED, AdmissionRequest
 from headgate.admission.kueue_pods import gate_new
-from headgate.admission.policy import Policy
-from headgate.admission.review import ALLOWED, Request
+from headgate.admission.policy import AdmissionPolicy
 from headgate.capacity.names import POD_GROUPS, QUEUES
-from headgate.kube.resource import JOBS, NAMESPACES
+from headgate.kube.api_resources import JOBS, NAMESPACES
 
 
 def a_queue(name: str, parent: str = "") -> dict[str, Any]:
@@ -21,7 +21,7 @@ def a_group(name: str, queue: str, namespace: str = "t") -> dict[str, Any]:
 
 
 def test_queues_follow_what_they_say() -> None:
-    book = Book()
+    book = AdmissionCache()
     for queue in (a_queue("a"), a_queue("b", "a"), a_queue("c", "a")):
         book.applied(QUEUES, queue)
     assert list(book.queues.children("a")) == ["b", "c"]
@@ -32,7 +32,7 @@ def test_queues_follow_what_they_say() -> None:
 
 
 def test_a_queue_has_tenants_until_the_last_one_is_gone_or_moved() -> None:
-    book = Book()
+    book = AdmissionCache()
     book.applied(POD_GROUPS, a_group("g", "a"))
     book.applied(POD_GROUPS, a_group("g", "a", namespace="u"))
     assert book.tenants("a") == 2
@@ -46,7 +46,7 @@ def test_a_queue_has_tenants_until_the_last_one_is_gone_or_moved() -> None:
 
 
 def test_what_is_malformed_is_kept_and_counts_nowhere() -> None:
-    book = Book()
+    book = AdmissionCache()
     book.applied(QUEUES, {"metadata": {"name": "a"}, "spec": None})
     book.applied(QUEUES, {"metadata": {"name": "b"}, "spec": {"parent": 7}})
     book.removed(QUEUES, "", "b")
@@ -54,13 +54,13 @@ def test_what_is_malformed_is_kept_and_counts_nowhere() -> None:
 
 
 def test_a_reading_says_what_it_missed_and_takes_what_was_fetched() -> None:
-    book = Book()
+    book = AdmissionCache()
     book.applied(NAMESPACES, {"metadata": {"name": "t"}})
-    reading = Reading(book, {})
+    reading = CacheReader(book, {})
     assert reading.get(NAMESPACES, "", "t") is not None
     assert reading.get(POD_GROUPS, "t", "g") is None
     assert reading.missed == [(POD_GROUPS, "t", "g")]
-    again = Reading(book, {(POD_GROUPS, "t", "g"): a_group("g", "a"), (QUEUES, "", "a"): None})
+    again = CacheReader(book, {(POD_GROUPS, "t", "g"): a_group("g", "a"), (QUEUES, "", "a"): None})
     assert again.get(POD_GROUPS, "t", "g") == a_group("g", "a")
     assert again.get(QUEUES, "", "a") is None
     assert again.missed == []
@@ -71,26 +71,26 @@ def a_job(uid: str) -> dict[str, Any]:
 
 
 def test_a_namesake_in_the_book_is_not_the_one_that_is_meant() -> None:
-    book = Book()
+    book = AdmissionCache()
     book.applied(JOBS, a_job("old"))
-    reading = Reading(book, {})
+    reading = CacheReader(book, {})
     assert reading.get(JOBS, "t", "j", "new") is None
     assert reading.missed == [(JOBS, "t", "j")]
-    again = Reading(book, {(JOBS, "t", "j"): a_job("new")})
+    again = CacheReader(book, {(JOBS, "t", "j"): a_job("new")})
     assert again.get(JOBS, "t", "j", "new") == a_job("new")
     assert again.missed == []
 
 
 def test_a_pod_of_a_job_that_was_made_anew_is_asked_about_before_it_counts_as_standing_alone() -> None:
-    book = Book()
+    book = AdmissionCache()
     book.applied(NAMESPACES, {"metadata": {"name": "t"}})
     book.applied(JOBS, a_job("old"))
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "new", "controller": True}
     labels = {"kueue.x-k8s.io/queue-name": "lq"}
     pod = {"metadata": {"name": "p", "labels": labels, "ownerReferences": [owner]}, "spec": {}}
-    asked = Request("CREATE", "pods", "t", "p", obj=pod)
-    policy = Policy(frozenset(), suspends_jobs=True)
-    first = Reading(book, {})
+    asked = AdmissionRequest("CREATE", "pods", "t", "p", obj=pod)
+    policy = AdmissionPolicy(frozenset(), suspends_jobs=True)
+    first = CacheReader(book, {})
     gate_new(asked, policy, first)
     assert (JOBS, "t", "j") in first.missed
-    assert gate_new(asked, policy, Reading(book, {(JOBS, "t", "j"): a_job("new")})) == ALLOWED
+    assert gate_new(asked, policy, CacheReader(book, {(JOBS, "t", "j"): a_job("new")})) == ALLOWED

@@ -9,21 +9,21 @@ import msgspec
 import pytest
 
 from embedded import Embedded, a_pod
-from headgate.admission.policy import Policy
-from headgate.apiserver.access.user import MASTERS, User
-from headgate.apiserver.messages import WebhookAnswer, WebhookCall
+from headgate.admission.policy import AdmissionPolicy
+from headgate.apiserver.authn.user import MASTERS, UserInfo
+from headgate.apiserver.request.messages import WebhookAnswer, WebhookCall
 from headgate.capacity.names import GATE, OPT_IN, STAMP
-from headgate.cli.admission import own_admission
+from headgate.cli.embedded.admission import own_admission
 from headgate.store import Store
 
 PODS = "/api/v1/namespaces/t/pods"
 OURS = "Bearer ours"
-POLICY = Policy(schedulers=frozenset({"default-scheduler"}), trusted=frozenset({"headgate"}))
+POLICY = AdmissionPolicy(schedulers=frozenset({"default-scheduler"}), trusted=frozenset({"headgate"}))
 
 
-def a_server(policy: Policy = POLICY) -> Embedded:
+def a_server(policy: AdmissionPolicy = POLICY) -> Embedded:
     store = Store()
-    return Embedded(store=store, guests=own_admission(policy, store), users={"ours": User("headgate", (MASTERS,))})
+    return Embedded(store=store, guests=own_admission(policy, store), users={"ours": UserInfo("headgate", (MASTERS,))})
 
 
 def opting(name: str = "a", value: str = "true", **more: Any) -> dict[str, Any]:

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from embedded import Embedded, Reply
-from headgate.admission.policy import Policy
-from headgate.cli.admission import own_admission
+from headgate.admission.policy import AdmissionPolicy
+from headgate.cli.embedded.admission import own_admission
 from headgate.jobs.settings import MANAGED_NAMESPACES, JobSettings
-from headgate.kube.features import Features
+from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.labels import Selector, parse_selector
 from headgate.quota.kinds.definitions import definitions
 from headgate.store import Store
@@ -43,8 +43,8 @@ DEFAULT: Wire = {
 
 def a_server(settings: JobSettings | None = None, *, default_queue: bool = False, **policy: Any) -> Embedded:
     store = policy.pop("store", None) or Store()
-    features = policy.pop("features", Features())
-    rules = Policy(frozenset(), suspends_jobs=True, features=features, jobs=settings or JobSettings())
+    features = policy.pop("features", FeatureGates())
+    rules = AdmissionPolicy(frozenset(), suspends_jobs=True, features=features, jobs=settings or JobSettings())
     rules = msgspec.structs.replace(rules, **policy)
     server = Embedded(namespace="ns", store=store, features=features, guests=own_admission(rules, store))
     for each in definitions(both=False):  # in a store that was used before they are there
@@ -98,7 +98,7 @@ def test_a_pod_without_a_queue_is_left_alone() -> None:
 
 
 def test_a_pod_with_a_queue_is_refused_where_nothing_could_hold_it() -> None:
-    features = Features(pod_scheduling_readiness=False, queue_allocation_gate=False)
+    features = FeatureGates(pod_scheduling_readiness=False, queue_allocation_gate=False)
     server = a_server(features=features)
     answer = server.post(collection("Pod"), queued("Pod"))
     assert answer.status == 403
@@ -121,7 +121,7 @@ def test_what_makes_pods_and_names_no_queue_is_left_alone(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", OWNERS)
 def test_the_gate_of_an_owner_is_never_copied_to_its_template(kind: str) -> None:
-    server = a_server(features=Features(scheduling_gated_by=True))
+    server = a_server(features=FeatureGates(scheduling_gated_by=True))
     held = {f"{GROUP}/scheduling-gated-by": "example.com/gate", f"{GROUP}/admission-gated-by": "example.com/gate"}
     assert annotations_of(create(server, kind, annotations=held)["spec"]["template"]) == {PARENT: kind.lower()}
 
@@ -314,14 +314,17 @@ def a_training_server(**more: Any) -> Embedded:
 
 
 def test_a_job_of_a_kind_from_a_file_waits_from_the_start_where_it_says_so() -> None:
-    server, path = a_training_server(default_queue=True), training.RUNS.collection("ns")
+    server, path = a_training_server(default_queue=True), training.RUNS.collection_path("ns")
     assert made(server.post(path, training.a_run("a")))["spec"]["suspend"] is True
     sent = made(server.post(path, training.a_run("b", queue="")))
     assert (sent["spec"]["suspend"], labels_of(sent)[QUEUE]) == (True, "default")
 
 
 def test_a_job_of_a_kind_from_a_file_keeps_the_rules_of_all() -> None:
-    server, path = a_training_server(features=Features(scheduling_gated_by=True)), training.RUNS.collection("ns")
+    server, path = (
+        a_training_server(features=FeatureGates(scheduling_gated_by=True)),
+        training.RUNS.collection_path("ns"),
+    )
     gated = training.a_run("a")
     gated["metadata"]["annotations"] = {f"{GROUP}/scheduling-gated-by": "not a domain"}
     assert "must be a domain-prefixed path" in server.post(path, gated).body["message"]
@@ -334,6 +337,6 @@ def test_a_job_of_a_kind_from_a_file_keeps_the_rules_of_all() -> None:
 
 def test_what_a_job_of_such_a_kind_makes_does_not_wait_once_more() -> None:
     server = a_training_server()
-    run = made(server.post(training.RUNS.collection("ns"), training.a_run("a")))
+    run = made(server.post(training.RUNS.collection_path("ns"), training.a_run("a")))
     assert gates(create(server, "Pod", "p", owner=run)) == []
     assert create(server, "Job", "j", owner=run)["spec"]["suspend"] is False

@@ -6,12 +6,12 @@ import pytest
 
 from door_cases import CASES, KINDS, DoorCase
 from embedded import Embedded
-from headgate.kube.features import Features
+from headgate.kube.feature_gates import FeatureGates
 from headgate.store import Store
 from queued import ADMISSION_GATED, SCHEDULING_GATED, collection, queued
 from unit.admission.test_kueue_doors import a_server, made
 
-ON = Features(scheduling_gated_by=True)
+ON = FeatureGates(scheduling_gated_by=True)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_who_is_let_in_and_why_not(case: DoorCase, server: Embedded) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_with_the_feature_gates_off_the_annotations_mean_nothing(kind: str) -> None:
-    server = a_server(features=Features(admission_gated_by=False, scheduling_gated_by=False))
+    server = a_server(features=FeatureGates(admission_gated_by=False, scheduling_gated_by=False))
     bad = {SCHEDULING_GATED: "not a domain", ADMISSION_GATED: "nor, this"}
     made(server.post(collection(kind), queued(kind, annotations=bad)))
     other = {"metadata": {"annotations": {SCHEDULING_GATED: "x", ADMISSION_GATED: "y"}}}
@@ -45,7 +45,7 @@ def test_with_the_feature_gates_off_the_annotations_mean_nothing(kind: str) -> N
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_wrong_before_does_not_stand_in_the_way_of_another_change(kind: str) -> None:
     store = Store()
-    before = a_server(features=Features(admission_gated_by=False), suspends_jobs=False, store=store)
+    before = a_server(features=FeatureGates(admission_gated_by=False), suspends_jobs=False, store=store)
     bad = queued(kind, queue="Not_A_Name", annotations={SCHEDULING_GATED: "not a domain", ADMISSION_GATED: "nor, this"})
     made(before.post(collection(kind), bad))
     later = a_server(features=ON, store=store)
@@ -88,7 +88,7 @@ def test_a_gate_that_a_rollback_brings_back_is_left_out_with_a_warning(server: E
 
 def test_a_bad_gate_in_a_template_does_not_stand_in_the_way_of_another_change() -> None:
     store = Store()
-    before = a_server(features=Features(admission_gated_by=False), suspends_jobs=False, store=store)
+    before = a_server(features=FeatureGates(admission_gated_by=False), suspends_jobs=False, store=store)
     bad = queued("Deployment", template={"annotations": {SCHEDULING_GATED: "not a domain"}})
     made(before.post(collection("Deployment"), bad))
     later = a_server(features=ON, store=store)

@@ -6,19 +6,21 @@ from typing import Any
 
 import pytest
 
+from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
 from headgate.admission.pod_groups import validate_group
-from headgate.admission.review import ALLOWED, Answer, Request
 from headgate.capacity.names import STATE
 from unit.admission.small_view import POLICY, SmallView
 
 
-def create(view: SmallView, **spec: Any) -> Answer:
-    return validate_group(Request("CREATE", "podgroups", "t", "g", obj={"spec": spec}), POLICY, view)
+def create(view: SmallView, **spec: Any) -> AdmissionResponse:
+    return validate_group(AdmissionRequest("CREATE", "podgroups", "t", "g", obj={"spec": spec}), POLICY, view)
 
 
-def move(view: SmallView, old: dict[str, Any], phase: str, **spec: Any) -> Answer:
+def move(view: SmallView, old: dict[str, Any], phase: str, **spec: Any) -> AdmissionResponse:
     before = {"spec": old, "status": {"phase": phase}}
-    return validate_group(Request("UPDATE", "podgroups", "t", "g", obj={"spec": spec}, old=before), POLICY, view)
+    return validate_group(
+        AdmissionRequest("UPDATE", "podgroups", "t", "g", obj={"spec": spec}, old=before), POLICY, view
+    )
 
 
 @pytest.mark.parametrize("state", ["Closed", "Closing", "Unknown"])
@@ -97,4 +99,4 @@ def test_a_group_in_a_queue_that_was_closed_can_still_be_changed() -> None:
 
 @pytest.mark.parametrize("obj", [{}, {"spec": None}, {"spec": {"queue": 1, "minMember": "x", "minResources": []}}])
 def test_an_object_that_is_no_group_breaks_nothing(obj: dict[str, Any]) -> None:
-    validate_group(Request("CREATE", "podgroups", "t", "g", obj=obj), POLICY, SmallView())
+    validate_group(AdmissionRequest("CREATE", "podgroups", "t", "g", obj=obj), POLICY, SmallView())

@@ -7,27 +7,29 @@ from typing import Any
 import msgspec
 import pytest
 
+from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
 from headgate.admission.pods import gate_new, guard_binding, guard_stamp
-from headgate.admission.policy import Object, Policy
-from headgate.admission.review import ALLOWED, Answer, Request
+from headgate.admission.policy import AdmissionPolicy, Object
+from headgate.apimachinery.patch.json_patch import apply_json_patch
+from headgate.apimachinery.patch.result import PatchResult
+from headgate.capacity.kinds.queue_rules import QueueLister
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, STAMP
-from headgate.capacity.rules import Known
-from headgate.kube.patch.json_patch import apply_json_patch
-from headgate.kube.patch.result import Patched
-from headgate.kube.resource import Resource
+from headgate.kube.api_resources import APIResource
 from unit.admission.small_view import POLICY, SmallView, a_create, an_update
 
 OPTED: dict[str, str] = {OPT_IN: "true"}
 ALL_PODS = msgspec.structs.replace(POLICY, gates_all=True)
 
 
-def asked(request: Request, view: SmallView | None = None, policy: Policy = POLICY) -> Answer:
+def asked(
+    request: AdmissionRequest, view: SmallView | None = None, policy: AdmissionPolicy = POLICY
+) -> AdmissionResponse:
     return gate_new(request, policy, view or SmallView())
 
 
-def became(request: Request, view: SmallView | None = None, policy: Policy = POLICY) -> Any:
+def became(request: AdmissionRequest, view: SmallView | None = None, policy: AdmissionPolicy = POLICY) -> Any:
     made = apply_json_patch(request.obj, list(asked(request, view, policy).patch))
-    assert isinstance(made, Patched), made
+    assert isinstance(made, PatchResult), made
     return made.value
 
 
@@ -37,7 +39,9 @@ def gates(pod: Any) -> list[str]:
 
 def test_w1_a_pod_without_gates_that_opts_in_gets_a_list_with_ours() -> None:
     answer = asked(a_create(OPTED))
-    assert answer == Answer(patch=({"op": "add", "path": "/spec/schedulingGates", "value": [{"name": GATE}]},))
+    assert answer == AdmissionResponse(
+        patch=({"op": "add", "path": "/spec/schedulingGates", "value": [{"name": GATE}]},)
+    )
 
 
 def test_w2_foreign_gates_are_kept_in_their_order_before_ours() -> None:
@@ -92,7 +96,7 @@ def test_w6_with_the_feature_off_nothing_is_touched() -> None:
 @pytest.mark.parametrize("operation", ["UPDATE", "DELETE", "CONNECT"])
 def test_w7_what_is_no_creation_is_an_error(operation: str) -> None:
     request = msgspec.structs.replace(a_create(OPTED), operation=operation)
-    assert asked(request) == Answer(refusal="expect operation to be 'CREATE'", code=400)
+    assert asked(request) == AdmissionResponse(refusal="expect operation to be 'CREATE'", code=400)
 
 
 @pytest.mark.parametrize("scheduler", ["default-scheduler", "volcano", "", None])
@@ -115,11 +119,11 @@ def test_w9_a_pod_that_has_its_node_gets_no_gate() -> None:
 
 def test_w10_nothing_but_the_pod_is_needed_to_gate_it() -> None:
     class Blind(SmallView):
-        def get(self, resource: Resource, namespace: str, name: str, uid: str = "") -> Object | None:
+        def get(self, resource: APIResource, namespace: str, name: str, uid: str = "") -> Object | None:
             raise AssertionError(f"asked for {resource.plural} {name}")
 
         @property
-        def queues(self) -> Known:
+        def queues(self) -> QueueLister:
             raise AssertionError("asked for all queues")
 
         def tenants(self, queue: str) -> int:
@@ -202,7 +206,9 @@ def test_a_gate_of_ours_that_nobody_asked_for_is_warned_about() -> None:
 
 def test_a_pod_that_brings_our_gate_and_is_opted_in_by_others_gets_the_annotation_only() -> None:
     answer = asked(a_create(schedulingGates=[{"name": GATE}]), policy=ALL_PODS)
-    assert answer == Answer(patch=({"op": "add", "path": "/metadata/annotations", "value": {OPT_IN: "true"}},))
+    assert answer == AdmissionResponse(
+        patch=({"op": "add", "path": "/metadata/annotations", "value": {OPT_IN: "true"}},)
+    )
 
 
 @pytest.mark.parametrize("user", ["alice", "headgate-itself"])
@@ -258,6 +264,6 @@ def test_exempt_namespaces_are_left_alone(namespace: str) -> None:
     ],
 )
 def test_an_object_that_is_no_pod_breaks_nothing(obj: dict[str, Any]) -> None:
-    request = Request("CREATE", "pods", "t", "p", obj=obj)
+    request = AdmissionRequest("CREATE", "pods", "t", "p", obj=obj)
     assert not asked(request).refusal
     assert guard_stamp(msgspec.structs.replace(request, operation="UPDATE"), POLICY, SmallView()) == ALLOWED

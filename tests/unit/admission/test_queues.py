@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
 from headgate.admission.queues import validate_queue
-from headgate.admission.review import ALLOWED, Answer, Request
 from unit.admission.small_view import POLICY, SmallView
 
 
-def write(view: SmallView, name: str, old: dict[str, Any] | None = None, **spec: Any) -> Answer:
+def write(view: SmallView, name: str, old: dict[str, Any] | None = None, **spec: Any) -> AdmissionResponse:
     wire = {"metadata": {"name": name}, "spec": spec}
     before = {} if old is None else {"metadata": {"name": name}, "spec": old}
     operation = "CREATE" if old is None else "UPDATE"
-    return validate_queue(Request(operation, "queues", "", name, obj=wire, old=before), POLICY, view)
+    return validate_queue(AdmissionRequest(operation, "queues", "", name, obj=wire, old=before), POLICY, view)
 
 
-def delete(view: SmallView, name: str, *, by_name: bool = True) -> Answer:
-    request = Request("DELETE", "queues", "", name if by_name else "", old={"metadata": {"name": name}})
+def delete(view: SmallView, name: str, *, by_name: bool = True) -> AdmissionResponse:
+    request = AdmissionRequest("DELETE", "queues", "", name if by_name else "", old={"metadata": {"name": name}})
     return validate_queue(request, POLICY, view)
 
 
@@ -58,9 +58,9 @@ def test_a_queue_with_groups_cannot_have_queues_below_it() -> None:
 
 def test_an_object_that_is_no_queue_breaks_nothing() -> None:
     for obj in ({}, {"metadata": None, "spec": None}, {"metadata": {"name": 7}, "spec": {"parent": []}}):
-        validate_queue(Request("CREATE", "queues", "", "x", obj=obj), POLICY, SmallView())
-        validate_queue(Request("UPDATE", "queues", "", "x", obj=obj, old=obj), POLICY, SmallView())
-        validate_queue(Request("DELETE", "queues", old=obj), POLICY, SmallView())
+        validate_queue(AdmissionRequest("CREATE", "queues", "", "x", obj=obj), POLICY, SmallView())
+        validate_queue(AdmissionRequest("UPDATE", "queues", "", "x", obj=obj, old=obj), POLICY, SmallView())
+        validate_queue(AdmissionRequest("DELETE", "queues", old=obj), POLICY, SmallView())
 
 
 def test_a_limit_of_nothing_is_kept_and_said_to_mean_nothing() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
 from headgate.admission.pods import validate_resize
-from headgate.admission.review import ALLOWED, Answer, Request
+from headgate.capacity.api.stamp import Stamp, write_stamp
 from headgate.capacity.names import GROUP_NAMES, OPT_IN, QUEUE_NAME, QUEUES, STAMP
-from headgate.capacity.stamp import Stamp, write_stamp
 from unit.admission.small_view import POLICY, SmallView
 
 Object = dict[str, Any]
@@ -41,14 +41,14 @@ def resize(
     namespace: str = "t",
     status: Object | None = None,
     **spec: Any,
-) -> Answer:
+) -> AdmissionResponse:
     metadata: Object = {"name": "p", "uid": "u", "annotations": {QUEUE_NAME: "t1"} if words is None else words}
     shared = {"schedulerName": "headgate", "nodeName": "n1", **spec}
     old, new = (
         {"metadata": metadata, "spec": {**shared, "containers": asked(each)}, "status": status or {}}
         for each in (before or {"cpu": "1"}, after)
     )
-    request = Request("UPDATE", "pods", namespace, "p", "resize", obj=new, old=old)
+    request = AdmissionRequest("UPDATE", "pods", namespace, "p", "resize", obj=new, old=old)
     return validate_resize(request, POLICY, view or a_tree())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from headgate.admission.review import ALLOWED, Answer, Request, read_review, write_review
+from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse, read_review, write_review
 
 REQUEST: dict[str, Any] = {
     "uid": "u1",
@@ -28,19 +28,19 @@ def review(**changes: Any) -> bytes:
     return msgspec.json.encode({**body, **changes})
 
 
-def answered(answer: Answer) -> Any:
+def answered(answer: AdmissionResponse) -> Any:
     written = msgspec.json.decode(write_review("u1", answer))
     assert (written["apiVersion"], written["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
     return written["response"]
 
 
 def test_a_review_is_read() -> None:
-    expected = Request("UPDATE", "pods", "t", "p", "status", "alice", {"a": 1}, {"a": 2}, "u1")
+    expected = AdmissionRequest("UPDATE", "pods", "t", "p", "status", "alice", {"a": 1}, {"a": 2}, "u1")
     assert read_review(review()) == expected
 
 
 def test_what_a_review_leaves_out_is_empty() -> None:
-    assert read_review(review(request={"uid": "u1", "operation": "CREATE", "object": None})) == Request(
+    assert read_review(review(request={"uid": "u1", "operation": "CREATE", "object": None})) == AdmissionRequest(
         "CREATE", "", uid="u1"
     )
 
@@ -72,13 +72,13 @@ def test_a_write_that_may_go_on_is_allowed_and_nothing_else_is_said() -> None:
 
 def test_a_patch_goes_with_its_type() -> None:
     patch = ({"op": "add", "path": "/x", "value": 1},)
-    response = answered(Answer(patch=patch, warnings=("careful",)))
+    response = answered(AdmissionResponse(patch=patch, warnings=("careful",)))
     assert (response["allowed"], response["patchType"], response["warnings"]) == (True, "JSONPatch", ["careful"])
     assert msgspec.json.decode(base64.b64decode(response["patch"])) == list(patch)
 
 
 @pytest.mark.parametrize(("code", "reason"), [(400, "BadRequest"), (403, "Forbidden")])
 def test_a_refusal_says_why(code: Any, reason: str) -> None:
-    response = answered(Answer(refusal="because", code=code))
+    response = answered(AdmissionResponse(refusal="because", code=code))
     status = {"status": "Failure", "message": "because", "reason": reason, "code": code}
     assert response == {"uid": "u1", "allowed": False, "status": status}

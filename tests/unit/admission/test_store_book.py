@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from headgate.admission.policy import View
+from headgate.admission.policy import ClusterView
 from headgate.capacity.names import POD_GROUPS, QUEUES
-from headgate.cli.store_book import StoreBook
+from headgate.cli.embedded.admission_view import StoreAdmissionIndex
 from headgate.store import Item, Store
 
 QUEUE = "queues.scheduling.volcano.sh"
@@ -18,7 +18,7 @@ STORED = {QUEUE: QUEUES, "podgroups.scheduling.volcano.sh": POD_GROUPS}
 NAMES = ("a", "b", "c", "d")
 
 
-def seen(book: View) -> dict[str, Any]:
+def seen(book: ClusterView) -> dict[str, Any]:
     objects = {
         (stored, name): book.get(resource, "t" if resource.namespaced else "", name)
         for stored, resource in STORED.items()
@@ -47,7 +47,7 @@ def stage(store: Store, chance: random.Random) -> None:
 def test_it_follows_what_is_staged_committed_lost_and_forgotten(seed: int) -> None:
     chance = random.Random(seed)
     store = Store()
-    book = StoreBook(store)
+    book = StoreAdmissionIndex(store)
     for _ in range(60):
         match chance.randrange(6):
             case 0:
@@ -59,7 +59,7 @@ def test_it_follows_what_is_staged_committed_lost_and_forgotten(seed: int) -> No
             case _:
                 stage(store, chance)
         if chance.random() < 0.5:
-            assert seen(book.now()) == seen(StoreBook(store).now())
+            assert seen(book.view()) == seen(StoreAdmissionIndex(store).view())
 
 
 def test_a_question_reads_only_what_changed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,8 +67,8 @@ def test_a_question_reads_only_what_changed(monkeypatch: pytest.MonkeyPatch) -> 
     for number in range(1000):
         store.stage(an_item(store, QUEUE, "", f"q{number}", {}))
     store.commit(store.applied)
-    book = StoreBook(store)
-    book.now()
+    book = StoreAdmissionIndex(store)
+    book.view()
     read: list[str] = []
     peek = store.peek
 
@@ -77,9 +77,9 @@ def test_a_question_reads_only_what_changed(monkeypatch: pytest.MonkeyPatch) -> 
         return peek(resource, namespace, name)
 
     monkeypatch.setattr(store, "peek", counted)
-    book.now()
+    book.view()
     assert read == []
     store.stage(an_item(store, QUEUE, "", "new", {}))
     read.clear()
-    book.now()
+    book.view()
     assert read == ["new"]

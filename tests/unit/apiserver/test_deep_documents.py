@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from embedded import Embedded, a_pod
-from headgate.apiserver.messages import WebhookAnswer, WebhookCall
-from unit.custom.definitions import DEFINITIONS, WIDGETS, a_definition, a_version, a_widget
+from headgate.apiserver.request.messages import WebhookAnswer, WebhookCall
+from unit.apiserver.custom.definitions import DEFINITIONS, WIDGETS, a_definition, a_version, a_widget
 
 DEPTHS = (260, 400, 900, 5_000, 200_000)
 HOOK = "https://hook.example/"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.apiserver import negotiation
-from headgate.apiserver.negotiation import JSON, PROTOBUF, YAML, Output
-from headgate.kube.status import ApiError
+from headgate.apimachinery.api_errors import StatusError
+from headgate.apiserver.request import negotiation
+from headgate.apiserver.request.negotiation import JSON, PROTOBUF, YAML, Output
 
 KUBECTL_GET = (
     "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
@@ -34,7 +34,7 @@ def test_the_best_form_that_we_speak_is_chosen(accept: str, chosen: Output) -> N
 @pytest.mark.parametrize("accept", ["text/html", "application/vnd.kubernetes.protobuf", "application/cbor"])
 def test_a_form_that_we_do_not_speak_is_refused_with_the_list_of_forms(accept: str) -> None:
     refused = negotiation.output(accept)
-    assert isinstance(refused, ApiError)
+    assert isinstance(refused, StatusError)
     assert refused.code == 406
     assert "application/json, application/yaml" in refused.message
 
@@ -45,7 +45,7 @@ def test_a_body_is_json_unless_it_says_that_it_is_yaml_or_protobuf() -> None:
     assert negotiation.input_type("application/yaml") == YAML
     assert negotiation.input_type("application/vnd.kubernetes.protobuf; stream=watch") == PROTOBUF
     refused = negotiation.input_type("application/cbor")
-    assert isinstance(refused, ApiError)
+    assert isinstance(refused, StatusError)
     assert refused.code == 415
 
 

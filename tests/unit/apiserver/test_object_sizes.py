@@ -13,12 +13,12 @@ import msgspec
 import pytest
 
 from embedded import TOKEN, Embedded
-from headgate.apiserver.messages import Request, Response, WebhookAnswer, WebhookCall
-from headgate.apiserver.shell import Endpoint
+from headgate.apiserver.io.api_server import APIServer
+from headgate.apiserver.request.messages import ServerRequest, ServerResponse, WebhookAnswer, WebhookCall
 from headgate.store import Item, Revision, Store
-from headgate.store.journal.shell import Journal
-from headgate.store.shell import Committer
-from unit.custom.definitions import DEFINITIONS, WIDGETS, a_definition, a_version, a_widget, serving
+from headgate.store.io.committer import Committer
+from headgate.store.io.journal import Journal
+from unit.apiserver.custom.definitions import DEFINITIONS, WIDGETS, a_definition, a_version, a_widget, serving
 
 MAPS = "/api/v1/namespaces/t/configmaps"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
@@ -208,13 +208,13 @@ def test_a_write_that_is_too_large_fails_no_other_of_the_same_commit(tmp_path: P
     async def run() -> list[int]:
         journal = Journal.open(tmp_path / "data")
         api = Embedded(store=journal.load(), namespace="").api
-        endpoint = Endpoint(api)
+        endpoint = APIServer(api)
         committer = Committer(api.store, journal, publish=endpoint.publish)
         endpoint.attach(committer)
 
         async def write(path: str, body: Any) -> int:
-            answer = await endpoint.answer(Request("POST", path, "", sent, msgspec.json.encode(body)))
-            assert isinstance(answer, Response)
+            answer = await endpoint.answer(ServerRequest("POST", path, "", sent, msgspec.json.encode(body)))
+            assert isinstance(answer, ServerResponse)
             return answer.status
 
         await write("/api/v1/namespaces", {"metadata": {"name": "t"}})

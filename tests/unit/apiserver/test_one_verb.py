@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from embedded import Embedded
-from headgate.apiserver.access.user import User
-from headgate.apiserver.messages import Request, Response
-from headgate.apiserver.request_info import request_info
+from headgate.apiserver.authn.user import UserInfo
+from headgate.apiserver.request.messages import ServerRequest, ServerResponse
+from headgate.apiserver.request.request_info import request_info
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 CONFIG_MAPS = "/api/v1/namespaces/t/configmaps"
@@ -54,7 +54,7 @@ def config_map(name: str) -> dict[str, Any]:
 
 
 def a_server_where_user_may(verb: str) -> Embedded:
-    server = Embedded(users={"user": User("user")}, audit_level="Metadata")
+    server = Embedded(users={"user": UserInfo("user")}, audit_level="Metadata")
     for name in sorted(NAMES):
         server.post(CONFIG_MAPS, config_map(name))
     rule = {"apiGroups": [""], "resources": ["configmaps", "configmaps/*"], "verbs": [verb]}
@@ -83,8 +83,8 @@ def send(server: Embedded, method: str, path: str) -> int:
     if method == "PATCH":
         body = b'{"metadata":{"labels":{"changed":"yes"}}}'
     kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-    answer = server.send(Request(method, path, "", {"authorization": "Bearer user", "content-type": kind}, body))
-    return answer.status if isinstance(answer, Response) else 200
+    answer = server.send(ServerRequest(method, path, "", {"authorization": "Bearer user", "content-type": kind}, body))
+    return answer.status if isinstance(answer, ServerResponse) else 200
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])

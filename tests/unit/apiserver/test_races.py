@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from embedded import Embedded, Reply, a_pod
-from headgate.apiserver.messages import WebhookAnswer, WebhookCall
+from headgate.apiserver.request.messages import WebhookAnswer, WebhookCall
 
 URL = "https://hook.example/review"
 HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"

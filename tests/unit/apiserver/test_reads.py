@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from embedded import Embedded, a_pod, events
-from headgate.apiserver.messages import Request
-from headgate.apiserver.watching import Watch
+from headgate.apiserver.request.messages import ServerRequest
+from headgate.apiserver.watch.watcher import WatchCursor
 
 MAPS = "/api/v1/namespaces/t/configmaps"
 PODS = "/api/v1/namespaces/t/pods"
@@ -94,8 +94,8 @@ def test_a_table_watch_sends_its_columns_once() -> None:
     server.post(PODS, a_pod("a"))
     server.post(PODS, a_pod("b"))
     accept = {"authorization": "Bearer token", "accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
-    watch = server.send(Request("GET", PODS, "watch=1", accept))
-    assert isinstance(watch, Watch)
+    watch = server.send(ServerRequest("GET", PODS, "watch=1", accept))
+    assert isinstance(watch, WatchCursor)
     tables = [msgspec.json.decode(line)["object"] for line in watch.pull()]
     assert [table["kind"] for table in tables] == ["Table", "Table"]
     assert [bool(table["columnDefinitions"]) for table in tables] == [True, False]

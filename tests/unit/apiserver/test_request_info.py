@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.apiserver.request_info import RequestInfo, request_info
+from headgate.apiserver.request.request_info import RequestInfo, request_info
 
 
 def info_of(request: str) -> RequestInfo:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from headgate.apiserver.messages import WebhookAnswer
-from headgate.apiserver.warning_headers import warning_headers
-from headgate.apiserver.webhooks.hook import compile_hooks
-from headgate.apiserver.webhooks.review import Verdict, decode_answer, judge
-from headgate.apiserver.webhooks.transport import failure
+from headgate.apiserver.admission.webhook_review import ReviewResult, decode_answer, review_result
+from headgate.apiserver.request.messages import WebhookAnswer
+from headgate.apiserver.request.warning_headers import warning_headers
+from headgate.apiserver.webhooks.call_errors import failure
+from headgate.apiserver.webhooks.configuration import compile_webhooks
 
 
 def review(**response: Any) -> bytes:
@@ -19,19 +19,19 @@ def review(**response: Any) -> bytes:
     return json.dumps(body).encode()
 
 
-def judged(body: bytes, *, mutating: bool = True) -> Verdict | str:
+def judged(body: bytes, *, mutating: bool = True) -> ReviewResult | str:
     decoded = decode_answer("v1", body)
-    return decoded if isinstance(decoded, str) else judge(decoded, "v1", "u", "it", mutating=mutating)
+    return decoded if isinstance(decoded, str) else review_result(decoded, "v1", "u", "it", mutating=mutating)
 
 
 def test_a_yes_is_a_verdict_without_a_refusal() -> None:
-    assert judged(review(allowed=True, warnings=["w"])) == Verdict(warnings=("w",))
+    assert judged(review(allowed=True, warnings=["w"])) == ReviewResult(warnings=("w",))
 
 
 def test_a_no_keeps_what_the_webhook_said_of_it() -> None:
     details = {"name": "n", "causes": [{"reason": "R", "message": "m", "field": "f"}], "retryAfterSeconds": 3}
     verdict = judged(review(status={"code": 429, "reason": "TooMany", "message": "later", "details": details}))
-    assert isinstance(verdict, Verdict)
+    assert isinstance(verdict, ReviewResult)
     assert verdict.refusal is not None
     body = verdict.refusal.body()
     assert body["message"] == 'admission webhook "it" denied the request: later'
@@ -41,7 +41,7 @@ def test_a_no_keeps_what_the_webhook_said_of_it() -> None:
 @pytest.mark.parametrize(("said", "code"), [(0, 400), (200, 400), (399, 400), (418, 418), (599, 599), (70000, 500)])
 def test_a_no_has_the_code_of_a_refusal(said: int, code: int) -> None:
     verdict = judged(review(status={"code": said}))
-    assert isinstance(verdict, Verdict)
+    assert isinstance(verdict, ReviewResult)
     assert verdict.refusal is not None
     assert verdict.refusal.code == code
 
@@ -80,7 +80,7 @@ def test_a_failure_reads_as_of_a_kubernetes_client(answer: WebhookAnswer, text: 
     ],
 )
 def test_a_url_is_cleaned(given: str, called: str) -> None:
-    (hook,) = compile_hooks({"metadata": {"name": "c"}, "webhooks": [{"clientConfig": {"url": given}}]})
+    (hook,) = compile_webhooks({"metadata": {"name": "c"}, "webhooks": [{"clientConfig": {"url": given}}]})
     assert hook.url == called
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from harness.hooks import HookServer, Raw, make_certificates
 from harness.processes import free_ports
-from headgate.apiserver.messages import WebhookAnswer, WebhookCall
-from headgate.apiserver.webhooks.shell import MAX_ANSWER_BYTES, Webhooks
+from headgate.apiserver.io.webhook_client import MAX_ANSWER_BYTES, WebhookClient
+from headgate.apiserver.request.messages import WebhookAnswer, WebhookCall
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HookServer]:
 
 def called(*calls: WebhookCall) -> tuple[WebhookAnswer, ...]:
     async def run() -> tuple[WebhookAnswer, ...]:
-        webhooks = Webhooks()
+        webhooks = WebhookClient()
         try:
             return await webhooks.call(calls)
         finally:
@@ -57,7 +57,7 @@ def test_calls_are_made_together_and_answered_in_order(server: HookServer) -> No
 
 def test_a_connection_is_used_again(server: HookServer) -> None:
     async def run() -> None:
-        webhooks = Webhooks()
+        webhooks = WebhookClient()
         before = server.connections
         for _ in range(3):
             (answer,) = await webhooks.call((a_call(server, "/echo"),))
@@ -70,7 +70,7 @@ def test_a_connection_is_used_again(server: HookServer) -> None:
 
 def test_a_kept_connection_that_the_webhook_closes_is_no_failure(server: HookServer) -> None:
     async def run() -> None:
-        webhooks = Webhooks()
+        webhooks = WebhookClient()
         before = server.connections
         for _ in range(3):
             (answer,) = await webhooks.call((a_call(server, "/once"),))

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from embedded import Embedded, a_pod
-from headgate.apiserver.messages import WebhookAnswer, WebhookCall
-from headgate.kube.features import Features
+from headgate.apiserver.request.messages import WebhookAnswer, WebhookCall
+from headgate.kube.feature_gates import FeatureGates
 
 Hook = Callable[[WebhookCall], WebhookAnswer]
 
@@ -286,7 +286,7 @@ def test_a_redirect_is_a_failure_that_says_so() -> None:
 
 def test_configurations_of_an_earlier_process_count() -> None:
     first = a_server(VALIDATING, says)
-    second = Embedded(store=first.api.store, features=Features(), namespace="")
+    second = Embedded(store=first.api.store, features=FeatureGates(), namespace="")
     hook = Scripted()
     second.webhooks[URL] = hook
     assert second.post(MAPS, a_map()).status == 201

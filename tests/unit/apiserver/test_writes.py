@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from embedded import TOKEN, Embedded, a_pod, events
-from headgate.apiserver.handle import Answering, handle
-from headgate.apiserver.messages import Commit, Request
+from headgate.apiserver.handler import Answering, handle
+from headgate.apiserver.request.messages import Commit, ServerRequest
 
 MAPS = "/api/v1/namespaces/t/configmaps"
 PODS = "/api/v1/namespaces/t/pods"
@@ -165,7 +165,7 @@ def test_what_another_is_deleting_is_told_only_when_readers_can_see_it(path: str
 
     def deleting(what: str) -> Answering:
         headers = {"authorization": f"Bearer {TOKEN}"}
-        return handle(server.api, Request("DELETE", what, "", headers), server.moment())
+        return handle(server.api, ServerRequest("DELETE", what, "", headers), server.moment())
 
     first = deleting(f"{MAPS}/a")
     effect = next(first)

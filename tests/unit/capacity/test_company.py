@@ -17,31 +17,31 @@ def a_gang(minimum: int, size: int, **spec: Any) -> House:
 
 def test_all_that_was_granted_is_tried_together_until_the_minimum_is_on_nodes() -> None:
     house = a_gang(2, 4)
-    company = house.queues.company("u-g-3")
+    company = house.queues.gang_attempt("u-g-3")
     assert company.uids == ("u-g-0", "u-g-1", "u-g-2", "u-g-3")
-    assert (company.least, company.must_be_several) == (2, True)
+    assert (company.least, company.needs_several_pods) == (2, True)
     assert not company.is_enough(["u-g-3"])
     assert company.is_enough(["u-g-2", "u-g-3"])
     house.placed("g-1")
-    company = house.queues.company("u-g-3")
-    assert (company.uids, company.least, company.must_be_several) == (("u-g-0", "u-g-2", "u-g-3"), 1, False)
+    company = house.queues.gang_attempt("u-g-3")
+    assert (company.uids, company.least, company.needs_several_pods) == (("u-g-0", "u-g-2", "u-g-3"), 1, False)
     house.placed("g-0")
-    assert house.queues.company("u-g-3").uids == ("u-g-3",)
+    assert house.queues.gang_attempt("u-g-3").uids == ("u-g-3",)
 
 
 def test_roles_are_part_of_what_is_enough() -> None:
     house = a_gang(2, 3, minTaskMember={"master": 1, "worker": 1})
-    company = house.queues.company("u-g-1")
+    company = house.queues.gang_attempt("u-g-1")
     assert not company.is_enough(["u-g-1", "u-g-2"])
     assert company.is_enough(["u-g-0", "u-g-2"])
     house.placed("g-1")
-    company = house.queues.company("u-g-2")
-    assert (company.least, company.must_be_several) == (1, True)
+    company = house.queues.gang_attempt("u-g-2")
+    assert (company.least, company.needs_several_pods) == (1, True)
     assert not company.is_enough(["u-g-2"])
 
 
 def test_a_pod_without_a_group_or_without_a_grant_goes_alone() -> None:
     house = House(a_queue("q", cpu=1), a_group("g", "q", 2), a_task("p", queue="q"), a_task("g-0", group="g"))
-    assert house.queues.company("u-p").uids == ("u-p",)
-    assert house.queues.company("u-g-0").uids == ("u-g-0",)
-    assert house.queues.company("u-nobody").uids == ("u-nobody",)
+    assert house.queues.gang_attempt("u-p").uids == ("u-p",)
+    assert house.queues.gang_attempt("u-g-0").uids == ("u-g-0",)
+    assert house.queues.gang_attempt("u-nobody").uids == ("u-nobody",)

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from headgate.capacity.ledger import Account, Ledger
-from headgate.capacity.queues import Queues, Why
-from headgate.capacity.settings import DEFAULTS, Plugin
+from headgate.capacity.cache.ledger import Ledger, QueueAccount
+from headgate.capacity.conf import DEFAULTS, PluginOption
+from headgate.capacity.engine import QueueEngine, WaitReason
 from queueing import House, a_group, a_queue, a_stamp, a_task, amounts, stamped
 
 
@@ -22,7 +22,7 @@ def test_promises_in_one_leaf_count_for_its_ancestors_u1_r8() -> None:
     house = House(a_queue("p", cpu=100), a_queue("l1", parent="p"), a_queue("l2", parent="p"))
     house.show(stamped(a_task("held", "80", queue="l1"), "l1"), a_task("too-much", "30", queue="l2"))
     assert house.admit() == []
-    held = house.queues.why("u-too-much")
+    held = house.queues.peek_wait_reason("u-too-much")
     assert held is not None
     assert (held.blocker, held.resource, held.asked, held.used, held.limit) == ("p", "cpu", 30_000, 80_000, 100_000)
     house.show(a_task("fits", "20", queue="l2"))
@@ -33,16 +33,16 @@ def test_a_limit_that_is_lowered_below_what_is_promised_leaves_the_oldest_promis
     house = House(a_queue("q", cpu=3))
     for number in (3, 1, 2):
         house.show(stamped(a_task(f"p{number}", queue="q"), "q", at(number)))
-    house.queues.stirred()
+    house.queues.pods_to_retry()
     house.show(a_task("new", queue="q", created_s=1), a_queue("q", cpu=2))
-    assert [house.why(f"p{number}") for number in (1, 2, 3)] == [None, None, Why.LOST_TURN]
-    assert house.queues.stirred() == ["u-p3"]
+    assert [house.why(f"p{number}") for number in (1, 2, 3)] == [None, None, WaitReason.LOST_TURN]
+    assert house.queues.pods_to_retry() == ["u-p3"]
     assert house.admit() == []
     house.placed("p1", "p2")
-    assert house.why("p3") is Why.LOST_TURN
+    assert house.why("p3") is WaitReason.LOST_TURN
     house.queues.task_removed("u-p1")
     assert house.admit() == ["p3"]
-    assert house.queues.stirred() == ["u-p3"]
+    assert house.queues.pods_to_retry() == ["u-p3"]
 
 
 def test_promises_that_no_longer_fit_let_smaller_younger_ones_pass_u2() -> None:
@@ -50,7 +50,7 @@ def test_promises_that_no_longer_fit_let_smaller_younger_ones_pass_u2() -> None:
     house = House(a_queue("q", cpu=4))
     house.show(stamped(a_task("large", "3", queue="q"), "q", at(1)), stamped(a_task("small", queue="q"), "q", at(2)))
     house.show(a_queue("q", cpu=1))
-    assert [house.why("large"), house.why("small")] == [Why.LOST_TURN, None]
+    assert [house.why("large"), house.why("small")] == [WaitReason.LOST_TURN, None]
     assert "before the limit of queue q was lowered" in house.message("large")
 
 
@@ -62,9 +62,9 @@ def test_gangs_keep_or_lose_their_turn_as_one_u2() -> None:
     house.show(a_queue("q", cpu=3))
     assert [house.why(f"{number}-{group}") for number, group in enumerate("ghgh")] == [
         None,
-        Why.LOST_TURN,
+        WaitReason.LOST_TURN,
         None,
-        Why.LOST_TURN,
+        WaitReason.LOST_TURN,
     ]
 
 
@@ -72,8 +72,8 @@ def test_a_limit_lowered_at_an_ancestor_counts_for_promises_of_all_its_leaves_u2
     house = House(a_queue("p", cpu=2), a_queue("l1", parent="p"), a_queue("l2", parent="p"))
     house.show(stamped(a_task("old", queue="l2"), "l2", at(1)), stamped(a_task("young", queue="l1"), "l1", at(2)))
     house.show(a_queue("p", cpu=1))
-    assert [house.why("old"), house.why("young")] == [None, Why.LOST_TURN]
-    held = house.queues.why("u-young")
+    assert [house.why("old"), house.why("young")] == [None, WaitReason.LOST_TURN]
+    held = house.queues.peek_wait_reason("u-young")
     assert held is not None
     assert held.blocker == "p"
 
@@ -105,7 +105,7 @@ def test_the_annotation_alone_is_no_proof_of_admission_u4_r11() -> None:
     house.show(*(a_task(f"never-gated-{number}", queue="q", gates=(), created_s=number) for number in range(3)))
     assert house.use("q") == (0, 0)
     assert house.admit() == ["never-gated-0"]
-    assert house.why("never-gated-1") is Why.FULL
+    assert house.why("never-gated-1") is WaitReason.FULL
 
 
 def test_a_stamp_on_a_pod_that_still_has_its_gate_is_no_promise_u4() -> None:
@@ -113,7 +113,7 @@ def test_a_stamp_on_a_pod_that_still_has_its_gate_is_no_promise_u4() -> None:
     task = a_task("p", queue="q")
     house = House(a_queue("q", cpu=0), msgspec.structs.replace(task, stamp=a_stamp(task, "q")))
     assert house.use("q") == (0, 0)
-    assert house.why("p") is Why.FULL
+    assert house.why("p") is WaitReason.FULL
 
 
 @pytest.mark.parametrize("parent", ["", "top"])
@@ -160,27 +160,29 @@ def test_a_member_without_a_node_does_not_keep_later_members_from_being_looked_a
 
 
 def test_proportion_reserves_too_u18() -> None:
-    by_weight = msgspec.structs.replace(DEFAULTS, tiers=((Plugin("priority"), Plugin("gang"), Plugin("proportion")),))
+    by_weight = msgspec.structs.replace(
+        DEFAULTS, tiers=((PluginOption("priority"), PluginOption("gang"), PluginOption("proportion")),)
+    )
     house = House(a_queue("q", cpu=1), a_task("p1", queue="q"), a_task("p2", queue="q"), settings=by_weight)
     assert house.admit() == ["p1"]
     assert house.use("q") == (0, 1000)
-    assert house.why("p2") is Why.FULL
+    assert house.why("p2") is WaitReason.FULL
 
 
 def test_a_pod_that_lost_its_turn_after_its_gate_was_lifted_is_held_and_told_why_u19() -> None:
     """No gate can be added again: it is the scheduler that hides it, for this reason."""
     house = House(a_queue("q", cpu=2), stamped(a_task("p", "2", queue="q"), "q"))
     house.show(a_queue("q", cpu=1))
-    held = house.queues.held("u-p")
+    held = house.queues.wait_reason("u-p")
     assert held is not None
-    assert (held.why, held.blocker, held.resource) == (Why.LOST_TURN, "q", "cpu")
+    assert (held.why, held.blocker, held.resource) == (WaitReason.LOST_TURN, "q", "cpu")
 
 
 def test_promises_count_when_groups_are_let_in_and_in_shares_and_usage_u20() -> None:
     house = House(a_queue("q", cpu=3, deserved=amounts(cpu=2)), stamped(a_task("p", "2", queue="q"), "q"))
     house.show(a_group("g", "q", minResources=amounts(cpu=2)), a_task("g-0", "2", group="g"))
     assert house.admit() == []
-    assert house.why("g-0") is Why.NOT_INQUEUE
+    assert house.why("g-0") is WaitReason.NOT_INQUEUE
     usage = house.queues.usage("q")
     assert (usage.reserved, usage.share) == ({"cpu": 2000}, 1.0)
 
@@ -212,7 +214,7 @@ def test_a_promise_leaves_nothing_behind() -> None:
     house = House(a_queue("p"), a_queue("l", parent="p"), stamped(a_task("p1", "4", queue="l"), "l"))
     house.queues.task_removed("u-p1")
     house.queues.task_removed("u-p1")
-    assert house.queues.usage("root") == Queues().usage("root")
+    assert house.queues.usage("root") == QueueEngine().usage("root")
 
 
 def test_giving_back_what_is_not_held_changes_nothing() -> None:
@@ -228,7 +230,7 @@ def test_giving_back_what_is_not_held_changes_nothing() -> None:
 
 def test_an_account_that_was_never_opened_is_empty_and_stays_so() -> None:
     ledger = Ledger()
-    assert isinstance(ledger.account("q"), Account)
+    assert isinstance(ledger.account("q"), QueueAccount)
     assert ledger.account("q").used("cpu") == 0
 
 
@@ -252,7 +254,7 @@ def test_a_promise_that_lost_its_turn_is_told_of_a_limit_on_what_it_asks_for() -
         asked = a_task(f"gpu-{number}", None, queue="q", requests=amounts(gpu=1))
         house.show(stamped(asked, "q", at(number)))
     house.show(a_queue("q", capability=amounts(cpu=1, gpu=1)))
-    held = house.queues.why("u-gpu-2")
+    held = house.queues.peek_wait_reason("u-gpu-2")
     assert held is not None
-    assert held.why is Why.LOST_TURN
+    assert held.why is WaitReason.LOST_TURN
     assert held.resource == "nvidia.com/gpu"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from headgate.capacity.queues import Why
-from headgate.capacity.settings import ALLOCATE, Settings
+from headgate.capacity.conf import ALLOCATE, SchedulerConf
+from headgate.capacity.engine import WaitReason
 from queueing import House, a_group, a_queue, a_task
 from reported import Cluster
 
@@ -20,7 +20,7 @@ def test_a_bare_pod_does_not_take_what_a_group_was_let_in_for() -> None:
     assert house.queues.is_inqueue("ns", "g")
     house.show(a_task("large", "2", queue="q"), a_task("small", queue="q", created_s=1))
     assert house.admit() == ["small"]
-    assert house.why("large") is Why.FULL
+    assert house.why("large") is WaitReason.FULL
     assert house.message("large") == (
         "queue q has no room for 2 cpu: 3 of 3 are in use, promised or set aside for groups"
     )
@@ -38,7 +38,7 @@ def test_it_counts_at_the_queues_above_as_well() -> None:
 
 
 def test_without_the_enqueue_action_there_is_nothing_to_leave_room_for() -> None:
-    house = House(a_queue("q", cpu=3), LET_IN, settings=Settings(actions=(ALLOCATE,)))
+    house = House(a_queue("q", cpu=3), LET_IN, settings=SchedulerConf(actions=(ALLOCATE,)))
     house.show(a_task("bare", "3", queue="q"))
     assert house.admit() == ["bare"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headgate.capacity.explaining import Explanation, Gate, explain
+from headgate.capacity.explanation import PodExplanation, PodGate, explain
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN
 from queueing import House, a_group, a_queue, a_task, stamped
 
@@ -27,8 +27,8 @@ def a_pod(name: str, *gates: str, condition: Wire | None = None, **spec: Any) ->
     }
 
 
-def told(house: House | None, pod: Wire, cpu: int = 1) -> Explanation:
-    gates = [Gate(each["name"], "boss") for each in pod["spec"]["schedulingGates"]]
+def told(house: House | None, pod: Wire, cpu: int = 1) -> PodExplanation:
+    gates = [PodGate(each["name"], "boss") for each in pod["spec"]["schedulingGates"]]
     return explain(pod, house.queues if house else None, {"cpu": cpu * 1000}, gates, SERVED)
 
 

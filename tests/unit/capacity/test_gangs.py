@@ -7,16 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from headgate.capacity.api.task import TaskInfo
+from headgate.capacity.conf import DEFAULTS
+from headgate.capacity.engine import Grant, WaitReason
 from headgate.capacity.names import GATE
-from headgate.capacity.queues import Grant, Why
-from headgate.capacity.settings import DEFAULTS
-from headgate.capacity.task import Task
 from queueing import House, a_group, a_queue, a_task, amounts, stamped
 
 ONE_BY_ONE = msgspec.structs.replace(DEFAULTS, gang_atomic=False)
 
 
-def a_gang(name: str, count: int, cpu: str = "1", **fields: Any) -> list[Task]:
+def a_gang(name: str, count: int, cpu: str = "1", **fields: Any) -> list[TaskInfo]:
     return [a_task(f"{name}-{number}", cpu, group=name, **fields) for number in range(count)]
 
 
@@ -30,7 +30,7 @@ def test_a_gang_that_does_not_fit_whole_gets_nothing_u14() -> None:
     house = House(a_queue("q", cpu=2), a_group("g", "q", minimum=3), *a_gang("g", 3))
     assert house.admit() == []
     assert house.use("q") == (0, 0)
-    assert house.why("g-0") is Why.FULL
+    assert house.why("g-0") is WaitReason.FULL
     assert house.message("g-0") == "queue q has no room for 3 cpu: 0 of 2 are in use or promised to others"
 
 
@@ -52,7 +52,7 @@ def test_surplus_members_come_one_by_one() -> None:
 def test_a_gang_with_too_few_members_waits_for_them() -> None:
     house = House(a_queue("q", cpu=3), a_group("g", "q", minimum=3), *a_gang("g", 2))
     assert house.admit() == []
-    assert house.why("g-1") is Why.GANG_SHORT
+    assert house.why("g-1") is WaitReason.GANG_SHORT
     assert house.message("g-1") == "its PodGroup g has 2 pods and needs 3"
     house.show(a_task("g-2", group="g"))
     assert house.admit() == ["g-0", "g-1", "g-2"]
@@ -62,7 +62,7 @@ def test_a_member_with_a_foreign_gate_is_there_but_cannot_go_on() -> None:
     house = House(a_queue("q", cpu=3), a_group("g", "q", minimum=3), *a_gang("g", 2))
     house.show(a_task("g-2", group="g", gates=("example.com/hold", GATE)))
     assert house.admit() == []
-    assert house.why("g-0") is Why.GANG_SHORT
+    assert house.why("g-0") is WaitReason.GANG_SHORT
     assert house.message("g-0") == "its PodGroup g lacks 3 pods, and only 2 of those that wait can go on"
     house.show(a_task("g-2", group="g"))
     assert house.admit() == ["g-0", "g-1", "g-2"]
@@ -71,7 +71,7 @@ def test_a_member_with_a_foreign_gate_is_there_but_cannot_go_on() -> None:
 def test_a_pod_whose_group_is_missing_waits_for_the_object() -> None:
     house = House(a_queue("q", cpu=3), *a_gang("g", 1))
     assert house.admit() == []
-    assert house.why("g-0") is Why.NO_GROUP
+    assert house.why("g-0") is WaitReason.NO_GROUP
     house.show(a_group("g", "q"))
     assert house.admit() == ["g-0"]
     assert house.queues.queue_of("u-g-0") == "q"
@@ -110,7 +110,7 @@ def test_roles_have_their_own_minima() -> None:
     workers = [a_task(f"g-a{number}", group="g", role="worker") for number in range(4)]
     house = House(a_queue("q", cpu=3), group, *workers)
     assert house.admit() == []
-    assert house.why("g-a0") is Why.GANG_SHORT
+    assert house.why("g-a0") is WaitReason.GANG_SHORT
     house.show(a_task("g-z", group="g", role="master"))
     assert house.admit() == ["g-a0", "g-a1", "g-z"]
 
@@ -133,14 +133,14 @@ def test_a_refused_member_is_waited_for_and_its_gang_then_completed_first() -> N
 def test_a_group_whose_minimum_makes_no_sense_is_set_aside(minimum: Any) -> None:
     house = House(a_queue("q", cpu=3), a_group("g", "q", minimum=minimum), *a_gang("g", 1), a_task("p", queue="q"))
     assert house.admit() == ["p"]
-    assert house.why("g-0") is Why.INVALID
+    assert house.why("g-0") is WaitReason.INVALID
     assert house.queues.problems() == {"podgroup/ns/g": "spec.minMember: must be a whole number, 0 or more"}
 
 
 def test_a_group_in_another_namespace_is_not_meant() -> None:
     house = House(a_queue("q", cpu=3), a_group("g", "q"), a_task("p", group="g", namespace="elsewhere"))
     assert house.admit() == []
-    assert house.why("p") is Why.NO_GROUP
+    assert house.why("p") is WaitReason.NO_GROUP
 
 
 def test_a_group_waits_until_its_least_resources_fit() -> None:
@@ -148,7 +148,7 @@ def test_a_group_waits_until_its_least_resources_fit() -> None:
     house.show(a_group("g", "q", minResources=amounts(cpu=2)), *a_gang("g", 1))
     assert house.admit() == []
     assert not house.queues.is_inqueue("ns", "g")
-    assert house.why("g-0") is Why.NOT_INQUEUE
+    assert house.why("g-0") is WaitReason.NOT_INQUEUE
     assert "queue q has no room for 2 cpu: 3 of 4" in house.message("g-0")
     house.queues.task_removed("u-old")
     assert house.admit() == ["g-0"]
@@ -193,7 +193,7 @@ def test_a_gang_that_did_not_opt_in_gives_all_back_and_comes_again_as_one() -> N
     for uid in ("u-g-0", "u-g-1"):
         house.queues.unplaced(uid)
     assert house.use("q") == (0, 0)
-    house.queues.held("u-g-1")
+    house.queues.wait_reason("u-g-1")
     assert house.admit() == ["g-0", "g-1"]
 
 
@@ -202,7 +202,7 @@ def test_a_group_that_is_deleted_keeps_what_its_pods_hold() -> None:
     house.queues.admit(1.0, 1)
     house.queues.group_removed("ns", "g")
     assert house.use("q") == (0, 1000)
-    assert house.why("g-1") is Why.NO_GROUP
+    assert house.why("g-1") is WaitReason.NO_GROUP
     house.queues.task_removed("u-g-0")
     house.queues.task_removed("u-g-1")
     assert house.use("q") == (0, 0)

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from headgate.capacity.api.task import TaskInfo, read_annotations
+from headgate.capacity.engine import WaitReason
 from headgate.capacity.names import GROUP_NAMES, OPT_IN, QUEUE_NAME, TASK_SPEC
-from headgate.capacity.queues import Why
-from headgate.capacity.task import Task, read_annotations
 from queueing import House, a_group, a_queue, a_task, stamped
 from reported import Cluster
 
@@ -22,7 +22,7 @@ def in_namespace(queue: str) -> dict[str, Any]:
 
 def test_a_corrected_group_name_is_heard() -> None:
     house = House(*OPEN, a_group("right", "free", minimum=1), a_task("p", group="rihgt"))
-    assert (house.admit(), house.why("p")) == ([], Why.NO_GROUP)
+    assert (house.admit(), house.why("p")) == ([], WaitReason.NO_GROUP)
     house.show(a_task("p", group="right"))
     assert house.admit() == ["p"]
     assert house.queues.queue_of("u-p") == "free"
@@ -41,7 +41,7 @@ def test_a_pod_that_leaves_its_group_waits_alone() -> None:
     assert house.admit() == []
     house.show(a_task("p", queue="free"))
     assert house.admit() == ["p"]
-    assert house.queues.company("u-p").uids == ("u-p",)
+    assert house.queues.gang_attempt("u-p").uids == ("u-p",)
 
 
 def test_a_group_counts_members_that_come_and_go() -> None:
@@ -54,7 +54,7 @@ def test_a_group_counts_members_that_come_and_go() -> None:
 
 def test_a_promised_pod_that_joins_a_group_of_another_queue_is_tried_in_the_order_of_its_own_queue() -> None:
     house = House(a_queue("late", cpu=9), a_queue("early", cpu=9, priority=1), a_group("g", "early", minimum=1))
-    line = house.queues.line()
+    line = house.queues.new_granted_pod_queue()
     old, young = a_task("old", queue="late", created_s=1.0), a_task("young", group="g", created_s=2.0)
     house.show(old, young)
     for name in house.admit():
@@ -114,9 +114,9 @@ def test_groups_and_pods_that_name_no_queue_follow_their_namespace() -> None:
 def test_a_change_of_a_namespace_costs_those_in_it_that_name_no_queue() -> None:
     house = House(*OPEN, *(a_task(f"p{number}", namespace="elsewhere") for number in range(50)))
     house.show(*(a_task(f"q{number}", queue="free") for number in range(50)), a_task("bare"))
-    house.queues.moved()
+    house.queues.pods_with_new_queue()
     house.queues.namespace_applied(in_namespace("full"))
-    assert house.queues.moved() == ["u-bare"]
+    assert house.queues.pods_with_new_queue() == ["u-bare"]
 
 
 def test_a_pod_that_loses_its_words_is_where_it_would_be_without_them() -> None:
@@ -127,7 +127,7 @@ def test_a_pod_that_loses_its_words_is_where_it_would_be_without_them() -> None:
 
 def test_opting_in_and_out_is_heard() -> None:
     house = House(*OPEN, a_task("p", queue="free", opted_in=False, gates=a_task("x").gates))
-    assert (house.admit(), house.why("p")) == ([], Why.NOT_ASKED)
+    assert (house.admit(), house.why("p")) == ([], WaitReason.NOT_ASKED)
     house.show(a_task("p", queue="free"))
     assert house.admit() == ["p"]
 
@@ -159,7 +159,7 @@ def test_either_word_for_a_group_is_read(name: str) -> None:
 
 def test_the_order_of_events_makes_no_difference() -> None:
     final: list[Any] = [a_queue("a", cpu=2), a_queue("b", cpu=2), a_group("g", "b", minimum=1), a_task("p", group="g")]
-    detours: list[Task] = [a_task("p", queue="a"), a_task("p", group="misspelt"), a_task("p", group="g", queue="a")]
+    detours: list[TaskInfo] = [a_task("p", queue="a"), a_task("p", group="misspelt"), a_task("p", group="g", queue="a")]
     for first in detours:
         house = House(final[0], final[1], first, a_group("g", "a"), *final)
         assert (house.admit(), house.queues.queue_of("u-p"), house.use("b")) == (["p"], "b", (0, 1000))

@@ -5,17 +5,17 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from headgate.capacity.ledger import Account, Column
-from headgate.capacity.order import dominant_share, share_of
-from headgate.capacity.queues import Queues
-from headgate.capacity.settings import DEFAULTS, Plugin
+from headgate.capacity.cache.ledger import LedgerColumn, QueueAccount
+from headgate.capacity.conf import DEFAULTS, PluginOption
+from headgate.capacity.engine import QueueEngine
+from headgate.capacity.ordering.order_keys import dominant_share, share_of
 from queueing import House, a_group, a_queue, a_task, amounts, in_units
 
 
-def an_account(allocated: dict[str, str | int], reserved: dict[str, str | int] | None = None) -> Account:
-    account = Account()
-    account.total[Column.ALLOCATED].update(in_units(allocated))
-    account.total[Column.RESERVED].update(in_units(reserved or {}))
+def an_account(allocated: dict[str, str | int], reserved: dict[str, str | int] | None = None) -> QueueAccount:
+    account = QueueAccount()
+    account.total[LedgerColumn.ALLOCATED].update(in_units(allocated))
+    account.total[LedgerColumn.RESERVED].update(in_units(reserved or {}))
     return account
 
 
@@ -126,16 +126,16 @@ def test_a_job_without_waiting_pods_stalls_nobody() -> None:
 
 
 def test_plugins_that_are_not_there_have_no_say() -> None:
-    plain = msgspec.structs.replace(DEFAULTS, tiers=((Plugin("capacity"),),))
+    plain = msgspec.structs.replace(DEFAULTS, tiers=((PluginOption("capacity"),),))
     house = House(a_queue("default", cpu=9), a_task("a", created_s=1, priority=9), a_task("b"), settings=plain)
     assert house.admit() == ["b", "a"]
-    without = msgspec.structs.replace(DEFAULTS, tiers=((Plugin("priority"),),))
+    without = msgspec.structs.replace(DEFAULTS, tiers=((PluginOption("priority"),),))
     house = House(a_queue("default", cpu=1), a_task("a"), a_task("b", priority=1), settings=without)
     assert house.admit() == ["b", "a"]
 
 
 def a_line(house: House, *pods: str) -> list[str]:
-    line = house.queues.line()
+    line = house.queues.new_granted_pod_queue()
     for name in pods:
         line.put(f"u-{name}")
     found = []
@@ -166,7 +166,7 @@ def test_a_line_keeps_the_pods_of_a_group_in_their_order_and_can_be_left() -> No
     house = House(a_queue("q"), a_group("g", "q", minimum=2))
     house.show(a_task("g0", group="g", created_s=3), a_task("g1", group="g"), a_task("g2", group="g", priority=2))
     house.admit()
-    line = house.queues.line()
+    line = house.queues.new_granted_pod_queue()
     for name in ("g0", "g1", "g2"):
         line.put(f"u-{name}")
     line.discard("u-g1")
@@ -176,7 +176,7 @@ def test_a_line_keeps_the_pods_of_a_group_in_their_order_and_can_be_left() -> No
 def test_a_line_serves_pods_whose_queue_has_gone_and_forgets_pods_that_have() -> None:
     house = House(a_queue("q"), a_task("p1", queue="q"), a_task("p2", queue="q"))
     house.admit()
-    line = house.queues.line()
+    line = house.queues.new_granted_pod_queue()
     line.put("u-p1")
     line.put("u-p2")
     line.put("nobody")
@@ -188,7 +188,7 @@ def test_a_line_serves_pods_whose_queue_has_gone_and_forgets_pods_that_have() ->
 def test_the_same_events_in_the_same_order_give_the_same_plan() -> None:
     plans = []
     for _ in range(2):
-        queues = Queues()
+        queues = QueueEngine()
         for number in range(20):
             queues.queue_applied(a_queue(f"q{number % 5}", cpu=3, priority=number % 2))
             queues.task_applied(a_task(f"p{number}", str(1 + number % 2), queue=f"q{number % 5}"))

@@ -6,24 +6,29 @@ from collections.abc import Mapping
 
 import pytest
 
-from headgate.capacity.phases import (
-    Counts,
-    Doing,
-    Fit,
+from headgate.capacity.api.pod_group_phase import (
+    TaskCounts,
+    TaskFit,
+    TaskStatus,
     conditions_of,
     gang_text,
     is_only_releasing,
     member_text,
     phase_of,
 )
-from headgate.capacity.unsupported import condition_of_group, condition_of_queue
+from headgate.capacity.kinds.unsupported import group_condition, queue_condition
 
-PENDING, BOUND, RUNNING = Doing.PENDING, Doing.BOUND, Doing.RUNNING
-RELEASING, WITHDRAWN, SUCCEEDED, FAILED = Doing.RELEASING, Doing.WITHDRAWN, Doing.SUCCEEDED, Doing.FAILED
+PENDING, BOUND, RUNNING = TaskStatus.PENDING, TaskStatus.BOUND, TaskStatus.RUNNING
+RELEASING, WITHDRAWN, SUCCEEDED, FAILED = (
+    TaskStatus.RELEASING,
+    TaskStatus.WITHDRAWN,
+    TaskStatus.SUCCEEDED,
+    TaskStatus.FAILED,
+)
 
 
-def counted(*doing: Doing, unschedulable: int = 0) -> Counts:
-    return Counts({each: doing.count(each) for each in dict.fromkeys(doing)}, unschedulable)
+def counted(*doing: TaskStatus, unschedulable: int = 0) -> TaskCounts:
+    return TaskCounts({each: doing.count(each) for each in dict.fromkeys(doing)}, unschedulable)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +52,7 @@ def counted(*doing: Doing, unschedulable: int = 0) -> Counts:
         "running and unschedulable is Unknown",
     ],
 )
-def test_the_phase_of_a_group_as_volcano_has_it(minimum: int, before: str, counts: Counts, expected: str) -> None:
+def test_the_phase_of_a_group_as_volcano_has_it(minimum: int, before: str, counts: TaskCounts, expected: str) -> None:
     assert phase_of(before, minimum, counts) == expected
 
 
@@ -68,7 +73,7 @@ def test_the_phase_of_a_group_as_volcano_has_it(minimum: int, before: str, count
     ],
 )
 def test_the_phase_of_a_group_between_its_queue_and_its_end(
-    minimum: int, before: str, counts: Counts, is_let_in: bool, expected: str
+    minimum: int, before: str, counts: TaskCounts, is_let_in: bool, expected: str
 ) -> None:
     assert phase_of(before, minimum, counts, is_let_in=is_let_in) == expected
 
@@ -84,7 +89,7 @@ def test_the_phase_of_a_group_between_its_queue_and_its_end(
     ],
     ids=["partial termination", "replacement waits", "replacement half-way", "never scheduled", "below the minimum"],
 )
-def test_a_group_that_only_loses_members_is_not_complained_of(minimum: int, counts: Counts, expected: bool) -> None:
+def test_a_group_that_only_loses_members_is_not_complained_of(minimum: int, counts: TaskCounts, expected: bool) -> None:
     assert is_only_releasing(minimum, counts) is expected
 
 
@@ -97,9 +102,9 @@ def test_six_members_of_which_three_fit_are_all_told_why_not_yet() -> None:
     )
     no_node = "0/3 nodes are available: 3 Insufficient cpu."
     told = [
-        *(member_text(f"ns1/task-{each}", f"node{each}", Fit.FITS, "", group) for each in (1, 2, 3)),
-        member_text("ns1/task-4", "", Fit.NOWHERE, no_node, group),
-        *(member_text(f"ns1/task-{each}", "", Fit.NOT_TRIED, "", group) for each in (5, 6)),
+        *(member_text(f"ns1/task-{each}", f"node{each}", TaskFit.FITS, "", group) for each in (1, 2, 3)),
+        member_text("ns1/task-4", "", TaskFit.NOWHERE, no_node, group),
+        *(member_text(f"ns1/task-{each}", "", TaskFit.NOT_TRIED, "", group) for each in (5, 6)),
     ]
     assert told == [
         "Pod ns1/task-1 can possibly be assigned to node1, once minAvailable is satisfied",
@@ -112,7 +117,7 @@ def test_six_members_of_which_three_fit_are_all_told_why_not_yet() -> None:
 
 
 def test_a_member_that_waits_for_victims_is_told_so() -> None:
-    text = member_text("ns1/task-1", "node1", Fit.AFTER_RELEASE, "", "")
+    text = member_text("ns1/task-1", "node1", TaskFit.AFTER_RELEASE, "", "")
     assert text == (
         "Pod ns1/task-1 can possibly be assigned to node1, once resource is released and minAvailable is satisfied"
     )
@@ -120,7 +125,7 @@ def test_a_member_that_waits_for_victims_is_told_so() -> None:
 
 def said(
     minimum: int,
-    counts: Counts,
+    counts: TaskCounts,
     roles: Mapping[str, int] | None = None,
     existing: Mapping[str, int] | None = None,
     problem: str = "",
@@ -178,16 +183,14 @@ def test_a_group_without_anything_to_say_has_no_conditions() -> None:
     ],
 )
 def test_what_a_group_asks_for_in_vain_is_said_on_it(spec: dict[str, object], words: str) -> None:
-    found = condition_of_group(spec)
+    found = group_condition(spec)
     assert found is not None
     assert (found["type"], found["status"], found["reason"]) == ("Supported", "False", "NotSupported")
     assert words in found["message"]
 
 
 def test_what_a_queue_asks_for_in_vain_is_said_on_it_all_at_once() -> None:
-    found = condition_of_queue(
-        {"dequeueStrategy": "fifo", "extendClusters": [{"name": "far"}], "dra": {"capability": {}}}
-    )
+    found = queue_condition({"dequeueStrategy": "fifo", "extendClusters": [{"name": "far"}], "dra": {"capability": {}}})
     assert found is not None
     assert [each.split(":")[0] for each in found["message"].split("; ")] == [
         "spec.extendClusters",
@@ -200,5 +203,5 @@ def test_what_a_queue_asks_for_in_vain_is_said_on_it_all_at_once() -> None:
     "spec", [None, [], {}, {"minMember": 2}, {"dequeueStrategy": "traverse"}, {"networkTopology": 3}]
 )
 def test_who_asks_for_nothing_special_is_told_nothing(spec: object) -> None:
-    assert condition_of_group(spec) is None
-    assert condition_of_queue(spec) is None
+    assert group_condition(spec) is None
+    assert queue_condition(spec) is None

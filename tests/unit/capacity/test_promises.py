@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from headgate.capacity.queues import Why
+from headgate.capacity.engine import WaitReason
 from queueing import House, a_group, a_queue, a_task, amounts, stamped
 
 
@@ -27,7 +27,7 @@ def test_a_promise_larger_than_a_lowered_limit_is_taken_back_and_counts_nowhere(
     assert house.admit() == ["own", "sibling"]
     assert (house.use("t1"), house.use("team")) == ((0, 4000), (0, 5000))
     assert house.queues.withdrawn() == ["u-large"]
-    assert house.why("large") is Why.LOST_TURN
+    assert house.why("large") is WaitReason.LOST_TURN
     assert house.message("large") == (
         "queue t1 has no room for 5 cpu: 4 of 4 are in use or promised to others; "
         "what it was promised was taken back: queue t1 had 5 cpu in use or promised, and its limit is 4"
@@ -118,7 +118,7 @@ def test_the_stamp_of_a_pod_that_was_made_anew_is_no_promise() -> None:
     house.queues.task_removed("u-p")
     house.show(other)
     assert house.use("q") == (0, 0)
-    assert house.queues.why("u-other") is not None
+    assert house.queues.peek_wait_reason("u-other") is not None
 
 
 def test_a_promise_is_taken_back_for_another_reason_too() -> None:
@@ -136,7 +136,7 @@ def test_what_was_promised_is_what_the_stamp_says_and_more_is_asked_for() -> Non
     promised = stamped(a_task("grows", queue="t1"), "t1", at(1))
     house.show(promised, msgspec.structs.replace(promised, requests={"cpu": 100_000}))
     assert house.use("team") == (0, 1000)
-    assert house.why("grows") is Why.FULL
+    assert house.why("grows") is WaitReason.FULL
     assert house.message("grows") == (
         "it was promised 1 cpu and asks for 100 cpu now: "
         "queue t1 has no room for 99 cpu: 1 of 10 are in use or promised"
@@ -151,11 +151,11 @@ def test_more_than_was_promised_is_granted_in_turn() -> None:
     house = House(a_queue("q", cpu=4))
     promised = stamped(a_task("grows", queue="q"), "q", at(1))
     house.show(promised, msgspec.structs.replace(promised, requests={"cpu": 3000}))
-    house.queues.stirred()
+    house.queues.pods_to_retry()
     assert house.queues.position("u-grows") == 0
     assert house.admit() == ["grows"]
     assert (house.use("q"), house.why("grows")) == ((0, 3000), None)
-    assert house.queues.stirred() == ["u-grows"]
+    assert house.queues.pods_to_retry() == ["u-grows"]
 
 
 def test_two_promised_pods_that_were_both_resized_do_not_wait_for_each_other() -> None:
@@ -193,17 +193,17 @@ def test_a_resized_member_keeps_its_gang_from_being_tried_until_it_has_more() ->
     house = House(a_queue("q", cpu=3), a_group("g", "q", minimum=2))
     first, second = (stamped(a_task(name, group="g"), "q", at(1)) for name in ("m1", "m2"))
     house.show(first, second, msgspec.structs.replace(second, requests={"cpu": 2000}))
-    company = house.queues.company("u-m1")
+    company = house.queues.gang_attempt("u-m1")
     assert (company.uids, company.least) == (("u-m1",), 2)
     assert house.admit() == ["m2"]
-    assert house.queues.company("u-m1").uids == ("u-m1", "u-m2")
+    assert house.queues.gang_attempt("u-m1").uids == ("u-m1", "u-m2")
     assert house.use("q") == (0, 3000)
 
 
 def test_a_waiting_pod_that_is_resized_asks_for_what_it_needs_now() -> None:
     house = House(a_queue("q", cpu=2), a_task("p", "1", queue="q"))
     house.show(a_task("p", "3", queue="q"))
-    assert (house.admit(), house.why("p")) == ([], Why.FULL)
+    assert (house.admit(), house.why("p")) == ([], WaitReason.FULL)
     house.show(a_task("p", "2", queue="q"))
     assert house.admit() == ["p"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from harness.queues import a_queue
-from headgate.capacity.queue_changes import problems_of_deletion, problems_of_queue
-from headgate.capacity.register import Register
+from headgate.capacity.api.queue import QueueIndex
+from headgate.capacity.kinds.queue_validation import find_deletion_problems, find_queue_problems
 
 Object = dict[str, Any]
 
@@ -17,8 +17,8 @@ NOBODY = dict[str, int]()
 
 
 def refused(new: Object, old: Object | None, *others: Object, tenants: dict[str, int] = NOBODY) -> list[str]:
-    known = Register([ROOT, *others, *([old] if old is not None else [])])
-    return [str(each) for each in problems_of_queue(new, old, known, lambda name: tenants.get(name, 0))]
+    known = QueueIndex([ROOT, *others, *([old] if old is not None else [])])
+    return [str(each) for each in find_queue_problems(new, old, known, lambda name: tenants.get(name, 0))]
 
 
 def annotated(queue: Object, **annotations: str) -> Object:
@@ -159,8 +159,8 @@ def test_a_hostile_queue_is_refused_and_nothing_raises() -> None:
 
 
 def deletion(name: str, *others: Object, tenants: dict[str, int] = NOBODY) -> list[str]:
-    known = Register([ROOT, *others])
-    return [str(each) for each in problems_of_deletion(name, known, lambda queue: tenants.get(queue, 0))]
+    known = QueueIndex([ROOT, *others])
+    return [str(each) for each in find_deletion_problems(name, known, lambda queue: tenants.get(queue, 0))]
 
 
 def test_an_empty_leaf_may_go() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from headgate.capacity.api.queue import Queue, read_queue
+from headgate.capacity.engine import Grant, WaitReason
 from headgate.capacity.names import GATE, QUEUE_NAME
-from headgate.capacity.queue import Queue, read_queue
-from headgate.capacity.queues import Grant, Why
 from queueing import House, a_group, a_queue, a_task, amounts, stamped
 
 
@@ -16,7 +16,7 @@ def test_a_pod_is_granted_what_it_asks_for_and_the_next_one_waits_when_the_queue
     assert house.admit() == ["p1"]
     assert house.use("default") == (0, 1000)
     assert house.why("p1") is None
-    assert house.why("p2") is Why.FULL
+    assert house.why("p2") is WaitReason.FULL
     assert house.message("p2") == "queue default has no room for 1 cpu: 1 of 1 are in use or promised to others"
 
 
@@ -30,7 +30,7 @@ def test_the_three_pods_of_the_seed() -> None:
     house.queues.task_removed("u-pod-1")
     assert house.admit() == ["pod-2"]
     assert house.admit() == []
-    assert house.why("pod-3") is Why.FULL
+    assert house.why("pod-3") is WaitReason.FULL
     house.queues.task_removed("u-pod-2")
     assert house.admit() == ["pod-3"]
 
@@ -54,9 +54,9 @@ def test_a_pod_that_did_not_opt_in_keeps_nothing_that_it_does_not_use() -> None:
     house.queues.unplaced("u-plain")
     assert house.use("default") == (0, 0)
     assert house.admit() == ["gated"]
-    held = house.queues.held("u-plain")
+    held = house.queues.wait_reason("u-plain")
     assert held is not None
-    assert held.why is Why.FULL
+    assert held.why is WaitReason.FULL
     house.queues.task_removed("u-gated")
     assert house.admit() == ["plain"]
 
@@ -65,9 +65,9 @@ def test_looking_at_a_resting_pod_does_not_put_it_in_line() -> None:
     house = House(a_queue("default", cpu=1), a_task("plain", opted_in=False))
     house.admit()
     house.queues.unplaced("u-plain")
-    assert house.why("plain") is Why.WAITING_TURN
+    assert house.why("plain") is WaitReason.WAITING_TURN
     assert house.admit() == []
-    house.queues.held("u-plain")
+    house.queues.wait_reason("u-plain")
     assert house.admit() == ["plain"]
 
 
@@ -92,15 +92,15 @@ def test_best_effort_pods_need_an_open_queue_and_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("objects", "why", "text"),
     [
-        ([a_queue("default", state="Closed")], Why.CLOSED, "queue default is Closed"),
-        ([a_queue("default", state="Closing")], Why.CLOSED, "queue default is Closing"),
-        ([a_queue("default"), a_queue("below", parent="default")], Why.NOT_LEAF, "has queues below it"),
-        ([a_queue("default", parent="lost")], Why.INVALID, "spec.parent: queue lost does not exist"),
-        ([a_queue("default", cpu="nan")], Why.INVALID, "spec.capability.cpu: quantities must match"),
-        ([a_queue("default", cpu="-1")], Why.INVALID, "-1 is less than nothing"),
+        ([a_queue("default", state="Closed")], WaitReason.CLOSED, "queue default is Closed"),
+        ([a_queue("default", state="Closing")], WaitReason.CLOSED, "queue default is Closing"),
+        ([a_queue("default"), a_queue("below", parent="default")], WaitReason.NOT_LEAF, "has queues below it"),
+        ([a_queue("default", parent="lost")], WaitReason.INVALID, "spec.parent: queue lost does not exist"),
+        ([a_queue("default", cpu="nan")], WaitReason.INVALID, "spec.capability.cpu: quantities must match"),
+        ([a_queue("default", cpu="-1")], WaitReason.INVALID, "-1 is less than nothing"),
     ],
 )
-def test_a_queue_that_cannot_take_a_pod_says_why(objects: list[dict[str, object]], why: Why, text: str) -> None:
+def test_a_queue_that_cannot_take_a_pod_says_why(objects: list[dict[str, object]], why: WaitReason, text: str) -> None:
     house = House(*objects, a_task("p1"))
     assert house.admit() == []
     assert house.why("p1") is why
@@ -110,7 +110,7 @@ def test_a_queue_that_cannot_take_a_pod_says_why(objects: list[dict[str, object]
 def test_a_queue_that_nobody_made_takes_nobody_but_the_default_one_is_always_there() -> None:
     house = House(a_task("p1", queue="lost"), a_task("p2"))
     assert house.admit() == ["p2"]
-    assert house.why("p1") is Why.NO_QUEUE
+    assert house.why("p1") is WaitReason.NO_QUEUE
     assert "queue lost does not exist" in house.message("p1")
     house.show(a_queue("default", cpu=0))
     house.queues.queue_removed("default")
@@ -132,7 +132,7 @@ def test_a_foreign_gate_keeps_a_pod_out_until_it_goes() -> None:
     house = House(a_queue("default", cpu=1), a_task("p1", gates=("example.com/hold", GATE)))
     assert house.admit() == []
     assert house.use("default") == (0, 0)
-    assert house.why("p1") is Why.FOREIGN_GATE
+    assert house.why("p1") is WaitReason.FOREIGN_GATE
     assert house.message("p1").endswith("example.com/hold")
     house.show(a_task("p1"))
     assert house.admit() == ["p1"]
@@ -142,14 +142,14 @@ def test_a_gate_that_nobody_asked_for_is_never_lifted() -> None:
     """A4."""
     house = House(a_queue("default"), a_task("p1", opted_in=False, gates=(GATE,)))
     assert house.admit() == []
-    assert house.why("p1") is Why.NOT_ASKED
+    assert house.why("p1") is WaitReason.NOT_ASKED
 
 
 def test_a_refused_removal_gives_the_share_back_and_waits() -> None:
     house = House(a_queue("default", cpu=1), a_task("p1"), a_task("p2", created_s=1))
     house.admit()
     house.queues.refused("u-p1", house.now_s + 10, "a webhook said no")
-    assert house.why("p1") is Why.PUT_OFF
+    assert house.why("p1") is WaitReason.PUT_OFF
     assert house.message("p1") == "its gate could not be lifted: a webhook said no"
     assert house.queues.next_deadline_s() == house.now_s + 10
     assert house.admit() == ["p2"]
@@ -199,12 +199,12 @@ def test_pods_that_end_or_are_deleted_hold_nothing() -> None:
 
 def test_stirred_names_whose_verdict_turned_and_then_forgets() -> None:
     house = House(a_queue("default", cpu=1), a_task("p1"), a_task("p2", created_s=1))
-    house.queues.stirred()
+    house.queues.pods_to_retry()
     house.admit()
-    assert house.queues.stirred() == ["u-p1"]
-    assert house.queues.stirred() == []
+    assert house.queues.pods_to_retry() == ["u-p1"]
+    assert house.queues.pods_to_retry() == []
     house.queues.refused("u-p1", 2e6, "no")
-    assert house.queues.stirred() == ["u-p1"]
+    assert house.queues.pods_to_retry() == ["u-p1"]
 
 
 def test_no_more_is_granted_than_was_asked_for_at_once() -> None:
@@ -233,14 +233,14 @@ def test_a_new_uid_under_an_old_name_is_another_pod() -> None:
     house.admit()
     again = msgspec.structs.replace(a_task("p1"), uid="other")
     house.show(again)
-    assert house.queues.why("other") is not None
+    assert house.queues.peek_wait_reason("other") is not None
     assert house.use("default") == (0, 1000)
 
 
 def test_whatever_came_and_went_leaves_nothing_behind() -> None:
     """A pod may name any queue, and a group any members: memory is for those who are there."""
     house = House(a_queue("q", cpu=5))
-    line = house.queues.line()
+    line = house.queues.new_granted_pod_queue()
     for number in range(300):
         name = f"p{number}"
         house.show(a_queue(f"q{number}", cpu=1, parent="q"), a_group(f"g{number}", f"q{number}", minimum=2))
@@ -254,7 +254,7 @@ def test_whatever_came_and_went_leaves_nothing_behind() -> None:
         house.queues.group_removed("ns", f"g{number}")
         house.queues.queue_removed(f"q{number}")
     house.admit()
-    house.queues.stirred()
+    house.queues.pods_to_retry()
     house.queues.changed_queues()
     house.queues.starving()
     assert len(line) == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.capacity.reporting import Make, Report
+from headgate.capacity.status.status_reporter import CreateMissingObject, StatusPatch
 from reported import NOTHING, Cluster, phases, started
 
 Object = dict[str, Any]
@@ -35,13 +35,15 @@ def test_the_two_first_queues_are_made_if_they_are_missing_and_again_if_they_go(
     cluster = Cluster()
     cluster.synced()
     cluster.run(1)
-    made = [each.obj["metadata"]["name"] for each in cluster.writes if isinstance(each, Make)]
+    made = [each.obj["metadata"]["name"] for each in cluster.writes if isinstance(each, CreateMissingObject)]
     assert made == ["root", "default"]
     cluster.run(60)
     cluster.writes.clear()
     cluster.remove_queue("default")
     cluster.run()
-    assert [each.obj["metadata"]["name"] for each in cluster.writes if isinstance(each, Make)] == ["default"]
+    assert [each.obj["metadata"]["name"] for each in cluster.writes if isinstance(each, CreateMissingObject)] == [
+        "default"
+    ]
 
 
 def test_a_queue_that_cannot_be_made_is_tried_again_but_not_at_once() -> None:
@@ -101,7 +103,7 @@ def test_a_queue_that_never_rests_is_written_every_other_second_and_its_last_wor
         cluster.pod(f"p{number}", queue="blue", node="n1", phase="Running", cpu=100)
         cluster.run(0.1, 0.1)
     cluster.run(10)
-    about_blue = [each for each in cluster.writes if isinstance(each, Report) and each.name == "blue"]
+    about_blue = [each for each in cluster.writes if isinstance(each, StatusPatch) and each.name == "blue"]
     assert len(about_blue) <= 40 / 2 + 2
     assert cluster.status("blue")["allocated"] == {"cpu": "40"}
     assert phases(cluster, "blue") == {"running": 400}
@@ -159,9 +161,9 @@ def test_a_write_that_is_refused_for_good_is_not_sent_again_until_there_is_somet
     cluster.pod("a", queue="blue", node="n1", phase="Running")
     cluster.now_s += 10
     for _ in range(2):
-        for effect in cluster.reporting.step(cluster.now_s, "2026-01-01T00:00:00Z", 100):
-            assert isinstance(effect, Report)
-            cluster.reporting.gave_up(effect, cluster.now_s)
+        for effect in cluster.reporting.due_patches(cluster.now_s, "2026-01-01T00:00:00Z", 100):
+            assert isinstance(effect, StatusPatch)
+            cluster.reporting.patch_rejected(effect, cluster.now_s)
             cluster.writes.append(effect)
         cluster.now_s += 10
     assert len(cluster.writes) == 2

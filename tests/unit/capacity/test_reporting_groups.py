@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.capacity.names import GATE
-from headgate.capacity.reporting import Make
+from headgate.capacity.status.status_reporter import CreateMissingObject
 from reported import Cluster, phases, started
 
 Object = dict[str, Any]
@@ -104,7 +104,7 @@ def test_pods_of_their_own_get_groups_of_one_only_if_that_was_asked_for() -> Non
     asked = started(makes_groups=True)
     uid = asked.pod("a", queue="blue", gates=[GATE])["uid"]
     asked.run()
-    (made,) = (each for each in asked.writes if isinstance(each, Make))
+    (made,) = (each for each in asked.writes if isinstance(each, CreateMissingObject))
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": uid, "controller": True}
     assert made.obj["metadata"] == {"namespace": "ns", "name": f"podgroup-{uid}", "ownerReferences": [owner]}
     assert made.obj["spec"] == {"minMember": 1, "queue": "blue"}
@@ -118,7 +118,7 @@ def test_pods_of_their_own_get_groups_of_one_only_if_that_was_asked_for() -> Non
     asked.pod("a", phase="Succeeded")
     asked.run()
     assert phases(asked, "blue") == {"completed": 1}
-    assert len([each for each in asked.writes if isinstance(each, Make)]) == 1
+    assert len([each for each in asked.writes if isinstance(each, CreateMissingObject)]) == 1
 
 
 def test_a_group_of_one_that_somebody_deletes_is_made_again_while_its_pod_lives() -> None:

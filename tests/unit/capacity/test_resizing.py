@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.capacity.queues import Queues
-from headgate.capacity.register import Register
-from headgate.capacity.resizing import limits_of
+from headgate.capacity.api.queue import QueueIndex
+from headgate.capacity.engine import QueueEngine
+from headgate.capacity.kinds.resize_validation import limits_of
 from queueing import House, a_queue, a_task
 from reported import Cluster
 from unit.scheduling.queued_world import QueuedWorld
@@ -23,7 +23,7 @@ amounts = st.sampled_from([None, 0, 1, 2, 5, 9])
 @settings(max_examples=60)
 @given(st.fixed_dictionaries({name: st.tuples(amounts, amounts, st.booleans()) for name in NAMES}))
 def test_limits_are_those_of_the_engine(drawn: dict[str, tuple[int | None, int | None, bool]]) -> None:
-    queues, register = Queues(), Register()
+    queues, register = QueueEngine(), QueueIndex()
     for name, (capability, guarantee, is_there) in drawn.items():
         if is_there:
             kept = None if guarantee is None or name == "root" else {"cpu": guarantee}

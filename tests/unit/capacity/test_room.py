@@ -7,20 +7,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from headgate.capacity.queues import Room, Why
-from headgate.capacity.settings import DEFAULTS, Plugin, Settings
-from headgate.capacity.task import Task
+from headgate.capacity.api.task import TaskInfo
+from headgate.capacity.conf import DEFAULTS, PluginOption, SchedulerConf
+from headgate.capacity.engine import PreemptionPlan, WaitReason
 from queueing import House, a_group, a_queue, a_task, amounts
 
 RECLAIM = msgspec.structs.replace(DEFAULTS, actions=("allocate", "preempt", "reclaim"))
 
 
-def running(name: str, queue: str = "q", cpu: str | int | None = "1", **fields: Any) -> Task:
+def running(name: str, queue: str = "q", cpu: str | int | None = "1", **fields: Any) -> TaskInfo:
     return a_task(name, cpu, queue=queue, node_name="n", gates=(), **fields)
 
 
 def asked_to_go(house: House, name: str) -> list[str]:
-    room = house.queues.make_room(f"u-{name}")
+    room = house.queues.plan_preemption(f"u-{name}")
     return [] if room is None else [uid.removeprefix("u-") for uid in room.victims]
 
 
@@ -28,8 +28,8 @@ def test_a_gated_pod_of_high_priority_takes_the_place_of_a_lower_one_in_its_full
     house = House(a_queue("q", cpu=2), running("low"), running("high", priority=9), a_task("p", queue="q", priority=5))
     assert house.admit() == []
     assert house.queues.starving() == ["u-p"]
-    room = house.queues.make_room("u-p")
-    assert room == Room("q", ("u-p",), ("u-low",), {("q", "cpu"): 1000}, {"u-low": ("q", "root")})
+    room = house.queues.plan_preemption("u-p")
+    assert room == PreemptionPlan("q", ("u-p",), ("u-low",), {("q", "cpu"): 1000}, {"u-low": ("q", "root")})
 
 
 def test_a_victims_share_is_free_at_once_for_its_preemptor_u12_r12() -> None:
@@ -97,10 +97,10 @@ def test_nobody_goes_for_a_pod_that_fits_or_whose_queue_takes_nothing() -> None:
 def test_a_gang_asks_for_room_as_one() -> None:
     house = House(a_queue("q", cpu=3), *(running(f"low-{number}") for number in range(3)), a_group("g", "q", minimum=2))
     house.show(*(a_task(f"g-{number}", group="g", priority=5) for number in range(3)))
-    room = house.queues.make_room("u-g-0")
+    room = house.queues.plan_preemption("u-g-0")
     assert room is not None
-    assert (room.for_uids, room.victims) == (("u-g-0", "u-g-1"), ("u-low-0", "u-low-1"))
-    assert house.queues.make_room("u-g-2") is None
+    assert (room.preemptor_uids, room.victims) == (("u-g-0", "u-g-1"), ("u-low-0", "u-low-1"))
+    assert house.queues.plan_preemption("u-g-2") is None
 
 
 def test_starving_pods_are_named_again_only_when_something_changed() -> None:
@@ -125,7 +125,7 @@ def test_a_full_ancestor_is_relieved_by_a_sibling_that_has_more_than_it_deserves
         a_task("p", queue="poor"),
         settings=RECLAIM,
     )
-    assert house.why("p") is Why.FULL
+    assert house.why("p") is WaitReason.FULL
     assert len(asked_to_go(house, "p")) == 1
 
 
@@ -212,8 +212,8 @@ def uneven() -> list[Any]:
     ],
 )
 def test_ancestor_reclaim(level: int, objects: list[Any], goes: bool) -> None:
-    capacity = Plugin("capacity", arguments={"ancestorReclaimLevel": level})
-    settings = Settings(("allocate", "reclaim"), ((capacity, Plugin("conformance")),))
+    capacity = PluginOption("capacity", arguments={"ancestorReclaimLevel": level})
+    settings = SchedulerConf(("allocate", "reclaim"), ((capacity, PluginOption("conformance")),))
     house = House(*objects, settings=settings)
-    assert house.why("p") is Why.FULL
+    assert house.why("p") is WaitReason.FULL
     assert bool(asked_to_go(house, "p")) is goes

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from harness.queues import a_queue
-from headgate.capacity.register import Register
-from headgate.capacity.rules import Problem, climb, find_problems, problems_in_place
+from headgate.capacity.api.queue import QueueIndex
+from headgate.capacity.kinds.queue_rules import QueueProblem, find_problems, path_to_root, problems_in_place
 
 
 def problems(*queues: dict[str, Any]) -> dict[str, str]:
-    register = Register(queues)
+    register = QueueIndex(queues)
     return find_problems(register, register.names())
 
 
-def of(name: str, *queues: dict[str, Any]) -> list[Problem]:
-    register = Register(queues)
+def of(name: str, *queues: dict[str, Any]) -> list[QueueProblem]:
+    register = QueueIndex(queues)
     queue = register.get(name)
     assert queue is not None
     return problems_in_place(queue, register)
@@ -58,7 +58,7 @@ def test_a_tree_without_faults_has_no_problems() -> None:
     ],
 )
 def test_a_queue_is_wrong_by_itself_at_a_field(spec: dict[str, Any], path: str, text: str) -> None:
-    assert of("q", a_queue("q", **spec)) == [Problem(path, text)]
+    assert of("q", a_queue("q", **spec)) == [QueueProblem(path, text)]
 
 
 @pytest.mark.parametrize("value", ["-1", "NaN", "1x", "", True, [], {}, None, "1" * 5000])
@@ -74,7 +74,7 @@ def test_amounts_that_are_no_map_are_a_problem(spec: dict[str, Any]) -> None:
 
 
 def test_a_spec_that_is_nothing_of_the_kind_is_a_queue_without_limits() -> None:
-    register = Register([{"metadata": {"name": "odd"}, "spec": [], "status": "x"}])
+    register = QueueIndex([{"metadata": {"name": "odd"}, "spec": [], "status": "x"}])
     assert find_problems(register, register.names()) == {}
 
 
@@ -125,7 +125,7 @@ def test_orphans_name_the_parent_that_is_missing() -> None:
 
 
 def test_an_endless_chain_of_parents_is_not_followed_for_ever() -> None:
-    path, detour = climb("0", lambda name: str(int(name) + 1))
+    path, detour = path_to_root("0", lambda name: str(int(name) + 1))
     assert len(path) == 32
     assert detour == "more than 5 levels below root"
 
@@ -139,7 +139,7 @@ def test_ten_thousand_queues_are_checked_at_once() -> None:
 
 
 def test_the_register_follows_moves_and_removals() -> None:
-    register = Register([a_queue("a"), a_queue("b"), a_queue("c", parent="a")])
+    register = QueueIndex([a_queue("a"), a_queue("b"), a_queue("c", parent="a")])
     assert register.children("a") == ["c"]
     register.apply(a_queue("c", parent="b"))
     assert (register.children("a"), register.children("b")) == ([], ["c"])

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from headgate.capacity.queues import Queues, Why
-from headgate.capacity.task import Task
+from headgate.capacity.api.task import TaskInfo
+from headgate.capacity.engine import QueueEngine, WaitReason
 from queueing import House, a_group, a_queue, a_task, amounts
 
 
-def running(name: str, queue: str, cpu: str | int | None = "1", **fields: Any) -> Task:
+def running(name: str, queue: str, cpu: str | int | None = "1", **fields: Any) -> TaskInfo:
     return a_task(name, cpu, queue=queue, node_name="n1", gates=(), **fields)
 
 
@@ -166,7 +166,7 @@ def test_phases_of_case6() -> None:
     house = House(*objects)
     house.admit()
     assert [house.queues.is_inqueue("ns", name) for name in ("pg10", "pg11")] == [True, False]
-    assert house.why("p11") is Why.NOT_INQUEUE
+    assert house.why("p11") is WaitReason.NOT_INQUEUE
 
 
 def test_the_root_need_not_exist_nil_safety() -> None:
@@ -179,7 +179,7 @@ def test_a_job_in_a_deleted_queue_is_not_granted_anything_nil_safety() -> None:
     house = House(a_queue("q", cpu=1), a_task("p", queue="q"), running("old", "q"))
     house.queues.queue_removed("q")
     assert house.admit() == []
-    assert house.why("p") is Why.NO_QUEUE
+    assert house.why("p") is WaitReason.NO_QUEUE
     assert house.use("q") == (1000, 0)
     assert house.use("root") == (0, 0)
     house.show(a_queue("q", cpu=2))
@@ -188,7 +188,7 @@ def test_a_job_in_a_deleted_queue_is_not_granted_anything_nil_safety() -> None:
 
 
 def test_ten_thousand_queues_are_no_trouble() -> None:
-    queues = Queues()
+    queues = QueueEngine()
     for number in range(10_000):
         queues.queue_applied(a_queue(f"q{number}", cpu=1))
         if number % 1000 == 0:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from headgate.capacity.settings import DEFAULTS, SERVES, SWITCHED, Plugin, Settings
+from headgate.capacity.conf import DEFAULTS, ENABLE_OPTIONS, EXTENSION_POINTS, PluginOption, SchedulerConf
 from queueing import House, a_queue, a_task
 
 
 def test_tiers_vote_in_their_order_and_without_those_that_are_switched_off() -> None:
     tiers = (
-        (Plugin("gang", frozenset({"preemptable"})), Plugin("conformance")),
-        (Plugin("nodeorder"),),
-        (Plugin("priority"),),
+        (PluginOption("gang", frozenset({"preemptable"})), PluginOption("conformance")),
+        (PluginOption("nodeorder"),),
+        (PluginOption("priority"),),
     )
-    settings = Settings(tiers=tiers)
-    assert settings.voters("preemptable") == (("conformance",), ("priority",))
+    settings = SchedulerConf(tiers=tiers)
+    assert settings.plugins_by_tier("preemptable") == (("conformance",), ("priority",))
     assert settings.order("jobOrder") == ("gang", "priority")
-    assert not settings.has_say("gang", "preemptable")
+    assert not settings.is_enabled_at("gang", "preemptable")
     assert not settings.has_limits
 
 
@@ -30,22 +30,24 @@ def test_by_default_jobs_come_by_priority_then_gangs_that_are_not_ready_then_by_
 
 def test_arguments_stand_under_their_own_names() -> None:
     factor, level = {"overcommit-factor": 2.5}, {"ancestorReclaimLevel": 2}
-    settings = Settings(tiers=((Plugin("overcommit", arguments=factor), Plugin("capacity", arguments=level)),))
+    settings = SchedulerConf(
+        tiers=((PluginOption("overcommit", arguments=factor), PluginOption("capacity", arguments=level)),)
+    )
     assert (settings.overcommit_factor, settings.ancestor_reclaim_level) == (2.5, 2)
-    assert Settings(tiers=((Plugin("overcommit"),),)).overcommit_factor == 1.2
+    assert SchedulerConf(tiers=((PluginOption("overcommit"),),)).overcommit_factor == 1.2
 
 
 def test_with_proportion_queues_take_turns_by_their_weights() -> None:
-    settings = Settings(tiers=((Plugin("proportion"),),))
+    settings = SchedulerConf(tiers=((PluginOption("proportion"),),))
     tasks = [a_task(f"{queue}{i}", queue=queue, created_s=i) for queue in "ab" for i in range(4)]
     house = House(a_queue("a", weight=1), a_queue("b", weight=3), *tasks, settings=settings)
     assert house.admit() == ["a0", "b0", "b1", "b2", "a1", "b3", "a2", "a3"]
 
 
 def test_without_a_plugin_that_has_limits_queues_have_none() -> None:
-    settings = Settings(tiers=((Plugin("priority"),),))
+    settings = SchedulerConf(tiers=((PluginOption("priority"),),))
     assert House(a_queue("a", cpu=1), a_task("p", 5, queue="a"), settings=settings).admit() == ["p"]
 
 
 def test_whatever_can_be_switched_off_is_served_by_some_plugin() -> None:
-    assert {point for points in SERVES.values() for point in points} >= SWITCHED
+    assert {point for points in EXTENSION_POINTS.values() for point in points} >= ENABLE_OPTIONS

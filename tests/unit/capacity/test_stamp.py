@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.capacity.api.stamp import Stamp, read_stamp, write_stamp
+from headgate.capacity.api.task import TaskInfo, read_annotations
 from headgate.capacity.names import GATE, STAMP
-from headgate.capacity.stamp import Stamp, read_stamp, write_stamp
-from headgate.capacity.task import Task, read_annotations
 
 STAMPED = Stamp("u1", "team-a", {"memory": 1 << 30, "cpu": 1500, "example.com/gpu": 2}, "2026-01-02T03:04:05.000006Z")
 
@@ -63,5 +63,5 @@ def test_a_stamp_comes_with_the_annotations_only_on_its_own_pod() -> None:
 
 
 def test_any_gate_but_ours_is_foreign() -> None:
-    assert not Task("u", "ns", "p", gates=(GATE,)).has_foreign_gate
-    assert Task("u", "ns", "p", gates=(GATE, "example.com/other")).has_foreign_gate
+    assert not TaskInfo("u", "ns", "p", gates=(GATE,)).has_foreign_gate
+    assert TaskInfo("u", "ns", "p", gates=(GATE, "example.com/other")).has_foreign_gate

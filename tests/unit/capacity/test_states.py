@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.queues import a_queue
-from headgate.capacity.states import Wish, closer_of, condition_of, read_wish, state_of
+from headgate.capacity.api.queue_state import DesiredQueueState, closed_by, condition_of, read_desired_state, state_of
 
 Object = dict[str, Any]
 
@@ -38,11 +38,13 @@ def queue(name: str, *, asked: str = "", state: str = "", why: str = "", parent:
 def test_the_annotation_counts_then_the_state_unless_it_came_from_above(
     asked: str, state: str, why: str, is_open: bool
 ) -> None:
-    assert read_wish("q", queue("q", asked=asked, state=state, why=why)).is_open is is_open
+    assert read_desired_state("q", queue("q", asked=asked, state=state, why=why)).is_open is is_open
 
 
 def test_the_root_is_always_open() -> None:
-    assert read_wish("root", queue("root", asked="Closed", state="Closed")) == Wish(is_open=True, parent="")
+    assert read_desired_state("root", queue("root", asked="Closed", state="Closed")) == DesiredQueueState(
+        is_open=True, parent=""
+    )
 
 
 @pytest.mark.parametrize(("closer", "tenants", "state"), [("", 3, "Open"), ("q", 3, "Closing"), ("q", 0, "Closed")])
@@ -52,7 +54,7 @@ def test_a_closed_queue_is_closing_while_anything_is_left_in_it(closer: str, ten
 
 def test_a_queue_below_a_closed_one_is_closed_and_knows_by_whom() -> None:
     wishes = {
-        name: read_wish(name, wire)
+        name: read_desired_state(name, wire)
         for name, wire in {
             "root": queue("root"),
             "top": queue("top", asked="Closed"),
@@ -62,7 +64,7 @@ def test_a_queue_below_a_closed_one_is_closed_and_knows_by_whom() -> None:
             "other": queue("other"),
         }.items()
     }
-    assert {name: closer_of(name, wishes.get) for name in wishes} == {
+    assert {name: closed_by(name, wishes.get) for name in wishes} == {
         "root": "",
         "top": "top",
         "mid": "top",
@@ -73,8 +75,12 @@ def test_a_queue_below_a_closed_one_is_closed_and_knows_by_whom() -> None:
 
 
 def test_circles_and_missing_parents_close_nothing() -> None:
-    wishes = {"a": Wish(parent="b"), "b": Wish(parent="a"), "c": Wish(parent="gone")}
-    assert [closer_of(name, wishes.get) for name in ("a", "b", "c", "unknown")] == ["", "", "", ""]
+    wishes = {
+        "a": DesiredQueueState(parent="b"),
+        "b": DesiredQueueState(parent="a"),
+        "c": DesiredQueueState(parent="gone"),
+    }
+    assert [closed_by(name, wishes.get) for name in ("a", "b", "c", "unknown")] == ["", "", "", ""]
 
 
 def test_the_condition_tells_a_queue_that_was_closed_from_one_that_is_closed_from_above() -> None:
@@ -96,4 +102,4 @@ def test_the_condition_tells_a_queue_that_was_closed_from_one_that_is_closed_fro
     ],
 )
 def test_a_hostile_queue_has_some_wish_and_nothing_raises(wire: Object) -> None:
-    assert read_wish("q", wire).parent == "root"
+    assert read_desired_state("q", wire).parent == "root"

@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from headgate.capacity.queue import Queue, read_queue
-from headgate.capacity.tree import Tree
+from headgate.capacity.api.queue import Queue, read_queue
+from headgate.capacity.cache.queue_tree import QueueTree
 from queueing import a_queue, amounts
 
 
-def a_tree(*queues: Queue) -> Tree:
-    tree = Tree()
+def a_tree(*queues: Queue) -> QueueTree:
+    tree = QueueTree()
     for queue in queues:
         tree.apply(queue)
     return tree
 
 
-def may_grant(tree: Tree, name: str) -> bool:
-    return tree.branches[name].may_grant
+def may_grant(tree: QueueTree, name: str) -> bool:
+    return tree.nodes[name].may_grant
 
 
 def cpu(milli: int) -> dict[str, int]:
@@ -28,12 +28,12 @@ def cpu(milli: int) -> dict[str, int]:
 
 def test_a_queue_inherits_what_it_does_not_limit_itself() -> None:
     tree = a_tree(Queue("top", capability={"cpu": 4000, "memory": 8}), Queue("leaf", "top", capability=cpu(2000)))
-    assert tree.branches["leaf"].limits == {"cpu": 2000, "memory": 8}
+    assert tree.nodes["leaf"].limits == {"cpu": 2000, "memory": 8}
 
 
 def test_nothing_is_limited_that_nobody_limits() -> None:
     tree = a_tree(Queue("top"), Queue("leaf", "top"))
-    assert tree.branches["leaf"].limits == {}
+    assert tree.nodes["leaf"].limits == {}
 
 
 def test_what_is_guaranteed_to_siblings_is_not_for_others() -> None:
@@ -43,23 +43,23 @@ def test_what_is_guaranteed_to_siblings_is_not_for_others() -> None:
         Queue("b", guarantee=cpu(2000), capability=cpu(9000)),
         Queue("c"),
     )
-    assert [tree.branches[name].limits["cpu"] for name in "abc"] == [8000, 7000, 5000]
+    assert [tree.nodes[name].limits["cpu"] for name in "abc"] == [8000, 7000, 5000]
     tree.apply(Queue("a"))
-    assert [tree.branches[name].limits["cpu"] for name in "abc"] == [8000, 9000, 8000]
+    assert [tree.nodes[name].limits["cpu"] for name in "abc"] == [8000, 9000, 8000]
     tree.remove("b")
-    assert tree.branches["c"].limits == cpu(10_000)
+    assert tree.nodes["c"].limits == cpu(10_000)
 
 
 def test_guarantees_beyond_the_parent_leave_each_its_own() -> None:
     tree = a_tree(Queue("top", capability=cpu(2000)), *(Queue(name, "top", guarantee=cpu(2000)) for name in "ab"))
-    assert tree.branches["a"].limits == cpu(2000)
+    assert tree.nodes["a"].limits == cpu(2000)
 
 
 def test_what_is_deserved_is_within_the_limit_and_at_least_what_is_guaranteed() -> None:
     tree = a_tree(Queue("top", capability=cpu(2000)), Queue("a", "top", deserved={"cpu": 5000, "gpu": 1}))
-    assert tree.branches["a"].deserved == {"cpu": 2000, "gpu": 1}
+    assert tree.nodes["a"].deserved == {"cpu": 2000, "gpu": 1}
     tree = a_tree(Queue("a", guarantee=cpu(1000)))
-    assert tree.branches["a"].deserved == cpu(1000)
+    assert tree.nodes["a"].deserved == cpu(1000)
 
 
 def test_siblings_do_not_share_their_ancestors_u24() -> None:
@@ -87,7 +87,7 @@ def test_siblings_do_not_share_their_ancestors_u24() -> None:
 def test_a_broken_branch_is_the_only_one_that_is_set_aside(queues: list[Queue], problems: dict[str, str]) -> None:
     for order in (queues, queues[::-1]):
         tree = a_tree(*order, Queue("sound"))
-        found = {name: branch.problem for name, branch in tree.branches.items() if branch.problem}
+        found = {name: branch.problem for name, branch in tree.nodes.items() if branch.problem}
         found.pop("lost", None)
         assert {name: found[name] for name in found if name in problems} == found
         for name, text in problems.items():
@@ -97,11 +97,11 @@ def test_a_broken_branch_is_the_only_one_that_is_set_aside(queues: list[Queue], 
 
 def test_a_branch_is_whole_again_when_its_parent_comes() -> None:
     tree = a_tree(Queue("leaf", "middle"), Queue("middle", "top"))
-    assert tree.branches["leaf"].problem
+    assert tree.nodes["leaf"].problem
     touched = tree.apply(Queue("top", capability=cpu(5)))
     assert {"leaf", "middle", "top"} <= set(touched)
-    assert not tree.branches["leaf"].problem
-    assert tree.branches["leaf"].limits == cpu(5)
+    assert not tree.nodes["leaf"].problem
+    assert tree.nodes["leaf"].limits == cpu(5)
 
 
 def test_a_queue_is_a_leaf_again_when_its_last_child_goes() -> None:
@@ -109,7 +109,7 @@ def test_a_queue_is_a_leaf_again_when_its_last_child_goes() -> None:
     assert not may_grant(tree, "top")
     tree.remove("leaf")
     assert may_grant(tree, "top")
-    assert "leaf" not in tree.branches
+    assert "leaf" not in tree.nodes
 
 
 def test_the_root_needs_no_object_and_takes_no_pods() -> None:
@@ -118,9 +118,9 @@ def test_the_root_needs_no_object_and_takes_no_pods() -> None:
     assert not may_grant(tree, "root")
     tree.apply(Queue("root", "", capability=cpu(3)))
     tree.apply(Queue("leaf"))
-    assert tree.branches["leaf"].limits == cpu(3)
+    assert tree.nodes["leaf"].limits == cpu(3)
     tree.remove("root")
-    assert tree.branches["leaf"].limits == {}
+    assert tree.nodes["leaf"].limits == {}
 
 
 def test_a_change_says_whom_it_reaches_and_nothing_else() -> None:
@@ -148,4 +148,4 @@ def test_resources_that_no_container_can_request_are_no_limits() -> None:
     spec = {"capability": {"pods": 1, "cpu": "2"}, "guarantee": {"resource": {"requests.cpu": "1"}}}
     queue = read_queue({"metadata": {"name": "a"}, "spec": spec})
     assert queue.uncounted == (("capability", "pods"), ("guarantee", "requests.cpu"))
-    assert a_tree(queue).branches["a"].limits == cpu(2000)
+    assert a_tree(queue).nodes["a"].limits == cpu(2000)

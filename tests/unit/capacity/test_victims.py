@@ -8,36 +8,36 @@ from typing import Any
 import msgspec
 import pytest
 
-from headgate.capacity.settings import DEFAULTS, Plugin, Settings
-from headgate.capacity.task import Task
-from headgate.capacity.victims import Resident
+from headgate.capacity.api.task import TaskInfo
+from headgate.capacity.conf import DEFAULTS, PluginOption, SchedulerConf
+from headgate.capacity.preemption.victim_rules import VictimCandidate
 from queueing import House, a_group, a_queue, a_task, amounts
 
 RECLAIM = msgspec.structs.replace(DEFAULTS, actions=("allocate", "reclaim"))
-GANGS_COUNT = Settings(
-    ("allocate", "preempt", "reclaim"), ((Plugin("gang"), Plugin("conformance"), Plugin("capacity")),)
+GANGS_COUNT = SchedulerConf(
+    ("allocate", "preempt", "reclaim"), ((PluginOption("gang"), PluginOption("conformance"), PluginOption("capacity")),)
 )
 
 
-def running(name: str, queue: str = "", cpu: str | int | None = "1", **fields: Any) -> Task:
+def running(name: str, queue: str = "", cpu: str | int | None = "1", **fields: Any) -> TaskInfo:
     return a_task(name, cpu, queue=queue, node_name="n", gates=(), **fields)
 
 
 def victims(
     name: str,
     *objects: Any,
-    settings: Settings = DEFAULTS,
+    settings: SchedulerConf = DEFAULTS,
     namespaces: Mapping[str, str] | None = None,
     protected: tuple[str, ...] = (),
 ) -> list[str]:
     """Asked as if all that run were on one node."""
     there = [
-        Resident(each.uid, (namespaces or {}).get(each.name, "ns"), each.priority, each.name not in protected)
+        VictimCandidate(each.uid, (namespaces or {}).get(each.name, "ns"), each.priority, each.name not in protected)
         for each in objects
-        if isinstance(each, Task) and each.node_name
+        if isinstance(each, TaskInfo) and each.node_name
     ]
     house = House(*objects, settings=settings)
-    return [uid.removeprefix("u-") for uid in house.queues.victims(f"u-{name}", there)]
+    return [uid.removeprefix("u-") for uid in house.queues.victim_candidates(f"u-{name}", there)]
 
 
 def test_preempt_takes_pods_of_lower_priority_from_the_same_queue_only() -> None:
@@ -69,7 +69,7 @@ def test_conformance_protects_what_the_system_needs() -> None:
     )
     inside = {"dns": "kube-system"}
     assert victims("p", *objects, namespaces=inside) == ["plain"]
-    plain = Settings(("preempt",), ((Plugin("priority"),),))
+    plain = SchedulerConf(("preempt",), ((PluginOption("priority"),),))
     assert victims("p", *objects, namespaces=inside, settings=plain) == ["dns", "critical", "plain"]
 
 
@@ -209,13 +209,15 @@ def test_an_ancestor_may_speak_for_a_queue_that_deserves_nothing_more_itself() -
         a_task("p", queue="a1"),
     )
     assert victims("p", *objects, settings=RECLAIM) == []
-    near = Settings(("reclaim",), ((Plugin("capacity", arguments={"ancestorReclaimLevel": 1}), Plugin("conformance")),))
+    near = SchedulerConf(
+        ("reclaim",), ((PluginOption("capacity", arguments={"ancestorReclaimLevel": 1}), PluginOption("conformance")),)
+    )
     assert victims("p", *objects, settings=near) == ["b0", "b1"]
 
 
-def reclaiming(level: int) -> Settings:
-    capacity = Plugin("capacity", arguments={"ancestorReclaimLevel": level})
-    return Settings(("reclaim",), ((capacity, Plugin("conformance")),))
+def reclaiming(level: int) -> SchedulerConf:
+    capacity = PluginOption("capacity", arguments={"ancestorReclaimLevel": level})
+    return SchedulerConf(("reclaim",), ((capacity, PluginOption("conformance")),))
 
 
 @pytest.mark.parametrize("level", [0, 1, 2, 5])

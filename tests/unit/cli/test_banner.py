@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.cli.banner import describe_nodes
+from headgate.cli.embedded.cluster import describe_nodes
 
 NAMED = ("cpu", "memory")
 

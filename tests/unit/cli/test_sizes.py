@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.cli.address import parse_address
-from headgate.cli.sizes import parse_sizes
+from headgate.cli.embedded.cluster_options import parse_sizes
+from headgate.cli.options.address import parse_address
 
 OWN = {"cpu": "8", "memory": "32Gi"}
 

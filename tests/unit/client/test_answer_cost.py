@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import pytest
 
-from headgate.client.http.answers import LONGEST_HEAD, Answer, Garbled
+from headgate.http.response_parser import LONGEST_HEAD, MalformedResponse, ResponseParser
 
 GROWTH = 4
 SLACK = 2.0
@@ -21,19 +21,19 @@ OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
-def feed_in_pieces(answer: Answer, data: bytes, step: int) -> None:
+def feed_in_pieces(answer: ResponseParser, data: bytes, step: int) -> None:
     for start in range(0, len(data), step):
         answer.feed(data[start : start + step])
 
 
-def fed(data: bytes, step: int) -> Answer:
-    answer = Answer()
-    with contextlib.suppress(Garbled):
+def fed(data: bytes, step: int) -> ResponseParser:
+    answer = ResponseParser()
+    with contextlib.suppress(MalformedResponse):
         feed_in_pieces(answer, data, step)
     return answer
 
 
-def feed_again(answer: Answer, data: bytes, times: int) -> None:
+def feed_again(answer: ResponseParser, data: bytes, times: int) -> None:
     for _ in range(times):
         answer.feed(data)
 
@@ -67,13 +67,13 @@ def test_an_answer_takes_time_in_proportion_to_its_bytes(name: str) -> None:
 
 
 def test_informational_answers_without_end_are_refused_and_not_kept() -> None:
-    answer = Answer()
-    with pytest.raises(Garbled, match="informational"):
+    answer = ResponseParser()
+    with pytest.raises(MalformedResponse, match="informational"):
         feed_again(answer, b"HTTP/1.1 100 Continue\r\n\r\n", 1000)
 
 
 def test_an_informational_answer_before_the_answer_is_passed_over() -> None:
-    answer = Answer()
+    answer = ResponseParser()
     data = (
         b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n" + OK + b"Content-Length: 2\r\n\r\n{}"
     )
@@ -84,28 +84,28 @@ def test_an_informational_answer_before_the_answer_is_passed_over() -> None:
 
 def test_a_whole_head_that_is_too_long_is_refused_however_it_comes() -> None:
     head = OK + b"a: " + b"b" * LONGEST_HEAD + b"\r\nContent-Length: 0\r\n\r\n"
-    with pytest.raises(Garbled, match="longer than"):
-        Answer().feed(head)
-    with pytest.raises(Garbled, match="longer than"):
-        feed_in_pieces(Answer(), head, 1000)
+    with pytest.raises(MalformedResponse, match="longer than"):
+        ResponseParser().feed(head)
+    with pytest.raises(MalformedResponse, match="longer than"):
+        feed_in_pieces(ResponseParser(), head, 1000)
 
 
 def test_trailers_without_end_are_refused() -> None:
-    answer = Answer()
+    answer = ResponseParser()
     answer.feed(CHUNKED + b"0\r\n")
-    with pytest.raises(Garbled, match="trailers"):
+    with pytest.raises(MalformedResponse, match="trailers"):
         feed_again(answer, b"a: b\r\n", 100_000)
 
 
 def test_an_answer_that_is_mostly_framing_is_refused() -> None:
-    answer = Answer()
+    answer = ResponseParser()
     answer.feed(CHUNKED)
-    with pytest.raises(Garbled, match="framing"):
+    with pytest.raises(MalformedResponse, match="framing"):
         feed_again(answer, b"1;" + b"e" * 500 + b"\r\nx\r\n", 1000)
 
 
 def test_many_small_chunks_take_no_more_memory_than_their_bytes_on_the_wire() -> None:
-    answer = Answer()
+    answer = ResponseParser()
     answer.feed(CHUNKED)
     piece = b"1\r\nx\r\n" * 1000
     for _ in range(10):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.client.http.answers import Answer, Garbled
+from headgate.http.response_parser import MalformedResponse, ResponseParser
 
 SIZED = b"HTTP/1.1 201 Created\r\nContent-Type: a\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\nTrailer: x\r\n\r\n"
@@ -18,8 +18,8 @@ EMPTY = b"HTTP/1.1 204 No Content\r\n\r\n"
 UNTIL_CLOSE = b"HTTP/1.0 200 OK\r\n\r\nhello"
 
 
-def read(*pieces: bytes) -> Answer:
-    answer = Answer()
+def read(*pieces: bytes) -> ResponseParser:
+    answer = ResponseParser()
     for piece in pieces:
         answer.feed(piece)
     return answer
@@ -28,7 +28,7 @@ def read(*pieces: bytes) -> Answer:
 @given(st.sampled_from([SIZED, CHUNKED, CONTINUED, EMPTY]), st.sets(st.integers(1, 90)))
 def test_an_answer_is_the_same_however_it_is_cut(whole: bytes, cuts: set[int]) -> None:
     places = sorted({0, *(cut for cut in cuts if cut < len(whole)), len(whole)})
-    answer = Answer()
+    answer = ResponseParser()
     for start, end in pairwise(places):
         assert not answer.done
         answer.feed(whole[start:end])
@@ -92,7 +92,7 @@ def test_a_connection_with_something_left_on_it_or_that_says_close_is_not_kept(s
     ],
 )
 def test_what_is_no_answer_is_refused(garbage: bytes) -> None:
-    with pytest.raises(Garbled):
+    with pytest.raises(MalformedResponse):
         read(garbage)
 
 
@@ -104,7 +104,7 @@ def packed(body: bytes) -> bytes:
 def test_a_packed_body_is_unpacked_up_to_a_limit() -> None:
     answer = read(packed(gzip.compress(b"hello" * 1000)))
     assert answer.body() == b"hello" * 1000
-    with pytest.raises(Garbled, match="longer than 100"):
+    with pytest.raises(MalformedResponse, match="longer than 100"):
         answer.body(limit=100)
 
 
@@ -113,5 +113,5 @@ HELLO = gzip.compress(b"hello", mtime=0)  # the same in every process that colle
 
 @pytest.mark.parametrize("body", [b"not gzip", HELLO[:-4], HELLO + b"more"])
 def test_a_packed_body_that_is_damaged_is_refused(body: bytes) -> None:
-    with pytest.raises(Garbled):
+    with pytest.raises(MalformedResponse):
         read(packed(body)).body()

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from headgate.client.credentials.place import in_cluster, kubeconfig_paths
-from headgate.client.credentials.plugin import INFO, Plugin, Printed, environment_of, read_printed
-from headgate.client.credentials.shell import Credentials, Identity, find_access, run_plugin
-from headgate.client.kubeconfig import Access, Blob
-from headgate.client.transport import Unreachable
+from headgate.client.credential_sources import in_cluster, kubeconfig_paths
+from headgate.client.exec_plugin import INFO, ExecCredential, ExecPlugin, environment_of, read_exec_credential
+from headgate.client.io.credentials import ClientIdentity, CredentialSource, find_rest_config, run_plugin
+from headgate.client.kubeconfig import InlineOrFile, RESTConfig
+from headgate.http.transport import Unreachable
 
 V1 = "client.authentication.k8s.io/v1"
-PLUGIN = Plugin(version=V1, command="login")
+PLUGIN = ExecPlugin(version=V1, command="login")
 SCRIPT = f"""\
 import json, os, pathlib, sys
 counter = pathlib.Path(sys.argv[1])
@@ -56,8 +56,11 @@ def test_a_named_kubeconfig_wins_over_the_environment_and_that_over_the_home_fol
 def test_in_a_pod_the_service_account_is_used() -> None:
     assert in_cluster({}) is None
     assert in_cluster({"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}, "team\n", "/m") == (
-        Access(
-            server="https://[fd00::1]:443", namespace="team", authority=Blob(file="/m/ca.crt"), token_file="/m/token"
+        RESTConfig(
+            server="https://[fd00::1]:443",
+            namespace="team",
+            authority=InlineOrFile(file="/m/ca.crt"),
+            token_file="/m/token",
         )
     )
 
@@ -70,18 +73,18 @@ def test_files_of_the_list_that_are_absent_are_passed_over_but_not_a_named_one(t
     }
     (tmp_path / "config").write_text(json.dumps(config))
     listed = {"KUBECONFIG": f"{tmp_path / 'absent'}:{tmp_path / 'config'}"}
-    found = find_access(environment=listed)
-    assert isinstance(found, Access)
-    assert found.authority == Blob(file=str(tmp_path / "ca.crt"))
-    assert "cannot be read" in str(find_access(str(tmp_path / "absent"), environment=listed))
-    assert "no kubeconfig: none of" in str(find_access(environment={"HOME": str(tmp_path)}))
+    found = find_rest_config(environment=listed)
+    assert isinstance(found, RESTConfig)
+    assert found.authority == InlineOrFile(file=str(tmp_path / "ca.crt"))
+    assert "cannot be read" in str(find_rest_config(str(tmp_path / "absent"), environment=listed))
+    assert "no kubeconfig: none of" in str(find_rest_config(environment={"HOME": str(tmp_path)}))
 
 
 def test_without_any_kubeconfig_the_pod_is_asked(tmp_path: Path) -> None:
     (tmp_path / "namespace").write_text("team")
     environment = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
-    found = find_access(environment=environment, mount=str(tmp_path))
-    assert isinstance(found, Access)
+    found = find_rest_config(environment=environment, mount=str(tmp_path))
+    assert isinstance(found, RESTConfig)
     assert (found.server, found.namespace, found.token_file) == (
         "https://10.0.0.1:443",
         "team",
@@ -97,10 +100,10 @@ def printed(**status: str) -> bytes:
 
 
 def test_a_program_gives_a_token_or_a_certificate_and_says_until_when() -> None:
-    assert read_printed(PLUGIN, printed(token="t", expirationTimestamp="2026-01-01T00:00:10Z")) == Printed(
-        token="t", expires_s=1767225610
-    )
-    assert read_printed(PLUGIN, printed(clientCertificateData="C", clientKeyData="K")) == Printed(
+    assert read_exec_credential(
+        PLUGIN, printed(token="t", expirationTimestamp="2026-01-01T00:00:10Z")
+    ) == ExecCredential(token="t", expires_s=1767225610)
+    assert read_exec_credential(PLUGIN, printed(clientCertificateData="C", clientKeyData="K")) == ExecCredential(
         certificate=b"C", key=b"K"
     )
 
@@ -118,31 +121,31 @@ def test_a_program_gives_a_token_or_a_certificate_and_says_until_when() -> None:
     ],
 )
 def test_what_is_no_credential_is_refused_in_words(output: bytes, words: str) -> None:
-    refusal = read_printed(PLUGIN, output)
+    refusal = read_exec_credential(PLUGIN, output)
     assert isinstance(refusal, str)
     assert words in refusal
 
 
 def test_a_program_is_told_what_it_asked_for_and_nothing_more() -> None:
-    told = environment_of(Plugin(version=V1, command="x", environment=(("A", "2"),)), {"A": "1", "B": "1"})
+    told = environment_of(ExecPlugin(version=V1, command="x", environment=(("A", "2"),)), {"A": "1", "B": "1"})
     assert (told["A"], told["B"]) == ("2", "1")
     assert json.loads(told[INFO])["spec"] == {"interactive": False}
-    told = environment_of(Plugin(version=V1, command="x", cluster={"server": "s"}), {}, "Q0E=")
+    told = environment_of(ExecPlugin(version=V1, command="x", cluster={"server": "s"}), {}, "Q0E=")
     assert json.loads(told[INFO])["spec"]["cluster"] == {"server": "s", "certificate-authority-data": "Q0E="}
 
 
 # -- kept fresh ----------------------------------------------------------------------------------------------------
 
 
-def scripted(folder: Path, **status: str) -> Plugin:
+def scripted(folder: Path, **status: str) -> ExecPlugin:
     (folder / "login.py").write_text(SCRIPT)
     arguments = (str(folder / "login.py"), str(folder / "count"), json.dumps(status))
-    return Plugin(version=V1, command=sys.executable, arguments=arguments)
+    return ExecPlugin(version=V1, command=sys.executable, arguments=arguments)
 
 
 def test_a_program_runs_once_for_all_until_it_is_refused(tmp_path: Path) -> None:
     async def test() -> None:
-        credentials = Credentials(Access(server="https://c", plugin=scripted(tmp_path)))
+        credentials = CredentialSource(RESTConfig(server="https://c", plugin=scripted(tmp_path)))
         assert credentials.at_hand() is None
         identities = await asyncio.gather(*(credentials.fetch() for _ in range(5)))
         assert {each.token for each in identities} == {"token-1-False"}
@@ -157,7 +160,7 @@ def test_a_program_runs_once_for_all_until_it_is_refused(tmp_path: Path) -> None
 def test_a_program_that_says_the_same_again_is_not_run_for_every_refusal(tmp_path: Path) -> None:
     async def test() -> None:
         plugin = scripted(tmp_path, token="the same")
-        credentials = Credentials(Access(server="https://c", plugin=plugin))
+        credentials = CredentialSource(RESTConfig(server="https://c", plugin=plugin))
         identity = await credentials.fetch()
         assert [await credentials.renew(identity) for _ in range(5)] == [False] * 5
         assert (tmp_path / "count").read_text() == "2"
@@ -168,7 +171,7 @@ def test_a_program_that_says_the_same_again_is_not_run_for_every_refusal(tmp_pat
 def test_what_has_expired_is_fetched_anew(tmp_path: Path) -> None:
     async def test() -> None:
         plugin = scripted(tmp_path, expirationTimestamp="2020-01-01T00:00:00Z")
-        credentials = Credentials(Access(server="https://c", plugin=plugin))
+        credentials = CredentialSource(RESTConfig(server="https://c", plugin=plugin))
         assert [(await credentials.fetch()).token for _ in range(2)] == ["token-1-False", "token-2-False"]
 
     run(test())
@@ -176,7 +179,7 @@ def test_what_has_expired_is_fetched_anew(tmp_path: Path) -> None:
 
 def test_a_token_of_ones_own_wins_over_a_program(tmp_path: Path) -> None:
     async def test() -> None:
-        credentials = Credentials(Access(server="https://c", token="mine", plugin=scripted(tmp_path)))
+        credentials = CredentialSource(RESTConfig(server="https://c", token="mine", plugin=scripted(tmp_path)))
         assert (await credentials.fetch()).token == "mine"
         assert not (tmp_path / "count").exists()
 
@@ -186,12 +189,15 @@ def test_a_token_of_ones_own_wins_over_a_program(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("plugin", "words"),
     [
-        (Plugin(version=V1, command="/no/such/program", hint="install it"), r"cannot be run: .*\(install it\)"),
-        (Plugin(version=V1, command=sys.executable, arguments=("-c", "raise SystemExit(3)")), "exit code 3"),
-        (Plugin(version=V1, command=sys.executable, arguments=("-c", "print('x' * 3_000_000)")), "printed more than"),
+        (ExecPlugin(version=V1, command="/no/such/program", hint="install it"), r"cannot be run: .*\(install it\)"),
+        (ExecPlugin(version=V1, command=sys.executable, arguments=("-c", "raise SystemExit(3)")), "exit code 3"),
+        (
+            ExecPlugin(version=V1, command=sys.executable, arguments=("-c", "print('x' * 3_000_000)")),
+            "printed more than",
+        ),
     ],
 )
-def test_a_program_that_fails_makes_the_server_unreachable_with_nothing_sent(plugin: Plugin, words: str) -> None:
+def test_a_program_that_fails_makes_the_server_unreachable_with_nothing_sent(plugin: ExecPlugin, words: str) -> None:
     async def test() -> None:
         with pytest.raises(Unreachable, match=words) as caught:
             await run_plugin(plugin)
@@ -203,18 +209,18 @@ def test_a_program_that_fails_makes_the_server_unreachable_with_nothing_sent(plu
 def test_files_are_read_again_when_they_change_and_kept_while_they_are_absent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate.client.credentials.shell._LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr("headgate.client.io.credentials._LOOK_EVERY_S", 0.0)
     token = tmp_path / "token"
 
     async def test() -> None:
         token.write_text("one\n")
-        credentials = Credentials(Access(server="https://c", token_file=str(tmp_path / "token")))
-        assert await credentials.fetch() == Identity(token="one")
+        credentials = CredentialSource(RESTConfig(server="https://c", token_file=str(tmp_path / "token")))
+        assert await credentials.fetch() == ClientIdentity(token="one")
         touch_later(token, "two\n")
         assert (await credentials.fetch()).token == "two"
         token.unlink()
         assert (await credentials.fetch()).token == "two"
-        assert not await credentials.renew(Identity(token="two"))
+        assert not await credentials.renew(ClientIdentity(token="two"))
 
     run(test())
 
@@ -222,6 +228,6 @@ def test_files_are_read_again_when_they_change_and_kept_while_they_are_absent(
 def test_files_that_never_were_there_are_named(tmp_path: Path) -> None:
     async def test() -> None:
         with pytest.raises(Unreachable, match=r"credentials cannot be read: .*token"):
-            await Credentials(Access(server="https://c", token_file=str(tmp_path / "token"))).fetch()
+            await CredentialSource(RESTConfig(server="https://c", token_file=str(tmp_path / "token"))).fetch()
 
     run(test())

@@ -19,12 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headgate
-from headgate.client import picking
-from headgate.client.credentials.plugin import Plugin, Printed, read_printed
-from headgate.client.feed import Trouble, parse_event, parse_page
-from headgate.client.outcome import message_of
-from headgate.client.transport import Response
-from headgate.kube import wire_json
+from headgate.client import field_decoder
+from headgate.client.exec_plugin import ExecCredential, ExecPlugin, read_exec_credential
+from headgate.client.list_watch_decoder import ListWatchError, parse_event, parse_page
+from headgate.client.write_status import message_of
+from headgate.http.transport import HTTPResponse
+from headgate.kube.serializer import wire_json
 
 DEEP = '{"f:a":' * 9_000 + "{}" + "}" * 9_000
 
@@ -36,11 +36,11 @@ def item(name: str, fields: str = "{}") -> str:
     return f'{{"metadata":{metadata},"spec":{{"nodeName":"n"}}}}'
 
 
-DECODERS: list[picking.Decode] = [picking.decoder(), picking.decoder(("spec.nodeName",))]
+DECODERS: list[field_decoder.Decode] = [field_decoder.decoder(), field_decoder.decoder(("spec.nodeName",))]
 
 
 @pytest.mark.parametrize("decode", DECODERS)
-def test_one_deep_object_hides_no_other_in_a_list(decode: picking.Decode) -> None:
+def test_one_deep_object_hides_no_other_in_a_list(decode: field_decoder.Decode) -> None:
     body = f'{{"metadata":{{"resourceVersion":"9"}},"items":[{item("a")},{item("b", DEEP)},{item("c")}]}}'
     items, _, revision = parse_page("/pods", body.encode(), decode)
     assert [(wire["metadata"]["name"], wire["spec"]["nodeName"]) for wire, _ in items] == [
@@ -52,7 +52,7 @@ def test_one_deep_object_hides_no_other_in_a_list(decode: picking.Decode) -> Non
 
 
 @pytest.mark.parametrize("decode", DECODERS)
-def test_an_event_of_a_deep_object_is_read(decode: picking.Decode) -> None:
+def test_an_event_of_a_deep_object_is_read(decode: field_decoder.Decode) -> None:
     line = f'{{"type":"ADDED","object":{item("a", DEEP)}}}'.encode()
     kind, wire, identity = parse_event("/pods", line, decode)
     assert (kind, wire["spec"]["nodeName"], identity.key) == ("ADDED", "n", ("a", "a"))
@@ -60,20 +60,20 @@ def test_an_event_of_a_deep_object_is_read(decode: picking.Decode) -> None:
 
 def test_a_deep_line_that_is_no_event_is_trouble() -> None:
     for line in (DEEP, "[" * 200_000, f'{{"type":"ERROR","object":{DEEP}}}'):
-        with pytest.raises(Trouble):
-            parse_event("/pods", line.encode(), picking.decoder())
+        with pytest.raises(ListWatchError):
+            parse_event("/pods", line.encode(), field_decoder.decoder())
 
 
 def test_a_deep_refusal_has_its_message() -> None:
-    response = Response(500, {}, f'{{"message":"no","details":{DEEP}}}'.encode())
+    response = HTTPResponse(500, {}, f'{{"message":"no","details":{DEEP}}}'.encode())
     assert message_of(response) == "no"
 
 
 def test_what_a_plugin_prints_may_be_deep() -> None:
-    plugin = Plugin("client.authentication.k8s.io/v1", "program")
+    plugin = ExecPlugin("client.authentication.k8s.io/v1", "program")
     said = f'{{"kind":"ExecCredential","apiVersion":"{plugin.version}","spec":{DEEP},"status":{{"token":"t"}}}}'
-    assert read_printed(plugin, said.encode()) == Printed("t")
-    assert read_printed(plugin, b"[" * 200_000) == "program printed what is not JSON: Input data was truncated"
+    assert read_exec_credential(plugin, said.encode()) == ExecCredential("t")
+    assert read_exec_credential(plugin, b"[" * 200_000) == "program printed what is not JSON: Input data was truncated"
 
 
 def levels(value: Any) -> int:
@@ -101,7 +101,7 @@ DOCUMENTS = st.recursive(
 @given(DOCUMENTS, st.integers(min_value=1, max_value=4), st.booleans())
 def test_what_lies_deeper_is_null_and_all_else_is_as_it_was(document: Any, depth: int, indented: bool) -> None:
     text = json.dumps(document, indent=1 if indented else None).encode()
-    kept = msgspec.json.decode(wire_json.shallow(text, depth))
+    kept = msgspec.json.decode(wire_json.truncate_depth(text, depth))
     assert kept == cut(document, depth)
     assert levels(kept) <= depth
 
@@ -110,7 +110,7 @@ def least_cpu_s(data: bytes) -> float:
     spent = []
     for _ in range(3):
         before = time.thread_time()
-        wire_json.shallow(data)
+        wire_json.truncate_depth(data)
         spent.append(time.thread_time() - before)
     return min(spent)
 
@@ -128,7 +128,7 @@ def test_a_deep_document_takes_time_in_proportion_to_its_bytes(shape: str) -> No
     assert after < before * 4 * 2
 
 
-OWN = {"control/scheduler/rehearsal.py"}  # reads the requests of this very process
+OWN = {"runtime/scheduler/dry_run.py"}  # reads the requests of this very process
 
 
 @pytest.mark.parametrize("package", ["client", "control"])
@@ -139,4 +139,4 @@ def test_what_another_program_wrote_is_decoded_in_one_place(package: str) -> Non
         for path in (root / package).rglob("*.py")
         if re.search(r"msgspec\.json\.(decode|Decoder)\b", path.read_text())
     }
-    assert direct <= OWN, "use headgate.kube.wire_json, which reads documents of any depth"
+    assert direct <= OWN, "use headgate.kube.serializer.wire_json, which reads documents of any depth"

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from headgate.client.inprocess import InProcess
-from headgate.client.leases.election import Timing
-from headgate.client.leases.shell import Elector, Reach
-from headgate.client.transport import Request, Response, Transport, Unreachable
+from headgate.client.io.inprocess_transport import InProcessTransport
+from headgate.client.io.leader_elector import ConnectTransport, LeaderElector
+from headgate.client.leader_election import LeaderElectionConfig
+from headgate.http.transport import HTTPRequest, HTTPResponse, Transport, Unreachable
 
 Object = dict[str, Any]
-TIMING = Timing(lease_s=1, renew_s=0.5, retry_s=0.05)
+TIMING = LeaderElectionConfig(lease_s=1, renew_s=0.5, retry_s=0.05)
 
 
 class Server:
@@ -28,8 +28,8 @@ class Server:
         self._revision = 0
         self._one_at_a_time = threading.Lock()
 
-    def reach(self, name: str) -> Reach:
-        async def handle(request: Request) -> Response:
+    def reach(self, name: str) -> ConnectTransport:
+        async def handle(request: HTTPRequest) -> HTTPResponse:
             await asyncio.sleep(0)
             if name in self.cut_off:
                 raise Unreachable("cut off")
@@ -38,25 +38,27 @@ class Server:
 
         @contextlib.asynccontextmanager
         async def opened() -> AsyncIterator[Transport]:
-            yield InProcess(handle)
+            yield InProcessTransport(handle)
 
         return opened
 
-    def answer(self, request: Request) -> Response:
+    def answer(self, request: HTTPRequest) -> HTTPResponse:
         if request.method == "GET":
-            return Response(200, {}, json.dumps(self.lease).encode()) if self.lease else Response(404, {}, b"{}")
+            return (
+                HTTPResponse(200, {}, json.dumps(self.lease).encode()) if self.lease else HTTPResponse(404, {}, b"{}")
+            )
         body = json.loads(request.body)
         now = self.lease["metadata"]["resourceVersion"] if self.lease else None
         if body["metadata"].get("resourceVersion") != now:
-            return Response(409, {}, b"{}")
+            return HTTPResponse(409, {}, b"{}")
         self._revision += 1
         self.lease = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self._revision)}}
-        return Response(200, {}, json.dumps(self.lease).encode())
+        return HTTPResponse(200, {}, json.dumps(self.lease).encode())
 
 
 class Candidate:
     def __init__(self, server: Server, name: str, work: Callable[[], Awaitable[None]] | None = None) -> None:
-        self.elector = Elector(server.reach(name), "kube-system", "headgate", name, TIMING)
+        self.elector = LeaderElector(server.reach(name), "kube-system", "headgate", name, TIMING)
         self.started = 0
         self.working = asyncio.Event()
         self.idle = asyncio.Event()
@@ -64,7 +66,7 @@ class Candidate:
         self.task = asyncio.create_task(self.elector.run(self.lead))
 
     async def lead(self) -> None:
-        assert self.elector.room_s() > 0
+        assert self.elector.write_budget_s() > 0
         self.started += 1
         self.working.set()
         try:
@@ -93,7 +95,7 @@ def test_who_leaves_hands_the_lease_over_and_the_next_starts_at_once() -> None:
         second = Candidate(server, "second")
         await first.stop()
         assert first.idle.is_set()
-        assert first.elector.room_s() == 0.0
+        assert first.elector.write_budget_s() == 0.0
         assert server.lease is not None
         assert server.lease["spec"]["holderIdentity"] in ("", "second")
         await second.working.wait()
@@ -111,7 +113,7 @@ def test_a_leader_that_is_cut_off_stops_its_work_before_the_next_starts() -> Non
         leader, other = (first, second) if first.working.is_set() else (second, first)
         server.cut_off.add("first" if leader is first else "second")
         await leader.idle.wait()
-        assert leader.elector.room_s() == 0.0
+        assert leader.elector.write_budget_s() == 0.0
         assert not other.working.is_set()
         await other.working.wait()
         for task in waits:
@@ -142,7 +144,7 @@ def test_work_that_blocks_its_event_loop_for_longer_than_the_lease_keeps_it() ->
         async def block() -> None:
             for _ in range(3):
                 time.sleep(TIMING.lease_s)  # as a slow plugin does; no other task of this loop runs meanwhile
-                rooms.append(candidate.elector.room_s())
+                rooms.append(candidate.elector.write_budget_s())
             await asyncio.Event().wait()
 
         candidate = Candidate(server, "slow", block)
@@ -166,7 +168,7 @@ def test_a_leader_that_loses_the_lease_while_its_loop_is_blocked_stops_before_it
                 await asyncio.Event().wait()
             server.cut_off = {"slow"}
             began_s = time.monotonic()
-            while slow.elector.room_s() > 0:
+            while slow.elector.write_budget_s() > 0:
                 assert time.monotonic() - began_s < 2 * TIMING.lease_s
                 time.sleep(0.01)
             # The thread of the other candidate is elected meanwhile. When it is gone, this one could have the Lease.
@@ -175,7 +177,7 @@ def test_a_leader_that_loses_the_lease_while_its_loop_is_blocked_stops_before_it
                 time.sleep(0.01)
             server.cut_off = {"other"}
             time.sleep(2 * TIMING.lease_s)
-            notes.append((slow.elector.room_s(), server.lease["spec"]["holderIdentity"]))
+            notes.append((slow.elector.write_budget_s(), server.lease["spec"]["holderIdentity"]))
             await asyncio.Event().wait()
 
         server.cut_off = {"other"}
@@ -192,7 +194,9 @@ def test_a_leader_that_loses_the_lease_while_its_loop_is_blocked_stops_before_it
     play(test)
 
 
-@pytest.mark.parametrize("timing", [Timing(renew_s=15.0), Timing(retry_s=9.0), Timing(retry_s=0.0)])
-def test_times_that_make_no_sense_are_refused(timing: Timing) -> None:
+@pytest.mark.parametrize(
+    "timing", [LeaderElectionConfig(renew_s=15.0), LeaderElectionConfig(retry_s=9.0), LeaderElectionConfig(retry_s=0.0)]
+)
+def test_times_that_make_no_sense_are_refused(timing: LeaderElectionConfig) -> None:
     with pytest.raises(ValueError, match="must be longer"):
-        Elector(Server().reach("x"), "n", "l", "i", timing)
+        LeaderElector(Server().reach("x"), "n", "l", "i", timing)

@@ -6,22 +6,22 @@ import asyncio
 import json
 from typing import Any
 
-from headgate.client.events.backlog import Backlog
-from headgate.client.events.shell import EventWriter, Said
-from headgate.client.inprocess import InProcess
-from headgate.client.transport import Request, Response
-from headgate.client.writer import Writer
+from headgate.client.event_backlog import EventBacklog
+from headgate.client.io.event_recorder import EventRecorder, EventToEmit
+from headgate.client.io.inprocess_transport import InProcessTransport
+from headgate.client.io.writer import Writer
+from headgate.http.transport import HTTPRequest, HTTPResponse
 
 Object = dict[str, Any]
 
 
-def said(name: str, message: str = "0/1 nodes are available", uid: str = "") -> Said:
+def said(name: str, message: str = "0/1 nodes are available", uid: str = "") -> EventToEmit:
     about = {"kind": "Pod", "namespace": "team", "name": name, "uid": uid or f"uid-{name}"}
-    return Said(about, "FailedScheduling", message, "Warning", "headgate")
+    return EventToEmit(about, "FailedScheduling", message, "Warning", "headgate")
 
 
 def test_the_same_happening_is_counted_while_it_waits() -> None:
-    backlog: Backlog[Said] = Backlog()
+    backlog: EventBacklog[EventToEmit] = EventBacklog()
     for _ in range(100):
         backlog.add(said("a"), 0.0)
     backlog.add(said("b"), 0.0)
@@ -31,7 +31,7 @@ def test_the_same_happening_is_counted_while_it_waits() -> None:
 
 
 def test_of_too_many_the_oldest_goes() -> None:
-    backlog: Backlog[Said] = Backlog(most=3)
+    backlog: EventBacklog[EventToEmit] = EventBacklog(most=3)
     for number in range(5):
         backlog.add(said(str(number)), 0.0)
     waiting = backlog.take()
@@ -41,7 +41,7 @@ def test_of_too_many_the_oldest_goes() -> None:
 
 
 def test_an_object_that_tells_too_much_is_cut_off_and_heard_again_later() -> None:
-    backlog: Backlog[Said] = Backlog()
+    backlog: EventBacklog[EventToEmit] = EventBacklog()
     for number in range(40):
         backlog.add(said("a", str(number)), 0.0)
     backlog.add(said("b"), 0.0)
@@ -58,26 +58,26 @@ class Server:
         self.heard = asyncio.Condition()
         self.refuse = False
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: HTTPRequest) -> HTTPResponse:
         async with self.heard:
             self.heard.notify_all()
             if self.refuse:
-                return Response(403, {}, b"{}")
+                return HTTPResponse(403, {}, b"{}")
             body = json.loads(request.body)
             if request.method == "POST":
                 self.events[body["metadata"]["name"]] = body
-                return Response(201, {}, request.body)
+                return HTTPResponse(201, {}, request.body)
             name = request.path.rpartition("/")[2]
             if name not in self.events:
-                return Response(404, {}, b"{}")
+                return HTTPResponse(404, {}, b"{}")
             self.events[name].update(body)
-            return Response(200, {}, b"{}")
+            return HTTPResponse(200, {}, b"{}")
 
 
 def test_events_are_written_once_counted_when_they_come_again_and_anew_when_they_are_gone() -> None:
     async def run() -> None:
         server = Server()
-        events = EventWriter(Writer(InProcess(server.handle), jitter=lambda: 0.0, sleep=asyncio.sleep))
+        events = EventRecorder(Writer(InProcessTransport(server.handle), jitter=lambda: 0.0, sleep=asyncio.sleep))
         task = asyncio.create_task(events.run())
 
         async def until(count: int) -> None:
@@ -85,15 +85,15 @@ def test_events_are_written_once_counted_when_they_come_again_and_anew_when_they
                 await server.heard.wait_for(lambda: [e["count"] for e in server.events.values()] == [count])
 
         for _ in range(3):
-            events.tell(said("a"))
+            events.emit(said("a"))
         await until(3)
-        events.tell(said("a"))
+        events.emit(said("a"))
         await until(4)
         server.events.clear()
-        events.tell(said("a"))
+        events.emit(said("a"))
         await until(1)
         server.refuse = True
-        events.tell(said("b"))
+        events.emit(said("b"))
         async with asyncio.timeout(5):
             while not events.dropped:
                 await asyncio.sleep(0)

@@ -6,21 +6,21 @@ import asyncio
 
 import pytest
 
-from headgate.client.fence import Fenced
-from headgate.client.transport import Lines, Request, Response, Unreachable
+from headgate.client.io.fenced_transport import FencedTransport
+from headgate.http.transport import HTTPRequest, HTTPResponse, LineStream, Unreachable
 
 
 class Server:
     """Answers everything, and remembers what it was asked."""
 
     def __init__(self) -> None:
-        self.asked: list[Request] = []
+        self.asked: list[HTTPRequest] = []
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: HTTPRequest) -> HTTPResponse:
         self.asked.append(request)
-        return Response(200, {}, b"{}")
+        return HTTPResponse(200, {}, b"{}")
 
-    async def stream(self, request: Request, *, idle_s: float) -> Lines | Response:
+    async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:
         return await self.request(request)
 
     async def close(self) -> None:
@@ -30,17 +30,19 @@ class Server:
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_nothing_is_written_when_another_one_may_lead(method: str) -> None:
     server = Server()
-    fenced = Fenced(server, lambda: 0.0)
+    fenced = FencedTransport(server, lambda: 0.0)
     with pytest.raises(Unreachable) as refused:
-        asyncio.run(fenced.request(Request(method, "/api/v1/namespaces")))
+        asyncio.run(fenced.request(HTTPRequest(method, "/api/v1/namespaces")))
     assert not refused.value.sent
-    asyncio.run(fenced.request(Request("GET", "/api/v1/namespaces")))
-    asyncio.run(fenced.stream(Request("GET", "/api/v1/namespaces"), idle_s=1.0))
+    asyncio.run(fenced.request(HTTPRequest("GET", "/api/v1/namespaces")))
+    asyncio.run(fenced.stream(HTTPRequest("GET", "/api/v1/namespaces"), idle_s=1.0))
     assert [each.method for each in server.asked] == ["GET", "GET"]
 
 
 def test_a_write_may_take_no_longer_than_the_lead_lasts() -> None:
     server = Server()
-    asyncio.run(Fenced(server, lambda: 3.0).request(Request("POST", "/api/v1/namespaces")))
-    asyncio.run(Fenced(server, lambda: 300.0).request(Request("POST", "/api/v1/namespaces", timeout_s=7.0)))
+    asyncio.run(FencedTransport(server, lambda: 3.0).request(HTTPRequest("POST", "/api/v1/namespaces")))
+    asyncio.run(
+        FencedTransport(server, lambda: 300.0).request(HTTPRequest("POST", "/api/v1/namespaces", timeout_s=7.0))
+    )
     assert [each.timeout_s for each in server.asked] == [3.0, 7.0]

@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from headgate.client.http.shell import Http
-from headgate.client.kubeconfig import Access, Blob
-from headgate.client.transport import Request, Response, Unreachable
+from headgate.client.io.http_transport import HTTPTransport
+from headgate.client.kubeconfig import InlineOrFile, RESTConfig
+from headgate.http.transport import HTTPRequest, HTTPResponse, Unreachable
 
 Test = Callable[[str], Awaitable[None]]
 
@@ -77,8 +77,8 @@ def certificate() -> tuple[bytes, bytes]:
 
 def test_a_request_arrives_as_it_was_written() -> None:
     async def test(server: str) -> None:
-        transport = Http(Access(server=server, token="secret"))
-        request = Request("PATCH", "/api/v1/nodes/a%2Fb", "x=1%2C2", {"content-type": "text/plain"}, b"body")
+        transport = HTTPTransport(RESTConfig(server=server, token="secret"))
+        request = HTTPRequest("PATCH", "/api/v1/nodes/a%2Fb", "x=1%2C2", {"content-type": "text/plain"}, b"body")
         response = await transport.request(request)
         assert response.body == b"PATCH /api/v1/nodes/a%2Fb?x=1%2C2 Bearer secret body"
         await transport.close()
@@ -88,9 +88,9 @@ def test_a_request_arrives_as_it_was_written() -> None:
 
 def test_a_watch_gives_lines_of_any_length() -> None:
     async def test(server: str) -> None:
-        transport = Http(Access(server=server))
-        lines = await transport.stream(Request("GET", "/w", "watch=true"), idle_s=5)
-        assert not isinstance(lines, Response)
+        transport = HTTPTransport(RESTConfig(server=server))
+        lines = await transport.stream(HTTPRequest("GET", "/w", "watch=true"), idle_s=5)
+        assert not isinstance(lines, HTTPResponse)
         assert [len(line) async for line in lines] == [7, 300_008]
         await lines.close()
         await transport.close()
@@ -101,10 +101,10 @@ def test_a_watch_gives_lines_of_any_length() -> None:
 def test_a_token_in_a_file_is_read_again_when_it_is_refused(tmp_path: Path) -> None:
     async def test(server: str) -> None:
         (tmp_path / "token").write_text("old\n")
-        transport = Http(Access(server=server, token_file=str(tmp_path / "token")))
-        assert (await transport.request(Request("GET", "/"))).status == 401
+        transport = HTTPTransport(RESTConfig(server=server, token_file=str(tmp_path / "token")))
+        assert (await transport.request(HTTPRequest("GET", "/"))).status == 401
         (tmp_path / "token").write_text("new\n")
-        assert (await transport.request(Request("GET", "/"))).status == 200
+        assert (await transport.request(HTTPRequest("GET", "/"))).status == 200
         await transport.close()
 
     serve(test)
@@ -118,19 +118,19 @@ def test_tls_trusts_the_given_authority_and_shows_the_client_certificate(tmp_pat
     tls.verify_mode = ssl.CERT_REQUIRED
 
     async def test(server: str) -> None:
-        transport = Http(
-            Access(
+        transport = HTTPTransport(
+            RESTConfig(
                 server=server,
-                authority=Blob(data=public),
-                client_certificate=Blob(data=public),
-                client_key=Blob(data=private),
+                authority=InlineOrFile(data=public),
+                client_certificate=InlineOrFile(data=public),
+                client_key=InlineOrFile(data=private),
             )
         )
-        assert (await transport.request(Request("GET", "/"))).ok
+        assert (await transport.request(HTTPRequest("GET", "/"))).ok
         await transport.close()
-        stranger = Http(Access(server=server))
+        stranger = HTTPTransport(RESTConfig(server=server))
         with pytest.raises(Unreachable, match="certificate"):
-            await stranger.request(Request("GET", "/"))
+            await stranger.request(HTTPRequest("GET", "/"))
         await stranger.close()
 
     serve(test, tls)
@@ -138,10 +138,10 @@ def test_tls_trusts_the_given_authority_and_shows_the_client_certificate(tmp_pat
 
 def test_a_request_whose_time_is_up_before_it_can_be_sent_is_not_sent() -> None:
     async def test(server: str) -> None:
-        transport = Http(Access(server=server))
-        await transport.request(Request("GET", "/", "", {}))
+        transport = HTTPTransport(RESTConfig(server=server))
+        await transport.request(HTTPRequest("GET", "/", "", {}))
         with pytest.raises(Unreachable, match="time was up") as caught:
-            await transport.request(Request("POST", "/", "", {}, b"too late", timeout_s=0.0))
+            await transport.request(HTTPRequest("POST", "/", "", {}, b"too late", timeout_s=0.0))
         assert not caught.value.sent
         await transport.close()
 
@@ -150,11 +150,11 @@ def test_a_request_whose_time_is_up_before_it_can_be_sent_is_not_sent() -> None:
 
 def test_a_server_that_is_not_there_is_unreachable() -> None:
     async def run() -> None:
-        transport = Http(Access(server="http://127.0.0.1:1"))
+        transport = HTTPTransport(RESTConfig(server="http://127.0.0.1:1"))
         with pytest.raises(Unreachable, match=r"http://127\.0\.0\.1:1 cannot be reached"):
-            await transport.request(Request("GET", "/"))
+            await transport.request(HTTPRequest("GET", "/"))
         with pytest.raises(Unreachable):
-            await transport.stream(Request("GET", "/"), idle_s=1)
+            await transport.stream(HTTPRequest("GET", "/"), idle_s=1)
         await transport.close()
 
     asyncio.run(run())

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from headgate.client.http.shell import Http
-from headgate.client.kubeconfig import Access
-from headgate.client.transport import Lines, Request, Response, Unreachable
+from headgate.client.io.http_transport import HTTPTransport
+from headgate.client.kubeconfig import RESTConfig
+from headgate.http.transport import HTTPRequest, HTTPResponse, LineStream, Unreachable
 
 Talk = Callable[["Peer"], Coroutine[Any, Any, None]]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -42,7 +42,7 @@ class Peer:
             pass
 
 
-def play(talk: Talk, test: Callable[[Http], Awaitable[None]], pool: int = 4) -> list[Peer]:
+def play(talk: Talk, test: Callable[[HTTPTransport], Awaitable[None]], pool: int = 4) -> list[Peer]:
     peers: list[Peer] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -58,7 +58,7 @@ def play(talk: Talk, test: Callable[[Http], Awaitable[None]], pool: int = 4) -> 
     async def run() -> None:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        transport = Http(Access(server=f"http://127.0.0.1:{port}"), pool=pool)
+        transport = HTTPTransport(RESTConfig(server=f"http://127.0.0.1:{port}"), pool=pool)
         try:
             async with asyncio.timeout(20):
                 await test(transport)
@@ -79,19 +79,19 @@ async def once(peer: Peer) -> None:
 
 
 def test_a_read_on_a_kept_connection_that_is_dead_is_sent_again() -> None:
-    async def test(transport: Http) -> None:
+    async def test(transport: HTTPTransport) -> None:
         for _ in range(3):
-            assert (await transport.request(Request("GET", "/"))).body == b"ok"
+            assert (await transport.request(HTTPRequest("GET", "/"))).body == b"ok"
 
     assert len(play(once, test)) == 3
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "PUT", "DELETE"])
 def test_a_write_on_a_kept_connection_that_is_dead_is_not_and_may_have_arrived(method: str) -> None:
-    async def test(transport: Http) -> None:
-        assert (await transport.request(Request("GET", "/"))).ok
+    async def test(transport: HTTPTransport) -> None:
+        assert (await transport.request(HTTPRequest("GET", "/"))).ok
         with pytest.raises(Unreachable) as caught:
-            await transport.request(Request(method, "/", body=b"{}"))
+            await transport.request(HTTPRequest(method, "/", body=b"{}"))
         assert caught.value.sent
 
     assert len(play(once, test)) == 1
@@ -104,10 +104,10 @@ def test_a_read_is_not_sent_again_once_its_answer_began() -> None:
         await peer.hear()
         await peer.say(OK[:20])
 
-    async def test(transport: Http) -> None:
-        assert (await transport.request(Request("GET", "/"))).ok
+    async def test(transport: HTTPTransport) -> None:
+        assert (await transport.request(HTTPRequest("GET", "/"))).ok
         with pytest.raises(Unreachable, match="too early"):
-            await transport.request(Request("GET", "/"))
+            await transport.request(HTTPRequest("GET", "/"))
 
     assert len(play(half, test)) == 1
 
@@ -117,9 +117,9 @@ def test_an_answer_that_does_not_come_in_time_is_given_up() -> None:
         await peer.hear()
         await peer.hang()
 
-    async def test(transport: Http) -> None:
+    async def test(transport: HTTPTransport) -> None:
         with pytest.raises(Unreachable, match="in time") as caught:
-            await transport.request(Request("GET", "/", timeout_s=0.05))
+            await transport.request(HTTPRequest("GET", "/", timeout_s=0.05))
         assert caught.value.sent
 
     play(silent, test)
@@ -130,11 +130,11 @@ def test_who_finds_no_free_connection_in_time_has_sent_nothing() -> None:
         await peer.hear()
         await peer.hang()
 
-    async def test(transport: Http) -> None:
-        first = asyncio.create_task(transport.request(Request("GET", "/", timeout_s=0.4)))
+    async def test(transport: HTTPTransport) -> None:
+        first = asyncio.create_task(transport.request(HTTPRequest("GET", "/", timeout_s=0.4)))
         await asyncio.sleep(0)
         with pytest.raises(Unreachable, match="became free") as caught:
-            await transport.request(Request("POST", "/", timeout_s=0.05))
+            await transport.request(HTTPRequest("POST", "/", timeout_s=0.05))
         assert not caught.value.sent
         with pytest.raises(Unreachable):
             await first
@@ -148,8 +148,8 @@ def test_many_requests_share_a_few_connections() -> None:
             await peer.hear()
             await peer.say(OK)
 
-    async def test(transport: Http) -> None:
-        answers = await asyncio.gather(*(transport.request(Request("GET", f"/{n}")) for n in range(200)))
+    async def test(transport: HTTPTransport) -> None:
+        answers = await asyncio.gather(*(transport.request(HTTPRequest("GET", f"/{n}")) for n in range(200)))
         assert all(answer.body == b"ok" for answer in answers)
 
     assert len(play(talk, test, pool=4)) <= 4
@@ -167,12 +167,12 @@ def test_the_answer_to_a_request_that_was_cancelled_reaches_nobody_else() -> Non
             target = line.split()[1].encode()
             await peer.say(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(target), target))
 
-    async def test(transport: Http) -> None:
-        slow = asyncio.create_task(transport.request(Request("GET", "/slow")))
+    async def test(transport: HTTPTransport) -> None:
+        slow = asyncio.create_task(transport.request(HTTPRequest("GET", "/slow")))
         await asked.wait()
         slow.cancel()
         await asyncio.wait([slow])
-        assert (await transport.request(Request("GET", "/next"))).body == b"/next"
+        assert (await transport.request(HTTPRequest("GET", "/next"))).body == b"/next"
 
     assert len(play(echo, test, pool=1)) == 2
 
@@ -183,8 +183,8 @@ def test_what_comes_unasked_is_not_taken_for_the_next_answer() -> None:
         await peer.say(OK + OK.replace(b"ok", b"no"))
         await peer.hang()
 
-    async def test(transport: Http) -> None:
-        assert [(await transport.request(Request("GET", "/"))).body for _ in range(2)] == [b"ok", b"ok"]
+    async def test(transport: HTTPTransport) -> None:
+        assert [(await transport.request(HTTPRequest("GET", "/"))).body for _ in range(2)] == [b"ok", b"ok"]
 
     assert len(play(chatty, test)) == 2
 
@@ -195,30 +195,30 @@ def test_garbage_is_unreachable_in_words() -> None:
         await peer.say(b"220 mail.example ESMTP\r\n")
         await peer.hang()
 
-    async def test(transport: Http) -> None:
+    async def test(transport: HTTPTransport) -> None:
         with pytest.raises(Unreachable, match="does not speak HTTP"):
-            await transport.request(Request("GET", "/"))
+            await transport.request(HTTPRequest("GET", "/"))
 
     play(garbage, test)
 
 
 def test_a_path_that_would_make_two_requests_of_one_is_never_sent() -> None:
-    async def test(transport: Http) -> None:
+    async def test(transport: HTTPTransport) -> None:
         with pytest.raises(ValueError, match="not a path"):
-            await transport.request(Request("GET", "/a HTTP/1.1\r\nX: y"))
+            await transport.request(HTTPRequest("GET", "/a HTTP/1.1\r\nX: y"))
         with pytest.raises(ValueError, match="not a header value"):
-            await transport.request(Request("GET", "/", headers={"x": "a\r\nb: c"}))
+            await transport.request(HTTPRequest("GET", "/", headers={"x": "a\r\nb: c"}))
 
     assert play(once, test) == []
 
 
-async def opened(transport: Http, idle_s: float = 5.0) -> Lines:
-    lines = await transport.stream(Request("GET", "/"), idle_s=idle_s)
-    assert not isinstance(lines, Response)
+async def opened(transport: HTTPTransport, idle_s: float = 5.0) -> LineStream:
+    lines = await transport.stream(HTTPRequest("GET", "/"), idle_s=idle_s)
+    assert not isinstance(lines, HTTPResponse)
     return lines
 
 
-async def listen(transport: Http, heard: list[bytes], idle_s: float = 5.0) -> None:
+async def listen(transport: HTTPTransport, heard: list[bytes], idle_s: float = 5.0) -> None:
     """Into ``heard``, line by line: what was heard before the break counts too."""
     lines = aiter(await opened(transport, idle_s))
     while (line := await anext(lines, None)) is not None:
@@ -231,7 +231,7 @@ def test_a_watch_that_falls_silent_is_noticed() -> None:
         await peer.say(STREAM + b"4\r\n{}\n{\r\n")
         await peer.hang()
 
-    async def test(transport: Http) -> None:
+    async def test(transport: HTTPTransport) -> None:
         heard: list[bytes] = []
         with pytest.raises(Unreachable, match="nothing was heard"):
             await listen(transport, heard, idle_s=0.05)
@@ -259,7 +259,7 @@ def test_a_watch_nobody_reads_stops_the_server_instead_of_filling_memory() -> No
                 return
             sent += 65536
 
-    async def test(transport: Http) -> None:
+    async def test(transport: HTTPTransport) -> None:
         lines = await opened(transport)
         await stuck.wait()
         await lines.close()
@@ -275,7 +275,7 @@ def test_a_watch_cut_at_any_byte_gives_whole_lines_and_then_the_break() -> None:
         await peer.hear()
         await peer.say(whole[: peer.number])
 
-    async def test(transport: Http) -> None:
+    async def test(transport: HTTPTransport) -> None:
         for length in range(len(whole)):
             heard: list[bytes] = []
             with pytest.raises(Unreachable):

@@ -8,9 +8,9 @@ from collections.abc import AsyncGenerator
 from typing import Any
 from urllib.parse import parse_qs
 
-from headgate.client.informer import Applied, Event, Informer, Removed
-from headgate.client.inprocess import InProcess
-from headgate.client.transport import Lines, Request, Response, Unreachable
+from headgate.client.io.informer import Informer, InformerEvent, ObjectApplied, ObjectDeleted
+from headgate.client.io.inprocess_transport import InProcessTransport
+from headgate.http.transport import HTTPRequest, HTTPResponse, LineStream, Unreachable
 
 Line = tuple[str, dict[str, Any]]
 
@@ -19,14 +19,14 @@ def thing(name: str, revision: int, uid: str = "") -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": "a", "uid": uid or f"u-{name}", "resourceVersion": str(revision)}}
 
 
-def page(revision: int, *items: dict[str, Any], more: str = "") -> Response:
+def page(revision: int, *items: dict[str, Any], more: str = "") -> HTTPResponse:
     body = {"metadata": {"resourceVersion": str(revision), "continue": more}, "items": items}
-    return Response(200, {}, json.dumps(body).encode())
+    return HTTPResponse(200, {}, json.dumps(body).encode())
 
 
-def refusal(code: int, **headers: str) -> Response:
+def refusal(code: int, **headers: str) -> HTTPResponse:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Response(code, named, json.dumps({"kind": "Status", "code": code, "message": "no"}).encode())
+    return HTTPResponse(code, named, json.dumps({"kind": "Status", "code": code, "message": "no"}).encode())
 
 
 def watch(*events: Line) -> list[bytes]:
@@ -36,19 +36,19 @@ def watch(*events: Line) -> list[bytes]:
 class Script:
     """Answers requests from a list, and remembers them; the test ends when the list does."""
 
-    def __init__(self, *answers: Response | list[bytes] | Unreachable) -> None:
+    def __init__(self, *answers: HTTPResponse | list[bytes] | Unreachable) -> None:
         self.answers = list(answers)
         self.queries: list[dict[str, str]] = []
         self.slept: list[float] = []
-        self.events: list[Event] = []
+        self.events: list[InformerEvent] = []
         self.problems: list[str] = []
         self.over = asyncio.Event()
         self.fields: tuple[str, ...] = ()
         self.may_be_absent = False
         self.absent: list[str] = []
-        self.transport = InProcess(self.handle)
+        self.transport = InProcessTransport(self.handle)
 
-    async def handle(self, request: Request) -> Response | AsyncGenerator[bytes, None]:
+    async def handle(self, request: HTTPRequest) -> HTTPResponse | AsyncGenerator[bytes, None]:
         if not self.answers:
             self.over.set()
             await asyncio.Event().wait()
@@ -56,7 +56,7 @@ class Script:
         answer = self.answers.pop(0)
         if isinstance(answer, Unreachable):
             raise answer
-        return answer if isinstance(answer, Response) else self.lines(answer)
+        return answer if isinstance(answer, HTTPResponse) else self.lines(answer)
 
     async def lines(self, lines: list[bytes]) -> AsyncGenerator[bytes, None]:
         for line in lines:
@@ -91,9 +91,9 @@ class Script:
     def told(self) -> list[str]:
         return [
             f"+{event.object['metadata']['name']}@{event.object['metadata']['resourceVersion']}"
-            if isinstance(event, Applied)
+            if isinstance(event, ObjectApplied)
             else f"-{event.name}"
-            if isinstance(event, Removed)
+            if isinstance(event, ObjectDeleted)
             else f"synced@{event.revision}"
             for event in self.events
         ]
@@ -205,8 +205,8 @@ def test_an_object_of_another_shape_than_asked_for_is_told_whole() -> None:
 def test_a_silent_watch_is_given_up_after_two_bookmarks_did_not_come() -> None:
     heard: list[float] = []
 
-    class Counting(InProcess):
-        async def stream(self, request: Request, *, idle_s: float) -> Lines | Response:
+    class Counting(InProcessTransport):
+        async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:
             heard.append(idle_s)
             return await super().stream(request, idle_s=idle_s)
 
@@ -224,8 +224,8 @@ def test_a_kind_that_vanishes_while_it_is_listed_is_told_as_absent_again() -> No
     assert (len(script.absent), script.problems) == (2, [])
 
 
-def discovery(*names: str) -> Response:
-    return Response(200, {}, json.dumps({"resources": [{"name": name} for name in names]}).encode())
+def discovery(*names: str) -> HTTPResponse:
+    return HTTPResponse(200, {}, json.dumps({"resources": [{"name": name} for name in names]}).encode())
 
 
 def test_a_forbidden_kind_is_absent_if_discovery_does_not_list_it_and_a_problem_if_it_does() -> None:
@@ -238,7 +238,7 @@ def test_a_forbidden_kind_is_absent_if_discovery_does_not_list_it_and_a_problem_
 
 
 def test_a_forbidden_kind_whose_discovery_cannot_be_read_counts_as_served() -> None:
-    unreadable = (Response(200, {}, b"<html>"), refusal(500), Unreachable("cut off"))
+    unreadable = (HTTPResponse(200, {}, b"<html>"), refusal(500), Unreachable("cut off"))
     script = Script(*(each for answer in unreadable for each in (refusal(403), answer)))
     script.may_be_absent = True
     script.play()

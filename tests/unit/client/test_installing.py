@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from headgate.client.installing import Refused, install
-from headgate.client.transport import Response
+from headgate.client.installer import InstallRefused, install
+from headgate.http.transport import HTTPResponse
 
 DEFINITION = {"metadata": {"name": "things.example.com"}, "spec": {}}
 
@@ -19,6 +19,6 @@ def test_a_definition_that_may_not_be_read_is_not_written_over(status: int, word
     asking = install(DEFINITION)
     assert next(asking).request.method == "GET"
     with pytest.raises(StopIteration) as done:
-        asking.send(Response(status, {}, msgspec.json.encode({"message": "said no"})))
-    assert isinstance(done.value.value, Refused)
+        asking.send(HTTPResponse(status, {}, msgspec.json.encode({"message": "said no"})))
+    assert isinstance(done.value.value, InstallRefused)
     assert words in done.value.value.text

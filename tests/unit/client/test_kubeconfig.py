@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from headgate.client.credentials.plugin import Plugin
-from headgate.client.kubeconfig import Access, Blob, Source, read_access, read_sources
+from headgate.client.exec_plugin import ExecPlugin
+from headgate.client.kubeconfig import InlineOrFile, KubeconfigFile, RESTConfig, read_rest_config, read_sources
 
 V1 = "client.authentication.k8s.io/v1"
 V1ALPHA1 = "client.authentication.k8s.io/v1alpha1"
@@ -36,14 +36,14 @@ def encoded(data: bytes) -> str:
 
 def test_the_current_context_gives_server_authority_and_token() -> None:
     text = config({"certificate-authority-data": encoded(b"CA")}, {"token": "secret"})
-    assert read_access(text) == Access(
-        server="https://127.0.0.1:6443", namespace="team", authority=Blob(data=b"CA"), token="secret"
+    assert read_rest_config(text) == RESTConfig(
+        server="https://127.0.0.1:6443", namespace="team", authority=InlineOrFile(data=b"CA"), token="secret"
     )
 
 
 def test_another_context_can_be_named() -> None:
-    access = read_access(config(), "bare")
-    assert isinstance(access, Access)
+    access = read_rest_config(config(), "bare")
+    assert isinstance(access, RESTConfig)
     assert access.namespace == "default"
 
 
@@ -54,10 +54,10 @@ def test_inline_data_wins_over_a_file() -> None:
         "client-key": "a.key",
         "tokenFile": "token",
     }
-    access = read_access(config({"tls-server-name": "kube", "insecure-skip-tls-verify": True}, user))
-    assert isinstance(access, Access)
-    assert access.client_certificate == Blob(data=b"CRT")
-    assert access.client_key == Blob(file="a.key")
+    access = read_rest_config(config({"tls-server-name": "kube", "insecure-skip-tls-verify": True}, user))
+    assert isinstance(access, RESTConfig)
+    assert access.client_certificate == InlineOrFile(data=b"CRT")
+    assert access.client_key == InlineOrFile(file="a.key")
     assert (access.token_file, access.tls_server_name, access.insecure) == ("token", "kube", True)
 
 
@@ -87,7 +87,7 @@ def test_inline_data_wins_over_a_file() -> None:
     ],
 )
 def test_what_cannot_be_used_is_refused_in_words(text: str, context: str, words: str) -> None:
-    refusal = read_access(text, context)
+    refusal = read_rest_config(text, context)
     assert isinstance(refusal, str)
     assert words in refusal
 
@@ -102,14 +102,14 @@ def test_of_several_files_the_first_entry_of_a_name_counts_whole_and_files_start
         "users": [{"name": "u", "user": {"token": "never seen"}}],
         "clusters": [{"name": "c", "cluster": {"server": "https://there", "certificate-authority": "/ca.crt"}}],
     }
-    sources = [Source(yaml.safe_dump(first), "/one"), Source(yaml.safe_dump(second), "/two")]
-    assert read_sources(sources) == Access(
-        server="https://there", authority=Blob(file="/ca.crt"), token_file="/one/t", token=""
+    sources = [KubeconfigFile(yaml.safe_dump(first), "/one"), KubeconfigFile(yaml.safe_dump(second), "/two")]
+    assert read_sources(sources) == RESTConfig(
+        server="https://there", authority=InlineOrFile(file="/ca.crt"), token_file="/one/t", token=""
     )
 
 
 def test_a_broken_file_among_several_is_named() -> None:
-    refusal = read_sources([Source(config()), Source("a: [", name="/two/config")])
+    refusal = read_sources([KubeconfigFile(config()), KubeconfigFile("a: [", name="/two/config")])
     assert isinstance(refusal, str)
     assert refusal.startswith("/two/config is not YAML")
 
@@ -127,9 +127,9 @@ def test_a_plugin_is_told_of_the_cluster_if_it_asks_and_found_beside_the_file_if
         "provideClusterInfo": True,
         "interactiveMode": "Never",
     }
-    access = read_access(config(cluster, {"exec": program}), folder="/etc/kube")
-    assert isinstance(access, Access)
-    assert access.plugin == Plugin(
+    access = read_rest_config(config(cluster, {"exec": program}), folder="/etc/kube")
+    assert isinstance(access, RESTConfig)
+    assert access.plugin == ExecPlugin(
         version=V1,
         command="/etc/kube/./bin/login",
         arguments=("--now",),
@@ -144,7 +144,7 @@ def test_a_plugin_is_told_of_the_cluster_if_it_asks_and_found_beside_the_file_if
 
 def test_a_file_that_nests_without_end_is_refused_in_one_sentence() -> None:
     for depth in (5_000, 200_000):
-        problem = read_access("[" * depth + "]" * depth)
+        problem = read_rest_config("[" * depth + "]" * depth)
         assert isinstance(problem, str)
         assert problem.startswith("kubeconfig is not YAML: ")
         assert "exceeded max depth" in problem

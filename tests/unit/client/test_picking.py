@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from headgate.client.picking import decoder
+from headgate.client.field_decoder import decoder
 
 WIRE = {
     "kind": "Foo",

@@ -9,28 +9,28 @@ from typing import Any
 
 import pytest
 
-from headgate.client.known import Applied, Event, Removed, Synced
-from headgate.client.redelivery import Redelivery
+from headgate.client.io.redelivery import Redelivery
+from headgate.client.known_objects import InformerEvent, ListSynced, ObjectApplied, ObjectDeleted
 from loops import Run, on_both_loops
 
 
 class Handler:
     """Takes events in, unless ``fails`` says otherwise."""
 
-    def __init__(self, fails: Callable[[Event], bool]) -> None:
+    def __init__(self, fails: Callable[[InformerEvent], bool]) -> None:
         self.fails = fails
-        self.taken: list[Event] = []
+        self.taken: list[InformerEvent] = []
         self.attempts = 0
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: InformerEvent) -> None:
         self.attempts += 1
         if self.fails(event):
             raise RuntimeError("a bug")
         self.taken.append(event)
 
 
-def an_object(name: str, uid: str = "u", **fields: Any) -> Applied:
-    return Applied({"metadata": {"namespace": "ns", "name": name, "uid": uid}, **fields})
+def an_object(name: str, uid: str = "u", **fields: Any) -> ObjectApplied:
+    return ObjectApplied({"metadata": {"namespace": "ns", "name": name, "uid": uid}, **fields})
 
 
 def delivery(handler: Handler) -> Redelivery:
@@ -87,7 +87,7 @@ def test_a_newer_event_of_the_same_object_takes_the_place_of_the_one_that_failed
 def test_a_removal_that_failed_is_delivered_again_though_a_successor_has_come(run: Run) -> None:
     async def story() -> None:
         broken = True
-        removal = Removed("ns", "a", "u1")
+        removal = ObjectDeleted("ns", "a", "u1")
         handler = Handler(lambda event: broken and event == removal)
         events = delivery(handler)
         events.deliver(removal)
@@ -105,9 +105,9 @@ def test_a_list_that_could_not_be_taken_in_is_told_again(run: Run) -> None:
         broken = True
         handler = Handler(lambda event: broken)
         events = delivery(handler)
-        events.deliver(Synced("7"))
+        events.deliver(ListSynced("7"))
         broken = False
-        await until(lambda: handler.taken == [Synced("7")])
+        await until(lambda: handler.taken == [ListSynced("7")])
 
     run(story())
 
@@ -130,22 +130,24 @@ def test_nothing_is_delivered_again_after_the_end(run: Run) -> None:
 def test_an_object_without_an_identity_is_retried_as_well(run: Run) -> None:
     async def story() -> None:
         handler = Handler(lambda event: handler.attempts < 3)
-        delivery(handler).deliver(Applied({"metadata": {"name": 7}}))
-        await until(lambda: handler.taken == [Applied({"metadata": {"name": 7}})])
+        delivery(handler).deliver(ObjectApplied({"metadata": {"name": 7}}))
+        await until(lambda: handler.taken == [ObjectApplied({"metadata": {"name": 7}})])
 
     run(story())
 
 
 class Postponing:
-    """Needs another turn for each event; what becomes of it is up to the test."""
+    """Needs another turn for each event, while ``postpones`` says so; what becomes of it is up to the test."""
 
-    def __init__(self) -> None:
-        self.taken: list[Event] = []
-        self.events = Redelivery("some-controller", "pods", self, first_retry_s=0.0001)
+    def __init__(self, first_retry_s: float = 0.0001) -> None:
+        self.taken: list[InformerEvent] = []
+        self.postpones = True
+        self.events = Redelivery("some-controller", "pods", self, jitter=lambda: 0.0, first_retry_s=first_retry_s)
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: InformerEvent) -> None:
         self.taken.append(event)
-        self.events.postpone(event)
+        if self.postpones:
+            self.events.postpone(event)
 
 
 @on_both_loops
@@ -194,3 +196,36 @@ def test_a_postponed_event_that_fails_after_the_end_is_not_delivered_again(run: 
         assert len(handler.taken) == 1
 
     run(story())
+
+
+@on_both_loops
+def test_a_postponed_event_that_fails_after_a_newer_one_was_taken_in_at_once_is_not_delivered_again(run: Run) -> None:
+    async def story() -> None:
+        handler = Postponing()
+        older, newer = an_object("a", state=1), an_object("a", state=2)
+        handler.events.deliver(older)
+        handler.postpones = False
+        handler.events.deliver(newer)
+        handler.events.finish(older, RuntimeError("a bug"))
+        await asyncio.sleep(0.02)
+        assert handler.taken == [older, newer]
+        assert len(handler.events) == 0
+
+    run(story())
+
+
+def test_an_event_that_fails_each_time_after_it_was_postponed_is_delivered_later_each_time(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        handler = Postponing(first_retry_s=0.01)
+        event = an_object("a")
+        handler.events.deliver(event)
+        for delivered in range(1, 5):
+            handler.events.finish(event, RuntimeError("a bug"))
+            await until(lambda: len(handler.taken) > delivered)  # noqa: B023  # awaited before the next turn
+
+    with caplog.at_level(logging.ERROR):
+        asyncio.run(story())
+    waits_s = [record.args[3] for record in caplog.records if isinstance(record.args, tuple)]
+    assert waits_s == [0.01, 0.02, 0.04, 0.08]

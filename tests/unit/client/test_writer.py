@@ -9,27 +9,27 @@ from typing import Any, TypeVar
 
 import pytest
 
-from headgate.client.outcome import Outcome, Verdict, judge
-from headgate.client.transport import Lines, Request, Response, Unreachable
-from headgate.client.writer import Writer
-from headgate.kube.resource import PODS
+from headgate.client.io.writer import Writer
+from headgate.client.write_status import WriteOutcome, WriteStatus, status_of_response
+from headgate.http.transport import HTTPRequest, HTTPResponse, LineStream, Unreachable
+from headgate.kube.api_resources import PODS
 
 T = TypeVar("T")
 Object = dict[str, Any]
 POD = ("team", "web", "uid-1")
 
 
-def answer(code: int, body: Object | None = None, **headers: str) -> Response:
+def answer(code: int, body: Object | None = None, **headers: str) -> HTTPResponse:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Response(code, named, json.dumps(body or {"kind": "Status", "code": code, "message": "no"}).encode())
+    return HTTPResponse(code, named, json.dumps(body or {"kind": "Status", "code": code, "message": "no"}).encode())
 
 
-def status(code: int, message: str = "no", reason: str = "", causes: list[Object] | None = None) -> Response:
+def status(code: int, message: str = "no", reason: str = "", causes: list[Object] | None = None) -> HTTPResponse:
     details = {"causes": causes} if causes else {}
     return answer(code, {"kind": "Status", "code": code, "message": message, "reason": reason, "details": details})
 
 
-def pod(node: str = "", uid: str = "uid-1") -> Response:
+def pod(node: str = "", uid: str = "uid-1") -> HTTPResponse:
     spec = {"nodeName": node} if node else {}
     return answer(200, {"metadata": {"name": "web", "uid": uid, "resourceVersion": "7"}, "spec": spec})
 
@@ -37,21 +37,21 @@ def pod(node: str = "", uid: str = "uid-1") -> Response:
 class Script:
     """A ``Transport`` that answers from a list, and remembers what it was asked."""
 
-    def __init__(self, *answers: Response | Unreachable, room_s: float = 30.0) -> None:
+    def __init__(self, *answers: HTTPResponse | Unreachable, room_s: float = 30.0) -> None:
         self.answers = list(answers)
-        self.asked: list[Request] = []
+        self.asked: list[HTTPRequest] = []
         self.slept: list[float] = []
         self.room_s = room_s
         self.writer = Writer(self, room_s=lambda: self.room_s, jitter=lambda: 0.0, sleep=self.sleep)
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: HTTPRequest) -> HTTPResponse:
         self.asked.append(request)
         found = self.answers.pop(0)
         if isinstance(found, Unreachable):
             raise found
         return found
 
-    async def stream(self, request: Request, *, idle_s: float) -> Lines | Response:
+    async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:
         raise AssertionError("no writer opens a watch")
 
     async def close(self) -> None: ...
@@ -75,33 +75,33 @@ def lost() -> Unreachable:
 @pytest.mark.parametrize(
     ("response", "outcome"),
     [
-        (answer(200), Outcome.DONE),
-        (answer(201), Outcome.DONE),
-        (status(400), Outcome.REFUSED),
-        (status(401), Outcome.LATER),
-        (status(403), Outcome.REFUSED),
-        (status(404), Outcome.GONE),
-        (status(409, reason="Conflict"), Outcome.CONFLICT),
-        (status(409, reason="AlreadyExists"), Outcome.CONFLICT),
-        (status(409, "Precondition failed: UID in precondition: a, UID in object meta: b"), Outcome.REPLACED),
-        (status(409, "the UID in the precondition (a) does not match the UID in record (b)"), Outcome.REPLACED),
-        (status(410), Outcome.GONE),
-        (status(413), Outcome.REFUSED),
-        (status(422), Outcome.REFUSED),
-        (status(422, causes=[{"field": "metadata.uid"}]), Outcome.REPLACED),
-        (status(429), Outcome.LATER),
-        (status(429, causes=[{"reason": "DisruptionBudget"}]), Outcome.BLOCKED),
-        (status(500), Outcome.UNKNOWN),
-        (status(503), Outcome.LATER),
-        (status(504), Outcome.UNKNOWN),
-        (status(599), Outcome.UNKNOWN),
-        (Response(302, {}, b""), Outcome.REFUSED),
-        (Response(500, {}, b"<html>"), Outcome.UNKNOWN),
-        (Response(422, {}, b'{"details":{"causes":[1]}}'), Outcome.REFUSED),
+        (answer(200), WriteOutcome.DONE),
+        (answer(201), WriteOutcome.DONE),
+        (status(400), WriteOutcome.REFUSED),
+        (status(401), WriteOutcome.LATER),
+        (status(403), WriteOutcome.REFUSED),
+        (status(404), WriteOutcome.GONE),
+        (status(409, reason="Conflict"), WriteOutcome.CONFLICT),
+        (status(409, reason="AlreadyExists"), WriteOutcome.CONFLICT),
+        (status(409, "Precondition failed: UID in precondition: a, UID in object meta: b"), WriteOutcome.REPLACED),
+        (status(409, "the UID in the precondition (a) does not match the UID in record (b)"), WriteOutcome.REPLACED),
+        (status(410), WriteOutcome.GONE),
+        (status(413), WriteOutcome.REFUSED),
+        (status(422), WriteOutcome.REFUSED),
+        (status(422, causes=[{"field": "metadata.uid"}]), WriteOutcome.REPLACED),
+        (status(429), WriteOutcome.LATER),
+        (status(429, causes=[{"reason": "DisruptionBudget"}]), WriteOutcome.BLOCKED),
+        (status(500), WriteOutcome.UNKNOWN),
+        (status(503), WriteOutcome.LATER),
+        (status(504), WriteOutcome.UNKNOWN),
+        (status(599), WriteOutcome.UNKNOWN),
+        (HTTPResponse(302, {}, b""), WriteOutcome.REFUSED),
+        (HTTPResponse(500, {}, b"<html>"), WriteOutcome.UNKNOWN),
+        (HTTPResponse(422, {}, b'{"details":{"causes":[1]}}'), WriteOutcome.REFUSED),
     ],
 )
-def test_an_answer_means_one_of_few_things(response: Response, outcome: Outcome) -> None:
-    assert judge(response).outcome is outcome
+def test_an_answer_means_one_of_few_things(response: HTTPResponse, outcome: WriteOutcome) -> None:
+    assert status_of_response(response).outcome is outcome
 
 
 def test_a_binding_and_a_patch_name_the_uid() -> None:
@@ -127,7 +127,7 @@ def test_what_the_server_did_not_do_is_tried_again_after_the_time_it_asked_for()
 
 def test_what_is_never_done_ends_after_a_few_attempts() -> None:
     script = Script(*(answer(503) for _ in range(9)))
-    assert run(script.writer.bind(*POD, "n")).outcome is Outcome.LATER
+    assert run(script.writer.bind(*POD, "n")).outcome is WriteOutcome.LATER
     assert len(script.asked) == 5
 
 
@@ -135,34 +135,34 @@ def test_a_patch_whose_answer_was_lost_is_repeated_but_one_of_steps_is_not() -> 
     script = Script(lost(), answer(504), answer(200))
     assert run(script.writer.patch(PODS, *POD, {})).done
     script = Script(lost())
-    assert run(script.writer.patch_steps(PODS, *POD, [])).outcome is Outcome.UNKNOWN
+    assert run(script.writer.patch_steps(PODS, *POD, [])).outcome is WriteOutcome.UNKNOWN
 
 
 def test_a_step_that_tests_and_fails_is_a_conflict() -> None:
     script = Script(status(422, "the server rejected our request due to an error in our request"))
-    assert run(script.writer.patch_steps(PODS, *POD, [])).outcome is Outcome.CONFLICT
+    assert run(script.writer.patch_steps(PODS, *POD, [])).outcome is WriteOutcome.CONFLICT
 
 
 @pytest.mark.parametrize(
     ("answers", "outcome", "methods"),
     [
-        ([lost(), pod("node-1")], Outcome.DONE, "POST GET"),
-        ([lost(), pod("node-2")], Outcome.CONFLICT, "POST GET"),
-        ([lost(), pod(uid="uid-2")], Outcome.REPLACED, "POST GET"),
-        ([lost(), answer(404)], Outcome.GONE, "POST GET"),
-        ([lost(), pod(), answer(201)], Outcome.DONE, "POST GET POST"),
-        ([lost(), pod(), answer(409), pod("node-1")], Outcome.DONE, "POST GET POST GET"),
-        ([answer(409), pod()], Outcome.CONFLICT, "POST GET"),
-        ([answer(500), *[lost()] * 5], Outcome.UNKNOWN, "POST" + 5 * " GET"),
-        ([answer(500), lost(), pod("node-1")], Outcome.DONE, "POST GET GET"),
-        ([lost(), pod(), answer(403)], Outcome.UNKNOWN, "POST GET POST"),
-        ([lost(), pod(), *[answer(429)] * 5], Outcome.UNKNOWN, "POST GET" + 5 * " POST"),
-        ([answer(500), Response(200, {}, b"<html>")], Outcome.UNKNOWN, "POST GET"),
-        ([answer(422)], Outcome.REFUSED, "POST"),
+        ([lost(), pod("node-1")], WriteOutcome.DONE, "POST GET"),
+        ([lost(), pod("node-2")], WriteOutcome.CONFLICT, "POST GET"),
+        ([lost(), pod(uid="uid-2")], WriteOutcome.REPLACED, "POST GET"),
+        ([lost(), answer(404)], WriteOutcome.GONE, "POST GET"),
+        ([lost(), pod(), answer(201)], WriteOutcome.DONE, "POST GET POST"),
+        ([lost(), pod(), answer(409), pod("node-1")], WriteOutcome.DONE, "POST GET POST GET"),
+        ([answer(409), pod()], WriteOutcome.CONFLICT, "POST GET"),
+        ([answer(500), *[lost()] * 5], WriteOutcome.UNKNOWN, "POST" + 5 * " GET"),
+        ([answer(500), lost(), pod("node-1")], WriteOutcome.DONE, "POST GET GET"),
+        ([lost(), pod(), answer(403)], WriteOutcome.UNKNOWN, "POST GET POST"),
+        ([lost(), pod(), *[answer(429)] * 5], WriteOutcome.UNKNOWN, "POST GET" + 5 * " POST"),
+        ([answer(500), HTTPResponse(200, {}, b"<html>")], WriteOutcome.UNKNOWN, "POST GET"),
+        ([answer(422)], WriteOutcome.REFUSED, "POST"),
     ],
 )
 def test_a_bind_of_unknown_outcome_is_settled_by_reading_the_pod(
-    answers: list[Response | Unreachable], outcome: Outcome, methods: str
+    answers: list[HTTPResponse | Unreachable], outcome: WriteOutcome, methods: str
 ) -> None:
     script = Script(*answers)
     assert run(script.writer.bind(*POD, "node-1")).outcome is outcome
@@ -171,10 +171,10 @@ def test_a_bind_of_unknown_outcome_is_settled_by_reading_the_pod(
 
 def test_nothing_is_sent_behind_the_fence_not_even_after_a_wait() -> None:
     script = Script(room_s=0.0)
-    assert run(script.writer.bind(*POD, "n")).outcome is Outcome.FENCED
+    assert run(script.writer.bind(*POD, "n")).outcome is WriteOutcome.FENCED
     assert script.asked == []
     script = Script(answer(429, retry_after="7"), room_s=5.0)
-    assert run(script.writer.patch(PODS, *POD, {})).outcome is Outcome.FENCED
+    assert run(script.writer.patch(PODS, *POD, {})).outcome is WriteOutcome.FENCED
     assert len(script.asked) == 1
 
 
@@ -188,5 +188,5 @@ def test_a_write_may_take_no_longer_than_the_fence_allows() -> None:
 
 
 def test_a_verdict_says_what_the_server_said() -> None:
-    verdict = judge(status(403, "pods is forbidden", "Forbidden"))
-    assert verdict == Verdict(Outcome.REFUSED, 403, "Forbidden", "pods is forbidden")
+    verdict = status_of_response(status(403, "pods is forbidden", "Forbidden"))
+    assert verdict == WriteStatus(WriteOutcome.REFUSED, 403, "Forbidden", "pods is forbidden")

@@ -65,7 +65,7 @@ class Suite:
         (folder / "conftest.py").write_text('pytest_plugins = ["harness.orphans"]\n')
         flags = ("-n", str(workers)) if workers else ()
         command = [sys.executable, "-m", "pytest", *flags, "-p", "no:cacheprovider", str(folder)]
-        environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+        environment = {**os.environ, "PYTHONPATH": str(TESTS), "PYTEST_ADDOPTS": ""}
         self.run = Process(command, folder / "run.log", environment)
         self.run.wait_until(lambda: len(self._ready_files()) >= self._ready, LIMIT_S)
 

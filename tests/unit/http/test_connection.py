@@ -10,14 +10,14 @@ from typing import Any, cast
 import pytest
 
 from embedded import TOKEN, Embedded
-from headgate.apiserver.http.accounts import Accounts
-from headgate.apiserver.http.connection.shell import Connection, Hub
-from headgate.apiserver.http.limits import Limits
-from headgate.apiserver.http.line.shell import Line
-from headgate.apiserver.shell import Endpoint
-from headgate.store.shell import Committer
+from headgate.apiserver.io.api_server import APIServer
+from headgate.apiserver.io.http_connection import Connection, ConnectionContext
+from headgate.http.connection_tracker import ConnectionTracker
+from headgate.http.server_limits import ServerLimits
+from headgate.http.server_protocol import TLSServerProtocol
+from headgate.store.io.committer import Committer
 
-LIMITS = Limits(unsent_bytes=100_000)
+LIMITS = ServerLimits(unsent_bytes=100_000)
 HEAD = f"Host: x\r\nAuthorization: Bearer {TOKEN}\r\nUser-Agent: test\r\nContent-Type: application/json\r\n"
 MAPS = "/api/v1/namespaces/t/configmaps"
 
@@ -51,14 +51,17 @@ class Written:
 Scenario = Callable[[Written, Connection], Coroutine[Any, Any, None]]
 
 
-def play(scenario: Scenario, limits: Limits = LIMITS) -> None:
+def play(scenario: Scenario, limits: ServerLimits = LIMITS) -> None:
     async def run() -> None:
         api = Embedded().api
-        endpoint = Endpoint(api)
+        endpoint = APIServer(api)
         committer = Committer(api.store, None, publish=endpoint.publish)
         endpoint.attach(committer)
         line = Written()
-        await scenario(line, Connection(Hub(endpoint, Accounts(limits), limits), cast(Line, line)))
+        await scenario(
+            line,
+            Connection(ConnectionContext(endpoint, ConnectionTracker(limits), limits), cast(TLSServerProtocol, line)),
+        )
         await endpoint.close()
         await committer.close()
 
@@ -148,7 +151,7 @@ def test_events_that_gathered_leave_in_one_write_and_the_end_of_a_watch_is_marke
     async def scenario(line: Written, connection: Connection) -> None:
         connection.received(request(f"GET {MAPS}?watch=true&resourceVersion=1&timeoutSeconds=3600"))
         other = Written()
-        writer = Connection(connection._hub, cast(Line, other))
+        writer = Connection(connection._hub, cast(TLSServerProtocol, other))
         line.writes.clear()
         line.stalled = True
         for name in "abc":
@@ -195,11 +198,11 @@ def test_broken_chunks_are_a_bad_request_and_the_end_of_the_connection() -> None
 
 
 def test_long_heads_that_do_not_end_are_bounded_together() -> None:
-    limits = Limits(heads_in_all_bytes=100_000)
+    limits = ServerLimits(heads_in_all_bytes=100_000)
 
     async def scenario(line: Written, connection: Connection) -> None:
         lines = [Written() for _ in range(5)]
-        crowd = [Connection(connection._hub, cast(Line, each)) for each in lines]
+        crowd = [Connection(connection._hub, cast(TLSServerProtocol, each)) for each in lines]
         for each in crowd:
             each.received(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 60_000)
         assert [each.closed for each in lines] == [False, False, True, True, True]
@@ -211,9 +214,9 @@ def test_long_heads_that_do_not_end_are_bounded_together() -> None:
         await answered(lines[0])  # a head that long is judged beside the event loop
         assert lines[0].writes[-1].startswith(b"HTTP/1.1 403 Forbidden\r\n")
         for closed in lines[2:]:
-            connection._hub.accounts.leave(cast(Line, closed))
+            connection._hub.accounts.remove(cast(TLSServerProtocol, closed))
         last = Written()
-        Connection(connection._hub, cast(Line, last)).received(b"GET / HTTP/1.1\r\nX: " + b"y" * 60_000)
+        Connection(connection._hub, cast(TLSServerProtocol, last)).received(b"GET / HTTP/1.1\r\nX: " + b"y" * 60_000)
         assert not last.closed, "what is complete is counted no more"
 
     play(scenario, limits)

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headgate.apiserver.http.heads import BAD_REQUEST, TOO_LARGE, Fields, Refusal, parse_fields
-from headgate.apiserver.http.limits import Limits
-from headgate.apiserver.http.reader import Arrived, BadBody, Reader
+from headgate.http.request_head import BAD_REQUEST, TOO_LARGE, HeaderFields, MalformedRequest, parse_fields
+from headgate.http.request_reader import MalformedBody, ReceivedRequest, RequestReader
+from headgate.http.server_limits import ServerLimits
 
 SMALL, LARGE = 40_000, 160_000
 GROWTH = LARGE // SMALL
@@ -24,8 +24,8 @@ LINE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
 Make = Callable[[int], bytes]
 
 
-def feed(data: bytes, step: int) -> Arrived | BadBody | Refusal | None:
-    reader = Reader(Limits())
+def feed(data: bytes, step: int) -> ReceivedRequest | MalformedBody | MalformedRequest | None:
+    reader = RequestReader(ServerLimits())
     for start in range(0, len(data), step):
         reader.feed(data[start : start + step])
         got = reader.next()
@@ -74,17 +74,17 @@ REFUSED: dict[str, Make] = {
 
 @pytest.mark.parametrize("name", HEADS)
 def test_a_head_takes_time_in_proportion_to_its_bytes(name: str) -> None:
-    assert_linear(HEADS[name], LARGE * 2, Arrived)
+    assert_linear(HEADS[name], LARGE * 2, ReceivedRequest)
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_head_that_is_refused_takes_time_in_proportion_to_its_bytes(name: str) -> None:
-    assert_linear(REFUSED[name], LARGE * 2, Refusal)
+    assert_linear(REFUSED[name], LARGE * 2, MalformedRequest)
 
 
 @pytest.mark.parametrize("name", ["one header repeated", "folded lines", "a long address"])
 def test_a_head_that_comes_in_small_pieces_takes_time_in_proportion_to_its_bytes(name: str) -> None:
-    assert_linear(HEADS[name], 16, Arrived)
+    assert_linear(HEADS[name], 16, ReceivedRequest)
 
 
 @pytest.mark.parametrize("size", ["1", "2;x=y", "1   "])
@@ -95,28 +95,28 @@ def test_small_chunks_take_time_in_proportion_to_their_bytes(size: str) -> None:
     def make(size: int) -> bytes:
         return head + chunk * (size // len(chunk)) + b"0\r\n\r\n"
 
-    assert_linear(make, 65536, Arrived)
+    assert_linear(make, 65536, ReceivedRequest)
 
 
 def test_the_limit_is_bytes_and_not_lines() -> None:
-    most = Limits().head_bytes
+    most = ServerLimits().head_bytes
     lines = (most - len(LINE) - 2) // 4
     padding = most - len(LINE) - 2 - 4 * lines
     head = LINE.replace(b"/healthz", b"/healthz" + b"z" * padding) + b"a:\r\n" * lines + b"\r\n"
     assert len(head) == most
-    assert isinstance(feed(head, most), Arrived)
+    assert isinstance(feed(head, most), ReceivedRequest)
     assert feed(head.replace(b"/healthz", b"/healthzz"), most + 1) == TOO_LARGE
 
 
 def test_a_long_head_is_not_remembered_by_an_idle_connection() -> None:
-    reader = Reader(Limits())
+    reader = RequestReader(ServerLimits())
     reader.feed(LINE + b"X: " + b"y" * 500_000 + b"\r\n\r\n")
-    assert isinstance(reader.next(), Arrived)
+    assert isinstance(reader.next(), ReceivedRequest)
     assert reader._known is None
     assert reader._known_fields is None
 
 
-def slow_fields(block: bytes) -> Fields | Refusal:
+def slow_fields(block: bytes) -> HeaderFields | MalformedRequest:
     """What Go's textproto does with header lines, one after the other."""
     if block[:1] in (b" ", b"\t"):
         return BAD_REQUEST
@@ -139,7 +139,7 @@ def slow_fields(block: bytes) -> Fields | Refusal:
             return BAD_REQUEST
         values.setdefault(name.decode().lower(), []).append(value.strip(b" \t").decode("latin-1"))
     first = {name: each[0] for name, each in values.items()}
-    return Fields(first, {name: tuple(each) for name, each in values.items() if len(each) > 1})
+    return HeaderFields(first, {name: tuple(each) for name, each in values.items() if len(each) > 1})
 
 
 PIECES = [

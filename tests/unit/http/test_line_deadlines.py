@@ -9,9 +9,9 @@ import ssl
 
 import pytest
 
-from headgate.apiserver.http.accounts import Accounts
-from headgate.apiserver.http.limits import Limits
-from headgate.apiserver.http.line.shell import Line
+from headgate.http.connection_tracker import ConnectionTracker
+from headgate.http.server_limits import ServerLimits
+from headgate.http.server_protocol import TLSServerProtocol
 from loops import Run, on_both_loops
 
 
@@ -43,8 +43,10 @@ def test_a_deadline_within_a_millisecond_can_be_replaced_and_ends_the_connection
 ) -> None:
     async def story() -> None:
         talk = Silent()
-        limits = Limits()
-        line = Line(Accounts(limits), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), limits, lambda line: talk)
+        limits = ServerLimits()
+        line = TLSServerProtocol(
+            ConnectionTracker(limits), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), limits, lambda line: talk
+        )
         server, client = socket.socketpair()
         client.setblocking(False)
         loop = asyncio.get_running_loop()

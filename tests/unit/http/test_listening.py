@@ -8,8 +8,8 @@ import socket
 
 import pytest
 
-from headgate.apiserver.http.limits import Limits
-from headgate.apiserver.http.shell import _that_fit, listen
+from headgate.apiserver.io.http_server import _that_fit, listen
+from headgate.http.server_limits import ServerLimits
 
 
 def test_small_answers_are_not_held_back_on_accepted_connections() -> None:
@@ -44,4 +44,4 @@ def test_connections_are_bounded_by_the_files_that_the_process_may_open(
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda which: (files, files))
     monkeypatch.setattr(resource, "setrlimit", lambda which, limits: None)
-    assert _that_fit(Limits(connections=asked)).connections == connections
+    assert _that_fit(ServerLimits(connections=asked)).connections == connections

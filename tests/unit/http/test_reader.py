@@ -6,29 +6,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.apiserver.http.heads import BAD_REQUEST, TOO_LARGE, Refusal
-from headgate.apiserver.http.limits import Limits
-from headgate.apiserver.http.reader import Arrived, BadBody, Reader
+from headgate.http.request_head import BAD_REQUEST, TOO_LARGE, MalformedRequest
+from headgate.http.request_reader import MalformedBody, ReceivedRequest, RequestReader
+from headgate.http.server_limits import ServerLimits
 
-LIMITS = Limits(head_bytes=2000, body_bytes=100)
+LIMITS = ServerLimits(head_bytes=2000, body_bytes=100)
 POST = b"POST /a/b?c=d HTTP/1.1\r\nHost: x\r\n"
 
 
-def read(*pieces: bytes) -> list[Arrived | BadBody | Refusal]:
-    reader = Reader(LIMITS)
-    found: list[Arrived | BadBody | Refusal] = []
+def read(*pieces: bytes) -> list[ReceivedRequest | MalformedBody | MalformedRequest]:
+    reader = RequestReader(LIMITS)
+    found: list[ReceivedRequest | MalformedBody | MalformedRequest] = []
     for piece in pieces:
         reader.feed(piece)
         while (got := reader.next()) is not None:
             found.append(got)
-            if not isinstance(got, Arrived) or not got.whole:
+            if not isinstance(got, ReceivedRequest) or not got.whole:
                 return found
     return found
 
 
-def arrived(*pieces: bytes) -> Arrived:
+def arrived(*pieces: bytes) -> ReceivedRequest:
     (got,) = read(*pieces)
-    assert isinstance(got, Arrived)
+    assert isinstance(got, ReceivedRequest)
     return got
 
 
@@ -72,12 +72,12 @@ def test_a_client_that_sends_mostly_framing_is_not() -> None:
     (got,) = read(
         POST + b"Transfer-Encoding: chunked\r\n\r\n", *(b"1;" + b"e" * 1000 + b"\r\nx\r\n" for _ in range(50))
     )
-    assert isinstance(got, BadBody)
+    assert isinstance(got, MalformedBody)
     assert "non-data" in got.problem
 
 
 def test_an_expectation_is_seen() -> None:
-    reader = Reader(LIMITS)
+    reader = RequestReader(LIMITS)
     reader.feed(POST + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
     assert reader.next() is None
     assert reader.in_body is not None

@@ -8,15 +8,15 @@ import msgspec
 
 from embedded import Embedded
 from harness.quota_auditing import PATHS, QuotaJudge
-from headgate.kube.resource import JOBS as JOB
-from headgate.kube.resource import PODS as POD
-from headgate.owners.effects import Create, Delete, Patch, Request
+from headgate.controllers.framework.effects import Create, Delete, Patch, RequestEffect
+from headgate.kube.api_resources import JOBS as JOB
+from headgate.kube.api_resources import PODS as POD
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
-from unit.jobs.furnishing import WORKLOADS
-from unit.jobs.stage import JOBS
-from unit.owners.branches import UNDISTURBED, Branches
-from unit.owners.deaths import Mortal, Story
-from unit.owners.world import World
+from unit.controllers.branches import UNDISTURBED, Branches
+from unit.controllers.deaths import Mortal, Story
+from unit.controllers.world import World
+from unit.jobs.fixtures import JOBS
+from unit.jobs.queue_fixtures import WORKLOADS
 
 Meddler = Callable[[World], None]
 
@@ -44,7 +44,7 @@ class Auditor:
         assert not problems, problems
 
 
-def of_quota_and_jobs(effect: Request) -> bool:
+def of_quota_and_jobs(effect: RequestEffect) -> bool:
     """Writes to Workloads, and those that start and stop jobs; what becomes of pods is tried with their owners."""
     match effect:
         case Create(resource) | Delete(resource):
@@ -55,12 +55,12 @@ def of_quota_and_jobs(effect: Request) -> bool:
             return False
 
 
-def of_quota_and_pods(effect: Request) -> bool:
+def of_quota_and_pods(effect: RequestEffect) -> bool:
     """Writes to Workloads, and whatever becomes of pods."""
     return isinstance(effect, Create | Delete | Patch) and effect.resource in (WORKLOAD, POD)
 
 
-def audited(world: Mortal, *excused: str, counts: Callable[[Request], bool] = of_quota_and_jobs) -> Mortal:
+def audited(world: Mortal, *excused: str, counts: Callable[[RequestEffect], bool] = of_quota_and_jobs) -> Mortal:
     world.judge = Auditor(world.server, *excused)
     world.counts = counts
     world.writes = 0

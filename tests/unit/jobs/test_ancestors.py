@@ -6,8 +6,16 @@ from typing import Any
 
 import pytest
 
-from headgate.jobs.ancestors import CYCLE, DEEPEST, NOT_FOUND, TOO_DEEP, Unsure, known_ancestors, managed_ancestor
-from headgate.kube.resource import DEPLOYMENTS, JOBS, REPLICA_SETS, Resource
+from headgate.jobs.framework.management import (
+    CYCLE,
+    MAX_DEPTH,
+    NOT_FOUND,
+    TOO_DEEP,
+    UnknownAncestor,
+    known_ancestors,
+    managed_ancestor,
+)
+from headgate.kube.api_resources import DEPLOYMENTS, JOBS, REPLICA_SETS, APIResource
 
 Object = dict[str, Any]
 KNOWN = known_ancestors()
@@ -16,9 +24,9 @@ KINDS = {JOBS: ("batch/v1", "Job"), DEPLOYMENTS: ("apps/v1", "Deployment"), REPL
 
 class Family:
     def __init__(self) -> None:
-        self.there: dict[tuple[Resource, str, str], Object] = {}
+        self.there: dict[tuple[APIResource, str, str], Object] = {}
 
-    def add(self, resource: Resource, name: str, owner: Object | None = None, queue: str = "") -> Object:
+    def add(self, resource: APIResource, name: str, owner: Object | None = None, queue: str = "") -> Object:
         api_version, kind = KINDS[resource]
         metadata: Object = {"namespace": "ns", "name": name, "uid": f"uid-{name}"}
         if queue:
@@ -29,12 +37,12 @@ class Family:
         self.there[resource, "ns", name] = made
         return made
 
-    def find(self, resource: Resource, namespace: str, name: str) -> Object | None:
+    def find(self, resource: APIResource, namespace: str, name: str) -> Object | None:
         return self.there.get((resource, namespace, name))
 
-    def top_of(self, obj: Object, manages_all: bool = False) -> str | Unsure | None:
+    def top_of(self, obj: Object, manages_all: bool = False) -> str | UnknownAncestor | None:
         found = managed_ancestor(obj, self.find, KNOWN, manages_all=manages_all)
-        return found if found is None or isinstance(found, Unsure) else str(found["metadata"]["name"])
+        return found if found is None or isinstance(found, UnknownAncestor) else str(found["metadata"]["name"])
 
 
 def reference(owner: Object, **other: Any) -> Object:
@@ -96,7 +104,7 @@ def test_an_owner_of_another_version_is_the_same() -> None:
 def test_an_owner_that_is_not_known_yet_leaves_it_open() -> None:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": "u", "controller": True}
     found = Family().top_of(a_pod(owner))
-    assert isinstance(found, Unsure)
+    assert isinstance(found, UnknownAncestor)
     assert found.reason == NOT_FOUND
     assert found.message == "Job ns/a, which controls it, is not known"
 
@@ -107,11 +115,11 @@ def test_a_circle_is_told_and_not_walked_for_ever() -> None:
     second = family.add(JOBS, "b", first)
     first["metadata"]["ownerReferences"] = [reference(second)]
     found = family.top_of(second)
-    assert isinstance(found, Unsure)
+    assert isinstance(found, UnknownAncestor)
     assert found.reason == CYCLE
 
 
-@pytest.mark.parametrize(("levels", "is_found"), [(DEEPEST, True), (DEEPEST + 1, False)])
+@pytest.mark.parametrize(("levels", "is_found"), [(MAX_DEPTH, True), (MAX_DEPTH + 1, False)])
 def test_ten_ancestors_are_looked_at_and_no_more(levels: int, is_found: bool) -> None:
     family = Family()
     owner: Object | None = None
@@ -122,7 +130,7 @@ def test_ten_ancestors_are_looked_at_and_no_more(levels: int, is_found: bool) ->
     if is_found:
         assert found == "a0"
     else:
-        assert isinstance(found, Unsure)
+        assert isinstance(found, UnknownAncestor)
         assert found.reason == TOO_DEEP
         assert found.message.endswith("exceeded limit of 10")
 

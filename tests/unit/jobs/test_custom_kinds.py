@@ -7,17 +7,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from headgate.cli.job_options import read_kinds
-from headgate.jobs.kind import JobKind
+from headgate.cli.options.job_options import read_kinds
+from headgate.jobs.kinds.job_kind import JobKind
 from headgate.kube import conditions
 from kueueing import Wire
-from unit.jobs.furnishing import PREEMPTION, WORKLOADS, made
-from unit.jobs.stage import JOBS, a_world, running
+from unit.controllers.deaths import Mortal
+from unit.controllers.world import World
+from unit.jobs.fixtures import JOBS, a_world, running
+from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS, made
 from unit.jobs.training import DEFINITION, ENDS, FILE, RUNS, Trainer, a_run, settings
-from unit.owners.deaths import Mortal
-from unit.owners.world import World
 
-PATH = RUNS.collection("ns")
+PATH = RUNS.collection_path("ns")
 
 
 def the_kind() -> JobKind:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from headgate.kube import conditions
-from unit.jobs import stage
-from unit.jobs.furnishing import API, made
-from unit.jobs.pods import stage as of_pods
+from unit.jobs import fixtures as stage
+from unit.jobs.pods import fixtures as of_pods
+from unit.jobs.queue_fixtures import API, made
 
 CLAIMS = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
 SAID = "Workload uses DRA resources (spec.resourceClaims of its pods), which are not counted: pod sets main"

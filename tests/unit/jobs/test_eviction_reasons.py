@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from headgate.kube import conditions
-from headgate.quota.engine import Settings
-from headgate.quota.evictions import evictions_of, is_deactivation, reason_with_cause, with_eviction
-from headgate.quota.readiness import PodsReady
-from unit.jobs.furnishing import PREEMPTION, WORKLOADS, made
-from unit.jobs.stage import JOBS, a_job, a_world, add, running, workload
-from unit.owners.world import World
+from headgate.quota.api.eviction_stats import evictions_of, is_deactivation, reason_with_cause, with_eviction
+from headgate.quota.api.pods_ready import WaitForPodsReady
+from headgate.quota.engine import QuotaSettings
+from unit.controllers.world import World
+from unit.jobs.fixtures import JOBS, a_job, a_world, add, running, workload
+from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS, made
 
 LONGEST = "kueue.x-k8s.io/max-exec-time-seconds"
 
@@ -70,8 +70,8 @@ def test_every_preemption_is_counted() -> None:
 
 
 def test_time_outs_and_the_deactivation_after_them_are_counted_apart() -> None:
-    rules = PodsReady(timeout_s=10.0, backoff_limit=1, backoff_base_s=1)
-    world = a_world(quota=Settings(pods_ready=rules))
+    rules = WaitForPodsReady(timeout_s=10.0, backoff_limit=1, backoff_base_s=1)
+    world = a_world(quota=QuotaSettings(pods_ready=rules))
     body = a_job("a")
     body["spec"]["template"]["metadata"]["annotations"] = {"test.example/held": "true"}
     made(world.server, JOBS, body)

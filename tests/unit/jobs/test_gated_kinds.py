@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from headgate.jobs.controller import ManagedJobs
+from headgate.controllers.framework.effects import EmitEvent
+from headgate.jobs.framework.job_controller import ManagedJobController
 from headgate.kube import conditions
-from headgate.kube.features import Features
-from headgate.owners.effects import Emit
+from headgate.kube.feature_gates import FeatureGates
 from kueueing import Wire
-from unit.jobs.furnishing import WORKLOADS, made
-from unit.jobs.stage import GATE, GATING, JOBS, a_job, a_world, add, job, running, workload
+from unit.controllers.world import World
+from unit.jobs.fixtures import GATE, GATING, JOBS, a_job, a_world, add, job, running, workload
+from unit.jobs.queue_fixtures import WORKLOADS, made
 from unit.jobs.test_custom_kinds import PATH, a_child, a_training_world, run
 from unit.jobs.training import a_run
-from unit.owners.world import World
 
 HELD_BY = "kueue.x-k8s.io/admission-gated-by"
-OFF = Features(admission_gated_by=False)
+OFF = FeatureGates(admission_gated_by=False)
 
 
 def count(world: World) -> int:
@@ -32,7 +32,7 @@ def gates(world: World, name: str) -> str | None:
     return value
 
 
-def updates(world: World) -> list[Emit]:
+def updates(world: World) -> list[EmitEvent]:
     return [each for each in world.emitted if each.reason == "UpdatedWorkload"]
 
 
@@ -120,12 +120,12 @@ def test_a_new_process_keeps_gating_and_says_so_again() -> None:
 def test_gates_switched_off_later_let_their_jobs_flow() -> None:
     features = [GATING]
     world = a_world(features=GATING)
-    world._makers = (*world._makers[:1], lambda: ManagedJobs(features[0]), *world._makers[2:])
+    world._makers = (*world._makers[:1], lambda: ManagedJobController(features[0]), *world._makers[2:])
     world.crash()
     add(world, "a", annotations={GATE: "example.com/g"})
     world.advance(2)
     assert count(world) == 0
-    features[0] = Features()
+    features[0] = FeatureGates()
     world.crash()
     world.advance(2)
     assert running(world) == ["a"]
@@ -182,8 +182,8 @@ def test_without_the_feature_gate_the_annotation_is_neither_copied_nor_honoured(
     assert running(world) == ["a"]
 
 
-@pytest.mark.parametrize(("features", "is_refused"), [(Features(), True), (OFF, False)])
-def test_without_the_feature_gate_a_workload_may_say_what_it_likes(features: Features, is_refused: bool) -> None:
+@pytest.mark.parametrize(("features", "is_refused"), [(FeatureGates(), True), (OFF, False)])
+def test_without_the_feature_gate_a_workload_may_say_what_it_likes(features: FeatureGates, is_refused: bool) -> None:
     world = a_world(features=features)
     add(world, "a", cpu="9")
     world.advance(1)

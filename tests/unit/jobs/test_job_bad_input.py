@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from headgate.jobs.builtin import JOB
-from headgate.jobs.workload import workload_name
-from headgate.owners.effects import Answer, Create, Effect
+from headgate.controllers.framework.effects import Create, Effect, EffectResponse
+from headgate.jobs.framework.workload import workload_name
+from headgate.jobs.kinds.batch_job import JOB
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
 from kueueing import a_cluster_queue, a_local_queue, a_workload
-from unit.jobs.furnishing import API, PODS, WORKLOADS, made, queueing
-from unit.jobs.stage import JOBS, QUEUE, a_job, a_world, add, has, is_complete, job, reasons, running, workload
-from unit.owners.kubelet import ENDS
-from unit.owners.world import World
+from unit.controllers.kubelet import ENDS
+from unit.controllers.world import World
+from unit.jobs.fixtures import JOBS, QUEUE, a_job, a_world, add, has, is_complete, job, reasons, running, workload
+from unit.jobs.queue_fixtures import API, PODS, WORKLOADS, made, queueing
 
 LOCAL_QUEUES = f"{API}/namespaces/ns/localqueues"
 
@@ -85,11 +85,11 @@ def test_a_job_whose_workload_the_server_refuses_is_told_why_and_gets_one_when_i
     world = a_world()
     tries: list[float] = []
 
-    def refuse(effect: Effect) -> Answer | None:
+    def refuse(effect: Effect) -> EffectResponse | None:
         if not isinstance(effect, Create) or effect.resource != WORKLOAD or "bad" not in effect.obj["metadata"]["name"]:
             return None
         tries.append(world.server.epoch_s)
-        return Answer(code, {"message": text}, world.server.epoch_s)
+        return EffectResponse(code, {"message": text}, world.server.epoch_s)
 
     world.refuse = refuse
     add(world, "bad")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headgate.jobs.metrics import JobMetrics
-from unit.jobs.pods import stage
-from unit.jobs.stage import GATE, GATING, JOBS, a_world, add
+from unit.jobs.fixtures import GATE, GATING, JOBS, a_world, add
+from unit.jobs.pods import fixtures as stage
 
 DATA, REVIEW = {GATE: "example.com/data"}, {GATE: "example.com/review"}
 
@@ -71,9 +71,9 @@ def test_controllers_that_start_anew_tell_anew_who_is_held() -> None:
 def test_gates_that_come_off_and_pods_that_hold_on_are_measured() -> None:
     metrics = JobMetrics()
     metrics.ungated("kueue.x-k8s.io/admission", "cq", True, 5.0, 5.02)
-    metrics.ahead("one", 3)
-    metrics.ahead("other", 1)
-    metrics.ahead("one", 0)
+    metrics.set_terminating_released("one", 3)
+    metrics.set_terminating_released("other", 1)
+    metrics.set_terminating_released("one", 0)
     found = read(metrics, 0.0)
     labels = '{name="kueue.x-k8s.io/admission",cluster_queue="cq",is_group="true"'
     assert found[f'kueue_pod_scheduling_gate_removal_seconds_bucket{labels},le="0.025"}}'] == 1

@@ -9,20 +9,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from headgate.jobs.builtin import JOB
-from headgate.jobs.matching import has_pod_sets, keeps_pod_sets
+from headgate.controllers.framework.effects import Create, Effect, EffectResponse, Patch
+from headgate.jobs.framework.workload import pod_sets, workload_name
+from headgate.jobs.framework.workload_equivalence import equals_pod_sets, is_equivalent_as_stored
+from headgate.jobs.kinds.batch_job import JOB
 from headgate.jobs.settings import JobSettings
-from headgate.jobs.workload import pod_sets, workload_name
 from headgate.kube import conditions
-from headgate.owners.effects import Answer, Create, Effect, Patch
-from headgate.quota.engine import Settings
+from headgate.quota.api.pods_ready import WaitForPodsReady
+from headgate.quota.engine import QuotaSettings
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
-from headgate.quota.readiness import PodsReady
 from kueueing import Wire
-from unit.jobs.furnishing import API, PODS, PREEMPTION, WORKLOADS, made, queueing
-from unit.jobs.stage import JOBS, a_job, a_world, add, has, job, reasons, running, workload
-from unit.owners.kubelet import ENDS, HELD
-from unit.owners.world import World
+from unit.controllers.kubelet import ENDS, HELD
+from unit.controllers.world import World
+from unit.jobs.fixtures import JOBS, a_job, a_world, add, has, job, reasons, running, workload
+from unit.jobs.queue_fixtures import API, PODS, PREEMPTION, WORKLOADS, made, queueing
 
 LEAST = "kueue.x-k8s.io/job-min-parallelism"
 EQUAL = "kueue.x-k8s.io/job-completions-equal-parallelism"
@@ -261,7 +261,7 @@ def test_another_priority_class_is_followed_also_by_who_runs() -> None:
 
 
 def test_pods_that_are_not_ready_in_time_give_their_quota_back() -> None:
-    world = a_world(quota=Settings(pods_ready=PodsReady(timeout_s=30)))
+    world = a_world(quota=QuotaSettings(pods_ready=WaitForPodsReady(timeout_s=30)))
     body = a_job("a")
     body["spec"]["template"]["metadata"]["annotations"][HELD] = "true"
     made(world.server, JOBS, body)
@@ -329,7 +329,7 @@ def _bare(pods: Wire) -> list[Wire]:
 def test_a_server_that_keeps_less_of_a_template_neither_loops_nor_stops_the_job() -> None:
     world = a_world(cpu=1)
 
-    def prune(effect: Effect) -> Answer | None:
+    def prune(effect: Effect) -> EffectResponse | None:
         if isinstance(effect, Create) and effect.resource == WORKLOAD and _pruned(effect.obj) != effect.obj:
             return world.ask(msgspec.structs.replace(effect, obj=_pruned(effect.obj)))
         is_patch = isinstance(effect, Patch) and effect.resource == WORKLOAD
@@ -373,6 +373,6 @@ def test_what_a_server_may_drop_of_a_template_is_never_what_quota_goes_by(
     wanted, known = (pod_sets(JOB, job(world, "a")) for _ in range(2))
     change(known[0]["template"]["spec"])
     found = {"spec": {"podSets": known}}
-    assert not has_pod_sets(found, wanted)
-    assert keeps_pod_sets(found, wanted) is is_kept
+    assert not equals_pod_sets(found, wanted)
+    assert is_equivalent_as_stored(found, wanted) is is_kept
     assert workload_name(JOB, job(world, "a")).startswith("job-a-")

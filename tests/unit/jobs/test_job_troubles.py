@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from headgate.jobs.builtin import JOB
-from headgate.jobs.workload import workload_name
-from headgate.owners.effects import Answer, Create, Effect, Patch
+from headgate.controllers.framework.effects import Create, Effect, EffectResponse, Patch
+from headgate.jobs.framework.workload import workload_name
+from headgate.jobs.kinds.batch_job import JOB
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
 from kueueing import a_workload
-from unit.jobs.furnishing import API, PREEMPTION, WORKLOADS, made, queueing
-from unit.jobs.stage import JOBS, a_world, add, has, is_complete, job, reasons, running, workload
+from unit.jobs.fixtures import JOBS, a_world, add, has, is_complete, job, reasons, running, workload
+from unit.jobs.queue_fixtures import API, PREEMPTION, WORKLOADS, made, queueing
 
 
 def test_a_late_watch_makes_no_second_write() -> None:
@@ -70,11 +70,11 @@ def test_a_server_that_keeps_nothing_of_a_write_is_not_asked_without_end() -> No
     world.advance(2)
     before = len(world.requests)
 
-    def keep_nothing(effect: Effect) -> Answer | None:
+    def keep_nothing(effect: Effect) -> EffectResponse | None:
         if not isinstance(effect, Patch) or effect.resource != WORKLOAD:
             return None
         world.requests.append(("PATCH", effect.name))
-        return Answer(200, workload(world, "a") or {}, world.server.epoch_s)
+        return EffectResponse(200, workload(world, "a") or {}, world.server.epoch_s)
 
     world.refuse = keep_nothing
     world.server.patch(f"{JOBS}/a", {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "other"}}})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from unit.jobs.furnishing import PREEMPTION, WORKLOADS
-from unit.jobs.pods.stage import SlowKubelet
-from unit.jobs.stage import a_world, add, has, job, running, workload
-from unit.owners.deaths import Mortal
+from unit.controllers.deaths import Mortal
+from unit.jobs.fixtures import a_world, add, has, job, running, workload
+from unit.jobs.pods.fixtures import SlowKubelet
+from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS
 
 WAITS = "WaitingForTerminatingPods"
 PODS = "/api/v1/namespaces/ns/pods"

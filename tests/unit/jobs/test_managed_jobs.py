@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.jobs.controller import ManagedJobs
-from headgate.kube.features import Features
-from unit.jobs.furnishing import PODS, PREEMPTION, WORKLOADS, made
-from unit.jobs.stage import (
+from headgate.jobs.framework.job_controller import ManagedJobController
+from headgate.kube.feature_gates import FeatureGates
+from unit.controllers.kubelet import ENDS
+from unit.jobs.fixtures import (
     GATE,
     GATING,
     JOBS,
@@ -22,7 +22,7 @@ from unit.jobs.stage import (
     running,
     workload,
 )
-from unit.owners.kubelet import ENDS
+from unit.jobs.queue_fixtures import PODS, PREEMPTION, WORKLOADS, made
 
 
 def test_a_job_waits_suspended_runs_where_its_flavor_is_and_the_next_one_follows() -> None:
@@ -173,9 +173,9 @@ def test_without_the_feature_gate_the_annotation_means_nothing() -> None:
 
 
 def test_gates_switched_on_later_leave_the_admitted_alone_and_take_the_waiting_out() -> None:
-    features = [Features()]
+    features = [FeatureGates()]
     world = a_world()
-    world._makers = (*world._makers[:1], lambda: ManagedJobs(features[0]), *world._makers[2:])
+    world._makers = (*world._makers[:1], lambda: ManagedJobController(features[0]), *world._makers[2:])
     for name in ("a", "b"):
         add(world, name, annotations={GATE: "example.com/g"})
         world.advance(1)

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from headgate.cli.job_options import read_kinds
+from headgate.cli.options.job_options import read_kinds
 from kueueing import Wire
-from unit.jobs.furnishing import PREEMPTION, WORKLOADS, made
+from unit.controllers.deaths import Mortal
+from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS, made
 from unit.jobs.test_custom_kinds import GOOD, PATH, a_training_world, run, workload
 from unit.jobs.training import a_run
-from unit.owners.deaths import Mortal
 
 
 def sets(*templates: Any) -> Wire:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.controllers.framework.effects import Create, Delete, Effect, EffectResponse, Patch
 from headgate.jobs.metrics import JobMetrics
-from headgate.kube.resource import JOBS as JOB
-from headgate.owners.effects import Answer, Create, Delete, Effect, Patch
+from headgate.kube.api_resources import JOBS as JOB
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
-from unit.jobs import stage
-from unit.jobs.pods import stage as of_pods
+from unit.controllers.deaths import Mortal
+from unit.jobs import fixtures as stage
+from unit.jobs.pods import fixtures as of_pods
 from unit.jobs.test_job_metrics import read
-from unit.owners.deaths import Mortal
 
 REMOVALS = "kueue_pod_scheduling_gate_removal_seconds_count"
 
@@ -64,15 +64,15 @@ def test_an_admission_that_was_refused_for_an_older_version_is_decided_again_at_
     world = stage.a_world()
     refusals = iter([True])
 
-    def refuse(effect: Effect) -> Answer | None:
+    def refuse(effect: Effect) -> EffectResponse | None:
         if not isinstance(effect, Patch) or effect.resource != WORKLOAD or effect.subresource != "status":
             return None
         if not effect.body["status"].get("admission") or not next(refusals, False):
             return None
-        path = WORKLOAD.object(effect.namespace, effect.name)
+        path = WORKLOAD.object_path(effect.namespace, effect.name)
         assert world.server.patch(path, {"metadata": {"labels": {"team": "a"}}}).status == 200
         world.hear_all()
-        return Answer(403, {"message": "denied"}, world.server.epoch_s)
+        return EffectResponse(403, {"message": "denied"}, world.server.epoch_s)
 
     world.refuse = refuse
     stage.add(world, "j")
@@ -85,11 +85,11 @@ def test_a_patch_that_the_server_does_not_keep_is_tried_again_later() -> None:
     world = overtaken(stage.a_world())
     sent: list[Effect] = []
 
-    def refuse(effect: Effect) -> Answer | None:
+    def refuse(effect: Effect) -> EffectResponse | None:
         if not (isinstance(effect, Patch) and effect.resource == JOB and "suspend" in effect.body.get("spec", {})):
             return None
         sent.append(effect)
-        return Answer(200, stage.job(world, effect.name), world.server.epoch_s)
+        return EffectResponse(200, stage.job(world, effect.name), world.server.epoch_s)
 
     world.refuse = refuse
     stage.add(world, "j")

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from headgate.kube.amounts import amount_text, units
-from headgate.kube.requests import pod_requests
+from headgate.kube.pods.requests import pod_requests
+from headgate.kube.resource_amounts import amount_text, units
 from kueueing import Wire
-from unit.jobs import stage
-from unit.jobs.furnishing import API, PODS, made
-from unit.jobs.pods import stage as of_pods
-from unit.jobs.stage import JOBS, a_world, job, running, workload
-from unit.owners.deaths import Mortal
+from unit.controllers.deaths import Mortal
+from unit.jobs import fixtures as stage
+from unit.jobs.fixtures import JOBS, a_world, job, running, workload
+from unit.jobs.pods import fixtures as of_pods
+from unit.jobs.queue_fixtures import API, PODS, made
 
 RANGES = "/api/v1/namespaces/ns/limitranges"
 CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from embedded import a_pod
-from headgate.jobs.recovery import FailureRecovery
-from headgate.owners.effects import Answer, Delete, Effect
-from unit.owners.world import World
+from headgate.controllers.framework.effects import Delete, Effect, EffectResponse
+from headgate.jobs.failure_recovery import FailureRecovery
+from unit.controllers.world import World
 
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/namespaces/a/pods"
@@ -125,8 +125,8 @@ def test_who_dies_between_the_two_writes_is_followed_by_one_that_does_the_second
     taint(world, UNREACHABLE)
     world.server.delete(f"{PODS}/p")
 
-    def down(effect: Effect) -> Answer | None:
-        return Answer(503, {"message": "down"}, world.server.epoch_s) if isinstance(effect, Delete) else None
+    def down(effect: Effect) -> EffectResponse | None:
+        return EffectResponse(503, {"message": "down"}, world.server.epoch_s) if isinstance(effect, Delete) else None
 
     world.refuse = down
     world.advance(91)

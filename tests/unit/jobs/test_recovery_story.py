@@ -8,25 +8,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.admission.policy import Policy
-from headgate.cli.demos.engines import Kubelets, Placing
-from headgate.cli.demos.stage import DAWN_S, Stage, Told
-from headgate.cli.scheduler import default_configuration, installed_plugins, maker
-from headgate.client import writes
+from headgate.admission.policy import AdmissionPolicy
+from headgate.cli.demos.virtual_cluster import START_S, ObservedChange, VirtualCluster
+from headgate.cli.demos.virtual_engines import VirtualKubelets, VirtualSchedulerEngine
+from headgate.cli.wiring.scheduler import default_configuration, installed_plugins, scheduler_factory
+from headgate.client import write_requests
+from headgate.controllers.framework.reconcile import Controller
+from headgate.controllers.node_lifecycle.controller import NodeLifecycleController
+from headgate.controllers.node_lifecycle.taint_eviction import TaintEvictionController
+from headgate.jobs.failure_recovery import FORCED_AFTER_S, FailureRecovery
 from headgate.jobs.names import QUEUE_NAME, SAFE_TO_FORCEFULLY_DELETE
-from headgate.jobs.pods.controller import ManagedPods
-from headgate.jobs.recovery import FORCED_AFTER_S, FailureRecovery
-from headgate.kube.features import DEFAULTS
-from headgate.kube.resource import NAMESPACES, NODES, PODS
-from headgate.nodes.hollow import Hollow
-from headgate.nodes.options import Options
-from headgate.nodes.template import Template, make_nodes
-from headgate.owners.contract import Controller
-from headgate.owners.nodes.controller import NodeLifecycle
-from headgate.owners.nodes.eviction import TaintEviction
-from headgate.quota.engine import Settings
+from headgate.jobs.pods.pod_controller import ManagedPodController
+from headgate.kube.api_resources import NAMESPACES, NODES, PODS
+from headgate.kube.feature_gates import DEFAULTS
+from headgate.nodes.hollow_kubelets import HollowKubelets
+from headgate.nodes.node_template import NodeTemplate, make_nodes
+from headgate.nodes.options import HollowOptions
+from headgate.quota.controller.quota_controller import QuotaController
+from headgate.quota.engine import QuotaSettings
 from headgate.quota.kinds.names import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS
-from headgate.quota.serving.controller import Quota
 from kueueing import a_cluster_queue, a_flavor, a_local_queue
 
 Object = dict[str, Any]
@@ -43,7 +43,7 @@ class Seen:
         self.pods: dict[str, Object] = {}
         self.failed_s: dict[str, float] = {}
 
-    def hear(self, told: Told, now_s: float) -> None:
+    def observe(self, told: ObservedChange, now_s: float) -> None:
         name = told.obj["metadata"]["name"]
         self.pods[name] = told.obj
         if told.obj["status"].get("phase") == "Failed":
@@ -61,26 +61,26 @@ class Seen:
         return name in self.pods and self.pods[name]["status"].get("phase") == "Running"
 
 
-def a_stage(*more: Controller) -> tuple[Stage, Seen]:
-    stage, seen = Stage(DEFAULTS, Policy(frozenset(), suspends_jobs=True)), Seen()
+def a_stage(*more: Controller) -> tuple[VirtualCluster, Seen]:
+    stage, seen = VirtualCluster(DEFAULTS, AdmissionPolicy(frozenset(), suspends_jobs=True)), Seen()
     for name in ("ns", "kube-node-lease"):
         stage.create(NAMESPACES, {"metadata": {"name": name}})
     stage.create(RESOURCE_FLAVORS, _kueue("ResourceFlavor", a_flavor()))
     stage.create(CLUSTER_QUEUES, _kueue("ClusterQueue", a_cluster_queue("cq", {"default": {"cpu": 1}})))
     stage.create(LOCAL_QUEUES, _kueue("LocalQueue", a_local_queue()))
     found = installed_plugins(lambda problem: None)
-    make = maker(default_configuration(("default-scheduler",), found), found, DEFAULTS, lambda: stage.now_s)
+    make = scheduler_factory(default_configuration(("default-scheduler",), found), found, DEFAULTS, lambda: stage.now_s)
     assert not isinstance(make, str), make
     scheduler = make(lambda problem: None)
-    nodes = make_nodes(2, Template(resources={"cpu": "1", "memory": "1Gi", "pods": "10"}))
-    stage.enter(
-        Quota(Settings()),
-        ManagedPods(DEFAULTS),
-        NodeLifecycle(),
-        TaintEviction(),
+    nodes = make_nodes(2, NodeTemplate(resources={"cpu": "1", "memory": "1Gi", "pods": "10"}))
+    stage.add(
+        QuotaController(QuotaSettings()),
+        ManagedPodController(DEFAULTS),
+        NodeLifecycleController(),
+        TaintEvictionController(),
         *more,
-        Placing(scheduler, tuple(scheduler.cluster.watched())),
-        Kubelets(Hollow(Options(controller_manager=True), nodes)),
+        VirtualSchedulerEngine(scheduler, tuple(scheduler.cluster.watched())),
+        VirtualKubelets(HollowKubelets(HollowOptions(controller_manager=True), nodes)),
         seen,
     )
     return stage, seen
@@ -97,11 +97,11 @@ def a_pod(name: str) -> Object:
     return {"metadata": metadata, "spec": {"containers": [container]}}
 
 
-def let_its_node_die(stage: Stage, seen: Seen, name: str) -> None:
+def let_its_node_die(stage: VirtualCluster, seen: Seen, name: str) -> None:
     pod = seen.pods[name]
     silent = {"metadata": {"annotations": {"headgate.dev/silent-after": "0s"}}}
     node = next(each for each in stage.list(NODES) if each["metadata"]["name"] == pod["spec"]["nodeName"])
-    stage.send(writes.patch(NODES, "", node["metadata"]["name"], node["metadata"]["uid"], silent))
+    stage.send(write_requests.patch(NODES, "", node["metadata"]["name"], node["metadata"]["uid"], silent))
 
 
 def test_a_pod_on_a_dead_node_is_failed_a_minute_after_its_time_and_is_gone() -> None:
@@ -118,7 +118,7 @@ def test_a_pod_on_a_dead_node_is_failed_a_minute_after_its_time_and_is_gone() ->
 
     assert stage.run(lambda: "first" not in seen.pods, look, HOUR_S), "it never went"
     (told_s,) = due_s
-    assert told_s - DAWN_S > 300.0, "it tolerated the taint for five minutes"
+    assert told_s - START_S > 300.0, "it tolerated the taint for five minutes"
     assert seen.failed_s["first"] == int(told_s) + 30 + FORCED_AFTER_S
 
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
+from headgate.controllers.framework.effects import Effect, EffectResponse, Patch
 from headgate.kube import conditions
-from headgate.kube.resource import JOBS as JOB
-from headgate.kube.resource import PODS as POD
+from headgate.kube.api_resources import JOBS as JOB
+from headgate.kube.api_resources import PODS as POD
 from headgate.kube.timestamps import parse_time
-from headgate.owners.effects import Answer, Effect, Patch
-from unit.jobs import stage
-from unit.jobs.pods import stage as of_pods
-from unit.owners.deaths import Mortal
-from unit.owners.world import World
+from unit.controllers.deaths import Mortal
+from unit.controllers.world import World
+from unit.jobs import fixtures as stage
+from unit.jobs.pods import fixtures as of_pods
 
 DENIED = 'admission webhook "policy.example.com" denied the request: not on a Monday'
 
@@ -29,7 +29,7 @@ class Plugin:
         self._status = status
         world.refuse = self
 
-    def __call__(self, effect: Effect) -> Answer | None:
+    def __call__(self, effect: Effect) -> EffectResponse | None:
         if not isinstance(effect, Patch) or effect.name not in self.names or effect.subresource:
             return None
         spec = effect.body.get("spec", {})
@@ -38,9 +38,9 @@ class Plugin:
             return None
         self.refused += 1
         if self._status == 200:
-            live = self._world.server.get(effect.resource.object(effect.namespace, effect.name)).body
-            return Answer(200, live, self._world.server.epoch_s)
-        return Answer(self._status, {"message": DENIED}, self._world.server.epoch_s)
+            live = self._world.server.get(effect.resource.object_path(effect.namespace, effect.name)).body
+            return EffectResponse(200, live, self._world.server.epoch_s)
+        return EffectResponse(self._status, {"message": DENIED}, self._world.server.epoch_s)
 
 
 def status_of(world: Mortal, name: str) -> dict[str, Any]:
@@ -87,11 +87,11 @@ def test_a_server_that_does_not_answer_takes_no_quota_away() -> None:
     world = of_pods.a_world(cpu=1)
     failures = iter(range(3))
 
-    def refuse(effect: Effect) -> Answer | None:
+    def refuse(effect: Effect) -> EffectResponse | None:
         is_start = isinstance(effect, Patch) and "schedulingGates" in effect.body.get("spec", {})
         if not is_start or next(failures, None) is None:
             return None
-        return Answer(500, {"message": "failed calling webhook"}, world.server.epoch_s)
+        return EffectResponse(500, {"message": "failed calling webhook"}, world.server.epoch_s)
 
     world.refuse = refuse
     of_pods.add(world, "a")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.jobs.ancestors import DEEPEST
+from headgate.jobs.framework.management import MAX_DEPTH
 from headgate.jobs.settings import JobSettings
 from headgate.kube.labels import parse_selector
 from kueueing import Wire, a_local_queue
-from unit.jobs.furnishing import API, PODS, WORKLOADS, made, queueing
-from unit.jobs.stage import JOBS, a_job, a_world, add, has, job, reasons, running, workload
-from unit.owners.kubelet import ENDS
-from unit.owners.world import World
+from unit.controllers.kubelet import ENDS
+from unit.controllers.world import World
+from unit.jobs.fixtures import JOBS, a_job, a_world, add, has, job, reasons, running, workload
+from unit.jobs.queue_fixtures import API, PODS, WORKLOADS, made, queueing
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 NAMESPACE = "/api/v1/namespaces/ns"
@@ -109,7 +109,7 @@ def test_children_of_a_queued_job_are_not_sent_to_the_default_queue() -> None:
 
 
 def test_a_tower_of_jobs_is_told_once_and_not_started() -> None:
-    world, levels = a_world(is_asked=False), DEEPEST + 1
+    world, levels = a_world(is_asked=False), MAX_DEPTH + 1
     above = None
     for level in range(levels + 1):
         made(world.server, JOBS, plain(f"a{level:02d}", owner=above, suspend=True))

@@ -6,10 +6,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from headgate.cli.controllers import quota_settings
-from headgate.cli.job_options import job_options
+from headgate.cli.options.job_options import job_options
+from headgate.cli.wiring.controllers import quota_settings
 from headgate.jobs.settings import MANAGED_NAMESPACES, JobSettings, parse_quota_release
-from headgate.kube.features import Features
+from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.labels import parse_selector
 
 
@@ -56,5 +56,5 @@ def test_the_longest_wait_for_terminating_pods_is_typed_as_a_duration(
         found.append(job_settings)
 
     assert CliRunner().invoke(command, typed).exit_code == 0
-    assert [quota_settings(Features(), each).max_wait_s for each in found] == [expected_s]
+    assert [quota_settings(FeatureGates(), each).max_wait_s for each in found] == [expected_s]
     assert CliRunner().invoke(command, ("--max-wait-for-terminating-pods", "never")).exit_code == 2

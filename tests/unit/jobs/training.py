@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from embedded import Embedded
-from headgate.cli.job_options import read_kinds
-from headgate.jobs.builtin import BUILTIN
+from headgate.cli.options.job_options import read_kinds
+from headgate.controllers.framework.discovery import DiscoveredKinds
+from headgate.controllers.framework.reconcile import ALL_FIELDS, Controller, Done, Enqueue, ReconcileSteps, WatchSpec
+from headgate.jobs.kinds.batch_job import BUILTIN_KINDS
 from headgate.jobs.settings import JobSettings
-from headgate.kube.resource import Resource
-from headgate.owners.contract import WHOLE, Controller, Done, Interest, Steps, Wake
-from headgate.owners.served import Served
+from headgate.kube.api_resources import APIResource
 
 Object = dict[str, Any]
 FILE = Path(__file__).parents[3] / "examples" / "job-kinds.yaml"
-RUNS = Resource("example.com", "v1", "trainingruns", namespaced=True)
+RUNS = APIResource("example.com", "v1", "trainingruns", namespaced=True)
 ENDS = "example.com/ends"
 """The condition that a run gets after it has run."""
 _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -47,7 +47,7 @@ DEFINITION: Object = {
 def settings(**more: Any) -> JobSettings:
     kinds = read_kinds(FILE.read_bytes())
     assert isinstance(kinds, tuple), kinds
-    return JobSettings(kinds=(*BUILTIN, *kinds), **more)
+    return JobSettings(kinds=(*BUILTIN_KINDS, *kinds), **more)
 
 
 def a_run(name: str, workers: int = 1, least: int = 0, queue: str = "lq", **annotations: str) -> Object:
@@ -88,26 +88,26 @@ class Trainer(Controller):
         self._runs: dict[tuple[str, str], Object] = {}
         self._is_served = False
 
-    def learn(self, served: Served) -> Iterable[Wake]:
+    def discovered(self, served: DiscoveredKinds) -> Iterable[Enqueue]:
         self._is_served = RUNS in {row.resource for row in served.by_name.values()}
         return ()
 
-    def interests(self) -> Iterable[Interest]:
-        return (Interest(RUNS, WHOLE),) if self._is_served else ()
+    def watches(self) -> Iterable[WatchSpec]:
+        return (WatchSpec(RUNS, ALL_FIELDS),) if self._is_served else ()
 
-    def applied(self, resource: Resource, obj: Object, now_s: float) -> Iterable[Wake]:
+    def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         place = obj["metadata"]["namespace"], obj["metadata"]["name"]
         self._runs[place] = obj
-        return (Wake(place),)
+        return (Enqueue(place),)
 
-    def removed(self, resource: Resource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Wake]:
+    def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
         self._runs.pop((namespace, name), None)
         return ()
 
-    def work(self, key: tuple[str, str], now_s: float) -> Steps:
+    def reconcile(self, key: tuple[str, str], now_s: float) -> ReconcileSteps:
         run = self._runs.get(key)
         if run is not None and status_of(run) != {k: v for k, v in (run.get("status") or {}).items() if k in _TOLD}:
-            self._server.patch(RUNS.object(*key, "status"), {"status": status_of(run)})
+            self._server.patch(RUNS.object_path(*key, "status"), {"status": status_of(run)})
         yield from ()
         return Done()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.nodes.clock import FollowingClock, SteadyClock
-from headgate.nodes.timers import Timers
+from headgate.nodes.timer_heap import TimerHeap
 from unit.nodes.world import T0, World, a_node, a_pod
 
 
@@ -57,7 +57,7 @@ def test_a_steady_clock_goes_on_and_says_how_far_the_wall_clock_is_ahead() -> No
 
 @pytest.mark.parametrize("by_s", [3600.0, -3600.0])
 def test_timers_ring_after_the_same_time_though_the_clock_was_set(by_s: float) -> None:
-    timers: Timers[str] = Timers()
+    timers: TimerHeap[str] = TimerHeap()
     timers.set("a", T0 + 10)
     timers.move(by_s)
     timers.set("b", T0 + by_s + 5)

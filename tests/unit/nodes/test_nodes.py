@@ -8,9 +8,9 @@ import pytest
 
 from headgate.kube.timestamps import format_time
 from headgate.nodes.effects import CreateNode, DeleteNode, PatchNodeStatus, PatchNodeTaints, RenewLease
-from headgate.nodes.hollow import Hollow
-from headgate.nodes.options import Options
-from headgate.nodes.template import Template, make_nodes
+from headgate.nodes.hollow_kubelets import HollowKubelets
+from headgate.nodes.node_template import NodeTemplate, make_nodes
+from headgate.nodes.options import HollowOptions
 from unit.nodes.world import T0, World, a_node, a_pod
 
 
@@ -47,7 +47,7 @@ def test_a_node_without_sizes_gets_them_and_one_with_a_description_keeps_it() ->
     bare["status"] = {}
     told = a_node("told")
     told["status"]["nodeInfo"] = {"kubeletVersion": "v9"}
-    world = World(Options(resources={"cpu": "7", "pods": "5"})).start().add(bare, told)
+    world = World(HollowOptions(resources={"cpu": "7", "pods": "5"})).start().add(bare, told)
     assert world.nodes["bare"]["status"]["allocatable"] == {"cpu": "7", "pods": "5"}
     assert world.nodes["told"]["status"]["nodeInfo"] == {"kubeletVersion": "v9"}
     assert world.nodes["told"]["status"]["allocatable"]["cpu"] == "4"
@@ -66,7 +66,7 @@ def test_a_node_of_somebody_else_and_its_pods_are_left_alone() -> None:
 
 
 def test_booting_takes_its_time_and_pods_wait_for_it() -> None:
-    world = World(Options(boot_s=30)).start().add(a_node(), a_node("slow", boot_after="2m"), a_pod()).advance(29)
+    world = World(HollowOptions(boot_s=30)).start().add(a_node(), a_node("slow", boot_after="2m"), a_pod()).advance(29)
     assert (world.ready(), world.phase()) == ("", "Pending")
     world.advance(1)
     assert (world.ready(), world.phase(), world.ready("slow")) == ("True", "Running", "")
@@ -94,7 +94,7 @@ def test_a_flapping_node_takes_no_new_pods_while_it_is_not_ready() -> None:
 
 
 def test_a_silent_node_says_nothing_any_more() -> None:
-    world = World(Options(controller_manager=True)).start()
+    world = World(HollowOptions(controller_manager=True)).start()
     world.add(a_node(silent_after="30s"), a_pod(annotations={"run-for": "60s"})).advance(30)
     world.done.clear()
     world.delete_pod("p").advance(3600)
@@ -103,7 +103,7 @@ def test_a_silent_node_says_nothing_any_more() -> None:
 
 
 def test_a_silent_node_speaks_again_when_it_is_let_and_says_of_its_pods_that_they_run() -> None:
-    world = World(Options(controller_manager=True)).start()
+    world = World(HollowOptions(controller_manager=True)).start()
     world.add(a_node(silent_after="30s"), a_pod()).advance(60)
     world.nodes["n"]["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
     world.pods["p"]["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
@@ -121,7 +121,7 @@ def test_a_silent_node_speaks_again_when_it_is_let_and_says_of_its_pods_that_the
 
 
 def test_a_node_that_is_told_later_falls_silent_then() -> None:
-    world = World(Options(controller_manager=True)).start().add(a_node()).advance(60)
+    world = World(HollowOptions(controller_manager=True)).start().add(a_node()).advance(60)
     world.nodes["n"]["metadata"]["annotations"]["headgate.dev/silent-after"] = "1s"
     world.edit(world.nodes["n"])
     world.done.clear()
@@ -170,7 +170,7 @@ def test_a_pod_may_be_heard_of_before_its_node() -> None:
 
 
 def test_with_a_controller_manager_leases_are_renewed_and_taints_are_its_business() -> None:
-    world = World(Options(controller_manager=True)).start().add(tainted())
+    world = World(HollowOptions(controller_manager=True)).start().add(tainted())
     assert world.taints() == ["node.kubernetes.io/not-ready", "karpenter.sh/unregistered"]
     world.advance(100)
     leases = [effect for effect in world.done if isinstance(effect, RenewLease)]
@@ -185,7 +185,7 @@ def test_with_a_controller_manager_leases_are_renewed_and_taints_are_its_busines
 
 
 def test_a_fleet_does_not_beat_as_one() -> None:
-    world = World(Options(controller_manager=True)).start()
+    world = World(HollowOptions(controller_manager=True)).start()
     world.add(*(a_node(f"n{number}") for number in range(50))).advance(60)
     moments = {effect.renewed_s for effect in world.done if isinstance(effect, RenewLease) and effect.renewed_s > T0}
     assert len(moments) > 100
@@ -199,7 +199,7 @@ def test_a_ready_node_that_others_declared_lost_says_that_it_is_there() -> None:
 
 
 def test_a_fleet_that_starts_again_does_not_boot_its_nodes_again() -> None:
-    world = World(Options(boot_s=30)).start().add(a_node(killed_after="100s")).advance(40)
+    world = World(HollowOptions(boot_s=30)).start().add(a_node(killed_after="100s")).advance(40)
     world.restart()
     assert world.done == []
     world.advance(90)
@@ -218,7 +218,7 @@ def test_writes_to_nodes_that_failed_are_made_again() -> None:
 
 
 def test_wanted_nodes_are_made_once_and_not_again_when_somebody_deletes_them() -> None:
-    world = World(wanted=make_nodes(3, Template(zones=("east", "west"))))
+    world = World(wanted=make_nodes(3, NodeTemplate(zones=("east", "west"))))
     world.broken = lambda effect: isinstance(effect, CreateNode) and effect.node["metadata"]["name"] == "node-0002"
     world.start().advance(1)
     assert sorted(world.nodes) == ["node-0001", "node-0003"]
@@ -231,7 +231,7 @@ def test_wanted_nodes_are_made_once_and_not_again_when_somebody_deletes_them() -
 
 
 def test_made_nodes_have_names_labels_zones_and_networks() -> None:
-    nodes = make_nodes(300, Template(zones=("east", "west"), labels={"x": "y"}))
+    nodes = make_nodes(300, NodeTemplate(zones=("east", "west"), labels={"x": "y"}))
     assert nodes[1]["metadata"]["labels"] == {
         "kubernetes.io/hostname": "node-0002",
         "kubernetes.io/arch": "amd64",
@@ -246,16 +246,16 @@ def test_made_nodes_have_names_labels_zones_and_networks() -> None:
     assert len({node["spec"]["podCIDR"] for node in nodes}) == 300
     assert nodes[299]["spec"]["podCIDR"] == "10.129.43.0/24"
     with pytest.raises(ValueError, match="at most 32768"):
-        make_nodes(70_000, Template())
+        make_nodes(70_000, NodeTemplate())
 
 
 def test_a_fleet_has_reported_once_every_wanted_node_was_seen_with_a_condition() -> None:
-    first, second = make_nodes(2, Template())
-    hollow = Hollow(Options(), [first, second])
+    first, second = make_nodes(2, NodeTemplate())
+    hollow = HollowKubelets(HollowOptions(), [first, second])
     told = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
     seen = [hollow.has_reported]
     for node, uid, status in ((first, "1", told), (second, "2", {"status": {}}), (second, "2", told)):
         hollow.node_applied({**node, "metadata": {**node["metadata"], "uid": uid}, **status}, T0)
         seen.append(hollow.has_reported)
     assert seen == [False, False, False, True]
-    assert Hollow(Options(), []).has_reported
+    assert HollowKubelets(HollowOptions(), []).has_reported

@@ -13,18 +13,26 @@ import pytest
 from click.testing import CliRunner
 
 from headgate.cli.main import main
-from headgate.nodes.annotations import HOLLOW, KWOK_NODE, NODE_GROUP, PREFIX, ROWS, Row
-from headgate.nodes.wishes import HELP, NodeWishes, PodWishes, complaints, is_hollow, node_wishes, pod_wishes
+from headgate.nodes.annotations import HOLLOW, KWOK_NODE, NODE_GROUP, PREFIX, SUPPORTED_ANNOTATIONS, SupportedAnnotation
+from headgate.nodes.behaviour import (
+    HELP,
+    NodeBehaviour,
+    PodBehaviour,
+    annotation_problems,
+    is_hollow,
+    node_behaviour,
+    pod_behaviour,
+)
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "simulated-nodes.md"
 SOURCES = sorted((ROOT / "src" / "headgate" / "nodes").rglob("*.py"))
-WISHES = [row for row in ROWS if row.kind == "annotation" and row.key != KWOK_NODE]
+WISHES = [row for row in SUPPORTED_ANNOTATIONS if row.kind == "annotation" and row.key != KWOK_NODE]
 
 
 def test_the_page_lists_the_table() -> None:
     rows = re.findall(r"^\| `(\S+/\S+)` \| ([a-z ()]+) \| `(.+?)` \| (.+) \|$", PAGE.read_text(), re.MULTILINE)
-    assert rows == [(row.key, _on(row), row.example, row.what) for row in ROWS]
+    assert rows == [(row.key, _on(row), row.example, row.what) for row in SUPPORTED_ANNOTATIONS]
 
 
 def test_the_command_prints_the_table() -> None:
@@ -33,26 +41,26 @@ def test_the_command_prints_the_table() -> None:
     lines = [re.split(r" {3,}", line) for line in printed.output.splitlines()]
     assert lines == [
         ["NAME", "ON", "EXAMPLE", "WHAT"],
-        *([row.key, _on(row), row.example, row.what] for row in ROWS),
+        *([row.key, _on(row), row.example, row.what] for row in SUPPORTED_ANNOTATIONS),
     ]
     document = json.loads(CliRunner().invoke(main, ["annotations", "-o", "json"]).output)
-    assert [each["key"] for each in document] == [row.key for row in ROWS]
+    assert [each["key"] for each in document] == [row.key for row in SUPPORTED_ANNOTATIONS]
 
 
 def test_every_name_that_the_code_reads_is_in_the_table() -> None:
     read = {key for path in SOURCES if path.name != "annotations.py" for key in _named_in(path)}
-    assert read <= {row.key for row in ROWS}
+    assert read <= {row.key for row in SUPPORTED_ANNOTATIONS}
     assert {row.key for row in WISHES if row.key.startswith(PREFIX)} == {f"{PREFIX}{name}" for name in HELP}
 
 
 @pytest.mark.parametrize("row", WISHES, ids=lambda row: row.key)
-def test_every_annotation_of_the_table_is_read_and_its_example_is_sound(row: Row) -> None:
+def test_every_annotation_of_the_table_is_read_and_its_example_is_sound(row: SupportedAnnotation) -> None:
     metadata = {"annotations": {row.key: row.example}}
-    assert complaints(metadata) == []
+    assert annotation_problems(metadata) == []
     if "pod" in row.on:
-        assert pod_wishes(metadata) != PodWishes()
+        assert pod_behaviour(metadata) != PodBehaviour()
     if "node" in row.on:
-        assert node_wishes(metadata) != NodeWishes()
+        assert node_behaviour(metadata) != NodeBehaviour()
 
 
 def test_every_mark_of_a_simulated_node_in_the_table_makes_one() -> None:
@@ -61,7 +69,7 @@ def test_every_mark_of_a_simulated_node_in_the_table_makes_one() -> None:
     assert not is_hollow({"metadata": {"labels": {NODE_GROUP: "machine"}}})
 
 
-def _on(row: Row) -> str:
+def _on(row: SupportedAnnotation) -> str:
     return row.on if row.kind == "annotation" else f"{row.on} ({row.kind})"
 
 

@@ -8,16 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.nodes.addresses import Pool, network_of
-from headgate.nodes.timers import Timers
-from headgate.nodes.wishes import NodeWishes, PodWishes, complaints, node_wishes, pod_wishes, seconds
+from headgate.nodes.address_pool import AddressPool, network_of
+from headgate.nodes.behaviour import (
+    NodeBehaviour,
+    PodBehaviour,
+    annotation_problems,
+    node_behaviour,
+    pod_behaviour,
+    seconds,
+)
+from headgate.nodes.timer_heap import TimerHeap
 
 steps = st.lists(st.tuples(st.sampled_from("sscd"), st.integers(0, 5), st.integers(0, 20)), max_size=300)
 
 
 @given(steps=steps)
 def test_timers_behave_like_a_dict_that_is_scanned(steps: list[tuple[str, int, int]]) -> None:
-    timers: Timers[int] = Timers()
+    timers: TimerHeap[int] = TimerHeap()
     model: dict[int, int] = {}
     for verb, key, at in steps:
         if verb == "s":
@@ -36,19 +43,19 @@ def test_timers_behave_like_a_dict_that_is_scanned(steps: list[tuple[str, int, i
 
 
 def test_moving_one_timer_for_ever_does_not_grow_the_heap() -> None:
-    timers: Timers[str] = Timers()
+    timers: TimerHeap[str] = TimerHeap()
     for number in range(10_000):
         timers.set("same", number)
     assert len(timers._heap) < 200
 
 
 def test_a_pool_gives_each_address_once_and_reuses_the_oldest_last() -> None:
-    pool = Pool(IPv4Network("10.0.0.0/29"))
+    pool = AddressPool(IPv4Network("10.0.0.0/29"))
     pool.claim("10.0.0.2")
     assert [pool.take() for _ in range(6)] == ["10.0.0.1", "10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6", None]
-    pool.give_back("10.0.0.3")
-    pool.give_back("not an address")
-    pool.give_back("192.168.0.1")
+    pool.release("10.0.0.3")
+    pool.release("not an address")
+    pool.release("192.168.0.1")
     assert pool.take() == "10.0.0.3"
 
 
@@ -86,12 +93,12 @@ def test_annotations_that_cannot_be_read_are_ignored_and_complained_about() -> N
             "other.dev/run-for": "soon",
         }
     }
-    assert pod_wishes(metadata) == PodWishes()
-    assert node_wishes(metadata) == NodeWishes()
+    assert pod_behaviour(metadata) == PodBehaviour()
+    assert node_behaviour(metadata) == NodeBehaviour()
     long = {"annotations": {"headgate.dev/run-for": "1s" * 125_000}}
-    assert pod_wishes(long) == PodWishes()
-    assert len(complaints(long)[0]) < 400
-    assert [line.split("=")[0] for line in complaints(metadata)] == [
+    assert pod_behaviour(long) == PodBehaviour()
+    assert len(annotation_problems(long)[0]) < 400
+    assert [line.split("=")[0] for line in annotation_problems(metadata)] == [
         "annotation headgate.dev/run-for",
         "annotation headgate.dev/exit-code",
         "annotation headgate.dev/boot-never",
@@ -101,5 +108,5 @@ def test_annotations_that_cannot_be_read_are_ignored_and_complained_about() -> N
 
 def test_late_resources_may_be_several() -> None:
     metadata = {"annotations": {"headgate.dev/late-resources": "nvidia.com/gpu=8, example.com/nic=1"}}
-    assert node_wishes(metadata).late_resources == {"nvidia.com/gpu": "8", "example.com/nic": "1"}
-    assert complaints(metadata) == []
+    assert node_behaviour(metadata).late_resources == {"nvidia.com/gpu": "8", "example.com/nic": "1"}
+    assert annotation_problems(metadata) == []

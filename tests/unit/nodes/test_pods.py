@@ -8,11 +8,11 @@ import pytest
 
 from headgate.kube.timestamps import format_time
 from headgate.nodes.effects import DeletePod, PatchPodStatus
-from headgate.nodes.options import Options
+from headgate.nodes.options import HollowOptions
 from unit.nodes.world import T0, World, a_node, a_pod
 
 
-def a_world(*objects: dict[str, Any], options: Options | None = None) -> World:
+def a_world(*objects: dict[str, Any], options: HollowOptions | None = None) -> World:
     return World(options).start().add(a_node(), *objects)
 
 
@@ -91,7 +91,7 @@ def test_a_pod_fails_with_its_annotated_exit_code() -> None:
 
 def test_pods_of_jobs_can_be_given_a_time_for_all() -> None:
     pods = a_pod("j", owner="batch/v1 Job"), a_pod("r", owner="apps/v1 ReplicaSet")
-    world = a_world(*pods, options=Options(job_run_s=10)).advance(10)
+    world = a_world(*pods, options=HollowOptions(job_run_s=10)).advance(10)
     assert (world.phase("j"), world.phase("r")) == ("Succeeded", "Running")
 
 
@@ -243,7 +243,7 @@ def test_a_pod_that_ended_or_went_makes_room() -> None:
 
 
 def test_deleting_a_pod_stops_it_reports_the_end_and_then_removes_it() -> None:
-    world = a_world(a_pod(), options=Options(stop_s=5))
+    world = a_world(a_pod(), options=HollowOptions(stop_s=5))
     world.done.clear()
     world.delete_pod("p")
     assert world.done == []
@@ -259,7 +259,7 @@ def test_deleting_a_pod_stops_it_reports_the_end_and_then_removes_it() -> None:
 
 
 def test_a_pod_that_stops_too_slowly_is_killed_at_the_end_of_its_grace() -> None:
-    world = a_world(a_pod(annotations={"stop-after": "1h"}), options=Options(stop_s=0))
+    world = a_world(a_pod(annotations={"stop-after": "1h"}), options=HollowOptions(stop_s=0))
     world.done.clear()
     world.delete_pod("p").advance(29)
     assert world.done == []

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from headgate.client.inprocess import InProcess
-from headgate.client.transport import Request, Response, Unreachable
+from headgate.client.io.inprocess_transport import InProcessTransport
+from headgate.http.transport import HTTPRequest, HTTPResponse, Unreachable
 from headgate.kube.timestamps import parse_micro_time
 from headgate.nodes.effects import Effect
-from headgate.nodes.hollow import Hollow
-from headgate.nodes.options import Options
-from headgate.nodes.pod import Pod
-from headgate.nodes.shell import Fleet
-from headgate.nodes.template import Template, make_nodes
+from headgate.nodes.hollow_kubelets import HollowKubelets
+from headgate.nodes.io.kubelet_runner import HollowKubeletRunner
+from headgate.nodes.node_template import NodeTemplate, make_nodes
+from headgate.nodes.options import HollowOptions
+from headgate.nodes.pod_record import HollowPod
 from unit.nodes.virtual import run
 from unit.nodes.world import T0, a_node, a_pod
 
@@ -31,10 +31,10 @@ class Server:
         self.objects: dict[str, Object] = {}
         self.requests: list[str] = []
         self.watches: dict[str, list[asyncio.Queue[bytes]]] = {}
-        self.refuse: Callable[[Request], int | None] = lambda request: None
+        self.refuse: Callable[[HTTPRequest], int | None] = lambda request: None
         self.revision = 0
 
-    async def handle(self, request: Request) -> Response | AsyncGenerator[bytes, None]:
+    async def handle(self, request: HTTPRequest) -> HTTPResponse | AsyncGenerator[bytes, None]:
         if "watch=true" in request.query:
             self.requests.append(f"WATCH {request.path}?{request.query.split('&')[0]}")
             return self.watch(request.path)
@@ -44,10 +44,10 @@ class Server:
         if status == 0:
             raise Unreachable("cut off")
         if status is not None:
-            return Response(status, {}, b'{"message":"no"}')
+            return HTTPResponse(status, {}, b'{"message":"no"}')
         return self.answer(request)
 
-    def answer(self, request: Request) -> Response:
+    def answer(self, request: HTTPRequest) -> HTTPResponse:
         body: Object = json.loads(request.body or b"{}")
         path = request.path.removesuffix("/status")
         if request.method == "GET":
@@ -94,8 +94,8 @@ def collection(path: str) -> str:
     return "/api/v1/namespaces/" if path == "/api/v1/pods" else path
 
 
-def reply(status: int, body: Object) -> Response:
-    return Response(status, {}, json.dumps(body).encode())
+def reply(status: int, body: Object) -> HTTPResponse:
+    return HTTPResponse(status, {}, json.dumps(body).encode())
 
 
 class Wall:
@@ -108,11 +108,15 @@ class Wall:
         return self.offset_s + asyncio.get_running_loop().time()
 
 
-def play(hollow: Hollow, scenario: Callable[[Server], Coroutine[Any, Any, None]], wall: Wall | None = None) -> Server:
+def play(
+    hollow: HollowKubelets, scenario: Callable[[Server], Coroutine[Any, Any, None]], wall: Wall | None = None
+) -> Server:
     server = Server()
 
     async def main() -> None:
-        fleet = asyncio.create_task(Fleet(hollow, InProcess(server.handle), writers=4, wall=wall or Wall()).run())
+        fleet = asyncio.create_task(
+            HollowKubeletRunner(hollow, InProcessTransport(server.handle), writers=4, wall=wall or Wall()).run()
+        )
         await scenario(server)
         fleet.cancel()
         await asyncio.wait([fleet])
@@ -134,7 +138,7 @@ def test_nodes_are_made_and_come_up_with_two_watches_in_all() -> None:
     async def scenario(server: Server) -> None:
         await asyncio.sleep(5)
 
-    server = play(Hollow(Options(), make_nodes(20, Template())), scenario)
+    server = play(HollowKubelets(HollowOptions(), make_nodes(20, NodeTemplate())), scenario)
     assert len(server.objects) == 20
     assert all(node["status"]["conditions"][-1]["status"] == "True" for node in server.objects.values())
     watches = sorted(line for line in server.requests if line.startswith("WATCH"))
@@ -157,7 +161,7 @@ def test_a_pod_runs_completes_and_is_removed_when_deleted_on_time() -> None:
         server.put(POD, {**pod, "metadata": stamp})
         await asyncio.sleep(1)
 
-    server = play(Hollow(), scenario)
+    server = play(HollowKubelets(), scenario)
     assert phases == ["Running", "Succeeded"]
     assert POD not in server.objects
     assert server.requests[-1] == f"DELETE {POD}"
@@ -167,7 +171,7 @@ def test_writes_that_do_not_arrive_are_made_again_and_those_refused_for_good_are
     answers: dict[str, list[int]] = {NODE: [0, 503], POD: [409]}
 
     async def scenario(server: Server) -> None:
-        def refuse(request: Request) -> int | None:
+        def refuse(request: HTTPRequest) -> int | None:
             planned = answers.get(request.path.removesuffix("/status"))
             return planned.pop(0) if planned else None
 
@@ -176,7 +180,7 @@ def test_writes_that_do_not_arrive_are_made_again_and_those_refused_for_good_are
         server.put(POD, a_pod())
         await asyncio.sleep(60)
 
-    server = play(Hollow(), scenario)
+    server = play(HollowKubelets(), scenario)
     assert server.objects[NODE]["status"]["conditions"][-1]["status"] == "True"
     assert server.requests.count(f"PATCH {NODE}/status") == 3
     assert server.requests.count(f"PATCH {POD}/status") == 1
@@ -193,7 +197,7 @@ def test_the_end_of_a_pod_is_reported_before_it_is_removed_even_if_the_report_fa
         server.put(POD, {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "2020-01-01T00:00:00Z"}})
         await asyncio.sleep(60)
 
-    server = play(Hollow(), scenario)
+    server = play(HollowKubelets(), scenario)
     writes = [line.split()[0] for line in server.requests if POD in line]
     assert writes == ["PATCH", "PATCH", "PATCH", "PATCH", "DELETE"]
     assert POD not in server.objects
@@ -204,7 +208,7 @@ def test_leases_are_made_and_then_renewed() -> None:
         server.put(NODE, a_node())
         await asyncio.sleep(100)
 
-    server = play(Hollow(Options(controller_manager=True)), scenario)
+    server = play(HollowKubelets(HollowOptions(controller_manager=True)), scenario)
     leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
     assert server.requests.count(f"POST {leases}") == 1
     assert server.requests.count(f"PATCH {leases}/n") >= 10
@@ -243,7 +247,7 @@ def test_what_is_written_follows_the_wall_clock_when_that_is_set(by_s: float) ->
         await asyncio.sleep(20)
         assert server.objects[POD]["status"]["phase"] == "Succeeded", "it ran for as long as it was to"
 
-    play(Hollow(Options(controller_manager=True, report_s=30.0)), scenario, wall)
+    play(HollowKubelets(HollowOptions(controller_manager=True, report_s=30.0)), scenario, wall)
 
 
 def test_one_object_that_makes_no_sense_does_not_stop_the_others() -> None:
@@ -253,11 +257,11 @@ def test_one_object_that_makes_no_sense_does_not_stop_the_others() -> None:
         server.put(POD, a_pod())
         await asyncio.sleep(1)
 
-    assert play(Hollow(), scenario).objects[POD]["status"]["phase"] == "Running"
+    assert play(HollowKubelets(), scenario).objects[POD]["status"]["phase"] == "Running"
 
 
 def test_a_pod_that_could_not_be_taken_in_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
-    class Forgetful(Hollow):
+    class Forgetful(HollowKubelets):
         left = 3
 
         def pod_applied(self, pod: Object, now_s: float) -> list[Effect]:
@@ -279,11 +283,11 @@ def test_a_pod_that_could_not_be_taken_in_is_tried_again(caplog: pytest.LogCaptu
 
 
 def test_a_timer_that_fails_rings_again_and_loses_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    hollow = Hollow()
+    hollow = HollowKubelets()
     finish = hollow._workers._bells["finish"]
     left = 3
 
-    def fails_at_first(pod: Pod, now_s: float) -> None:
+    def fails_at_first(pod: HollowPod, now_s: float) -> None:
         nonlocal left
         if pod.name == "p":
             left -= 1
@@ -311,8 +315,10 @@ def test_the_fleet_stops_when_told_to_even_if_something_happens_at_that_moment(t
     """Each number of turns of the loop lets the cancellation meet the timer's wait at another point."""
 
     async def main() -> None:
-        beating = Hollow(Options(controller_manager=True), make_nodes(1, Template()))  # so that a timer is always set
-        fleet = Fleet(beating, InProcess(Server().handle))
+        beating = HollowKubelets(
+            HollowOptions(controller_manager=True), make_nodes(1, NodeTemplate())
+        )  # so that a timer is always set
+        fleet = HollowKubeletRunner(beating, InProcessTransport(Server().handle))
         task = asyncio.create_task(fleet.run())
         await asyncio.sleep(10)
         fleet._moved.set()

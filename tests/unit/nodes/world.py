@@ -21,8 +21,8 @@ from headgate.nodes.effects import (
     PatchPodStatus,
     RenewLease,
 )
-from headgate.nodes.hollow import Hollow
-from headgate.nodes.options import Options
+from headgate.nodes.hollow_kubelets import HollowKubelets
+from headgate.nodes.options import HollowOptions
 
 Object = dict[str, Any]
 
@@ -56,10 +56,10 @@ def a_pod(name: str = "p", node: str = "n", cpu: str = "1", **more: Any) -> Obje
 
 
 class World:
-    def __init__(self, options: Options | None = None, wanted: list[Object] | None = None) -> None:
+    def __init__(self, options: HollowOptions | None = None, wanted: list[Object] | None = None) -> None:
         self.now_s = T0
         self.options = options
-        self.hollow = Hollow(options, wanted or [])
+        self.hollow = HollowKubelets(options, wanted or [])
         self.nodes: dict[str, Object] = {}
         self.pods: dict[str, Object] = {}
         self.done: list[Effect] = []
@@ -80,7 +80,7 @@ class World:
 
     def restart(self) -> World:
         """The kubelets' process dies and comes back."""
-        self.hollow = Hollow(self.options)
+        self.hollow = HollowKubelets(self.options)
         self.done.clear()
         return self.start()
 

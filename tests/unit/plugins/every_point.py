@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from headgate.plugins import (
+from headgate.scheduling.framework import (
     ADD,
     ASSIGNED_POD,
     DELETE,
@@ -16,32 +16,32 @@ from headgate.plugins import (
     READS_NODE,
     READS_PODS,
     SKIP,
-    Binding,
-    Change,
-    Event,
-    Ground,
+    APIResource,
+    Bind,
+    ClusterEvent,
+    ClusterEventWithHint,
+    FilterReason,
+    Handle,
     Ints,
     Mask,
+    NodeChange,
     NodeMatrix,
-    Nominated,
-    NoWay,
-    Only,
-    Pending,
-    Pod,
+    ObjectPatch,
+    PermitWait,
+    PodInfo,
     PodLike,
+    PodShape,
+    PostFilterNomination,
+    PostFilterUnschedulable,
+    PreBindPending,
+    PreFilterRejection,
+    PreFilterResult,
     Reads,
-    Reason,
-    Refusal,
     Rejection,
-    Resource,
     Rows,
-    Shape,
     Skip,
     State,
     Unplaced,
-    Wait,
-    Waker,
-    Write,
     allocatable,
     asked_rows,
     free,
@@ -53,7 +53,7 @@ from headgate.plugins import (
     own_update,
 )
 
-WINDOWS: Final = Resource("example.com", "v1", "windows", namespaced=False)
+WINDOWS: Final = APIResource("example.com", "v1", "windows", namespaced=False)
 RACK: Final = "example.com/rack"
 POWERED: Final = "example.com/powered"
 
@@ -68,14 +68,14 @@ class Admission:
     def __init__(self) -> None:
         self.windows: set[str] = set()
 
-    def applied(self, resource: Resource, wire: Mapping[str, Any], /) -> Iterable[Event]:
+    def applied(self, resource: APIResource, wire: Mapping[str, Any], /) -> Iterable[ClusterEvent]:
         name = wire["metadata"]["name"]
         self.windows.add(name)
-        yield Event(named(resource), ADD, new=wire, subjects=(name,))
+        yield ClusterEvent(named(resource), ADD, new=wire, subjects=(name,))
 
-    def removed(self, resource: Resource, namespace: str, name: str, /) -> Iterable[Event]:
+    def removed(self, resource: APIResource, namespace: str, name: str, /) -> Iterable[ClusterEvent]:
         self.windows.discard(name)
-        return [Event(named(resource), DELETE, subjects=(name,))]
+        return [ClusterEvent(named(resource), DELETE, subjects=(name,))]
 
     def pre_enqueue(self, pod: PodLike, /) -> Rejection | None:
         window = pod.annotations.get(self.annotations[0])
@@ -101,24 +101,24 @@ class Racks:
     name = "Racks"
     reads: Final[Reads] = READS_PODS
 
-    def key(self, pod: Pod, /) -> Hashable:
+    def key(self, pod: PodInfo, /) -> Hashable:
         return pod.labels.get(RACK)
 
-    def stamp(self, shape: Shape, matrix: NodeMatrix, /) -> Hashable:
+    def stamp(self, shape: PodShape, matrix: NodeMatrix, /) -> Hashable:
         return matrix.count
 
-    def pre_filter(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | Refusal | Only | State:
+    def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | PreFilterRejection | PreFilterResult | State:
         rack = pod.labels.get(RACK)
         if rack is None:
             return SKIP
         if rack == "none":
-            return Refusal(Reason("there is no such rack", unresolvable=True))
+            return PreFilterRejection(FilterReason("there is no such rack", unresolvable=True))
         found = [node for node in nodes_at(matrix, None) if node is not None]
         if rack == "only":
-            return Only(frozenset(node.name for node in found if RACK in node.labels))
+            return PreFilterResult(frozenset(node.name for node in found if RACK in node.labels))
         return Racked(rack)
 
-    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints | None:
+    def filter(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints | None:
         if state is None:
             return None
         racks = label_values(matrix, RACK, rows)
@@ -127,16 +127,16 @@ class Racks:
         off = np.array([value != "true" for value in powered], np.int64)
         return other + 2 * off
 
-    def reasons(self, shape: Shape, /) -> Sequence[Reason]:
-        return Reason("node(s) are in another rack", unresolvable=True), Reason("node(s) are not powered")
+    def reasons(self, shape: PodShape, /) -> Sequence[FilterReason]:
+        return FilterReason("node(s) are in another rack", unresolvable=True), FilterReason("node(s) are not powered")
 
-    def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
+    def wakers(self, shape: PodShape, /) -> tuple[ClusterEventWithHint, ...]:
         return on(NODE, ADD, NODE_LABEL)
 
-    def pre_score(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | State:
+    def pre_score(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | State:
         return Racked("")
 
-    def score(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
+    def score(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
         whole = np.maximum(allocatable(matrix, "cpu", rows), 1)
         assert len(asked_rows(matrix, rows)) == len(whole)
         result: Ints = free(matrix, "cpu", rows) * 1000 // whole
@@ -158,7 +158,7 @@ class Racked:
         self.followed = 0
         self.feasible = 0
 
-    def follow(self, change: Change, /) -> Iterable[int] | None:
+    def follow(self, change: NodeChange, /) -> Iterable[int] | None:
         self.followed += 1
         return (change.row,)
 
@@ -172,18 +172,20 @@ class Evicts:
 
     name = "Evicts"
 
-    def post_filter(self, pod: Pod, unplaced: Unplaced, ground: Ground, /) -> Nominated | NoWay | str:
+    def post_filter(
+        self, pod: PodInfo, unplaced: Unplaced, handle: Handle, /
+    ) -> PostFilterNomination | PostFilterUnschedulable | str:
         if not unplaced.resolvable:
             return "no pod has to go"
         for name in unplaced.resolvable:
-            row = ground.matrix.row_of(name)
+            row = handle.matrix.row_of(name)
             assert row is not None
-            for victim in ground.matrix.pods_on(row).values():
-                with ground.trial(pod, row) as trial:
+            for victim in handle.matrix.pods_on(row).values():
+                with handle.dry_run(pod, row) as trial:
                     trial.take(victim)
                     if victim.priority < pod.priority and not trial.reasons():
-                        return Nominated(name, (victim,))
-        return NoWay("no pod of lower priority helps")
+                        return PostFilterNomination(name, (victim,))
+        return PostFilterUnschedulable("no pod of lower priority helps")
 
 
 class Licences:
@@ -195,48 +197,48 @@ class Licences:
 
     def __init__(self) -> None:
         self.reserved: dict[str, str] = {}
-        self.held: list[Pod] = []
+        self.held: list[PodInfo] = []
         self.to_release: dict[str, Rejection | None] = {}
         self.ready: set[str] = set()
 
-    def reserve(self, pod: Pod, node_name: str, /) -> Rejection | None:
+    def reserve(self, pod: PodInfo, node_name: str, /) -> Rejection | None:
         if pod.labels.get("licence") == "none":
             return Rejection(self.name, "there is no licence", on(ASSIGNED_POD, DELETE))
         self.reserved[pod.uid] = node_name
         return None
 
-    def unreserve(self, pod: Pod, node_name: str, /) -> None:
+    def unreserve(self, pod: PodInfo, node_name: str, /) -> None:
         self.reserved.pop(pod.uid, None)
 
-    def permit(self, pod: Pod, node_name: str, /) -> Rejection | Wait | None:
+    def permit(self, pod: PodInfo, node_name: str, /) -> Rejection | PermitWait | None:
         if pod.labels.get("licence") != "pair":
             return None
         self.held.append(pod)
         if len(self.held) == 2:
             self.to_release = dict.fromkeys((each.uid for each in self.held), None)
-        return Wait(30.0)
+        return PermitWait(30.0)
 
     def released(self) -> Mapping[str, Rejection | None]:
         found, self.to_release = self.to_release, {}
         return found
 
-    def pre_bind(self, pod: Pod, node_name: str, /) -> Sequence[Write] | Rejection:
+    def pre_bind(self, pod: PodInfo, node_name: str, /) -> Sequence[ObjectPatch] | Rejection:
         return [self._marked(pod, node_name, "reserved")] if "licence" in pod.labels else []
 
-    def awaited(self, pod: Pod, node_name: str, /) -> Pending | str | None:
+    def awaited(self, pod: PodInfo, node_name: str, /) -> PreBindPending | str | None:
         if pod.labels.get("licence") != "slow" or pod.uid in self.ready:
             return None
-        return Pending(on(named(WINDOWS), ADD))
+        return PreBindPending(on(named(WINDOWS), ADD))
 
-    def bind(self, pod: Pod, node_name: str, /) -> Binding | Write | None:
-        return Binding(pod, node_name) if "licence" in pod.labels else None
+    def bind(self, pod: PodInfo, node_name: str, /) -> Bind | ObjectPatch | None:
+        return Bind(pod, node_name) if "licence" in pod.labels else None
 
-    def post_bind(self, pod: Pod, node_name: str, /) -> Sequence[Write]:
+    def post_bind(self, pod: PodInfo, node_name: str, /) -> Sequence[ObjectPatch]:
         return [self._marked(pod, node_name, "bound")] if "licence" in pod.labels else []
 
-    def _marked(self, pod: Pod, node_name: str, value: str) -> Write:
+    def _marked(self, pod: PodInfo, node_name: str, value: str) -> ObjectPatch:
         body = {"metadata": {"annotations": {"example.com/licence": value}}}
-        return Write(Resource("", "v1", "pods", namespaced=True), pod.namespace, pod.name, pod.uid, body)
+        return ObjectPatch(APIResource("", "v1", "pods", namespaced=True), pod.namespace, pod.name, pod.uid, body)
 
 
 class Cheap:
@@ -245,5 +247,5 @@ class Cheap:
     name = "Cheap"
     reads: Final[Reads] = READS_NODE
 
-    def score(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
+    def score(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
         return np.zeros(len(asked_rows(matrix, rows)), np.int64)

@@ -14,33 +14,33 @@ import msgspec
 import numpy as np
 import pytest
 
-from headgate.cli.plugins import find_plugins
-from headgate.cli.scheduler import built
-from headgate.plugins import (
+from headgate.cli.wiring.plugins import find_plugins
+from headgate.cli.wiring.scheduler import build_plugin
+from headgate.scheduling.framework import (
     ADD,
     NODE,
     READS_NODE,
-    Ends,
-    Event,
-    Nominated,
-    NoWay,
-    Reason,
-    Refusal,
+    APIResource,
+    ClusterEvent,
+    ClusterEventWithHint,
+    FilterReason,
+    ObjectPatch,
+    PermitWait,
+    PostFilterNomination,
+    PostFilterUnresolvable,
+    PostFilterUnschedulable,
+    PreFilterRejection,
     Rejection,
-    Resource,
-    Wait,
-    Waker,
-    Write,
     on,
     own_update,
 )
-from headgate.plugins.testing import VirtualScheduler, a_node, a_pod
-from headgate.scheduling.order_keys import OrderKeys
-from headgate.scheduling.plugin_methods import problems
+from headgate.scheduling.framework.signature_checks import problems
+from headgate.scheduling.queue.sort_keys import QueueSortKeys
+from headgate.scheduling.testing import VirtualScheduler, a_node, a_pod
 
 NAME = "Hostile"
-PODS = Resource("", "v1", "pods", namespaced=True)
-KIND = Resource("example.com", "v1", "things", namespaced=True)
+PODS = APIResource("", "v1", "pods", namespaced=True)
+KIND = APIResource("example.com", "v1", "things", namespaced=True)
 
 
 class Unprintable(Exception):
@@ -158,8 +158,8 @@ def test_whatever_is_raised_about_watched_objects_is_logged(error: BaseException
         def applied(self, resource: Any, wire: Any) -> Any:
             raise error
 
-        def removed(self, resource: Any, namespace: str, name: str) -> Iterator[Event]:
-            yield Event(NAME, "Delete")
+        def removed(self, resource: Any, namespace: str, name: str) -> Iterator[ClusterEvent]:
+            yield ClusterEvent(NAME, "Delete")
             raise error
 
         def pre_enqueue(self, pod: Any) -> None: ...
@@ -174,16 +174,16 @@ def test_whatever_is_raised_about_watched_objects_is_logged(error: BaseException
 @pytest.mark.parametrize(
     "event",
     [
-        Event(1, "Add"),  # type: ignore[arg-type]  # plugins of others are not type-checked
-        Event("x", ["Add"]),  # type: ignore[arg-type]  # as above
-        Event("x", "Add", target=[]),  # type: ignore[arg-type]  # as above
-        Event("x", "Add", custom=None),  # type: ignore[arg-type]  # as above
-        Event("x", "Add", subjects=["a"]),  # type: ignore[arg-type]  # as above
-        Event("x", "Add", subjects=([],)),  # type: ignore[arg-type]  # as above
+        ClusterEvent(1, "Add"),  # type: ignore[arg-type]  # plugins of others are not type-checked
+        ClusterEvent("x", ["Add"]),  # type: ignore[arg-type]  # as above
+        ClusterEvent("x", "Add", target=[]),  # type: ignore[arg-type]  # as above
+        ClusterEvent("x", "Add", custom=None),  # type: ignore[arg-type]  # as above
+        ClusterEvent("x", "Add", subjects=["a"]),  # type: ignore[arg-type]  # as above
+        ClusterEvent("x", "Add", subjects=([],)),  # type: ignore[arg-type]  # as above
     ],
     ids=repr,
 )
-def test_an_event_that_nothing_can_wait_for_is_logged(event: Event) -> None:
+def test_an_event_that_nothing_can_wait_for_is_logged(event: ClusterEvent) -> None:
     class Watching:
         name = NAME
         watched: ClassVar = {KIND: ()}
@@ -195,7 +195,7 @@ def test_an_event_that_nothing_can_wait_for_is_logged(event: Event) -> None:
 
     scheduler = VirtualScheduler(Watching())
     scheduler.apply(KIND, {"metadata": {"name": "a"}})
-    assert "WrongAnswer: returned an Event whose" in scheduler.log[0]
+    assert "InvalidPluginResult: returned a ClusterEvent whose" in scheduler.log[0]
 
 
 def test_texts_are_cut_and_can_always_be_written() -> None:
@@ -212,8 +212,8 @@ def test_texts_are_cut_and_can_always_be_written() -> None:
         assert condition is not None
         assert condition["reason"] == "PreEnqueueRejected"
         assert len(msgspec.json.encode(condition)) < 5000
-    reason = Reason("\ud800" * 10_000)
-    for answer in (Refusal(reason), Refusal(Reason("y" * 10_000_000, unresolvable=True))):
+    reason = FilterReason("\ud800" * 10_000)
+    for answer in (PreFilterRejection(reason), PreFilterRejection(FilterReason("y" * 10_000_000, unresolvable=True))):
         scheduler = tried(a_plugin(pre_filter=lambda *args, answer=answer: answer))
         condition = scheduler.condition("bad")
         assert condition is not None
@@ -221,7 +221,9 @@ def test_texts_are_cut_and_can_always_be_written() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [NoWay("\ud800"), Ends("\ud800"), "\ud800", "z" * 10_000_000], ids=["a", "b", "c", "d"]
+    "answer",
+    [PostFilterUnschedulable("\ud800"), PostFilterUnresolvable("\ud800"), "\ud800", "z" * 10_000_000],
+    ids=["a", "b", "c", "d"],
 )
 def test_texts_of_post_filter_can_always_be_written(answer: Any) -> None:
     scheduler = VirtualScheduler(a_plugin(post_filter=lambda *args: answer), disabled=["DefaultPreemption"])
@@ -252,7 +254,7 @@ def test_a_look_again_may_be_very_soon_and_very_late(seconds: Any) -> None:
 
 @pytest.mark.parametrize("seconds", [1e308, 0, 1e-300])
 def test_a_wait_may_be_very_short_and_very_long(seconds: float) -> None:
-    scheduler = tried(a_plugin(permit=lambda *args: Wait(seconds)))
+    scheduler = tried(a_plugin(permit=lambda *args: PermitWait(seconds)))
     assert scheduler.node_of("good0") is not None
     assert scheduler.node_of("bad") is None
 
@@ -341,7 +343,7 @@ def test_an_array_that_the_plugin_goes_on_to_change_is_no_answer_that_changes() 
             return found
 
         def reasons(self, shape: Any) -> Any:
-            return [Reason("no")]
+            return [FilterReason("no")]
 
     scheduler = VirtualScheduler(Buffers())
     scheduler.apply_node(a_node("node-a"))
@@ -354,19 +356,19 @@ def test_an_array_that_the_plugin_goes_on_to_change_is_no_answer_that_changes() 
 @pytest.mark.parametrize(
     "write",
     [
-        Write(None, "default", "p", "u", {}),  # type: ignore[arg-type]  # plugins of others are not type-checked
-        Write(PODS, None, "p", "u", {}),  # type: ignore[arg-type]  # as above
-        Write(PODS, "default", "\ud800", "u", {}),
-        Write(PODS, "default", "p", "u", []),  # type: ignore[arg-type]  # as above
-        Write(PODS, "default", "p", "u", {"a": object()}),
-        Write(PODS, "default", "p", "u", {"a": "\ud800"}),
-        Write(PODS, "default", "p", "u", {1.5j: "a"}),  # type: ignore[dict-item]  # as above
-        Write(PODS, "default", "p", "u", {}, how="json"),  # type: ignore[arg-type]  # as above
+        ObjectPatch(None, "default", "p", "u", {}),  # type: ignore[arg-type]  # plugins of others are not type-checked
+        ObjectPatch(PODS, None, "p", "u", {}),  # type: ignore[arg-type]  # as above
+        ObjectPatch(PODS, "default", "\ud800", "u", {}),
+        ObjectPatch(PODS, "default", "p", "u", []),  # type: ignore[arg-type]  # as above
+        ObjectPatch(PODS, "default", "p", "u", {"a": object()}),
+        ObjectPatch(PODS, "default", "p", "u", {"a": "\ud800"}),
+        ObjectPatch(PODS, "default", "p", "u", {1.5j: "a"}),  # type: ignore[dict-item]  # as above
+        ObjectPatch(PODS, "default", "p", "u", {}, how="json"),  # type: ignore[arg-type]  # as above
     ],
     ids=range(8),
 )
 @pytest.mark.parametrize("method", ["pre_bind", "bind"])
-def test_a_write_that_cannot_be_sent_is_a_wrong_answer(method: str, write: Write) -> None:
+def test_a_write_that_cannot_be_sent_is_a_wrong_answer(method: str, write: ObjectPatch) -> None:
     answer = [write] if method == "pre_bind" else write
     disabled = ["DefaultBinder"] if method == "bind" else []
     plugin = a_plugin(**{method: lambda *args: answer})
@@ -376,13 +378,13 @@ def test_a_write_that_cannot_be_sent_is_a_wrong_answer(method: str, write: Write
     scheduler.advance(1)
     condition = scheduler.condition("bad")
     assert condition is not None
-    assert "WrongAnswer: " in condition["message"]
+    assert "InvalidPluginResult: " in condition["message"]
     assert scheduler.writes == []
 
 
 @pytest.mark.parametrize("topic", [1, "x", None, ("a", 1), (), Recursive()], ids=range(6))
 def test_wakers_that_no_function_made_are_a_wrong_answer(topic: Any) -> None:
-    plugin = a_plugin(pre_enqueue=lambda *args: Rejection(NAME, "no", (Waker(topic),)))
+    plugin = a_plugin(pre_enqueue=lambda *args: Rejection(NAME, "no", (ClusterEventWithHint(topic),)))
     if topic == ():
         tried(plugin)
     else:
@@ -473,14 +475,14 @@ class Sorts:
 )
 def test_a_key_that_may_not_compare_with_others_is_a_wrong_answer(key: Any) -> None:
     pod: Any = None
-    failed = OrderKeys(Sorts(key)).failure(pod, 0.0)
+    failed = QueueSortKeys(Sorts(key)).failure(pod, 0.0)
     assert failed is not None
-    assert "WrongAnswer: " in failed.reason
+    assert "InvalidPluginResult: " in failed.reason
 
 
 def test_numbers_texts_and_tuples_of_them_are_keys() -> None:
     pod: Any = None
-    keys = OrderKeys(Sorts((1, "a", (2.5, b"x")), (np.int64(2), "b", (np.float64(1), b""))))
+    keys = QueueSortKeys(Sorts((1, "a", (2.5, b"x")), (np.int64(2), "b", (np.float64(1), b""))))
     assert keys.failure(pod, 0.0) is None
     assert keys.failure(pod, 0.0) is None
 
@@ -511,7 +513,7 @@ def test_any_two_keys_can_be_compared() -> None:
         (b"a",),
         ((1, 2),),
     ]
-    keys = OrderKeys(Sorts(*reversed(answers)))
+    keys = QueueSortKeys(Sorts(*reversed(answers)))
     found = [keys.key(pod, 0.0) for _ in answers]
     assert [each[1][0][1] for each in sorted(found)] == [1, 1.5, 7, 10**400, "a", "b", "b", "b", b"a", ((0, 1), (0, 2))]
 
@@ -562,7 +564,7 @@ class Exits:
 
 def test_a_constructor_that_ends_the_program_is_told_like_any_other_refusal() -> None:
     with pytest.raises(ValueError, match="no licence"):
-        built(Exits, {})
+        build_plugin(Exits, {})
 
 
 def test_attributes_that_raise_are_told_by_the_check() -> None:
@@ -579,12 +581,12 @@ def test_attributes_that_raise_are_told_by_the_check() -> None:
 
 
 def test_a_nomination_of_pods_that_are_not_pods_is_a_wrong_answer() -> None:
-    plugin = a_plugin(post_filter=lambda *args: Nominated("node-a", ("default/p",)))  # type: ignore[arg-type]  # as above
+    plugin = a_plugin(post_filter=lambda *args: PostFilterNomination("node-a", ("default/p",)))  # type: ignore[arg-type]  # as above
     scheduler = VirtualScheduler(plugin, disabled=["DefaultPreemption"])
     scheduler.apply_node(a_node("node-a", cpu="1"))
     scheduler.apply_pod(a_pod("bad", requests={"cpu": "2"}))
     scheduler.advance(2)
     condition = scheduler.condition("bad")
     assert condition is not None
-    assert "victims of Nominated must be a tuple of pods" in condition["message"]
+    assert "victims of PostFilterNomination must be a tuple of pods" in condition["message"]
     assert scheduler.preempted == []

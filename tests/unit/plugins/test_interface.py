@@ -1,4 +1,4 @@
-"""``headgate.plugins`` is all that a plugin of another package has to import."""
+"""``headgate.scheduling.framework`` is all that a plugin of another package has to import."""
 
 from __future__ import annotations
 
@@ -8,67 +8,67 @@ from typing import Any
 
 import pytest
 
-import headgate.plugins
-from headgate.plugins import (
-    Awaits,
-    Bind,
-    Filter,
-    Follows,
-    Keyed,
-    Normalize,
-    Permit,
-    PostBind,
-    PostFilter,
-    PreBind,
-    PreEnqueue,
-    PreFilter,
-    PreScore,
-    QueueSort,
-    Releases,
-    Reserve,
-    Score,
-    SeesFeasible,
-    Stamped,
-    Wakes,
-    Watches,
+from headgate.scheduling import framework
+from headgate.scheduling.cluster.cluster import Cluster
+from headgate.scheduling.config.plugin_registry import METHODS, points_served
+from headgate.scheduling.config.scheduler_configuration import parse_configuration
+from headgate.scheduling.config.types import KubeSchedulerConfiguration
+from headgate.scheduling.framework import (
+    AwaitingPreBindPlugin,
+    BindPlugin,
+    ClusterVersionedPlugin,
+    EnqueueExtensions,
+    FeasibleNodesState,
+    FilterPlugin,
+    IncrementalState,
+    KeyedPlugin,
+    PermitPlugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReleasingPermitPlugin,
+    ReservePlugin,
+    ResourceEventHandler,
+    ScoreExtensions,
+    ScorePlugin,
+    signature_checks,
 )
-from headgate.plugins.testing import VirtualScheduler, a_node, a_pod
-from headgate.scheduling import plugin_methods
-from headgate.scheduling.cluster import Cluster
-from headgate.scheduling.configuration.parsing import parse_configuration
-from headgate.scheduling.configuration.registry import METHODS, points_served
-from headgate.scheduling.configuration.values import Configuration
-from headgate.scheduling.profile import MAKERS
+from headgate.scheduling.plugins.registry import IN_TREE_PLUGINS
+from headgate.scheduling.testing import VirtualScheduler, a_node, a_pod
 from unit.plugins import every_point
 from unit.plugins.every_point import POWERED, RACK, WINDOWS, Admission, Cheap, Evicts, Licences, Order, Racked, Racks
 
 ROOT = Path(__file__).parents[3]
 FOREIGN = [Path(every_point.__file__), *sorted((ROOT / "examples" / "plugins").rglob("*.py"))]
 ONE = {"cpu": "1"}
-PUBLIC = {"headgate.plugins", "headgate.plugins.testing"}
+PUBLIC = {"headgate.scheduling.framework", "headgate.scheduling.testing"}
 
 # The type checker compares each plugin with the protocol that the interface exports.
-PRE_ENQUEUE: PreEnqueue = Admission()
-WATCHES: Watches = Admission()
-QUEUE_SORT: QueueSort = Order()
-PRE_FILTER: PreFilter = Racks()
-FILTER: Filter = Racks()
-PRE_SCORE: PreScore = Racks()
-SCORE: Score = Racks()
-NORMALIZE: Normalize = Racks()
-KEYED: Keyed = Racks()
-STAMPED: Stamped = Racks()
-WAKES: Wakes = Racks()
-FOLLOWS: Follows = Racked("")
-SEES_FEASIBLE: SeesFeasible = Racked("")
-POST_FILTER: PostFilter = Evicts()
-RESERVE: Reserve = Licences()
-PERMIT: Permit = Licences()
-RELEASES: Releases = Licences()
-PRE_BIND: PreBind = Licences()
-AWAITS: Awaits = Licences()
-BIND: Bind = Licences()
-POST_BIND: PostBind = Licences()
+PRE_ENQUEUE: PreEnqueuePlugin = Admission()
+WATCHES: ResourceEventHandler = Admission()
+QUEUE_SORT: QueueSortPlugin = Order()
+PRE_FILTER: PreFilterPlugin = Racks()
+FILTER: FilterPlugin = Racks()
+PRE_SCORE: PreScorePlugin = Racks()
+SCORE: ScorePlugin = Racks()
+NORMALIZE: ScoreExtensions = Racks()
+KEYED: KeyedPlugin = Racks()
+STAMPED: ClusterVersionedPlugin = Racks()
+WAKES: EnqueueExtensions = Racks()
+FOLLOWS: IncrementalState = Racked("")
+SEES_FEASIBLE: FeasibleNodesState = Racked("")
+POST_FILTER: PostFilterPlugin = Evicts()
+RESERVE: ReservePlugin = Licences()
+PERMIT: PermitPlugin = Licences()
+RELEASES: ReleasingPermitPlugin = Licences()
+PRE_BIND: PreBindPlugin = Licences()
+AWAITS: AwaitingPreBindPlugin = Licences()
+BIND: BindPlugin = Licences()
+POST_BIND: PostBindPlugin = Licences()
 
 
 def every_plugin() -> list[Any]:
@@ -105,16 +105,16 @@ def test_plugins_of_others_import_nothing_but_the_interface(path: Path) -> None:
 
 
 def test_every_name_of_the_interface_is_there_and_listed_once() -> None:
-    names = headgate.plugins.__all__
+    names = framework.__all__
     assert len(set(names)) == len(names)
-    assert [name for name in names if not hasattr(headgate.plugins, name)] == []
+    assert [name for name in names if not hasattr(framework, name)] == []
 
 
 def test_the_plugins_here_serve_every_extension_point() -> None:
     served = {point for each in every_plugin() for point in points_served(each)}
     assert served == METHODS.keys()
     methods = {name for each in every_plugin() for name in dir(each)}
-    assert methods >= plugin_methods.METHODS
+    assert methods >= signature_checks.METHODS
 
 
 def test_a_watched_object_releases_the_pods_that_wait_for_it_alone() -> None:
@@ -227,9 +227,9 @@ def test_a_plugin_that_config_check_refuses_is_refused_in_tests_as_well() -> Non
 
 def test_built_in_plugins_keep_the_contract_of_plugins_of_others() -> None:
     read = parse_configuration({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"})
-    assert isinstance(read, Configuration)
+    assert isinstance(read, KubeSchedulerConfiguration)
     args, cluster = read.profiles[0].args, Cluster()
-    made = {name: MAKERS[name](args.get(name), cluster) for name in read.profiles[0].plugins()}
+    made = {name: IN_TREE_PLUGINS[name](args.get(name), cluster) for name in read.profiles[0].plugins()}
     assert len(made) > 15
-    problems = {name: plugin_methods.problems(each, name) for name, each in made.items()}
+    problems = {name: signature_checks.problems(each, name) for name, each in made.items()}
     assert {name: found for name, found in problems.items() if found} == {}

@@ -8,23 +8,22 @@ from typing import Any
 
 import pytest
 
-import headgate.plugins
-from headgate.plugins import (
-    Change,
-    Event,
-    Node,
+from headgate.scheduling import framework, testing
+from headgate.scheduling.config.plugin_registry import METHODS
+from headgate.scheduling.framework import (
+    APIResource,
+    ClusterEvent,
+    NodeChange,
+    NodeInfo,
     NodeMatrix,
-    Pod,
+    ObjectPatch,
+    PodInfo,
     PodLike,
+    PodShape,
     Rejection,
-    Resource,
-    Shape,
     Unplaced,
-    Write,
-    testing,
 )
-from headgate.scheduling.configuration.registry import METHODS
-from headgate.scheduling.plugin_methods import PARAMETERS
+from headgate.scheduling.framework.signature_checks import PARAMETERS
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "plugins" / "hold-until"
@@ -57,23 +56,25 @@ def test_every_file_of_the_example_is_shown_whole() -> None:
     assert shown == shipped
 
 
-@pytest.mark.parametrize("shown", [Pod, Shape, Node, Rejection, Event, Change, Unplaced, Write])
+@pytest.mark.parametrize(
+    "shown", [PodInfo, PodShape, NodeInfo, Rejection, ClusterEvent, NodeChange, Unplaced, ObjectPatch]
+)
 def test_every_field_of_an_object_is_explained(shown: Any) -> None:
     assert named(f"### {shown.__name__}") == set(shown.__struct_fields__)
 
 
 def test_every_field_of_a_watched_resource_is_explained() -> None:
-    assert set(Resource.__struct_fields__) <= named("## Watching other kinds")
+    assert set(APIResource.__struct_fields__) <= named("## Watching other kinds")
 
 
 def test_the_fields_that_pre_enqueue_sees_are_marked() -> None:
-    marked = {name for cells in rows("### Pod") for name in re.findall(r"`(\w+)`\*", cells[0])}
+    marked = {name for cells in rows("### PodInfo") for name in re.findall(r"`(\w+)`\*", cells[0])}
     assert marked == {name for name in vars(PodLike) if isinstance(vars(PodLike)[name], property)}
 
 
 def test_the_members_of_the_matrix_that_are_explained_exist() -> None:
     members = {name.split("(")[0] for name in named("### NodeMatrix")}
-    functions = {name for name in members if hasattr(headgate.plugins, name)}
+    functions = {name for name in members if hasattr(framework, name)}
     matrix = NodeMatrix()
     assert [name for name in members - functions - {"member", "function"} if not hasattr(matrix, name)] == []
     assert functions == {"asked_rows", "nodes_at", "label_values", "allocatable", "free"}
@@ -89,4 +90,4 @@ def test_every_method_is_shown_with_the_parameters_it_is_called_with() -> None:
 
 def test_every_name_of_the_interface_is_on_the_page() -> None:
     words = set(re.findall(r"\w+", PAGE))
-    assert [name for name in (*headgate.plugins.__all__, *testing.__all__) if name not in words] == []
+    assert [name for name in (*framework.__all__, *testing.__all__) if name not in words] == []

@@ -9,15 +9,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headgate.plugins import READS_NODE, Only, Pending, Rejection, Resource, Wait, Waker, Write, named, own_update
-from headgate.plugins.testing import VirtualScheduler, a_node, a_pod
-from headgate.scheduling.cluster import Cluster
-from headgate.scheduling.metrics import Metrics
-from headgate.scheduling.plugin_answers import plain
-from headgate.scheduling.plugin_failures import PluginFailures
+from headgate.scheduling.cluster.cluster import Cluster
+from headgate.scheduling.framework import (
+    READS_NODE,
+    APIResource,
+    ClusterEventWithHint,
+    ObjectPatch,
+    PermitWait,
+    PreBindPending,
+    PreFilterResult,
+    Rejection,
+    named,
+    own_update,
+)
+from headgate.scheduling.framework.plugin_failures import PluginFailures
+from headgate.scheduling.framework.result_checks import plain
+from headgate.scheduling.metrics.scheduler_metrics import SchedulerMetrics
+from headgate.scheduling.testing import VirtualScheduler, a_node, a_pod
 
 NAME = "Zoo"
-CONFIG_MAPS = Resource("", "v1", "configmaps", namespaced=True)
+CONFIG_MAPS = APIResource("", "v1", "configmaps", namespaced=True)
 PARTS: dict[str, dict[str, Any]] = {
     "reserve": {"unreserve": lambda self, pod, node_name: None},
     "filter": {"reads": READS_NODE, "reasons": lambda self, shape: ()},
@@ -74,7 +85,7 @@ def test_a_rejection_after_the_choice_of_a_node_names_the_plugin(
 
 
 def test_a_long_wait_on_permit_is_told_after_a_while_and_names_the_plugin() -> None:
-    scheduler = tried(a_plugin(permit=returning(Wait(1e9))), seconds=9)
+    scheduler = tried(a_plugin(permit=returning(PermitWait(1e9))), seconds=9)
     assert scheduler.condition("p") is None
     scheduler.advance(2)
     expected = 'Permit plugin "Zoo": the pod waits on permit for node node-a, for 1e+09 s at most'
@@ -83,7 +94,7 @@ def test_a_long_wait_on_permit_is_told_after_a_while_and_names_the_plugin() -> N
 
 
 def test_a_long_wait_before_the_binding_and_its_timeout_name_the_plugin() -> None:
-    scheduler = tried(a_plugin(awaited=returning(Pending(own_update()))), seconds=11)
+    scheduler = tried(a_plugin(awaited=returning(PreBindPending(own_update()))), seconds=11)
     assert message(scheduler).startswith('WaitingOnPreBind: PreBind plugin "Zoo": ')
     scheduler.advance(20)
     expected = 'running PreBind plugin "Zoo": timed out waiting for what was asked for before binding'
@@ -91,7 +102,7 @@ def test_a_long_wait_before_the_binding_and_its_timeout_name_the_plugin() -> Non
 
 
 def test_a_timeout_on_permit_names_the_plugin() -> None:
-    scheduler = tried(a_plugin(permit=returning(Wait(3))), seconds=3.5)
+    scheduler = tried(a_plugin(permit=returning(PermitWait(3))), seconds=3.5)
     assert message(scheduler) == 'Unschedulable: Permit plugin "Zoo": timed out waiting on permit'
 
 
@@ -129,7 +140,9 @@ def test_a_wrong_answer_of_post_filter_is_logged_with_the_place_of_the_method() 
     scheduler.apply_pod(a_pod("p", requests={"cpu": "100"}))
     scheduler.advance(1)
     (line,) = scheduler.log
-    assert line.startswith("plugin Zoo failed in post_filter on pod default/p: WrongAnswer: returned True (bool)")
+    assert line.startswith(
+        "plugin Zoo failed in post_filter on pod default/p: InvalidPluginResult: returned True (bool)"
+    )
     assert f" at {__file__}:" in line
 
 
@@ -163,7 +176,7 @@ def test_control_characters_of_a_text_are_escaped() -> None:
 def test_a_guard_without_matches_is_a_wrong_answer() -> None:
     guard: Any = "notaguard"
     scheduler = tried(a_plugin(pre_enqueue=returning(Rejection(NAME, "no", own_update(guard)))), 2)
-    assert "a tuple of Wakers whose guards have a method matches(event)" in message(scheduler)
+    assert "a tuple of ClusterEventWithHint whose guards have a method matches(event)" in message(scheduler)
 
 
 @pytest.mark.parametrize("matches", [returning("yes"), returning(None), raising(ValueError("boom"))])
@@ -184,7 +197,7 @@ def test_a_guard_that_fails_lets_the_event_pass_and_is_logged(matches: Callable[
 
 def test_a_guard_of_numpy_booleans_is_right() -> None:
     guard: Any = type("Guard", (), {"matches": returning(np.bool_(False))})()
-    assert Waker(("x",), guard).guard is guard
+    assert ClusterEventWithHint(("x",), guard).guard is guard
     scheduler = tried(a_plugin(pre_enqueue=returning(Rejection(NAME, "no", own_update(guard)))))
     scheduler.apply_pod(a_pod("p", labels={"a": "b"}))
     scheduler.run()
@@ -214,9 +227,9 @@ def test_a_pod_is_not_woken_by_the_condition_that_the_scheduler_wrote() -> None:
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_a_number_that_json_has_not_is_a_wrong_answer(number: float) -> None:
-    write = Write(CONFIG_MAPS, "default", "c", "uid-c", {"data": [{"x": number}]})
+    write = ObjectPatch(CONFIG_MAPS, "default", "c", "uid-c", {"data": [{"x": number}]})
     scheduler = tried(a_plugin(pre_bind=returning([write])))
-    assert "body of Write must be a mapping that JSON can express" in message(scheduler)
+    assert "body of ObjectPatch must be a mapping that JSON can express" in message(scheduler)
 
 
 def test_the_columns_of_the_matrix_cannot_be_written_to() -> None:
@@ -236,11 +249,11 @@ def test_the_columns_of_the_matrix_cannot_be_written_to() -> None:
 
 def test_a_slow_plugin_that_watches_objects_is_counted_and_named() -> None:
     moments = iter(range(1000))
-    metrics = Metrics(lambda: next(moments) * 0.1)
+    metrics = SchedulerMetrics(lambda: next(moments) * 0.1)
     plugin = a_plugin(applied=returning(()), removed=returning(()))
     type(plugin).watched = {CONFIG_MAPS: ()}
-    cluster = Cluster(watch=metrics.watch(""))
-    cluster.join(plugin)
+    cluster = Cluster(watch=metrics.timers(""))
+    cluster.add_event_handler(plugin)
     cluster.applied(CONFIG_MAPS, {"metadata": {"name": "c", "namespace": "default"}})
     (line,) = metrics.slow_calls.messages()
     assert line.startswith("plugin Zoo is slow: 1 of its applied calls")
@@ -249,11 +262,11 @@ def test_a_slow_plugin_that_watches_objects_is_counted_and_named() -> None:
 
 def test_the_name_of_a_kind_in_place_of_its_resource_is_a_clear_error() -> None:
     kind: Any = "configmaps"
-    with pytest.raises(TypeError, match="named takes a Resource, not 'configmaps'"):
+    with pytest.raises(TypeError, match="named takes an APIResource, not 'configmaps'"):
         named(kind)
 
 
 def test_a_set_of_names_will_do_for_only_and_is_copied() -> None:
     names: Any = {"node-a"}
-    scheduler = tried(a_plugin(pre_filter=returning(Only(names))))
+    scheduler = tried(a_plugin(pre_filter=returning(PreFilterResult(names))))
     assert scheduler.node_of("p") == "node-a"

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from headgate.kube.resource import PODS
+from headgate.controllers.framework.reconcile import Enqueue
+from headgate.kube.api_resources import PODS
 from headgate.kube.timestamps import format_time
-from headgate.owners.contract import Wake
-from headgate.quota.engine import Settings
-from headgate.quota.serving.controller import Quota
+from headgate.quota.controller.quota_controller import QuotaController
+from headgate.quota.engine import QuotaSettings
 from kueueing import Wire
 from quota_engine import Api
 
@@ -45,7 +45,7 @@ def a_pod(api: Api, **changes: Any) -> Wire:
     }
 
 
-def an_api(settings: Settings | None = None, cpu: int = 1) -> Api:
+def an_api(settings: QuotaSettings | None = None, cpu: int = 1) -> Api:
     api = Api(settings)
     api.queue("cq", {"default": {"cpu": cpu}}, **WITHIN)
     return api
@@ -85,12 +85,12 @@ def test_a_reservation_that_cannot_be_true_is_not_counted(changes: Wire) -> None
     before = _in_use(api)
     api.terminate(a_pod(api, **changes))
     assert _in_use(api) == before
-    assert len(api.engine.book.occupancy.ignored) == 1
+    assert len(api.engine.ledger.occupancy.ignored) == 1
     assert submitted(api) == ""
 
 
 def _in_use(api: Api) -> dict[tuple[str, str], int]:
-    node = api.engine.book.occupancy.tree.queue("cq")
+    node = api.engine.ledger.occupancy.tree.queue("cq")
     assert node is not None
     return dict(node.usage)
 
@@ -135,7 +135,7 @@ def test_a_long_grace_period_is_waited_for_ten_minutes_and_no_longer() -> None:
 
 
 def test_the_longest_wait_is_a_setting() -> None:
-    api = an_api(Settings(max_wait_s=30.0))
+    api = an_api(QuotaSettings(max_wait_s=30.0))
     api.terminate(a_pod(api), TEN_YEARS_S)
     submitted(api)
     api.restart()
@@ -158,12 +158,12 @@ def test_a_deletion_that_is_shortened_does_not_begin_the_longest_wait_anew() -> 
 
 def test_each_way_in_which_a_reservation_cannot_be_true_is_logged_once() -> None:
     said: list[str] = []
-    quota = Quota(Settings(), warn=said.append)
+    quota = QuotaController(QuotaSettings(), warn=said.append)
     api = an_api()
     for number in range(3):
         pod = a_pod(api, reservedAt="9999-99-99T00:00:00Z")
         pod["metadata"] |= {"name": f"p-{number}", "uid": f"uid-{number}"}
-        assert list[Wake](quota.applied(PODS, pod, api.now_s)) == []
+        assert list[Enqueue](quota.applied(PODS, pod, api.now_s)) == []
     assert said == [f"the annotation {STAMP} of pod ns/p-0 is ignored: its time of reservation cannot be read"]
 
 
@@ -192,7 +192,7 @@ def _claim_less(api: Api, pod: Wire) -> None:
 
 
 def _restart_without(api: Api, pod: Wire) -> None:
-    api.settings = Settings(starts_after_terminating=False)
+    api.settings = QuotaSettings(starts_after_terminating=False)
     api.restart()
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from headgate.quota.account import account_of
+from headgate.quota.api.pods_ready import WaitForPodsReady
 from headgate.quota.effects import Effect, SetCondition
-from headgate.quota.engine import Settings
-from headgate.quota.readiness import PodsReady
+from headgate.quota.engine import QuotaSettings
+from headgate.quota.explain.description import describe_workload
 from kueueing import Wire
 from quota_engine import Api
 
@@ -17,7 +17,7 @@ WAITS = "WaitingForTerminatingPods"
 WITHIN: dict[str, Any] = {"preemption": {"withinClusterQueue": "LowerPriority"}}
 
 
-def preempted(settings: Settings | None = None, *, is_heard: bool = True) -> tuple[Api, Wire]:
+def preempted(settings: QuotaSettings | None = None, *, is_heard: bool = True) -> tuple[Api, Wire]:
     """A workload took the place of another one; the pod of that terminates, which may not have been heard yet."""
     api = Api(settings)
     api.queue("cq", {"default": {"cpu": 1}}, **WITHIN)
@@ -73,7 +73,7 @@ def test_a_start_is_told_once_though_the_watch_is_late() -> None:
 def test_a_start_that_the_server_refuses_is_told_again() -> None:
     api, _ = preempted()
     api.engine.pod_removed("uid-victim")
-    (told,) = [each for each in api.engine.cycle(api.now_s) if isinstance(each, SetCondition)]
+    (told,) = [each for each in api.engine.run_cycle(api.now_s) if isinstance(each, SetCondition)]
     api.perform(api.engine.refused(told, api.now_s))
     assert starts(api.cycle()) == 1
 
@@ -109,7 +109,7 @@ def test_what_is_borrowed_waits_for_pods_of_the_other_queues_of_the_cohort() -> 
 
 @pytest.mark.parametrize("waited", [0, 200])
 def test_pods_have_their_time_to_get_ready_from_when_they_may_start(waited: int) -> None:
-    api, pod = preempted(Settings(pods_ready=PodsReady(timeout_s=100.0)))
+    api, pod = preempted(QuotaSettings(pods_ready=WaitForPodsReady(timeout_s=100.0)))
     api.terminate(pod, 600)
     api.pass_s(waited)
     assert api.condition("high", "Evicted")[0] == ""
@@ -123,7 +123,7 @@ def test_pods_have_their_time_to_get_ready_from_when_they_may_start(waited: int)
 
 def test_explain_tells_what_is_waited_for() -> None:
     api, _ = preempted()
-    found = account_of(api.engine, api.objects["workload", "ns/high"], True, api.now_s)
+    found = describe_workload(api.engine, api.objects["workload", "ns/high"], True, api.now_s)
     assert found.summary.startswith("it is admitted by ClusterQueue cq, and its pods do not start yet: ")
     assert ", such as ns/victim (waited for until " in found.summary
     assert found.next[0].startswith("the terminating pods have to end")

@@ -7,8 +7,8 @@ from typing import Any
 
 from clusters import a_node, a_pod
 from headgate.kube.timestamps import format_time
-from headgate.scheduling.admitting import Queueing
-from headgate.scheduling.effects import SetStatus
+from headgate.scheduling.framework.effects import SetStatus
+from headgate.scheduling.gates.queue_admission import QueueAdmissionSettings
 from headgate.scheduling.scheduler import Scheduler
 from unit.scheduling.world import World, configured
 
@@ -29,7 +29,7 @@ class LeavingWorld(World):
     def begin(self, **document: Any) -> None:
         """A scheduler that knows the nodes and nothing else."""
         read, makers = configured((), **document)
-        queueing = Queueing(day=lambda: DAY_S + self.now_s)
+        queueing = QueueAdmissionSettings(day=lambda: DAY_S + self.now_s)
         self.scheduler = Scheduler(read, makers, self.problems.append, queueing=queueing, spared=(QUOTA,))
         for node in self.nodes:
             self.scheduler.node_applied(a_node(node, cpu="1"), self.now_s)

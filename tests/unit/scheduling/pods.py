@@ -7,16 +7,16 @@ from typing import Any
 
 import msgspec
 
-from headgate.scheduling.contract import PreEnqueue, Rejection
-from headgate.scheduling.events import NODE, POD, UPDATE, Event, Owned, nobody_owns, on
+from headgate.scheduling.framework.cluster_events import NODE, POD, UPDATE, ClusterEvent, Owned, no_gate_owned, on
+from headgate.scheduling.framework.interface import PreEnqueuePlugin, Rejection
 from headgate.scheduling.plugins.priority_sort import PrioritySort
-from headgate.scheduling.queue import DEFAULTS, QueueSettings, SchedulingQueue
-from headgate.scheduling.queued import Queued, Where
-from headgate.waiting.waker import Waker
+from headgate.scheduling.queue.queued_pod_info import PodQueueState, QueuedPodInfo
+from headgate.scheduling.queue.scheduling_queue import DEFAULTS, QueueSettings, SchedulingQueue
+from headgate.waiting.queueing_hints import ClusterEventWithHint
 
 START_S = 1_000_000.0
 PROFILE = "default-scheduler"
-NODE_ADD = Event(NODE, "Add")
+NODE_ADD = ClusterEvent(NODE, "Add")
 HELPED_BY_NODES = on(NODE, "Add")
 
 
@@ -54,7 +54,9 @@ def a_pod(name: str, **fields: Any) -> APod:
 class Allows:
     """A PreEnqueue plugin that wants a label, and may be told to look again by some wakers."""
 
-    def __init__(self, label: str, wakers: tuple[Waker, ...] | None = None, name: str = "Allows") -> None:
+    def __init__(
+        self, label: str, wakers: tuple[ClusterEventWithHint, ...] | None = None, name: str = "Allows"
+    ) -> None:
         self.label, self.name = label, name
         self.wakers = on(POD, UPDATE) if wakers is None else wakers
         self.asked = 0
@@ -79,7 +81,9 @@ class Never:
 class Clocked:
     """A queue, its clock, and short ways to say what happens to it."""
 
-    def __init__(self, *plugins: PreEnqueue, settings: QueueSettings = DEFAULTS, owned: Owned = nobody_owns) -> None:
+    def __init__(
+        self, *plugins: PreEnqueuePlugin, settings: QueueSettings = DEFAULTS, owned: Owned = no_gate_owned
+    ) -> None:
         self.now_s = START_S
         self.queue: SchedulingQueue[APod] = SchedulingQueue({PROFILE: plugins}, PrioritySort(), settings, owned)
 
@@ -94,10 +98,10 @@ class Clocked:
         for pod in pods:
             self.queue.delete(pod.uid, self.now_s, bound=bound)
 
-    def happens(self, event: Event) -> int:
+    def happens(self, event: ClusterEvent) -> int:
         return self.queue.event(event, self.now_s)
 
-    def pop(self) -> Queued[APod]:
+    def pop(self) -> QueuedPodInfo[APod]:
         popped = self.queue.pop(self.now_s)
         assert popped is not None
         return popped
@@ -108,10 +112,10 @@ class Clocked:
             found.append(popped.pod.name)
         return found
 
-    def fail(self, queued: Queued[APod], *rejections: Rejection) -> Where | None:
+    def fail(self, queued: QueuedPodInfo[APod], *rejections: Rejection) -> PodQueueState | None:
         return self.queue.fail(queued, rejections, self.now_s)
 
-    def park(self, pod: APod, *rejections: Rejection) -> Queued[APod]:
+    def park(self, pod: APod, *rejections: Rejection) -> QueuedPodInfo[APod]:
         """Lets a pod that may be tried fail."""
         self.add(pod)
         queued = self.pop()
@@ -119,9 +123,9 @@ class Clocked:
         self.fail(queued, *(rejections or (Rejection("Fit", "no room", HELPED_BY_NODES),)))
         return queued
 
-    def where(self, pod: APod) -> Where | None:
+    def where(self, pod: APod) -> PodQueueState | None:
         queued = self.queue.get(pod.uid)
-        return None if queued is None else queued.where
+        return None if queued is None else queued.state
 
     def flush(self, after_s: float = 0.0) -> int:
         self.now_s += after_s

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from clusters import Cluster, a_pod
-from headgate.kube.resource import POD_DISRUPTION_BUDGETS
-from headgate.scheduling.contract import Unplaced
-from headgate.scheduling.pod import Pod
+from headgate.kube.api_resources import POD_DISRUPTION_BUDGETS
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.framework.interface import Unplaced
 
 Object = dict[str, Any]
 
@@ -16,7 +16,7 @@ def a_cluster(*nodes: Object, **profile: Any) -> Cluster:
     return Cluster(*nodes, preempts=True, **profile)
 
 
-def runs(cluster: Cluster, name: str, node: str, cpu: str = "1", priority: int = 0, **more: Any) -> Pod:
+def runs(cluster: Cluster, name: str, node: str, cpu: str = "1", priority: int = 0, **more: Any) -> PodInfo:
     """A pod on a node; ``started`` is the second of a minute, ``labels``, ``deleting`` and ``conditions`` as wanted."""
     started, deleting = more.pop("started", None), more.pop("deleting", False)
     status: Object = {"conditions": more.pop("conditions", [])}
@@ -44,7 +44,7 @@ def preempts(cluster: Cluster, cpu: str = "1", priority: int = 10, **spec: Any) 
 
 def budget(cluster: Cluster, allowed: int, selector: Object | None, **status: Any) -> None:
     wire = {
-        "metadata": {"name": f"pdb{cluster.around.budgets.version}", "namespace": "default"},
+        "metadata": {"name": f"pdb{cluster.around.disruption_budgets.version}", "namespace": "default"},
         "spec": {"selector": selector},
         "status": {"disruptionsAllowed": allowed, **status},
     }

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from clusters import a_node, a_pod
+from headgate.capacity.conf import DEFAULTS, SchedulerConf
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, TASK_SPEC
-from headgate.capacity.settings import DEFAULTS, Settings
 from headgate.kube.timestamps import format_time
 
 Object = dict[str, Any]
@@ -28,7 +28,7 @@ class Scenario(msgspec.Struct, frozen=True):
     pods: tuple[Object, ...] = ()
     placed: tuple[str, ...] = ()
     nodes_of: Mapping[str, str] = {}
-    settings: Settings = DEFAULTS
+    settings: SchedulerConf = DEFAULTS
 
 
 def queue(name: str, cpu: str = "", created_s: int = 0, **spec: Any) -> Object:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from clusters import a_node, a_pod
+from headgate.capacity.conf import DEFAULTS as SETTINGS
+from headgate.capacity.conf import SchedulerConf
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, POD_GROUPS, QUEUE_NAME, QUEUES, STAMP
-from headgate.capacity.settings import DEFAULTS as SETTINGS
-from headgate.capacity.settings import Settings
-from headgate.scheduling.admitting import Queueing
-from headgate.scheduling.effects import Effect, LiftGate, Result
+from headgate.scheduling.framework.effects import Effect, RemoveSchedulingGate, WriteResult
+from headgate.scheduling.gates.queue_admission import QueueAdmissionSettings
 from unit.scheduling.world import World
 
 Object = dict[str, Any]
@@ -63,10 +63,10 @@ class QueuedWorld(World):
         *queues: Object,
         nodes: Iterable[Object] = (),
         enabled: bool = True,
-        settings: Settings = SETTINGS,
+        settings: SchedulerConf = SETTINGS,
         **more: Any,
     ) -> None:
-        queueing = Queueing(enabled, lambda: self.now_s)
+        queueing = QueueAdmissionSettings(enabled, lambda: self.now_s)
         super().__init__(nodes=nodes or (a_node("a", cpu="8"),), queues=settings, queueing=queueing, **more)
         self.show_queues(*queues)
 
@@ -81,8 +81,8 @@ class QueuedWorld(World):
     @property
     def lifts(self) -> dict[str, str]:
         """The removals that the last effects ask for: stamps by pod."""
-        return {each.pod.name: each.stamp for each in self.effects if isinstance(each, LiftGate)}
+        return {each.pod.name: each.stamp for each in self.effects if isinstance(each, RemoveSchedulingGate)}
 
-    def lifted(self, name: str, result: Result = Result.DONE, message: str = "") -> list[Effect]:
-        self.effects = self.scheduler.lifted(f"uid-{name}", result, message, self.now_s)
+    def lifted(self, name: str, result: WriteResult = WriteResult.DONE, message: str = "") -> list[Effect]:
+        self.effects = self.scheduler.gate_removed(f"uid-{name}", result, message, self.now_s)
         return self.effects

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clusters import Cluster, a_node, a_pod
-from headgate.kube.resource import Resource
+from headgate.kube.api_resources import APIResource
 
 Object = dict[str, Any]
 
@@ -48,7 +48,7 @@ def scores(made: Cluster, pod: Object) -> dict[str, int]:
     return made.cycle.scores(made.pod(pod))
 
 
-def tell(made: Cluster, resource: Resource, name: str, selector: Object | None, namespace: str = "default") -> None:
+def tell(made: Cluster, resource: APIResource, name: str, selector: Object | None, namespace: str = "default") -> None:
     wire = {"metadata": {"name": name, "namespace": namespace}, "spec": {"selector": selector}}
     assert list(made.around.applied(resource, wire)) == []
 

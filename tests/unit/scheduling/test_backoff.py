@@ -6,9 +6,9 @@ from math import inf
 
 import pytest
 
-from headgate.scheduling.backoff import BackoffQueue, BackoffRule
 from headgate.scheduling.plugins.priority_sort import PrioritySort
-from headgate.scheduling.queued import Queued
+from headgate.scheduling.queue.backoff_queue import BackoffQueue, PodBackoff
+from headgate.scheduling.queue.queued_pod_info import QueuedPodInfo
 from unit.scheduling.pods import START_S, APod, a_pod
 
 
@@ -24,40 +24,40 @@ from unit.scheduling.pods import START_S, APod, a_pod
     ],
 )
 def test_the_wait_doubles_up_to_its_limit(initial: int, limit: int, count: int, duration: int) -> None:
-    assert BackoffRule(initial, limit).duration_s(count) == duration
+    assert PodBackoff(initial, limit).duration_s(count) == duration
 
 
 def a_failed(
     name: str = "p", *, rejected: int = 0, errors: int = 0, at_s: float = START_S, priority: int = 0
-) -> Queued[APod]:
-    return Queued(
+) -> QueuedPodInfo[APod]:
+    return QueuedPodInfo(
         a_pod(name, priority=priority), at_s, unschedulable_count=rejected, consecutive_errors=errors, attempts=1
     )
 
 
 def test_a_pod_that_never_failed_does_not_wait() -> None:
-    assert BackoffRule().until_s(a_failed()) == -inf
-    assert not BackoffRule().waits(a_failed(), START_S)
+    assert PodBackoff().until_s(a_failed()) == -inf
+    assert not PodBackoff().waits(a_failed(), START_S)
 
 
 def test_errors_count_before_rejections() -> None:
-    assert BackoffRule(1, 32).until_s(a_failed(rejected=5, errors=1)) == START_S + 1
-    assert BackoffRule(1, 32).until_s(a_failed(rejected=5)) == START_S + 16
+    assert PodBackoff(1, 32).until_s(a_failed(rejected=5, errors=1)) == START_S + 1
+    assert PodBackoff(1, 32).until_s(a_failed(rejected=5)) == START_S + 16
 
 
 def test_the_end_of_a_wait_is_remembered_until_the_next_failure() -> None:
     failed = a_failed(rejected=1)
-    assert BackoffRule().until_s(failed) == START_S + 1
+    assert PodBackoff().until_s(failed) == START_S + 1
     failed.unschedulable_count = 4
-    assert BackoffRule().until_s(failed) == START_S + 1
+    assert PodBackoff().until_s(failed) == START_S + 1
 
 
 def test_a_limit_of_zero_switches_waiting_off() -> None:
-    assert BackoffRule(0, 0).until_s(a_failed(rejected=16)) == -inf
+    assert PodBackoff(0, 0).until_s(a_failed(rejected=16)) == -inf
 
 
 def test_waits_end_with_whole_seconds_and_the_last_second_belongs_to_them() -> None:
-    rule, failed = BackoffRule(), a_failed(rejected=1, at_s=START_S + 0.7)
+    rule, failed = PodBackoff(), a_failed(rejected=1, at_s=START_S + 0.7)
     assert rule.until_s(failed) == START_S + 1
     assert rule.waits(failed, START_S + 1.9)
     assert not rule.waits(failed, START_S + 2)
@@ -65,7 +65,7 @@ def test_waits_end_with_whole_seconds_and_the_last_second_belongs_to_them() -> N
 
 
 def test_without_windows_a_wait_ends_when_it_ends() -> None:
-    rule, failed = BackoffRule(windows=False), a_failed(rejected=1, at_s=START_S + 0.5)
+    rule, failed = PodBackoff(windows=False), a_failed(rejected=1, at_s=START_S + 0.5)
     assert rule.waits(failed, START_S + 1.5)
     assert not rule.waits(failed, START_S + 1.501)
 
@@ -75,7 +75,7 @@ def test_without_windows_a_wait_ends_when_it_ends() -> None:
     [(True, ["pod5", "pod4", "pod2", "pod3"]), (False, ["pod5", "pod3", "pod4", "pod2"])],
 )
 def test_within_one_second_pods_come_back_in_the_order_of_the_active_queue(windows: bool, order: list[str]) -> None:
-    queue = BackoffQueue(BackoffRule(windows=windows))
+    queue = BackoffQueue(PodBackoff(windows=windows))
     ages = {
         "pod0": (1, 0.0),
         "pod1": (1, 1.0),
@@ -107,7 +107,7 @@ def test_within_one_second_pods_come_back_in_the_order_of_the_active_queue(windo
 )
 @pytest.mark.parametrize("windows", [True, False])
 def test_both_queues_give_back_whose_wait_is_over(waiting: list[str], over: list[str], windows: bool) -> None:
-    queue = BackoffQueue(BackoffRule(windows=windows))
+    queue = BackoffQueue(PodBackoff(windows=windows))
     failed = {
         "pod0": a_failed("pod0", rejected=1, at_s=START_S - 2),
         "pod1": a_failed("pod1", rejected=1, at_s=START_S + 1),
@@ -125,7 +125,7 @@ def test_both_queues_give_back_whose_wait_is_over(waiting: list[str], over: list
 
 
 def test_only_the_rejected_may_be_tried_early() -> None:
-    queue = BackoffQueue(BackoffRule())
+    queue = BackoffQueue(PodBackoff())
     queue.put(a_failed("error", errors=1), (), by_error=True)
     assert queue.first_rejected() is None
     queue.put(a_failed("rejected", rejected=3), (), by_error=False)

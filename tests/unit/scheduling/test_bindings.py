@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from headgate.kube.resource import CONFIG_MAPS
-from headgate.scheduling import events
-from headgate.scheduling.contract import Pending, Rejection, Wait
-from headgate.scheduling.effects import Bind, Prepare, Result, SetStatus, Write
-from headgate.scheduling.pod import Pod
-from headgate.scheduling.queued import Where
+from headgate.kube.api_resources import CONFIG_MAPS
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.framework import cluster_events
+from headgate.scheduling.framework.effects import Bind, ObjectPatch, PreBindWrites, SetStatus, WriteResult
+from headgate.scheduling.framework.interface import PermitWait, PreBindPending, Rejection
+from headgate.scheduling.queue.queued_pod_info import PodQueueState
 from unit.scheduling.world import World, a_node, a_pod
 
-WRITE = Write(CONFIG_MAPS, "default", "c", "uid-c", {"data": {}})
+WRITE = ObjectPatch(CONFIG_MAPS, "default", "c", "uid-c", {"data": {}})
 
 
 class Books:
@@ -25,13 +25,13 @@ class Books:
         self.refuses = refuses
         self.held: list[str] = []
 
-    def reserve(self, pod: Pod, node_name: str, /) -> Rejection | None:
+    def reserve(self, pod: PodInfo, node_name: str, /) -> Rejection | None:
         if pod.name == self.refuses:
-            return Rejection(self.name, "full", events.own_update())
+            return Rejection(self.name, "full", cluster_events.own_update())
         self.held.append(f"{pod.name}@{node_name}")
         return None
 
-    def unreserve(self, pod: Pod, node_name: str, /) -> None:
+    def unreserve(self, pod: PodInfo, node_name: str, /) -> None:
         if f"{pod.name}@{node_name}" in self.held:
             self.held.remove(f"{pod.name}@{node_name}")
 
@@ -45,7 +45,7 @@ class Pairs:
         self.waiting: list[str] = []
         self.answers: dict[str, Rejection | None] = {}
 
-    def permit(self, pod: Pod, node_name: str, /) -> Rejection | Wait | None:
+    def permit(self, pod: PodInfo, node_name: str, /) -> Rejection | PermitWait | None:
         if pod.name == "never":
             self.answers = {uid: Rejection(self.name, "not today") for uid in self.waiting}
             return Rejection(self.name, "never")
@@ -53,7 +53,7 @@ class Pairs:
             self.answers[self.waiting.pop()] = None
             return None
         self.waiting.append(pod.uid)
-        return Wait(30.0)
+        return PermitWait(30.0)
 
     def released(self) -> Mapping[str, Rejection | None]:
         answers, self.answers = self.answers, {}
@@ -68,13 +68,15 @@ class Orders:
     is_there = False
     problem = ""
 
-    def pre_bind(self, pod: Pod, node_name: str, /) -> Sequence[Write] | Rejection:
+    def pre_bind(self, pod: PodInfo, node_name: str, /) -> Sequence[ObjectPatch] | Rejection:
         return [WRITE]
 
-    def awaited(self, pod: Pod, node_name: str, /) -> Pending | str | None:
-        return self.problem or (None if self.is_there else Pending(events.on(events.NODE, events.ADD)))
+    def awaited(self, pod: PodInfo, node_name: str, /) -> PreBindPending | str | None:
+        return self.problem or (
+            None if self.is_there else PreBindPending(cluster_events.on(cluster_events.NODE, cluster_events.ADD))
+        )
 
-    def post_bind(self, pod: Pod, node_name: str, /) -> Sequence[Write]:
+    def post_bind(self, pod: PodInfo, node_name: str, /) -> Sequence[ObjectPatch]:
         return [WRITE]
 
 
@@ -83,7 +85,7 @@ class Courier:
 
     name = "Courier"
 
-    def bind(self, pod: Pod, node_name: str, /) -> Write | None:
+    def bind(self, pod: PodInfo, node_name: str, /) -> ObjectPatch | None:
         return WRITE if pod.name.startswith("parcel") else None
 
 
@@ -93,7 +95,7 @@ def test_what_was_set_aside_is_given_back_when_a_later_plugin_refuses() -> None:
     world.show(a_pod("p"), a_pod("q"))
     world.step()
     assert world.binds.keys() == {"q"}
-    assert world.where("p") is Where.UNSCHEDULABLE
+    assert world.where("p") is PodQueueState.UNSCHEDULABLE
     assert world.statuses == {"p": 'Unschedulable: Reserve plugin "Second": full'}
     assert [each.partition("@")[0] for each in first.held] == ["q"]
     assert world.taken("a") + world.taken("b") == 1
@@ -105,7 +107,7 @@ def test_what_was_set_aside_is_given_back_when_the_binding_fails() -> None:
     world.show(a_pod("p"))
     world.step()
     assert books.held == ["p@a"]
-    world.answer("p", Result.LATER)
+    world.answer("p", WriteResult.LATER)
     assert books.held == []
 
 
@@ -153,7 +155,7 @@ def test_what_has_to_be_written_is_written_before_the_binding_and_after_it() -> 
     world = World(orders)
     world.show(a_pod("p"))
     (prepare,) = world.step()
-    assert isinstance(prepare, Prepare)
+    assert isinstance(prepare, PreBindWrites)
     assert prepare.writes == (WRITE,)
     assert world.scheduler.prepared("uid-p", "", world.now_s) == []
     orders.is_there = True
@@ -161,7 +163,7 @@ def test_what_has_to_be_written_is_written_before_the_binding_and_after_it() -> 
     world.scheduler.node_applied(a_node("c"), world.now_s)
     (bind,) = world.step()
     assert isinstance(bind, Bind)
-    world.answer("p", Result.DONE)
+    world.answer("p", WriteResult.DONE)
     assert world.effects[0] == WRITE
 
 
@@ -197,10 +199,10 @@ def test_a_plugin_that_raises_fails_its_pod_in_its_own_name_and_is_asked_again_a
     class Broken:
         name = "Broken"
 
-        def reserve(self, pod: Pod, node_name: str, /) -> None:
+        def reserve(self, pod: PodInfo, node_name: str, /) -> None:
             raise RuntimeError("oops")
 
-        def unreserve(self, pod: Pod, node_name: str, /) -> None:
+        def unreserve(self, pod: PodInfo, node_name: str, /) -> None:
             raise RuntimeError("oops again")
 
     world = World(Broken())
@@ -208,7 +210,7 @@ def test_a_plugin_that_raises_fails_its_pod_in_its_own_name_and_is_asked_again_a
     world.step()
     assert world.statuses == {"p": 'SchedulerError: running plugin "Broken" (reserve): RuntimeError: oops'}
     assert world.taken("a") == 0
-    assert world.where("p") is Where.ERROR_BACKOFF
+    assert world.where("p") is PodQueueState.ERROR_BACKOFF
 
 
 def bind_by(plugin: Courier) -> World:
@@ -221,8 +223,8 @@ def test_a_write_of_a_bind_plugin_that_does_not_bind_is_told_after_a_while() -> 
     world.show(a_pod("parcel"), a_pod("parcel-2"))
     world.step()
     assert world.binds.keys() == {"parcel", "parcel-2"}
-    world.answer("parcel", Result.DONE)
-    world.answer("parcel-2", Result.DONE)
+    world.answer("parcel", WriteResult.DONE)
+    world.answer("parcel-2", WriteResult.DONE)
     world.show_bound(a_pod("parcel-2"), "b")
     assert world.step(after_s=1) == []
     world.step(after_s=11)
@@ -243,5 +245,5 @@ def test_a_write_of_a_plugin_that_fails_names_the_plugin() -> None:
     world = bind_by(Courier())
     world.show(a_pod("parcel"))
     world.step()
-    world.answer("parcel", Result.REFUSED, "forbidden")
+    world.answer("parcel", WriteResult.REFUSED, "forbidden")
     assert world.statuses["parcel"].endswith('binding rejected: running Bind plugin "Courier": forbidden')

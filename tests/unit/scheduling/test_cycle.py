@@ -10,29 +10,29 @@ import numpy as np
 import pytest
 
 from clusters import Cluster, a_node, a_pod
-from headgate.scheduling.columns import Ints, Rows
-from headgate.scheduling.contract import (
+from headgate.scheduling.cache.node_matrix import NodeMatrix
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.cache.resource_columns import Ints, Rows
+from headgate.scheduling.framework.interface import (
     READS_PODS,
-    Ground,
-    Lineup,
-    Nominated,
-    NoWay,
-    Placement,
+    CyclePlugins,
+    FilterReason,
+    Handle,
+    PostFilterNomination,
+    PostFilterUnschedulable,
     Reads,
-    Reason,
+    ScheduleResult,
     Unplaced,
 )
-from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.pod import Pod
-from headgate.scheduling.sampling import nodes_to_find, sample
-from headgate.scheduling.shape import Shape
+from headgate.scheduling.framework.node_sampling import nodes_to_find, sample
 
 Object = dict[str, Any]
 
 
 def place(cluster: Cluster, pod: Object) -> str:
     found = cluster.cycle.place(cluster.pod(pod))
-    return found.node_name if isinstance(found, Placement) else found.message
+    return found.node_name if isinstance(found, ScheduleResult) else found.message
 
 
 def test_equal_nodes_are_filled_in_the_order_of_their_names() -> None:
@@ -48,7 +48,7 @@ def test_without_nodes_the_pod_is_unschedulable_and_waits_for_no_event() -> None
 def test_deciding_counts_nothing_in() -> None:
     cluster = Cluster(a_node("a", cpu="1"))
     pod = cluster.pod(a_pod("p", {"cpu": "1"}))
-    assert cluster.cycle.decide(pod) == cluster.cycle.decide(pod) == Placement("a", 0, 1)
+    assert cluster.cycle.decide(pod) == cluster.cycle.decide(pod) == ScheduleResult("a", 0, 1)
 
 
 def test_a_pod_that_was_forgotten_leaves_its_room_to_the_next() -> None:
@@ -62,24 +62,24 @@ def test_a_pod_that_was_forgotten_leaves_its_room_to_the_next() -> None:
 def test_a_shape_that_slept_through_many_changes_catches_up() -> None:
     cluster = Cluster(a_node("a", cpu="1", pods="100000"), a_node("b", cpu="100", pods="100000"))
     pod = cluster.pod(a_pod("p", {"cpu": "1"}))
-    assert cluster.cycle.decide(pod) == Placement("b", 1, 2)
+    assert cluster.cycle.decide(pod) == ScheduleResult("b", 1, 2)
     other = cluster.pod(a_pod("x", {"memory": "1Ki"}))
     for i in range(20_000):
         cluster.matrix.pod_applied(msgspec.structs.replace(other, uid=str(i), node_name="b"))
-    assert cluster.cycle.decide(pod) == Placement("b", 1, 2)
+    assert cluster.cycle.decide(pod) == ScheduleResult("b", 1, 2)
     cluster.bind(a_pod("q", {"cpu": "100"}), "b")
-    assert cluster.cycle.decide(pod) == Placement("a", 0, 1)
+    assert cluster.cycle.decide(pod) == ScheduleResult("a", 0, 1)
 
 
 def test_a_new_node_is_seen_and_one_that_went_is_not() -> None:
     cluster = Cluster(a_node("b"))
     pod = cluster.pod(a_pod("p", {"cpu": "1"}))
-    assert cluster.cycle.decide(pod) == Placement("b", 0, 1)
+    assert cluster.cycle.decide(pod) == ScheduleResult("b", 0, 1)
     for name in "cda":
         cluster.apply(a_node(name))
-    assert cluster.cycle.decide(pod) == Placement("a", 3, 4)
+    assert cluster.cycle.decide(pod) == ScheduleResult("a", 3, 4)
     cluster.matrix.node_removed("a")
-    assert cluster.cycle.decide(pod) == Placement("b", 0, 3)
+    assert cluster.cycle.decide(pod) == ScheduleResult("b", 0, 3)
 
 
 def test_the_nominated_node_is_taken_if_it_will_do() -> None:
@@ -90,7 +90,7 @@ def test_the_nominated_node_is_taken_if_it_will_do() -> None:
 
 
 def promised(cluster: Cluster, wire: Object, node: str) -> None:
-    cluster.promises.promise(cluster.pod(wire), node)
+    cluster.promises.nominate(cluster.pod(wire), node)
 
 
 def test_room_that_was_promised_to_a_pod_of_the_same_priority_is_taken() -> None:
@@ -124,11 +124,11 @@ def test_a_probe_says_what_would_be_if_pods_left_and_changes_nothing() -> None:
     there = cluster.bind(a_pod("p", {"cpu": "1"}), "a")
     pod = cluster.pod(a_pod("q", {"cpu": "1"}))
     before = cluster.matrix.columns.free.copy()
-    assert cluster.cycle.probe(pod, 0) == (Reason("Insufficient cpu"),)
+    assert cluster.cycle.probe(pod, 0) == (FilterReason("Insufficient cpu"),)
     assert cluster.cycle.probe(pod, 0, without=[there]) == ()
-    assert cluster.cycle.probe(pod, 0, plus=[pod], without=[there]) == (Reason("Insufficient cpu"),)
+    assert cluster.cycle.probe(pod, 0, plus=[pod], without=[there]) == (FilterReason("Insufficient cpu"),)
     large = cluster.pod(a_pod("r", {"cpu": "2"}))
-    assert cluster.cycle.probe(large, 0, without=[there]) == (Reason("Insufficient cpu", unresolvable=True),)
+    assert cluster.cycle.probe(large, 0, without=[there]) == (FilterReason("Insufficient cpu", unresolvable=True),)
     assert np.array_equal(cluster.matrix.columns.free, before)
 
 
@@ -176,17 +176,17 @@ class Broken:
     name = "Broken"
     reads: Reads = READS_PODS
 
-    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: Any, /) -> Ints | None:
+    def filter(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: Any, /) -> Ints | None:
         if shape.requests.get("cpu") == 1000:
             raise ZeroDivisionError("oops")
         return None
 
-    def reasons(self, shape: Shape, /) -> Sequence[Reason]:
+    def reasons(self, shape: PodShape, /) -> Sequence[FilterReason]:
         return ()
 
 
 def test_a_plugin_that_breaks_rejects_its_pod_by_name_and_no_other() -> None:
-    cluster = Cluster(a_node("a"), lineup=Lineup(filters=(Broken(),)))
+    cluster = Cluster(a_node("a"), lineup=CyclePlugins(filters=(Broken(),)))
     found = cluster.cycle.place(cluster.pod(a_pod("p", {"cpu": "1"})))
     assert isinstance(found, Unplaced)
     assert found.is_error
@@ -198,35 +198,44 @@ def test_a_plugin_that_breaks_rejects_its_pod_by_name_and_no_other() -> None:
 class Preempts:
     name = "Preempts"
 
-    def __init__(self, answer: Nominated | NoWay | str) -> None:
+    def __init__(self, answer: PostFilterNomination | PostFilterUnschedulable | str) -> None:
         self.answer = answer
 
-    def post_filter(self, pod: Pod, unplaced: Unplaced, ground: Ground, /) -> Nominated | NoWay | str:
+    def post_filter(
+        self, pod: PodInfo, unplaced: Unplaced, ground: Handle, /
+    ) -> PostFilterNomination | PostFilterUnschedulable | str:
         return self.answer
 
 
 def test_what_post_filters_say_comes_behind_the_reasons() -> None:
-    lineup = Cluster().cycle.lineup
+    lineup = Cluster().cycle.plugins
     said = msgspec.structs.replace(lineup, post_filters=(Preempts("no victims"), Preempts("none at all")))
     cluster = Cluster(a_node("a", cpu="0"), lineup=said)
     text = "0/1 nodes are available: 1 Insufficient cpu. no victims, none at all"
     assert place(cluster, a_pod("p", {"cpu": "1"})) == text
-    helped = msgspec.structs.replace(lineup, post_filters=(Preempts(Nominated("a")), Preempts("never asked")))
+    helped = msgspec.structs.replace(
+        lineup, post_filters=(Preempts(PostFilterNomination("a")), Preempts("never asked"))
+    )
     found = Cluster(a_node("a", cpu="0"), lineup=helped)
     outcome = found.cycle.place(found.pod(a_pod("p", {"cpu": "1"})))
     assert isinstance(outcome, Unplaced)
-    assert outcome.nominated == Nominated("a")
+    assert outcome.nominated == PostFilterNomination("a")
     assert outcome.promise == "a"
 
 
 @pytest.mark.parametrize(
     ("answers", "promise"),
-    [((), ""), (("not now",), None), (("not now", NoWay("nowhere")), ""), ((NoWay("no"), "x"), "")],
+    [
+        ((), ""),
+        (("not now",), None),
+        (("not now", PostFilterUnschedulable("nowhere")), ""),
+        ((PostFilterUnschedulable("no"), "x"), ""),
+    ],
 )
 def test_a_promise_stands_until_it_is_known_that_nothing_can_come_of_it(
-    answers: tuple[NoWay | str, ...], promise: str | None
+    answers: tuple[PostFilterUnschedulable | str, ...], promise: str | None
 ) -> None:
-    lineup = msgspec.structs.replace(Cluster().cycle.lineup, post_filters=tuple(map(Preempts, answers)))
+    lineup = msgspec.structs.replace(Cluster().cycle.plugins, post_filters=tuple(map(Preempts, answers)))
     cluster = Cluster(a_node("a", cpu="0"), lineup=lineup)
     outcome = cluster.cycle.place(cluster.pod(a_pod("p", {"cpu": "1"})))
     assert isinstance(outcome, Unplaced)
@@ -276,19 +285,19 @@ class Shuttered:
     reads: Reads = READS_PODS
     is_shut = True
 
-    def stamp(self, shape: Shape, matrix: NodeMatrix, /) -> bool:
+    def stamp(self, shape: PodShape, matrix: NodeMatrix, /) -> bool:
         return self.is_shut
 
-    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: Any, /) -> Ints | None:
+    def filter(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: Any, /) -> Ints | None:
         return np.full(matrix.size if rows is None else len(rows), int(self.is_shut), np.int64)
 
-    def reasons(self, shape: Shape, /) -> Sequence[Reason]:
-        return (Reason("node(s) shut"),)
+    def reasons(self, shape: PodShape, /) -> Sequence[FilterReason]:
+        return (FilterReason("node(s) shut"),)
 
 
 def test_what_is_remembered_is_forgotten_with_its_stamp_even_if_no_node_changed() -> None:
     shuttered = Shuttered()
-    cluster = Cluster(a_node("n"), lineup=Lineup(filters=(shuttered,)))
+    cluster = Cluster(a_node("n"), lineup=CyclePlugins(filters=(shuttered,)))
     assert [place(cluster, a_pod(name)) for name in "ab"] == ["0/1 nodes are available: 1 node(s) shut."] * 2
     shuttered.is_shut = False
     assert place(cluster, a_pod("c")) == "n"

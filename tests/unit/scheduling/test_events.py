@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from headgate.scheduling import events
-from headgate.scheduling.events import Event, of_node_update, of_pod_update, on
-from headgate.waiting.waker import stirred
+from headgate.scheduling.framework import cluster_events
+from headgate.scheduling.framework.cluster_events import ClusterEvent, node_update_events, on, pod_update_events
+from headgate.waiting.queueing_hints import any_event_matches
 from unit.scheduling.pods import AShape, a_pod
 
 POD = a_pod("p", shape=AShape({"cpu": 100, "memory": 10}))
@@ -40,12 +40,12 @@ GATED = a_pod("p", gates=("foo", "bar"))
     ],
 )
 def test_an_update_of_a_pod_is_named_by_what_changed(old: Any, new: Any, labels: list[str]) -> None:
-    assert [event.label for event in of_pod_update(old, new)] == labels
+    assert [event.label for event in pod_update_events(old, new)] == labels
 
 
 def test_an_update_of_a_pod_without_a_node_is_about_that_pod_alone() -> None:
-    (waiting,) = of_pod_update(POD, POD.but(labels={"a": "b"}))
-    (running,) = of_pod_update(POD.but(node_name="n"), POD.but(node_name="n", labels={"a": "b"}))
+    (waiting,) = pod_update_events(POD, POD.but(labels={"a": "b"}))
+    (running,) = pod_update_events(POD.but(node_name="n"), POD.but(node_name="n", labels={"a": "b"}))
     assert (waiting.target, running.target) == (POD.uid, None)
 
 
@@ -83,36 +83,40 @@ def a_node(**parts: Any) -> dict[str, Any]:
     ],
 )
 def test_an_update_of_a_node_is_named_by_what_plugins_look_at(new: Any, labels: list[str]) -> None:
-    assert [event.label for event in of_node_update(NODE, new)] == labels
+    assert [event.label for event in node_update_events(NODE, new)] == labels
 
 
 def test_a_node_that_takes_pods_again_counts_as_a_change_of_its_taints() -> None:
-    changed = of_node_update(a_node(spec={"unschedulable": True}), NODE)
+    changed = node_update_events(a_node(spec={"unschedulable": True}), NODE)
     assert [event.label for event in changed] == ["NodeUpdateNodeTaint"]
 
 
 @pytest.mark.parametrize(
     ("waits_for", "event", "woken"),
     [
-        (on("Node", "Update"), Event("Node", "UpdateNodeLabel"), True),
-        (on("Node", "UpdateNodeLabel"), Event("Node", "Update"), False),
-        (on("Node", "UpdateNodeLabel"), Event("Node", "UpdateNodeLabel"), True),
-        (on("Node", "UpdateNodeLabel"), Event("Node", "UpdateNodeTaint"), False),
-        (on("Node", "Add", "Delete"), Event("Node", "Delete"), True),
-        (on("Node", "All"), Event("Node", "UpdateNodeTaint"), True),
-        (on("Pod", "Delete"), Event("AssignedPod", "Delete"), True),
-        (on("Pod", "Add"), Event("Node", "Add"), False),
-        (on("*", "All"), Event("PersistentVolume", "Update"), True),
-        (on("*", "Add"), Event("example.com/Thing", "Add"), True),
-        (on("*", "Add"), Event("example.com/Thing", "Delete"), False),
-        (on("Pod", "Update"), Event("UnschedulablePod", "UpdatePodLabel", target="u"), True),
-        (on("Pod", "UpdatePodSchedulingGatesEliminated"), Event("UnschedulablePod", "Update", target="u"), False),
-        (events.own_update(), Event("AssignedPod", "UpdatePodLabel"), False),
-        (events.own_update(), Event("UnschedulablePod", "UpdatePodLabel"), False),
+        (on("Node", "Update"), ClusterEvent("Node", "UpdateNodeLabel"), True),
+        (on("Node", "UpdateNodeLabel"), ClusterEvent("Node", "Update"), False),
+        (on("Node", "UpdateNodeLabel"), ClusterEvent("Node", "UpdateNodeLabel"), True),
+        (on("Node", "UpdateNodeLabel"), ClusterEvent("Node", "UpdateNodeTaint"), False),
+        (on("Node", "Add", "Delete"), ClusterEvent("Node", "Delete"), True),
+        (on("Node", "All"), ClusterEvent("Node", "UpdateNodeTaint"), True),
+        (on("Pod", "Delete"), ClusterEvent("AssignedPod", "Delete"), True),
+        (on("Pod", "Add"), ClusterEvent("Node", "Add"), False),
+        (on("*", "All"), ClusterEvent("PersistentVolume", "Update"), True),
+        (on("*", "Add"), ClusterEvent("example.com/Thing", "Add"), True),
+        (on("*", "Add"), ClusterEvent("example.com/Thing", "Delete"), False),
+        (on("Pod", "Update"), ClusterEvent("UnschedulablePod", "UpdatePodLabel", target="u"), True),
+        (
+            on("Pod", "UpdatePodSchedulingGatesEliminated"),
+            ClusterEvent("UnschedulablePod", "Update", target="u"),
+            False,
+        ),
+        (cluster_events.own_update(), ClusterEvent("AssignedPod", "UpdatePodLabel"), False),
+        (cluster_events.own_update(), ClusterEvent("UnschedulablePod", "UpdatePodLabel"), False),
     ],
 )
-def test_what_is_waited_for_must_cover_what_happens(waits_for: Any, event: Event, woken: bool) -> None:
-    assert stirred(waits_for, event) is woken
+def test_what_is_waited_for_must_cover_what_happens(waits_for: Any, event: ClusterEvent, woken: bool) -> None:
+    assert any_event_matches(waits_for, event) is woken
 
 
 @pytest.mark.parametrize(
@@ -132,21 +136,31 @@ def test_what_is_waited_for_must_cover_what_happens(waits_for: Any, event: Event
 def test_gates_are_eliminated_when_none_is_left_that_others_lift(
     old: tuple[str, ...], new: tuple[str, ...], eliminated: bool
 ) -> None:
-    assert events.gates_eliminated(old, new, lambda gate: gate.startswith("mine")) is eliminated
+    assert cluster_events.gates_eliminated(old, new, lambda gate: gate.startswith("mine")) is eliminated
 
 
 def test_events_without_an_object_have_labels_of_their_own() -> None:
-    assert events.UNSCHEDULABLE_TIMEOUT.label == "UnschedulableTimeout"
-    assert events.force_activate("u").label == "ForceActivate"
+    assert cluster_events.UNSCHEDULABLE_TIMEOUT.label == "UnschedulableTimeout"
+    assert cluster_events.force_activate("u").label == "ForceActivate"
 
 
 def test_who_waits_for_one_object_is_found_by_its_events_alone() -> None:
-    wakers = events.on_one(events.PERSISTENT_VOLUME_CLAIM, "default/mine", events.ADD, events.UPDATE)
-    assert stirred(wakers, Event(events.PERSISTENT_VOLUME_CLAIM, events.ADD, subjects=("default/mine",)))
-    assert stirred(wakers, Event(events.PERSISTENT_VOLUME_CLAIM, events.UPDATE, subjects=("default/mine",)))
-    assert not stirred(wakers, Event(events.PERSISTENT_VOLUME_CLAIM, events.ADD, subjects=("default/other",)))
-    assert not stirred(wakers, Event(events.PERSISTENT_VOLUME_CLAIM, events.DELETE, subjects=("default/mine",)))
-    assert stirred(
-        on(events.PERSISTENT_VOLUME_CLAIM, events.ADD),
-        Event(events.PERSISTENT_VOLUME_CLAIM, events.ADD, subjects=("a/b",)),
+    wakers = cluster_events.on_one(
+        cluster_events.PERSISTENT_VOLUME_CLAIM, "default/mine", cluster_events.ADD, cluster_events.UPDATE
+    )
+    assert any_event_matches(
+        wakers, ClusterEvent(cluster_events.PERSISTENT_VOLUME_CLAIM, cluster_events.ADD, subjects=("default/mine",))
+    )
+    assert any_event_matches(
+        wakers, ClusterEvent(cluster_events.PERSISTENT_VOLUME_CLAIM, cluster_events.UPDATE, subjects=("default/mine",))
+    )
+    assert not any_event_matches(
+        wakers, ClusterEvent(cluster_events.PERSISTENT_VOLUME_CLAIM, cluster_events.ADD, subjects=("default/other",))
+    )
+    assert not any_event_matches(
+        wakers, ClusterEvent(cluster_events.PERSISTENT_VOLUME_CLAIM, cluster_events.DELETE, subjects=("default/mine",))
+    )
+    assert any_event_matches(
+        on(cluster_events.PERSISTENT_VOLUME_CLAIM, cluster_events.ADD),
+        ClusterEvent(cluster_events.PERSISTENT_VOLUME_CLAIM, cluster_events.ADD, subjects=("a/b",)),
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from clusters import a_node
-from headgate.scheduling.effects import LiftGate
-from headgate.scheduling.queued import Where
+from headgate.scheduling.framework.effects import RemoveSchedulingGate
+from headgate.scheduling.queue.queued_pod_info import PodQueueState
 from unit.scheduling.queued_world import QueuedWorld, a_gated_pod, a_group, a_queue, ungated
 
 
@@ -19,7 +19,7 @@ def lift_all(world: QueuedWorld) -> dict[str, str]:
     """What conditions say when all removals are confirmed, one after the other."""
     said: dict[str, str] = {}
     for effect in world.step():
-        if isinstance(effect, LiftGate):
+        if isinstance(effect, RemoveSchedulingGate):
             world.lifted(effect.pod.name)
             said |= world.statuses
     return said
@@ -50,7 +50,7 @@ def test_when_room_comes_the_gang_goes_and_what_does_not_fit_then_waits_alone() 
     world.scheduler.node_applied(a_node("b", cpu="1"), world.now_s)
     world.step(60.0)
     assert world.binds == {"g-0": "a", "g-1": "b"} or world.binds == {"g-0": "b", "g-1": "a"}
-    assert world.where("g-2") is Where.UNSCHEDULABLE
+    assert world.where("g-2") is PodQueueState.UNSCHEDULABLE
     world.scheduler.node_applied(a_node("c", cpu="1"), world.now_s)
     world.step(60.0)
     assert world.binds == {"g-2": "c"}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from headgate.capacity.names import POD_GROUPS, STAMP
-from headgate.scheduling.leaving import WAITING_FOR_ROOM
+from headgate.scheduling.cluster.terminating_pods import WAITING_FOR_TERMINATING_PODS
 from terminating import TerminatingCluster, a_group, a_queue, a_queued_pod
 
 TWO = {"a": 8, "b": 8}
@@ -182,7 +182,7 @@ def test_a_raised_minimum_ends_the_nominations_of_its_gang_and_others_wait_for_t
     cluster.set_group(a_group("g", 3))
     assert_short(cluster, "g1", "g2", text="has 2 pods and needs 3")
     cluster.run(11.0)  # the longest backoff
-    assert cluster.reason("n1") == WAITING_FOR_ROOM
+    assert cluster.reason("n1") == WAITING_FOR_TERMINATING_PODS
     cluster.create(a_queued_pod("n2", 8))
     assert {cluster.promise("n1"), cluster.promise("n2")} == {"a", "b"}
 
@@ -194,12 +194,12 @@ def test_a_pod_that_is_resized_while_it_waits_for_terminating_pods_is_judged_aga
         cluster.run_pod(f"old-{node}", 8, node, terminationGracePeriodSeconds=3600)
     cluster.delete("old-a", stops_after_s=math.inf)
     cluster.create(a_queued_pod("n1", 8, how))
-    assert (cluster.reason("n1"), cluster.promise("n1")) == (WAITING_FOR_ROOM, "a")
+    assert (cluster.reason("n1"), cluster.promise("n1")) == (WAITING_FOR_TERMINATING_PODS, "a")
     cluster.resize("n1", 9)
     cluster.run(0.0)
     assert (cluster.reason("n1"), cluster.promise("n1")) == ("Unschedulable", "")
     cluster.create(a_queued_pod("n2", 8))
-    assert (cluster.reason("n2"), cluster.promise("n2")) == (WAITING_FOR_ROOM, "a")
+    assert (cluster.reason("n2"), cluster.promise("n2")) == (WAITING_FOR_TERMINATING_PODS, "a")
 
 
 def test_a_pod_of_a_pod_profile_that_is_resized_while_it_waits_is_judged_again_at_once() -> None:

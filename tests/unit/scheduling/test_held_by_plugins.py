@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.scheduling.contract import Rejection
-from headgate.scheduling.effects import Effect, Result, Say, SetStatus
-from headgate.scheduling.events import own_update
+from headgate.scheduling.framework.cluster_events import own_update
+from headgate.scheduling.framework.effects import Effect, EmitPodEvent, SetStatus, WriteResult
+from headgate.scheduling.framework.interface import Rejection
 from unit.scheduling.queued_world import QueuedWorld, a_gated_pod, a_queue
 from unit.scheduling.world import World, a_node, a_pod, with_status
 
@@ -33,7 +33,7 @@ def told(world: World, after_s: float = 2.0) -> list[Effect]:
 
 
 def notes(world: World) -> list[tuple[str, str, str]]:
-    return [(each.type, each.reason, each.message) for each in world.effects if isinstance(each, Say)]
+    return [(each.type, each.reason, each.message) for each in world.effects if isinstance(each, EmitPodEvent)]
 
 
 def test_the_reason_of_a_rejection_is_told_in_the_condition_and_in_an_event() -> None:
@@ -129,7 +129,7 @@ def test_a_pod_whose_place_in_the_order_cannot_be_told_is_visible_as_well() -> N
     world = World(known=[Sorts()], profiles=[{"plugins": own}])
     world.show(a_pod("p"))
     told(world)
-    assert 'plugin "Sorts": order_key: WrongAnswer: returned None instead of a tuple' in world.statuses["p"]
+    assert 'plugin "Sorts": order_key: InvalidPluginResult: returned None instead of a tuple' in world.statuses["p"]
 
 
 def test_many_held_pods_are_told_of_at_the_pace_of_notices() -> None:
@@ -155,9 +155,9 @@ def test_a_failure_after_the_binding_is_logged() -> None:
     world = World(Fails())
     world.show(a_pod("p"))
     world.step()
-    world.answer("p", Result.DONE)
+    world.answer("p", WriteResult.DONE)
     (problem,) = world.problems
-    assert problem.startswith("plugin Fails failed in post_bind on pod default/p: WrongAnswer: returned ")
+    assert problem.startswith("plugin Fails failed in post_bind on pod default/p: InvalidPluginResult: returned ")
 
 
 def test_a_pod_that_the_plugin_lets_go_and_its_queue_holds_says_that_it_waits_for_the_queue() -> None:

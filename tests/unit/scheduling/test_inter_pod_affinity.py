@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from clusters import Cluster, a_node
-from headgate.kube.resource import NAMESPACES
-from headgate.scheduling.configuration.values import InterPodAffinityArgs
-from headgate.scheduling.contract import Unplaced
-from headgate.scheduling.plugins.inter_pod_affinity import InterPodAffinity
+from headgate.kube.api_resources import NAMESPACES
+from headgate.scheduling.config.types import InterPodAffinityArgs
+from headgate.scheduling.framework.interface import Unplaced
+from headgate.scheduling.plugins.interpodaffinity.plugin import InterPodAffinity
 from near import AFFINITY, ANTI, EXISTING, app, fits, label, only_affinity, said, scores, term, weighed
 
 Object = dict[str, Any]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from clusters import Cluster, a_node
-from headgate.scheduling import events
-from headgate.scheduling.contract import Unplaced
-from headgate.scheduling.events import Event
-from headgate.scheduling.pod import Pod
-from headgate.waiting.waker import Waker, stirred
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.framework import cluster_events
+from headgate.scheduling.framework.cluster_events import ClusterEvent
+from headgate.scheduling.framework.interface import Unplaced
+from headgate.waiting.queueing_hints import ClusterEventWithHint, any_event_matches
 from near import app, label, only_affinity, term
 
 Object = dict[str, Any]
@@ -25,35 +25,35 @@ class Story:
         self.waiting = waiting
 
     @property
-    def wakers(self) -> tuple[Waker, ...]:
+    def wakers(self) -> tuple[ClusterEventWithHint, ...]:
         found = self.cluster.cycle.decide(self.cluster.pod(self.waiting))
         assert isinstance(found, Unplaced), found
         return tuple(waker for each in found.rejections for waker in each.wakers)
 
-    def wakes(self, *happened: Event) -> bool:
+    def wakes(self, *happened: ClusterEvent) -> bool:
         assert happened, "nothing happened"
-        return any(stirred(self.wakers, each) for each in happened)
+        return any(any_event_matches(self.wakers, each) for each in happened)
 
-    def read(self, pod: Object, node: str = "a") -> Pod:
+    def read(self, pod: Object, node: str = "a") -> PodInfo:
         return bound(self.cluster, pod, node)
 
     def came(self, pod: Object, node: str = "a") -> bool:
-        return self.wakes(Event(events.ASSIGNED_POD, events.ADD, None, self.read(pod, node)))
+        return self.wakes(ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.ADD, None, self.read(pod, node)))
 
     def went(self, pod: Object) -> bool:
-        return self.wakes(Event(events.ASSIGNED_POD, events.DELETE, self.read(pod), None))
+        return self.wakes(ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, self.read(pod), None))
 
     def changed(self, old: Object, new: Object) -> bool:
-        return self.wakes(*events.of_pod_update(self.read(old), self.read(new)))
+        return self.wakes(*cluster_events.pod_update_events(self.read(old), self.read(new)))
 
     def node_came(self, **labels: str) -> bool:
-        return self.wakes(Event(events.NODE, events.ADD, None, a_node("b", labels=labels)))
+        return self.wakes(ClusterEvent(cluster_events.NODE, cluster_events.ADD, None, a_node("b", labels=labels)))
 
     def node_moved(self, old: Object, new: Object) -> bool:
-        return self.wakes(*events.of_node_update(a_node("a", labels=old), a_node("a", labels=new)))
+        return self.wakes(*cluster_events.node_update_events(a_node("a", labels=old), a_node("a", labels=new)))
 
 
-def bound(cluster: Cluster, pod: Object, node: str) -> Pod:
+def bound(cluster: Cluster, pod: Object, node: str) -> PodInfo:
     return cluster.pod({**pod, "spec": {**pod["spec"], "nodeName": node}})
 
 
@@ -124,7 +124,7 @@ def test_new_labels_of_a_pod_wake_only_if_they_matter() -> None:
 def test_own_new_labels_wake_it() -> None:
     story = Story(app("p", "web"), app("loner", apart=[term("web")]))
     old, new = story.cluster.pod(app("p", "web")), story.cluster.pod(app("p", "db"))
-    assert story.wakes(*events.of_pod_update(old, new))
+    assert story.wakes(*cluster_events.pod_update_events(old, new))
 
 
 def test_a_node_wakes_by_coming_if_it_has_a_label_that_counts() -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from clusters import a_node, a_pod
-from headgate.kube.termination import LATE_S
+from headgate.kube.pods.termination import OVERDUE_AFTER_S
 from headgate.kube.timestamps import format_time
-from headgate.scheduling.effects import Preempt, SetStatus
-from headgate.scheduling.leaving import WAITING_FOR_ROOM
+from headgate.scheduling.cluster.terminating_pods import WAITING_FOR_TERMINATING_PODS
+from headgate.scheduling.framework.effects import Preempt, SetStatus
 from unit.scheduling.leaving_world import DAY_S, LeavingWorld
 
 
@@ -22,7 +22,7 @@ def test_a_pod_with_quota_is_promised_the_node_that_is_being_left_and_is_no_shor
     world.leaves("old", "a", 60.0)
     world.comes("p")
     world.step()
-    assert (world.reasons, world.promises) == ({"p": WAITING_FOR_ROOM}, {"p": "a"})
+    assert (world.reasons, world.promises) == ({"p": WAITING_FOR_TERMINATING_PODS}, {"p": "a"})
     until = format_time(DAY_S + world.now_s + 60.0)
     assert world.statuses["p"].endswith(f"Node a will have room when pods that terminate there are gone by {until}.")
 
@@ -43,8 +43,8 @@ def test_when_they_are_overdue_it_is_a_shortage_and_loses_the_promise_without_an
     world.comes("p")
     world.step()
     world.step(10.0)
-    assert world.scheduler.next_deadline_s() == world.now_s + 50.0 + LATE_S
-    assert not world.step(49.0 + LATE_S)
+    assert world.scheduler.next_deadline_s() == world.now_s + 50.0 + OVERDUE_AFTER_S
+    assert not world.step(49.0 + OVERDUE_AFTER_S)
     world.step(1.0)
     assert (world.reasons, world.promises) == ({"p": "Unschedulable"}, {"p": ""})
 
@@ -56,7 +56,7 @@ def test_so_is_one_that_may_not_preempt() -> None:
     world.comes("p", preemptionPolicy="Never")
     world.step()
     assert world.promises == {"p": "a"}
-    world.step(60.0 + LATE_S)
+    world.step(60.0 + OVERDUE_AFTER_S)
     assert (world.reasons, world.promises) == ({"p": "Unschedulable"}, {"p": ""})
 
 
@@ -68,7 +68,7 @@ def test_two_are_not_promised_the_same_room() -> None:
         world.comes(name)
     world.step()
     assert world.promises == {"p": "b", "q": "a"}, "where somebody leaves first"
-    assert world.reasons == {"p": WAITING_FOR_ROOM, "q": WAITING_FOR_ROOM, "r": "Unschedulable"}
+    assert world.reasons == {"p": WAITING_FOR_TERMINATING_PODS, "q": WAITING_FOR_TERMINATING_PODS, "r": "Unschedulable"}
 
 
 def test_one_that_is_more_important_comes_first_and_the_other_looks_again() -> None:
@@ -79,7 +79,7 @@ def test_one_that_is_more_important_comes_first_and_the_other_looks_again() -> N
     world.comes("urgent", priority=10)
     world.step()
     assert world.promises == {"urgent": "a", "p": ""}
-    assert world.reasons == {"urgent": WAITING_FOR_ROOM, "p": "Unschedulable"}
+    assert world.reasons == {"urgent": WAITING_FOR_TERMINATING_PODS, "p": "Unschedulable"}
 
 
 def test_a_pod_without_quota_is_a_shortage_as_on_any_cluster() -> None:
@@ -117,9 +117,9 @@ def test_it_looks_again_when_the_first_is_overdue_and_waits_as_long_as_the_other
     world.step()
     assert format_time(DAY_S + world.now_s + 20.0) in world.statuses["p"], "z is not needed"
     world.step(9.0)
-    assert world.scheduler.next_deadline_s() == world.now_s + 1.0 + LATE_S
-    world.step(1.0 + LATE_S)
-    assert world.reasons == {"p": WAITING_FOR_ROOM}, "y and z are enough"
+    assert world.scheduler.next_deadline_s() == world.now_s + 1.0 + OVERDUE_AFTER_S
+    world.step(1.0 + OVERDUE_AFTER_S)
+    assert world.reasons == {"p": WAITING_FOR_TERMINATING_PODS}, "y and z are enough"
     world.step(10.0)
     assert world.reasons == {"p": "Unschedulable"}
 
@@ -139,7 +139,7 @@ def test_a_scheduler_that_starts_anew_says_the_same() -> None:
     world.show(pod)
     world.step()
     assert (world.reasons, world.promises) == ({}, {}), "it stands as it is"
-    world.step(60.0 + LATE_S)
+    world.step(60.0 + OVERDUE_AFTER_S)
     assert (world.reasons, world.promises) == ({"p": "Unschedulable"}, {"p": ""})
 
 
@@ -162,14 +162,14 @@ def test_of_many_that_wait_each_looks_at_its_own_node_only(monkeypatch: pytest.M
         world.comes(f"p{number:03}")
     trials = 0
     cycle = world.scheduler._attempts._cycles["default-scheduler"]
-    original = cycle.trial
+    original = cycle.dry_run
 
     def counted(pod: Any, row: int) -> Any:
         nonlocal trials
         trials += 1
         return original(pod, row)
 
-    monkeypatch.setattr(cycle, "trial", counted)
+    monkeypatch.setattr(cycle, "dry_run", counted)
     world.step(most=200)
     assert len(set(world.promises.values())) == 150
     assert trials <= 2 * 150

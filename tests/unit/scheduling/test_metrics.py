@@ -10,12 +10,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from clusters import Cluster, a_node
 from clusters import a_pod as wire_pod
-from headgate.kube.exposition import Sample, exponential
-from headgate.scheduling.contract import Lineup, Rejection
-from headgate.scheduling.cycle import Cycle
-from headgate.scheduling.metrics import ERROR, FAMILIES, SCHEDULED, UNSCHEDULABLE, Metrics
+from headgate.kube.metrics import Sample, exponential_buckets
+from headgate.scheduling.framework.interface import CyclePlugins, Rejection
+from headgate.scheduling.framework.scheduling_cycle import SchedulingCycle
+from headgate.scheduling.metrics.scheduler_metrics import ERROR, FAMILIES, SCHEDULED, UNSCHEDULABLE, SchedulerMetrics
 from headgate.scheduling.plugins.priority_sort import PrioritySort
-from headgate.scheduling.queue import SchedulingQueue
+from headgate.scheduling.queue.scheduling_queue import SchedulingQueue
 from unit.scheduling.pods import PROFILE, START_S, Allows, APod, Raises, a_pod
 
 
@@ -42,8 +42,10 @@ class Slow:
         return None
 
 
-def families(metrics: Metrics, samples: tuple[Sample, ...] = ()) -> dict[str, Metric]:
-    found = {each.name: each for each in text_string_to_metric_families(metrics.page(START_S + 5, samples).decode())}
+def families(metrics: SchedulerMetrics, samples: tuple[Sample, ...] = ()) -> dict[str, Metric]:
+    found = {
+        each.name: each for each in text_string_to_metric_families(metrics.exposition(START_S + 5, samples).decode())
+    }
     # The parser takes the end off the names of counters.
     return {name if each.type != "counter" else f"{name}_total": each for name, each in found.items()}
 
@@ -59,7 +61,7 @@ def quantile(share: float, family: Metric, **labels: str) -> float:
     return min(bound for bound, count in buckets if count >= wanted)
 
 
-def queue_with(metrics: Metrics, *plugins: Any) -> SchedulingQueue[APod]:
+def queue_with(metrics: SchedulerMetrics, *plugins: Any) -> SchedulingQueue[APod]:
     return SchedulingQueue({PROFILE: plugins}, PrioritySort(), metrics=metrics)
 
 
@@ -68,7 +70,7 @@ def queue_with(metrics: Metrics, *plugins: Any) -> SchedulingQueue[APod]:
 
 def test_a_pre_enqueue_plugin_whose_ninetieth_percentile_is_above_100_ms_can_be_seen() -> None:
     time = Time()
-    metrics = Metrics(time)
+    metrics = SchedulerMetrics(time)
     queue = queue_with(metrics, Slow(time, 0.15), Allows("fine"))
     for number in range(200):
         queue.add(a_pod(f"p{number}", labels={"fine": ""}), START_S)
@@ -82,7 +84,7 @@ def test_a_pre_enqueue_plugin_whose_ninetieth_percentile_is_above_100_ms_can_be_
 
 def test_plugins_of_a_second_are_told_from_plugins_of_100_ms() -> None:
     for name in ("scheduler_plugin_execution_duration_seconds", "scheduler_framework_extension_point_duration_seconds"):
-        metrics = Metrics()
+        metrics = SchedulerMetrics()
         metrics.plugin_took("Slow", "Filter", "Success", 0.9)
         metrics.point_took("Filter", "Success", PROFILE, 0.9)
         assert 0.9 <= quantile(0.9, families(metrics)[name]) < float("inf")
@@ -90,7 +92,7 @@ def test_plugins_of_a_second_are_told_from_plugins_of_100_ms() -> None:
 
 def test_a_pre_enqueue_plugin_is_told_with_what_it_answered() -> None:
     """kube-scheduler always tells of success at this extension point."""
-    metrics = Metrics(Time(), every=1)
+    metrics = SchedulerMetrics(Time(), every=1)
     queue = queue_with(metrics, Allows("fine"))
     queue.add(a_pod("fine", labels={"fine": ""}), START_S)
     queue.add(a_pod("held"), START_S)
@@ -104,7 +106,7 @@ def test_a_pre_enqueue_plugin_is_told_with_what_it_answered() -> None:
 
 
 def test_an_attempt_is_counted_and_timed_by_result_and_profile() -> None:
-    metrics = Metrics()
+    metrics = SchedulerMetrics()
     metrics.attempted(SCHEDULED, "one", 0.003)
     metrics.attempted(SCHEDULED, "one", 0.005)
     metrics.attempted(UNSCHEDULABLE, "two", 0.001)
@@ -121,7 +123,7 @@ def test_an_attempt_is_counted_and_timed_by_result_and_profile() -> None:
 
 
 def test_a_pod_that_was_tried_often_is_told_among_those_with_fifteen_attempts_and_more() -> None:
-    metrics = Metrics()
+    metrics = SchedulerMetrics()
     metrics.placed(1, 0.02)
     metrics.placed(14, 3.0)
     metrics.placed(15, 3.0)
@@ -151,10 +153,10 @@ def test_preemption_is_counted_when_it_is_tried_and_its_victims_when_it_succeeds
         def post_filter(self, pod: Any, unplaced: Any, cycle: Any, /) -> str:
             return "no victims"
 
-    metrics = Metrics()
+    metrics = SchedulerMetrics()
     cluster = Cluster(a_node("n1"))
-    lineup = msgspec.structs.replace(cluster.cycle.lineup, post_filters=(Preempts(),))
-    cycle = Cycle(cluster.matrix, lineup, watch=metrics.watch(PROFILE))
+    lineup = msgspec.structs.replace(cluster.cycle.plugins, post_filters=(Preempts(),))
+    cycle = SchedulingCycle(cluster.matrix, lineup, watch=metrics.timers(PROFILE))
     for name, cpu in (("small", "1m"), ("large", "1000"), ("larger", "2000")):
         cycle.place(cluster.pod(wire_pod(name, {"cpu": cpu})))
     metrics.preempted(3)
@@ -169,10 +171,10 @@ def test_preemption_is_counted_when_it_is_tried_and_its_victims_when_it_succeeds
 
 def test_plugins_are_counted_at_every_attempt_and_timed_at_some() -> None:
     time = Time()
-    metrics = Metrics(time, every=2)
+    metrics = SchedulerMetrics(time, every=2)
     cluster = Cluster(a_node("n1"), a_node("n2"))
-    lineup = cluster.cycle.lineup
-    cycle = Cycle(cluster.matrix, lineup, watch=metrics.watch(PROFILE))
+    lineup = cluster.cycle.plugins
+    cycle = SchedulingCycle(cluster.matrix, lineup, watch=metrics.timers(PROFILE))
     for number in range(4):
         cycle.place(cluster.pod(wire_pod(f"p{number}", {"cpu": "1m"}, schedulerName=PROFILE)))
     found = families(metrics)
@@ -205,11 +207,13 @@ def test_a_plugin_that_finds_no_node_and_one_that_breaks_are_told_so() -> None:
             return ()
 
     breaks: Any = Breaks()
-    metrics = Metrics(Time(), every=1)
+    metrics = SchedulerMetrics(Time(), every=1)
     cluster = Cluster(a_node("n1"))
-    cycle = Cycle(cluster.matrix, cluster.cycle.lineup, watch=metrics.watch("one"))
+    cycle = SchedulingCycle(cluster.matrix, cluster.cycle.plugins, watch=metrics.timers("one"))
     cycle.place(cluster.pod(wire_pod("large", {"cpu": "1000"})))
-    Cycle(cluster.matrix, Lineup(filters=(breaks,)), watch=metrics.watch("two")).place(cluster.pod(wire_pod("p")))
+    SchedulingCycle(cluster.matrix, CyclePlugins(filters=(breaks,)), watch=metrics.timers("two")).place(
+        cluster.pod(wire_pod("p"))
+    )
     points = [
         each.labels
         for each in families(metrics)["scheduler_framework_extension_point_duration_seconds"].samples
@@ -223,7 +227,7 @@ def test_a_plugin_that_finds_no_node_and_one_that_breaks_are_told_so() -> None:
 
 
 def test_every_family_on_the_page_is_described_and_of_its_kind() -> None:
-    metrics = Metrics(Time(), every=1)
+    metrics = SchedulerMetrics(Time(), every=1)
     queue = queue_with(metrics, Allows("fine"))
     queue.add(a_pod("fine", labels={"fine": ""}, gates=("foo",)), START_S)
     queue.pop(START_S)
@@ -239,13 +243,13 @@ def test_every_family_on_the_page_is_described_and_of_its_kind() -> None:
 
 def test_a_label_with_quotes_and_line_ends_stays_one_line() -> None:
     told = 'a "quoted"\\\nname'
-    page = Metrics().page(START_S, [Sample("scheduler_pending_pods", (("queue", told),), 1)])
+    page = SchedulerMetrics().exposition(START_S, [Sample("scheduler_pending_pods", (("queue", told),), 1)])
     found = next(iter(text_string_to_metric_families(page.decode())))
     assert found.samples[0].labels == {"queue": told}
 
 
 def test_bounds_have_the_digits_that_kube_schedulers_have() -> None:
-    assert [str(each) for each in exponential(0.00001, 1.5, 4)] == [
+    assert [str(each) for each in exponential_buckets(0.00001, 1.5, 4)] == [
         "1e-05",
         "1.5000000000000002e-05",
         "2.2500000000000005e-05",

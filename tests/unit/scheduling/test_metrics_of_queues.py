@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from headgate.scheduling.effects import Result
+from headgate.scheduling.framework.effects import WriteResult
 from unit.scheduling.queued_world import QueuedWorld, a_gated_pod, a_queue, ungated
 
 
 def values(world: QueuedWorld, queue: str) -> dict[str, float]:
     """All samples of a queue that are not about one resource, and those about cpu."""
     found = {}
-    page = world.scheduler.page(world.now_s).decode()
+    page = world.scheduler.metrics_exposition(world.now_s).decode()
     for family in text_string_to_metric_families(page):
         for sample in family.samples:
             if queue in sample.labels.values() and sample.labels.get("resource", "cpu") == "cpu":
@@ -56,10 +56,10 @@ def test_answers_to_removals_are_counted_and_timed_once_they_are_settled() -> No
     world.show(a_gated_pod("p"))
     world.step()
     world.now_s += 0.5
-    world.lifted("p", Result.UNKNOWN)
+    world.lifted("p", WriteResult.UNKNOWN)
     world.step(1.5)
     world.lifted("p")
-    page = world.scheduler.page(world.now_s).decode()
+    page = world.scheduler.metrics_exposition(world.now_s).decode()
     assert 'headgate_gate_removals_total{result="done"} 1' in page
     assert 'headgate_gate_removals_total{result="unknown"} 1' in page
     assert "headgate_gate_removal_duration_seconds_sum 2" in page
@@ -79,7 +79,7 @@ def removals(world: QueuedWorld) -> tuple[dict[str, float], float, float]:
     """Answers by result; how many removals were timed, and how long they took together."""
     answers: dict[str, float] = {}
     timed: dict[str, float] = {}
-    for family in text_string_to_metric_families(world.scheduler.page(world.now_s).decode()):
+    for family in text_string_to_metric_families(world.scheduler.metrics_exposition(world.now_s).decode()):
         for sample in family.samples:
             if sample.name == "headgate_gate_removals_total":
                 answers[sample.labels["result"]] = sample.value
@@ -108,7 +108,7 @@ def test_a_removal_that_the_watch_shows_before_its_answer_is_timed() -> None:
 
 def test_a_removal_that_only_the_watch_confirms_is_timed() -> None:
     world, pod, stamp = a_removal_under_way()
-    world.lifted("p", Result.UNKNOWN)
+    world.lifted("p", WriteResult.UNKNOWN)
     world.now_s += 0.5
     world.show(ungated(pod, stamp))
     assert removals(world) == ({"done": 1, "unknown": 1}, 1, 1.0)
@@ -119,13 +119,13 @@ def test_a_removal_from_a_pod_that_is_gone_is_counted_and_timed(is_shown_first: 
     world, _, _ = a_removal_under_way()
     if is_shown_first:
         world.remove("p")
-    world.lifted("p", Result.GONE)
+    world.lifted("p", WriteResult.GONE)
     assert removals(world) == ({"gone": 1}, 1, 0.5)
 
 
 def test_a_pod_that_goes_before_its_removal_is_asked_for_again_is_counted_as_gone() -> None:
     world, _, _ = a_removal_under_way()
-    world.lifted("p", Result.LATER)
+    world.lifted("p", WriteResult.LATER)
     world.remove("p")
     assert removals(world) == ({"gone": 1, "later": 1}, 1, 0.5)
     world.step(60.0)
@@ -134,7 +134,7 @@ def test_a_pod_that_goes_before_its_removal_is_asked_for_again_is_counted_as_gon
 
 def test_a_refused_removal_is_timed_and_so_is_the_next_one() -> None:
     world, _, _ = a_removal_under_way()
-    world.lifted("p", Result.REFUSED, "no")
+    world.lifted("p", WriteResult.REFUSED, "no")
     world.step(6.0)
     assert list(world.lifts) == ["p"]
     world.lifted("p")

@@ -7,28 +7,28 @@ from typing import Any
 import numpy as np
 
 from headgate.kube.labels import Requirement
-from headgate.scheduling.changes import Change, ChangeLog
-from headgate.scheduling.node import Node, read_node
-from headgate.scheduling.nodes import NodeIndex, NodeMatrix
-from headgate.scheduling.pod import Pod, read_pod
-from headgate.scheduling.shape import Shapes
+from headgate.scheduling.cache.change_log import ChangeLog, NodeChange
+from headgate.scheduling.cache.node import NodeInfo, read_node
+from headgate.scheduling.cache.node_matrix import NodeIndex, NodeMatrix
+from headgate.scheduling.cache.pod import PodInfo, read_pod
+from headgate.scheduling.cache.pod_shape import ShapeTable
 
 Object = dict[str, Any]
-SHAPES = Shapes()
+SHAPES = ShapeTable()
 
 
-def node(name: str, cpu: str = "4", **more: Any) -> Node:
+def node(name: str, cpu: str = "4", **more: Any) -> NodeInfo:
     wire = {
         "metadata": {"name": name, "labels": more.get("labels", {})},
         "spec": {"taints": more.get("taints", [])},
         "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "10"}, "images": more.get("images", [])},
     }
     found = read_node(wire)
-    assert isinstance(found, Node), found
+    assert isinstance(found, NodeInfo), found
     return found
 
 
-def pod(name: str, node_name: str = "", cpu: str = "1", **more: Any) -> Pod:
+def pod(name: str, node_name: str = "", cpu: str = "1", **more: Any) -> PodInfo:
     container = {"name": "c", "image": "a", "resources": {"requests": {"cpu": cpu}}, "ports": more.get("ports")}
     wire = {
         "metadata": {"name": name, "namespace": "n", "uid": name},
@@ -36,7 +36,7 @@ def pod(name: str, node_name: str = "", cpu: str = "1", **more: Any) -> Pod:
         "status": {"phase": more.get("phase", "Running")},
     }
     found = read_pod(wire, SHAPES)
-    assert isinstance(found, Pod), found
+    assert isinstance(found, PodInfo), found
     return found
 
 
@@ -260,9 +260,9 @@ def test_an_image_is_forgotten_with_the_last_node_that_has_it() -> None:
 
 
 def test_a_reader_that_fell_too_far_behind_is_told() -> None:
-    log: ChangeLog[Change] = ChangeLog(kept=2)
+    log: ChangeLog[NodeChange] = ChangeLog(kept=2)
     for row in range(5):
-        log.add(Change(row))
+        log.add(NodeChange(row))
     assert log.since(0) is None
     assert [each.row for each in log.since(3) or ()] == [3, 4]
     assert log.since(log.position) == []

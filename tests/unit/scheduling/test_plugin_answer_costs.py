@@ -7,7 +7,7 @@ from collections import Counter
 from types import FrameType
 from typing import Any
 
-from headgate.scheduling import plugin_answers
+from headgate.scheduling.framework import result_checks
 from unit.scheduling.world import World, a_node, a_pod
 
 PODS = 50
@@ -22,7 +22,7 @@ def test_answers_of_built_in_plugins_are_not_checked_for_each_pod() -> None:
     called: Counter[str] = Counter()
 
     def count(frame: FrameType, event: str, argument: Any) -> None:
-        if event == "call" and frame.f_code.co_filename == plugin_answers.__file__:
+        if event == "call" and frame.f_code.co_filename == result_checks.__file__:
             called[frame.f_code.co_name] += 1
 
     world.show(*(a_pod(f"p{number}", {"cpu": "1"}) for number in range(PODS)))

@@ -8,25 +8,25 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from headgate.kube.resource import CONFIG_MAPS
-from headgate.scheduling import events, plugin_answers
-from headgate.scheduling.contract import (
+from headgate.kube.api_resources import CONFIG_MAPS
+from headgate.scheduling.framework import cluster_events, result_checks
+from headgate.scheduling.framework.cluster_events import ClusterEvent
+from headgate.scheduling.framework.effects import Bind, PreBindWrites, WriteResult
+from headgate.scheduling.framework.interface import (
     READS_NODE,
-    Nominated,
-    NoWay,
-    Only,
-    Pending,
-    Reason,
-    Refusal,
+    FilterReason,
+    PermitWait,
+    PostFilterNomination,
+    PostFilterUnschedulable,
+    PreBindPending,
+    PreFilterRejection,
+    PreFilterResult,
     Rejection,
     Skip,
-    Wait,
 )
-from headgate.scheduling.effects import Bind, Prepare, Result
-from headgate.scheduling.events import Event
-from headgate.scheduling.order_keys import OrderKeys
-from headgate.scheduling.queued import Where
-from headgate.waiting.waker import Waker, opens
+from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.queue.sort_keys import QueueSortKeys
+from headgate.waiting.queueing_hints import ClusterEventWithHint, hint_matches
 from unit.scheduling import pods
 from unit.scheduling.world import World, a_node, a_pod
 
@@ -82,11 +82,11 @@ WRONG_REJECTIONS: Mapping[str, Callable[[], Any]] = {
     "another plugin": lambda: Rejection("Other", "no"),
     "no name": lambda: Rejection(None, "no"),  # type: ignore[arg-type]  # plugins of others are not type-checked
     "no reason": lambda: Rejection(NAME, None),  # type: ignore[arg-type]  # as above
-    "a list of wakers": lambda: Rejection(NAME, "no", [Waker("x")]),  # type: ignore[arg-type]  # as above
-    "one waker": lambda: Rejection(NAME, "no", Waker("x")),  # type: ignore[arg-type]  # as above
+    "a list of wakers": lambda: Rejection(NAME, "no", [ClusterEventWithHint("x")]),  # type: ignore[arg-type]  # as above
+    "one waker": lambda: Rejection(NAME, "no", ClusterEventWithHint("x")),  # type: ignore[arg-type]  # as above
     "texts as wakers": lambda: Rejection(NAME, "no", ("x",)),  # type: ignore[arg-type]  # as above
-    "a guard without a hash": lambda: Rejection(NAME, "no", (Waker("x", UNHASHABLE),)),
-    "a topic without a hash": lambda: Rejection(NAME, "no", (Waker([]),)),  # type: ignore[arg-type]  # as above
+    "a guard without a hash": lambda: Rejection(NAME, "no", (ClusterEventWithHint("x", UNHASHABLE),)),
+    "a topic without a hash": lambda: Rejection(NAME, "no", (ClusterEventWithHint([]),)),  # type: ignore[arg-type]  # as above
     "text for expires": lambda: Rejection(NAME, "no", expires="no"),  # type: ignore[arg-type]  # as above
 }
 ANY_WRONG = {**WRONG, **WRONG_REJECTIONS}
@@ -103,12 +103,12 @@ def tried(strange: Any) -> World:
 def test_a_wrong_answer_of_pre_enqueue_holds_that_pod_in_the_name_of_the_plugin(make: Callable[[], Any]) -> None:
     world = tried(plugin(pre_enqueue=make))
     assert world.binds.keys() == {"good"}
-    assert world.where("bad") is Where.GATED
+    assert world.where("bad") is PodQueueState.GATED
     queued = world.scheduler.queue.get("uid-bad")
     assert queued is not None
     assert queued.gating is not None
     assert queued.gating.plugin == NAME
-    assert "WrongAnswer: " in queued.gating.reason
+    assert "InvalidPluginResult: " in queued.gating.reason
 
 
 def test_a_held_pod_is_asked_about_again_when_it_changes() -> None:
@@ -125,10 +125,10 @@ def test_a_held_pod_is_asked_about_again_when_it_changes() -> None:
 AROUND = [
     *(("reserve", id_, make) for id_, make in ANY_WRONG.items()),
     *(("permit", id_, make) for id_, make in ANY_WRONG.items()),
-    ("permit", "a wait for text", lambda: Wait("long")),  # type: ignore[arg-type]  # as above
-    ("permit", "a wait for NaN", lambda: Wait(float("nan"))),
-    ("permit", "a wait for ever", lambda: Wait(float("inf"))),
-    ("permit", "a wait for less than nothing", lambda: Wait(-1.0)),
+    ("permit", "a wait for text", lambda: PermitWait("long")),  # type: ignore[arg-type]  # as above
+    ("permit", "a wait for NaN", lambda: PermitWait(float("nan"))),
+    ("permit", "a wait for ever", lambda: PermitWait(float("inf"))),
+    ("permit", "a wait for less than nothing", lambda: PermitWait(-1.0)),
     *(("pre_bind", id_, make) for id_, make in ANY_WRONG.items()),
     ("pre_bind", "None", lambda: None),
     *(("bind", id_, make) for id_, make in WRONG.items()),
@@ -149,9 +149,11 @@ def test_a_wrong_answer_around_the_binding_fails_that_pod_and_frees_its_room(
     world.show(a_pod("bad", BAD), a_pod("good", GOOD))
     world.step()
     assert world.binds.keys() == {"good"}
-    assert world.where("bad") is Where.ERROR_BACKOFF
+    assert world.where("bad") is PodQueueState.ERROR_BACKOFF
     assert world.taken("a") + world.taken("b") == 1
-    assert world.statuses["bad"].startswith(f'SchedulerError: running plugin "{NAME}" ({method}): WrongAnswer: ')
+    assert world.statuses["bad"].startswith(
+        f'SchedulerError: running plugin "{NAME}" ({method}): InvalidPluginResult: '
+    )
     assert ("bad", "FailedScheduling") in world.said
 
 
@@ -176,7 +178,7 @@ def test_a_binding_of_another_pod_or_to_another_node_is_refused() -> None:
     world.show(a_pod("p", GOOD), a_pod("q", GOOD), a_pod("lost", GOOD))
     world.step()
     assert len(world.binds) == 1
-    assert sum("Binding of another pod" in said for said in world.statuses.values()) == 2
+    assert sum("Bind of another pod" in said for said in world.statuses.values()) == 2
 
 
 @pytest.mark.parametrize("make", [*WRONG.values(), lambda: None], ids=[*WRONG, "None"])
@@ -184,7 +186,7 @@ def test_a_wrong_answer_of_post_bind_leaves_the_pod_bound(make: Callable[[], Any
     world = World(plugin((), post_bind=make))
     world.show(a_pod("bad", BAD))
     world.step()
-    world.answer("bad", Result.DONE)
+    world.answer("bad", WriteResult.DONE)
     assert world.said == [("bad", "Scheduled")]
 
 
@@ -194,7 +196,7 @@ def test_a_wrong_answer_of_released_fails_the_pods_that_the_plugin_holds(make: C
         name = NAME
 
         def permit(self, pod: Any, node_name: str, /) -> Any:
-            return Wait(60.0) if pod.name == "held" else None
+            return PermitWait(60.0) if pod.name == "held" else None
 
         def released(self) -> Any:
             return make()
@@ -203,12 +205,19 @@ def test_a_wrong_answer_of_released_fails_the_pods_that_the_plugin_holds(make: C
     world.show(a_pod("held", GOOD), a_pod("good", GOOD))
     world.step()
     assert world.binds.keys() == {"good"}
-    assert f'running plugin "{NAME}" (released): WrongAnswer: ' in world.statuses["held"]
+    assert f'running plugin "{NAME}" (released): InvalidPluginResult: ' in world.statuses["held"]
 
 
 @pytest.mark.parametrize(
     ("awaited", "timeout_s"),
-    [(True, 1.0), (1, 1.0), (Pending([]), 1.0), (Pending(()), "x"), (Pending(()), float("nan")), (Pending(()), None)],  # type: ignore[arg-type]  # as above
+    [
+        (True, 1.0),
+        (1, 1.0),
+        (PreBindPending([]), 1.0),  # type: ignore[arg-type]  # as above
+        (PreBindPending(()), "x"),
+        (PreBindPending(()), float("nan")),
+        (PreBindPending(()), None),
+    ],
 )
 def test_a_wrong_answer_of_awaited_fails_that_pod(awaited: Any, timeout_s: Any) -> None:
     class Awaits:
@@ -233,7 +242,7 @@ def test_writes_before_a_binding_may_be_a_list_or_a_tuple() -> None:
     world.show(a_pod("bad", BAD), a_pod("good", GOOD))
     world.step()
     assert world.binds.keys() == {"bad", "good"}
-    assert not [each for each in world.effects if isinstance(each, Prepare)]
+    assert not [each for each in world.effects if isinstance(each, PreBindWrites)]
 
 
 # -- choosing a node
@@ -247,9 +256,9 @@ STATES = ("number", "list")
 """What a plugin that has a filter may keep for it."""
 CHOOSING: list[tuple[str, str, Callable[[], Any]]] = [
     *(("pre_filter", id_, make) for id_, make in ANY_WRONG.items() if id_ not in STATES),
-    ("pre_filter", "a refusal with a text", lambda: Refusal("no")),  # type: ignore[arg-type]  # as above
-    ("pre_filter", "a list of names", lambda: Only(["a"])),  # type: ignore[arg-type]  # as above
-    ("pre_filter", "a text as names", lambda: Only("a")),  # type: ignore[arg-type]  # as above
+    ("pre_filter", "a refusal with a text", lambda: PreFilterRejection("no")),  # type: ignore[arg-type]  # as above
+    ("pre_filter", "a list of names", lambda: PreFilterResult(["a"])),  # type: ignore[arg-type]  # as above
+    ("pre_filter", "a text as names", lambda: PreFilterResult("a")),  # type: ignore[arg-type]  # as above
     ("pre_filter", "the class of a skip", lambda: Skip),
     *(("pre_score", id_, make) for id_, make in ANY_WRONG.items() if id_ not in STATES),
     *(("filter", id_, make) for id_, make in ANY_WRONG.items()),
@@ -299,7 +308,7 @@ class Chooses:
         return self._answer("filter", shape, None)
 
     def reasons(self, shape: Any, /) -> Any:
-        return self._answer("reasons", shape, [Reason("no")])
+        return self._answer("reasons", shape, [FilterReason("no")])
 
     def pre_score(self, pod: Any, matrix: Any, /) -> Any:
         return self._answer("pre_score", pod, None)
@@ -329,7 +338,7 @@ def test_a_wrong_answer_about_nodes_fails_that_pod_with_the_name_of_the_plugin(
 ) -> None:
     world = tried((Normalizes if method in ("scale", "normalize") else Chooses)(method, make))
     assert world.binds.keys() == {"good"}
-    assert world.where("bad") is Where.ERROR_BACKOFF
+    assert world.where("bad") is PodQueueState.ERROR_BACKOFF
     assert world.statuses["bad"].startswith("SchedulerError: ")
     assert f'plugin "{NAME}": ' in world.statuses["bad"]
 
@@ -342,7 +351,7 @@ def test_a_plugin_that_has_nothing_to_read_a_state_must_not_return_one(point: st
     assert f'plugin "{NAME}": ' in world.statuses["bad"]
 
 
-@pytest.mark.parametrize("wrong", [None, "no", ["no"], [Reason(1)], True])  # type: ignore[arg-type]  # as above
+@pytest.mark.parametrize("wrong", [None, "no", ["no"], [FilterReason(1)], True])  # type: ignore[arg-type]  # as above
 def test_wrong_reasons_of_a_filter_fail_that_pod(wrong: Any) -> None:
     strange = Chooses("filter", array(1, 1))
     strange.reasons = lambda shape: wrong  # type: ignore[method-assign]  # one more wrong method
@@ -351,7 +360,9 @@ def test_wrong_reasons_of_a_filter_fail_that_pod(wrong: Any) -> None:
     assert world.statuses["bad"].startswith(f'SchedulerError: running reasons plugin "{NAME}": ')
 
 
-@pytest.mark.parametrize("wrong", [None, "x", True, [Waker("x")], (1,), (Waker("x", UNHASHABLE),)])
+@pytest.mark.parametrize(
+    "wrong", [None, "x", True, [ClusterEventWithHint("x")], (1,), (ClusterEventWithHint("x", UNHASHABLE),)]
+)
 def test_wrong_queueing_hints_fail_that_pod(wrong: Any) -> None:
     class Hints(Chooses):
         def wakers(self, shape: Any, /) -> Any:
@@ -369,7 +380,7 @@ def test_a_guard_that_gives_no_verdict_wakes_its_pods(verdict: Any) -> None:
             found: bool = verdict
             return found
 
-    assert opens(Guard(), Event(events.NODE, events.ADD))
+    assert hint_matches(Guard(), ClusterEvent(cluster_events.NODE, cluster_events.ADD))
 
 
 @pytest.mark.parametrize(
@@ -377,9 +388,9 @@ def test_a_guard_that_gives_no_verdict_wakes_its_pods(verdict: Any) -> None:
     [
         *(make for id_, make in WRONG.items() if id_ != "text"),
         lambda: None,
-        lambda: NoWay(None),  # type: ignore[arg-type]  # as above
-        lambda: Nominated("no such node"),
-        lambda: Nominated("a", ["victim"]),  # type: ignore[arg-type]  # as above
+        lambda: PostFilterUnschedulable(None),  # type: ignore[arg-type]  # as above
+        lambda: PostFilterNomination("no such node"),
+        lambda: PostFilterNomination("a", ["victim"]),  # type: ignore[arg-type]  # as above
     ],
 )
 def test_a_wrong_answer_of_post_filter_is_told_with_the_reasons_of_the_pod(make: Callable[[], Any]) -> None:
@@ -410,7 +421,7 @@ def test_a_wrong_order_key_holds_that_pod_and_the_others_keep_their_order(make: 
     world.show(a_pod("q", GOOD), a_pod("bad", BAD), a_pod("p", GOOD))
     world.step()
     assert list(world.binds) == ["p", "q"]
-    assert world.where("bad") is Where.GATED
+    assert world.where("bad") is PodQueueState.GATED
 
 
 def test_order_keys_of_different_lengths_and_kinds_of_numbers_are_compared() -> None:
@@ -420,7 +431,7 @@ def test_order_keys_of_different_lengths_and_kinds_of_numbers_are_compared() -> 
         def order_key(self, pod: Any, since_s: float, /) -> Any:
             return {"a": (1, ("x",)), "b": (1.5,), "c": (True, ("y", 2)), "d": (1, (2,))}[pod.name]
 
-    keys = OrderKeys(Sorts())
+    keys = QueueSortKeys(Sorts())
     assert [keys.failure(pods.a_pod(name), 0.0) for name in "abcd"] == [None] * 4
     assert sorted("dcba", key=lambda name: keys.key(pods.a_pod(name), 0.0)) == ["d", "a", "c", "b"]
 
@@ -477,7 +488,7 @@ def test_a_wrong_answer_about_a_watched_object_is_reported_and_others_are_told(
     world.scheduler.object_removed(CONFIG_MAPS, "default", "c", world.now_s)
     assert second.heard == 2
     (problem,) = world.problems
-    assert problem.startswith(f"plugin {NAME} failed in {method} on a change of configmaps: WrongAnswer: ")
+    assert problem.startswith(f"plugin {NAME} failed in {method} on a change of configmaps: InvalidPluginResult: ")
 
 
 def test_what_is_said_of_a_wrong_answer_is_short_and_never_fails() -> None:
@@ -485,8 +496,8 @@ def test_what_is_said_of_a_wrong_answer_is_short_and_never_fails() -> None:
         def __repr__(self) -> str:
             raise RuntimeError
 
-    assert "a value that cannot be shown (Unshown)" in str(plugin_answers.wrong(Unshown(), "None"))
-    assert len(str(plugin_answers.wrong("x" * 10_000, "None"))) < 200
+    assert "a value that cannot be shown (Unshown)" in str(result_checks.invalid_result(Unshown(), "None"))
+    assert len(str(result_checks.invalid_result("x" * 10_000, "None"))) < 200
 
 
 # -- plugins that look at more of a pod than its shape
@@ -500,7 +511,7 @@ class TeamOnly:
 
     def pre_filter(self, pod: Any, matrix: Any, /) -> Any:
         refused = pod.labels.get("team") == "b" or self.is_closed
-        return Refusal(Reason("not this team", unresolvable=True)) if refused else None
+        return PreFilterRejection(FilterReason("not this team", unresolvable=True)) if refused else None
 
     def key(self, pod: Any, /) -> Any:
         return pod.labels.get("team")

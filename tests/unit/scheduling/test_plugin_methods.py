@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from headgate.kube.resource import CONFIG_MAPS, NODES, PODS, Resource
-from headgate.scheduling.cluster import Cluster
-from headgate.scheduling.contract import READS_NODE
-from headgate.scheduling.plugin_methods import problems
+from headgate.kube.api_resources import CONFIG_MAPS, NODES, PODS, APIResource
+from headgate.scheduling.cluster.cluster import Cluster
+from headgate.scheduling.framework.interface import READS_NODE
+from headgate.scheduling.framework.signature_checks import problems
 from headgate.scheduling.plugins.node_affinity import NodeAffinity
 from headgate.scheduling.plugins.priority_sort import PrioritySort
 from headgate.scheduling.plugins.taint_toleration import TaintToleration
@@ -71,7 +71,7 @@ METHODS = {
     "order_key": "(pod, since_s)",
     "pre_filter": "(pod, matrix)",
     "pre_score": "(pod, matrix)",
-    "post_filter": "(pod, unplaced, ground)",
+    "post_filter": "(pod, unplaced, handle)",
     "permit": "(pod, node_name)",
     "pre_bind": "(pod, node_name)",
     "bind": "(pod, node_name)",
@@ -127,7 +127,7 @@ def test_parameters_that_have_to_be_named_are_refused() -> None:
         ({"reserve": lambda self, pod, node_name: None}, "it has reserve but no unreserve"),
         ({"awaited": lambda self, pod, node_name: None, "timeout_s": 1.0}, "it has awaited but no pre_bind"),
         ({"normalize": lambda self, raw, scale: raw, "score": Right.filter, "reads": 1}, "has normalize but no scale"),
-        ({"watched": [CONFIG_MAPS], "applied": later, "removed": later}, "its attribute watched is [Resource("),
+        ({"watched": [CONFIG_MAPS], "applied": later, "removed": later}, "its attribute watched is [APIResource("),
     ],
 )
 def test_attributes_that_are_wrong_or_missing_are_named(members: dict[str, Any], expected: str) -> None:
@@ -155,18 +155,18 @@ def watching(resource: Any, *fields: Any) -> list[str]:
     [
         (PODS, "pods cannot be watched by a plugin"),
         (NODES, "nodes cannot be watched by a plugin"),
-        (Resource("", "v2", "pods", namespaced=True), "pods cannot be watched by a plugin"),
-        (Resource("", "v1", "ConfigMap", namespaced=True), "plural must be the lower-case plural"),
-        (Resource("apps", "v1", "deployments/status", namespaced=True), "plural must be the lower-case plural"),
-        (Resource("", "v1", "", namespaced=True), "plural must be the lower-case plural"),
-        (Resource("apps/v1", "v1", "deployments", namespaced=True), "group must be the name of an API group"),
-        (Resource("", "", "configmaps", namespaced=True), "version must be a version"),
-        (Resource("batch", "batch/v1", "jobs", namespaced=True), "version must be a version"),
-        (Resource("batch", "v1", "jobs", namespaced="yes"), "namespaced must be True or False"),  # type: ignore[arg-type]  # the very thing that is tested
+        (APIResource("", "v2", "pods", namespaced=True), "pods cannot be watched by a plugin"),
+        (APIResource("", "v1", "ConfigMap", namespaced=True), "plural must be the lower-case plural"),
+        (APIResource("apps", "v1", "deployments/status", namespaced=True), "plural must be the lower-case plural"),
+        (APIResource("", "v1", "", namespaced=True), "plural must be the lower-case plural"),
+        (APIResource("apps/v1", "v1", "deployments", namespaced=True), "group must be the name of an API group"),
+        (APIResource("", "", "configmaps", namespaced=True), "version must be a version"),
+        (APIResource("batch", "batch/v1", "jobs", namespaced=True), "version must be a version"),
+        (APIResource("batch", "v1", "jobs", namespaced="yes"), "namespaced must be True or False"),  # type: ignore[arg-type]  # the very thing that is tested
     ],
     ids=str,
 )
-def test_a_kind_that_cannot_be_watched_is_refused(resource: Resource, expected: str) -> None:
+def test_a_kind_that_cannot_be_watched_is_refused(resource: APIResource, expected: str) -> None:
     (problem,) = watching(resource)
     assert expected in problem
     assert repr(resource) in problem
@@ -179,5 +179,5 @@ def test_a_field_that_cannot_be_picked_is_refused(field: str) -> None:
 
 
 def test_kinds_of_others_and_their_fields_may_be_watched() -> None:
-    assert watching(Resource("example.com", "v1beta2", "foo-bars", namespaced=False), "spec", "status.x-y_z") == []
-    assert watching(Resource("metrics.k8s.io", "v1", "nodes", namespaced=False)) == []
+    assert watching(APIResource("example.com", "v1beta2", "foo-bars", namespaced=False), "spec", "status.x-y_z") == []
+    assert watching(APIResource("metrics.k8s.io", "v1", "nodes", namespaced=False)) == []

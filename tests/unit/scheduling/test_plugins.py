@@ -7,26 +7,32 @@ from typing import Any
 import pytest
 
 from clusters import Cluster, a_node, a_pod
-from headgate.kube.affinity import read_node_selector
-from headgate.scheduling.contract import Lineup, Placement, PreFilter, PreScore, Unplaced
-from headgate.scheduling.plugins.allocation import most_allocated, requested_to_capacity_ratio
-from headgate.scheduling.plugins.bin_pack import BinPack
+from headgate.kube.node_affinity import read_node_selector
+from headgate.scheduling.framework.interface import (
+    CyclePlugins,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScheduleResult,
+    Unplaced,
+)
 from headgate.scheduling.plugins.image_locality import ImageLocality
 from headgate.scheduling.plugins.node_affinity import NodeAffinity
-from headgate.scheduling.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from headgate.scheduling.plugins.node_resources_fit import NodeResourcesFit
+from headgate.scheduling.plugins.noderesources.balanced_allocation import NodeResourcesBalancedAllocation
+from headgate.scheduling.plugins.noderesources.bin_pack import BinPack
+from headgate.scheduling.plugins.noderesources.fit import NodeResourcesFit
+from headgate.scheduling.plugins.noderesources.resource_allocation import most_allocated, requested_to_capacity_ratio
 from headgate.scheduling.plugins.taint_toleration import TaintToleration
 
 Object = dict[str, Any]
 
 
-def alone(plugin: Any) -> Lineup:
+def alone(plugin: Any) -> CyclePlugins:
     """Only this plugin, at every point it knows, with a weight of one."""
     is_filter, is_score = hasattr(plugin, "filter"), hasattr(plugin, "score")
-    return Lineup(
-        pre_filters=(plugin,) if isinstance(plugin, PreFilter) else (),
+    return CyclePlugins(
+        pre_filters=(plugin,) if isinstance(plugin, PreFilterPlugin) else (),
         filters=(plugin,) if is_filter else (),
-        pre_scores=(plugin,) if isinstance(plugin, PreScore) else (),
+        pre_scores=(plugin,) if isinstance(plugin, PreScorePlugin) else (),
         scores=((plugin, 1),) if is_score else (),
     )
 
@@ -39,7 +45,7 @@ def why(cluster: Cluster, pod: Object) -> str:
 
 def where(cluster: Cluster, pod: Object) -> str:
     found = cluster.cycle.decide(cluster.pod(pod))
-    assert isinstance(found, Placement), found
+    assert isinstance(found, ScheduleResult), found
     return found.node_name
 
 
@@ -191,7 +197,7 @@ def test_a_port_clashes_on_the_same_address_or_on_all(used: Object, wanted: Obje
     cluster = Cluster(a_node("a"))
     cluster.bind(a_pod("p", ports=[{"containerPort": 1, **used}]), "a")
     found = cluster.cycle.decide(cluster.pod(a_pod("q", ports=[{"containerPort": 1, **wanted}])))
-    assert isinstance(found, Placement) is fits
+    assert isinstance(found, ScheduleResult) is fits
     if isinstance(found, Unplaced):
         text = "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."
         assert found.message == text

@@ -16,7 +16,7 @@ import pytest
 
 import collector
 from clusters import a_node, a_pod
-from headgate.scheduling.shape import MAX_BYTES
+from headgate.scheduling.cache.pod_shape import MAX_BYTES
 from sized_pods import SIZED, Object, other_disks
 from unit.scheduling.world import World
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from clusters import HEADER, a_node, a_pod
-from headgate.scheduling.configuration.parsing import parse_configuration
-from headgate.scheduling.configuration.registry import Entry, with_plugins
-from headgate.scheduling.configuration.values import Configuration
-from headgate.scheduling.contract import Wait
-from headgate.scheduling.effects import Bind, Effect, Preempt, Result, Say, SetStatus
-from headgate.scheduling.pod import Pod
-from headgate.scheduling.profile import MAKERS
-from headgate.scheduling.queued import Where
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.config.plugin_registry import PluginEntry, with_plugins
+from headgate.scheduling.config.scheduler_configuration import parse_configuration
+from headgate.scheduling.config.types import KubeSchedulerConfiguration
+from headgate.scheduling.framework.effects import Bind, Effect, EmitPodEvent, Preempt, SetStatus, WriteResult
+from headgate.scheduling.framework.interface import PermitWait
+from headgate.scheduling.plugins.registry import IN_TREE_PLUGINS
+from headgate.scheduling.queue.queued_pod_info import PodQueueState
 from headgate.scheduling.scheduler import Scheduler
 
 Object = dict[str, Any]
@@ -25,22 +25,22 @@ class Holds:
 
     name = "Holds"
 
-    def permit(self, pod: Pod, node_name: str, /) -> Wait | None:
-        return Wait(60.0) if pod.name.startswith("w") else None
+    def permit(self, pod: PodInfo, node_name: str, /) -> PermitWait | None:
+        return PermitWait(60.0) if pod.name.startswith("w") else None
 
 
 class Driven:
     """A scheduler, its clock, and what the API server would hold."""
 
     def __init__(self, *nodes: Object) -> None:
-        registry = with_plugins([Entry("Holds", frozenset({"permit"}))])
+        registry = with_plugins([PluginEntry("Holds", frozenset({"permit"}))])
         assert not isinstance(registry, str)
         profile = {"plugins": {"permit": {"enabled": [{"name": "Holds"}]}}}
         read = parse_configuration({**HEADER, "profiles": [profile]}, registry)
-        assert isinstance(read, Configuration)
-        self.scheduler = Scheduler(read, {**MAKERS, "Holds": lambda args, cluster: Holds()})
+        assert isinstance(read, KubeSchedulerConfiguration)
+        self.scheduler = Scheduler(read, {**IN_TREE_PLUGINS, "Holds": lambda args, cluster: Holds()})
         self.now_s = 100.0
-        self.said: list[Say] = []
+        self.said: list[EmitPodEvent] = []
         for each in nodes:
             self.scheduler.node_applied(each, self.now_s)
 
@@ -61,16 +61,16 @@ class Driven:
         return self.without_events(self.scheduler.step(self.now_s, 100))
 
     def without_events(self, effects: list[Effect]) -> list[Effect]:
-        self.said += [each for each in effects if isinstance(each, Say)]
-        return [each for each in effects if not isinstance(each, Say)]
+        self.said += [each for each in effects if isinstance(each, EmitPodEvent)]
+        return [each for each in effects if not isinstance(each, EmitPodEvent)]
 
     def gone(self, *names: str) -> None:
         for each in names:
             self.scheduler.pod_removed(f"uid-{each}", self.now_s)
 
-    def where(self, name: str) -> Where | None:
+    def where(self, name: str) -> PodQueueState | None:
         queued = self.scheduler.queue.get(f"uid-{name}")
-        return None if queued is None else queued.where
+        return None if queued is None else queued.state
 
     def ended(self, preempt: Preempt, *, ok: bool = True) -> list[Effect]:
         told = [each.uid for each in preempt.victims]
@@ -91,7 +91,7 @@ def test_the_preemptor_is_promised_the_node_and_its_victims_are_told_to_go() -> 
     assert (preempt.pod.name, preempt.node_name, [each.name for each in preempt.victims]) == ("p", "a", ["v"])
     assert status.nominated_node == "a"
     assert status.condition["message"] == "0/1 nodes are available: 1 Insufficient cpu."
-    assert driven.scheduler.queue.nominations.node_of("uid-p") == "a"
+    assert driven.scheduler.queue.nominator.node_of("uid-p") == "a"
     assert [each.reason for each in driven.said] == ["FailedScheduling"]
     driven.ended(preempt)
     about = driven.said[-1]
@@ -107,15 +107,15 @@ def test_while_victims_are_being_told_the_preemptor_is_held() -> None:
     driven.runs("w", "a")
     driven.comes("p", cpu="2")
     preempt = only(driven.step(), Preempt)
-    assert driven.where("p") is Where.UNSCHEDULABLE
+    assert driven.where("p") is PodQueueState.UNSCHEDULABLE
     driven.gone("v")
-    assert driven.where("p") is Where.GATED
+    assert driven.where("p") is PodQueueState.GATED
     why = driven.scheduler.queue.why("uid-p")
     assert why is not None
     assert [each.reason for each in why.reason] == ["waiting for the preemption for this pod to be finished"]
     assert driven.step() == []
     driven.ended(preempt)
-    assert driven.where("p") is Where.GATED
+    assert driven.where("p") is PodQueueState.GATED
     driven.gone("w")
     assert only(driven.step(), Bind).node_name == "a"
 
@@ -128,7 +128,7 @@ def test_a_preemptor_that_slept_through_its_last_victim_is_woken_when_all_are_to
     driven.gone("v")
     assert driven.step() == []
     driven.ended(preempt)
-    assert driven.where("p") is Where.ACTIVE
+    assert driven.where("p") is PodQueueState.ACTIVE
     assert only(driven.step(0), Bind).node_name == "a"
 
 
@@ -138,7 +138,7 @@ def test_when_victims_cannot_be_told_the_preemptor_is_tried_again_at_once() -> N
     driven.comes("p")
     preempt = only(driven.step(), Preempt)
     driven.scheduler.preempted(preempt, [], driven.now_s, ok=False)
-    assert driven.where("p") is Where.ACTIVE
+    assert driven.where("p") is PodQueueState.ACTIVE
     assert only(driven.step(0), Preempt) == preempt
 
 
@@ -151,13 +151,13 @@ def test_who_cannot_tell_its_victims_again_and_again_waits_longer_and_longer() -
     for _ in range(7):
         driven.scheduler.preempted(preempt, [], driven.now_s, ok=False)
         deadline_s = driven.scheduler.next_deadline_s()
-        waited.append(0.0 if driven.where("p") is Where.ACTIVE else (deadline_s or 0.0) - driven.now_s)
+        waited.append(0.0 if driven.where("p") is PodQueueState.ACTIVE else (deadline_s or 0.0) - driven.now_s)
         preempt = only(driven.step(waited[-1]), Preempt)
     assert waited == [0.0, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
     driven.ended(preempt)
     driven.scheduler.queue.activate(["uid-p"], driven.now_s)
     driven.scheduler.preempted(preempt, [], driven.now_s, ok=False)
-    assert driven.where("p") is Where.ACTIVE
+    assert driven.where("p") is PodQueueState.ACTIVE
 
 
 def test_a_preemptor_that_is_deleted_while_it_waits_to_try_again_leaves_nothing_behind() -> None:
@@ -166,9 +166,9 @@ def test_a_preemptor_that_is_deleted_while_it_waits_to_try_again_leaves_nothing_
     driven.comes("p")
     for _ in range(2):
         driven.scheduler.preempted(only(driven.step(), Preempt), [], driven.now_s, ok=False)
-    assert len(driven.scheduler.cluster.preemptions) == 1
+    assert len(driven.scheduler.cluster.ongoing_preemptions) == 1
     driven.gone("p")
-    assert len(driven.scheduler.cluster.preemptions) == 0
+    assert len(driven.scheduler.cluster.ongoing_preemptions) == 0
     assert driven.step() == []
 
 
@@ -201,7 +201,7 @@ def test_the_preemptor_waits_for_victims_that_take_their_time() -> None:
     status = only(driven.step(), SetStatus)
     assert status.condition["message"].endswith("not eligible due to a terminating pod on the nominated node.")
     assert status.nominated_node is None
-    assert driven.scheduler.queue.nominations.node_of("uid-p") == "a"
+    assert driven.scheduler.queue.nominator.node_of("uid-p") == "a"
     driven.gone("v")
     assert only(driven.step(), Bind).node_name == "a"
 
@@ -223,7 +223,7 @@ def test_if_all_victims_are_going_already_nothing_is_under_way() -> None:
     driven.apply(leaving)
     driven.comes("p")
     assert [type(each) for each in driven.step()] == [SetStatus]
-    assert driven.scheduler.queue.nominations.node_of("uid-p") == "a"
+    assert driven.scheduler.queue.nominator.node_of("uid-p") == "a"
     driven.gone("v")
     assert only(driven.step(), Bind).node_name == "a"
 
@@ -236,7 +236,7 @@ def test_promises_of_lower_priority_on_the_same_node_are_taken_back() -> None:
     effects = driven.step()
     cleared = [each for each in effects if isinstance(each, SetStatus) and each.nominated_node == ""]
     assert [(each.pod.name, each.condition) for each in cleared] == [("low", None)]
-    assert [each.name for each in driven.scheduler.queue.nominations.on_node("a")] == ["p"]
+    assert [each.name for each in driven.scheduler.queue.nominator.on_node("a")] == ["p"]
 
 
 def test_room_that_is_being_made_is_not_taken_by_others_of_the_same_priority() -> None:
@@ -262,9 +262,12 @@ def test_a_victim_that_waits_for_permission_is_turned_away_and_not_deleted() -> 
     assert {each.reason for each in driven.said} == {"FailedScheduling", "Preempted", "WaitingOnPermit"}
     (bound,) = (each for each in [*effects, *driven.step()] if isinstance(each, Bind))
     assert (bound.pod.name, bound.node_name) == ("p", "a")
-    assert driven.where("w") is Where.UNSCHEDULABLE
+    assert driven.where("w") is PodQueueState.UNSCHEDULABLE
     driven.runs("p", "a", priority=10)
-    assert driven.where("w") in (Where.ACTIVE, Where.BACKOFF)  # it is to learn what it would take to fit elsewhere
+    assert driven.where("w") in (
+        PodQueueState.ACTIVE,
+        PodQueueState.BACKOFF,
+    )  # it is to learn what it would take to fit elsewhere
 
 
 def test_a_preemptor_that_is_deleted_meanwhile_leaves_no_hold_behind() -> None:
@@ -274,8 +277,8 @@ def test_a_preemptor_that_is_deleted_meanwhile_leaves_no_hold_behind() -> None:
     preempt = only(driven.step(), Preempt)
     driven.gone("p")
     driven.ended(preempt)
-    assert len(driven.scheduler.cluster.preemptions) == 0
-    assert driven.scheduler.queue.nominations.on_node("a") == ()
+    assert len(driven.scheduler.cluster.ongoing_preemptions) == 0
+    assert driven.scheduler.queue.nominator.on_node("a") == ()
 
 
 def test_a_promise_is_written_once_and_void_when_no_node_can_be_made_free() -> None:
@@ -287,19 +290,19 @@ def test_a_promise_is_written_once_and_void_when_no_node_can_be_made_free() -> N
     driven.gone("v")
     driven.apply({**victim, "spec": {**victim["spec"], "priority": 20}})
     driven.apply(pod, nominatedNodeName="a")
-    driven.scheduler.cluster.preemptions.end("uid-p")
+    driven.scheduler.cluster.ongoing_preemptions.end("uid-p")
     driven.scheduler.queue.activate(["uid-p"], driven.now_s)
     assert only(driven.step(), SetStatus).nominated_node == ""
-    assert driven.scheduler.queue.nominations.node_of("uid-p") is None
+    assert driven.scheduler.queue.nominator.node_of("uid-p") is None
 
 
-@pytest.mark.parametrize("result", [Result.LATER, Result.REFUSED, Result.GONE])
-def test_room_of_a_pod_that_was_not_bound_wakes_those_who_wait_for_it(result: Result) -> None:
+@pytest.mark.parametrize("result", [WriteResult.LATER, WriteResult.REFUSED, WriteResult.GONE])
+def test_room_of_a_pod_that_was_not_bound_wakes_those_who_wait_for_it(result: WriteResult) -> None:
     driven = Driven(a_node("a", cpu="1"))
     driven.comes("first")
     assert only(driven.step(), Bind).pod.name == "first"
     driven.comes("second")
     driven.step()
-    assert driven.where("second") is Where.UNSCHEDULABLE
+    assert driven.where("second") is PodQueueState.UNSCHEDULABLE
     driven.scheduler.bound("uid-first", result, "no", driven.now_s)
-    assert driven.where("second") in (Where.ACTIVE, Where.BACKOFF)
+    assert driven.where("second") in (PodQueueState.ACTIVE, PodQueueState.BACKOFF)

@@ -88,7 +88,7 @@ def test_a_promise_that_the_api_does_not_show_yet_counts_too() -> None:
     runs(cluster, "v", "a", deleting=True, conditions=LEAVING)
     runs(cluster, "w", "b")
     wire = a_pod("p", {"cpu": "1"}, priority=10)
-    cluster.promises.promise(cluster.pod(wire), "a")
+    cluster.promises.nominate(cluster.pod(wire), "a")
     assert tried(cluster, wire).message.endswith("not eligible due to a terminating pod on the nominated node.")
 
 
@@ -175,7 +175,7 @@ def test_room_that_was_promised_to_others_is_made_in_addition() -> None:
     cluster = a_cluster(a_node("a", cpu="3"))
     for i in range(3):
         runs(cluster, f"v{i}", "a", started=i)
-    cluster.promises.promise(cluster.pod(a_pod("first", {"cpu": "1"}, priority=10)), "a")
+    cluster.promises.nominate(cluster.pod(a_pod("first", {"cpu": "1"}, priority=10)), "a")
     assert preempts(cluster) == ("a", ["v1", "v2"])
     assert preempts(cluster, priority=11) == ("a", ["v2"])
 

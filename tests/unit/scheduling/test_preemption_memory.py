@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from clusters import Cluster, a_node, a_pod
-from headgate.scheduling.changes import Change
-from headgate.scheduling.columns import Ints, Rows
-from headgate.scheduling.contract import READS_PODS, Reads, Reason
-from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.pod import Pod
-from headgate.scheduling.shape import Shape
+from headgate.scheduling.cache.change_log import NodeChange
+from headgate.scheduling.cache.node_matrix import NodeMatrix
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.cache.resource_columns import Ints, Rows
+from headgate.scheduling.framework.interface import READS_PODS, FilterReason, Reads
 from unit.scheduling.preemption import WEB, a_cluster, budget, preempts, runs, tried
 
 # -- plugins that break
@@ -30,16 +30,16 @@ class Counts:
         self.pods = 0
         self.breaks = False
 
-    def pre_filter(self, pod: Pod, matrix: NodeMatrix, /) -> Counts:
+    def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> Counts:
         return self
 
-    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: Counts, /) -> Ints | None:
+    def filter(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: Counts, /) -> Ints | None:
         return None
 
-    def reasons(self, shape: Shape, /) -> Sequence[Reason]:
+    def reasons(self, shape: PodShape, /) -> Sequence[FilterReason]:
         return ()
 
-    def follow(self, change: Change, /) -> tuple[int, ...]:
+    def follow(self, change: NodeChange, /) -> tuple[int, ...]:
         if self.breaks and change.sign < 0:
             raise ValueError("lost count")
         self.pods += change.sign
@@ -48,7 +48,7 @@ class Counts:
 
 def test_a_state_that_breaks_in_a_trial_leaves_the_nodes_as_they_were() -> None:
     cluster = a_cluster(a_node("a", cpu="1"))
-    lineup, counts = cluster.cycle.lineup, Counts()
+    lineup, counts = cluster.cycle.plugins, Counts()
     broken = Cluster(
         a_node("a", cpu="1"),
         lineup=msgspec.structs.replace(
@@ -74,13 +74,13 @@ class CountedTrials:
 
     def __init__(self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        trial = cluster.cycle.trial
+        trial = cluster.cycle.dry_run
 
-        def counted(pod: Pod, row: int, /) -> Any:
+        def counted(pod: PodInfo, row: int, /) -> Any:
             self.count += 1
             return trial(pod, row)
 
-        monkeypatch.setattr(cluster.cycle, "trial", counted)
+        monkeypatch.setattr(cluster.cycle, "dry_run", counted)
 
 
 def test_a_thousand_hopeless_pods_are_one_search_and_one_node_more_per_change(monkeypatch: pytest.MonkeyPatch) -> None:

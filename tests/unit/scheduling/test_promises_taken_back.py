@@ -6,7 +6,7 @@ from typing import Any
 
 from clusters import a_node
 from headgate.capacity.names import STAMP
-from headgate.scheduling.effects import RemoveStamp, Result, SetStatus
+from headgate.scheduling.framework.effects import RemoveStamp, SetStatus, WriteResult
 from unit.scheduling.queued_world import QueuedWorld, a_gated_pod, a_queue, ungated
 
 Object = dict[str, Any]
@@ -105,7 +105,7 @@ def test_a_promise_that_comes_back_while_the_first_stamp_is_on_its_way_is_writte
         world.show_queues(a_queue("t1", cpu))
         world.step(1.0)
         assert world.lifts == {}, "one removal at a time"
-    world.lifted("large", Result.DONE)
+    world.lifted("large", WriteResult.DONE)
     world.step(1.0)
     second = world.lifts["large"]
     assert second != first

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.scheduling.contract import Rejection
-from headgate.scheduling.events import on, own_update
-from headgate.scheduling.queued import Where
-from headgate.waiting.waker import Waker
+from headgate.scheduling.framework.cluster_events import on, own_update
+from headgate.scheduling.framework.interface import Rejection
+from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.waiting.queueing_hints import ClusterEventWithHint
 from unit.scheduling.pods import (
     HELPED_BY_NODES,
     NODE_ADD,
@@ -29,7 +29,7 @@ PLAIN = a_pod("p")
 def test_an_update_of_an_unknown_pod_adds_it() -> None:
     clocked = Clocked()
     clocked.update(PLAIN)
-    assert clocked.where(PLAIN) is Where.ACTIVE
+    assert clocked.where(PLAIN) is PodQueueState.ACTIVE
     assert clocked.queue.counters.incoming() == {("active", "UnschedulablePodUpdate"): 1}
 
 
@@ -44,7 +44,7 @@ def test_an_active_pod_is_updated_where_it_is_and_not_gated_any_more() -> None:
     clocked = Clocked(plugin)
     clocked.add(PLAIN.but(labels={"ready": ""}), a_pod("q", priority=1, labels={"ready": ""}))
     clocked.update(PLAIN.but(priority=2))
-    assert clocked.where(PLAIN) is Where.ACTIVE
+    assert clocked.where(PLAIN) is PodQueueState.ACTIVE
     assert plugin.asked == 2
     assert clocked.names_popped() == ["p", "q"]
 
@@ -54,7 +54,7 @@ def test_a_pod_in_backoff_is_updated_where_it_is() -> None:
     queued = clocked.park(PLAIN, FIT)
     clocked.happens(NODE_ADD)
     clocked.update(PLAIN.but(note="changed"))
-    assert queued.where is Where.BACKOFF
+    assert queued.state is PodQueueState.BACKOFF
     assert clocked.pop().pod.note == "changed"
 
 
@@ -62,7 +62,7 @@ def test_an_unschedulable_pod_that_changes_as_its_plugin_wished_pays_its_backoff
     clocked = Clocked()
     queued = clocked.park(PLAIN, Rejection("Taints", "not tolerated", on("Pod", "UpdatePodToleration")))
     clocked.update(PLAIN.but(shape=AShape(tolerations=("all",))))
-    assert queued.where is Where.BACKOFF
+    assert queued.state is PodQueueState.BACKOFF
 
 
 def test_an_unschedulable_pod_that_changes_after_its_backoff_may_be_tried_at_once() -> None:
@@ -70,15 +70,15 @@ def test_an_unschedulable_pod_that_changes_after_its_backoff_may_be_tried_at_onc
     queued = clocked.park(PLAIN, Rejection("Taints", "not tolerated", on("Pod", "UpdatePodToleration")))
     clocked.now_s += 10
     clocked.update(PLAIN.but(shape=AShape(tolerations=("all",))))
-    assert queued.where is Where.ACTIVE
+    assert queued.state is PodQueueState.ACTIVE
 
 
 @pytest.mark.parametrize("wakers", [on("Pod", "UpdatePodToleration"), own_update(Never())])
-def test_an_unschedulable_pod_that_changes_otherwise_stays(wakers: tuple[Waker, ...]) -> None:
+def test_an_unschedulable_pod_that_changes_otherwise_stays(wakers: tuple[ClusterEventWithHint, ...]) -> None:
     clocked = Clocked()
     queued = clocked.park(PLAIN, Rejection("Taints", "not tolerated", wakers))
     clocked.update(PLAIN.but(note="changed"))
-    assert queued.where is Where.UNSCHEDULABLE
+    assert queued.state is PodQueueState.UNSCHEDULABLE
     assert queued.pod.note == "changed"
 
 
@@ -87,7 +87,7 @@ def test_a_change_of_one_pod_wakes_no_other() -> None:
     other = clocked.park(a_pod("other"), Rejection("Taints", "not tolerated", on("Pod", "Update")))
     clocked.park(PLAIN, FIT)
     clocked.update(PLAIN.but(labels={"a": "b"}))
-    assert other.where is Where.UNSCHEDULABLE
+    assert other.state is PodQueueState.UNSCHEDULABLE
 
 
 # Deletion
@@ -129,7 +129,7 @@ def test_activation_moves_parked_pods_and_those_in_backoff() -> None:
     waiting = clocked.park(a_pod("b"), FIT)
     clocked.happens(NODE_ADD)
     assert clocked.queue.activate([parked.uid, waiting.uid], clocked.now_s) == 2
-    assert (parked.where, waiting.where) == (Where.ACTIVE, Where.ACTIVE)
+    assert (parked.state, waiting.state) == (PodQueueState.ACTIVE, PodQueueState.ACTIVE)
     assert clocked.queue.counters.incoming()["active", "ForceActivate"] == 2
 
 
@@ -145,13 +145,13 @@ def test_a_pod_that_is_activated_while_it_is_tried_comes_back_at_once_if_it_fail
     clocked.add(a_pod("a"), a_pod("b"))
     first, second = clocked.pop(), clocked.pop()
     clocked.queue.activate([first.uid], clocked.now_s)
-    assert clocked.fail(first, FIT) is Where.BACKOFF
-    assert clocked.fail(second, FIT) is Where.UNSCHEDULABLE
+    assert clocked.fail(first, FIT) is PodQueueState.BACKOFF
+    assert clocked.fail(second, FIT) is PodQueueState.UNSCHEDULABLE
 
 
 def test_profiles_have_their_own_plugins_and_counts() -> None:
     clocked = Clocked(Allows("ready"))
     other = PLAIN.but(scheduler_name="other")
     clocked.add(other, a_pod("q"))
-    assert clocked.where(other) is Where.ACTIVE
+    assert clocked.where(other) is PodQueueState.ACTIVE
     assert clocked.queue.counters.unschedulable() == {("Allows", PROFILE): 1}

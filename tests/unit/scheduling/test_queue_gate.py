@@ -6,11 +6,11 @@ Statements of the design carry their ids (A1, R3 ...).
 from __future__ import annotations
 
 from clusters import a_node
+from headgate.capacity.api.stamp import read_stamp
 from headgate.capacity.names import GATE, QUEUE_NAME, STAMP
-from headgate.capacity.stamp import read_stamp
-from headgate.scheduling.effects import Result
-from headgate.scheduling.lifting import AT_ONCE
-from headgate.scheduling.queued import Where
+from headgate.scheduling.framework.effects import WriteResult
+from headgate.scheduling.gates.gate_removals import MAX_CONCURRENT
+from headgate.scheduling.queue.queued_pod_info import PodQueueState
 from unit.scheduling.queued_world import QueuedWorld, a_gated_pod, a_queue, ungated
 
 FOREIGN = "example.com/hold"
@@ -51,7 +51,7 @@ def test_a2_a_full_queue_keeps_the_gate_and_nothing_is_called_unschedulable() ->
     world.show(a_gated_pod("p1"), a_gated_pod("p2"))
     world.step()
     assert list(world.lifts) == ["p1"]
-    assert world.where("p2") is Where.GATED
+    assert world.where("p2") is PodQueueState.GATED
     world.step(11.0)
     assert world.statuses["p2"].startswith("SchedulingGated: ")
     for word in ("q", "cpu", "1"):
@@ -89,7 +89,7 @@ def test_a5_an_answer_that_leaves_it_open_is_asked_again_with_the_same_bytes() -
     world.show(a_gated_pod("p"))
     world.step()
     (first,) = world.lifts.values()
-    world.lifted("p", Result.UNKNOWN)
+    world.lifted("p", WriteResult.UNKNOWN)
     assert world.step() == []
     world.step(2.0)
     assert list(world.lifts.values()) == [first]
@@ -103,7 +103,7 @@ def test_a5_the_watch_may_confirm_what_no_answer_did() -> None:
     world.show(pod)
     world.step()
     stamp = world.lifts["p"]
-    world.lifted("p", Result.UNKNOWN)
+    world.lifted("p", WriteResult.UNKNOWN)
     world.show(ungated(pod, stamp))
     world.step()
     assert world.binds == {"p": "a"}
@@ -115,7 +115,7 @@ def test_a5_more_removals_than_can_be_under_way_wait_for_their_turn() -> None:
     world.show(*(a_gated_pod(f"p{number:03}") for number in range(100)))
     world.step(most=1000)
     first = list(world.lifts)
-    assert len(first) == AT_ONCE
+    assert len(first) == MAX_CONCURRENT
     world.step(60.0, most=1000)
     assert not world.lifts, "nothing comes back, nothing more goes out, and nobody waits for it"
     for name in first[:10]:
@@ -129,7 +129,7 @@ def test_a6_a_pod_that_is_gone_gives_its_share_back() -> None:
     world = QueuedWorld(a_queue("q", "1"))
     world.show(a_gated_pod("p1"), a_gated_pod("p2"))
     world.step()
-    world.lifted("p1", Result.GONE)
+    world.lifted("p1", WriteResult.GONE)
     world.step()
     assert list(world.lifts) == ["p2"]
 
@@ -186,7 +186,7 @@ def test_r3_a_bound_pod_counts_once() -> None:
     world.step()
     stamp = world.lifts["p1"]
     world.lifted("p1")
-    world.answer("p1", Result.DONE)
+    world.answer("p1", WriteResult.DONE)
     world.show_bound(ungated(pod, stamp), "a")
     world.show(a_gated_pod("p2"), a_gated_pod("p3"))
     world.step()
@@ -269,7 +269,7 @@ def test_a_refused_removal_returns_the_share_and_is_tried_again_later() -> None:
     world.show(a_gated_pod("p1"), a_gated_pod("p2"))
     world.step()
     assert list(world.lifts) == ["p1"]
-    world.lifted("p1", Result.REFUSED, "admission webhook says no")
+    world.lifted("p1", WriteResult.REFUSED, "admission webhook says no")
     assert "admission webhook says no" in world.statuses["p1"]
     assert world.statuses["p1"].startswith("SchedulingGated: ")
     world.step()

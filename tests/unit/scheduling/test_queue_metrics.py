@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headgate.kube.exposition import Sample
-from headgate.scheduling.contract import Rejection
-from headgate.scheduling.events import UNSCHEDULABLE_TIMEOUT, on
+from headgate.kube.metrics import Sample
+from headgate.scheduling.framework.cluster_events import UNSCHEDULABLE_TIMEOUT, on
+from headgate.scheduling.framework.interface import Rejection
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
 from unit.scheduling.pods import HELPED_BY_NODES, NODE_ADD, PROFILE, Allows, APod, Clocked, a_pod
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headgate.scheduling.contract import Rejection
-from headgate.scheduling.events import Event, on
-from headgate.scheduling.queued import Where
+from headgate.scheduling.framework.cluster_events import ClusterEvent, on
+from headgate.scheduling.framework.interface import Rejection
+from headgate.scheduling.queue.queued_pod_info import PodQueueState
 from unit.scheduling.pods import Allows, Clocked, a_pod
 
 PROMISED = a_pod("p", nominated_node="node1")
@@ -12,14 +12,14 @@ WAITS_FOR_PODS = Rejection("Fit", "no room", on("Pod", "Delete"))
 
 
 def names(clocked: Clocked, node: str = "node1") -> list[str]:
-    return [pod.name for pod in clocked.queue.nominations.on_node(node)]
+    return [pod.name for pod in clocked.queue.nominator.on_node(node)]
 
 
 def test_a_pod_that_names_a_node_is_promised_it_when_it_is_added() -> None:
     clocked = Clocked()
     clocked.add(PROMISED, a_pod("q"))
     assert names(clocked) == ["p"]
-    assert clocked.queue.nominations.nodes() == ("node1",)
+    assert clocked.queue.nominator.nodes() == ("node1",)
 
 
 def test_a_gated_pod_is_promised_nothing() -> None:
@@ -42,7 +42,7 @@ def test_a_promise_that_is_not_written_yet_survives_an_update() -> None:
     clocked.fail(queued, WAITS_FOR_PODS)
     clocked.queue.nominate(queued.pod, "node1")
     clocked.update(a_pod("p", note="changed"))
-    assert [pod.note for pod in clocked.queue.nominations.on_node("node1")] == ["changed"]
+    assert [pod.note for pod in clocked.queue.nominator.on_node("node1")] == ["changed"]
 
 
 def test_another_node_takes_the_place_of_the_first_and_none_ends_the_promise() -> None:
@@ -51,14 +51,14 @@ def test_another_node_takes_the_place_of_the_first_and_none_ends_the_promise() -
     clocked.update(PROMISED.but(nominated_node="node2"))
     assert (names(clocked), names(clocked, "node2")) == ([], ["p"])
     clocked.update(PROMISED.but(nominated_node=""))
-    assert len(clocked.queue.nominations) == 0
+    assert len(clocked.queue.nominator) == 0
 
 
 def test_a_promise_can_be_taken_back() -> None:
     clocked = Clocked()
     clocked.add(PROMISED)
     clocked.queue.nominate(PROMISED, "")
-    assert clocked.queue.nominations.node_of(PROMISED.uid) is None
+    assert clocked.queue.nominator.node_of(PROMISED.uid) is None
 
 
 def test_a_pod_that_is_gone_is_promised_nothing() -> None:
@@ -83,7 +83,11 @@ def test_when_a_promised_pod_is_deleted_pods_of_no_higher_priority_may_go_on() -
     promised = PROMISED.but(priority=5)
     clocked.add(promised)
     clocked.delete(promised)
-    assert [queued.where for queued in (low, equal, high)] == [Where.BACKOFF, Where.BACKOFF, Where.UNSCHEDULABLE]
+    assert [queued.state for queued in (low, equal, high)] == [
+        PodQueueState.BACKOFF,
+        PodQueueState.BACKOFF,
+        PodQueueState.UNSCHEDULABLE,
+    ]
 
 
 def test_when_a_promise_moves_to_another_node_others_may_go_on() -> None:
@@ -91,7 +95,7 @@ def test_when_a_promise_moves_to_another_node_others_may_go_on() -> None:
     waiting = clocked.park(a_pod("low"), WAITS_FOR_PODS)
     clocked.add(PROMISED)
     clocked.update(PROMISED.but(nominated_node="node2"))
-    assert waiting.where is Where.BACKOFF
+    assert waiting.state is PodQueueState.BACKOFF
 
 
 def test_when_a_promised_pod_is_bound_nobody_is_woken() -> None:
@@ -99,11 +103,11 @@ def test_when_a_promised_pod_is_bound_nobody_is_woken() -> None:
     waiting = clocked.park(a_pod("low"), WAITS_FOR_PODS)
     clocked.add(PROMISED)
     clocked.delete(PROMISED, bound=True)
-    assert waiting.where is Where.UNSCHEDULABLE
+    assert waiting.state is PodQueueState.UNSCHEDULABLE
 
 
 def test_an_assigned_pod_that_goes_away_wakes_who_waits_for_that() -> None:
     clocked = Clocked()
     waiting = clocked.park(a_pod("low"), WAITS_FOR_PODS)
-    clocked.happens(Event("AssignedPod", "Delete", old=a_pod("gone", node_name="n")))
-    assert waiting.where is Where.BACKOFF
+    clocked.happens(ClusterEvent("AssignedPod", "Delete", old=a_pod("gone", node_name="n")))
+    assert waiting.state is PodQueueState.BACKOFF

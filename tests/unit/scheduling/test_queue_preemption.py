@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from clusters import a_node
-from headgate.capacity.settings import DEFAULTS
-from headgate.scheduling.effects import Preempt
+from headgate.capacity.conf import DEFAULTS
+from headgate.scheduling.framework.effects import Preempt
 from unit.scheduling.queued_world import QueuedWorld, a_gated_pod, a_queue, ungated
 
 RECLAIM = msgspec.structs.replace(DEFAULTS, actions=("allocate", "reclaim"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.scheduling.effects import Bind, LiftGate, Result
+from headgate.scheduling.framework.effects import Bind, RemoveSchedulingGate, WriteResult
 from unit.scheduling.queue_scenarios import SCENARIOS, Scenario, opted_in
 from unit.scheduling.queued_world import QueuedWorld
 
@@ -19,11 +19,11 @@ def placed(scenario: Scenario, *, gated: bool) -> dict[str, str]:
         todo = world.step(1.0)
         while todo:
             effect, *todo = todo
-            if isinstance(effect, LiftGate):
+            if isinstance(effect, RemoveSchedulingGate):
                 todo = [*todo, *world.lifted(effect.pod.name)]
             elif isinstance(effect, Bind):
                 found[effect.pod.name] = effect.node_name
-                todo = [*todo, *world.answer(effect.pod.name, Result.DONE)]
+                todo = [*todo, *world.answer(effect.pod.name, WriteResult.DONE)]
     return found
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from headgate.capacity.conf import DEFAULTS
 from headgate.capacity.names import STAMP
-from headgate.capacity.settings import DEFAULTS
-from headgate.scheduling.effects import Effect, RemoveStamp, Result
-from headgate.scheduling.leaving import WAITING_FOR_ROOM
+from headgate.scheduling.cluster.terminating_pods import WAITING_FOR_TERMINATING_PODS
+from headgate.scheduling.framework.effects import Effect, RemoveStamp, WriteResult
 from terminating import HOW, TerminatingCluster, a_group, a_queue, a_queued_pod
 
 NOWHERE = {"zone": "nowhere"}
@@ -135,7 +135,7 @@ def test_a_promise_with_a_nominated_node_is_kept() -> None:
     cluster.run_pod("keeps", 8, "n0", priority=100)
     cluster.create(a_queued_pod("low", 8))
     cluster.change_node("n0", cpu="16")
-    assert (cluster.reason("low"), cluster.promise("low")) == (WAITING_FOR_ROOM, "n0")
+    assert (cluster.reason("low"), cluster.promise("low")) == (WAITING_FOR_TERMINATING_PODS, "n0")
     cluster.create(a_queued_pod("high", 8, priority=10))
     assert (cluster.retracts, cluster.reason("high")) == ([], "SchedulingGated")
 
@@ -193,11 +193,11 @@ class Held(TerminatingCluster):
         self.kept = [*getattr(self, "kept", []), *(each for each in effects if isinstance(each, RemoveStamp))]
         super()._perform([each for each in effects if not isinstance(each, RemoveStamp)])
 
-    def answer(self, result: Result) -> list[Effect]:
+    def answer(self, result: WriteResult) -> list[Effect]:
         retract = self.kept.pop(0)
-        if result is Result.DONE:
+        if result is WriteResult.DONE:
             del self.pods[retract.pod.name]["metadata"]["annotations"][STAMP]
-        said = self.scheduler.unstamped(retract.pod.uid, retract.stamp, result, self.now_s)
+        said = self.scheduler.stamp_removed(retract.pod.uid, retract.stamp, result, self.now_s)
         self._perform(said)
         self.settle()
         return said
@@ -220,25 +220,25 @@ def test_the_share_is_not_given_on_before_the_stamp_is_off_and_the_pod_is_not_tr
         "SchedulingGated",
         "WaitingForQueue",
     )
-    cluster.answer(Result.DONE)
+    cluster.answer(WriteResult.DONE)
     assert cluster.node_of("high") == "n0"
 
 
 def test_what_may_have_happened_is_asked_for_again_until_it_is_known() -> None:
     cluster = a_held_cluster()
-    for result in (Result.UNKNOWN, Result.LATER):
+    for result in (WriteResult.UNKNOWN, WriteResult.LATER):
         cluster.answer(result)
         assert (cluster.kept, cluster.reason("high")) == ([], "SchedulingGated")
         cluster.run(2.0)
         assert [each.pod.name for each in cluster.kept] == ["low"]
     del cluster.pods["low"]["metadata"]["annotations"][STAMP]
-    cluster.answer(Result.TAKEN)
+    cluster.answer(WriteResult.TAKEN)
     assert cluster.node_of("high") == "n0"
 
 
 def test_a_refusal_leaves_the_promise_and_is_not_repeated() -> None:
     cluster = a_held_cluster()
-    cluster.answer(Result.REFUSED)
+    cluster.answer(WriteResult.REFUSED)
     cluster.run(400.0)
     assert (cluster.reason("low"), cluster.reason("high"), cluster.kept) == ("Unschedulable", "SchedulingGated", [])
     assert has_stamp(cluster, "low")
@@ -247,7 +247,7 @@ def test_a_refusal_leaves_the_promise_and_is_not_repeated() -> None:
 def test_when_the_pod_for_which_it_is_taken_back_goes_the_promise_can_be_given_again() -> None:
     cluster = a_held_cluster()
     cluster.delete("high")
-    cluster.answer(Result.DONE)
+    cluster.answer(WriteResult.DONE)
     assert (cluster.reason("low"), has_stamp(cluster, "low")) == ("Unschedulable", True)
 
 
@@ -260,7 +260,7 @@ def test_when_the_pod_that_was_promised_something_goes_its_share_is_free() -> No
 def test_a_watch_that_shows_the_old_stamp_late_gives_nothing_back() -> None:
     cluster = a_held_cluster()
     late = msgspec.json.decode(msgspec.json.encode(cluster.pods["low"]))
-    cluster.answer(Result.DONE)
+    cluster.answer(WriteResult.DONE)
     cluster.scheduler.pod_applied(late, cluster.now_s)
     assert cluster.scheduler.queues.usage("q").reserved == {}
     assert cluster.scheduler.queues.usage("q").allocated == {"cpu": 8000}
@@ -275,6 +275,6 @@ def test_a_scheduler_that_dies_before_the_share_is_given_on_is_followed_by_one_t
         cluster.start()
         cluster.run(5.0)
         while cluster.kept:
-            cluster.answer(Result.DONE)
+            cluster.answer(WriteResult.DONE)
         assert cluster.node_of("high") == "n0", is_done
         assert cluster.reason("low") == "WaitingForQueue"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.kube.resource import NAMESPACES
-from headgate.scheduling.effects import Result
-from headgate.scheduling.queued import Where
+from headgate.kube.api_resources import NAMESPACES
+from headgate.scheduling.framework.effects import WriteResult
+from headgate.scheduling.queue.queued_pod_info import PodQueueState
 from headgate.scheduling.scheduler import Scheduler
 from unit.scheduling.world import World, a_node, a_pod, configured, with_status
 
@@ -20,7 +20,7 @@ def test_a_pod_is_bound_counted_from_then_on_and_announced_when_that_is_done() -
     world.step()
     assert world.binds == {"p": "a"}
     assert world.taken("a") == 1
-    world.answer("p", Result.DONE)
+    world.answer("p", WriteResult.DONE)
     assert world.said == [("p", "Scheduled")]
     assert len(world.scheduler.queue) == 0
     world.show_bound(a_pod("p", CPU), "a")
@@ -48,17 +48,17 @@ def test_room_is_not_given_away_twice_while_a_binding_is_under_way() -> None:
     world.show(a_pod("p", CPU), a_pod("q", CPU))
     world.step()
     assert world.binds == {"p": "a"}
-    assert world.where("q") is Where.UNSCHEDULABLE
+    assert world.where("q") is PodQueueState.UNSCHEDULABLE
 
 
-@pytest.mark.parametrize("result", [Result.REFUSED, Result.LATER])
-def test_a_binding_that_fails_gives_the_room_back_and_the_pod_waits_a_while(result: Result) -> None:
+@pytest.mark.parametrize("result", [WriteResult.REFUSED, WriteResult.LATER])
+def test_a_binding_that_fails_gives_the_room_back_and_the_pod_waits_a_while(result: WriteResult) -> None:
     world = World()
     world.show(a_pod("p", CPU))
     world.step()
     world.answer("p", result, "no")
     assert world.taken("a") == 0
-    assert world.where("p") is Where.ERROR_BACKOFF
+    assert world.where("p") is PodQueueState.ERROR_BACKOFF
     assert world.statuses == {"p": "SchedulerError: binding rejected: no"}
     world.step(after_s=3)
     assert world.binds == {"p": "a"}
@@ -68,13 +68,13 @@ def test_a_binding_of_unknown_outcome_is_repeated_on_the_same_node_and_keeps_its
     world = World()
     world.show(a_pod("p", CPU))
     world.step()
-    world.answer("p", Result.UNKNOWN)
+    world.answer("p", WriteResult.UNKNOWN)
     assert world.taken("a") == 1
     assert world.step() == []
     world.scheduler.node_applied(a_node("0-better", cpu="64"), world.now_s)
     world.step(after_s=1.5)
     assert world.binds == {"p": "a"}
-    world.answer("p", Result.DONE)
+    world.answer("p", WriteResult.DONE)
     assert world.said == [("p", "Scheduled")]
 
 
@@ -82,7 +82,7 @@ def test_the_watch_may_settle_a_binding_of_unknown_outcome() -> None:
     world = World()
     world.show(a_pod("p", CPU))
     world.step()
-    world.answer("p", Result.UNKNOWN)
+    world.answer("p", WriteResult.UNKNOWN)
     world.show_bound(a_pod("p", CPU), "a")
     world.step(after_s=60)
     assert world.binds == {}
@@ -95,19 +95,19 @@ def test_a_pod_that_somebody_else_bound_is_theirs() -> None:
     world = World()
     world.show(a_pod("p", CPU))
     world.step()
-    world.answer("p", Result.TAKEN)
+    world.answer("p", WriteResult.TAKEN)
     assert world.taken("a") == 1  # until it is known that it is not there
     world.show_bound(a_pod("p", CPU), "b")
     assert world.step(after_s=60) == []
     assert (world.taken("a"), world.taken("b")) == (0, 1)
 
 
-@pytest.mark.parametrize("then", [Result.TAKEN, Result.LATER, Result.REFUSED])
-def test_room_that_may_be_taken_is_given_to_nobody_whatever_a_later_attempt_is_told(then: Result) -> None:
+@pytest.mark.parametrize("then", [WriteResult.TAKEN, WriteResult.LATER, WriteResult.REFUSED])
+def test_room_that_may_be_taken_is_given_to_nobody_whatever_a_later_attempt_is_told(then: WriteResult) -> None:
     world = World(nodes=[a_node("a", cpu="4")])
     world.show(a_pod("p", CPU), a_pod("q", CPU))
     world.step()
-    world.answer("p", Result.UNKNOWN)
+    world.answer("p", WriteResult.UNKNOWN)
     world.step(after_s=2)
     world.answer("p", then)
     assert world.taken("a") == 1
@@ -126,7 +126,7 @@ def test_a_pod_that_somebody_else_bound_elsewhere_leaves_its_room_to_those_who_w
     world.show(a_pod("p", CPU), a_pod("q", CPU))
     world.step()
     world.show_bound(a_pod("p", CPU), "b")
-    world.answer("p", Result.TAKEN)
+    world.answer("p", WriteResult.TAKEN)
     world.step(after_s=2)
     assert world.binds == {"q": "a"}
 
@@ -142,7 +142,7 @@ def test_a_node_that_comes_back_has_the_pods_that_are_on_their_way_to_it() -> No
     world.step()
     assert world.binds == {}
     assert world.taken("a") == 1
-    world.answer("p", Result.DONE)
+    world.answer("p", WriteResult.DONE)
     assert world.step(after_s=60) == []
 
 
@@ -151,7 +151,7 @@ def test_a_node_that_comes_back_has_room_again_if_a_pod_did_not_get_there() -> N
     world.show(a_pod("p", CPU))
     world.step()
     world.scheduler.node_removed("a", world.now_s)
-    world.answer("p", Result.LATER)
+    world.answer("p", WriteResult.LATER)
     world.scheduler.node_applied(a_node("a", cpu="4"), world.now_s)
     assert world.taken("a") == 0
     world.step(after_s=20)
@@ -163,9 +163,9 @@ def test_a_pod_whose_gates_the_server_minds_waits_for_their_end_and_for_nothing_
     pod = a_pod("p", CPU)
     world.show(pod)
     world.step()
-    world.answer("p", Result.GATED, "has gates")
+    world.answer("p", WriteResult.GATED, "has gates")
     assert world.effects == []
-    assert world.where("p") is Where.UNSCHEDULABLE
+    assert world.where("p") is PodQueueState.UNSCHEDULABLE
     assert world.step(after_s=1000) == []
 
 
@@ -173,10 +173,10 @@ def test_a_pod_that_is_gone_is_forgotten_whenever_that_is_heard() -> None:
     world = World()
     world.show(a_pod("p", CPU), a_pod("q", CPU), a_pod("r", CPU))
     world.step(most=2)
-    world.answer("p", Result.GONE)
+    world.answer("p", WriteResult.GONE)
     world.remove("q")
     world.remove("r")
-    world.answer("q", Result.DONE)
+    world.answer("q", WriteResult.DONE)
     assert world.taken("a") == world.taken("b") == 0
     assert len(world.scheduler.queue) == len(world.scheduler.bindings) == 0
 
@@ -185,7 +185,7 @@ def test_a_pod_as_it_was_before_its_binding_does_not_come_back() -> None:
     world = World()
     world.show(a_pod("p", CPU))
     world.step()
-    world.answer("p", Result.DONE)
+    world.answer("p", WriteResult.DONE)
     world.show(a_pod("p", CPU, labels={"late": "news"}))
     assert world.step(after_s=60) == []
 
@@ -204,7 +204,7 @@ def test_a_pod_that_has_run_frees_its_room() -> None:
     world.show_bound(done, "a")
     world.show(a_pod("p", CPU))
     world.step()
-    assert world.where("p") is Where.UNSCHEDULABLE
+    assert world.where("p") is PodQueueState.UNSCHEDULABLE
     world.show({**done, "spec": {**done["spec"], "nodeName": "a"}, "status": {"phase": "Succeeded"}})
     world.step()
     assert world.binds == {"p": "a"}
@@ -248,7 +248,7 @@ def test_events_about_gated_pods_are_limited_and_the_others_counted() -> None:
     world.scheduler = Scheduler(*configured(()), gated_events=36)
     world.show(*(a_pod(f"p{number}", schedulingGates=GATES) for number in range(100)))
     assert gated_events(world) == 36
-    assert b"headgate_gated_pod_events_withheld_total 64\n" in world.scheduler.page(world.now_s)
+    assert b"headgate_gated_pod_events_withheld_total 64\n" in world.scheduler.metrics_exposition(world.now_s)
     world.now_s += 1000.0  # a hundred seconds for each further one
     world.show(*(a_pod(f"q{number}", schedulingGates=GATES) for number in range(100)))
     assert gated_events(world) == 10
@@ -309,7 +309,7 @@ def test_without_any_node_pods_are_tried_again_and_again() -> None:
     world.show(a_pod("p"))
     world.step()
     assert world.statuses == {"p": "Unschedulable: no nodes available to schedule pods"}, "or no autoscaler makes any"
-    assert world.where("p") is Where.ERROR_BACKOFF
+    assert world.where("p") is PodQueueState.ERROR_BACKOFF
 
 
 def test_objects_that_cannot_be_read_are_reported_and_the_others_go_on() -> None:

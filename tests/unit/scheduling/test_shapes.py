@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.kube.amounts import MAX_POD_AMOUNT
-from headgate.scheduling.parts import HostPort
-from headgate.scheduling.pod import Pod, Scheduled, read_pod
-from headgate.scheduling.shape import Shapes
+from headgate.kube.resource_amounts import MAX_POD_AMOUNT
+from headgate.scheduling.cache.pod import PodInfo, PodScheduledCondition, read_pod
+from headgate.scheduling.cache.pod_fields import HostPort
+from headgate.scheduling.cache.pod_shape import ShapeTable
 
 Object = dict[str, Any]
 MI = 1024 * 1024
@@ -21,21 +21,21 @@ def wire(requests: Object | None = None, **spec: Any) -> Object:
     }
 
 
-def read(obj: Object, shapes: Shapes | None = None) -> Pod:
-    found = read_pod(obj, Shapes() if shapes is None else shapes)
-    assert isinstance(found, Pod), found
+def read(obj: Object, shapes: ShapeTable | None = None) -> PodInfo:
+    found = read_pod(obj, ShapeTable() if shapes is None else shapes)
+    assert isinstance(found, PodInfo), found
     return found
 
 
 def test_equal_specifications_have_the_very_same_shape() -> None:
-    shapes = Shapes()
+    shapes = ShapeTable()
     one, other = read(wire({"cpu": "1"}), shapes), read(wire({"cpu": "1"}), shapes)
     assert one.shape is other.shape
     assert len(shapes) == 1
 
 
 def test_names_and_labels_and_mounted_tokens_are_no_part_of_a_shape() -> None:
-    shapes = Shapes()
+    shapes = ShapeTable()
     one = wire({"cpu": "1"}, volumes=[{"name": "kube-api-access-abcde", "projected": {}}])
     other = wire({"cpu": "1"}, volumes=[{"name": "kube-api-access-fghij", "projected": {}}])
     other["metadata"] = {"name": "q", "namespace": "else", "uid": "v", "labels": {"app": "db"}}
@@ -43,7 +43,7 @@ def test_names_and_labels_and_mounted_tokens_are_no_part_of_a_shape() -> None:
 
 
 def test_labels_are_part_of_a_shape_that_spreads() -> None:
-    shapes = Shapes()
+    shapes = ShapeTable()
     rule = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
     one, other = wire(topologySpreadConstraints=[rule]), wire(topologySpreadConstraints=[rule])
     other["metadata"] = {**other["metadata"], "labels": {"app": "db"}}
@@ -55,7 +55,7 @@ def test_labels_are_part_of_a_shape_that_spreads() -> None:
 
 
 def test_a_shape_goes_with_its_last_pod() -> None:
-    shapes = Shapes()
+    shapes = ShapeTable()
     pod = read(wire({"cpu": "1"}), shapes)
     del pod
     assert len(shapes) == 0
@@ -164,11 +164,11 @@ def test_a_pod_is_read_with_what_engines_need() -> None:
     assert (pod.node_name, pod.scheduler_name, pod.priority, pod.gates) == ("n", "s", 7, ("g",))
     assert (pod.revision, pod.created_s, pod.generation, pod.key) == ("12", 1767225600.0, 3, "default/p")
     assert (pod.terminal, pod.deleting, pod.nominated_node) == (True, False, "o")
-    assert pod.scheduled == Scheduled("False", "Unschedulable", "m", 0)
+    assert pod.scheduled == PodScheduledCondition("False", "Unschedulable", "m", 0)
 
 
 def test_a_pod_that_cannot_be_read_is_answered_with_the_reason() -> None:
-    found = read_pod({"metadata": {"name": "p", "namespace": "n"}, "spec": {}}, Shapes())
+    found = read_pod({"metadata": {"name": "p", "namespace": "n"}, "spec": {}}, ShapeTable())
     assert isinstance(found, str)
     assert found.startswith("pod n/p cannot be read:")
 
@@ -176,7 +176,7 @@ def test_a_pod_that_cannot_be_read_is_answered_with_the_reason() -> None:
 def test_only_those_annotations_are_kept_that_some_plugin_reads() -> None:
     obj = wire()
     obj["metadata"]["annotations"] = {"a/read": "1", "b/huge": "x" * 100_000}
-    found = read_pod(obj, Shapes(), ("a/read", "c/absent"))
-    assert isinstance(found, Pod)
+    found = read_pod(obj, ShapeTable(), ("a/read", "c/absent"))
+    assert isinstance(found, PodInfo)
     assert found.annotations == {"a/read": "1"}
     assert read(obj).annotations == {}

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from headgate.scheduling.contract import Rejection
-from headgate.scheduling.metrics import Metrics
-from headgate.scheduling.pod import Pod
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.framework.interface import Rejection
+from headgate.scheduling.metrics.scheduler_metrics import SchedulerMetrics
+from headgate.scheduling.metrics.slow_plugin_calls import NAME, SLOW_S, SlowPluginCalls
 from headgate.scheduling.scheduler import Scheduler
-from headgate.scheduling.slow_calls import NAME, SLOW_S, SlowCalls
 from unit.scheduling.world import a_pod, configured
 
 
@@ -30,7 +30,7 @@ class SometimesSlow:
     def __init__(self, time: Time) -> None:
         self._time = time
 
-    def pre_enqueue(self, pod: Pod, /) -> Rejection | None:
+    def pre_enqueue(self, pod: PodInfo, /) -> Rejection | None:
         self._time.now_s += 0.04 if pod.name.startswith("slow") else 0.0001
         return None
 
@@ -40,7 +40,7 @@ class AScheduler:
         self.time = Time()
         self.problems: list[str] = []
         read, makers = configured([SometimesSlow(self.time)])
-        self.scheduler = Scheduler(read, makers, self.problems.append, Metrics(self.time))
+        self.scheduler = Scheduler(read, makers, self.problems.append, SchedulerMetrics(self.time))
 
     def show(self, *names: str) -> None:
         for name in names:
@@ -48,7 +48,7 @@ class AScheduler:
         self.scheduler.step(self.time.now_s, 0)
 
     def counted(self) -> dict[tuple[str, str], float]:
-        page = self.scheduler.page(self.time.now_s).decode()
+        page = self.scheduler.metrics_exposition(self.time.now_s).decode()
         samples = (each for family in text_string_to_metric_families(page) for each in family.samples)
         return {
             (each.labels["plugin"], each.labels["extension_point"]): each.value for each in samples if each.name == NAME
@@ -80,7 +80,7 @@ def test_many_slow_calls_are_named_once_a_minute_with_their_number() -> None:
 def test_calls_that_are_only_timed_to_find_slow_ones_do_not_change_the_histogram() -> None:
     world = AScheduler()
     world.show(*(f"quick{number}" for number in range(30)))
-    page = world.scheduler.page(world.time.now_s).decode()
+    page = world.scheduler.metrics_exposition(world.time.now_s).decode()
     name = "scheduler_plugin_execution_duration_seconds_count"
     counts = [
         each.value
@@ -93,11 +93,11 @@ def test_calls_that_are_only_timed_to_find_slow_ones_do_not_change_the_histogram
 
 @pytest.mark.parametrize("plugin", ["NodeResourcesFit", "BinPack", "QueueAllocation"])
 def test_built_in_plugins_are_not_timed_at_each_call(plugin: str) -> None:
-    assert not Metrics().times_always(plugin)
+    assert not SchedulerMetrics().times_always(plugin)
 
 
 def test_a_call_below_the_limit_is_not_slow() -> None:
-    calls = SlowCalls()
+    calls = SlowPluginCalls()
     calls.took("P", "Filter", SLOW_S - 0.001, 0.0)
     assert (list(calls.samples()), calls.messages()) == ([], [])
     calls.took("P", "Filter", SLOW_S, 0.0)

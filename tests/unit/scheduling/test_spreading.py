@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from clusters import a_node, a_pod
-from headgate.scheduling.contract import Placement, Unplaced
-from headgate.scheduling.meters import Watch
-from headgate.scheduling.question import Question, ask
-from headgate.scheduling.standing import Standing
+from headgate.scheduling.framework.cycle_state import CycleState, build_cycle_state
+from headgate.scheduling.framework.interface import ScheduleResult, Unplaced
+from headgate.scheduling.framework.plugin_timers import ProfileTimers
+from headgate.scheduling.framework.shape_cache import ShapeCacheEntry
 from unit.scheduling.spreading import HOSTNAME, WEB, cluster, feasible, in_zone, scores, spread, web
 
 Object = dict[str, Any]
@@ -33,7 +33,7 @@ def test_a_zone_that_is_ahead_of_the_smallest_takes_no_more() -> None:
 def test_a_pod_that_is_placed_counts_at_once() -> None:
     made = cluster(in_zone("a", "x"), in_zone("b", "y"))
     placed = [made.cycle.place(made.pod(web(f"p{i}", spread()))) for i in range(4)]
-    assert [each.node_name for each in placed if isinstance(each, Placement)] == ["a", "b", "a", "b"]
+    assert [each.node_name for each in placed if isinstance(each, ScheduleResult)] == ["a", "b", "a", "b"]
 
 
 def test_a_pod_that_does_not_count_itself_may_go_where_the_most_are() -> None:
@@ -245,9 +245,9 @@ def test_among_a_sample_of_nodes_scores_are_those_of_the_sample() -> None:
     for name in ("z1", "z2", "z3", "b", "b1"):
         made.bind(web(f"on-{name}"), name)
     pod = made.pod(web("p", spread(soft=True), spread(HOSTNAME, soft=True)))
-    question = ask(pod, made.matrix, made.cycle.lineup, Watch())
-    assert isinstance(question, Question)
-    standing = Standing(question, made.matrix)
+    question = build_cycle_state(pod, made.matrix, made.cycle.plugins, ProfileTimers())
+    assert isinstance(question, CycleState)
+    standing = ShapeCacheEntry(question, made.matrix)
     rows = {name: made.matrix.row_of(name) for name in ("z", "b")}
     assert standing.best() == rows["z"]
     assert standing.best_of(np.array([rows["z"], rows["b"]], np.intp)) == rows["b"]

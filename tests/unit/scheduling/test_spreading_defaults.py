@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clusters import a_node, a_pod
-from headgate.kube.resource import REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS, Resource
+from headgate.kube.api_resources import REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS, APIResource
 from unit.scheduling.spreading import (
     HOSTNAME,
     NAME,
@@ -70,7 +70,7 @@ def test_by_default_nodes_without_a_zone_are_in_that_of_the_empty_name() -> None
         ("ReplicationController", REPLICATION_CONTROLLERS, WEB),
     ],
 )
-def test_pods_of_a_controller_are_spread_by_default(kind: str, resource: Resource, selector: Object) -> None:
+def test_pods_of_a_controller_are_spread_by_default(kind: str, resource: APIResource, selector: Object) -> None:
     made = cluster(in_zone("a", "x"), in_zone("b", "y"))
     tell(made, resource, "r", selector)
     tell(made, resource, "r", selector, namespace="elsewhere")
@@ -107,12 +107,12 @@ def test_siblings_are_those_that_all_services_and_the_controller_select() -> Non
     tell(made, SERVICES, "headless", None)
     tell(made, REPLICA_SETS, "r", {"matchLabels": {"hash": "1"}})
     pod = owned(a_pod("p", labels={**WEB, "colour": "green", "hash": "1"}), "ReplicaSet", "r")
-    assert str(made.around.selectors.of(made.pod(pod))) == "app=web,colour=green,hash=1"
+    assert str(made.around.pod_selectors.of(made.pod(pod))) == "app=web,colour=green,hash=1"
     tell(made, SERVICES, "green", {"colour": "blue"})
-    assert str(made.around.selectors.of(made.pod(pod))) == "app=web,hash=1"
+    assert str(made.around.pod_selectors.of(made.pod(pod))) == "app=web,hash=1"
     made.around.removed(REPLICA_SETS, "default", "r")
-    assert str(made.around.selectors.of(made.pod(pod))) == "app=web"
-    assert made.around.selectors.of(made.pod(a_pod("p", labels={"colour": "green"}))) is None
+    assert str(made.around.pod_selectors.of(made.pod(pod))) == "app=web"
+    assert made.around.pod_selectors.of(made.pod(a_pod("p", labels={"colour": "green"}))) is None
 
 
 def test_selectors_that_change_under_the_same_name_are_noticed() -> None:
@@ -120,11 +120,11 @@ def test_selectors_that_change_under_the_same_name_are_noticed() -> None:
     pod = made.pod(owned(a_pod("p", labels={**WEB, "colour": "green"}), "ReplicaSet", "r"))
     tell(made, SERVICES, "web", WEB)
     tell(made, REPLICA_SETS, "r", {"matchLabels": WEB})
-    assert str(made.around.selectors.of(pod)) == "app=web"
+    assert str(made.around.pod_selectors.of(pod)) == "app=web"
     tell(made, SERVICES, "web", {**WEB, "colour": "green"})
-    assert str(made.around.selectors.of(pod)) == "app=web,colour=green"
+    assert str(made.around.pod_selectors.of(pod)) == "app=web,colour=green"
     tell(made, REPLICA_SETS, "r", {"matchLabels": {"hash": "1"}})
-    assert str(made.around.selectors.of(pod)) == "app=web,colour=green,hash=1"
+    assert str(made.around.pod_selectors.of(pod)) == "app=web,colour=green,hash=1"
 
 
 def test_a_replication_controller_has_the_last_word_about_a_label() -> None:
@@ -132,16 +132,16 @@ def test_a_replication_controller_has_the_last_word_about_a_label() -> None:
     tell(made, SERVICES, "web", WEB)
     tell(made, REPLICATION_CONTROLLERS, "r", {"app": "old"})
     pod = owned(a_pod("p", labels=WEB), "ReplicationController", "r")
-    assert str(made.around.selectors.of(made.pod(pod))) == "app=old"
+    assert str(made.around.pod_selectors.of(made.pod(pod))) == "app=old"
 
 
 def test_an_owner_that_is_not_the_controller_has_no_say() -> None:
     made = cluster(in_zone("a", "x"))
     tell(made, REPLICA_SETS, "r", {"matchLabels": WEB})
     pod = owned(a_pod("p", labels=WEB), "ReplicaSet", "r")
-    assert made.around.selectors.of(made.pod(pod)) is not None
+    assert made.around.pod_selectors.of(made.pod(pod)) is not None
     pod["metadata"]["ownerReferences"][0]["controller"] = False
-    assert made.around.selectors.of(made.pod(pod)) is None
+    assert made.around.pod_selectors.of(made.pod(pod)) is None
 
 
 def test_a_pod_that_its_controller_does_not_select_is_no_sibling_of_its_own() -> None:

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from clusters import Cluster, a_node, a_pod
-from headgate.scheduling import events
-from headgate.scheduling.contract import Unplaced
-from headgate.scheduling.events import Event
-from headgate.scheduling.pod import Pod
-from headgate.scheduling.queued import Where
-from headgate.waiting.waker import Waker, stirred
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.framework import cluster_events
+from headgate.scheduling.framework.cluster_events import ClusterEvent
+from headgate.scheduling.framework.interface import Unplaced
+from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.waiting.queueing_hints import ClusterEventWithHint, any_event_matches
 from unit.scheduling.world import World
 
 Object = dict[str, Any]
@@ -32,7 +32,7 @@ def spread_pod(**more: Any) -> Object:
     return a_pod("p", labels=WEB, topologySpreadConstraints=[{**HARD, **more}, SOFT])
 
 
-def wakers_of(pod: Object, **profile: Any) -> tuple[Waker, ...]:
+def wakers_of(pod: Object, **profile: Any) -> tuple[ClusterEventWithHint, ...]:
     """Of a pod that finds its zone full and the other tainted."""
     cluster = Cluster(a_node("a", labels={"zone": "x"}), a_node("b", labels={"zone": "y"}, taints=TAINT), **profile)
     wire = {"metadata": {"name": "s", "namespace": "default"}, "spec": {"selector": WEB}}
@@ -45,24 +45,24 @@ def wakers_of(pod: Object, **profile: Any) -> tuple[Waker, ...]:
     return next(each.wakers for each in found.rejections if each.plugin == "PodTopologySpread")
 
 
-def pod_of(wire: Object, node: str = "", namespace: str = "default") -> Pod:
+def pod_of(wire: Object, node: str = "", namespace: str = "default") -> PodInfo:
     metadata = {**wire["metadata"], "namespace": namespace}
     return CLUSTER.pod({**wire, "metadata": metadata, "spec": {**wire["spec"], "nodeName": node}})
 
 
-def wakes(wakers: tuple[Waker, ...], *happened: Event) -> bool:
+def wakes(wakers: tuple[ClusterEventWithHint, ...], *happened: ClusterEvent) -> bool:
     assert happened, "nothing happened"
-    return any(stirred(wakers, each) for each in happened)
+    return any(any_event_matches(wakers, each) for each in happened)
 
 
-@pytest.mark.parametrize("action", [events.ADD, events.DELETE])
+@pytest.mark.parametrize("action", [cluster_events.ADD, cluster_events.DELETE])
 def test_a_pod_that_counts_wakes_when_it_comes_to_a_node_or_leaves_it(action: str) -> None:
     waiting = wakers_of(spread_pod())
 
-    def happened(pod: Pod) -> Event:
-        resource = events.ASSIGNED_POD if pod.node_name else events.UNSCHEDULABLE_POD
-        old, new = (pod, None) if action == events.DELETE else (None, pod)
-        return Event(resource, action, old, new)
+    def happened(pod: PodInfo) -> ClusterEvent:
+        resource = cluster_events.ASSIGNED_POD if pod.node_name else cluster_events.UNSCHEDULABLE_POD
+        old, new = (pod, None) if action == cluster_events.DELETE else (None, pod)
+        return ClusterEvent(resource, action, old, new)
 
     assert wakes(waiting, happened(pod_of(a_pod("q", labels=WEB), "a")))
     assert not wakes(waiting, happened(pod_of(a_pod("q", labels={"app": "db"}), "a")))
@@ -73,7 +73,7 @@ def test_a_pod_that_counts_wakes_when_it_comes_to_a_node_or_leaves_it(action: st
 def test_a_pod_that_was_promised_a_node_and_goes_away_wakes_as_if_it_had_been_there() -> None:
     waiting = wakers_of(spread_pod())
     promised = pod_of(a_pod("q", labels=WEB, status={"nominatedNodeName": "a"}))
-    assert wakes(waiting, Event(events.ASSIGNED_POD, events.DELETE, promised, None))
+    assert wakes(waiting, ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, promised, None))
 
 
 def test_a_pod_whose_labels_change_wakes_if_it_counts_otherwise_now() -> None:
@@ -81,22 +81,22 @@ def test_a_pod_whose_labels_change_wakes_if_it_counts_otherwise_now() -> None:
     plain, more, other = (
         pod_of(a_pod("q", labels=each), "a") for each in (WEB, {**WEB, "version": "2"}, {"app": "db"})
     )
-    assert wakes(waiting, *events.of_pod_update(plain, other))
-    assert wakes(waiting, *events.of_pod_update(other, plain))
-    assert not wakes(waiting, *events.of_pod_update(plain, more))
+    assert wakes(waiting, *cluster_events.pod_update_events(plain, other))
+    assert wakes(waiting, *cluster_events.pod_update_events(other, plain))
+    assert not wakes(waiting, *cluster_events.pod_update_events(plain, more))
 
 
 def test_the_pod_itself_wakes_when_it_counts_otherwise_or_is_compared_with_others() -> None:
     waiting = wakers_of(spread_pod(matchLabelKeys=["hash"]))
     wire = spread_pod(matchLabelKeys=["hash"])
 
-    def relabelled(labels: dict[str, str]) -> Pod:
+    def relabelled(labels: dict[str, str]) -> PodInfo:
         return pod_of({**wire, "metadata": {**wire["metadata"], "labels": labels}})
 
     plain = relabelled(WEB)
-    assert wakes(waiting, *events.of_pod_update(plain, relabelled({"app": "db"})))
-    assert wakes(waiting, *events.of_pod_update(plain, relabelled({**WEB, "hash": "1"})))
-    assert not wakes(waiting, *events.of_pod_update(plain, relabelled({**WEB, "version": "1"})))
+    assert wakes(waiting, *cluster_events.pod_update_events(plain, relabelled({"app": "db"})))
+    assert wakes(waiting, *cluster_events.pod_update_events(plain, relabelled({**WEB, "hash": "1"})))
+    assert not wakes(waiting, *cluster_events.pod_update_events(plain, relabelled({**WEB, "version": "1"})))
 
 
 def test_a_new_toleration_wakes_only_where_taints_are_honoured() -> None:
@@ -106,21 +106,21 @@ def test_a_new_toleration_wakes_only_where_taints_are_honoured() -> None:
         wire = spread_pod(nodeTaintsPolicy=policy, minDomains=2)
         waiting = wakers_of(wire)
         more = {**wire, "spec": {**wire["spec"], **tolerant}}
-        assert wakes(waiting, *events.of_pod_update(pod_of(wire), pod_of(more))) is expected
+        assert wakes(waiting, *cluster_events.pod_update_events(pod_of(wire), pod_of(more))) is expected
 
 
 def test_nodes_wake_when_they_join_leave_or_move_between_domains() -> None:
     waiting = wakers_of(spread_pod())
     plain, there, moved = (a_node("c", labels=each) for each in ({}, {"zone": "z"}, {"zone": "x"}))
-    assert wakes(waiting, Event(events.NODE, events.ADD, None, there))
-    assert not wakes(waiting, Event(events.NODE, events.ADD, None, plain))
-    assert wakes(waiting, Event(events.NODE, events.DELETE, there, None))
-    assert not wakes(waiting, Event(events.NODE, events.DELETE, plain, None))
-    assert wakes(waiting, *events.of_node_update(plain, there))
-    assert wakes(waiting, *events.of_node_update(there, plain))
-    assert wakes(waiting, *events.of_node_update(there, moved))
+    assert wakes(waiting, ClusterEvent(cluster_events.NODE, cluster_events.ADD, None, there))
+    assert not wakes(waiting, ClusterEvent(cluster_events.NODE, cluster_events.ADD, None, plain))
+    assert wakes(waiting, ClusterEvent(cluster_events.NODE, cluster_events.DELETE, there, None))
+    assert not wakes(waiting, ClusterEvent(cluster_events.NODE, cluster_events.DELETE, plain, None))
+    assert wakes(waiting, *cluster_events.node_update_events(plain, there))
+    assert wakes(waiting, *cluster_events.node_update_events(there, plain))
+    assert wakes(waiting, *cluster_events.node_update_events(there, moved))
     other = a_node("c", labels={"zone": "z", "rack": "1"})
-    assert not wakes(waiting, *events.of_node_update(there, other)), "racks are a soft matter"
+    assert not wakes(waiting, *cluster_events.node_update_events(there, other)), "racks are a soft matter"
 
 
 def test_a_node_with_other_taints_wakes_if_it_has_a_domain() -> None:
@@ -128,16 +128,21 @@ def test_a_node_with_other_taints_wakes_if_it_has_a_domain() -> None:
     cases: list[tuple[dict[str, str], bool]] = [({"zone": "z"}, True), ({}, False)]
     for labels, expected in cases:
         old, new = a_node("c", labels=labels, taints=TAINT), a_node("c", labels=labels)
-        assert wakes(waiting, *events.of_node_update(old, new)) is expected
+        assert wakes(waiting, *cluster_events.node_update_events(old, new)) is expected
 
 
 def test_pods_turned_away_by_default_constraints_wake_whenever_a_pod_or_a_domain_changes() -> None:
     listed = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]
     args = {"defaultingType": "List", "defaultConstraints": listed}
     waiting = wakers_of(a_pod("p", labels=WEB), pluginConfig=[{"name": "PodTopologySpread", "args": args}])
-    assert wakes(waiting, Event(events.ASSIGNED_POD, events.DELETE, pod_of(a_pod("q", labels=WEB), "a"), None))
-    assert wakes(waiting, Event(events.NODE, events.ADD, None, a_node("c", labels={"zone": "z"})))
-    assert not wakes(waiting, Event(events.NODE, events.ADD, None, a_node("c")))
+    assert wakes(
+        waiting,
+        ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, pod_of(a_pod("q", labels=WEB), "a"), None),
+    )
+    assert wakes(
+        waiting, ClusterEvent(cluster_events.NODE, cluster_events.ADD, None, a_node("c", labels={"zone": "z"}))
+    )
+    assert not wakes(waiting, ClusterEvent(cluster_events.NODE, cluster_events.ADD, None, a_node("c")))
 
 
 def test_a_pod_that_found_its_zones_uneven_is_placed_as_soon_as_one_in_the_way_is_gone() -> None:
@@ -152,7 +157,7 @@ def test_a_pod_that_found_its_zones_uneven_is_placed_as_soon_as_one_in_the_way_i
     world.remove("other")
     world.step(after_s=60)
     assert world.binds == {}
-    assert world.where("p") is Where.UNSCHEDULABLE
+    assert world.where("p") is PodQueueState.UNSCHEDULABLE
     world.remove("there")
     world.step(after_s=60)
     assert world.binds == {"p": "a"}

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from headgate.kube.termination import LATE_S
-from headgate.scheduling.leaving import WAITING_FOR_ROOM
-from headgate.scheduling.trial import NodeTrial
+from headgate.kube.pods.termination import OVERDUE_AFTER_S
+from headgate.scheduling.cluster.terminating_pods import WAITING_FOR_TERMINATING_PODS
+from headgate.scheduling.framework.dry_run import NodeDryRun
 from terminating import HOW, TerminatingCluster, a_group, a_queue, a_queued_pod
 
 THREE = {"a": 8, "b": 8, "c": 8}
@@ -32,7 +32,7 @@ def test_the_successor_of_a_pod_that_ends_slowly_is_never_called_unschedulable(h
     cluster.delete("old-b")
     cluster.create(a_queued_pod("next", 8, how))
     if grace_s:
-        assert (cluster.reason("next"), cluster.promise("next")) == (WAITING_FOR_ROOM, "b")
+        assert (cluster.reason("next"), cluster.promise("next")) == (WAITING_FOR_TERMINATING_PODS, "b")
     cluster.run(grace_s + 1)
     assert cluster.node_of("next") == "b"
     assert "Unschedulable" not in cluster.history["next"]
@@ -43,11 +43,11 @@ def test_a_gated_pod_that_waited_for_its_queue_is_never_called_unschedulable_whi
     cluster.create(a_queued_pod("fourth", 8))
     assert cluster.reason("fourth") == "SchedulingGated"
     cluster.delete("old-b")
-    assert (cluster.reason("fourth"), cluster.promise("fourth")) == (WAITING_FOR_ROOM, "b")
+    assert (cluster.reason("fourth"), cluster.promise("fourth")) == (WAITING_FOR_TERMINATING_PODS, "b")
     assert "Node b will have room when pods that terminate there are gone by " in cluster.message("fourth")
     cluster.run(16.0)
     assert cluster.node_of("fourth") == "b"
-    assert set(cluster.history["fourth"]) == {WAITING_FOR_ROOM}
+    assert set(cluster.history["fourth"]) == {WAITING_FOR_TERMINATING_PODS}
 
 
 def test_nothing_is_said_of_a_pod_that_waits_before_the_removal_of_its_gate_is_confirmed() -> None:
@@ -57,7 +57,9 @@ def test_nothing_is_said_of_a_pod_that_waits_before_the_removal_of_its_gate_is_c
     cluster.pods["next"], cluster.history["next"] = pod, []
     cluster.scheduler.pod_applied(pod, cluster.now_s)
     said = [type(each).__name__ for each in cluster.scheduler.step(cluster.now_s, 100)]
-    assert said == ["LiftGate", "SetStatus", "Say"], "the status says which node it was promised, and nothing else"
+    assert said == ["RemoveSchedulingGate", "SetStatus", "EmitPodEvent"], (
+        "the status says which node it was promised, and nothing else"
+    )
     assert not cluster.history["next"]
 
 
@@ -67,8 +69,8 @@ def test_when_the_terminating_pod_is_overdue_its_successor_is_a_shortage(how: st
     cluster = a_full_cluster()
     cluster.delete("old-b", stops_after_s=math.inf)
     cluster.create(a_queued_pod("next", 8, how))
-    cluster.run(15.0 + LATE_S - 0.5)
-    assert cluster.reason("next") == WAITING_FOR_ROOM
+    cluster.run(15.0 + OVERDUE_AFTER_S - 0.5)
+    assert cluster.reason("next") == WAITING_FOR_TERMINATING_PODS
     cluster.run(1.0)
     assert (cluster.reason("next"), cluster.promise("next")) == ("Unschedulable", "")
 
@@ -81,9 +83,9 @@ def test_a_scheduler_that_starts_anew_goes_on_waiting(how: str) -> None:
     cluster.run(5.0)
     cluster.start()
     cluster.run(5.0)
-    assert (cluster.reason("next"), cluster.promise("next")) == (WAITING_FOR_ROOM, "b")
-    assert set(cluster.history["next"]) == {WAITING_FOR_ROOM}
-    cluster.run(6.0 + LATE_S)
+    assert (cluster.reason("next"), cluster.promise("next")) == (WAITING_FOR_TERMINATING_PODS, "b")
+    assert set(cluster.history["next"]) == {WAITING_FOR_TERMINATING_PODS}
+    cluster.run(6.0 + OVERDUE_AFTER_S)
     assert (cluster.reason("next"), cluster.promise("next")) == ("Unschedulable", "")
 
 
@@ -116,7 +118,7 @@ def test_a_deletion_that_is_shortened_is_overdue_earlier() -> None:
     cluster.create(a_queued_pod("next", 8))
     cluster.run(10.0)
     cluster.delete("old-b", grace_s=1, stops_after_s=math.inf)
-    cluster.run(1.0 + LATE_S)
+    cluster.run(1.0 + OVERDUE_AFTER_S)
     assert (cluster.reason("next"), cluster.promise("next")) == ("Unschedulable", "")
 
 
@@ -129,7 +131,7 @@ def test_a_pod_that_was_called_unschedulable_waits_as_soon_as_a_pod_that_it_can_
     cluster.run(30.0)
     cluster.delete("old-c")
     cluster.run(11.0)  # the longest backoff
-    assert (cluster.reason("next"), cluster.promise("next")) == (WAITING_FOR_ROOM, "c")
+    assert (cluster.reason("next"), cluster.promise("next")) == (WAITING_FOR_TERMINATING_PODS, "c")
 
 
 def test_a_node_that_the_pod_may_not_use_is_not_waited_for() -> None:
@@ -141,7 +143,7 @@ def test_a_node_that_the_pod_may_not_use_is_not_waited_for() -> None:
     cluster.delete("old-c")
     cluster.delete("elsewhere")
     cluster.create(a_queued_pod("first", 8), a_queued_pod("second", 8))
-    assert [cluster.reason(name) for name in ("first", "second")] == [WAITING_FOR_ROOM, "Unschedulable"]
+    assert [cluster.reason(name) for name in ("first", "second")] == [WAITING_FOR_TERMINATING_PODS, "Unschedulable"]
 
 
 def pinned(node: str) -> dict[str, Any]:
@@ -157,7 +159,7 @@ def test_a_pod_of_a_daemon_set_waits_for_its_own_node_only() -> None:
     assert cluster.reason("on-a") == "Unschedulable"
     cluster.delete("on-a")
     cluster.create(a_queued_pod("on-b", 8, affinity=pinned("b")))
-    assert (cluster.reason("on-b"), cluster.promise("on-b")) == (WAITING_FOR_ROOM, "b")
+    assert (cluster.reason("on-b"), cluster.promise("on-b")) == (WAITING_FOR_TERMINATING_PODS, "b")
 
 
 def test_the_room_of_a_pod_of_a_daemon_set_is_not_waited_for_since_its_successor_takes_it() -> None:
@@ -177,8 +179,8 @@ def test_several_pods_do_not_count_on_the_same_room() -> None:
     cluster.delete("old-a", "old-c")
     cluster.create(*(a_queued_pod(f"p{number}", 8) for number in range(3)))
     assert [cluster.reason(f"p{number}") for number in range(3)] == [
-        WAITING_FOR_ROOM,
-        WAITING_FOR_ROOM,
+        WAITING_FOR_TERMINATING_PODS,
+        WAITING_FOR_TERMINATING_PODS,
         "Unschedulable",
     ]
     assert {cluster.promise("p0"), cluster.promise("p1"), cluster.promise("p2")} == {"a", "c", ""}
@@ -191,7 +193,7 @@ def test_a_more_important_pod_that_comes_in_between_takes_the_room_and_the_other
     cluster.delete("old-b")
     cluster.create(a_queued_pod("first", 8))
     cluster.create(a_queued_pod("urgent", 8, priority=10))
-    assert (cluster.reason("urgent"), cluster.promise("urgent")) == (WAITING_FOR_ROOM, "b")
+    assert (cluster.reason("urgent"), cluster.promise("urgent")) == (WAITING_FOR_TERMINATING_PODS, "b")
     assert (cluster.reason("first"), cluster.promise("first")) == ("Unschedulable", "")
 
 
@@ -201,7 +203,7 @@ def test_a_preemptor_waits_for_its_victims_with_that_reason_though_it_was_called
     cluster.create(a_queued_pod("urgent", 8, priority=10))
     assert cluster.evicted == ["low"]
     cluster.run(11.0)
-    assert (cluster.reason("urgent"), cluster.promise("urgent")) == (WAITING_FOR_ROOM, "a")
+    assert (cluster.reason("urgent"), cluster.promise("urgent")) == (WAITING_FOR_TERMINATING_PODS, "a")
     cluster.run(20.0)
     assert cluster.node_of("urgent") == "a"
     assert "Unschedulable" not in cluster.history["urgent"]
@@ -228,7 +230,7 @@ def test_a_gang_that_fits_into_free_room_and_the_room_that_is_being_left_waits_w
     cluster.delete("old-a", "old-b")
     names = ["g-0", "g-1", "g-2"]
     cluster.create(*(a_queued_pod(name, 8, how, group="g") for name in names))
-    assert {cluster.reason(name) for name in names} == {WAITING_FOR_ROOM}
+    assert {cluster.reason(name) for name in names} == {WAITING_FOR_TERMINATING_PODS}
     assert {cluster.promise(name) for name in names} == {"a", "b", "c"}
     cluster.run(30.0)
     assert not any(map(cluster.node_of, names)), "all or none"
@@ -254,8 +256,8 @@ def test_when_one_room_of_a_gang_is_overdue_all_of_it_is_a_shortage_and_keeps_no
     cluster.run_pod("old-b", 8, "b", terminationGracePeriodSeconds=3600)
     cluster.delete("old-a", "old-b", stops_after_s=math.inf)
     cluster.create(a_queued_pod("g-0", 8, group="g"), a_queued_pod("g-1", 8, group="g"))
-    assert {cluster.reason(name) for name in ("g-0", "g-1")} == {WAITING_FOR_ROOM}
-    cluster.run(15.0 + LATE_S)
+    assert {cluster.reason(name) for name in ("g-0", "g-1")} == {WAITING_FOR_TERMINATING_PODS}
+    cluster.run(15.0 + OVERDUE_AFTER_S)
     for name in ("g-0", "g-1"):
         assert (cluster.reason(name), cluster.promise(name)) == ("Unschedulable", "")
 
@@ -282,8 +284,8 @@ def test_a_pod_that_its_gang_can_do_without_is_a_shortage_if_there_is_no_room_fo
     cluster.delete("old-a", "old-b")
     cluster.create(*(a_queued_pod(f"g-{number}", 8, group="g") for number in range(3)))
     assert [cluster.reason(f"g-{number}") for number in range(3)] == [
-        WAITING_FOR_ROOM,
-        WAITING_FOR_ROOM,
+        WAITING_FOR_TERMINATING_PODS,
+        WAITING_FOR_TERMINATING_PODS,
         "Unschedulable",
     ]
 
@@ -301,7 +303,7 @@ def test_a_gang_that_lost_a_pod_keeps_no_room_from_others() -> None:
 
 
 def test_pods_of_pod_profiles_are_a_shortage_as_with_kube_scheduler_unless_told_to_wait() -> None:
-    for all_wait, reason in ((False, "Unschedulable"), (True, WAITING_FOR_ROOM)):
+    for all_wait, reason in ((False, "Unschedulable"), (True, WAITING_FOR_TERMINATING_PODS)):
         cluster = TerminatingCluster({"a": 8}, by_queues=False, all_wait=all_wait)
         cluster.run_pod("old", 8, "a")
         cluster.delete("old")
@@ -329,8 +331,8 @@ def test_the_work_for_many_pods_that_wait_grows_with_their_number(monkeypatch: p
             original(self, *args)
 
         with monkeypatch.context() as patched:
-            original = NodeTrial.__init__
-            patched.setattr(NodeTrial, "__init__", counted)
+            original = NodeDryRun.__init__
+            patched.setattr(NodeDryRun, "__init__", counted)
             cluster.create(*(a_queued_pod(f"p-{each:03}", 8) for each in range(number)))
             first, trials = trials, 0
             cluster.vanish("old-000")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from clusters import Cluster, a_node, a_pod
-from headgate.scheduling.contract import Unplaced
-from headgate.scheduling.storage import part
+from headgate.scheduling.framework.interface import Unplaced
+from headgate.scheduling.volumes import storage_cache
 from storage import (
     HOST,
     ZONE,
@@ -202,7 +202,7 @@ def test_what_is_wrong_with_different_nodes_is_told_apart() -> None:
 def test_an_object_that_cannot_be_read_is_set_aside_and_the_rest_goes_on() -> None:
     cluster = two_nodes(a_class("s"), a_claim("c", on_class="s"), a_volume("v", on_class="s"))
     broken: Any = {"metadata": {"name": "v"}, "spec": {"capacity": 7}}
-    show(cluster, (part.VOLUMES, broken))
+    show(cluster, (storage_cache.VOLUMES, broken))
     assert list(cluster.around.storage.set_aside) == ["persistentvolumes/v"]
     assert asked(cluster, POD) == NO_VOLUME
     show(cluster, a_volume("v", on_class="s"))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clusters import Cluster, a_node, a_pod
-from headgate.scheduling.contract import Unplaced
+from headgate.scheduling.framework.interface import Unplaced
 from storage import (
     ZONE,
     Object,

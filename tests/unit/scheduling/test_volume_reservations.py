@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.scheduling.effects import Prepare, Result, Write
-from headgate.scheduling.queued import Where
-from headgate.scheduling.storage import part
+from headgate.scheduling.framework.effects import ObjectPatch, PreBindWrites, WriteResult
+from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.volumes import storage_cache
 from storage import HOST, Shown, a_claim, a_class, a_volume, claims
 from unit.scheduling.world import World, a_node, a_pod
 
@@ -29,8 +29,8 @@ class Storing(World):
         self.effects = self.scheduler.prepared(f"uid-{name}", problem, self.now_s)
 
     @property
-    def writes(self) -> list[Write]:
-        return [write for each in self.effects if isinstance(each, Prepare) for write in each.writes]
+    def writes(self) -> list[ObjectPatch]:
+        return [write for each in self.effects if isinstance(each, PreBindWrites) for write in each.writes]
 
 
 def with_claim(name: str, claim: str = "c", **spec: Any) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def test_a_free_volume_is_bound_to_the_claim_and_the_pod_when_that_is_finished()
     world.step()
     assert world.binds == {}
     (write,) = world.writes
-    assert (write.resource, write.name, write.uid, write.how) == (part.VOLUMES, "v2", "uid-v2", "merge")
+    assert (write.resource, write.name, write.uid, write.how) == (storage_cache.VOLUMES, "v2", "uid-v2", "merge")
     assert write.body == {
         "metadata": {"resourceVersion": "1", "annotations": {"pv.kubernetes.io/bound-by-controller": "yes"}},
         "spec": {
@@ -71,7 +71,7 @@ def test_a_volume_is_made_for_the_node_that_was_chosen() -> None:
     world.show(with_claim("p"))
     world.step()
     (write,) = world.writes
-    assert (write.resource, write.namespace, write.name) == (part.CLAIMS, "default", "c")
+    assert (write.resource, write.namespace, write.name) == (storage_cache.CLAIMS, "default", "c")
     assert write.body == {"metadata": {"resourceVersion": "1", "annotations": {SELECTED: "n1"}}}
     world.prepared("p")
     world.tell(a_claim("c", on_class="s", revision="2", annotations={SELECTED: "n1"}))
@@ -94,7 +94,7 @@ def test_a_volume_is_not_promised_twice_and_comes_back_when_the_first_pod_does_n
     world.show(with_claim("p", priority=1), with_claim("q", "d"))
     world.step()
     assert [write.name for write in world.writes] == ["v2"]
-    assert world.where("q") is Where.UNSCHEDULABLE
+    assert world.where("q") is PodQueueState.UNSCHEDULABLE
     world.prepared("p", "persistentvolumes v2: the object has been modified")
     assert world.statuses["p"].startswith("SchedulerError: ")
     world.remove("p")
@@ -113,7 +113,7 @@ def test_a_second_pod_with_the_same_claim_follows_the_first_to_its_node() -> Non
     assert world.binds == {"full": "n1"}
     world.show(with_claim("p", priority=1))
     world.step()
-    world.answer("full", Result.GONE)
+    world.answer("full", WriteResult.GONE)
     world.show(with_claim("q"))
     world.step()
     assert [write.body["metadata"]["annotations"] for write in world.writes] == [{SELECTED: "n2"}]
@@ -156,7 +156,7 @@ def test_a_claim_that_is_deleted_meanwhile_ends_the_wait() -> None:
     world.show(with_claim("p"))
     world.step()
     world.prepared("p")
-    world.scheduler.object_removed(part.CLAIMS, "default", "c", world.now_s)
+    world.scheduler.object_removed(storage_cache.CLAIMS, "default", "c", world.now_s)
     world.step()
     assert 'failed to check binding: persistentvolumeclaims "default/c" not found' in world.statuses["p"]
 
@@ -192,9 +192,9 @@ def test_a_pod_that_waits_for_its_claim_is_tried_again_when_that_comes_and_for_n
     world = Storing(a_class("s", "ebs"))
     world.show(with_claim("p"))
     world.step()
-    assert world.where("p") is Where.UNSCHEDULABLE
+    assert world.where("p") is PodQueueState.UNSCHEDULABLE
     world.tell(a_claim("other", on_class="s"))
-    assert world.where("p") is Where.UNSCHEDULABLE
+    assert world.where("p") is PodQueueState.UNSCHEDULABLE
     world.tell(a_claim("c", on_class="s"))
     assert [write.name for write in world.writes] == ["c"]
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from clusters import Cluster, a_node, a_pod
-from headgate.scheduling import events
-from headgate.scheduling.contract import Wakes
-from headgate.scheduling.events import Event
-from headgate.waiting.waker import stirred
+from headgate.scheduling.framework import cluster_events
+from headgate.scheduling.framework.cluster_events import ClusterEvent
+from headgate.scheduling.framework.interface import EnqueueExtensions
+from headgate.waiting.queueing_hints import any_event_matches
 from storage import (
     ZONE,
     Shown,
@@ -38,11 +38,11 @@ DISK = with_disk("i")
 TOPOLOGY = [{"matchLabelExpressions": [{"key": ZONE, "values": ["b"]}]}]
 
 
-def wakes(plugin: str, cluster: Cluster, happened: list[Event], pod: dict[str, Any] = POD) -> bool:
-    (found,) = (each for each in cluster.cycle.lineup.filters if each.name == plugin)
-    assert isinstance(found, Wakes)
+def wakes(plugin: str, cluster: Cluster, happened: list[ClusterEvent], pod: dict[str, Any] = POD) -> bool:
+    (found,) = (each for each in cluster.cycle.plugins.filters if each.name == plugin)
+    assert isinstance(found, EnqueueExtensions)
     wakers = found.wakers(cluster.pod(pod).shape)
-    return any(stirred(wakers, each) for each in happened)
+    return any(any_event_matches(wakers, each) for each in happened)
 
 
 def waiting(*shown: Shown) -> Cluster:
@@ -106,7 +106,10 @@ def test_who_has_a_volume_waits_for_that_one(plugin: str) -> None:
 def test_who_waits_for_a_claim_waits_for_nothing_else(shown: Shown) -> None:
     cluster = Cluster(a_node("n"))
     show(cluster, a_class("s", "ebs"), shown)
-    others = [*show(cluster, a_volume("v", on_class="s"), a_class("t")), Event(events.NODE, events.ADD)]
+    others = [
+        *show(cluster, a_volume("v", on_class="s"), a_class("t")),
+        ClusterEvent(cluster_events.NODE, cluster_events.ADD),
+    ]
     claim = show(cluster, a_claim("c", on_class="s", revision="2"))
     hide(cluster, a_claim("c"))
     show(cluster, shown)
@@ -171,16 +174,16 @@ def test_an_attachment_that_is_gone_makes_room() -> None:
 )
 def test_pods_that_go_leave_their_volumes(plugin: str, waits: Any, gone: Any, helps: bool) -> None:
     cluster = waiting()
-    event = Event(events.ASSIGNED_POD, events.DELETE, old=cluster.pod(gone))
+    event = ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, old=cluster.pod(gone))
     assert wakes(plugin, cluster, [event], waits) is helps
 
 
 @pytest.mark.parametrize("plugin", ["VolumeBinding", "VolumeZone", "VolumeRestrictions"])
 def test_a_new_node_may_help_all_but_those_whose_drivers_it_does_not_have_yet(plugin: str) -> None:
     cluster = waiting()
-    assert wakes(plugin, cluster, [Event(events.NODE, events.ADD)])
-    assert not wakes("NodeVolumeLimits", cluster, [Event(events.NODE, events.ADD)])
-    relabelled = wakes(plugin, cluster, [Event(events.NODE, events.NODE_LABEL)])
+    assert wakes(plugin, cluster, [ClusterEvent(cluster_events.NODE, cluster_events.ADD)])
+    assert not wakes("NodeVolumeLimits", cluster, [ClusterEvent(cluster_events.NODE, cluster_events.ADD)])
+    relabelled = wakes(plugin, cluster, [ClusterEvent(cluster_events.NODE, cluster_events.NODE_LABEL)])
     assert relabelled is (plugin != "VolumeRestrictions")
 
 

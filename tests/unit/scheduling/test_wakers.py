@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from clusters import Cluster, a_node, a_pod
-from headgate.scheduling import events
-from headgate.scheduling.contract import Unplaced
-from headgate.scheduling.events import Event
-from headgate.scheduling.pod import Pod
-from headgate.waiting.waker import Waker, stirred
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.framework import cluster_events
+from headgate.scheduling.framework.cluster_events import ClusterEvent
+from headgate.scheduling.framework.interface import Unplaced
+from headgate.waiting.queueing_hints import ClusterEventWithHint, any_event_matches
 
 Object = dict[str, Any]
 CLUSTER = Cluster(a_node("far", cpu="0", pods="0"))
 
 
-def wakers_of(pod: Object, *nodes: Object) -> tuple[Waker, ...]:
+def wakers_of(pod: Object, *nodes: Object) -> tuple[ClusterEventWithHint, ...]:
     """Of the plugins that turn the pod away from these nodes."""
     cluster = Cluster(*nodes)
     found = cluster.cycle.decide(cluster.pod(pod))
@@ -23,21 +23,21 @@ def wakers_of(pod: Object, *nodes: Object) -> tuple[Waker, ...]:
     return tuple(waker for each in found.rejections for waker in each.wakers)
 
 
-def read(pod: Object, node: str = "") -> Pod:
+def read(pod: Object, node: str = "") -> PodInfo:
     return CLUSTER.pod({**pod, "spec": {**pod["spec"], **({"nodeName": node} if node else {})}})
 
 
-def node_added(node: Object) -> Event:
-    return Event(events.NODE, events.ADD, None, node)
+def node_added(node: Object) -> ClusterEvent:
+    return ClusterEvent(cluster_events.NODE, cluster_events.ADD, None, node)
 
 
-def pod_gone(pod: Object, node: str = "a") -> Event:
-    return Event(events.ASSIGNED_POD, events.DELETE, read(pod, node), None)
+def pod_gone(pod: Object, node: str = "a") -> ClusterEvent:
+    return ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, read(pod, node), None)
 
 
-def wakes(wakers: tuple[Waker, ...], *happened: Event) -> bool:
+def wakes(wakers: tuple[ClusterEventWithHint, ...], *happened: ClusterEvent) -> bool:
     assert happened, "nothing happened"
-    return any(stirred(wakers, each) for each in happened)
+    return any(any_event_matches(wakers, each) for each in happened)
 
 
 def test_a_node_that_is_large_enough_wakes_who_found_no_room() -> None:
@@ -50,14 +50,14 @@ def test_a_node_that_is_large_enough_wakes_who_found_no_room() -> None:
 def test_a_node_that_grew_wakes_only_for_what_is_needed() -> None:
     waiting = wakers_of(a_pod("p", {"cpu": "2"}), a_node("a", cpu="1"))
     small, large = a_node("a", cpu="1"), a_node("a", cpu="2")
-    assert wakes(waiting, *events.of_node_update(small, large))
-    assert not wakes(waiting, *events.of_node_update(large, a_node("a", cpu="2", memory="16Gi")))
+    assert wakes(waiting, *cluster_events.node_update_events(small, large))
+    assert not wakes(waiting, *cluster_events.node_update_events(large, a_node("a", cpu="2", memory="16Gi")))
 
 
 def test_any_pod_that_leaves_a_node_makes_room() -> None:
     waiting = wakers_of(a_pod("p", {"cpu": "2"}), a_node("a", cpu="1"))
     assert wakes(waiting, pod_gone(a_pod("q")))
-    gone = Event(events.UNSCHEDULABLE_POD, events.DELETE, read(a_pod("q")), None)
+    gone = ClusterEvent(cluster_events.UNSCHEDULABLE_POD, cluster_events.DELETE, read(a_pod("q")), None)
     assert not wakes(waiting, gone)
 
 
@@ -67,34 +67,34 @@ def test_a_pod_that_shrinks_makes_room_for_what_it_gave_back() -> None:
         read(a_pod("q", {"cpu": "2", "memory": "2Gi"}), "a"),
         read(a_pod("q", {"cpu": "1", "memory": "2Gi"}), "a"),
     )
-    assert wakes(waiting, *events.of_pod_update(large, small))
+    assert wakes(waiting, *cluster_events.pod_update_events(large, small))
     thin = read(a_pod("q", {"cpu": "2", "memory": "1Gi"}), "a")
-    assert not wakes(waiting, *events.of_pod_update(large, thin))
+    assert not wakes(waiting, *cluster_events.pod_update_events(large, thin))
 
 
 def test_a_taint_that_goes_wakes_who_did_not_tolerate_it() -> None:
     tainted = a_node("a", taints=[{"key": "k", "effect": "NoSchedule"}])
     waiting = wakers_of(a_pod("p"), tainted)
-    assert wakes(waiting, *events.of_node_update(tainted, a_node("a")))
+    assert wakes(waiting, *cluster_events.node_update_events(tainted, a_node("a")))
     other = a_node("a", taints=[{"key": "l", "effect": "NoSchedule"}])
-    assert not wakes(waiting, *events.of_node_update(tainted, other))
+    assert not wakes(waiting, *cluster_events.node_update_events(tainted, other))
     assert not wakes(waiting, pod_gone(a_pod("q")))
 
 
 def test_a_label_that_comes_wakes_who_selects_it() -> None:
     waiting = wakers_of(a_pod("p", nodeSelector={"zone": "x"}), a_node("a"))
     labelled = a_node("a", labels={"zone": "x"})
-    assert wakes(waiting, *events.of_node_update(a_node("a"), labelled))
-    assert not wakes(waiting, *events.of_node_update(a_node("a"), a_node("a", labels={"zone": "y"})))
+    assert wakes(waiting, *cluster_events.node_update_events(a_node("a"), labelled))
+    assert not wakes(waiting, *cluster_events.node_update_events(a_node("a"), a_node("a", labels={"zone": "y"})))
     more = a_node("a", labels={"zone": "x", "other": ""})
-    assert not wakes(waiting, *events.of_node_update(labelled, more))
+    assert not wakes(waiting, *cluster_events.node_update_events(labelled, more))
     assert wakes(waiting, node_added(labelled))
 
 
 def test_uncordoning_wakes_who_waited_for_it() -> None:
     cordoned = a_node("a", cordoned=True)
     waiting = wakers_of(a_pod("p"), cordoned)
-    assert wakes(waiting, *events.of_node_update(cordoned, a_node("a")))
+    assert wakes(waiting, *cluster_events.node_update_events(cordoned, a_node("a")))
     assert not wakes(waiting, node_added(a_node("b", cordoned=True)))
 
 
@@ -103,8 +103,8 @@ def test_a_toleration_that_the_pod_gained_wakes_it() -> None:
     key = "node.kubernetes.io/unschedulable"
     tolerant = read(a_pod("p", tolerations=[{"key": key, "operator": "Exists"}]))
     unrelated = read(a_pod("p", tolerations=[{"key": "k", "operator": "Exists"}]))
-    assert wakes(waiting, *events.of_pod_update(read(a_pod("p")), tolerant))
-    assert not wakes(waiting, *events.of_pod_update(read(a_pod("p")), unrelated))
+    assert wakes(waiting, *cluster_events.pod_update_events(read(a_pod("p")), tolerant))
+    assert not wakes(waiting, *cluster_events.pod_update_events(read(a_pod("p")), unrelated))
 
 
 def test_only_a_pod_with_the_same_port_frees_it() -> None:
@@ -138,7 +138,7 @@ def test_a_node_that_was_not_cordoned_before_wakes_no_pod_that_waits_for_one_to_
     plain, tainted = a_node("b"), a_node("b", taints=[{"key": "k", "effect": "PreferNoSchedule"}])
     waiting = wakers_of(a_pod("p"), a_node("a", cordoned=True))
     assert wakes(waiting, node_added(plain))
-    assert wakes(waiting, *events.of_node_update(a_node("b", cordoned=True), plain))
-    assert not wakes(waiting, *events.of_node_update(plain, tainted))
+    assert wakes(waiting, *cluster_events.node_update_events(a_node("b", cordoned=True), plain))
+    assert not wakes(waiting, *cluster_events.node_update_events(plain, tainted))
     still = a_node("b", cordoned=True, taints=[{"key": "k", "effect": "PreferNoSchedule"}])
-    assert not wakes(waiting, *events.of_node_update(a_node("b", cordoned=True), still))
+    assert not wakes(waiting, *cluster_events.node_update_events(a_node("b", cordoned=True), still))

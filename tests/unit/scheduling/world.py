@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 
 from clusters import a_node, a_pod
-from headgate.capacity.settings import Settings
-from headgate.scheduling.admitting import ENABLED, Queueing
-from headgate.scheduling.cluster import Cluster
-from headgate.scheduling.configuration.parsing import parse_configuration
-from headgate.scheduling.configuration.registry import Entry, points_served, with_plugins
-from headgate.scheduling.configuration.values import Configuration
-from headgate.scheduling.effects import Bind, Effect, Result, Say, SetStatus
-from headgate.scheduling.profile import MAKERS, Maker
-from headgate.scheduling.queued import Where
+from headgate.capacity.conf import SchedulerConf
+from headgate.scheduling.cluster.cluster import Cluster
+from headgate.scheduling.config.plugin_registry import PluginEntry, points_served, with_plugins
+from headgate.scheduling.config.scheduler_configuration import parse_configuration
+from headgate.scheduling.config.types import KubeSchedulerConfiguration
+from headgate.scheduling.framework.effects import Bind, Effect, EmitPodEvent, SetStatus, WriteResult
+from headgate.scheduling.gates.queue_admission import ENABLED, QueueAdmissionSettings
+from headgate.scheduling.plugins.registry import IN_TREE_PLUGINS, PluginFactory
+from headgate.scheduling.queue.queued_pod_info import PodQueueState
 from headgate.scheduling.scheduler import Scheduler
 
 Object = dict[str, Any]
@@ -26,18 +26,18 @@ HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeScheduler
 
 def configured(
     plugins: Iterable[Any], known: Iterable[Any] = (), **document: Any
-) -> tuple[Configuration, dict[str, Maker]]:
+) -> tuple[KubeSchedulerConfiguration, dict[str, PluginFactory]]:
     """The default profile with these plugins at the points they serve; ``known`` ones run where the document says."""
     every = [*plugins, *known]
-    registry = with_plugins([Entry(each.name, points_served(each)) for each in every])
+    registry = with_plugins([PluginEntry(each.name, points_served(each)) for each in every])
     assert not isinstance(registry, str)
     enabled = {"multiPoint": {"enabled": [{"name": each.name} for each in plugins]}}
     read = parse_configuration({**HEADER, "profiles": [{"plugins": enabled}], **document}, registry)
-    assert isinstance(read, Configuration), [str(each) for each in read]
-    return read, {**MAKERS, **{each.name: _given(each) for each in every}}
+    assert isinstance(read, KubeSchedulerConfiguration), [str(each) for each in read]
+    return read, {**IN_TREE_PLUGINS, **{each.name: _given(each) for each in every}}
 
 
-def _given(plugin: Any) -> Maker:
+def _given(plugin: Any) -> PluginFactory:
     def make(args: Any, cluster: Cluster) -> Any:
         return plugin
 
@@ -52,8 +52,8 @@ class World:
         *plugins: Any,
         nodes: Iterable[Object] = (),
         known: Iterable[Any] = (),
-        queues: Settings | None = None,
-        queueing: Queueing = ENABLED,
+        queues: SchedulerConf | None = None,
+        queueing: QueueAdmissionSettings = ENABLED,
         **document: Any,
     ) -> None:
         self.problems: list[str] = []
@@ -81,7 +81,7 @@ class World:
         self.effects = self.scheduler.step(self.now_s, most)
         return self.effects
 
-    def answer(self, name: str, result: Result, message: str = "") -> list[Effect]:
+    def answer(self, name: str, result: WriteResult, message: str = "") -> list[Effect]:
         self.effects = self.scheduler.bound(f"uid-{name}", result, message, self.now_s)
         return self.effects
 
@@ -100,11 +100,11 @@ class World:
 
     @property
     def said(self) -> list[tuple[str, str]]:
-        return [(each.pod.name, each.reason) for each in self.effects if isinstance(each, Say)]
+        return [(each.pod.name, each.reason) for each in self.effects if isinstance(each, EmitPodEvent)]
 
-    def where(self, name: str) -> Where | None:
+    def where(self, name: str) -> PodQueueState | None:
         queued = self.scheduler.queue.get(f"uid-{name}")
-        return None if queued is None else queued.where
+        return None if queued is None else queued.state
 
     def taken(self, node: str) -> int:
         """Pods that count on a node, assumed ones included."""

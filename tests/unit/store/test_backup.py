@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from headgate.store import log
-from headgate.store.backup.shell import Steps, back_up, examine, restore
-from headgate.store.file.shell import FILE, Damaged, StoreProblem
-from headgate.store.head import RESTORED
+from headgate.store import log_rows
+from headgate.store.io.backup import BackupProgress, back_up, examine, restore
+from headgate.store.io.database_file import FILE, StoreDamagedError, StoreError
+from headgate.store.io.journal import Journal
+from headgate.store.io.salvage import salvage
 from headgate.store.item import Compacted, Item, Revision
-from headgate.store.journal.shell import Journal
+from headgate.store.log_head import RESTORED
 from headgate.store.memory import Store
-from headgate.store.salvage.shell import salvage
 from torture import flips
 
 
@@ -57,7 +57,7 @@ def test_a_copy_is_the_store_at_one_revision_while_writers_go_on(tmp_path: Path)
         journal.checkpoint()
 
     target = tmp_path / "copy.db"
-    copied = back_up(tmp_path / "data", target, Steps(probe=write))
+    copied = back_up(tmp_path / "data", target, BackupProgress(probe=write))
     assert copied.revision == revision
     assert copied.rows == 2500
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
@@ -98,15 +98,15 @@ def test_a_restored_store_goes_on_above_every_revision_that_clients_may_have_see
 def test_an_existing_file_is_never_replaced(data: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
     target.write_text("precious")
-    with pytest.raises(StoreProblem, match="is there already"):
+    with pytest.raises(StoreError, match="is there already"):
         back_up(data, target)
     target.unlink()
 
     def appear(point: str) -> None:
         target.write_text("precious")
 
-    with pytest.raises(StoreProblem, match="is there already"):
-        back_up(data, target, Steps(probe=appear))
+    with pytest.raises(StoreError, match="is there already"):
+        back_up(data, target, BackupProgress(probe=appear))
     assert target.read_text() == "precious"
     assert files(tmp_path) == ["copy.db", "data"]
 
@@ -122,7 +122,7 @@ def test_a_backup_that_is_interrupted_leaves_no_file_of_that_name(data: Path, tm
             raise Interrupted
 
     with pytest.raises(Interrupted):
-        back_up(data, tmp_path / "copy.db", Steps(probe=probe))
+        back_up(data, tmp_path / "copy.db", BackupProgress(probe=probe))
     assert files(tmp_path) == ["data"]
     killed = tmp_path.parent / "killed"
     assert "copy.db" not in files(killed)
@@ -136,7 +136,7 @@ def test_a_damaged_store_is_not_backed_up_as_if_it_were_sound(data: Path, tmp_pa
     with sqlite3.connect(data / FILE) as connection:
         connection.execute("UPDATE log SET data = 'other' WHERE name = 'n7'")
     connection.close()
-    with pytest.raises(Damaged, match="n7"):
+    with pytest.raises(StoreDamagedError, match="n7"):
         back_up(data, tmp_path / "copy.db")
     assert files(tmp_path) == ["data"]
 
@@ -146,7 +146,7 @@ def test_a_damaged_backup_is_refused_and_nothing_is_left(data: Path, tmp_path: P
     with sqlite3.connect(tmp_path / "copy.db") as connection:
         connection.execute("DELETE FROM log WHERE revision = (SELECT max(revision) FROM log)")
     connection.close()
-    with pytest.raises(Damaged, match="use another backup"):
+    with pytest.raises(StoreDamagedError, match="use another backup"):
         restore(tmp_path / "copy.db", tmp_path / "again")
     assert files(tmp_path) == ["copy.db", "data"]
     assert examine(tmp_path / "copy.db", silent, at_rest=True)[0].startswith("it holds")
@@ -157,13 +157,13 @@ def test_a_folder_with_something_in_it_is_refused_and_left_alone(data: Path, tmp
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "notes").write_text("precious")
-    with pytest.raises(StoreProblem, match="is not empty"):
+    with pytest.raises(StoreError, match="is not empty"):
         restore(tmp_path / "copy.db", mine)
     assert files(mine) == ["notes"]
-    with pytest.raises(StoreProblem, match="is not empty"):
+    with pytest.raises(StoreError, match="is not empty"):
         restore(tmp_path / "copy.db", data)
     running = Journal.open(data)
-    with pytest.raises(StoreProblem, match="in use by process"):
+    with pytest.raises(StoreError, match="in use by process"):
         restore(tmp_path / "copy.db", data)
     running.close(running.load().committed)
 
@@ -172,7 +172,7 @@ def test_a_file_that_a_server_has_open_is_not_taken_for_a_backup(data: Path, tmp
     journal, store = flips.load(data)
     flips.stage(store, "late", "x")
     flips.commit(store, journal)
-    with pytest.raises(StoreProblem, match="headgate backup"):
+    with pytest.raises(StoreError, match="headgate backup"):
         restore(data / FILE, tmp_path / "again")
     journal.close(store.committed)
 
@@ -188,7 +188,7 @@ def test_a_file_that_a_server_has_open_is_not_taken_for_a_backup(data: Path, tmp
 def test_what_is_no_backup_is_refused(tmp_path: Path, make: object, words: str) -> None:
     assert callable(make)
     make(tmp_path / "copy.db")
-    with pytest.raises(StoreProblem, match=words):
+    with pytest.raises(StoreError, match=words):
         restore(tmp_path / "copy.db", tmp_path / "again")
     assert not (tmp_path / "again").exists()
 
@@ -243,7 +243,7 @@ def test_a_page_in_disorder_costs_its_own_rows_only(tmp_path: Path) -> None:
 
 def test_a_store_in_use_is_not_salvaged(data: Path) -> None:
     journal, store = flips.load(data)
-    with pytest.raises(StoreProblem, match="in use"):
+    with pytest.raises(StoreError, match="in use"):
         salvage(data, silent)
-    journal.write(log.Batch((), store.oldest, ()))
+    journal.write(log_rows.CommitBatch((), store.oldest, ()))
     journal.close(store.committed)

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from headgate.store.item import Change, Compacted, Item, Revision
-from headgate.store.journal.shell import CommitFailed, Journal
+from headgate.store.io.committer import Committer
+from headgate.store.io.journal import CommitFailed, Journal
+from headgate.store.item import Compacted, Item, Revision, StoreChange
 from headgate.store.memory import Store
-from headgate.store.retention import Limits, Retention
-from headgate.store.shell import Committer
+from headgate.store.retention import Retention, RetentionLimits
 
 
 def put(store: Store, name: str, text: str = "x") -> Revision:
@@ -45,9 +45,9 @@ class Disk:
 Scenario = Callable[[Store, Committer, Disk], Coroutine[Any, Any, None]]
 
 
-def play(folder: Path, scenario: Scenario, limits: Limits | None = None) -> list[Change]:
+def play(folder: Path, scenario: Scenario, limits: RetentionLimits | None = None) -> list[StoreChange]:
     """Runs a scenario on a store in ``folder``; returns what was published."""
-    published: list[Change] = []
+    published: list[StoreChange] = []
 
     async def run() -> None:
         disk = Disk()
@@ -182,7 +182,7 @@ def test_the_past_is_bounded_by_count_and_the_file_follows(tmp_path: Path) -> No
         assert store.history_count == 10
         assert store.oldest == 30
 
-    play(tmp_path, scenario, Limits(max_changes=10))
+    play(tmp_path, scenario, RetentionLimits(max_changes=10))
 
     async def look(store: Store, committer: Committer, disk: Disk) -> None:
         assert store.committed == 40
@@ -194,7 +194,7 @@ def test_the_past_is_bounded_by_count_and_the_file_follows(tmp_path: Path) -> No
 def test_the_past_is_bounded_by_bytes() -> None:
     async def run() -> None:
         store = Store()
-        committer = Committer(store, None, limits=Limits(max_bytes=1000))
+        committer = Committer(store, None, limits=RetentionLimits(max_bytes=1000))
         for _ in range(20):
             await committer.flush(put(store, "same", "x" * 300))
         assert store.history_bytes == 900
@@ -219,7 +219,7 @@ def test_the_past_is_bounded_by_age(tmp_path: Path) -> None:
 
 
 def test_retention_keeps_a_change_for_at_least_its_age() -> None:
-    retention = Retention(Limits(max_age_s=10))
+    retention = Retention(RetentionLimits(max_age_s=10))
     assert retention.tick(0, Revision(5)) == 0
     assert retention.tick(4, Revision(8)) == 0
     assert retention.tick(9, Revision(8)) == 0

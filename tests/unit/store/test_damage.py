@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.store.file.shell import FILE, Damaged, StoreProblem
-from headgate.store.journal.shell import Journal
+from headgate.store.io.database_file import FILE, StoreDamagedError, StoreError
+from headgate.store.io.journal import Journal
 from torture import flips
 
 
@@ -29,7 +29,7 @@ def edit(folder: Path, statement: str) -> None:
 
 
 def refusal(folder: Path) -> str:
-    with pytest.raises(Damaged) as refused:
+    with pytest.raises(StoreDamagedError) as refused:
         flips.load(folder)
     return str(refused.value)
 
@@ -92,7 +92,7 @@ def test_a_file_that_was_cut_or_mixed_up_is_refused_or_served_whole(
     expected = flips.content(store)
     journal.close(store.committed)
     (folder / FILE).write_bytes(spoil(sound))
-    with contextlib.suppress(StoreProblem):
+    with contextlib.suppress(StoreError):
         journal, store = flips.load(folder)
         journal.close(store.committed)
         assert flips.content(store) == expected

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from headgate.store.backup.shell import back_up, examine, restore
-from headgate.store.file.shell import FILE
-from headgate.store.health import DiskHealth
-from headgate.store.journal.shell import CommitFailed, Journal
+from headgate.store.disk_health import DiskHealth
+from headgate.store.io.backup import back_up, examine, restore
+from headgate.store.io.committer import Committer
+from headgate.store.io.database_file import FILE
+from headgate.store.io.journal import CommitFailed, Journal
 from headgate.store.memory import Store
-from headgate.store.shell import Committer
 from torture import flips
 
 WAL = FILE + "-wal"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from headgate.store.file.shell import FILE
+from headgate.store.io.committer import Committer
+from headgate.store.io.database_file import FILE
+from headgate.store.io.journal import Journal
 from headgate.store.item import Revision
-from headgate.store.journal.shell import Journal
-from headgate.store.retention import Limits
-from headgate.store.shell import Committer
+from headgate.store.retention import RetentionLimits
 from torture import flips
 
 KEYS = 30
@@ -25,7 +25,7 @@ def test_the_file_reaches_a_plateau_while_writes_and_compaction_go_on(fast_folde
     async def work() -> None:
         journal = Journal.open(fast_folder)
         store = journal.load()
-        committer = Committer(store, journal, limits=Limits(max_changes=300))
+        committer = Committer(store, journal, limits=RetentionLimits(max_changes=300))
         for number in range(120 * KEYS):
             change = flips.stage(store, f"n{number % KEYS}", f"{number:06}" * (200 + number % 700))
             if number % 10 == 9:

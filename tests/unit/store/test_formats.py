@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from headgate.store import head
-from headgate.store.backup.shell import back_up, examine, restore
-from headgate.store.file.shell import FILE, Damaged
+from headgate.store import log_head
+from headgate.store.io.backup import back_up, examine, restore
+from headgate.store.io.database_file import FILE, StoreDamagedError
+from headgate.store.io.high_water_mark_file import MARK
+from headgate.store.io.journal import Journal
+from headgate.store.io.salvage import salvage
 from headgate.store.item import Item
-from headgate.store.journal.shell import Journal
-from headgate.store.mark.shell import MARK
-from headgate.store.salvage.shell import salvage
 from torture import flips
 
 
@@ -30,9 +30,9 @@ def make_unchained(folder: Path) -> None:
         said = connection.execute("SELECT revision, oldest, clean, rows, digest FROM head").fetchone()
         seal = int.from_bytes(sha256(",".join(map(str, said)).encode()).digest()[:8], "big", signed=True)
         connection.execute("DROP TABLE head")
-        connection.execute(head.CREATE_UNCHAINED)
+        connection.execute(log_head.CREATE_UNCHAINED)
         connection.execute("INSERT INTO head VALUES (1, ?, ?, ?, ?, ?, ?)", (*said, seal))
-        connection.execute(f"PRAGMA user_version = {head.UNCHAINED}")
+        connection.execute(f"PRAGMA user_version = {log_head.UNCHAINED}")
     connection.close()
     (folder / MARK).unlink()
 
@@ -101,7 +101,7 @@ def test_damage_in_an_old_file_is_named_and_what_is_sound_can_be_kept(folder: Pa
     with sqlite3.connect(folder / FILE) as connection:
         connection.execute("UPDATE log SET data = 'other' WHERE name = 'n7'")
     connection.close()
-    with pytest.raises(Damaged, match="n7"):
+    with pytest.raises(StoreDamagedError, match="n7"):
         flips.load(folder)
     assert version(folder) == 3
     assert salvage(folder, silent).kept_rows > 10
@@ -113,7 +113,7 @@ def test_an_old_file_beside_the_mark_of_a_later_time_is_refused(folder: Path) ->
     mark = (folder / MARK).read_bytes()
     make_unchained(folder)
     (folder / MARK).write_bytes(mark)
-    with pytest.raises(Damaged, match="it is older than headgate"):
+    with pytest.raises(StoreDamagedError, match="it is older than headgate"):
         flips.load(folder)
 
 

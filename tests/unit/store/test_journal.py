@@ -14,20 +14,20 @@ from pathlib import Path
 
 import pytest
 
-from headgate.store import head, log
-from headgate.store.file.shell import FILE, StoreProblem
-from headgate.store.item import Change, Compacted, Item, Revision
-from headgate.store.journal.shell import CommitFailed, Journal
+from headgate.store import log_head, log_rows
+from headgate.store.io.database_file import FILE, StoreError
+from headgate.store.io.journal import CommitFailed, Journal
+from headgate.store.item import Compacted, Item, Revision, StoreChange
 from headgate.store.memory import Store
 
 
-def put(store: Store, name: str, text: str = "x", *, delete: bool = False) -> Change:
+def put(store: Store, name: str, text: str = "x", *, delete: bool = False) -> StoreChange:
     item = Item("pods", "a", name, f"uid-{name}", store.next_revision(), {"l": name}, {"f": text}, text.encode())
     return store.stage(item, delete=delete)
 
 
 def save(store: Store, journal: Journal, superseded: list[Revision] | None = None) -> None:
-    batch = log.Batch(store.pending(), store.oldest, superseded or [])
+    batch = log_rows.CommitBatch(store.pending(), store.oldest, superseded or [])
     journal.write(batch)
     store.commit(store.applied)
 
@@ -73,11 +73,11 @@ def test_a_clean_stop_leaves_no_gap_and_a_crash_starts_a_new_block(tmp_path: Pat
     journal.close(Revision(1))
 
     journal = Journal.open(crashed)
-    assert journal.load().next_revision() == 2 + head.BLOCK
+    assert journal.load().next_revision() == 2 + log_head.BLOCK
     crashed_again = tmp_path / "again"
     shutil.copytree(crashed, crashed_again)
     journal.close(Revision(1))
-    assert reopened(crashed_again).next_revision() == 2 + 2 * head.BLOCK
+    assert reopened(crashed_again).next_revision() == 2 + 2 * log_head.BLOCK
 
 
 def test_compacted_history_stays_compacted_and_its_rows_go(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_compacted_history_stays_compacted_and_its_rows_go(tmp_path: Path) -> No
     put(store, "two", "gone", delete=True)
     put(store, "three")
     save(store, journal)
-    gone = log.superseded(store.compact(Revision(4)))
+    gone = log_rows.superseded(store.compact(Revision(4)))
     save(store, journal, gone)
     journal.close(store.committed)
 
@@ -110,7 +110,7 @@ def test_rows_left_by_an_unfinished_compaction_are_removed_at_the_next_start(tmp
     put(store, "two")
     put(store, "two", "gone", delete=True)
     save(store, journal)
-    gone = log.superseded(store.compact(Revision(4)))
+    gone = log_rows.superseded(store.compact(Revision(4)))
     assert gone == [1, 3, 4]
     save(store, journal, gone[:1])  # the process ends before it deletes the rest
     journal.close(store.committed)
@@ -204,7 +204,7 @@ def test_a_commit_that_failed_but_reached_the_disk_is_undone_by_the_next_one(tmp
 
 def test_a_second_process_is_refused_with_the_fix(tmp_path: Path) -> None:
     journal = Journal.open(tmp_path)
-    with pytest.raises(StoreProblem) as refusal:
+    with pytest.raises(StoreError) as refusal:
         Journal.open(tmp_path)
     assert str(refusal.value) == (
         f"data folder {tmp_path} is in use by process {os.getpid()}: stop that process, or choose another folder"
@@ -222,7 +222,7 @@ def foreign_database(path: Path) -> None:
 def newer_format(path: Path) -> None:
     Journal.open(path.parent).close(Revision(0))
     connection = sqlite3.connect(path)
-    connection.execute(f"PRAGMA user_version = {head.FORMAT + 1}")
+    connection.execute(f"PRAGMA user_version = {log_head.FORMAT + 1}")
     connection.close()
 
 
@@ -240,17 +240,17 @@ def test_a_file_that_is_not_ours_is_refused_and_left_alone(
     path = tmp_path / FILE
     spoil(path)
     before = path.read_bytes()
-    with pytest.raises(StoreProblem, match=words) as refusal:
+    with pytest.raises(StoreError, match=words) as refusal:
         Journal.open(tmp_path)
     assert "\n" not in str(refusal.value)
     assert path.read_bytes() == before
-    with pytest.raises(StoreProblem, match=words):  # and the lock was given back
+    with pytest.raises(StoreError, match=words):  # and the lock was given back
         Journal.open(tmp_path)
 
 
 def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
-    with pytest.raises(StoreProblem, match="cannot be used"):
+    with pytest.raises(StoreError, match="cannot be used"):
         Journal.open(tmp_path / "data")
 
 
@@ -282,8 +282,8 @@ WRITER = """
 import asyncio, sys
 from pathlib import Path
 from headgate.store.item import Item
-from headgate.store.journal.shell import Journal
-from headgate.store.shell import Committer
+from headgate.store.io.journal import Journal
+from headgate.store.io.committer import Committer
 
 async def main():
     journal = Journal.open(Path(sys.argv[1]))

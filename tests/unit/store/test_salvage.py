@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from headgate.store import log
-from headgate.store.backup.shell import examine
-from headgate.store.file.btree import Gap, Pages
-from headgate.store.file.contents import head_of, keyed, log_of
-from headgate.store.file.shell import FILE, PAGE_BYTES, Damaged
+from headgate.store import log_rows
+from headgate.store.io.backup import examine
+from headgate.store.io.database_file import FILE, PAGE_BYTES, StoreDamagedError
+from headgate.store.io.high_water_mark_file import MARK, read_files
+from headgate.store.io.journal import Journal
+from headgate.store.io.salvage import salvage
 from headgate.store.item import Item
-from headgate.store.journal.shell import Journal
-from headgate.store.mark.shell import MARK, read_files
-from headgate.store.salvage.rows import is_within, merged_gaps
-from headgate.store.salvage.shell import salvage
+from headgate.store.salvaged_rows import is_within, merged_gaps
+from headgate.store.sqlite_btree import Pages, UnreadableKeyRange
+from headgate.store.sqlite_contents import head_of, keyed, log_of
 from torture import flips
 
 ROWS = 600
@@ -87,7 +87,7 @@ def test_a_file_whose_last_tenth_is_cut_keeps_the_rest(sound: tuple[Path, list[I
     size = (folder / FILE).stat().st_size
     with (folder / FILE).open("r+b") as file:
         file.truncate(size * 9 // 10)
-    with pytest.raises(Damaged):
+    with pytest.raises(StoreDamagedError):
         flips.load(folder)
     done = salvage(folder, silent)
     kept = items(folder)
@@ -157,7 +157,7 @@ def test_deleted_objects_do_not_come_back(tmp_path: Path) -> None:
     for number in range(150):
         flips.stage(store, f"n{number:03}", "gone", delete=True)
     flips.commit(store, journal)
-    flips.commit(store, journal, log.superseded(store.compact(store.committed)))
+    flips.commit(store, journal, log_rows.superseded(store.compact(store.committed)))
     journal.close(store.committed)
     with sqlite3.connect(folder / FILE) as connection:
         connection.execute("UPDATE log SET data = 'x' WHERE name = 'n200'")
@@ -170,12 +170,19 @@ def test_deleted_objects_do_not_come_back(tmp_path: Path) -> None:
 
 def test_the_work_grows_with_the_file_and_not_with_its_gaps(tmp_path: Path) -> None:
     """Every other leaf is damaged; rows are compared with the gaps by search."""
-    gaps = [Gap(number * 10, number * 10 + 5, "") for number in range(50_000)]
+    gaps = [UnreadableKeyRange(number * 10, number * 10 + 5, "") for number in range(50_000)]
     spans = merged_gaps(gaps)
     assert len(spans) == 50_000
     inside = [key for key in range(1, 500_001) if is_within(spans, key)]
     assert len(inside) == 250_000
-    assert merged_gaps([Gap(0, 9, ""), Gap(4, 5, ""), Gap(9, 12, ""), Gap(20, 21, "")]) == [(0, 12), (20, 21)]
+    assert merged_gaps(
+        [
+            UnreadableKeyRange(0, 9, ""),
+            UnreadableKeyRange(4, 5, ""),
+            UnreadableKeyRange(9, 12, ""),
+            UnreadableKeyRange(20, 21, ""),
+        ]
+    ) == [(0, 12), (20, 21)]
 
 
 def test_a_missing_mark_costs_no_row(sound: tuple[Path, list[Item]], tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from headgate.waiting.lot import ParkingLot
-from headgate.waiting.waker import Waker
+from headgate.waiting.parking_lot import ParkingLot
+from headgate.waiting.queueing_hints import ClusterEventWithHint
 
 
 class Happens(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class Broken(Needs):
 
 
 ROOM = Happens(("room",), 10)
-ON_ROOM = (Waker("room"),)
+ON_ROOM = (ClusterEventWithHint("room"),)
 
 
 def a_lot(**orders: int) -> ParkingLot[str, str]:
@@ -81,8 +81,8 @@ def test_a_consumer_that_has_enough_stops_and_the_rest_has_not_moved() -> None:
 
 def test_a_guard_lets_pass_only_what_it_waits_for() -> None:
     lot: ParkingLot[str, str] = ParkingLot()
-    lot.park("big", "no room", (Waker("room", Needs(20)),), 1)
-    lot.park("small", "no room", (Waker("room", Needs(5)),), 2)
+    lot.park("big", "no room", (ClusterEventWithHint("room", Needs(20)),), 1)
+    lot.park("small", "no room", (ClusterEventWithHint("room", Needs(5)),), 2)
     assert list(lot.wake(ROOM)) == ["small"]
 
 
@@ -90,22 +90,27 @@ def test_a_guard_is_asked_once_however_many_stand_behind_it() -> None:
     lot: ParkingLot[int, str] = ParkingLot()
     asked: list[int] = []
     for number in range(100):
-        lot.park(number, "no room", (Waker("room", Needs(20, asked)), Waker(("own", number % 2))), number)
+        lot.park(
+            number,
+            "no room",
+            (ClusterEventWithHint("room", Needs(20, asked)), ClusterEventWithHint(("own", number % 2))),
+            number,
+        )
     assert list(lot.wake(ROOM)) == []
     assert asked == [20]
 
 
 def test_a_guard_that_fails_wakes_its_units_rather_than_to_strand_them() -> None:
     lot: ParkingLot[str, str] = ParkingLot()
-    lot.park("a", "no room", (Waker("room", Broken(1)),), 1)
+    lot.park("a", "no room", (ClusterEventWithHint("room", Broken(1)),), 1)
     assert list(lot.wake(ROOM)) == ["a"]
 
 
 def test_a_unit_that_several_wakers_reach_wakes_once_and_lines_are_merged_in_order() -> None:
     lot: ParkingLot[str, str] = ParkingLot()
-    lot.park("c", "", (Waker("room"), Waker("light")), 3)
-    lot.park("b", "", (Waker("light"),), 2)
-    lot.park("a", "", (Waker("room", Needs(1)),), 1)
+    lot.park("c", "", (ClusterEventWithHint("room"), ClusterEventWithHint("light")), 3)
+    lot.park("b", "", (ClusterEventWithHint("light"),), 2)
+    lot.park("a", "", (ClusterEventWithHint("room", Needs(1)),), 1)
     assert list(lot.wake(Happens(("room", "light"), 10))) == ["a", "b", "c"]
 
 
@@ -121,7 +126,7 @@ def test_what_is_parked_while_others_wake_up_is_not_woken_by_the_same_event() ->
 
 def test_what_is_released_before_its_turn_is_not_woken() -> None:
     lot = a_lot(a=1, b=2, c=3)
-    lot.park("d", "", (Waker("room", Needs(1)),), 4)
+    lot.park("d", "", (ClusterEventWithHint("room", Needs(1)),), 4)
     woken = []
     for unit in lot.wake(ROOM):
         woken.append(unit)
@@ -132,19 +137,19 @@ def test_what_is_released_before_its_turn_is_not_woken() -> None:
 
 def test_what_is_parked_anew_before_its_turn_is_not_woken_by_the_same_event() -> None:
     lot = a_lot(a=1, c=3)
-    lot.park("b", "", (Waker("room", Needs(1)),), 2)
+    lot.park("b", "", (ClusterEventWithHint("room", Needs(1)),), 2)
     woken = []
     for unit in lot.wake(ROOM):
         woken.append(unit)
         if unit == "a":
-            lot.park("b", "it has just been looked at", (Waker("room", Needs(1)),), 2)
+            lot.park("b", "it has just been looked at", (ClusterEventWithHint("room", Needs(1)),), 2)
     assert woken == ["a", "c"]
 
 
 def test_an_event_about_one_unit_concerns_that_one_alone() -> None:
     lot: ParkingLot[str, str] = ParkingLot()
     for number, name in enumerate("ab"):
-        lot.park(name, "gated", (Waker("gates", own=True),), number)
+        lot.park(name, "gated", (ClusterEventWithHint("gates", own=True),), number)
     assert list(lot.wake(Happens(("gates",), target="b"))) == ["b"]
     assert list(lot.wake(Happens(("gates",), target="stranger"))) == []
     assert list(lot.wake(Happens(("other",), target="b"))) == []
@@ -154,7 +159,7 @@ def test_an_event_about_one_unit_concerns_that_one_alone() -> None:
 def test_everyone_is_everyone_in_order() -> None:
     lot = a_lot(b=2, a=1)
     lot.park("c", "", (), 0)
-    assert list(lot.everyone()) == ["c", "a", "b"]
+    assert list(lot.all_units()) == ["c", "a", "b"]
 
 
 def test_deadlines_come_up_once_and_earliest_first() -> None:
@@ -173,18 +178,18 @@ def test_deadlines_come_up_once_and_earliest_first() -> None:
 def test_a_unit_that_is_parked_anew_has_its_new_deadline_and_reason() -> None:
     lot: ParkingLot[str, str] = ParkingLot()
     lot.park("a", "old", ON_ROOM, 1, until_s=10.0)
-    lot.park("a", "new", (Waker("light"),), 1, until_s=30.0)
+    lot.park("a", "new", (ClusterEventWithHint("light"),), 1, until_s=30.0)
     assert list(lot.due(10.0)) == []
     assert list(lot.wake(ROOM)) == []
     why = lot.why("a")
     assert why is not None
-    assert (why.reason, why.wakers, why.until_s) == ("new", (Waker("light"),), 30.0)
+    assert (why.reason, why.wakers, why.until_s) == ("new", (ClusterEventWithHint("light"),), 30.0)
     assert lot.why("b") is None
 
 
 def test_a_position_counts_those_who_wait_for_the_same_or_for_a_topic() -> None:
     lot = a_lot(a=1, c=3, d=4)
-    lot.park("b", "", (Waker("room", Needs(1)),), 2)
+    lot.park("b", "", (ClusterEventWithHint("room", Needs(1)),), 2)
     assert lot.position("d") == 2
     assert lot.position("d", "room") == 3
     assert lot.position("b") == 0
@@ -205,8 +210,8 @@ def test_a_unit_whose_order_changes_keeps_its_reason_and_its_deadline() -> None:
 
 def test_an_empty_lot_holds_nothing_back() -> None:
     lot = a_lot(a=1, b=2)
-    lot.park("c", "", (Waker("room", Needs(3)), Waker("own", own=True)), 3, until_s=5.0)
-    for unit in list(lot.everyone()):
+    lot.park("c", "", (ClusterEventWithHint("room", Needs(3)), ClusterEventWithHint("own", own=True)), 3, until_s=5.0)
+    for unit in list(lot.all_units()):
         lot.release(unit)
     assert (lot._index, lot._lines, lot._places, len(lot._deadlines)) == ({}, {}, {}, 0)
 

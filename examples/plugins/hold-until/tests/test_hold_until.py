@@ -1,4 +1,4 @@
-"""The plugin alone, and in Headgate's scheduler: no cluster, and time moves only when a test says so."""
+"""Tests the plugin alone, and in Headgate's scheduler without a cluster. Only the tests move the clock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from headgate_hold_until import HoldUntil, read_date
 
-from headgate.plugins.testing import Clock, VirtualScheduler, a_node, a_pod
+from headgate.scheduling.testing import Clock, VirtualScheduler, a_node, a_pod
 
 DATE = "2027-01-01T06:00:00Z"
 MOMENT_S = 1798783200.0

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from headgate.apiserver.custom.definition import Definition, read_definition
-from headgate.apiserver.kinds.form import ConvertObject
+from headgate.apiserver.custom.definition import CustomDefinition, read_definition
+from headgate.apiserver.kinds.scheme import ConvertObject
 from headgate.apiserver.kinds.table import KindTable
 from headgate.kube.schema import Schemas
-from headgate.store import Change, Compacted, Item, Revision, Store
+from headgate.store import Compacted, Item, Revision, Store, StoreChange
 
 DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
@@ -28,8 +28,10 @@ class Catalog:
         self._schemas: Final = schemas
         self._store: Final = store
         self._table = builtin
-        self._definitions: dict[str, Definition] = {}
-        self._prepared: dict[str, tuple[Item, Definition | None, Definition | None]] = {}  # staged, before, after
+        self._definitions: dict[str, CustomDefinition] = {}
+        self._prepared: dict[
+            str, tuple[Item, CustomDefinition | None, CustomDefinition | None]
+        ] = {}  # staged, before, after
         self._seen = Revision(0)
 
     @property
@@ -49,7 +51,7 @@ class Catalog:
         before = self._definitions.get(item.name)
         self._prepared[item.name] = item, before, self._read(item, before)
 
-    def _read(self, item: Item, before: Definition | None) -> Definition | None:
+    def _read(self, item: Item, before: CustomDefinition | None) -> CustomDefinition | None:
         return read_definition(self._schemas, item, before, self._conversions)
 
     def _follow(self) -> None:
@@ -57,7 +59,7 @@ class Catalog:
         if isinstance(changes, Compacted):
             self._read_all()
             return
-        last: dict[str, Change] = {change.item.name: change for change in changes}
+        last: dict[str, StoreChange] = {change.item.name: change for change in changes}
         for name, change in last.items():
             self._put(name, None if change.deleted else change.item)
 

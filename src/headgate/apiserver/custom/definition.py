@@ -1,9 +1,8 @@
 """The kinds that one CustomResourceDefinition defines, compiled.
 
 A definition is served once its names are accepted, in the versions that it marks as served. Each version is a row of
-the table of kinds with a form of its own (``kinds/form.py``): decoding prunes by its schema, reading brings objects
-that were stored under an older schema, or in another version, into shape.
-"""
+the table of kinds with a form of its own (``apiserver/kinds/scheme.py``): decoding prunes by its schema, reading brings
+objects that were stored under an older schema, or in another version, into shape."""
 
 from __future__ import annotations
 
@@ -12,16 +11,16 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.apiserver.custom.columns import SCALE, make_printer
-from headgate.apiserver.custom.conversion import read_webhook
-from headgate.apiserver.custom.decoding import Decoder, rename
+from headgate.apimachinery.structural.merge_schema import parseable_type_of_schema
+from headgate.apimachinery.structural.schema import StructuralSchema, as_resource
+from headgate.apiserver.custom.codec import CustomObjectCodec, rename
+from headgate.apiserver.custom.printer_columns import SCALE, make_printer
 from headgate.apiserver.custom.strategy import make_strategy
-from headgate.apiserver.kinds.form import ALWAYS, ConvertObject, Form, ScalePaths
-from headgate.apiserver.kinds.kind import METADATA_LABELS, FieldLabel, Kind, Subresource
+from headgate.apiserver.kinds.kind import METADATA_LABELS, FieldLabel, ServedKind, Subresource
+from headgate.apiserver.kinds.scheme import ALWAYS, ConvertObject, KindScheme, ScalePaths
 from headgate.apiserver.kinds.table import version_order
+from headgate.apiserver.webhooks.conversion import read_webhook
 from headgate.kube.schema import GroupVersionKind, Schemas
-from headgate.kube.structural.node import Node, as_resource
-from headgate.kube.structural.shapes import typed_by
 from headgate.store import Item, Revision
 
 Object = dict[str, Any]
@@ -31,14 +30,14 @@ _READ_WRITE: Final = ("get", "patch", "update")
 _REFUSAL: Final = "field label not supported: {label}"
 
 
-class Definition(msgspec.Struct, frozen=True):
+class CustomDefinition(msgspec.Struct, frozen=True):
     """``spec`` and ``names`` are what the kinds were made from; ``ending``: no new objects."""
 
     uid: str
     spec: Object
     names: Object
     ending: bool
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ServedKind, ...]
 
 
 def is_true(definition: Mapping[str, Any], condition: str) -> bool:
@@ -47,8 +46,8 @@ def is_true(definition: Mapping[str, Any], condition: str) -> bool:
 
 
 def read_definition(
-    schemas: Schemas, item: Item, before: Definition | None, conversions: Mapping[str, ConvertObject]
-) -> Definition | None:
+    schemas: Schemas, item: Item, before: CustomDefinition | None, conversions: Mapping[str, ConvertObject]
+) -> CustomDefinition | None:
     """What ``item`` defines, or None while it is not served. Without a change of its spec nothing is compiled again.
 
     ``conversions``: by group, ways between versions. A definition that names a webhook has its own."""
@@ -64,12 +63,12 @@ def read_definition(
         return msgspec.structs.replace(before, ending=ending, kinds=kinds)
     convert = conversions.get(spec["group"])
     kinds = tuple(_make_kinds(schemas, spec, names, ending, item.revision, convert))
-    return Definition(item.uid, spec, names, ending, kinds)
+    return CustomDefinition(item.uid, spec, names, ending, kinds)
 
 
 def _make_kinds(
     schemas: Schemas, spec: Object, names: Object, ending: bool, since: Revision, convert: ConvertObject | None
-) -> list[Kind]:
+) -> list[ServedKind]:
     stored_version = next(each["name"] for each in spec["versions"] if each.get("storage"))
     labels = _selectable(spec)
     roots = {f"{spec['group']}/{each['name']}": as_resource(_schema(each)) for each in spec["versions"]}
@@ -89,15 +88,15 @@ def _make_kind(
     stored_version: str,
     best_version: str,
     stored_labels: tuple[FieldLabel, ...],
-    roots: Mapping[str, Node],
+    roots: Mapping[str, StructuralSchema],
     ending: bool,
     since: Revision,
     convert: ConvertObject | None,
-) -> Kind:
+) -> ServedKind:
     group, name = spec["group"], version["name"]
     gvk = GroupVersionKind(group, name, names["kind"])
     namespaced = spec["scope"] == "Namespaced"
-    return Kind(
+    return ServedKind(
         group=group,
         version=name,
         kind=names["kind"],
@@ -116,7 +115,7 @@ def _make_kind(
         field_label_refusal=_REFUSAL,
         deprecated=_deprecation(spec, version, best_version),
         own_list_kind=names["listKind"],
-        form=_make_form(schemas, gvk, spec, version, stored_version, stored_labels, roots, since, convert),
+        scheme=_make_form(schemas, gvk, spec, version, stored_version, stored_labels, roots, since, convert),
     )
 
 
@@ -127,23 +126,23 @@ def _make_form(
     version: Object,
     stored_version: str,
     stored_labels: tuple[FieldLabel, ...],
-    roots: Mapping[str, Node],
+    roots: Mapping[str, StructuralSchema],
     since: Revision,
     convert: ConvertObject | None,
-) -> Form:
+) -> KindScheme:
     schema = _schema(version)
     stored_api_version = GroupVersionKind(spec["group"], stored_version, "").api_version
     webhook = read_webhook(spec)
     known = None if webhook is not None else convert
-    decoder = Decoder(schemas, gvk, roots, stored_api_version, known or rename)
+    decoder = CustomObjectCodec(schemas, gvk, roots, stored_api_version, known or rename)
     subresources = version.get("subresources") or {}
     scale = _scale_paths(subresources.get("scale"))
     is_kept = version["name"] == stored_version
-    form = Form(
+    form = KindScheme(
         decode=decoder.decode,
         default=decoder.default,
         emit=decoder.emit,
-        typed=typed_by(schemas, gvk, schema),
+        typed=parseable_type_of_schema(schemas, gvk, schema),
         strategy=make_strategy(
             gvk,
             schema,
@@ -158,7 +157,7 @@ def _make_form(
         scale_printer=SCALE,
         scale=scale,
         to_stored=None if is_kept else decoder.to_stored,
-        from_stored=decoder.revive,
+        from_stored=decoder.from_stored,
         since=since if is_kept else ALWAYS,
         stored_labels=stored_labels,
         convert=known,
@@ -167,10 +166,10 @@ def _make_form(
     if webhook is None:
         return form
 
-    def bind(convert: ConvertObject) -> Form:
-        asking = Decoder(schemas, gvk, roots, stored_api_version, convert)
+    def bind(convert: ConvertObject) -> KindScheme:
+        asking = CustomObjectCodec(schemas, gvk, roots, stored_api_version, convert)
         to_stored = None if is_kept else asking.to_stored
-        return msgspec.structs.replace(form, to_stored=to_stored, from_stored=asking.revive, convert=convert)
+        return msgspec.structs.replace(form, to_stored=to_stored, from_stored=asking.from_stored, convert=convert)
 
     return msgspec.structs.replace(form, bind=bind)
 

@@ -1,7 +1,7 @@
-"""The steps of a write of a custom object: who owns its status, when its generation counts, what its schema asks.
+"""The strategy of custom objects: ownership of status, generation, and validation by the schema.
 
-Rules in ``x-kubernetes-validations`` are kept and not evaluated; where the real server would say that it did not come
-to them, this one says so too.
+Rules in ``x-kubernetes-validations`` are stored and not evaluated. Where kube-apiserver reports that it skipped the
+rules because of other errors, this server reports it too.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from headgate.apiserver.kinds.form import ScalePaths
-from headgate.kube import errors, names
-from headgate.kube.errors import ErrorKind, FieldErrors
+from headgate.apimachinery.strategy import Strategy, UpdateRules
+from headgate.apimachinery.strategy.contract import StrategyContext
+from headgate.apimachinery.strategy.prepare import STATUS, bump_generation, take
+from headgate.apimachinery.structural.embedded_resources import check_embedded
+from headgate.apimachinery.structural.list_types import check_lists
+from headgate.apimachinery.structural.schema import StructuralSchema
+from headgate.apimachinery.structural.validation import compile_schema
+from headgate.apiserver.kinds.scheme import ScalePaths
+from headgate.kube import field_errors, names
+from headgate.kube.field_errors import FieldErrors, FieldErrorType
 from headgate.kube.schema import GroupVersionKind
-from headgate.kube.strategy import Strategy, UpdateRules
-from headgate.kube.strategy.contract import Context
-from headgate.kube.strategy.prepare import STATUS, bump_generation, take
-from headgate.kube.structural.embedded import check_embedded
-from headgate.kube.structural.list_types import check_lists
-from headgate.kube.structural.node import Node
-from headgate.kube.structural.validating import compile_schema
-from headgate.kube.validation.metadata import validate_object_meta, validate_object_meta_update
+from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
 
 Object = dict[str, Any]
 
@@ -29,14 +29,14 @@ _SPEC: Final = (("spec",),)
 _MAX_REPLICAS: Final = 2**31 - 1
 _BLOCKING: Final = frozenset(
     {
-        ErrorKind.NOT_SUPPORTED,
-        ErrorKind.REQUIRED,
-        ErrorKind.TOO_LONG,
-        ErrorKind.TOO_MANY,
-        ErrorKind.TYPE_INVALID,
+        FieldErrorType.NOT_SUPPORTED,
+        FieldErrorType.REQUIRED,
+        FieldErrorType.TOO_LONG,
+        FieldErrorType.TOO_MANY,
+        FieldErrorType.TYPE_INVALID,
     }
 )
-_NOT_CHECKED: Final = errors.invalid(
+_NOT_CHECKED: Final = field_errors.invalid(
     "<nil>",
     None,
     "some validation rules were not checked because the object was invalid;"
@@ -48,7 +48,7 @@ _STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kubern
 def make_strategy(
     gvk: GroupVersionKind,
     schema: Mapping[str, Any],
-    root: Node,
+    root: StructuralSchema,
     *,
     namespaced: bool,
     has_status: bool,
@@ -73,7 +73,7 @@ def make_strategy(
     )
 
 
-def _prepare_status(new: Object, old: Object, ctx: Context) -> None:
+def _prepare_status(new: Object, old: Object, ctx: StrategyContext) -> None:
     """Of a status write nothing counts but the status, and who owns its fields."""
     managed = new["metadata"].get("managedFields")
     version = new["metadata"].get("resourceVersion")
@@ -91,7 +91,7 @@ class _Rules:
         self,
         gvk: GroupVersionKind,
         schema: Mapping[str, Any],
-        root: Node,
+        root: StructuralSchema,
         namespaced: bool,
         has_status: bool,
         scale: ScalePaths | None,
@@ -106,18 +106,18 @@ class _Rules:
         self._validate_status: Final = compile_schema(status) if isinstance(status, dict) else None
         self._has_rules: Final = _has_rules(schema)
 
-    def prepare_create(self, obj: Object, ctx: Context) -> None:
+    def prepare_create(self, obj: Object, ctx: StrategyContext) -> None:
         if self._has_status:
             obj.pop("status", None)
         obj["metadata"]["generation"] = 1
 
-    def prepare_update(self, new: Object, old: Object, ctx: Context) -> None:
+    def prepare_update(self, new: Object, old: Object, ctx: StrategyContext) -> None:
         if self._has_status:
             take("status", new, old)
         if _without_metadata(new) != _without_metadata(old):
             bump_generation(new, old)
 
-    def check_create(self, obj: Object, ctx: Context) -> FieldErrors:
+    def check_create(self, obj: Object, ctx: StrategyContext) -> FieldErrors:
         problems = self._check_type(obj)
         if not problems:
             problems = validate_object_meta(
@@ -131,7 +131,7 @@ class _Rules:
         problems += check_embedded(obj, self._root) + check_lists(obj, self._root)
         return self._with_unchecked(problems)
 
-    def check_update(self, new: Object, old: Object, ctx: Context) -> FieldErrors:
+    def check_update(self, new: Object, old: Object, ctx: StrategyContext) -> FieldErrors:
         problems = self._check_type(new)
         if not problems:
             problems = validate_object_meta_update(new["metadata"], old["metadata"], kube_finalizers=False)
@@ -142,7 +142,7 @@ class _Rules:
             problems += check_lists(new, self._root)
         return self._with_unchecked(problems)
 
-    def check_status(self, new: Object, old: Object, ctx: Context) -> FieldErrors:
+    def check_status(self, new: Object, old: Object, ctx: StrategyContext) -> FieldErrors:
         problems = self._check_type(new)
         if not problems:
             problems = validate_object_meta_update(new["metadata"], old["metadata"], kube_finalizers=False)
@@ -162,7 +162,7 @@ class _Rules:
     def _check_type(self, obj: Object) -> FieldErrors:
         wanted = {"kind": self._gvk.kind, "apiVersion": self._gvk.api_version}
         return [
-            errors.invalid(name, obj.get(name, ""), f"must be {text}")
+            field_errors.invalid(name, obj.get(name, ""), f"must be {text}")
             for name, text in wanted.items()
             if obj.get(name) != text
         ]
@@ -177,7 +177,7 @@ class _Rules:
         if self._scale.selector:
             _, problem = nested(obj, self._scale.selector, str)
             if problem:
-                problems.append(errors.invalid(f".{'.'.join(self._scale.selector)}", "", problem))
+                problems.append(field_errors.invalid(f".{'.'.join(self._scale.selector)}", "", problem))
         return problems
 
 
@@ -185,11 +185,11 @@ def _check_replicas(obj: Object, path: tuple[str, ...]) -> FieldErrors:
     value, problem = nested(obj, path, int)
     count, place = value or 0, f".{'.'.join(path)}"
     if problem:
-        return [errors.invalid(place, 0, problem)]
+        return [field_errors.invalid(place, 0, problem)]
     if count < 0:
-        return [errors.invalid(place, count, "should be a non-negative integer")]
+        return [field_errors.invalid(place, count, "should be a non-negative integer")]
     if count > _MAX_REPLICAS:
-        return [errors.invalid(place, count, f"should be less than or equal to {_MAX_REPLICAS}")]
+        return [field_errors.invalid(place, count, f"should be less than or equal to {_MAX_REPLICAS}")]
     return []
 
 
@@ -230,7 +230,7 @@ def _without_metadata(obj: Object) -> Object:
     return {name: value for name, value in obj.items() if name != "metadata"}
 
 
-def _finalizer_warnings(new: Object, old: Object, ctx: Context) -> list[str]:
+def _finalizer_warnings(new: Object, old: Object, ctx: StrategyContext) -> list[str]:
     added = set(new["metadata"].get("finalizers") or ()) - set(old["metadata"].get("finalizers") or ())
     texts = []
     for name in sorted(added):

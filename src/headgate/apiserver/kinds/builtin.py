@@ -1,7 +1,8 @@
-"""The table of everything that is served before any custom resource is defined.
+"""The table of built-in kinds.
 
-The rows are those of Kubernetes v1.35; ``tests/unit/kinds_table`` compares them with what a kube-apiserver of that
-version says of itself. A group that is missing here (certificates, flow control, API registration) is not served.
+The rows are those of Kubernetes v1.35; ``tests/unit/apiserver/kinds`` compares them with the discovery documents of a
+kube-apiserver of that version. A group that is missing here (certificates, flow control, API registration) is not
+served.
 """
 
 from __future__ import annotations

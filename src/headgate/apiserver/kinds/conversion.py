@@ -1,9 +1,9 @@
-"""From the form a client speaks to the form that is stored, and back.
+"""Conversion between the version of a request and the stored version.
 
-Most kinds have one version and pass through untouched. Two do not: events of ``events.k8s.io/v1`` are kept as core
-events, which is a change of names and is done here; autoscalers of ``autoscaling/v1`` are kept as ``v2``, which is
-the business of ``autoscalers.py``. Neither function changes what it is given; both expect an object that was decoded
-by its schema and, on the way in, defaulted in the client's version.
+Most kinds have one version and are not changed. Two have more: events of ``events.k8s.io/v1`` are stored as core
+events, which renames fields and is done here; autoscalers of ``autoscaling/v1`` are stored as ``v2``
+(``autoscaler_conversion.py``). Neither function changes its argument; both expect an object that was decoded by its
+schema and, for a write, defaulted in the version of the request.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from headgate.apiserver.kinds.autoscalers import v1_to_v2, v2_to_v1, without_v1_annotations
-from headgate.apiserver.kinds.kind import Kind
+from headgate.apiserver.kinds.autoscaler_conversion import v1_to_v2, v2_to_v1, without_v1_annotations
+from headgate.apiserver.kinds.kind import ServedKind
 
 Object = dict[str, Any]
 
@@ -52,13 +52,13 @@ _CORE_ORDER: Final = (
 _EVENTS_TO_CORE: Final = {_CORE_TO_EVENTS[name]: name for name in _CORE_ORDER}
 
 
-def to_stored(kind: Kind, obj: Object) -> Object:
+def to_stored(kind: ServedKind, obj: Object) -> Object:
     """``obj`` of ``kind`` in the form that is kept."""
     convert = _TO_STORED.get(kind.gvk)
     return obj if convert is None else convert(obj)
 
 
-def from_stored(kind: Kind, stored: Object) -> Object:
+def from_stored(kind: ServedKind, stored: Object) -> Object:
     """A kept object as ``kind`` shows it."""
     convert = _FROM_STORED.get(kind.gvk)
     return stored if convert is None else convert(stored)

@@ -1,10 +1,10 @@
 """One served kind, as a row.
 
-A :class:`Kind` is one resource of one API version: ``pods`` of ``v1``, ``horizontalpodautoscalers`` of
+A :class:`ServedKind` is one resource of one API version: ``pods`` of ``v1``, ``horizontalpodautoscalers`` of
 ``autoscaling/v1``. Several rows may share one storage (``stored_as``): events of the core group and of
-``events.k8s.io`` are the same objects seen through two schemas (``conversion.py``).
+``events.k8s.io`` are the same objects with two schemas (``conversion.py``).
 
-:class:`FieldLabel` is what ``?fieldSelector=`` may ask of a kind. Its value is always read from the *stored* form.
+A :class:`FieldLabel` is a field that ``?fieldSelector=`` may name. Its value is always read from the *stored* form.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.apiserver.kinds.form import Form
-from headgate.kube.errors import quote
+from headgate.apiserver.kinds.scheme import KindScheme
+from headgate.kube.field_errors import quote
 from headgate.kube.integers import read_natural
 from headgate.kube.schema import GroupVersionKind
 
@@ -85,7 +85,7 @@ METADATA_LABELS: Final = (
 PLAIN_REFUSAL: Final = '{quoted} is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
-class Kind(msgspec.Struct, frozen=True):
+class ServedKind(msgspec.Struct, frozen=True):
     group: str
     version: str
     kind: str
@@ -104,7 +104,7 @@ class Kind(msgspec.Struct, frozen=True):
     deprecated: str = ""  # the warning that every request for this kind gets
     own_list_kind: str = ""  # if it is not the kind's name with "List" behind it
     ending: bool = False  # its definition is being deleted: discovery offers no more writes
-    form: Form | None = None  # of a custom kind; built-in ones have theirs in the schema tables
+    scheme: KindScheme | None = None  # of a custom kind; built-in ones have theirs in the schema tables
 
     @property
     def gvk(self) -> GroupVersionKind:

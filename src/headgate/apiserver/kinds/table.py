@@ -1,7 +1,7 @@
-"""The table of served kinds: finding a row, and the order of groups and versions.
+"""The table of served kinds: lookup of a row, and the order of groups and versions.
 
-A table never changes. Kinds that come and go at run time (custom resources) give a new table through
-:meth:`KindTable.exchanged`; whoever serves requests swaps one reference.
+A table never changes. Custom kinds that are added or removed at run time give a new table
+(:meth:`KindTable.exchanged`); the server replaces one reference.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from headgate.apiserver.kinds.kind import Kind
+from headgate.apiserver.kinds.kind import ServedKind
 from headgate.kube.schema import GroupVersionKind
 
 # Clients take the first group that knows a short name, so the order is part of the interface. Groups that are not
@@ -54,11 +54,11 @@ def version_order(version: str) -> tuple[int, int, int, int, str]:
     return (0, -_STABILITY[match[2]], -int(match[1]), -int(match[3] or 0), "")
 
 
-class Group(msgspec.Struct, frozen=True):
+class APIGroup(msgspec.Struct, frozen=True):
     """An API group with its versions, the preferred one first; the kinds of a version are sorted by plural."""
 
     name: str
-    versions: tuple[tuple[str, tuple[Kind, ...]], ...]
+    versions: tuple[tuple[str, tuple[ServedKind, ...]], ...]
 
     @property
     def preferred_version(self) -> str:
@@ -68,46 +68,46 @@ class Group(msgspec.Struct, frozen=True):
 class KindTable:
     """All served kinds. Of two rows for one resource the later wins. Immutable after construction."""
 
-    def __init__(self, kinds: Iterable[Kind]) -> None:
+    def __init__(self, kinds: Iterable[ServedKind]) -> None:
         self._by_resource: Final = {(each.group, each.version, each.plural): each for each in kinds}
         self._by_gvk: Final = {each.gvk: each for each in self._by_resource.values()}
-        self._groups: tuple[Group, ...] | None = None
-        self._by_storage: Final[dict[str, tuple[Kind, ...]]] = {}
+        self._groups: tuple[APIGroup, ...] | None = None
+        self._by_storage: Final[dict[str, tuple[ServedKind, ...]]] = {}
         for each in self._by_resource.values():
             self._by_storage[each.resource] = (*self._by_storage.get(each.resource, ()), each)
 
-    def by_resource(self, group: str, version: str, plural: str) -> Kind | None:
+    def by_resource(self, group: str, version: str, plural: str) -> ServedKind | None:
         return self._by_resource.get((group, version, plural))
 
-    def by_gvk(self, gvk: GroupVersionKind) -> Kind | None:
+    def by_gvk(self, gvk: GroupVersionKind) -> ServedKind | None:
         return self._by_gvk.get(gvk)
 
-    def by_storage(self, resource: str) -> tuple[Kind, ...]:
+    def by_storage(self, resource: str) -> tuple[ServedKind, ...]:
         """Every served view of one storage (``pods``, ``deployments.apps``)."""
         return self._by_storage.get(resource, ())
 
-    def stored_view(self, kind: Kind) -> Kind:
+    def stored_view(self, kind: ServedKind) -> ServedKind:
         """The row whose version objects of ``kind`` are kept in."""
         group, plural = kind.stored_as
         return self._by_resource.get((group, kind.stored_version, plural), kind)
 
-    def kinds(self) -> tuple[Kind, ...]:
+    def kinds(self) -> tuple[ServedKind, ...]:
         return tuple(self._by_resource.values())
 
     def storages(self) -> tuple[str, ...]:
         """The names of everything that is stored, each once."""
         return tuple(name for name, views in self._by_storage.items() if any(view.stored for view in views))
 
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[APIGroup, ...]:
         """In the order of discovery; the core group, whose name is empty, comes first."""
         if self._groups is None:
             self._groups = _grouped(self._by_resource.values())
         return self._groups
 
-    def group(self, name: str) -> Group | None:
+    def group(self, name: str) -> APIGroup | None:
         return next((each for each in self.groups() if each.name == name), None)
 
-    def exchanged(self, old: Iterable[Kind], new: Iterable[Kind]) -> KindTable:
+    def exchanged(self, old: Iterable[ServedKind], new: Iterable[ServedKind]) -> KindTable:
         """A table with ``new`` rows in place of ``old`` ones."""
         gone, added = tuple(old), tuple(new)
         if gone == added:
@@ -130,13 +130,13 @@ class KindTable:
         return table
 
 
-def _grouped(kinds: Iterable[Kind]) -> tuple[Group, ...]:
-    tree: dict[str, dict[str, list[Kind]]] = {}
+def _grouped(kinds: Iterable[ServedKind]) -> tuple[APIGroup, ...]:
+    tree: dict[str, dict[str, list[ServedKind]]] = {}
     for each in kinds:
         tree.setdefault(each.group, {}).setdefault(each.version, []).append(each)
     names = sorted(tree, key=lambda name: (_GROUP_RANK.get(name, len(_GROUP_RANK)), name))
     return tuple(
-        Group(
+        APIGroup(
             name,
             tuple(
                 (version, tuple(sorted(tree[name][version], key=lambda kind: kind.plural)))

@@ -1,72 +1,75 @@
-"""``pods/binding`` (and the older ``bindings`` collection): give a pod its node, once, and never while it is gated."""
+"""``pods/binding`` (and the older ``bindings`` collection): sets a pod's node, once, and never while it is gated."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from typing import Any
 
-from headgate.apiserver import admission, bodies, options, records, updating, views, writing
+from headgate.apimachinery import api_errors
+from headgate.apimachinery.pods.binding import bind_pod, check_binding
+from headgate.apiserver.admission import admission_chain
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.rows.row import CREATE, row
-from headgate.apiserver.messages import Effect, Response
-from headgate.kube import status
-from headgate.kube.pods.binding import bind_pod, check_binding
+from headgate.apiserver.registry import request_bodies, responses, stored_objects
+from headgate.apiserver.request import options
+from headgate.apiserver.request.messages import Effect, ServerResponse
+from headgate.apiserver.verbs import updating, writing
 from headgate.kube.schema import GroupVersionKind
 
 Object = dict[str, Any]
 
 _BINDING = row("v1", "Binding", "bindings", "Namespaced", verbs=CREATE)
-_PODS = status.GroupResource("", "pods")
+_PODS = api_errors.GroupResource("", "pods")
 
 
-def create(call: Call) -> Generator[Effect, Any, Response]:
+def create(call: Call) -> Generator[Effect, Any, ServerResponse]:
     wanted = options.write_options(call.query, "CreateOptions")
-    if isinstance(wanted, status.ApiError):
-        return views.refused(call, wanted)
-    binding = bodies.decode_object(call, _BINDING, wanted.field_validation)
-    if isinstance(binding, status.ApiError):
-        return views.refused(call, binding)
-    if admission.is_asked(call, "CREATE"):
+    if isinstance(wanted, api_errors.StatusError):
+        return responses.refused(call, wanted)
+    binding = request_bodies.decode_object(call, _BINDING, wanted.field_validation)
+    if isinstance(binding, api_errors.StatusError):
+        return responses.refused(call, binding)
+    if admission_chain.is_asked(call, "CREATE"):
         binding = updating.track(call, binding, None, call.strategy.update, wanted.field_manager, _BINDING)
     problem = yield from _bind(call, binding, wanted.dry_run)
     if problem is not None:
-        return views.refused(call, problem)
-    return views.answer(call, 201, status.success(code=201))
+        return responses.refused(call, problem)
+    return responses.answer(call, 201, api_errors.success(code=201))
 
 
-def _bind(call: Call, binding: Object, dry_run: bool) -> Generator[Effect, Any, status.ApiError | None]:
+def _bind(call: Call, binding: Object, dry_run: bool) -> Generator[Effect, Any, api_errors.StatusError | None]:
     metadata = binding["metadata"]
     name = call.info.name or metadata.get("name", "")
     problem = writing.match_namespace(call.namespace, metadata)
     if problem is not None:
         return problem
-    admitted = yield from admission.admit_create(call, binding)
-    if isinstance(admitted, status.ApiError):
+    admitted = yield from admission_chain.admit_create(call, binding)
+    if isinstance(admitted, api_errors.StatusError):
         return admitted
     binding, metadata = admitted, admitted["metadata"]
     problem = check_binding(binding, name)
     if problem is None and not name:
-        problem = status.bad_request("Name parameter required.")
-    problem = problem or (yield from admission.validate_create(call, binding))
+        problem = api_errors.bad_request("Name parameter required.")
+    problem = problem or (yield from admission_chain.validate_create(call, binding))
     if problem is not None:
         return problem
     kind = call.api.kinds.by_gvk(GroupVersionKind("", "v1", "Pod"))
     item = call.api.store.peek("pods", call.namespace, name)
     if item is None or kind is None:
-        return status.not_found(_PODS, name)
+        return api_errors.not_found(_PODS, name)
     problem = _preconditions(call, metadata, item.uid, str(item.revision), name)
     if problem is not None:
         return problem
-    bound = bind_pod(records.load(call.api, kind, item), binding, call.context.features, call.now)
-    if isinstance(bound, status.ApiError):
+    bound = bind_pod(stored_objects.load(call.api, kind, item), binding, call.context.features, call.now)
+    if isinstance(bound, api_errors.StatusError):
         return bound
     if dry_run:
         return None
-    staged = writing.stage(call, kind, records.tidy(call.api, kind, bound))
+    staged = writing.stage(call, kind, stored_objects.canonical(call.api, kind, bound))
     return (yield from writing.commit(staged.revision))
 
 
-def _preconditions(call: Call, metadata: Object, uid: str, version: str, name: str) -> status.ApiError | None:
+def _preconditions(call: Call, metadata: Object, uid: str, version: str, name: str) -> api_errors.StatusError | None:
     for label, wanted, actual in (
         ("UID", metadata.get("uid"), uid),
         ("ResourceVersion", metadata.get("resourceVersion"), version),
@@ -75,5 +78,5 @@ def _preconditions(call: Call, metadata: Object, uid: str, version: str, name: s
             text = f"Precondition failed: {label} in precondition: {wanted}, {label} in object meta: {actual}"
             key = f"/registry/pods/{call.namespace}/{name}"
             text = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {text}"
-            return status.conflict(_PODS, name, text)
+            return api_errors.conflict(_PODS, name, text)
     return None

@@ -1,15 +1,19 @@
-"""``pods/eviction``: a delete that asks the pod's disruption budget first."""
+"""``pods/eviction``: a delete that checks the pod's disruption budget first."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from typing import Any, Final
 
-from headgate.apiserver import admission, bodies, deleting, options, records, updating, views, writing
+from headgate.apimachinery import api_errors
+from headgate.apiserver.admission import admission_chain
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.rows.row import CREATE, row
-from headgate.apiserver.messages import Effect, Response
-from headgate.kube import conditions, labels, status
+from headgate.apiserver.registry import request_bodies, responses, stored_objects
+from headgate.apiserver.request import options
+from headgate.apiserver.request.messages import Effect, ServerResponse
+from headgate.apiserver.verbs import deleting, updating, writing
+from headgate.kube import conditions, labels
 from headgate.kube.schema import GroupVersionKind
 from headgate.store import Item
 
@@ -31,46 +35,46 @@ _TARGETED: Final = {
 }
 
 
-def create(call: Call) -> Generator[Effect, Any, Response]:
+def create(call: Call) -> Generator[Effect, Any, ServerResponse]:
     wanted = options.write_options(call.query, "CreateOptions")
-    if isinstance(wanted, status.ApiError):
-        return views.refused(call, wanted)
-    eviction = bodies.decode_object(call, _EVICTION, wanted.field_validation, aliases=_OLD_VERSIONS)
-    if isinstance(eviction, status.ApiError):
-        return views.refused(call, eviction)
-    if admission.is_asked(call, "CREATE"):
+    if isinstance(wanted, api_errors.StatusError):
+        return responses.refused(call, wanted)
+    eviction = request_bodies.decode_object(call, _EVICTION, wanted.field_validation, aliases=_OLD_VERSIONS)
+    if isinstance(eviction, api_errors.StatusError):
+        return responses.refused(call, eviction)
+    if admission_chain.is_asked(call, "CREATE"):
         eviction = updating.track(call, eviction, None, call.strategy.update, wanted.field_manager, _EVICTION)
     problem = yield from _evict(call, eviction, wanted.dry_run)
     if problem is not None:
-        return views.refused(call, problem)
-    return views.answer(call, 201, status.success(code=201))
+        return responses.refused(call, problem)
+    return responses.answer(call, 201, api_errors.success(code=201))
 
 
-def _evict(call: Call, eviction: Object, dry_run: bool) -> Generator[Effect, Any, status.ApiError | None]:
+def _evict(call: Call, eviction: Object, dry_run: bool) -> Generator[Effect, Any, api_errors.StatusError | None]:
     name = call.info.name
     problem = writing.match_namespace(call.namespace, eviction["metadata"])
     if problem is not None:
         return problem
-    admitted = yield from admission.admit_create(call, eviction)
-    if isinstance(admitted, status.ApiError):
+    admitted = yield from admission_chain.admit_create(call, eviction)
+    if isinstance(admitted, api_errors.StatusError):
         return admitted
     eviction = admitted
     if eviction["metadata"].get("name", "") != name:
-        return status.bad_request("name in URL does not match name in Eviction object")
+        return api_errors.bad_request("name in URL does not match name in Eviction object")
     asked = {**(eviction.get("deleteOptions") or {})}
     if dry_run:
         asked["dryRun"] = ["All"]
     shown = {**eviction, "deleteOptions": asked} if "deleteOptions" in eviction else eviction
-    problem = yield from admission.validate_create(call, shown)
+    problem = yield from admission_chain.validate_create(call, shown)
     if problem is not None:
         return problem
     wanted = options.delete_options(asked)
-    if isinstance(wanted, status.ApiError):
+    if isinstance(wanted, api_errors.StatusError):
         return wanted
     item = call.api.store.peek("pods", call.namespace, name)
     if item is None:
-        return status.not_found(call.resource, name)
-    pod = records.load(call.api, call.kind, item)
+        return api_errors.not_found(call.resource, name)
+    pod = stored_objects.load(call.api, call.kind, item)
     refusal = None if _needs_no_budget(pod) else _charge_budget(call, pod, wanted.dry_run)
     if refusal is not None:
         return refusal
@@ -84,25 +88,25 @@ def _needs_no_budget(pod: Object) -> bool:
 
 def _delete(
     call: Call, item: Item, pod: Object, wanted: options.DeleteOptions
-) -> Generator[Effect, Any, status.ApiError | None]:
+) -> Generator[Effect, Any, api_errors.StatusError | None]:
     problem = deleting.preconditions(call, pod, wanted)
     if problem is not None:
         return problem
     if not wanted.dry_run:
         marked = {**pod, "status": _with_condition(pod.get("status") or {}, _TARGETED, call.now)}
         if marked != pod:
-            item = writing.stage(call, call.kind, records.tidy(call.api, call.kind, marked))
+            item = writing.stage(call, call.kind, stored_objects.canonical(call.api, call.kind, marked))
     # Admission has judged the eviction; the delete that it comes to is not judged again.
     deleted = yield from deleting.remove(call, item, options.without_preconditions(wanted))
-    return deleted if isinstance(deleted, status.ApiError) else None
+    return deleted if isinstance(deleted, api_errors.StatusError) else None
 
 
-def _charge_budget(call: Call, pod: Object, dry_run: bool) -> status.ApiError | None:
+def _charge_budget(call: Call, pod: Object, dry_run: bool) -> api_errors.StatusError | None:
     """Take one disruption from the one budget that covers the pod; the reason why that cannot be done."""
     budgets = [budget for budget in _budgets(call) if _covers(budget, pod)]
     if len(budgets) > 1:
         text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-        return status.unknown_error(text)
+        return api_errors.unknown_error(text)
     if not budgets:
         return None
     budget = budgets[0]
@@ -119,7 +123,7 @@ def _budgets(call: Call) -> list[Object]:
     kind = call.api.kinds.by_gvk(_BUDGET)
     if kind is None:
         return []
-    return [records.load(call.api, kind, item) for item in call.api.store.peek_all(_BUDGETS, call.namespace)]
+    return [stored_objects.load(call.api, kind, item) for item in call.api.store.peek_all(_BUDGETS, call.namespace)]
 
 
 def _covers(budget: Object, pod: Object) -> bool:
@@ -143,17 +147,17 @@ def _lets_unhealthy_go(budget: Object) -> bool:
     return bool(desired > 0 and current >= desired)
 
 
-def _refusal(budget: Object) -> status.ApiError | None:
+def _refusal(budget: Object) -> api_errors.StatusError | None:
     name, counts = budget["metadata"]["name"], budget.get("status") or {}
-    resource = status.GroupResource("policy", "poddisruptionbudget")
+    resource = api_errors.GroupResource("policy", "poddisruptionbudget")
     if counts.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
         return _too_many(f"The disruption budget {name} is still being processed by the server.", 10)
     allowed = counts.get("disruptionsAllowed", 0)
     if allowed < 0:
-        return status.forbidden(resource, name, "pdb disruptions allowed is negative")
+        return api_errors.forbidden(resource, name, "pdb disruptions allowed is negative")
     if len(counts.get("disruptedPods") or {}) > _MAX_DISRUPTED_PODS:
         text = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-        return status.forbidden(resource, name, text)
+        return api_errors.forbidden(resource, name, text)
     return None if allowed else _too_many(_why_none(name, counts), 0)
 
 
@@ -169,9 +173,11 @@ def _why_none(name: str, counts: Object) -> str:
     return f"{lead} ({condition.get('reason', '')}): {condition['message']}" if blocked else lead
 
 
-def _too_many(text: str, retry_after_s: int) -> status.ApiError:
-    details = status.Details(causes=(status.Cause("DisruptionBudget", text),), retry_after_s=retry_after_s)
-    return status.ApiError(429, "TooManyRequests", _WOULD_VIOLATE, details)
+def _too_many(text: str, retry_after_s: int) -> api_errors.StatusError:
+    details = api_errors.StatusDetails(
+        causes=(api_errors.StatusCause("DisruptionBudget", text),), retry_after_s=retry_after_s
+    )
+    return api_errors.StatusError(429, "TooManyRequests", _WOULD_VIOLATE, details)
 
 
 def _stage_decrement(call: Call, budget: Object, pod_name: str) -> None:
@@ -189,4 +195,4 @@ def _stage_decrement(call: Call, budget: Object, pod_name: str) -> None:
             "observedGeneration": counts.get("observedGeneration", 0),
         }
         counts = _with_condition(counts, blocked, call.now)
-    writing.stage(call, kind, records.tidy(call.api, kind, {**budget, "status": counts}))
+    writing.stage(call, kind, stored_objects.canonical(call.api, kind, {**budget, "status": counts}))

@@ -1,7 +1,7 @@
-"""``scale``: a workload seen as nothing but its number of replicas.
+"""``scale``: the replica count of a workload, as a Scale object.
 
-Reading makes a Scale from the workload; writing applies the request to that Scale and carries the number, and who
-owns it, back to the workload (``kube/apply/scale.py`` maps the ownership).
+A read builds a Scale from the workload; a write applies the request to that Scale and copies the number and its managed
+fields back to the workload (``apimachinery/apply/scale.py`` maps the managed fields).
 """
 
 from __future__ import annotations
@@ -10,21 +10,25 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, Final
 
-from headgate.apiserver import admission, bodies, options, patching, reading, records, updating, views, writing
+from headgate.apimachinery import api_errors
+from headgate.apimachinery.apply import parent_entries, scale_entries
+from headgate.apimachinery.apply.scale import REPLICAS, Places
+from headgate.apimachinery.strategy import UpdateRules
+from headgate.apiserver.admission import admission_chain
 from headgate.apiserver.call import Call
-from headgate.apiserver.kinds.form import ScalePaths
-from headgate.apiserver.kinds.kind import Kind
-from headgate.apiserver.messages import Effect, Response
-from headgate.apiserver.subresources import counts
-from headgate.kube import errors, status
-from headgate.kube.apply import parent_entries, scale_entries
-from headgate.kube.apply.scale import REPLICAS, Places
-from headgate.kube.strategy import UpdateRules
+from headgate.apiserver.kinds.kind import ServedKind
+from headgate.apiserver.kinds.scheme import ScalePaths
+from headgate.apiserver.registry import request_bodies, responses, stored_objects
+from headgate.apiserver.request import options
+from headgate.apiserver.request.messages import Effect, ServerResponse
+from headgate.apiserver.subresources import replica_counts
+from headgate.apiserver.verbs import patching, reading, updating, writing
+from headgate.kube import field_errors
 
 Object = dict[str, Any]
-Steps = Generator[Effect, Any, Response]
+Steps = Generator[Effect, Any, ServerResponse]
 
-SCALE: Final = Kind(
+SCALE: Final = ServedKind(
     group="autoscaling",
     version="v1",
     kind="Scale",
@@ -43,7 +47,7 @@ _COPIED: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimest
 
 def scale_of(call: Call, workload: Object) -> Object:
     """Of a workload that does not say how many replicas it wants the Scale says the impossible."""
-    metadata, found = workload["metadata"], counts.read(workload, _paths(call))
+    metadata, found = workload["metadata"], replica_counts.read_counts(workload, _paths(call))
     wanted = _UNSAID if found.wanted is None else found.wanted
     return {
         "kind": SCALE.kind,
@@ -55,7 +59,7 @@ def scale_of(call: Call, workload: Object) -> Object:
 
 
 def _paths(call: Call) -> ScalePaths | None:
-    return call.api.form(call.kind).scale
+    return call.api.scheme_of(call.kind).scale
 
 
 def _places(call: Call) -> Places:
@@ -63,7 +67,7 @@ def _places(call: Call) -> Places:
     views = call.api.kinds.by_storage(call.kind.resource)
     if _paths(call) is None:
         return {call.kind.api_version: REPLICAS}
-    forms = {view.api_version: call.api.form(view).scale for view in views}
+    forms = {view.api_version: call.api.scheme_of(view).scale for view in views}
     return {
         version: None if paths is None else tuple(f"f:{step}" for step in paths.spec)
         for version, paths in forms.items()
@@ -73,15 +77,15 @@ def _places(call: Call) -> Places:
 def get(call: Call) -> Steps:
     item = call.api.store.read(call.kind.resource, call.namespace, call.info.name)
     if item is None:
-        return views.refused(call, status.not_found(call.resource, call.info.name))
+        return responses.refused(call, api_errors.not_found(call.resource, call.info.name))
     yield from reading.wait_for(call, item.revision)
-    workload = records.load(call.api, call.kind, item)
-    found = counts.read(workload, _paths(call))
+    workload = stored_objects.load(call.api, call.kind, item)
+    found = replica_counts.read_counts(workload, _paths(call))
     if found.problem:
-        return views.refused(call, status.unknown_error(found.problem))
+        return responses.refused(call, api_errors.unknown_error(found.problem))
     if found.wanted is None:
-        missing = f"the spec replicas field {errors.quote(_spec_path(call))} does not exist"
-        return views.refused(call, status.internal_error(missing))
+        missing = f"the spec replicas field {field_errors.quote(_spec_path(call))} does not exist"
+        return responses.refused(call, api_errors.internal_error(missing))
     return _answer(call, workload)
 
 
@@ -90,22 +94,22 @@ def _spec_path(call: Call) -> str:
     return "" if paths is None else f".{'.'.join(paths.spec)}"
 
 
-def _answer(call: Call, workload: Object) -> Response:
-    return views.object_answer(call, 200, records.tidy(call.api, SCALE, scale_of(call, workload)))
+def _answer(call: Call, workload: Object) -> ServerResponse:
+    return responses.object_answer(call, 200, stored_objects.canonical(call.api, SCALE, scale_of(call, workload)))
 
 
 def update(call: Call) -> Steps:
     wanted = options.write_options(call.query, "UpdateOptions")
-    if isinstance(wanted, status.ApiError):
-        return views.refused(call, wanted)
-    body = bodies.decode_object(call, SCALE, wanted.field_validation)
-    if isinstance(body, status.ApiError):
-        return views.refused(call, body)
+    if isinstance(wanted, api_errors.StatusError):
+        return responses.refused(call, wanted)
+    body = request_bodies.decode_object(call, SCALE, wanted.field_validation)
+    if isinstance(body, api_errors.StatusError):
+        return responses.refused(call, body)
     problem = writing.match_namespace(call.namespace, body["metadata"]) or updating.check_name(call, body["metadata"])
     if problem is not None:
-        return views.refused(call, problem)
+        return responses.refused(call, problem)
 
-    def make(old: Object | None) -> Object | status.ApiError:
+    def make(old: Object | None) -> Object | api_errors.StatusError:
         return updating.track(call, body, old, _PLAIN, wanted.field_manager, SCALE)
 
     return (yield from _write(call, make, wanted.dry_run, body["metadata"].get("uid", "")))
@@ -113,30 +117,33 @@ def update(call: Call) -> Steps:
 
 def patch(call: Call) -> Steps:
     wanted = patching.read_options(call)
-    if isinstance(wanted, status.ApiError):
-        return views.refused(call, wanted)
+    if isinstance(wanted, api_errors.StatusError):
+        return responses.refused(call, wanted)
     return (yield from _write(call, patching.maker(call, SCALE, wanted, _PLAIN), wanted.dry_run))
 
 
 def _write(
-    call: Call, make: Callable[[Object | None], Object | status.ApiError], dry_run: bool, precondition_uid: str = ""
+    call: Call,
+    make: Callable[[Object | None], Object | api_errors.StatusError],
+    dry_run: bool,
+    precondition_uid: str = "",
 ) -> Steps:
     api_version, places = call.kind.api_version, _places(call)
 
-    def transform(workload: Object | None) -> admission.Admitting:
+    def transform(workload: Object | None) -> admission_chain.Admitting:
         if workload is None:
-            return status.not_found(call.resource, call.info.name)
+            return api_errors.not_found(call.resource, call.info.name)
         metadata = workload["metadata"]
-        if problem := counts.read(workload, _paths(call)).problem:
-            return status.unknown_error(problem)
+        if problem := replica_counts.read_counts(workload, _paths(call)).problem:
+            return api_errors.unknown_error(problem)
         old = scale_of(call, workload)
         managed = metadata.get("managedFields") or []
         if entries := scale_entries(managed, places):
             old["metadata"]["managedFields"] = entries
         new = make(old)
-        if not isinstance(new, status.ApiError):
+        if not isinstance(new, api_errors.StatusError):
             new = yield from updating.admit(call, new, old)
-        if isinstance(new, status.ApiError):
+        if isinstance(new, api_errors.StatusError):
             return new
         refusal = _problem(call, new, metadata)
         if refusal is not None:
@@ -148,7 +155,7 @@ def _write(
         unconditional = "" if _paths(call) is None else metadata.get("resourceVersion", "")
         merged["resourceVersion"] = new["metadata"].get("resourceVersion", "") or unconditional
         replicas = (new.get("spec") or {}).get("replicas", 0)
-        return counts.put({**workload, "metadata": merged}, _paths(call), replicas)
+        return replica_counts.with_replicas({**workload, "metadata": merged}, _paths(call), replicas)
 
     written = yield from writing.update(
         call,
@@ -158,21 +165,21 @@ def _write(
         precondition_uid=precondition_uid,
         seen=partial(scale_of, call),
     )
-    if isinstance(written, status.ApiError):
-        return views.refused(call, written)
+    if isinstance(written, api_errors.StatusError):
+        return responses.refused(call, written)
     return _answer(call, written.obj)
 
 
-def _problem(call: Call, scale: Object, metadata: Object) -> status.ApiError | None:
+def _problem(call: Call, scale: Object, metadata: Object) -> api_errors.StatusError | None:
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if replicas == _UNSAID:
-        return status.bad_request(f"the spec replicas field {errors.quote(_spec_path(call))} cannot be empty")
+        return api_errors.bad_request(f"the spec replicas field {field_errors.quote(_spec_path(call))} cannot be empty")
     if replicas < 0 and _paths(call) is None:
-        negative = errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
-        return status.invalid(status.GroupResource("autoscaling", "Scale"), call.info.name, [negative])
+        negative = field_errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+        return api_errors.invalid(api_errors.GroupResource("autoscaling", "Scale"), call.info.name, [negative])
     uid = scale["metadata"].get("uid")
     if uid and uid != metadata["uid"]:
         text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"
-        resource = status.GroupResource(call.kind.group, f"{call.kind.plural}/scale")
-        return status.conflict(resource, call.info.name, text)
+        resource = api_errors.GroupResource(call.kind.group, f"{call.kind.plural}/scale")
+        return api_errors.conflict(resource, call.info.name, text)
     return None

@@ -1,8 +1,8 @@
-"""All webhooks, compiled and in the order in which they are called, and which of them an endpoint concerns.
+"""All webhooks, compiled and in call order, and which of them match an endpoint.
 
-The index follows the committed configurations: asking costs one comparison while nothing was written, and a look at
-what is new about the two kinds of configurations after a write. What rules say of an endpoint is worked out once per
-endpoint and forgotten when a configuration, or the table of kinds, changes. Selectors are asked per write, elsewhere.
+The index follows the committed configurations: a lookup costs one comparison while nothing was written, and a read of
+the changed configurations after a write. The matching rules are computed once per endpoint, until a configuration or
+the table of kinds changes. ``apiserver/admission/webhook_request.py`` evaluates selectors per write.
 """
 
 from __future__ import annotations
@@ -13,27 +13,35 @@ from typing import Final
 
 import msgspec
 
-from headgate.apiserver.kinds.kind import Kind
+from headgate.apiserver.kinds.kind import ServedKind
 from headgate.apiserver.kinds.table import KindTable
-from headgate.apiserver.webhooks.hook import ANY, RESOURCES, Endpoint, Hook, Phase, Rule, compile_hooks
+from headgate.apiserver.webhooks.configuration import (
+    ANY,
+    RESOURCES,
+    AdmissionWebhook,
+    Phase,
+    WebhookRule,
+    WebhookRuleTarget,
+    compile_webhooks,
+)
 from headgate.store import Compacted, Item, Revision, Store
 
 _EXEMPT_GROUP: Final = "admissionregistration.k8s.io"
 
 
-class Match(msgspec.Struct, frozen=True):
+class WebhookMatch(msgspec.Struct, frozen=True):
     """A webhook that asks for an endpoint, and the row of the kind in whose version it wants to see objects."""
 
-    hook: Hook
-    view: Kind
+    hook: AdmissionWebhook
+    view: ServedKind
 
 
 class WebhookIndex:
     def __init__(self) -> None:
-        self._hooks: Final[dict[Phase, dict[str, tuple[Hook, ...]]]] = {"mutating": {}, "validating": {}}
+        self._hooks: Final[dict[Phase, dict[str, tuple[AdmissionWebhook, ...]]]] = {"mutating": {}, "validating": {}}
         self._seen: Revision | None = None
         self._kinds: KindTable | None = None
-        self._matches: Final[dict[tuple[Phase, Endpoint], tuple[Match, ...]]] = {}
+        self._matches: Final[dict[tuple[Phase, WebhookRuleTarget], tuple[WebhookMatch, ...]]] = {}
         self._awake = True
 
     @contextmanager
@@ -46,11 +54,11 @@ class WebhookIndex:
             self._awake = True
 
     def matching(
-        self, store: Store, kinds: KindTable, phase: Phase, operation: str, kind: Kind, subresource: str
-    ) -> tuple[Match, ...]:
+        self, store: Store, kinds: KindTable, phase: Phase, operation: str, kind: ServedKind, subresource: str
+    ) -> tuple[WebhookMatch, ...]:
         """In the order of the configurations' names, then as they stand there.
 
-        What configures webhooks is never sent to one: a webhook that fails must not keep anybody from removing it.
+        What configures webhooks is never sent to one: a webhook that fails must not prevent its own removal.
         """
         self._follow(store, kinds)
         if not self._hooks[phase] or not self._awake or kind.group == _EXEMPT_GROUP:
@@ -61,7 +69,9 @@ class WebhookIndex:
             found = self._matches[phase, endpoint] = self._find(phase, endpoint, kind, kinds)
         return found
 
-    def _find(self, phase: Phase, endpoint: Endpoint, kind: Kind, kinds: KindTable) -> tuple[Match, ...]:
+    def _find(
+        self, phase: Phase, endpoint: WebhookRuleTarget, kind: ServedKind, kinds: KindTable
+    ) -> tuple[WebhookMatch, ...]:
         others = _Equivalents(
             endpoint,
             [
@@ -75,7 +85,7 @@ class WebhookIndex:
             for hook in self._hooks[phase][name]:
                 view = _view(hook, endpoint, kind, others)
                 if view is not None:
-                    found.append(Match(hook, view))
+                    found.append(WebhookMatch(hook, view))
         return tuple(found)
 
     def _follow(self, store: Store, kinds: KindTable) -> None:
@@ -106,11 +116,11 @@ class WebhookIndex:
         if deleted:
             self._hooks[phase].pop(item.name, None)
         else:
-            self._hooks[phase][item.name] = compile_hooks(msgspec.json.decode(item.data))
+            self._hooks[phase][item.name] = compile_webhooks(msgspec.json.decode(item.data))
 
 
-def _endpoint(operation: str, kind: Kind, subresource: str) -> Endpoint:
-    return Endpoint(operation, kind.group, kind.version, kind.plural, subresource, kind.namespaced)
+def _endpoint(operation: str, kind: ServedKind, subresource: str) -> WebhookRuleTarget:
+    return WebhookRuleTarget(operation, kind.group, kind.version, kind.plural, subresource, kind.namespaced)
 
 
 class _Equivalents:
@@ -120,14 +130,16 @@ class _Equivalents:
     that differ only in their version are kept together, and only the versions that the rule names are looked up.
     """
 
-    def __init__(self, endpoint: Endpoint, views: list[Kind]) -> None:
+    def __init__(self, endpoint: WebhookRuleTarget, views: list[ServedKind]) -> None:
         self._views: Final = views
-        self._alike: Final[dict[Endpoint, dict[str, int]]] = {}  # by the endpoint without version: version to index
+        self._alike: Final[
+            dict[WebhookRuleTarget, dict[str, int]]
+        ] = {}  # by the endpoint without version: version to index
         for i, view in enumerate(views):
             at = _endpoint(endpoint.operation, view, endpoint.subresource)
             self._alike.setdefault(at._replace(version=""), {})[at.version] = i
 
-    def first(self, rule: Rule) -> Kind | None:
+    def first(self, rule: WebhookRule) -> ServedKind | None:
         """The first view that the rule asks for."""
         found: list[int] = []
         for at, versions in self._alike.items():
@@ -140,7 +152,9 @@ class _Equivalents:
         return self._views[min(found)] if found else None
 
 
-def _view(hook: Hook, endpoint: Endpoint, kind: Kind, others: _Equivalents) -> Kind | None:
+def _view(
+    hook: AdmissionWebhook, endpoint: WebhookRuleTarget, kind: ServedKind, others: _Equivalents
+) -> ServedKind | None:
     """The version that the webhook's rules name; failing that, if equivalents will do, the first that they name."""
     if any(rule.matches(endpoint) for rule in hook.rules):
         return kind

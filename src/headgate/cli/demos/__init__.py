@@ -1,1 +1,1 @@
-"""Stories that ``headgate demo`` tells, each in clusters of its own that are gone when it ends."""
+"""The scenarios of ``headgate demo``. Each one runs in its own clusters, which it removes when it ends."""

@@ -1,9 +1,9 @@
-"""The story of KEP-6143: pods that take a minute to end hold quota that somebody more important waits for.
+"""The scenario of KEP-6143: pods that take a minute to terminate hold quota that a higher priority waits for.
 
-It is told three times on a clock of its own (``stage.py``): quota comes back when a pod has ended; when it begins to;
-and the latter with a scheduler that does not wait for terminating pods, as kube-scheduler does not. Queues, pods,
-scheduler and kubelets are the ones that always run; Cluster Autoscaler is a model with its default flags.
-``cli/demo.py`` prints it.
+It runs three times on a virtual clock (``virtual_cluster.py``): quota is released when a pod has ended; when it begins
+to terminate; and the latter with a scheduler that does not wait for terminating pods, like kube-scheduler. Queues,
+pods, scheduler and kubelets are the real ones; Cluster Autoscaler is a model with its default flags.
+``cli/commands/demo.py`` prints the result.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.admission.policy import Policy
-from headgate.cli.autoscalers import make_autoscaler
-from headgate.cli.demos.engines import Buying, Kubelets, Placing
-from headgate.cli.demos.stage import Stage, Told
-from headgate.cli.plan import UpProblem
-from headgate.cli.scheduler import BY_QUOTA, default_configuration, installed_plugins, maker
+from headgate.admission.policy import AdmissionPolicy
+from headgate.cli.demos.virtual_cluster import ObservedChange, VirtualCluster
+from headgate.cli.demos.virtual_engines import VirtualAutoscaler, VirtualKubelets, VirtualSchedulerEngine
+from headgate.cli.embedded.autoscalers import make_autoscaler
+from headgate.cli.embedded.cluster_options import StartupError
+from headgate.cli.wiring.scheduler import BY_QUOTA, default_configuration, installed_plugins, scheduler_factory
 from headgate.jobs.names import PRIORITY_CLASS, QUEUE_NAME
-from headgate.jobs.pods.controller import ManagedPods
-from headgate.kube import conditions, gates
-from headgate.kube.features import DEFAULTS
-from headgate.kube.references import owner_references
-from headgate.kube.resource import NAMESPACES, NODES, PODS
-from headgate.nodes.hollow import Hollow
-from headgate.nodes.models.machine import Shape
-from headgate.nodes.template import Template, make_nodes
-from headgate.quota.engine import Settings
+from headgate.jobs.pods.pod_controller import ManagedPodController
+from headgate.kube import conditions, scheduling_gates
+from headgate.kube.api_resources import NAMESPACES, NODES, PODS
+from headgate.kube.feature_gates import DEFAULTS
+from headgate.kube.object_meta import owner_references
+from headgate.nodes.autoscalers.instance_types import InstanceType
+from headgate.nodes.hollow_kubelets import HollowKubelets
+from headgate.nodes.node_template import NodeTemplate, make_nodes
+from headgate.quota.controller.quota_controller import QuotaController
+from headgate.quota.engine import QuotaSettings
 from headgate.quota.kinds.names import CLUSTER_QUEUES, LOCAL_QUEUES, PRIORITY_CLASSES, RESOURCE_FLAVORS, WORKLOADS
 from headgate.quota.names import ADMITTED
-from headgate.quota.serving.controller import Quota
 
 Object = dict[str, Any]
 
@@ -42,13 +42,13 @@ QUEUES: Final = 10
 _NAMESPACE: Final = "demo"
 _LONGEST_S: Final = 4 * 3600.0
 _ONE_CPU: Final = {"cpu": "1", "memory": "4Gi", "pods": "110"}
-_MACHINE: Final = Shape("one-cpu", _ONE_CPU, annotations={"headgate.dev/boot-after": "30s"})
+_MACHINE: Final = InstanceType("one-cpu", _ONE_CPU, annotations={"headgate.dev/boot-after": "30s"})
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 
-class Arm(msgspec.Struct, frozen=True):
-    """One of those that are compared. ``waits``: whether the scheduler waits for pods that terminate. ``starts_late``:
-    the feature gate StartAfterTerminatingPods."""
+class ReleaseVariant(msgspec.Struct, frozen=True):
+    """One of those that are compared. ``waits``: whether the scheduler waits for pods that terminate.
+    ``starts_late``: the feature gate StartAfterTerminatingPods."""
 
     name: str
     fast: bool
@@ -56,14 +56,14 @@ class Arm(msgspec.Struct, frozen=True):
     starts_late: bool = True
 
 
-OFF: Final = Arm("gate off", fast=False, waits=True)
-ON: Final = Arm("gate on", fast=True, waits=True)
-UNAWARE: Final = Arm("gate on, any scheduler", fast=True, waits=False)
-EARLY: Final = Arm("gate on, any scheduler, started early", fast=True, waits=False, starts_late=False)
-ARMS: Final = (OFF, ON, UNAWARE)
+OFF: Final = ReleaseVariant("gate off", fast=False, waits=True)
+ON: Final = ReleaseVariant("gate on", fast=True, waits=True)
+UNAWARE: Final = ReleaseVariant("gate on, any scheduler", fast=True, waits=False)
+EARLY: Final = ReleaseVariant("gate on, any scheduler, started early", fast=True, waits=False, starts_late=False)
+VARIANTS: Final = (OFF, ON, UNAWARE)
 
 
-class Figures(msgspec.Struct, frozen=True):
+class ReleaseMeasurements(msgspec.Struct, frozen=True):
     """Seconds from the first preemptor's submission, machines, and CPUs."""
 
     admitted_s: float
@@ -73,7 +73,7 @@ class Figures(msgspec.Struct, frozen=True):
     """The most that pods with quota, and pods that still end, had together beyond what the machines have."""
 
 
-class Scene(msgspec.Struct, frozen=True):
+class ReleaseScenario(msgspec.Struct, frozen=True):
     """``queues``: their names, with the CPUs that each owns. ``victims``: whose pods run on all machines, of one CPU
     each, when it begins. ``waves``: in which queue how many are submitted together, each wave when the one before has
     been admitted."""
@@ -86,8 +86,8 @@ class Scene(msgspec.Struct, frozen=True):
     waves: tuple[tuple[str, int], ...]
 
 
-def one_each(count: int) -> Scene:
-    return Scene(
+def one_each(count: int) -> ReleaseScenario:
+    return ReleaseScenario(
         title=f"{count} preemptors, each with a victim",
         machines=count,
         spec={"preemption": {"withinClusterQueue": "LowerPriority"}},
@@ -97,9 +97,9 @@ def one_each(count: int) -> Scene:
     )
 
 
-def one_after_another(count: int) -> Scene:
+def one_after_another(count: int) -> ReleaseScenario:
     names = tuple((f"queue-{number:02}", 1) for number in range(count))
-    return Scene(
+    return ReleaseScenario(
         title=f"{count} queues reclaim one after another",
         machines=count,
         spec={"cohortName": "all", "preemption": {"reclaimWithinCohort": "Any"}},
@@ -109,10 +109,10 @@ def one_after_another(count: int) -> Scene:
     )
 
 
-SCENES: Final = (one_each(PREEMPTORS), one_after_another(QUEUES))
+SCENARIOS: Final = (one_each(PREEMPTORS), one_after_another(QUEUES))
 
 
-class Watcher:
+class ReleaseObserver:
     """Counts what the server shows of pods and nodes."""
 
     resources = (PODS, NODES, WORKLOADS)
@@ -122,7 +122,7 @@ class Watcher:
         self._nodes: set[str] = set()
         self._admitted: set[str] = set()  # uids of pods
 
-    def hear(self, told: Told, now_s: float) -> None:
+    def observe(self, told: ObservedChange, now_s: float) -> None:
         name = told.obj["metadata"]["name"]
         if told.resource == NODES:
             self._nodes.add(name)
@@ -149,39 +149,39 @@ class Watcher:
 
     def ahead(self) -> int:
         alive = (pod for pod in self._pods.values() if pod["status"].get("phase") not in _TERMINAL)
-        uses = (not gates.gate_names(pod) or pod["metadata"]["uid"] in self._admitted for pod in alive)
+        uses = (not scheduling_gates.gate_names(pod) or pod["metadata"]["uid"] in self._admitted for pod in alive)
         return sum(uses) - len(self._nodes)
 
     def _of(self, prefix: str) -> Iterable[Object]:
         return (pod for name, pod in self._pods.items() if name.startswith(prefix))
 
 
-def tell(report: Callable[[Scene, tuple[Figures, ...]], None]) -> None:
+def run_release_demo(report: Callable[[ReleaseScenario, tuple[ReleaseMeasurements, ...]], None]) -> None:
     """Each scene, with what came of it in each arm."""
-    for scene in SCENES:
-        report(scene, tuple(play(scene, arm) for arm in ARMS))
+    for scene in SCENARIOS:
+        report(scene, tuple(run_scenario(scene, arm) for arm in VARIANTS))
 
 
-def play(scene: Scene, arm: Arm) -> Figures:
+def run_scenario(scene: ReleaseScenario, arm: ReleaseVariant) -> ReleaseMeasurements:
     features = msgspec.structs.replace(
         DEFAULTS, pod_integration_fast_quota_release=arm.fast, start_after_terminating_pods=arm.starts_late
     )
-    stage = Stage(features, Policy(frozenset(), suspends_jobs=True, features=features))
+    stage = VirtualCluster(features, AdmissionPolicy(frozenset(), suspends_jobs=True, features=features))
     found = installed_plugins(lambda problem: None)
     spared = BY_QUOTA if arm.waits else ()
     configuration = default_configuration(("default-scheduler",), found)
-    make = maker(configuration, found, features, lambda: stage.now_s, spared)
+    make = scheduler_factory(configuration, found, features, lambda: stage.now_s, spared)
     if isinstance(make, str):
-        raise UpProblem(make)
+        raise StartupError(make)
     scheduler = make(lambda problem: None)
-    buying, watcher = Buying(make_autoscaler("cluster-autoscaler", _MACHINE)), Watcher()
-    nodes = make_nodes(scene.machines, Template(resources=_ONE_CPU))
-    _furnish(stage, scene)
-    stage.enter(
-        Quota(Settings(features.admission_gated_by, None, features.start_after_terminating_pods)),
-        ManagedPods(features),
-        Placing(scheduler, tuple(scheduler.cluster.watched())),
-        Kubelets(Hollow(wanted=nodes)),
+    buying, watcher = VirtualAutoscaler(make_autoscaler("cluster-autoscaler", _MACHINE)), ReleaseObserver()
+    nodes = make_nodes(scene.machines, NodeTemplate(resources=_ONE_CPU))
+    _create_fixtures(stage, scene)
+    stage.add(
+        QuotaController(QuotaSettings(features.admission_gated_by, None, features.start_after_terminating_pods)),
+        ManagedPodController(features),
+        VirtualSchedulerEngine(scheduler, tuple(scheduler.cluster.watched())),
+        VirtualKubelets(HollowKubelets(wanted=nodes)),
         watcher,
         buying,
     )
@@ -191,7 +191,9 @@ def play(scene: Scene, arm: Arm) -> Figures:
     return _reclaim(stage, scene, watcher, buying)
 
 
-def _reclaim(stage: Stage, scene: Scene, watcher: Watcher, buying: Buying) -> Figures:
+def _reclaim(
+    stage: VirtualCluster, scene: ReleaseScenario, watcher: ReleaseObserver, buying: VirtualAutoscaler
+) -> ReleaseMeasurements:
     began_s, ahead = stage.now_s, 0
 
     def look() -> None:
@@ -206,15 +208,15 @@ def _reclaim(stage: Stage, scene: Scene, watcher: Watcher, buying: Buying) -> Fi
         _until(stage, partial(watcher.has_admitted, "preemptor", wanted), look)
     admitted_s = stage.now_s - began_s
     _until(stage, partial(watcher.runs, "preemptor", wanted), look)
-    return Figures(admitted_s, stage.now_s - began_s, len(buying.bought), ahead)
+    return ReleaseMeasurements(admitted_s, stage.now_s - began_s, len(buying.bought), ahead)
 
 
-def _until(stage: Stage, is_over: Callable[[], bool], look: Callable[[], None]) -> None:
+def _until(stage: VirtualCluster, is_over: Callable[[], bool], look: Callable[[], None]) -> None:
     if not stage.run(is_over, look, _LONGEST_S):
-        raise UpProblem("the story did not come to its end")
+        raise StartupError("the story did not come to its end")
 
 
-def _furnish(stage: Stage, scene: Scene) -> None:
+def _create_fixtures(stage: VirtualCluster, scene: ReleaseScenario) -> None:
     stage.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAMESPACE}})
     stage.create(RESOURCE_FLAVORS, _kueue("ResourceFlavor", "any-node", {}))
     for name, value in (("low", 1), ("high", 100)):

@@ -1,1 +1,1 @@
-"""What the API server does to a pod between decoding and storing it: prepare, classify, warn, bind."""
+"""Facts about pods that engines need: requests, termination, equality, templates."""

@@ -1,1 +1,1 @@
-"""What the API server refuses: one module per area, every function a list of field errors in the server's order."""
+"""Validation rules that engines and the API server share: names, labels, metadata, taints."""

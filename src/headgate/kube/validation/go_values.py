@@ -2,7 +2,7 @@
 
 Error messages show the *internal* form of such a value: a named string as JSON, a struct with its Go field names and
 every field present. Only the few structs that validation ever prints are described here. The constructors of
-``kube/errors.py`` take the results as values.
+``kube/field_errors.py`` take the results as values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TEXT: Final = ""
 _NIL: Final = None
 
 _STRUCTS: Final[dict[str, tuple[_Row, ...]]] = {
-    "NodeSelectorTerm": (
+    "NodeTerm": (
         ("MatchExpressions", "matchExpressions", "[]NodeSelectorRequirement"),
         ("MatchFields", "matchFields", "[]NodeSelectorRequirement"),
     ),
@@ -67,7 +67,7 @@ _OWNER_REFERENCE: Final = ("apiVersion", "kind", "name", "uid")
 _OWNER_REFERENCE_OPTIONAL: Final = ("controller", "blockOwnerDeletion")
 
 
-def named(text: str | None) -> Any:
+def named_string(text: str | None) -> Any:
     """A value of a named string type, or a pointer to a string: printed as JSON, not in Go's quotes."""
     return msgspec.Raw(msgspec.json.encode(text))
 

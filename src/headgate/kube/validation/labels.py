@@ -1,8 +1,8 @@
-"""Rules for labels and for the selectors over them, wherever in an object they stand.
+"""Validation of labels and of label selectors, wherever in an object they appear; and whether a selector selects
+anything.
 
-The API server walks maps in no fixed order; here, as mostly there, it is the order of the document.
-Matching a selector is ``kube/labels.py``; the labels of an object's own metadata are checked from
-``validation/metadata.py``.
+The API server iterates maps in no fixed order; here errors are in the order of the document. ``kube/labels.py`` matches
+selectors; ``kube/validation/object_meta.py`` calls this module for the labels of metadata.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from headgate.kube.errors import FieldErrors, forbidden, invalid, required
+from headgate.kube import names
+from headgate.kube.field_errors import FieldErrors, forbidden, invalid, required
+from headgate.kube.labels import from_label_selector
 from headgate.kube.names import is_qualified_name, is_valid_label_value
-from headgate.kube.validation.go_values import named
+from headgate.kube.validation.go_values import named_string
 
 Object = dict[str, Any]
 
@@ -64,5 +66,28 @@ def validate_operator(expression: Object, path: str, *, any_operator: bool) -> F
             detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
             errors.append(forbidden(f"{path}.values", detail))
     elif not any_operator:
-        errors.append(invalid(f"{path}.operator", named(operator), "not a valid selector operator"))
+        errors.append(invalid(f"{path}.operator", named_string(operator), "not a valid selector operator"))
     return errors
+
+
+def has_invalid_selector_value(selector: Mapping[str, Any] | None) -> bool:
+    """Whether an expression of a stored selector holds a value that today's rules refuse."""
+    return any(
+        names.is_valid_label_value(value)
+        for requirement in (selector or {}).get("matchExpressions") or ()
+        for value in requirement.get("values") or ()
+    )
+
+
+def is_empty_selector(selector: Mapping[str, Any] | None) -> bool:
+    """Whether it has no requirement at all, and so selects everything."""
+    return not (selector or {}).get("matchLabels") and not (selector or {}).get("matchExpressions")
+
+
+def selects_template(selector: dict[str, Any] | None, template: Mapping[str, Any], path: str) -> FieldErrors:
+    """A workload must select the pods that it creates. ``path`` is that of the template."""
+    labels = template.get("metadata", {}).get("labels")
+    # A selector with an error of its own is reported for that and matched with nothing.
+    if validate_label_selector(selector, "") or from_label_selector(selector).matches(labels):
+        return []
+    return [invalid(f"{path}.metadata.labels", labels, "`selector` does not match template `labels`")]

@@ -1,6 +1,6 @@
-"""Rules for single values that many kinds share: signs, immutability, names at a path, numbers that may be percents.
+"""Validation of single values that many kinds share: signs, immutability, names at a path, numbers or percentages.
 
-Nothing here knows a kind. Rules over selectors are in ``selectors.py``; what a name may look like is ``kube/names.py``.
+Nothing here knows a kind. ``labels.py`` validates selectors; ``kube/names.py`` validates the form of names.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import Any, Final
 
 from headgate.kube import names
-from headgate.kube.errors import FieldErrors, invalid, not_supported, required
+from headgate.kube.field_errors import FieldErrors, invalid, not_supported, required
 from headgate.kube.integers import read_natural
 
 IMMUTABLE: Final = "field is immutable"
@@ -40,7 +40,7 @@ def immutable(new: Any, old: Any, path: str) -> FieldErrors:
     return [invalid(path, new, IMMUTABLE)] if new != old else []
 
 
-def follows(rule: TextRule, value: str, path: str) -> FieldErrors:
+def validate_text(rule: TextRule, value: str, path: str) -> FieldErrors:
     """Every complaint of a name rule, at one path."""
     return [invalid(path, value, complaint) for complaint in rule(value)]
 
@@ -70,13 +70,13 @@ def domain_prefixed_path(value: str, path: str) -> FieldErrors:
     host, _, rest = value.partition("/")
     if not host or not rest:
         return [invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    found = follows(names.is_dns1123_subdomain, host, path)
-    return found + follows(names.is_http_path, rest, path)
+    found = validate_text(names.is_dns1123_subdomain, host, path)
+    return found + validate_text(names.is_http_path, rest, path)
 
 
 def port_number_or_name(value: int | str, path: str) -> FieldErrors:
     """A target port: a number, or the name of a container's port."""
-    return follows(names.is_valid_port_name, value, path) if isinstance(value, str) else port_number(value, path)
+    return validate_text(names.is_valid_port_name, value, path) if isinstance(value, str) else port_number(value, path)
 
 
 def repeats(values: Iterable[Hashable]) -> list[bool]:
@@ -95,7 +95,7 @@ def port_number(value: int, path: str) -> FieldErrors:
 
 def nonnegative_int_or_percent(value: int | str, path: str) -> FieldErrors:
     if isinstance(value, str):
-        return follows(names.is_valid_percent, value, path)
+        return validate_text(names.is_valid_percent, value, path)
     return nonnegative(value, path)
 
 
@@ -112,7 +112,7 @@ def at_most_100_percent(value: int | str | None, path: str) -> FieldErrors:
 
 
 def int_or_percent_value(value: int | str | None) -> int:
-    """The number itself, also when it comes as a text, a percent without its sign; nothing is nought."""
+    """The number itself, also when it comes as a text, a percent without its sign; an absent value is zero."""
     number = percent(value)
     if number is not None:
         return number

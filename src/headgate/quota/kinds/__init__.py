@@ -1,5 +1,5 @@
-"""The kinds of ``kueue.x-k8s.io``: their definitions, the way between their two versions, and what they may say.
+"""The kinds of ``kueue.x-k8s.io``: definitions, conversion between their two versions, and validation.
 
-Pure. The engine reads what they hold (``quota/``), ``admission/`` asks their rules, ``client/installing.py`` brings
-them to a server.
+Pure. ``quota/engine.py`` reads the objects, ``admission/quota_kinds.py`` calls the validation, and
+``client/installer.py`` installs the definitions on a server.
 """

@@ -1,19 +1,19 @@
-"""v1beta1 <-> v1beta2 of ``kueue.x-k8s.io``, so that a round trip is the identity.
+"""Conversion between v1beta1 and v1beta2 of ``kueue.x-k8s.io``; a round trip is the identity.
 
-Each kind has a plain way there and back (``spelling.py``), on which something may be lost: ``Borrow`` becomes
-``MayStopSearch``, ``preemptionGates`` has no place in v1beta1. What is lost is kept in an annotation of the object and
-comes back with it, unless somebody has changed the same place in the other version meanwhile. Pure: the embedded server
-calls ``convert`` itself, a real one asks a webhook (``review.py``).
+Each kind has a plain conversion in both directions (``conversion_tables.py``) that may lose information: ``Borrow``
+becomes ``MayStopSearch``, ``preemptionGates`` does not exist in v1beta1. Lost fields are kept in an annotation and
+restored from it, unless a client changed the same field in the other version. Pure: the embedded server calls
+``convert``, a real API server calls a webhook (``conversion_review.py``).
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from headgate.quota.kinds import residue
+from headgate.quota.kinds import conversion_loss
+from headgate.quota.kinds.conversion_loss import LostField
+from headgate.quota.kinds.conversion_tables import CONVERSIONS, LINKED_FIELDS, ConvertFields
 from headgate.quota.kinds.names import API_VERSION, OLDER_API_VERSION
-from headgate.quota.kinds.residue import Place
-from headgate.quota.kinds.spelling import KINDS, LINKED, Plain
 
 Object = dict[str, Any]
 
@@ -29,29 +29,33 @@ def convert(obj: Object, api_version: str) -> Object:
     before = obj.get("apiVersion")
     if before == api_version:
         return obj
-    ways = KINDS.get(obj.get("kind") or "")
+    ways = CONVERSIONS.get(obj.get("kind") or "")
     if ways is None or before not in _KEPT or api_version not in _KEPT:
         return {**obj, "apiVersion": api_version}
-    there, back = (ways.newer, ways.older) if api_version == API_VERSION else (ways.older, ways.newer)
+    there, back = (
+        (ways.to_v1beta2, ways.to_v1beta1) if api_version == API_VERSION else (ways.to_v1beta1, ways.to_v1beta2)
+    )
     return _convert(obj, api_version, there, back, restored_by=_KEPT[before], kept_by=_KEPT[api_version])
 
 
-def _convert(obj: Object, api_version: str, there: Plain, back: Plain, *, restored_by: str, kept_by: str) -> Object:
-    places, bare = _take(obj, restored_by)
+def _convert(
+    obj: Object, api_version: str, there: ConvertFields, back: ConvertFields, *, restored_by: str, kept_by: str
+) -> Object:
+    places, bare = _pop_kept(obj, restored_by)
     moved = there(bare)
-    lost = residue.find({**back(moved), "apiVersion": bare["apiVersion"]}, bare)
-    made = {**residue.restore(moved, places, LINKED), "apiVersion": api_version}
-    return _annotated(made, kept_by, residue.write(lost)) if lost else made
+    lost = conversion_loss.find_lost_fields({**back(moved), "apiVersion": bare["apiVersion"]}, bare)
+    made = {**conversion_loss.restore_lost_fields(moved, places, LINKED_FIELDS), "apiVersion": api_version}
+    return _annotated(made, kept_by, conversion_loss.encode_lost_fields(lost)) if lost else made
 
 
-def _take(obj: Object, key: str) -> tuple[tuple[Place, ...], Object]:
+def _pop_kept(obj: Object, key: str) -> tuple[tuple[LostField, ...], Object]:
     """What was kept for the version that is wanted now, and the object without it."""
     metadata = obj.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     text = annotations.get(key) if isinstance(annotations, dict) else None
-    places = residue.read(text) if isinstance(text, str) else None
+    places = conversion_loss.decode_lost_fields(text) if isinstance(text, str) else None
     if places is None or not isinstance(metadata, dict) or not isinstance(annotations, dict):
-        return (), obj  # somebody else's: an annotation as any other
+        return (), obj  # written by another client: an ordinary annotation
     left = {name: value for name, value in annotations.items() if name != key}
     bare = {name: value for name, value in metadata.items() if name != "annotations"}
     return places, {**obj, "metadata": {**bare, "annotations": left} if left else bare}

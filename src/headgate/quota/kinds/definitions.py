@@ -1,8 +1,8 @@
-"""The seven kinds as CustomResourceDefinitions: v1beta2 is stored, v1beta1 is served where somebody converts it.
+"""The seven kinds as CustomResourceDefinitions: v1beta2 is stored, v1beta1 is served where it can be converted.
 
-A server that only renames versions would lose fields in silence (``cohort``, ``priorityClassName``), so v1beta1 is
-served where the conversion is at hand: in the embedded server, or once webhooks are told to it
-(``control/webhooks/``). ``is_ours`` tells them from Kueue's own, which are left as they are.
+A server that only renames versions would silently lose fields (``cohort``, ``priorityClassName``), so v1beta1 is served
+in the embedded server, or where the conversion webhook is configured (``runtime/webhooks/``). ``is_ours`` distinguishes
+these definitions from Kueue's own, which are not changed.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from headgate.kube.resource import Resource
-from headgate.kube.structural.building import Object, definition, version
+from headgate.kube.api_resources import APIResource
+from headgate.kube.crd_builder import Object, crd_version, custom_resource_definition
 from headgate.quota.kinds import names, queue_schemas, workload_schemas
 from headgate.quota.names import GROUP
 
@@ -28,7 +28,7 @@ class _ByVersion(Protocol):
 
 class _Row(msgspec.Struct, frozen=True):
     kind: str
-    resource: Resource
+    resource: APIResource
     short: tuple[str, ...]
     schema: _ByVersion
     has_status: bool = True
@@ -104,7 +104,7 @@ def serving_both(found: Object) -> Object:
 
 
 def _definition(row: _Row, *, both: bool) -> Object:
-    older = version(
+    older = crd_version(
         names.OLDER,
         row.schema(older=True),
         stored=False,
@@ -113,8 +113,8 @@ def _definition(row: _Row, *, both: bool) -> Object:
         deprecationWarning=_OUTDATED,
         **_further(row, older=True),
     )
-    stored = version(names.STORED, row.schema(older=False), stored=True, **_further(row, older=False))
-    made = definition(
+    stored = crd_version(names.STORED, row.schema(older=False), stored=True, **_further(row, older=False))
+    made = custom_resource_definition(
         GROUP,
         row.kind,
         row.resource.plural,

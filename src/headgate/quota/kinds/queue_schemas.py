@@ -1,30 +1,30 @@
-"""ClusterQueue, Cohort, LocalQueue and ResourceFlavor: what their two versions may hold, and their columns.
+"""Schemas and printer columns of ClusterQueue, Cohort, LocalQueue and ResourceFlavor in both versions.
 
-``older`` asks for v1beta1. Rules that need more than one field are ``queue_rules.py``'s.
+``older`` selects v1beta1. ``queue_validation.py`` has the rules that need more than one field.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from headgate.kube.structural.building import (
+from headgate.kube.crd_builder import (
+    DATE_TIME,
     INT32,
-    TEXT,
-    TIME,
+    STRING,
     Object,
-    atomic,
-    column,
-    fields,
-    keyed,
-    listing,
-    mapping,
-    needing,
+    described,
+    list_atomic,
+    list_map,
+    list_of,
+    list_set,
+    map_of,
+    object_schema,
+    printer_column,
     resource_schema,
-    said,
-    unique,
-    words,
+    string_enum,
+    with_required,
 )
-from headgate.quota.kinds.pieces import (
+from headgate.quota.kinds.schema_parts import (
     CHECK_NAME,
     CONDITIONS,
     FAIR_SHARING,
@@ -40,43 +40,47 @@ from headgate.quota.kinds.pieces import (
 )
 
 _COUNTS: Final = {
-    "pendingWorkloads": said(INT32, "How many wait."),
-    "reservingWorkloads": said(INT32, "How many hold quota."),
-    "admittedWorkloads": said(INT32, "How many are admitted and not finished."),
+    "pendingWorkloads": described(INT32, "How many wait."),
+    "reservingWorkloads": described(INT32, "How many hold quota."),
+    "admittedWorkloads": described(INT32, "How many are admitted and not finished."),
 }
-_NODE_LABELS: Final[Object] = {**mapping(TEXT), "maxProperties": 8, "x-kubernetes-map-type": "atomic"}
-_TAINTS: Final = atomic(TAINT, most=8)
-_PENDING: Final = needing(
-    fields(
-        clusterQueuePendingWorkload=atomic(needing(fields(name=TEXT, namespace=TEXT), "name", "namespace")),
-        lastChangeTime=TIME,
+_NODE_LABELS: Final[Object] = {**map_of(STRING), "maxProperties": 8, "x-kubernetes-map-type": "atomic"}
+_TAINTS: Final = list_atomic(TAINT, most=8)
+_PENDING: Final = with_required(
+    object_schema(
+        clusterQueuePendingWorkload=list_atomic(
+            with_required(object_schema(name=STRING, namespace=STRING), "name", "namespace")
+        ),
+        lastChangeTime=DATE_TIME,
     ),
     "lastChangeTime",
 )
-_OLD_FLAVOR: Final = needing(
-    fields(
+_OLD_FLAVOR: Final = with_required(
+    object_schema(
         name=REFERENCE,
         nodeLabels=_NODE_LABELS,
         nodeTaints=_TAINTS,
-        resources=unique(TEXT, most=MANY),
-        topology=needing(fields(name=REFERENCE, levels=atomic(TEXT, most=16, least=1)), "name", "levels"),
+        resources=list_set(STRING, most=MANY),
+        topology=with_required(
+            object_schema(name=REFERENCE, levels=list_atomic(STRING, most=16, least=1)), "name", "levels"
+        ),
     ),
     "name",
 )
-_MIGRATION: Final = needing(
-    fields(
-        mode=words("TryPreferredFlavors", "RetainFirstAdmission"),
-        constraints=fields(lastAcceptableFlavorName=REFERENCE),
+_MIGRATION: Final = with_required(
+    object_schema(
+        mode=string_enum("TryPreferredFlavors", "RetainFirstAdmission"),
+        constraints=object_schema(lastAcceptableFlavorName=REFERENCE),
     ),
     "mode",
 )
 _PREEMPTION: Final[Object] = {
-    **fields(
+    **object_schema(
         "Who may be ended to make room. Without a word, nobody.",
-        withinClusterQueue=words("Never", "LowerPriority", "LowerOrNewerEqualPriority", default="Never"),
-        reclaimWithinCohort=words("Never", "LowerPriority", "Any", default="Never"),
+        withinClusterQueue=string_enum("Never", "LowerPriority", "LowerOrNewerEqualPriority", default="Never"),
+        reclaimWithinCohort=string_enum("Never", "LowerPriority", "Any", default="Never"),
         borrowWithinCohort={
-            **fields(policy=words("Never", "LowerPriority", default="Never"), maxPriorityThreshold=INT32),
+            **object_schema(policy=string_enum("Never", "LowerPriority", default="Never"), maxPriorityThreshold=INT32),
             "default": {},
         },
     ),
@@ -86,50 +90,52 @@ _PREEMPTION: Final[Object] = {
 
 def _fungibility(*, older: bool) -> Object:
     borrow, preempt = (("Borrow",), ("Preempt",)) if older else ((), ())
-    chosen = fields(
+    chosen = object_schema(
         "Whether the next flavor is tried before something is borrowed or somebody is ended.",
-        whenCanBorrow=words("MayStopSearch", "TryNextFlavor", *borrow, default="MayStopSearch"),
-        whenCanPreempt=words("MayStopSearch", "TryNextFlavor", *preempt, default="TryNextFlavor"),
-        preference=words("BorrowingOverPreemption", "PreemptionOverBorrowing"),
+        whenCanBorrow=string_enum("MayStopSearch", "TryNextFlavor", *borrow, default="MayStopSearch"),
+        whenCanPreempt=string_enum("MayStopSearch", "TryNextFlavor", *preempt, default="TryNextFlavor"),
+        preference=string_enum("BorrowingOverPreemption", "PreemptionOverBorrowing"),
     )
     return {**chosen, "default": {}}
 
 
 def _checks(*, older: bool) -> dict[str, Object]:
-    name, flavors = CHECK_NAME, unique(REFERENCE, most=MANY)
+    name, flavors = CHECK_NAME, list_set(REFERENCE, most=MANY)
     if older:
-        rule = needing(fields(name=name, onFlavors=listing(REFERENCE)), "name")
+        rule = with_required(object_schema(name=name, onFlavors=list_of(REFERENCE)), "name")
         return {
-            "admissionChecks": listing(name),
-            "admissionChecksStrategy": fields(admissionChecks=listing(rule)),
+            "admissionChecks": list_of(name),
+            "admissionChecksStrategy": object_schema(admissionChecks=list_of(rule)),
         }
-    rule = needing(fields(name={**name, "minLength": 1}, onFlavors=flavors), "name")
-    listed = fields(admissionChecks=keyed(rule, "name", most=MANY, least=1))
-    return {"admissionChecksStrategy": needing(listed, "admissionChecks")}
+    rule = with_required(object_schema(name={**name, "minLength": 1}, onFlavors=flavors), "name")
+    listed = object_schema(admissionChecks=list_map(rule, "name", most=MANY, least=1))
+    return {"admissionChecksStrategy": with_required(listed, "admissionChecks")}
 
 
 def cluster_queue(*, older: bool) -> Object:
-    newer: dict[str, Object] = {"concurrentAdmissionPolicy": needing(fields(migration=_MIGRATION), "migration")}
-    mode = TEXT if older else words("UsageBasedAdmissionFairSharing", "NoAdmissionFairSharing")
-    spec = fields(
+    newer: dict[str, Object] = {
+        "concurrentAdmissionPolicy": with_required(object_schema(migration=_MIGRATION), "migration")
+    }
+    mode = STRING if older else string_enum("UsageBasedAdmissionFairSharing", "NoAdmissionFairSharing")
+    spec = object_schema(
         "How much of which flavors its workloads may use, and by which rules they get it.",
-        **{"cohort" if older else "cohortName": said(REFERENCE, "The queues it borrows from and lends to.")},
+        **{"cohort" if older else "cohortName": described(REFERENCE, "The queues it borrows from and lends to.")},
         resourceGroups=RESOURCE_GROUPS,
-        queueingStrategy=said(
-            words("StrictFIFO", "BestEffortFIFO", default="BestEffortFIFO"),
+        queueingStrategy=described(
+            string_enum("StrictFIFO", "BestEffortFIFO", default="BestEffortFIFO"),
             "Whether who does not fit holds up those behind it.",
         ),
-        namespaceSelector=said(SELECTOR, "Whose workloads it takes: unset nobody's, {} everybody's."),
+        namespaceSelector=described(SELECTOR, "Whose workloads it takes: unset nobody's, {} everybody's."),
         flavorFungibility=_fungibility(older=older),
         preemption=_PREEMPTION,
         **_checks(older=older),
         stopPolicy=STOP_POLICY,
         fairSharing=FAIR_SHARING,
-        admissionScope=needing(fields(admissionMode=mode), "admissionMode"),
+        admissionScope=with_required(object_schema(admissionMode=mode), "admissionMode"),
         **({} if older else newer),
     )
     further = {"pendingWorkloadsStatus": _PENDING} if older else {}
-    status = fields(
+    status = object_schema(
         conditions=CONDITIONS,
         flavorsReservation=flavor_usage(borrowed=True),
         flavorsUsage=flavor_usage(borrowed=True),
@@ -141,24 +147,24 @@ def cluster_queue(*, older: bool) -> Object:
 
 
 def cohort(*, older: bool) -> Object:
-    spec = fields(
+    spec = object_schema(
         "Queues that lend each other what they do not use, with quota of its own if it has any.",
-        parentName=said(REFERENCE, "The cohort above it."),
+        parentName=described(REFERENCE, "The cohort above it."),
         resourceGroups=RESOURCE_GROUPS,
         fairSharing=FAIR_SHARING,
     )
-    status = fields(fairSharing=fair_sharing_status(consumed=older))
+    status = object_schema(fairSharing=fair_sharing_status(consumed=older))
     return resource_schema("A cohort: cluster queues and cohorts below it share.", spec=spec, status=status)
 
 
 def local_queue(*, older: bool) -> Object:
-    spec = fields(
-        clusterQueue=said(REFERENCE, "Where its workloads wait. It cannot be changed."),
+    spec = object_schema(
+        clusterQueue=described(REFERENCE, "Where its workloads wait. It cannot be changed."),
         stopPolicy=STOP_POLICY,
         fairSharing=FAIR_SHARING,
     )
-    older_only = {"flavors": keyed(_OLD_FLAVOR, "name", most=MANY)} if older else {}
-    status = fields(
+    older_only = {"flavors": list_map(_OLD_FLAVOR, "name", most=MANY)} if older else {}
+    status = object_schema(
         conditions=CONDITIONS,
         **_COUNTS,
         flavorsReservation=flavor_usage(borrowed=False),
@@ -170,11 +176,11 @@ def local_queue(*, older: bool) -> Object:
 
 
 def resource_flavor(*, older: bool) -> Object:
-    spec = fields(
+    spec = object_schema(
         "A sort of nodes, told by their labels and taints.",
         nodeLabels=_NODE_LABELS,
         nodeTaints=_TAINTS,
-        tolerations=said(atomic(TOLERATION, most=8), "Given to pods that get this flavor."),
+        tolerations=described(list_atomic(TOLERATION, most=8), "Given to pods that get this flavor."),
         topologyName=REFERENCE,
     )
     return resource_schema("A sort of nodes that quota can be had of.", spec=spec)
@@ -183,16 +189,18 @@ def resource_flavor(*, older: bool) -> Object:
 def cluster_queue_columns(*, older: bool) -> list[Object]:
     path = ".spec.cohort" if older else ".spec.cohortName"
     return [
-        column("Cohort", path, description="The cohort it belongs to"),
-        column("Strategy", ".spec.queueingStrategy", description="How its line moves", wide=True),
-        column("Pending Workloads", ".status.pendingWorkloads", "integer", "How many wait"),
-        column("Admitted Workloads", ".status.admittedWorkloads", "integer", "How many are admitted", wide=True),
+        printer_column("Cohort", path, description="The cohort it belongs to"),
+        printer_column("Strategy", ".spec.queueingStrategy", description="How its line moves", wide=True),
+        printer_column("Pending Workloads", ".status.pendingWorkloads", "integer", "How many wait"),
+        printer_column(
+            "Admitted Workloads", ".status.admittedWorkloads", "integer", "How many are admitted", wide=True
+        ),
     ]
 
 
 def local_queue_columns(*, older: bool) -> list[Object]:
     return [
-        column("ClusterQueue", ".spec.clusterQueue", description="Where its workloads wait"),
-        column("Pending Workloads", ".status.pendingWorkloads", "integer", "How many wait"),
-        column("Admitted Workloads", ".status.admittedWorkloads", "integer", "How many are admitted"),
+        printer_column("ClusterQueue", ".spec.clusterQueue", description="Where its workloads wait"),
+        printer_column("Pending Workloads", ".status.pendingWorkloads", "integer", "How many wait"),
+        printer_column("Admitted Workloads", ".status.admittedWorkloads", "integer", "How many are admitted"),
     ]

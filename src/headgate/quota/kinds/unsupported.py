@@ -1,6 +1,6 @@
-"""What a manifest for Kueue may ask for that Headgate does not do: refused, with the field that asks for it.
+"""Features of Kueue's kinds that Headgate does not support: rejected with the field that requests them.
 
-A table by kind. What merely has no effect is let in with a warning.
+The table is ordered by kind. A field that only has no effect is accepted with a warning.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from headgate.kube.errors import FieldErrors, forbidden
-from headgate.quota.kinds.lenient import Object, part, parts, text
+from headgate.kube.field_errors import FieldErrors, forbidden
+from headgate.quota.kinds.lenient_reader import Object, find_object, find_objects, find_text
 from headgate.quota.kinds.names import ELASTIC_JOB, MULTIKUEUE, PROVISIONING, SLICE_REPLACEMENT
 
 _TOPOLOGY: Final = "topology-aware scheduling is not supported"
@@ -25,34 +25,34 @@ Found = Iterator[tuple[str, str]]
 
 
 def _in_flavor(obj: Object) -> Found:
-    if part(obj, "spec").get("topologyName") is not None:
+    if find_object(obj, "spec").get("topologyName") is not None:
         yield "spec.topologyName", _TOPOLOGY
 
 
 def _in_cluster_queue(obj: Object) -> Found:
-    if part(obj, "spec").get("concurrentAdmissionPolicy") is not None:
+    if find_object(obj, "spec").get("concurrentAdmissionPolicy") is not None:
         yield "spec.concurrentAdmissionPolicy", "concurrent admission is not supported"
 
 
 def _in_check(obj: Object) -> Found:
-    problem = _CONTROLLERS.get(text(part(obj, "spec"), "controllerName"))
+    problem = _CONTROLLERS.get(find_text(find_object(obj, "spec"), "controllerName"))
     if problem:
         yield "spec.controllerName", problem
 
 
 def _in_workload(obj: Object) -> Found:
-    annotations = part(obj, "metadata", "annotations")
+    annotations = find_object(obj, "metadata", "annotations")
     if annotations.get(ELASTIC_JOB) == "true":
         yield f"metadata.annotations[{ELASTIC_JOB}]", _SLICES
     if annotations.get(SLICE_REPLACEMENT):
         yield f"metadata.annotations[{SLICE_REPLACEMENT}]", _SLICES
-    spec, status = part(obj, "spec"), part(obj, "status")
-    for path, pods in parts(spec, "podSets", "spec"):
+    spec, status = find_object(obj, "spec"), find_object(obj, "status")
+    for path, pods in find_objects(spec, "podSets", "spec"):
         if pods.get("topologyRequest") is not None:
             yield f"{path}.topologyRequest", _TOPOLOGY
     if spec.get("preemptionGates"):
         yield "spec.preemptionGates", "gates that hold up preemption are not supported"
-    for path, given in parts(part(status, "admission"), "podSetAssignments", "status.admission"):
+    for path, given in find_objects(find_object(status, "admission"), "podSetAssignments", "status.admission"):
         for name in ("topologyAssignment", "delayedTopologyRequest"):
             if given.get(name) is not None:
                 yield f"{path}.{name}", _TOPOLOGY
@@ -75,5 +75,5 @@ def unsupported(kind: str, obj: Object) -> FieldErrors:
 
 
 def warnings(kind: str, obj: Object) -> list[str]:
-    mode = text(part(obj, "spec", "admissionScope"), "admissionMode")
+    mode = find_text(find_object(obj, "spec", "admissionScope"), "admissionMode")
     return [_FAIR] if kind == "ClusterQueue" and mode == "UsageBasedAdmissionFairSharing" else []

@@ -1,34 +1,34 @@
-"""Workload, WorkloadPriorityClass and AdmissionCheck: what their two versions may hold, and their columns.
+"""Schemas and printer columns of Workload, WorkloadPriorityClass and AdmissionCheck in both versions.
 
-``older`` asks for v1beta1. A pod template is kept as it comes, without a schema: pods are checked when they are made.
-Rules that need more than one field are ``workload_rules.py``'s.
+``older`` selects v1beta1. A pod template is kept without a schema: pods are validated when they are created.
+``workload_validation.py`` has the rules that need more than one field.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from headgate.kube.structural.building import (
-    COUNT,
+from headgate.kube.crd_builder import (
+    BOOLEAN,
+    DATE_TIME,
     INT32,
     INT64,
-    TEXT,
-    TIME,
-    TRUTH,
+    NON_NEGATIVE_INT32,
+    STRING,
     Object,
-    atomic,
-    column,
-    fields,
-    keyed,
-    listing,
-    mapping,
-    needing,
+    described,
+    list_atomic,
+    list_map,
+    list_of,
+    map_of,
+    object_schema,
+    printer_column,
+    resource_list,
     resource_schema,
-    resources,
-    said,
-    words,
+    string_enum,
+    with_required,
 )
-from headgate.quota.kinds.pieces import CHECK_NAME, CONDITIONS, PART_NAME, REFERENCE, TOLERATION
+from headgate.quota.kinds.schema_parts import CHECK_NAME, CONDITIONS, PART_NAME, REFERENCE, TOLERATION
 
 _MOST_PARTS: Final = 18
 _MAIN: Final[Object] = {**PART_NAME, "default": "main"}
@@ -47,23 +47,25 @@ _TOPOLOGY_WORDS: Final = (
 )
 _SOURCES: Final = ("kueue.x-k8s.io/workloadpriorityclass", "scheduling.k8s.io/priorityclass", "")
 
-_PRIORITY_CLASS: Final = needing(
-    fields(
-        group=words("kueue.x-k8s.io", "scheduling.k8s.io"),
-        kind=words("WorkloadPriorityClass", "PriorityClass"),
+_PRIORITY_CLASS: Final = with_required(
+    object_schema(
+        group=string_enum("kueue.x-k8s.io", "scheduling.k8s.io"),
+        kind=string_enum("WorkloadPriorityClass", "PriorityClass"),
         name={**REFERENCE, "minLength": 1},
     ),
     "group",
     "kind",
     "name",
 )
-_GATES: Final = keyed(needing(fields(name={"type": "string", "minLength": 1, "maxLength": 63}), "name"), "name", most=8)
-_GATE_STATES: Final = keyed(
-    needing(
-        fields(
+_GATES: Final = list_map(
+    with_required(object_schema(name={"type": "string", "minLength": 1, "maxLength": 63}), "name"), "name", most=8
+)
+_GATE_STATES: Final = list_map(
+    with_required(
+        object_schema(
             name={"type": "string", "minLength": 1, "maxLength": 63},
-            position=words("Closed", "Open"),
-            lastTransitionTime=TIME,
+            position=string_enum("Closed", "Open"),
+            lastTransitionTime=DATE_TIME,
         ),
         "name",
         "position",
@@ -72,29 +74,29 @@ _GATE_STATES: Final = keyed(
     "name",
     most=8,
 )
-_UPDATES: Final = atomic(
-    needing(
-        fields(
+_UPDATES: Final = list_atomic(
+    with_required(
+        object_schema(
             name=PART_NAME,
-            labels=mapping(TEXT),
-            annotations=mapping(TEXT),
-            nodeSelector=mapping(TEXT),
-            tolerations=atomic(TOLERATION, most=8),
+            labels=map_of(STRING),
+            annotations=map_of(STRING),
+            nodeSelector=map_of(STRING),
+            tolerations=list_atomic(TOLERATION, most=8),
         ),
         "name",
     ),
     most=_MOST_PARTS,
 )
-_CHECKS: Final = keyed(
-    needing(
-        fields(
+_CHECKS: Final = list_map(
+    with_required(
+        object_schema(
             name={**CHECK_NAME, "minLength": 1},
-            state=words("Pending", "Ready", "Retry", "Rejected"),
+            state=string_enum("Pending", "Ready", "Retry", "Rejected"),
             message=_MESSAGE,
-            lastTransitionTime=TIME,
+            lastTransitionTime=DATE_TIME,
             podSetUpdates=_UPDATES,
-            requeueAfterSeconds=COUNT,
-            retryCount=COUNT,
+            requeueAfterSeconds=NON_NEGATIVE_INT32,
+            retryCount=NON_NEGATIVE_INT32,
         ),
         "name",
         "state",
@@ -104,104 +106,115 @@ _CHECKS: Final = keyed(
     "name",
     most=8,
 )
-_OLD_TOPOLOGY: Final = needing(
-    fields(
-        levels=atomic(TEXT, most=16, least=1),
-        domains=listing(
-            needing(fields(count=_FIRST, values=atomic(TEXT, most=16, least=1)), "count", "values"),
+_OLD_TOPOLOGY: Final = with_required(
+    object_schema(
+        levels=list_atomic(STRING, most=16, least=1),
+        domains=list_of(
+            with_required(object_schema(count=_FIRST, values=list_atomic(STRING, most=16, least=1)), "count", "values"),
         ),
     ),
     "levels",
     "domains",
 )
-_TOPOLOGY: Final = needing(fields(levels=atomic(TEXT, most=16, least=1), slices=atomic(_ANY)), "levels", "slices")
+_TOPOLOGY: Final = with_required(
+    object_schema(levels=list_atomic(STRING, most=16, least=1), slices=list_atomic(_ANY)), "levels", "slices"
+)
 
 
 def _topology_request(*, older: bool) -> Object:
-    constraint = needing(fields(size=_FIRST, topology=TEXT), "size", "topology")
-    newer: dict[str, Object] = {"podsetSliceRequiredTopologyConstraints": atomic(constraint, most=3)}
-    named = dict.fromkeys(_TOPOLOGY_WORDS, TEXT)
+    constraint = with_required(object_schema(size=_FIRST, topology=STRING), "size", "topology")
+    newer: dict[str, Object] = {"podsetSliceRequiredTopologyConstraints": list_atomic(constraint, most=3)}
+    named = dict.fromkeys(_TOPOLOGY_WORDS, STRING)
     further = {} if older else newer
-    return fields(**named, unconstrained=TRUTH, podSetSliceSize=_FIRST, subGroupCount=COUNT, **further)
+    return object_schema(
+        **named, unconstrained=BOOLEAN, podSetSliceSize=_FIRST, subGroupCount=NON_NEGATIVE_INT32, **further
+    )
 
 
 def _pod_set(*, older: bool) -> Object:
-    part = fields(
+    part = object_schema(
         "So many pods of one shape.",
         name=_MAIN,
-        count={**COUNT, "default": 1},
-        minCount=said(_FIRST, "So many are enough to begin with."),
-        template=fields("The pods.", metadata=_ANY, spec=_ANY),
+        count={**NON_NEGATIVE_INT32, "default": 1},
+        minCount=described(_FIRST, "So many are enough to begin with."),
+        template=object_schema("The pods.", metadata=_ANY, spec=_ANY),
         topologyRequest=_topology_request(older=older),
     )
-    return needing(part, "template")
+    return with_required(part, "template")
 
 
 def _assignment(*, older: bool) -> Object:
-    return fields(
+    return object_schema(
         name=_MAIN,
-        count=COUNT,
-        flavors=mapping(REFERENCE, "The flavor of each resource."),
-        resourceUsage=resources("What all its pods use together."),
+        count=NON_NEGATIVE_INT32,
+        flavors=map_of(REFERENCE, "The flavor of each resource."),
+        resourceUsage=resource_list("What all its pods use together."),
         topologyAssignment=_OLD_TOPOLOGY if older else _TOPOLOGY,
-        delayedTopologyRequest=TEXT,
+        delayedTopologyRequest=STRING,
     )
 
 
 def workload(*, older: bool) -> Object:
-    spec = fields(
+    spec = object_schema(
         "Pods that are admitted together.",
-        podSets=keyed(_pod_set(older=older), "name", most=_MOST_PARTS, least=1),
-        queueName=said(REFERENCE, "The LocalQueue, in the same namespace."),
+        podSets=list_map(_pod_set(older=older), "name", most=_MOST_PARTS, least=1),
+        queueName=described(REFERENCE, "The LocalQueue, in the same namespace."),
         **_priority(older=older),
-        priority=said(INT32, "Who has more goes first."),
-        active={**TRUTH, "default": True, "description": "false ends it, and keeps it from being admitted."},
+        priority=described(INT32, "Who has more goes first."),
+        active={**BOOLEAN, "default": True, "description": "false ends it, and keeps it from being admitted."},
         maximumExecutionTimeSeconds=_FIRST,
         **({} if older else {"preemptionGates": _GATES}),
     )
-    request = needing(fields(name=PART_NAME, resources=resources()), "name")
-    reclaimable = needing(fields(name=PART_NAME, count=COUNT), "name", "count")
-    eviction = needing(fields(reason=_CAUSE, underlyingCause=_CAUSE, count=COUNT), "reason", "underlyingCause", "count")
+    request = with_required(object_schema(name=PART_NAME, resources=resource_list()), "name")
+    reclaimable = with_required(object_schema(name=PART_NAME, count=NON_NEGATIVE_INT32), "name", "count")
+    eviction = with_required(
+        object_schema(reason=_CAUSE, underlyingCause=_CAUSE, count=NON_NEGATIVE_INT32),
+        "reason",
+        "underlyingCause",
+        "count",
+    )
     past = "accumulatedPastExexcutionTimeSeconds" if older else "accumulatedPastExecutionTimeSeconds"
-    admission = fields(
+    admission = object_schema(
         "Where it holds quota, and which.",
         clusterQueue=REFERENCE,
-        podSetAssignments=keyed(_assignment(older=older), "name", most=_MOST_PARTS),
+        podSetAssignments=list_map(_assignment(older=older), "name", most=_MOST_PARTS),
     )
-    status = fields(
+    status = object_schema(
         conditions=CONDITIONS,
-        admission=needing(admission, "clusterQueue", "podSetAssignments") if older else admission,
-        requeueState=fields(count=COUNT, requeueAt=TIME),
-        reclaimablePods=keyed(reclaimable, "name", most=_MOST_PARTS),
+        admission=with_required(admission, "clusterQueue", "podSetAssignments") if older else admission,
+        requeueState=object_schema(count=NON_NEGATIVE_INT32, requeueAt=DATE_TIME),
+        reclaimablePods=list_map(reclaimable, "name", most=_MOST_PARTS),
         admissionChecks=_CHECKS,
-        resourceRequests=keyed(request, "name", most=_MOST_PARTS),
+        resourceRequests=list_map(request, "name", most=_MOST_PARTS),
         **{past: INT32},
-        schedulingStats=fields(evictions=keyed(eviction, "reason", "underlyingCause")),
-        nominatedClusterNames=atomic(_CLUSTER, most=20),
+        schedulingStats=object_schema(evictions=list_map(eviction, "reason", "underlyingCause")),
+        nominatedClusterNames=list_atomic(_CLUSTER, most=20),
         clusterName=_CLUSTER,
-        unhealthyNodes=keyed(needing(fields(name=TEXT), "name"), "name"),
+        unhealthyNodes=list_map(with_required(object_schema(name=STRING), "name"), "name"),
         **({} if older else {"preemptionGates": _GATE_STATES}),
     )
     return resource_schema(
-        "What asks for quota: the pods of one job.", spec=needing(spec, "podSets") if older else spec, status=status
+        "What asks for quota: the pods of one job.",
+        spec=with_required(spec, "podSets") if older else spec,
+        status=status,
     )
 
 
 def _priority(*, older: bool) -> dict[str, Object]:
     if older:
-        return {"priorityClassName": REFERENCE, "priorityClassSource": words(*_SOURCES, default="")}
+        return {"priorityClassName": REFERENCE, "priorityClassSource": string_enum(*_SOURCES, default="")}
     return {"priorityClassRef": _PRIORITY_CLASS}
 
 
 def priority_class(*, older: bool) -> Object:
-    text = TEXT if older else {**TEXT, "maxLength": 2048}
+    text = STRING if older else {**STRING, "maxLength": 2048}
     schema = resource_schema("A priority in lines for quota, by a name.", value=INT32, description=text)
-    return needing(schema, "value")
+    return with_required(schema, "value")
 
 
 def admission_check(*, older: bool) -> Object:
-    parameters = needing(
-        fields(
+    parameters = with_required(
+        object_schema(
             apiGroup=REFERENCE,
             kind={"type": "string", "maxLength": 63, "pattern": r"^(?i)[a-z]([-a-z0-9]*[a-z0-9])?$"},
             name=PART_NAME,
@@ -211,15 +224,15 @@ def admission_check(*, older: bool) -> Object:
         "name",
     )
     delay: dict[str, Object] = {"retryDelayMinutes": {**INT64, "default": 15}}
-    spec = fields(
-        controllerName=said(
-            TEXT if older else {**TEXT, "minLength": 1, "maxLength": 253}, "Who decides. It cannot be changed."
+    spec = object_schema(
+        controllerName=described(
+            STRING if older else {**STRING, "minLength": 1, "maxLength": 253}, "Who decides. It cannot be changed."
         ),
         parameters=parameters,
         **(delay if older else {}),
     )
-    status = fields(conditions=CONDITIONS)
-    return resource_schema("What must agree, besides quota.", spec=needing(spec, "controllerName"), status=status)
+    status = object_schema(conditions=CONDITIONS)
+    return resource_schema("What must agree, besides quota.", spec=with_required(spec, "controllerName"), status=status)
 
 
 def workload_columns(*, older: bool) -> list[Object]:
@@ -227,13 +240,15 @@ def workload_columns(*, older: bool) -> list[Object]:
         return f".status.conditions[?(@.type=='{type_}')].status"
 
     return [
-        column("Queue", ".spec.queueName", description="The LocalQueue it waits in"),
-        column("Reserved in", ".status.admission.clusterQueue", description="The ClusterQueue it holds quota of"),
-        column("Admitted", condition("Admitted"), description="Whether it may run"),
-        column("Finished", condition("Finished"), description="Whether it is done"),
-        column("Age", ".metadata.creationTimestamp", "date", "Since it was created"),
+        printer_column("Queue", ".spec.queueName", description="The LocalQueue it waits in"),
+        printer_column(
+            "Reserved in", ".status.admission.clusterQueue", description="The ClusterQueue it holds quota of"
+        ),
+        printer_column("Admitted", condition("Admitted"), description="Whether it may run"),
+        printer_column("Finished", condition("Finished"), description="Whether it is done"),
+        printer_column("Age", ".metadata.creationTimestamp", "date", "Since it was created"),
     ]
 
 
 def priority_class_columns(*, older: bool) -> list[Object]:
-    return [column("Value", ".value", "integer", "Its priority")]
+    return [printer_column("Value", ".value", "integer", "Its priority")]

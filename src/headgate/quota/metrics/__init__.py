@@ -1,1 +1,1 @@
-"""What quota measures, under Kueue's names: counted as it happens (``tallies.py``) or read off (``gauges.py``)."""
+"""Metrics of quota under Kueue's names: counted as it happens (``counters.py``) or read on demand (``gauges.py``)."""

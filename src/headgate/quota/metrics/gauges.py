@@ -1,6 +1,7 @@
-"""What can be read off the engine and the census when somebody asks: queues, cohorts, who waits and who holds what.
+"""Metrics that are read from the engine and the workload counters on each scrape: queues, cohorts, pending and usage.
 
-Costs the queues, their flavors and the shapes that wait, not the workloads. Amounts are in cores, bytes and pieces.
+A scrape costs the queues, their flavors and the pending shapes, not the workloads. Amounts are in cores, bytes and
+pieces.
 """
 
 from __future__ import annotations
@@ -9,59 +10,63 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from headgate.kube.amounts import CPU
-from headgate.kube.exposition import Labels, Sample
+from headgate.kube.metrics import Labels, Sample
+from headgate.kube.resource_amounts import CPU
 from headgate.quota import names
-from headgate.quota.cohort import FlavorResource
-from headgate.quota.engine import Engine
-from headgate.quota.metrics.families import of_cluster_queue, of_local_queue
-from headgate.quota.metrics.tallies import local_labels
-from headgate.quota.serving.census import Census, Counts
-from headgate.quota.tree import Node
+from headgate.quota.api.cohort import FlavorResource
+from headgate.quota.cache.quota_tree import QuotaNode
+from headgate.quota.engine import QuotaEngine
+from headgate.quota.metrics.counters import local_labels
+from headgate.quota.metrics.metric_families import of_cluster_queue, of_local_queue
+from headgate.quota.status.workload_counters import QueueCounts, WorkloadCounters
 
 _INFINITE: Final = float("inf")
 _STATUSES: Final = ("pending", "active", "terminating")
 
 
-def samples(engine: Engine, census: Census) -> Iterator[Sample]:
+def samples(engine: QuotaEngine, census: WorkloadCounters) -> Iterator[Sample]:
     above: dict[str, Counter[FlavorResource]] = {}
     admitted_above: Counter[str] = Counter()
-    for name in sorted(engine.world.queues):
+    for name in sorted(engine.cache.queues):
         counts = census.counts(("cluster queue", name))
         yield from _of_cluster_queue(engine, name, counts)
-        node = engine.book.now.queue(name)
+        node = engine.ledger.now.queue(name)
         for cohort in cohorts_above(node):
             above.setdefault(cohort.name, Counter()).update(counts.reserved)
             admitted_above[cohort.name] += counts.states["admitted"]
     parked = _parked(engine)
-    for key in sorted(engine.world.local_queues):
+    for key in sorted(engine.cache.local_queues):
         yield from _of_local_queue(engine, key, census.counts(("local queue", key)), parked.get(key, 0))
-    for cohort in engine.book.now.cohorts():
+    for cohort in engine.ledger.now.cohorts():
         yield from _of_cohort(cohort, above.get(cohort.name, Counter()), admitted_above[cohort.name])
 
 
-def cohorts_above(node: Node | None) -> Iterator[Node]:
+def cohorts_above(node: QuotaNode | None) -> Iterator[QuotaNode]:
     """The nearest first."""
     return iter(()) if node is None else (each for each in node.path() if not each.is_queue)
 
 
-def _parked(engine: Engine) -> dict[str, int]:
+def _parked(engine: QuotaEngine) -> dict[str, int]:
     """By LocalQueue. Only where several lead to one ClusterQueue those who are parked have to be counted."""
     leading: dict[str, list[str]] = {}
-    for key, local in engine.world.local_queues.items():
+    for key, local in engine.cache.local_queues.items():
         leading.setdefault(local.cluster_queue, []).append(key)
     found: dict[str, int] = {}
     for queue, keys in leading.items():
         alone = len(keys) == 1
-        found |= {keys[0]: engine.queueing.parked(queue)} if alone else engine.queueing.parked_by_local_queue(queue)
+        found |= (
+            {keys[0]: engine.queue_manager.inadmissible_count(queue)}
+            if alone
+            else engine.queue_manager.inadmissible_by_local_queue(queue)
+        )
     return found
 
 
-def _of_cluster_queue(engine: Engine, name: str, counts: Counts) -> Iterator[Sample]:
-    queue, activity = engine.world.queues[name], engine.world.activity.get(name)
+def _of_cluster_queue(engine: QuotaEngine, name: str, counts: QueueCounts) -> Iterator[Sample]:
+    queue, activity = engine.cache.queues[name], engine.cache.activity.get(name)
     label = (("cluster_queue", name),)
     # Who cannot even wait, for the queue or something else is not well, is not worth a look either.
-    ready = engine.queueing.worth_a_look(name)
+    ready = engine.queue_manager.active_count(name)
     yield from _pending(of_cluster_queue("pending_workloads"), label, ready, counts.states["waiting"])
     yield Sample(of_cluster_queue("reserving_active_workloads"), label, counts.holding)
     yield Sample(of_cluster_queue("admitted_active_workloads"), label, counts.states["admitted"])
@@ -69,7 +74,7 @@ def _of_cluster_queue(engine: Engine, name: str, counts: Counts) -> Iterator[Sam
     status = "terminating" if queue.is_terminating else "active" if is_active else "pending"
     for each in _STATUSES:
         yield Sample("kueue_cluster_queue_status", (*label, ("status", each)), int(each == status))
-    node = engine.book.now.queue(name)
+    node = engine.ledger.now.queue(name)
     parent, root = _stands(node)
     yield Sample("kueue_cluster_queue_info", (*label, ("parent_cohort", parent), ("root_cohort", root)), 1)
     for fr, quota in sorted(queue.quotas.items()):
@@ -84,9 +89,9 @@ def _of_cluster_queue(engine: Engine, name: str, counts: Counts) -> Iterator[Sam
             yield Sample(f"kueue_cluster_queue_{what}", labels, _amount(fr, value))
 
 
-def _of_local_queue(engine: Engine, key: str, counts: Counts, parked: int) -> Iterator[Sample]:
-    local, label = engine.world.local_queues[key], local_labels(key)
-    above = engine.world.activity.get(local.cluster_queue)
+def _of_local_queue(engine: QuotaEngine, key: str, counts: QueueCounts, parked: int) -> Iterator[Sample]:
+    local, label = engine.cache.local_queues[key], local_labels(key)
+    above = engine.cache.activity.get(local.cluster_queue)
     is_open = above is not None and above.is_active and local.stop_policy == names.NONE
     waiting = counts.states["waiting"]
     yield from _pending(of_local_queue("pending_workloads"), label, waiting - parked if is_open else 0, waiting)
@@ -94,14 +99,14 @@ def _of_local_queue(engine: Engine, key: str, counts: Counts, parked: int) -> It
     yield Sample(of_local_queue("admitted_active_workloads"), label, counts.states["admitted"])
     for each, value in (("True", is_open), ("False", not is_open), ("Unknown", False)):
         yield Sample("kueue_local_queue_status", (*label, ("active", each)), int(value))
-    queue = engine.world.queues.get(local.cluster_queue)
+    queue = engine.cache.queues.get(local.cluster_queue)
     for fr in sorted(queue.quotas) if queue is not None else ():
         labels = (*label, *_labels(fr))
         yield Sample("kueue_local_queue_resource_reservation", labels, _amount(fr, counts.reserved[fr]))
         yield Sample("kueue_local_queue_resource_usage", labels, _amount(fr, counts.admitted[fr]))
 
 
-def _of_cohort(cohort: Node, reserved: Mapping[FlavorResource, int], admitted: int) -> Iterator[Sample]:
+def _of_cohort(cohort: QuotaNode, reserved: Mapping[FlavorResource, int], admitted: int) -> Iterator[Sample]:
     label = (("cohort", cohort.name),)
     parent = "" if cohort.parent is None else cohort.parent.name
     yield Sample("kueue_cohort_info", (*label, ("parent_cohort", parent), ("root_cohort", cohort.root.name)), 1)
@@ -119,7 +124,7 @@ def _pending(name: str, label: Labels, ready: int, waiting: int) -> Iterator[Sam
     yield Sample(name, (*label, ("status", "inadmissible")), waiting - ready)
 
 
-def _stands(node: Node | None) -> tuple[str, str]:
+def _stands(node: QuotaNode | None) -> tuple[str, str]:
     if node is None or node.parent is None:
         return "", ""
     return node.parent.name, node.root.name

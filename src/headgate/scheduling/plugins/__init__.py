@@ -1,1 +1,4 @@
-"""The plugins, one module each: its reasons, its verdict, and the events that may change it."""
+"""The built-in plugins, one module or one package each: filter and score, the reasons, and the wake-up events.
+
+``registry.py`` lists them with their factories.
+"""

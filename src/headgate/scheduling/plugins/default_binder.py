@@ -1,15 +1,15 @@
-"""DefaultBinder: a pod gets its node by a binding, which the API server takes or refuses as a whole."""
+"""DefaultBinder: binds the pod with the ``pods/binding`` subresource."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from headgate.scheduling.effects import Bind
-from headgate.scheduling.pod import Pod
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.framework.effects import Bind
 
 
 class DefaultBinder:
     name: Final = "DefaultBinder"
 
-    def bind(self, pod: Pod, node_name: str, /) -> Bind:
+    def bind(self, pod: PodInfo, node_name: str, /) -> Bind:
         return Bind(pod, node_name)

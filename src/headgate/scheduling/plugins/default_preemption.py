@@ -1,11 +1,10 @@
-"""DefaultPreemption: a pod that fits nowhere makes pods of lower priority go, if that makes room for it.
+"""DefaultPreemption: a pod that fits no node preempts pods of lower priority, if it fits then.
 
-Pods that go by queues have rules of their own for who may have to go (``scheduling/victim_rules.py``).
-
-Only nodes that were rejected for reasons that room would cure are looked at, in the order of their names (where
-kube-scheduler begins is left to chance), until enough of them could be made free. What is lost on each is found in
-``default_preemption_victims.py``, which is best in ``default_preemption_choice.py``. The pod is then promised that node
-and held back until its victims have been told to go; telling them is the engine's and the shell's business.
+For pods with queues other pods are eligible as victims (``scheduling/cluster/victim_rules.py``). Only nodes whose
+rejection preemption can resolve are evaluated, in the order of their names (kube-scheduler starts at a random node),
+until there are enough candidates. ``scheduling/preemption/victim_selection.py`` selects the victims of each node and
+picks the node. The pod is nominated to it and held until the deletion of its victims was requested
+(``scheduling/preemption/executor.py``).
 """
 
 from __future__ import annotations
@@ -15,18 +14,22 @@ from collections.abc import Mapping
 from typing import Final
 
 from headgate.kube.conditions import PREEMPTION_BY_SCHEDULER
-from headgate.scheduling import fit_error
-from headgate.scheduling.budgets import Budgets
-from headgate.scheduling.configuration.values import DefaultPreemptionArgs
-from headgate.scheduling.contract import Ground, Nominated, NoWay, Rejection, Unplaced
-from headgate.scheduling.events import ASSIGNED_POD, DELETE, on
-from headgate.scheduling.plugins.default_preemption_choice import choose
-from headgate.scheduling.plugins.default_preemption_memory import Memories
-from headgate.scheduling.plugins.default_preemption_victims import Hopeless, Victims
-from headgate.scheduling.pod import Pod
-from headgate.scheduling.podlike import PodLike
-from headgate.scheduling.preemptions import Preemptions
-from headgate.scheduling.victim_rules import BY_PRIORITY, VictimRule
+from headgate.scheduling.cache.pod import PodInfo, PodLike
+from headgate.scheduling.cluster.disruption_budgets import DisruptionBudgets
+from headgate.scheduling.cluster.ongoing_preemptions import OngoingPreemptions
+from headgate.scheduling.cluster.victim_rules import BY_PRIORITY, VictimRule
+from headgate.scheduling.config.types import DefaultPreemptionArgs
+from headgate.scheduling.framework import fit_error
+from headgate.scheduling.framework.cluster_events import ASSIGNED_POD, DELETE, on
+from headgate.scheduling.framework.interface import (
+    Handle,
+    PostFilterNomination,
+    PostFilterUnschedulable,
+    Rejection,
+    Unplaced,
+)
+from headgate.scheduling.preemption.candidate_cache import CandidateCaches
+from headgate.scheduling.preemption.victim_selection import Hopeless, Victims, pick_one_node
 
 NAME: Final = "DefaultPreemption"
 WAITING: Final = "waiting for the preemption for this pod to be finished"
@@ -42,59 +45,61 @@ class DefaultPreemption:
     def __init__(
         self,
         args: DefaultPreemptionArgs,
-        budgets: Budgets,
-        preemptions: Preemptions,
+        budgets: DisruptionBudgets,
+        preemptions: OngoingPreemptions,
         rules: Mapping[str, VictimRule] | None = None,
     ) -> None:
         """``rules``: who may have to go, by scheduler name; by priority where none is given."""
         self._args = args
         self._preemptions = preemptions
-        self._memories = Memories(budgets)
+        self._memories = CandidateCaches(budgets)
         self._rules = {} if rules is None else rules
 
     def pre_enqueue(self, pod: PodLike, /) -> Rejection | None:
         return _HELD if pod.uid in self._preemptions else None
 
-    def post_filter(self, pod: Pod, unplaced: Unplaced, ground: Ground, /) -> Nominated | NoWay | str:
+    def post_filter(
+        self, pod: PodInfo, unplaced: Unplaced, ground: Handle, /
+    ) -> PostFilterNomination | PostFilterUnschedulable | str:
         if why_not := self._find_obstacle(pod, unplaced, ground):
             return f"preemption: {why_not}"
-        key, looks_around = ground.question(pod)
+        key, looks_around = ground.cycle_state_key(pod)
         rule = self._rules.get(pod.scheduler_name, BY_PRIORITY)
         memory = self._memories.of((key, pod.priority, rule.kind(pod)))
-        if known := memory.recall(unplaced, ground):
+        if known := memory.last_result(unplaced, ground):
             return known
         found = _Findings(self._enough(len(unplaced.resolvable)))
-        matrix, promised = ground.matrix, ground.promised(pod)
+        matrix, promised = ground.matrix, ground.nominated_pods(pod)
         for name in unplaced.resolvable:
             row = matrix.row_of(name)
             if row is None:
                 continue
             changes = matrix.log.position if looks_around else matrix.moves[row]
-            found.add(name, memory.look(pod, row, ground, (changes, promised.get(row)), rule))
+            found.add(name, memory.candidate(pod, row, ground, (changes, promised.get(row)), rule))
             if found.suffice:
                 break
         if candidates := found.harmless | found.harmful:
-            chosen = choose(candidates)
-            return Nominated(chosen, candidates[chosen].pods)
+            chosen = pick_one_node(candidates)
+            return PostFilterNomination(chosen, candidates[chosen].pods)
         if found.broken:
             return (
                 f"preemption: {found.broken[0]}"
                 if len(found.broken) == 1
                 else f"preemption: [{', '.join(found.broken)}]"
             )
-        answer = NoWay(f"preemption: {found.told(matrix.count, len(unplaced.resolvable))}")
+        answer = PostFilterUnschedulable(f"preemption: {found.told(matrix.count, len(unplaced.resolvable))}")
         memory.keep(unplaced, ground, answer)
         return answer
 
-    def _find_obstacle(self, pod: Pod, unplaced: Unplaced, ground: Ground) -> str:
+    def _find_obstacle(self, pod: PodInfo, unplaced: Unplaced, ground: Handle) -> str:
         """Why the pod may not preempt, or not now; empty if it may."""
         if pod.preemption_policy == "Never":
             return NEVER
-        promised = ground.promised_node(pod)
+        promised = ground.nominated_node(pod)
         row = ground.matrix.row_of(promised) if promised and promised in unplaced.resolvable else None
         if row is None:
             return ""
-        there, told = ground.matrix.pods_on(row), self._preemptions.told(pod.uid)
+        there, told = ground.matrix.pods_on(row), self._preemptions.victims_of(pod.uid)
         if any(uid in there for uid in told) or any(_is_leaving(each, pod) for each in there.values()):
             return TERMINATING
         return ""
@@ -135,5 +140,5 @@ class _Findings:
         return fit_error.fit_error(nodes, (self._counts, +Counter({NOT_HELPFUL: nodes - resolvable})))
 
 
-def _is_leaving(victim: Pod, pod: Pod) -> bool:
+def _is_leaving(victim: PodInfo, pod: PodInfo) -> bool:
     return victim.priority < pod.priority and victim.deleting and victim.disruption == PREEMPTION_BY_SCHEDULER

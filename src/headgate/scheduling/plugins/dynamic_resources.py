@@ -1,37 +1,45 @@
-"""DynamicResources, as far as it goes here: pods that ask for devices by resource claims are not placed, and told so.
+"""DynamicResources: rejects pods that use resource claims, because Headgate does not allocate devices.
 
-Claims are not allocated by this scheduler. All other pods are none of its business; but where no node will do it says
-so, as kube-scheduler's does, since conditions are read by people and programs that know its words.
+Other pods pass. Where no node fits, the plugin adds its message as kube-scheduler's plugin does, since users and
+programs that read conditions expect it.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from headgate.scheduling.contract import SKIP, Ends, Ground, Reason, Refusal, Skip, Unplaced
-from headgate.scheduling.events import own_update
-from headgate.scheduling.guards import AsksOtherwise
-from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.pod import Pod
-from headgate.scheduling.shape import Shape
-from headgate.waiting.waker import Waker
+from headgate.scheduling.cache.node_matrix import NodeMatrix
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.framework.cluster_events import own_update
+from headgate.scheduling.framework.event_objects import PodRequestsChanged
+from headgate.scheduling.framework.interface import (
+    SKIP,
+    FilterReason,
+    Handle,
+    PostFilterUnresolvable,
+    PreFilterRejection,
+    Skip,
+    Unplaced,
+)
+from headgate.waiting.queueing_hints import ClusterEventWithHint
 
-NOT_SUPPORTED: Final = Refusal(
-    Reason("spec.resourceClaims: this scheduler does not allocate resource claims", unresolvable=True)
+NOT_SUPPORTED: Final = PreFilterRejection(
+    FilterReason("spec.resourceClaims: this scheduler does not allocate resource claims", unresolvable=True)
 )
 
 
 class DynamicResources:
     name: Final = "DynamicResources"
 
-    def pre_filter(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | Refusal:
+    def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | PreFilterRejection:
         return NOT_SUPPORTED if pod.shape.has_claims else SKIP
 
-    def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
-        return own_update(AsksOtherwise())
+    def wakers(self, shape: PodShape, /) -> tuple[ClusterEventWithHint, ...]:
+        return own_update(PodRequestsChanged())
 
-    def post_filter(self, pod: Pod, unplaced: Unplaced, ground: Ground, /) -> str | Ends:
+    def post_filter(self, pod: PodInfo, unplaced: Unplaced, ground: Handle, /) -> str | PostFilterUnresolvable:
         if pod.shape.has_claims:
             return ""
         # kube-scheduler's looks for the notes it made when it first looked at the pod, and fails where it did not.
-        return Ends("not found") if unplaced.is_early else "no new claims to deallocate"
+        return PostFilterUnresolvable("not found") if unplaced.is_early else "no new claims to deallocate"

@@ -1,7 +1,7 @@
-"""ImageLocality: nodes that have a pod's images already start it sooner.
+"""ImageLocality: prefers nodes that already have the pod's images.
 
-An image counts with its size times the share of nodes that have it, so that a rare image does not draw all pods to the
-one node that has it. Less than 23 MB is not worth a detour; more than 1000 MB per container counts no further.
+An image counts with its size times the share of nodes that have it, so that a rare image does not attract all pods to
+one node. Images below 23 MB do not count; above 1000 MB per container the score does not grow.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Final
 
 import numpy as np
 
-from headgate.scheduling.columns import Ints, Rows
-from headgate.scheduling.contract import READS_NODE, Reads, State
-from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.shape import Shape
+from headgate.scheduling.cache.node_matrix import NodeMatrix
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.cache.resource_columns import Ints, Rows
+from headgate.scheduling.framework.interface import READS_NODE, Reads, State
 
 NAME: Final = "ImageLocality"
 _MEGABYTE: Final = 1024 * 1024
@@ -26,13 +26,13 @@ class ImageLocality:
     name: Final = NAME
     reads: Final[Reads] = READS_NODE
 
-    def stamp(self, shape: Shape, matrix: NodeMatrix, /) -> Hashable:
+    def stamp(self, shape: PodShape, matrix: NodeMatrix, /) -> Hashable:
         """While no node has any of the images, nothing about images matters."""
         if not any(matrix.images.find(each) for each in shape.images):
             return None
         return matrix.images.version, matrix.count
 
-    def score(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
+    def score(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
         sums: Ints = np.zeros(matrix.capacity, np.int64)
         for each in shape.images:
             found = matrix.images.find(each)

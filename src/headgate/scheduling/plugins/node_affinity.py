@@ -1,7 +1,7 @@
-"""NodeAffinity: the nodes a pod must run on by selector and required affinity, and those it would like.
+"""NodeAffinity: required nodes by node selector and required affinity, and preferred nodes.
 
-A pod whose required terms all name nodes is only ever asked about those nodes. ``added`` is affinity that the
-scheduler's configuration imposes on every pod.
+A pod whose required terms all name nodes is evaluated for those nodes only. ``added`` is the affinity that the
+scheduler's configuration adds to every pod.
 """
 
 from __future__ import annotations
@@ -12,24 +12,33 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from headgate.kube.affinity import NodeSelector, PreferredNodes
-from headgate.scheduling import events
-from headgate.scheduling.columns import Ints, Rows
-from headgate.scheduling.contract import READS_NODE, SKIP, Only, Reads, Reason, Refusal, Skip, State
-from headgate.scheduling.guards import new_node, old_node
-from headgate.scheduling.node import Node
-from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.normalizing import by_largest, largest
-from headgate.scheduling.pod import Pod
-from headgate.scheduling.shape import Shape
-from headgate.waiting.waker import Waker
+from headgate.kube.node_affinity import NodeSelector, PreferredSchedulingTerms
+from headgate.scheduling.cache.node import NodeInfo
+from headgate.scheduling.cache.node_matrix import NodeMatrix
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.cache.resource_columns import Ints, Rows
+from headgate.scheduling.framework import cluster_events
+from headgate.scheduling.framework.event_objects import new_node, old_node
+from headgate.scheduling.framework.interface import (
+    READS_NODE,
+    SKIP,
+    FilterReason,
+    PreFilterRejection,
+    PreFilterResult,
+    Reads,
+    Skip,
+    State,
+)
+from headgate.scheduling.framework.normalize_score import by_largest, largest
+from headgate.waiting.queueing_hints import ClusterEventWithHint
 
 NAME: Final = "NodeAffinity"
 REASONS: Final = (
-    Reason("node(s) didn't match Pod's node affinity/selector", unresolvable=True),
-    Reason("node(s) didn't match scheduler-enforced node affinity", unresolvable=True),
+    FilterReason("node(s) didn't match Pod's node affinity/selector", unresolvable=True),
+    FilterReason("node(s) didn't match scheduler-enforced node affinity", unresolvable=True),
 )
-CONFLICT: Final = Reason("pod affinity terms conflict", unresolvable=True)
+CONFLICT: Final = FilterReason("pod affinity terms conflict", unresolvable=True)
 _POD, _ENFORCED = 1, 2
 
 
@@ -37,32 +46,32 @@ class NodeAffinity:
     name: Final = NAME
     reads: Final[Reads] = READS_NODE
 
-    def __init__(self, added: NodeSelector | None = None, added_wishes: PreferredNodes | None = None) -> None:
+    def __init__(self, added: NodeSelector | None = None, added_wishes: PreferredSchedulingTerms | None = None) -> None:
         self._added = added
         self._added_wishes = added_wishes
 
-    def pre_filter(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | Refusal | Only | None:
+    def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | PreFilterRejection | PreFilterResult | None:
         shape = pod.shape
         if not shape.has_node_rules and self._added is None:
             return SKIP
         if shape.pinned is None:
             return None
-        return Only(shape.pinned) if shape.pinned else Refusal(CONFLICT)
+        return PreFilterResult(shape.pinned) if shape.pinned else PreFilterRejection(CONFLICT)
 
-    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints | None:
+    def filter(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints | None:
         labels, size = matrix.labels, matrix.size
         bits = np.where(labels.required(shape.required, rows, size), 0, _POD).astype(np.int64)
         if self._added is not None:
             bits[~labels.any_term(self._added, rows, size)] = _ENFORCED
         return bits
 
-    def reasons(self, shape: Shape, /) -> Sequence[Reason]:
+    def reasons(self, shape: PodShape, /) -> Sequence[FilterReason]:
         return REASONS
 
-    def pre_score(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | None:
+    def pre_score(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | None:
         return SKIP if pod.shape.preferred is None and self._added_wishes is None else None
 
-    def score(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
+    def score(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
         total: Ints = np.zeros(matrix.size if rows is None else len(rows), np.int64)
         for wishes in (shape.preferred, self._added_wishes):
             for weight, term in wishes.terms if wishes is not None else ():
@@ -75,21 +84,23 @@ class NodeAffinity:
     def normalize(self, raw: Ints, scale: Any, /) -> Ints:
         return by_largest(raw, scale)
 
-    def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
-        return events.on(events.NODE, events.ADD, events.NODE_LABEL, guard=NowMatches(shape, self._added))
+    def wakers(self, shape: PodShape, /) -> tuple[ClusterEventWithHint, ...]:
+        return cluster_events.on(
+            cluster_events.NODE, cluster_events.ADD, cluster_events.NODE_LABEL, guard=NodeNowMatches(shape, self._added)
+        )
 
 
-class NowMatches(msgspec.Struct, frozen=True):
-    shape: Shape
+class NodeNowMatches(msgspec.Struct, frozen=True):
+    shape: PodShape
     added: NodeSelector | None
 
-    def matches(self, event: events.Event, /) -> bool:
+    def matches(self, event: cluster_events.ClusterEvent, /) -> bool:
         old, new = old_node(event), new_node(event)
         if new is None or not self._suits(new):
             return False
         return old is None or not self.shape.required.matches(old.labels, old.name)
 
-    def _suits(self, node: Node) -> bool:
+    def _suits(self, node: NodeInfo) -> bool:
         if self.added is not None and not self.added.matches(node.labels, node.name):
             return False
         return self.shape.required.matches(node.labels, node.name)

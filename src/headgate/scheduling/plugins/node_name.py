@@ -1,4 +1,4 @@
-"""NodeName: a pod that names its node goes there or nowhere."""
+"""NodeName: a pod that names a node fits only that node."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import Final
 
 import numpy as np
 
-from headgate.scheduling import events
-from headgate.scheduling.columns import Ints, Rows
-from headgate.scheduling.contract import READS_NODE, SKIP, Reads, Reason, Skip, State
-from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.pod import Pod
-from headgate.scheduling.shape import Shape
-from headgate.waiting.waker import Waker
+from headgate.scheduling.cache.node_matrix import NodeMatrix
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.cache.resource_columns import Ints, Rows
+from headgate.scheduling.framework import cluster_events
+from headgate.scheduling.framework.interface import READS_NODE, SKIP, FilterReason, Reads, Skip, State
+from headgate.waiting.queueing_hints import ClusterEventWithHint
 
 NAME: Final = "NodeName"
-REASONS: Final = (Reason("node(s) didn't match the requested node name", unresolvable=True),)
+REASONS: Final = (FilterReason("node(s) didn't match the requested node name", unresolvable=True),)
 
 
 class NodeName:
     name: Final = NAME
     reads: Final[Reads] = READS_NODE
 
-    def key(self, pod: Pod, /) -> Hashable:
+    def key(self, pod: PodInfo, /) -> Hashable:
         return pod.node_name or None
 
-    def pre_filter(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | str:
+    def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | str:
         return pod.node_name or SKIP
 
-    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints | None:
+    def filter(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints | None:
         if state is None:
             return None
         looked_at = np.arange(matrix.size) if rows is None else rows
@@ -37,8 +37,8 @@ class NodeName:
         bits: Ints = (looked_at != (-1 if wanted is None else wanted)).astype(np.int64)
         return bits
 
-    def reasons(self, shape: Shape, /) -> Sequence[Reason]:
+    def reasons(self, shape: PodShape, /) -> Sequence[FilterReason]:
         return REASONS
 
-    def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
-        return events.on(events.NODE, events.ADD)
+    def wakers(self, shape: PodShape, /) -> tuple[ClusterEventWithHint, ...]:
+        return cluster_events.on(cluster_events.NODE, cluster_events.ADD)

@@ -1,4 +1,4 @@
-"""NodePorts: two pods cannot have the same port of one node."""
+"""NodePorts: two pods on one node cannot use the same host port."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from headgate.scheduling import events
-from headgate.scheduling.columns import Ints, Rows
-from headgate.scheduling.contract import READS_PODS, SKIP, Reads, Reason, Skip, State
-from headgate.scheduling.guards import freed_pod
-from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.parts import HostPort
-from headgate.scheduling.pod import Pod
-from headgate.scheduling.shape import Shape
-from headgate.waiting.waker import Waker
+from headgate.scheduling.cache.node_matrix import NodeMatrix
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cache.pod_fields import HostPort
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.cache.resource_columns import Ints, Rows
+from headgate.scheduling.framework import cluster_events
+from headgate.scheduling.framework.event_objects import freed_pod
+from headgate.scheduling.framework.interface import READS_PODS, SKIP, FilterReason, Reads, Skip, State
+from headgate.waiting.queueing_hints import ClusterEventWithHint
 
 NAME: Final = "NodePorts"
-REASONS: Final = (Reason("node(s) didn't have free ports for the requested pod ports"),)
+REASONS: Final = (FilterReason("node(s) didn't have free ports for the requested pod ports"),)
 
 
 class NodePorts:
     name: Final = NAME
     reads: Final[Reads] = READS_PODS
 
-    def pre_filter(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | None:
+    def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | None:
         return None if pod.shape.ports else SKIP
 
-    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints | None:
+    def filter(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints | None:
         ports = matrix.ports
         if rows is None:
             bits: Ints = np.zeros(matrix.size, np.int64)
@@ -39,20 +39,20 @@ class NodePorts:
         taken = (any(ports.is_taken(port, row) for port in shape.ports) for row in rows.tolist())
         return np.fromiter(taken, np.int64, count=len(rows))
 
-    def reasons(self, shape: Shape, /) -> Sequence[Reason]:
+    def reasons(self, shape: PodShape, /) -> Sequence[FilterReason]:
         return REASONS
 
-    def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
+    def wakers(self, shape: PodShape, /) -> tuple[ClusterEventWithHint, ...]:
         return (
-            *events.on(events.POD, events.DELETE, guard=FreesPort(shape.ports)),
-            *events.on(events.NODE, events.ADD),
+            *cluster_events.on(cluster_events.POD, cluster_events.DELETE, guard=PodFreesPort(shape.ports)),
+            *cluster_events.on(cluster_events.NODE, cluster_events.ADD),
         )
 
 
-class FreesPort(msgspec.Struct, frozen=True):
+class PodFreesPort(msgspec.Struct, frozen=True):
     ports: tuple[HostPort, ...]
 
-    def matches(self, event: events.Event, /) -> bool:
+    def matches(self, event: cluster_events.ClusterEvent, /) -> bool:
         gone = freed_pod(event)
         if gone is None:
             return False

@@ -1,8 +1,8 @@
-"""NodeVolumeLimits: a node takes only so many volumes of each driver.
+"""NodeVolumeLimits: limits the number of volumes of each CSI driver on a node.
 
-The node's ``CSINode`` says how many. What counts is what the pods there use, each volume once however many use it,
-what is still attached for pods that are gone, and what the new pod adds. A volume that does not exist yet counts for
-the driver that will make it. Volumes of kinds that moved out of Kubernetes count for the drivers they moved to.
+The node's ``CSINode`` has the limits. The plugin counts each volume in use by the pods of the node once, volumes still
+attached for deleted pods, and the volumes of the incoming pod. A volume that does not exist yet counts for the driver
+that will provision it. Volumes of migrated in-tree kinds count for their CSI drivers.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from headgate.scheduling import events
-from headgate.scheduling.cluster import Cluster
-from headgate.scheduling.columns import Ints, Rows
-from headgate.scheduling.contract import READS_PODS, SKIP, Reads, Reason, Skip
-from headgate.scheduling.guards import freed_pod
-from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.pod import Pod
-from headgate.scheduling.shape import Shape
-from headgate.scheduling.storage import wakers, wanted
-from headgate.scheduling.storage.objects import MOVED_VOLUMES, moved_volume
-from headgate.waiting.waker import Waker
+from headgate.scheduling.cache.node_matrix import NodeMatrix
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.cache.resource_columns import Ints, Rows
+from headgate.scheduling.cluster.cluster import Cluster
+from headgate.scheduling.framework import cluster_events
+from headgate.scheduling.framework.event_objects import freed_pod
+from headgate.scheduling.framework.interface import READS_PODS, SKIP, FilterReason, Reads, Skip
+from headgate.scheduling.volumes import pod_volume_claims, queueing_hints
+from headgate.scheduling.volumes.storage_objects import MIGRATED_VOLUMES, migrated_volume
+from headgate.waiting.queueing_hints import ClusterEventWithHint
 
 NAME: Final = "NodeVolumeLimits"
-REASONS: Final = (Reason("node(s) exceed max volume count"),)
+REASONS: Final = (FilterReason("node(s) exceed max volume count"),)
 
 Attached = frozenset[tuple[str, str]]
 """Volumes, each as its driver and its name there."""
@@ -40,17 +40,17 @@ class NodeVolumeLimits:
     def __init__(self, cluster: Cluster) -> None:
         self._storage = cluster.storage
 
-    def key(self, pod: Pod, /) -> Hashable:
-        return wanted.key(pod)
+    def key(self, pod: PodInfo, /) -> Hashable:
+        return pod_volume_claims.ephemeral_key(pod)
 
-    def stamp(self, shape: Shape, matrix: NodeMatrix, /) -> Hashable:
+    def stamp(self, shape: PodShape, matrix: NodeMatrix, /) -> Hashable:
         """Where nodes have limits, what pods have attached depends on all of storage."""
         return self._storage.version if self._storage.has_limits and is_attached(shape) else None
 
-    def pre_filter(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | Attached:
+    def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | Attached:
         return self._volumes(pod) if is_attached(pod.shape) else SKIP
 
-    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: Attached, /) -> Ints | None:
+    def filter(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: Attached, /) -> Ints | None:
         full: set[int] = set()
         for driver, new in Counter(driver for driver, _ in state).items():
             limits = self._storage.limits(driver)
@@ -84,34 +84,39 @@ class NodeVolumeLimits:
                 found.add((each.driver, volume.handle))
         return found
 
-    def _volumes(self, pod: Pod) -> Attached:
+    def _volumes(self, pod: PodInfo) -> Attached:
         """A claim that is not there, or that is another pod's, does not count."""
-        found: set[tuple[str, str]] = {moved_volume({kind: source}) for kind, source in pod.shape.volumes.inline}
+        found: set[tuple[str, str]] = {migrated_volume({kind: source}) for kind, source in pod.shape.volumes.inline}
         for each in pod.shape.volumes.claimed:
             claim = self._storage.claim(pod.namespace, each.name(pod.name))
-            if claim is not None and (not each.volume or wanted.is_owned(claim, pod)):
+            if claim is not None and (not each.volume or pod_volume_claims.is_owned(claim, pod)):
                 found.add(self._storage.attached_as(claim))
         return frozenset((driver, handle) for driver, handle in found if driver and handle)
 
-    def reasons(self, shape: Shape, /) -> Sequence[Reason]:
+    def reasons(self, shape: PodShape, /) -> Sequence[FilterReason]:
         return REASONS
 
-    def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
+    def wakers(self, shape: PodShape, /) -> tuple[ClusterEventWithHint, ...]:
         return (
-            *events.on(events.CSI_NODE, events.ADD, events.UPDATE, guard=wakers.AttachesMore()),
-            *events.on(events.POD, events.DELETE, guard=DetachesVolume()),
-            *wakers.claim_wakers(shape, events.ADD),
-            *events.on(events.VOLUME_ATTACHMENT, events.DELETE),
+            *cluster_events.on(
+                cluster_events.CSI_NODE,
+                cluster_events.ADD,
+                cluster_events.UPDATE,
+                guard=queueing_hints.AttachLimitIncreased(),
+            ),
+            *cluster_events.on(cluster_events.POD, cluster_events.DELETE, guard=PodDetachesVolume()),
+            *queueing_hints.claim_events(shape, cluster_events.ADD),
+            *cluster_events.on(cluster_events.VOLUME_ATTACHMENT, cluster_events.DELETE),
         )
 
 
-class DetachesVolume(msgspec.Struct, frozen=True):
-    def matches(self, event: events.Event, /) -> bool:
+class PodDetachesVolume(msgspec.Struct, frozen=True):
+    def matches(self, event: cluster_events.ClusterEvent, /) -> bool:
         gone = freed_pod(event)
         return gone is not None and is_attached(gone.shape)
 
 
-def is_attached(shape: Shape) -> bool:
+def is_attached(shape: PodShape) -> bool:
     """Whether pods of the shape have volumes that may count."""
     volumes = shape.volumes
-    return bool(volumes.claimed) or any(kind in MOVED_VOLUMES for kind, _ in volumes.inline)
+    return bool(volumes.claimed) or any(kind in MIGRATED_VOLUMES for kind, _ in volumes.inline)

@@ -1,14 +1,14 @@
-"""PrioritySort: higher priority first, then who has waited longer, then who is older, then by name.
+"""PrioritySort: orders pods by priority, then by waiting time, then by age, then by name.
 
-Age breaks the tie of pods that came in together, as all pending pods do when a scheduler starts; names break the rest,
-so that the same cluster is served in the same order every time.
+Age orders pods that were added together, such as all pending pods when a scheduler starts. Names order the rest, so
+that equal clusters are served in the same order.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from headgate.scheduling.podlike import PodLike
+from headgate.scheduling.cache.pod import PodLike
 
 
 class PrioritySort:

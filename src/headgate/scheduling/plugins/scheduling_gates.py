@@ -1,8 +1,8 @@
 """SchedulingGates (KEP-3521): a pod with a scheduling gate is not tried.
 
-Gates that another plugin of ours owns do not count here, since that plugin holds the pod itself. The one event that
-helps is the loss of the last gate that counts (``events.gates_eliminated``): losing one of two changes nothing. Time
-changes nothing either, so a gated pod is never looked at again for its own sake and costs nothing while it waits.
+Gates that another built-in plugin owns do not count, since that plugin holds the pod. Only the removal of the last
+counted gate helps (``cluster_events.gates_eliminated``); the removal of one of two gates changes nothing. Time changes
+nothing either, so a gated pod is never retried by a timer and costs nothing while it waits.
 """
 
 from __future__ import annotations
@@ -10,10 +10,16 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from headgate.kube.gates import waiting_message
-from headgate.scheduling.contract import Rejection
-from headgate.scheduling.events import POD_GATES_ELIMINATED, UNSCHEDULABLE_POD, Owned, nobody_owns, on
-from headgate.scheduling.podlike import PodLike
+from headgate.kube.scheduling_gates import waiting_message
+from headgate.scheduling.cache.pod import PodLike
+from headgate.scheduling.framework.cluster_events import (
+    POD_GATES_ELIMINATED,
+    UNSCHEDULABLE_POD,
+    Owned,
+    no_gate_owned,
+    on,
+)
+from headgate.scheduling.framework.interface import Rejection
 
 _LIFTED: Final = on(UNSCHEDULABLE_POD, POD_GATES_ELIMINATED)
 
@@ -23,11 +29,11 @@ class SchedulingGates:
 
     name: Final = "SchedulingGates"
 
-    def __init__(self, owned: Owned = nobody_owns, *, enabled: bool = True) -> None:
+    def __init__(self, owned: Owned = no_gate_owned, *, enabled: bool = True) -> None:
         self._owned = owned
         self._enabled = enabled
 
-    def leaving(self, owned: Owned) -> SchedulingGates:
+    def ignoring(self, owned: Owned) -> SchedulingGates:
         """The same, where another plugin sees to these gates."""
         return SchedulingGates(owned, enabled=self._enabled)
 

@@ -1,7 +1,7 @@
-"""TaintToleration: nodes with a taint that the pod does not tolerate are out; mild taints are avoided.
+"""TaintToleration: rejects nodes with taints that the pod does not tolerate; avoids ``PreferNoSchedule`` taints.
 
-Nodes share few sets of taints, so each set is looked at once and the answer is read per node by its number. A node
-scores by the number of ``PreferNoSchedule`` taints that speak against it, the fewer the better.
+Nodes share few sets of taints, so each set is evaluated once and the result is read per node by the set's number. A
+node scores by its number of untolerated ``PreferNoSchedule`` taints; fewer are better.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ import msgspec
 import numpy as np
 
 from headgate.kube import taints
-from headgate.scheduling import events
-from headgate.scheduling.columns import Ints, Rows
-from headgate.scheduling.contract import READS_NODE, Reads, Reason, State
-from headgate.scheduling.guards import new_node, old_node, own_pod
-from headgate.scheduling.node import Taints
-from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.normalizing import by_largest, largest
-from headgate.scheduling.shape import Shape
-from headgate.waiting.waker import Waker
+from headgate.scheduling.cache.node import Taints
+from headgate.scheduling.cache.node_matrix import NodeMatrix
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.cache.resource_columns import Ints, Rows
+from headgate.scheduling.framework import cluster_events
+from headgate.scheduling.framework.event_objects import new_node, old_node, own_pod
+from headgate.scheduling.framework.interface import READS_NODE, FilterReason, Reads, State
+from headgate.scheduling.framework.normalize_score import by_largest, largest
+from headgate.waiting.queueing_hints import ClusterEventWithHint
 
 NAME: Final = "TaintToleration"
-REASONS: Final = (Reason("node(s) had untolerated taint(s)", unresolvable=True),)
+REASONS: Final = (FilterReason("node(s) had untolerated taint(s)", unresolvable=True),)
 
 
 class TaintToleration:
     name: Final = NAME
     reads: Final[Reads] = READS_NODE
 
-    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints | None:
-        bits = repelled(shape, matrix, rows)
+    def filter(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints | None:
+        bits = untolerated(shape, matrix, rows)
         return bits if bits.any() else None
 
-    def reasons(self, shape: Shape, /) -> Sequence[Reason]:
+    def reasons(self, shape: PodShape, /) -> Sequence[FilterReason]:
         return REASONS
 
-    def score(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
+    def score(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
         return _per_row(matrix, rows, lambda each: taints.count_untolerated_preferences(each, shape.tolerations))
 
     def scale(self, feasible: Ints, /) -> Hashable:
@@ -47,19 +47,21 @@ class TaintToleration:
     def normalize(self, raw: Ints, scale: Any, /) -> Ints:
         return by_largest(raw, scale, reverse=True)
 
-    def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
+    def wakers(self, shape: PodShape, /) -> tuple[ClusterEventWithHint, ...]:
         return (
-            *events.on(events.NODE, events.ADD, events.NODE_TAINT, guard=Admits(shape)),
-            *events.on(events.POD, events.POD_TOLERATION, guard=Itself()),
+            *cluster_events.on(
+                cluster_events.NODE, cluster_events.ADD, cluster_events.NODE_TAINT, guard=NodeTaintsTolerated(shape)
+            ),
+            *cluster_events.on(cluster_events.POD, cluster_events.POD_TOLERATION, guard=PodItselfUpdated()),
         )
 
 
-def repelled(shape: Shape, matrix: NodeMatrix, rows: Rows | None) -> Ints:
+def untolerated(shape: PodShape, matrix: NodeMatrix, rows: Rows | None) -> Ints:
     """One for each row with a taint that keeps pods of this shape away, else zero."""
     return _per_row(matrix, rows, lambda each: _repels(each, shape))
 
 
-def _repels(listed: Taints, shape: Shape) -> bool:
+def _repels(listed: Taints, shape: PodShape) -> bool:
     return taints.first_untolerated(listed, shape.tolerations) is not None
 
 
@@ -71,18 +73,18 @@ def _per_row(matrix: NodeMatrix, rows: Rows | None, answer: Callable[[Taints], i
     return np.fromiter((answer(matrix.taint_sets[each]) for each in numbers), np.int64, count=len(numbers))
 
 
-class Admits(msgspec.Struct, frozen=True):
-    """A node that the pod was kept from, or had not seen, would now take it."""
+class NodeTaintsTolerated(msgspec.Struct, frozen=True):
+    """The pod now tolerates the taints of a node that is new or that rejected it before."""
 
-    shape: Shape
+    shape: PodShape
 
-    def matches(self, event: events.Event, /) -> bool:
+    def matches(self, event: cluster_events.ClusterEvent, /) -> bool:
         old, new = old_node(event), new_node(event)
         if new is None or _repels(new.taints, self.shape):
             return False
         return old is None or _repels(old.taints, self.shape)
 
 
-class Itself(msgspec.Struct, frozen=True):
-    def matches(self, event: events.Event, /) -> bool:
+class PodItselfUpdated(msgspec.Struct, frozen=True):
+    def matches(self, event: cluster_events.ClusterEvent, /) -> bool:
         return own_pod(event) is not None

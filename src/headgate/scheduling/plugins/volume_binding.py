@@ -1,9 +1,9 @@
-"""VolumeBinding: a pod goes where its volumes are, or can be.
+"""VolumeBinding: a pod fits nodes that its volumes can reach, or where they can be bound or provisioned.
 
-Claims that have their volume tie the pod to nodes that reach it. Claims that wait for a pod are given the smallest
-free volume that the node reaches, or one is made for that node: the choice is set aside when the pod has a node,
-written down before it is bound, and then awaited until whoever binds volumes has finished. The rules are in
-``scheduling/storage/``.
+Bound claims restrict the pod to nodes that reach the volume. Unbound claims with delayed binding get the smallest free
+volume that the node reaches, or a volume is provisioned for the node. The choice is assumed when the pod gets a node
+and written in PreBind; the pod then waits until the volume controller has bound the claims. ``scheduling/volumes/`` has
+the rules.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from typing import Any, Final
 
 import numpy as np
 
-from headgate.scheduling.cluster import Cluster
-from headgate.scheduling.columns import Ints, Rows
-from headgate.scheduling.contract import (
+from headgate.scheduling.cache.node_matrix import NodeMatrix
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.cache.resource_columns import Ints, Rows
+from headgate.scheduling.cluster.cluster import Cluster
+from headgate.scheduling.framework.effects import ObjectPatch
+from headgate.scheduling.framework.interface import (
     READS_NODE,
     SKIP,
-    Pending,
+    FilterReason,
+    PreBindPending,
+    PreFilterRejection,
     Reads,
-    Reason,
-    Refusal,
     Rejection,
     Skip,
 )
-from headgate.scheduling.effects import Write
-from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.pod import Pod
-from headgate.scheduling.shape import Shape
-from headgate.scheduling.storage import wakers, wanted
-from headgate.scheduling.storage.provisions import refusals
-from headgate.scheduling.storage.reservation import Reservation
-from headgate.scheduling.storage.wanted import Wanted, read_wanted
-from headgate.waiting.waker import Waker
+from headgate.scheduling.volumes import pod_volume_claims, queueing_hints
+from headgate.scheduling.volumes.pod_volume_claims import PodVolumeClaims, read_pod_volume_claims
+from headgate.scheduling.volumes.pod_volumes import PodVolumes
+from headgate.scheduling.volumes.provisioning import provisioning_failures
+from headgate.waiting.queueing_hints import ClusterEventWithHint
 
 NAME: Final = "VolumeBinding"
 REASONS: Final = (
-    Reason("node(s) didn't match PersistentVolume's node affinity", unresolvable=True),
-    Reason("node(s) didn't find available persistent volumes to bind", unresolvable=True),
-    Reason("node(s) did not have enough free storage", unresolvable=True),
-    Reason("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", unresolvable=True),
+    FilterReason("node(s) didn't match PersistentVolume's node affinity", unresolvable=True),
+    FilterReason("node(s) didn't find available persistent volumes to bind", unresolvable=True),
+    FilterReason("node(s) did not have enough free storage", unresolvable=True),
+    FilterReason("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", unresolvable=True),
 )
 _OUT_OF_REACH, _NO_VOLUME, _NO_ROOM, _NOT_THERE = 1, 2, 4, 8
 
@@ -53,27 +53,27 @@ class VolumeBinding:
         self.timeout_s = timeout_s
         self._storage = cluster.storage
         self._matrix = cluster.matrix
-        self._reserved: dict[str, Reservation] = {}
+        self._reserved: dict[str, PodVolumes] = {}
 
     # -- finding a node -----------------------------------------------------------------------------------------------
 
-    def key(self, pod: Pod, /) -> Hashable:
-        return wanted.key(pod)
+    def key(self, pod: PodInfo, /) -> Hashable:
+        return pod_volume_claims.ephemeral_key(pod)
 
-    def stamp(self, shape: Shape, matrix: NodeMatrix, /) -> Hashable:
-        return wanted.stamp(self._storage, shape)
+    def stamp(self, shape: PodShape, matrix: NodeMatrix, /) -> Hashable:
+        return pod_volume_claims.claims_version(self._storage, shape)
 
-    def pre_filter(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | Refusal | Wanted:
+    def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | PreFilterRejection | PodVolumeClaims:
         if not pod.shape.volumes.claimed:
             return SKIP
-        found = read_wanted(self._storage, pod)
-        return Refusal(Reason(found, unresolvable=True)) if isinstance(found, str) else found
+        found = read_pod_volume_claims(self._storage, pod)
+        return PreFilterRejection(FilterReason(found, unresolvable=True)) if isinstance(found, str) else found
 
-    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: Wanted, /) -> Ints | None:
+    def filter(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: PodVolumeClaims, /) -> Ints | None:
         bits = self._check_bound(matrix, rows, state)
         return bits | self._check_unbound(matrix, rows, state)
 
-    def _check_bound(self, matrix: NodeMatrix, rows: Rows | None, state: Wanted) -> Ints:
+    def _check_bound(self, matrix: NodeMatrix, rows: Rows | None, state: PodVolumeClaims) -> Ints:
         """Claims are looked at in order, and the first that a node does not reach says why."""
         bits: Ints = np.zeros(matrix.size if rows is None else len(rows), np.int64)
         for _, volume in state.bound:
@@ -84,7 +84,7 @@ class VolumeBinding:
                 bits[(bits == 0) & ~matrix.labels.any_term(volume.affinity, rows, matrix.size)] = _OUT_OF_REACH
         return bits
 
-    def _check_unbound(self, matrix: NodeMatrix, rows: Rows | None, state: Wanted) -> Ints:
+    def _check_unbound(self, matrix: NodeMatrix, rows: Rows | None, state: PodVolumeClaims) -> Ints:
         at: Rows = np.arange(matrix.size) if rows is None else rows
         bits: Ints = np.zeros(len(at), np.int64)
         if not state.underway and not state.waiting:
@@ -95,12 +95,12 @@ class VolumeBinding:
         left = np.flatnonzero(bits == 0)
         for without, where in self._group(matrix, at, left, state).items():
             claims = (*state.underway, *(state.waiting[i].claim for i in without))
-            bits[where] = refusals(
+            bits[where] = provisioning_failures(
                 self._storage, claims, matrix.labels, at[where], matrix.size, no_volume=_NO_VOLUME, no_room=_NO_ROOM
             )
         return bits
 
-    def _group(self, matrix: NodeMatrix, at: Rows, left: Rows, state: Wanted) -> Mapping[tuple[int, ...], Any]:
+    def _group(self, matrix: NodeMatrix, at: Rows, left: Rows, state: PodVolumeClaims) -> Mapping[tuple[int, ...], Any]:
         """The rows that are left, by the claims (their numbers) for which there is no volume within reach."""
         everyone = tuple(range(len(state.waiting)))
         if not state.has_choice:
@@ -119,38 +119,38 @@ class VolumeBinding:
             groups.setdefault(without, []).append(i)
         return groups
 
-    def reasons(self, shape: Shape, /) -> Sequence[Reason]:
+    def reasons(self, shape: PodShape, /) -> Sequence[FilterReason]:
         return REASONS
 
-    def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
-        return wakers.binding_wakers(self._storage, shape)
+    def wakers(self, shape: PodShape, /) -> tuple[ClusterEventWithHint, ...]:
+        return queueing_hints.binding_events(self._storage, shape)
 
     # -- on the way there ---------------------------------------------------------------------------------------------
 
-    def reserve(self, pod: Pod, node_name: str, /) -> Rejection | None:
+    def reserve(self, pod: PodInfo, node_name: str, /) -> Rejection | None:
         if not pod.shape.volumes.claimed:
             return None
-        found = read_wanted(self._storage, pod)
+        found = read_pod_volume_claims(self._storage, pod)
         if isinstance(found, str):
             return Rejection(NAME, found)
         if not found.underway and not found.waiting:
             return None
-        made = Reservation.make(self._storage, found, self._labels(node_name), node_name)
+        made = PodVolumes.assume(self._storage, found, self._labels(node_name), node_name)
         if made is None:
             return Rejection(NAME, "a volume or claim changed while it was being chosen")
         self._reserved[pod.uid] = made
         return None
 
-    def unreserve(self, pod: Pod, node_name: str, /) -> None:
+    def unreserve(self, pod: PodInfo, node_name: str, /) -> None:
         made = self._reserved.pop(pod.uid, None)
         if made is not None:
-            made.undo(self._storage)
+            made.revert(self._storage)
 
-    def pre_bind(self, pod: Pod, node_name: str, /) -> Sequence[Write]:
+    def pre_bind(self, pod: PodInfo, node_name: str, /) -> Sequence[ObjectPatch]:
         made = self._reserved.get(pod.uid)
         return () if made is None else made.writes()
 
-    def awaited(self, pod: Pod, node_name: str, /) -> Pending | str | None:
+    def awaited(self, pod: PodInfo, node_name: str, /) -> PreBindPending | str | None:
         made = self._reserved.get(pod.uid)
         if made is None:
             return None
@@ -163,7 +163,7 @@ class VolumeBinding:
         if found:
             del self._reserved[pod.uid]
             return None
-        return Pending(made.wakers(self._storage))
+        return PreBindPending(made.wakers(self._storage))
 
     def _labels(self, node_name: str) -> Mapping[str, str]:
         row = self._matrix.row_of(node_name)

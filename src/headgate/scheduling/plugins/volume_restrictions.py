@@ -1,8 +1,7 @@
 """VolumeRestrictions: volumes that only one pod, or only readers, may use at a time.
 
-Disks of some kinds that pods name themselves cannot be shared by the pods of a node unless all of them only read. A
-claim with the access mode ``ReadWriteOncePod`` serves one pod in the whole cluster: whoever else wants it waits, or
-takes it from a pod of less priority.
+Pods on one node cannot share certain inline disks unless all of them mount the disk read-only. A claim with the access
+mode ``ReadWriteOncePod`` serves one pod in the whole cluster: another pod waits, or preempts a pod of lower priority.
 """
 
 from __future__ import annotations
@@ -12,21 +11,21 @@ from typing import Final
 
 import numpy as np
 
-from headgate.scheduling import events
-from headgate.scheduling.cluster import Cluster
-from headgate.scheduling.columns import Ints, Rows
-from headgate.scheduling.contract import READS_PODS, SKIP, Reads, Reason, Refusal, Skip
-from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.parts import Disks
-from headgate.scheduling.pod import Pod
-from headgate.scheduling.shape import Shape
-from headgate.scheduling.storage import wakers, wanted
-from headgate.waiting.waker import Waker
+from headgate.scheduling.cache.node_matrix import NodeMatrix
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cache.pod_fields import InlineDisks
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.cache.resource_columns import Ints, Rows
+from headgate.scheduling.cluster.cluster import Cluster
+from headgate.scheduling.framework import cluster_events
+from headgate.scheduling.framework.interface import READS_PODS, SKIP, FilterReason, PreFilterRejection, Reads, Skip
+from headgate.scheduling.volumes import pod_volume_claims, queueing_hints
+from headgate.waiting.queueing_hints import ClusterEventWithHint
 
 NAME: Final = "VolumeRestrictions"
 REASONS: Final = (
-    Reason("node(s) had no available disk"),
-    Reason(
+    FilterReason("node(s) had no available disk"),
+    FilterReason(
         "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode"
         " already in-use by another pod"
     ),
@@ -42,7 +41,7 @@ class VolumeRestrictions:
     def __init__(self, cluster: Cluster) -> None:
         self._storage = cluster.storage
 
-    def stamp(self, shape: Shape, matrix: NodeMatrix, /) -> Hashable:
+    def stamp(self, shape: PodShape, matrix: NodeMatrix, /) -> Hashable:
         claims = shape.volumes.claims
         if not claims:
             return None
@@ -51,21 +50,21 @@ class VolumeRestrictions:
             tuple([self._storage.claim(shape.namespace, each) is None for each in claims]),
         )
 
-    def pre_filter(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | Refusal | tuple[str, ...]:
+    def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | PreFilterRejection | tuple[str, ...]:
         """The state is the claims that one pod alone may use."""
         shape = pod.shape
         for name in shape.volumes.claims:
             if self._storage.claim(pod.namespace, name) is None:
-                return Refusal(Reason(wanted.missing_claim(name), unresolvable=True))
+                return PreFilterRejection(FilterReason(pod_volume_claims.missing_claim(name), unresolvable=True))
         claims = self._for_one_pod(shape)
         in_use = any(matrix.volumes.users(pod.namespace, each) for each in claims)
         return claims if in_use or shape.volumes.disks else SKIP
 
-    def _for_one_pod(self, shape: Shape) -> tuple[str, ...]:
+    def _for_one_pod(self, shape: PodShape) -> tuple[str, ...]:
         found = ((name, self._storage.claim(shape.namespace, name)) for name in dict.fromkeys(shape.volumes.claims))
         return tuple(name for name, claim in found if claim is not None and _ONE_POD in claim.access_modes)
 
-    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: tuple[str, ...], /) -> Ints | None:
+    def filter(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: tuple[str, ...], /) -> Ints | None:
         use = matrix.volumes
         length = matrix.size if rows is None else len(rows)
         in_use = any(use.users(shape.namespace, each) for each in state)
@@ -77,34 +76,38 @@ class VolumeRestrictions:
                     bits[i] = _NO_DISK
         return bits
 
-    def reasons(self, shape: Shape, /) -> Sequence[Reason]:
+    def reasons(self, shape: PodShape, /) -> Sequence[FilterReason]:
         return REASONS
 
-    def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
-        own = wakers.claim_wakers(shape, events.ADD, ephemeral=False)
+    def wakers(self, shape: PodShape, /) -> tuple[ClusterEventWithHint, ...]:
+        own = queueing_hints.claim_events(shape, cluster_events.ADD, ephemeral=False)
         if any(self._storage.claim(shape.namespace, each) is None for each in shape.volumes.claims):
             return own
-        frees = FreesVolume(shape.namespace, frozenset(shape.volumes.claims), shape.number, shape.volumes.disks)
-        return (*own, *events.on(events.POD, events.DELETE, guard=frees), *events.on(events.NODE, events.ADD))
+        frees = PodFreesVolume(shape.namespace, frozenset(shape.volumes.claims), shape.number, shape.volumes.disks)
+        return (
+            *own,
+            *cluster_events.on(cluster_events.POD, cluster_events.DELETE, guard=frees),
+            *cluster_events.on(cluster_events.NODE, cluster_events.ADD),
+        )
 
 
-class FreesVolume:
-    """The pod that went had a claim or a disk that the waiting pod wants, too. Equal for pods of one shape."""
+class PodFreesVolume:
+    """The deleted pod used a claim or a disk that the waiting pod uses, too. Equal for pods of one shape."""
 
-    def __init__(self, namespace: str, claims: frozenset[str], shape_number: int, disks: Disks) -> None:
+    def __init__(self, namespace: str, claims: frozenset[str], shape_number: int, disks: InlineDisks) -> None:
         self._namespace = namespace
         self._claims = claims
         self._number = shape_number
         self._disks = disks
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, FreesVolume) and self._number == other._number
+        return isinstance(other, PodFreesVolume) and self._number == other._number
 
     def __hash__(self) -> int:
         return self._number
 
-    def matches(self, event: events.Event, /) -> bool:
+    def matches(self, event: cluster_events.ClusterEvent, /) -> bool:
         gone = event.old
-        if not isinstance(gone, Pod) or gone.namespace != self._namespace:
+        if not isinstance(gone, PodInfo) or gone.namespace != self._namespace:
             return False
         return not self._claims.isdisjoint(gone.shape.volumes.claims) or self._disks.clash(gone.shape.volumes.disks)

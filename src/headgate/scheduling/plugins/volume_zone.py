@@ -1,7 +1,7 @@
-"""VolumeZone: a volume whose labels say in which zones or regions it is goes only with nodes there.
+"""VolumeZone: a volume with zone or region labels requires a node in one of these zones or regions.
 
-Older than node affinity of volumes, and still honoured. Nodes that say nothing about zones and regions take any
-volume: they are the only zone there is.
+The labels are older than node affinity of volumes and still supported. Nodes without zone and region labels accept any
+volume.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from typing import Final
 
 import numpy as np
 
-from headgate.scheduling import events
-from headgate.scheduling.cluster import Cluster
-from headgate.scheduling.columns import Ints, Rows
-from headgate.scheduling.contract import READS_NODE, SKIP, Reads, Reason, Refusal, Skip
-from headgate.scheduling.labels import ABSENT, Labels, Mask
-from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.pod import Pod
-from headgate.scheduling.shape import Shape
-from headgate.scheduling.storage import wakers, wanted
-from headgate.scheduling.storage.objects import BETWEEN_ZONES, Volume
-from headgate.waiting.waker import Waker
+from headgate.scheduling.cache.label_columns import ABSENT, LabelColumns, Mask
+from headgate.scheduling.cache.node_matrix import NodeMatrix
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.cache.resource_columns import Ints, Rows
+from headgate.scheduling.cluster.cluster import Cluster
+from headgate.scheduling.framework import cluster_events
+from headgate.scheduling.framework.interface import READS_NODE, SKIP, FilterReason, PreFilterRejection, Reads, Skip
+from headgate.scheduling.volumes import pod_volume_claims, queueing_hints
+from headgate.scheduling.volumes.storage_objects import BETWEEN_ZONES, PersistentVolume
+from headgate.waiting.queueing_hints import ClusterEventWithHint
 
 NAME: Final = "VolumeZone"
-REASONS: Final = (Reason("node(s) had no available volume zone", unresolvable=True),)
+REASONS: Final = (FilterReason("node(s) had no available volume zone", unresolvable=True),)
 _NOW_CALLED: Final = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
@@ -42,25 +42,25 @@ class VolumeZone:
     def __init__(self, cluster: Cluster) -> None:
         self._storage = cluster.storage
 
-    def stamp(self, shape: Shape, matrix: NodeMatrix, /) -> Hashable:
-        return wanted.stamp(self._storage, shape) if shape.volumes.claims else None
+    def stamp(self, shape: PodShape, matrix: NodeMatrix, /) -> Hashable:
+        return pod_volume_claims.claims_version(self._storage, shape) if shape.volumes.claims else None
 
-    def pre_filter(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | Refusal | Zones:
+    def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | PreFilterRejection | Zones:
         found: dict[tuple[str, frozenset[str]], None] = {}
         for name in pod.shape.volumes.claims:
             volume = self._volume(pod.namespace, name)
             if isinstance(volume, str):
-                return Refusal(Reason(volume, unresolvable=True))
+                return PreFilterRejection(FilterReason(volume, unresolvable=True))
             found.update(dict.fromkeys(zones(volume) if volume is not None else ()))
         return tuple(found) or SKIP
 
-    def _volume(self, namespace: str, name: str) -> Volume | str | None:
+    def _volume(self, namespace: str, name: str) -> PersistentVolume | str | None:
         """The volume of a claim, nothing if it will get one with the pod, or what is wrong with it."""
         if not name:
             return "PersistentVolumeClaim had no name"
         claim = self._storage.claim(namespace, name)
         if claim is None:
-            return wanted.missing_claim(name)
+            return pod_volume_claims.missing_claim(name)
         if claim.volume_name:
             found = self._storage.volumes.get(claim.volume_name)
             return f'persistentvolume "{claim.volume_name}" not found' if found is None else found
@@ -70,7 +70,7 @@ class VolumeZone:
             return f'storageclass.storage.k8s.io "{claim.storage_class}" not found'
         return None if self._storage.waits(claim) else "PersistentVolume had no name"
 
-    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: Zones, /) -> Ints | None:
+    def filter(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: Zones, /) -> Ints | None:
         labels, size = matrix.labels, matrix.size
         is_zoned: Mask = np.zeros(size if rows is None else len(rows), np.bool_)
         for key in _KEYS:
@@ -84,25 +84,29 @@ class VolumeZone:
             is_there &= matching
         return (is_zoned & ~is_there).astype(np.int64)
 
-    def reasons(self, shape: Shape, /) -> Sequence[Reason]:
+    def reasons(self, shape: PodShape, /) -> Sequence[FilterReason]:
         return REASONS
 
-    def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
+    def wakers(self, shape: PodShape, /) -> tuple[ClusterEventWithHint, ...]:
         """Whatever becomes of a claim makes the pod look again, so only what concerns the claims as they are counts."""
-        own = wakers.claim_wakers(shape, events.ADD, events.UPDATE, ephemeral=False)
-        claims = wakers.named_claims(self._storage, shape)
+        own = queueing_hints.claim_events(shape, cluster_events.ADD, cluster_events.UPDATE, ephemeral=False)
+        claims = queueing_hints.named_claims(self._storage, shape)
         if claims is None:
             return own
         classes = dict.fromkeys(each.storage_class for each in claims if not each.volume_name and each.storage_class)
         return (
             *own,
-            *wakers.volume_wakers(claims),
-            *(waker for each in classes for waker in events.on_one(events.STORAGE_CLASS, each, events.ADD)),
-            *events.on(events.NODE, events.ADD, events.NODE_LABEL),
+            *queueing_hints.volume_events(claims),
+            *(
+                waker
+                for each in classes
+                for waker in cluster_events.on_one(cluster_events.STORAGE_CLASS, each, cluster_events.ADD)
+            ),
+            *cluster_events.on(cluster_events.NODE, cluster_events.ADD, cluster_events.NODE_LABEL),
         )
 
 
-def zones(volume: Volume) -> Zones:
+def zones(volume: PersistentVolume) -> Zones:
     """A label that names no zone somewhere in its list says nothing."""
     read = (
         (key, [each.strip() for each in volume.labels[key].split(BETWEEN_ZONES)])
@@ -112,12 +116,12 @@ def zones(volume: Volume) -> Zones:
     return tuple((key, frozenset(names)) for key, names in read if all(names))
 
 
-def _ids(labels: Labels, key: str, rows: Rows | None, size: int) -> Ints:
+def _ids(labels: LabelColumns, key: str, rows: Rows | None, size: int) -> Ints:
     ids = labels.column(key).ids
     return (ids[:size] if rows is None else ids[rows]).astype(np.int64)
 
 
-def _has_one_of(labels: Labels, key: str, values: frozenset[str], rows: Rows | None, size: int) -> Mask:
+def _has_one_of(labels: LabelColumns, key: str, values: frozenset[str], rows: Rows | None, size: int) -> Mask:
     column = labels.column(key)
     wanted_ids = [found for each in values if (found := column.id_of(each)) != ABSENT]
     return np.isin(_ids(labels, key, rows, size), wanted_ids)

@@ -9,26 +9,26 @@ from typing import Any
 import pytest
 
 from embedded import Embedded
-from headgate.admission.policy import Policy
-from headgate.cli.admission import own_admission
-from headgate.cli.controllers import template_hash
-from headgate.jobs.controller import ManagedJobs
-from headgate.kube.features import Features
-from headgate.owners.deployments.controller import Deployments
-from headgate.owners.jobs.controller import Jobs
-from headgate.owners.replica_sets.controller import ReplicaSets
-from headgate.owners.stateful_sets.controller import StatefulSets
-from unit.jobs.furnishing import made, store_with_kinds
-from unit.jobs.pods.stage import K, a_world, has, is_gated, pods, started, workloads
-from unit.owners.deaths import Mortal
+from headgate.admission.policy import AdmissionPolicy
+from headgate.cli.embedded.admission import own_admission
+from headgate.cli.wiring.controllers import template_hash
+from headgate.controllers.deployments.controller import DeploymentController
+from headgate.controllers.jobs.controller import JobController
+from headgate.controllers.replica_sets.controller import ReplicaSetController
+from headgate.controllers.stateful_sets.controller import StatefulSetController
+from headgate.jobs.framework.job_controller import ManagedJobController
+from headgate.kube.feature_gates import FeatureGates
+from unit.controllers.deaths import Mortal
+from unit.jobs.pods.fixtures import K, a_world, has, is_gated, pods, started, workloads
+from unit.jobs.queue_fixtures import made, store_with_kinds
 
-FEATURES = Features(scheduling_gated_by=True)
+FEATURES = FeatureGates(scheduling_gated_by=True)
 APPS = "/apis/apps/v1/namespaces/ns"
 
 
 def behind_doors(cpu: int = 3) -> Mortal:
     store = store_with_kinds()
-    policy = Policy(schedulers=frozenset(), suspends_jobs=True, features=FEATURES)
+    policy = AdmissionPolicy(schedulers=frozenset(), suspends_jobs=True, features=FEATURES)
     server = Embedded(namespace="ns", store=store, features=FEATURES, guests=own_admission(policy, store))
     numbers = count(1)
 
@@ -36,11 +36,11 @@ def behind_doors(cpu: int = 3) -> Mortal:
         return f"{next(numbers):05d}"
 
     others = (
-        lambda: ManagedJobs(FEATURES),
-        lambda: Jobs(draw, FEATURES),
-        lambda: ReplicaSets(draw),
-        lambda: Deployments(template_hash()),
-        StatefulSets,
+        lambda: ManagedJobController(FEATURES),
+        lambda: JobController(draw, FEATURES),
+        lambda: ReplicaSetController(draw),
+        lambda: DeploymentController(template_hash()),
+        StatefulSetController,
     )
     return a_world(cpu=cpu, features=FEATURES, others=others, on=server)
 

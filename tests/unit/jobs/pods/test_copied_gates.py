@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.jobs.ancestors import known_ancestors
-from headgate.jobs.gating import gate_of
-from headgate.jobs.pods.above import Above
-from headgate.jobs.pods.roster import POD
-from headgate.kube.resource import DEPLOYMENTS, REPLICA_SETS
+from headgate.jobs.framework.management import known_ancestors
+from headgate.jobs.framework.scheduling_gated_by import gate_of
+from headgate.jobs.pods.ancestor_gates import AncestorGates
+from headgate.jobs.pods.pod_cache import POD
+from headgate.kube.api_resources import DEPLOYMENTS, REPLICA_SETS
 from kueueing import Wire
 from queued import QUEUE, SCHEDULING_GATED, owned_by, queued
-from unit.jobs.pods.stage import a_pod
+from unit.jobs.pods.fixtures import a_pod
 
 KEY = (POD, "ns", "p")
 GATE = {SCHEDULING_GATED: "example.com/a"}
@@ -32,25 +32,25 @@ def a_pod_of(owner: Wire) -> Wire:
 
 @pytest.mark.parametrize("is_gated", [True, False])
 def test_the_gate_of_the_deployment_counts_and_not_its_copy(is_gated: bool) -> None:
-    above = Above(known_ancestors(), manages_all=False)
+    above = AncestorGates(known_ancestors(), manages_all=False)
     deployment = of("Deployment", "web", GATE if is_gated else {"other": "x"})
     replica_set = of("ReplicaSet", "web-1", {**GATE, **SIZES}, deployment)
     above.put(DEPLOYMENTS, deployment)
     above.put(REPLICA_SETS, replica_set)
-    assert above.held_by(a_pod_of(replica_set), KEY) == ("example.com/a" if is_gated else None)
+    assert above.gate_of_pod(a_pod_of(replica_set), KEY) == ("example.com/a" if is_gated else None)
 
 
 def test_a_replica_set_that_was_orphaned_holds_no_pods() -> None:
-    above = Above(known_ancestors(), manages_all=False)
+    above = AncestorGates(known_ancestors(), manages_all=False)
     orphan = of("ReplicaSet", "web-1", {**GATE, **SIZES})
     assert orphan["metadata"]["labels"][QUEUE] == "lq"
     above.put(REPLICA_SETS, orphan)
-    assert above.held_by(a_pod_of(orphan), KEY) is None
+    assert above.gate_of_pod(a_pod_of(orphan), KEY) is None
 
 
 def test_a_replica_set_that_its_user_made_holds_its_pods() -> None:
-    above = Above(known_ancestors(), manages_all=False)
+    above = AncestorGates(known_ancestors(), manages_all=False)
     alone = of("ReplicaSet", "alone", GATE)
     above.put(REPLICA_SETS, alone)
-    assert above.held_by(a_pod_of(alone), KEY) == "example.com/a"
+    assert above.gate_of_pod(a_pod_of(alone), KEY) == "example.com/a"
     assert gate_of(alone) == "example.com/a"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.kube.features import Features
-from unit.jobs.furnishing import PODS
-from unit.jobs.pods.stage import SLOW, K, a_world, add, add_group, condition, delete, has, pods, started, workloads
-from unit.owners.kubelet import HELD
-from unit.owners.world import World
+from headgate.kube.feature_gates import FeatureGates
+from unit.controllers.kubelet import HELD
+from unit.controllers.world import World
+from unit.jobs.pods.fixtures import SLOW, K, a_world, add, add_group, condition, delete, has, pods, started, workloads
+from unit.jobs.queue_fixtures import PODS
 
 
 def lose_node(world: World, *names: str) -> None:
@@ -23,7 +23,7 @@ def force(world: World, *names: str) -> None:
 
 
 @pytest.mark.parametrize("features", [None, SLOW])
-def test_a_member_that_is_deleted_by_force_is_let_go_and_can_be_replaced(features: Features | None) -> None:
+def test_a_member_that_is_deleted_by_force_is_let_go_and_can_be_replaced(features: FeatureGates | None) -> None:
     world = a_world(features=features)
     add_group(world, "g")
     world.advance(2)

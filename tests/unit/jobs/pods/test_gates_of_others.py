@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.jobs.explaining import why_no_workload_of_pod
+from headgate.jobs.explanation import explain_missing_pod_workload
 from headgate.jobs.names import TOPOLOGY_GATE
-from headgate.kube.gates import QUEUE_ALLOCATION
-from unit.jobs.furnishing import API, PODS, PREEMPTION
-from unit.jobs.pods.stage import (
+from headgate.kube.scheduling_gates import QUEUE_ALLOCATION_GATE
+from unit.controllers.world import World
+from unit.jobs.pods.fixtures import (
     GATE,
     K,
     a_pod,
@@ -23,7 +23,7 @@ from unit.jobs.pods.stage import (
     started,
     workloads,
 )
-from unit.owners.world import World
+from unit.jobs.queue_fixtures import API, PODS, PREEMPTION
 
 OTHER = "example.com/other"
 
@@ -68,13 +68,13 @@ def test_a_group_gets_no_quota_while_one_of_its_pods_has_a_gate_of_another_contr
     assert started(world) == ["g-0", "g-1"]
 
 
-@pytest.mark.parametrize("own", [QUEUE_ALLOCATION, TOPOLOGY_GATE])
+@pytest.mark.parametrize("own", [QUEUE_ALLOCATION_GATE, TOPOLOGY_GATE])
 def test_a_gate_that_is_lifted_last_or_by_kueue_is_not_waited_for(own: str) -> None:
     world = a_world(cpu=1)
     add(world, "a", gates=(own, GATE))
     world.advance(2)
     assert has(world, "a", "Admitted")
-    assert gates(world, "a") == ([own] if own == QUEUE_ALLOCATION else [])
+    assert gates(world, "a") == ([own] if own == QUEUE_ALLOCATION_GATE else [])
 
 
 def test_a_group_that_runs_keeps_its_quota_when_a_replacement_has_a_gate_of_another_controller() -> None:
@@ -108,7 +108,7 @@ def test_a_group_that_was_evicted_waits_for_the_gates_of_its_replacements() -> N
 
 def test_a_pod_that_is_held_is_explained_by_the_gate() -> None:
     pod = a_pod("a", gates=(OTHER, GATE))
-    absence = why_no_workload_of_pod(pod, None, 1)
+    absence = explain_missing_pod_workload(pod, None, 1)
     assert (absence.state, absence.gate) == ("gated", OTHER)
     assert absence.next == (f"the controller that set {OTHER} has to remove it from spec.schedulingGates",)
 
@@ -125,6 +125,6 @@ def test_the_condition_of_a_pod_that_was_admitted_stays() -> None:
 
 
 def test_the_other_pods_of_a_held_group_are_explained_by_the_gate_too() -> None:
-    absence = why_no_workload_of_pod(a_pod("a", group="g"), None, 2, (OTHER,))
+    absence = explain_missing_pod_workload(a_pod("a", group="g"), None, 2, (OTHER,))
     assert (absence.state, absence.gate) == ("gated", OTHER)
     assert absence.summary == f"its group is held by scheduling gates of others: {OTHER}"

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from headgate.cli.controllers import template_hash
-from headgate.jobs.pods.controller import ManagedPods
-from headgate.kube.features import Features
-from headgate.owners.deployments.controller import Deployments
-from headgate.owners.replica_sets.controller import ReplicaSets
-from unit.jobs.furnishing import PODS, PREEMPTION, WORKLOADS, made
-from unit.jobs.pods.stage import (
+from headgate.cli.wiring.controllers import template_hash
+from headgate.controllers.deployments.controller import DeploymentController
+from headgate.controllers.replica_sets.controller import ReplicaSetController
+from headgate.jobs.pods.pod_controller import ManagedPodController
+from headgate.kube.feature_gates import FeatureGates
+from unit.controllers.deaths import Mortal
+from unit.jobs.pods.fixtures import (
     HELD_BY,
     SLOW,
     K,
@@ -33,12 +33,12 @@ from unit.jobs.pods.stage import (
     started,
     workloads,
 )
-from unit.owners.deaths import Mortal
+from unit.jobs.queue_fixtures import PODS, PREEMPTION, WORKLOADS, made
 
-GATING = Features(scheduling_gated_by=True)
+GATING = FeatureGates(scheduling_gated_by=True)
 
 
-def evicted(features: Features | None = None) -> Mortal:
+def evicted(features: FeatureGates | None = None) -> Mortal:
     """A group of two makes room for a pod, and takes a minute to end."""
     world = a_world(cpu=2, features=features, kubelet=SlowKubelet, **PREEMPTION)
     add_group(world, "low", priority="low")
@@ -181,9 +181,9 @@ def test_switched_off_the_annotation_means_nothing() -> None:
 
 
 def test_gates_switched_on_later_leave_the_admitted_alone_and_take_the_waiting_out() -> None:
-    features = [Features()]
+    features = [FeatureGates()]
     world = a_world(cpu=1)
-    world._makers = (*world._makers[:1], lambda: ManagedPods(features[0]), *world._makers[2:])
+    world._makers = (*world._makers[:1], lambda: ManagedPodController(features[0]), *world._makers[2:])
     for name in ("a", "b"):
         add(world, name, annotations={HELD_BY: "example.com/g"})
         world.advance(1)
@@ -200,7 +200,10 @@ def test_the_pods_of_a_held_deployment_wait_for_it() -> None:
     numbers = iter(range(1000))
     world = a_world(
         features=GATING,
-        others=(lambda: ReplicaSets(lambda: f"{next(numbers):05d}"), lambda: Deployments(template_hash())),
+        others=(
+            lambda: ReplicaSetController(lambda: f"{next(numbers):05d}"),
+            lambda: DeploymentController(template_hash()),
+        ),
     )
     pod = a_pod("ignored", annotations={f"{K}/pod-suspending-parent": "deployment"})
     labels = {**pod["metadata"]["labels"], "app": "web"}

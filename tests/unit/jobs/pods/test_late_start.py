@@ -5,16 +5,17 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from headgate.controllers.framework.reconcile import Done, ReconcileSteps
 from headgate.jobs.settings import JobSettings
-from headgate.kube.features import Features
-from headgate.owners.contract import Done, Steps
-from headgate.quota.engine import Settings
-from headgate.quota.readiness import PodsReady
-from headgate.quota.serving.controller import Quota
+from headgate.kube.feature_gates import FeatureGates
+from headgate.quota.api.pods_ready import WaitForPodsReady
+from headgate.quota.controller.quota_controller import QuotaController
+from headgate.quota.engine import QuotaSettings
 from kueueing import Wire
-from unit.jobs.audited import of_quota_and_pods
-from unit.jobs.furnishing import API, PODS, PREEMPTION
-from unit.jobs.pods.stage import (
+from unit.controllers.deaths import Mortal
+from unit.controllers.kubelet import Kubelet
+from unit.controllers.world import World
+from unit.jobs.pods.fixtures import (
     K,
     SlowKubelet,
     a_world,
@@ -29,24 +30,21 @@ from unit.jobs.pods.stage import (
     started,
     workloads,
 )
-from unit.owners.deaths import Mortal, tell_with_deaths
-from unit.owners.kubelet import Kubelet
-from unit.owners.world import World
+from unit.jobs.queue_fixtures import API, PODS, PREEMPTION
 
-ENDED = ("Succeeded", "Failed")
 WAITS = "WaitingForTerminatingPods"
-OFF = Features(start_after_terminating_pods=False)
+OFF = FeatureGates(start_after_terminating_pods=False)
 
 
 class SilentKubelet(Kubelet):
     """A node that does not answer: pods that run never end."""
 
-    def work(self, key: str, now_s: float) -> Steps:
+    def reconcile(self, key: str, now_s: float) -> ReconcileSteps:
         pod = self._pods.get(key)
         if pod is not None and "deletionTimestamp" in pod["metadata"]:
             yield from ()
             return Done()
-        return (yield from super().work(key, now_s))
+        return (yield from super().reconcile(key, now_s))
 
 
 def preempting(kubelet: type[Kubelet] = SlowKubelet, grace_s: int = 60) -> Mortal:
@@ -267,33 +265,10 @@ def test_a_replacement_waits_no_longer_than_the_longest_wait() -> None:
     assert started(world) == ["g-1", "new"]
 
 
-def test_a_death_at_any_write_starts_no_pod_early() -> None:
-    def judge(world: World) -> None:
-        used = [name for name, pod in pods(world).items() if not is_gated(pod) and pod["status"]["phase"] not in ENDED]
-        assert len(used) <= 2, used
-
-    def make() -> Mortal:
-        world = a_world(cpu=2, kubelet=SlowKubelet, **PREEMPTION)
-        world.judge, world.counts = judge, of_quota_and_pods
-        return world
-
-    def story(world: Mortal) -> None:
-        add(world, "slow", priority="low", grace_s=30)
-        add(world, "quick", priority="low", grace_s=10)
-        world.advance(2)
-        add_group(world, "gang", priority="high")
-        world.advance(60)
-
-    def look(title: str, world: Mortal) -> None:
-        assert started(world) == ["gang-0", "gang-1"], title
-
-    tell_with_deaths(make, story, look, stride=3)
-
-
 @pytest.mark.parametrize("is_new_process", [False, True])
 def test_switched_off_pods_start_with_their_admission(is_new_process: bool) -> None:
     world = preempting() if is_new_process else a_world(cpu=1, features=OFF, kubelet=SlowKubelet, **PREEMPTION)
-    world._makers = (lambda: Quota(Settings(starts_after_terminating=False)), *world._makers[1:])
+    world._makers = (lambda: QuotaController(QuotaSettings(starts_after_terminating=False)), *world._makers[1:])
     world.crash()
     if not is_new_process:
         add(world, "low", priority="low")
@@ -316,8 +291,8 @@ def test_a_new_process_goes_on_waiting() -> None:
 
 def test_the_time_that_pods_have_to_get_ready_begins_when_they_may_start() -> None:
     world = a_world(cpu=1, kubelet=SlowKubelet, **PREEMPTION)
-    ready = Settings(pods_ready=PodsReady(timeout_s=20.0))
-    world._makers = (lambda: Quota(ready), *world._makers[1:])
+    ready = QuotaSettings(pods_ready=WaitForPodsReady(timeout_s=20.0))
+    world._makers = (lambda: QuotaController(ready), *world._makers[1:])
     world.crash()
     add(world, "low", priority="low")
     world.advance(2)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.jobs.pods.shape import role_of
+from headgate.jobs.pods.pod_metadata import role_of
 from kueueing import a_workload
-from unit.jobs.furnishing import PODS, WORKLOADS, made, queueing
-from unit.jobs.pods.stage import (
+from unit.jobs.pods.fixtures import (
     K,
     SlowKubelet,
     a_pod,
@@ -24,6 +23,7 @@ from unit.jobs.pods.stage import (
     started,
     workloads,
 )
+from unit.jobs.queue_fixtures import PODS, WORKLOADS, made, queueing
 
 
 def test_a_group_waits_until_it_is_complete_and_starts_as_one() -> None:

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from headgate.kube.resource import PODS as POD
-from headgate.owners.effects import Answer, Create, Delete, Effect, Patch
+from headgate.controllers.framework.effects import Create, Delete, Effect, EffectResponse, Patch
+from headgate.kube.api_resources import PODS as POD
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
-from unit.jobs.furnishing import PREEMPTION
-from unit.jobs.pods.stage import (
+from unit.jobs.pods.fixtures import (
     a_world,
     add,
     add_group,
@@ -21,6 +20,7 @@ from unit.jobs.pods.stage import (
     started,
     workloads,
 )
+from unit.jobs.queue_fixtures import PREEMPTION
 
 
 @pytest.mark.parametrize("deaf", [[WORKLOAD], [POD], [POD, WORKLOAD]])
@@ -74,10 +74,10 @@ def test_the_order_of_events_does_not_matter(seed: int) -> None:
 def test_one_pod_that_cannot_be_started_keeps_nobody_else_from_it() -> None:
     world = a_world(cpu=3)
 
-    def refuse(effect: Effect) -> Answer | None:
+    def refuse(effect: Effect) -> EffectResponse | None:
         is_start = isinstance(effect, Patch) and effect.resource == POD and "schedulingGates" in str(effect.body)
         if is_start and isinstance(effect, Patch) and effect.name == "g-1":
-            return Answer(422, {"message": "no"}, world.server.epoch_s)
+            return EffectResponse(422, {"message": "no"}, world.server.epoch_s)
         return None
 
     world.refuse = refuse

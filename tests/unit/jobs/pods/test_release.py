@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from headgate.jobs.release import is_active, release_of_pods
+from headgate.jobs.pods.quota_release import quota_in_use, release_of_pods
 from headgate.jobs.settings import Release
-from headgate.kube.features import Features, parse_features
+from headgate.kube.feature_gates import FeatureGates, parse_feature_gates
 from headgate.kube.timestamps import format_time
 
 NOW_S = 1_700_000_000.0
@@ -26,7 +26,7 @@ def a_pod(
 
 
 def active(rule: Release, *pods: dict[str, Any]) -> bool:
-    return is_active(pods, rule, NOW_S)[0]
+    return quota_in_use(pods, rule, NOW_S)[0]
 
 
 @pytest.mark.parametrize("rule", [FAST, SLOW])
@@ -54,9 +54,9 @@ def test_slow_release_ends_at_the_deletion_timestamp_which_contains_the_grace() 
 
 
 def test_it_is_looked_again_when_the_last_deletion_timestamp_is_past() -> None:
-    assert is_active([a_pod(ends_in_s=30), a_pod(ends_in_s=90)], SLOW, NOW_S) == (True, NOW_S + 90)
-    assert is_active([a_pod(ends_in_s=30), a_pod()], SLOW, NOW_S) == (True, None)
-    assert is_active([a_pod(ends_in_s=30)], FAST, NOW_S) == (False, None)
+    assert quota_in_use([a_pod(ends_in_s=30), a_pod(ends_in_s=90)], SLOW, NOW_S) == (True, NOW_S + 90)
+    assert quota_in_use([a_pod(ends_in_s=30), a_pod()], SLOW, NOW_S) == (True, None)
+    assert quota_in_use([a_pod(ends_in_s=30)], FAST, NOW_S) == (False, None)
 
 
 @pytest.mark.parametrize("rule", [FAST, SLOW])
@@ -67,10 +67,10 @@ def test_what_never_ran_and_never_will_uses_nothing(rule: Release) -> None:
 
 
 def test_the_setting_wins_over_the_feature_gate() -> None:
-    off = parse_features("FastQuotaReleaseInPodIntegration=false")
-    assert isinstance(off, Features)
-    assert release_of_pods(Features(), {}) == FAST
+    off = parse_feature_gates("FastQuotaReleaseInPodIntegration=false")
+    assert isinstance(off, FeatureGates)
+    assert release_of_pods(FeatureGates(), {}) == FAST
     assert release_of_pods(off, {}) == SLOW
-    assert release_of_pods(Features(), {"pod": SLOW}) == SLOW
+    assert release_of_pods(FeatureGates(), {"pod": SLOW}) == SLOW
     assert release_of_pods(off, {"pod": FAST}) == FAST
     assert release_of_pods(off, {"batch/job": FAST}) == SLOW

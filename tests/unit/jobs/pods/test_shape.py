@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.jobs import names
-from headgate.jobs.pods import shape
+from headgate.jobs.pods import pod_metadata
 
 Object = dict[str, Any]
 
@@ -84,7 +84,7 @@ def a_pod(annotations: Object | None = None, labels: Object | None = None, **spe
 @pytest.mark.parametrize(("spec", "expected"), [(PLAIN, "7aa6c7b8"), (RICH, "4c5923d9")])
 def test_a_role_is_the_hash_that_kueue_writes(spec: Object, expected: str) -> None:
     """The expected values come from Kueue's formula in Go, with k8s.io/api's types."""
-    assert shape.role_hash(spec) == expected
+    assert pod_metadata.role_hash(spec) == expected
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_role_is_the_hash_that_kueue_writes(spec: Object, expected: str) -> No
     ],
 )
 def test_what_matters_for_admission_makes_another_role(field: str, value: Any) -> None:
-    assert shape.role_hash({**PLAIN, field: value}) != shape.role_hash(PLAIN)
+    assert pod_metadata.role_hash({**PLAIN, field: value}) != pod_metadata.role_hash(PLAIN)
 
 
 @pytest.mark.parametrize(
@@ -111,25 +111,25 @@ def test_what_matters_for_admission_makes_another_role(field: str, value: Any) -
     ],
 )
 def test_what_does_not_matter_makes_no_other_role(field: str, value: Any) -> None:
-    assert shape.role_hash({**PLAIN, field: value}) == shape.role_hash(PLAIN)
+    assert pod_metadata.role_hash({**PLAIN, field: value}) == pod_metadata.role_hash(PLAIN)
 
 
 def test_equal_amounts_are_one_role_however_they_are_written() -> None:
     one, other = ({"containers": [{"resources": {"requests": {"cpu": each}}}]} for each in ("1", "1000m"))
-    assert shape.role_hash(one) == shape.role_hash(other)
+    assert pod_metadata.role_hash(one) == pod_metadata.role_hash(other)
 
 
 def test_a_role_that_was_written_down_stays() -> None:
-    assert shape.role_of(a_pod({names.ROLE_HASH: "12345678"}, **RICH)) == "12345678"
-    assert shape.role_of(a_pod(**PLAIN)) == "7aa6c7b8"
+    assert pod_metadata.role_of(a_pod({names.ROLE_HASH: "12345678"}, **RICH)) == "12345678"
+    assert pod_metadata.role_of(a_pod(**PLAIN)) == "7aa6c7b8"
 
 
 def test_a_group_is_named_by_label_or_by_annotation_and_the_annotation_wins() -> None:
     label, annotation = {names.POD_GROUP_NAME: "by-label"}, {names.POD_GROUP_NAME: "by-annotation"}
-    assert shape.group_of(a_pod()) == ""
-    assert shape.group_of(a_pod(labels=label)) == "by-label"
-    assert shape.group_of(a_pod(annotation)) == "by-annotation"
-    assert shape.group_of(a_pod(annotation, label)) == "by-annotation"
+    assert pod_metadata.group_of(a_pod()) == ""
+    assert pod_metadata.group_of(a_pod(labels=label)) == "by-label"
+    assert pod_metadata.group_of(a_pod(annotation)) == "by-annotation"
+    assert pod_metadata.group_of(a_pod(annotation, label)) == "by-annotation"
 
 
 @pytest.mark.parametrize(
@@ -148,18 +148,23 @@ def test_a_group_is_named_by_label_or_by_annotation_and_the_annotation_wins() ->
     ],
 )
 def test_a_total_count_is_a_whole_number_above_zero(written: str, expected: int | str) -> None:
-    assert shape.total_count(a_pod({names.POD_GROUP_NAME: "g", names.TOTAL_COUNT: written})) == expected
+    assert pod_metadata.total_count(a_pod({names.POD_GROUP_NAME: "g", names.TOTAL_COUNT: written})) == expected
 
 
 def test_a_total_count_needs_a_group_and_a_group_needs_a_total_count() -> None:
-    lonely = shape.total_count(a_pod({names.TOTAL_COUNT: "1"}))
+    lonely = pod_metadata.total_count(a_pod({names.TOTAL_COUNT: "1"}))
     assert lonely == "pod doesn't have a 'kueue.x-k8s.io/pod-group-name' annotation/label"
-    uncounted = shape.total_count(a_pod(labels={names.POD_GROUP_NAME: "g"}))
+    uncounted = pod_metadata.total_count(a_pod(labels={names.POD_GROUP_NAME: "g"}))
     assert uncounted == "failed to extract 'kueue.x-k8s.io/pod-group-total-count' annotation"
 
 
 def flags(pod: Object) -> tuple[bool, ...]:
-    return shape.is_serving(pod), shape.has_fast_admission(pod), shape.is_unretriable(pod), shape.is_managed(pod)
+    return (
+        pod_metadata.is_serving(pod),
+        pod_metadata.has_fast_admission(pod),
+        pod_metadata.is_unretriable(pod),
+        pod_metadata.is_managed(pod),
+    )
 
 
 def test_flags_count_by_their_exact_words() -> None:
@@ -169,16 +174,20 @@ def test_flags_count_by_their_exact_words() -> None:
 
 
 def test_a_pod_may_wait_for_its_parent() -> None:
-    assert shape.suspending_parent(a_pod({names.SUSPENDING_PARENT: "deployment"})) == "deployment"
-    assert shape.suspending_parent(a_pod()) == ""
+    assert pod_metadata.suspending_parent(a_pod({names.SUSPENDING_PARENT: "deployment"})) == "deployment"
+    assert pod_metadata.suspending_parent(a_pod()) == ""
 
 
 def test_a_pod_is_gated_by_our_gate_and_by_no_other() -> None:
-    assert shape.is_gated(a_pod(schedulingGates=[{"name": "x.io/y"}, {"name": names.ADMISSION_GATE}]))
-    assert not shape.is_gated(a_pod(schedulingGates=[{"name": "x.io/y"}]))
-    assert not shape.is_gated(a_pod())
+    assert pod_metadata.is_gated(a_pod(schedulingGates=[{"name": "x.io/y"}, {"name": names.ADMISSION_GATE}]))
+    assert not pod_metadata.is_gated(a_pod(schedulingGates=[{"name": "x.io/y"}]))
+    assert not pod_metadata.is_gated(a_pod())
 
 
 @pytest.mark.parametrize("broken", [{}, {"metadata": None, "spec": None}, {"metadata": {"labels": []}}])
 def test_a_pod_that_says_nothing_has_no_facts(broken: Object) -> None:
-    assert (shape.group_of(broken), shape.is_managed(broken), shape.is_gated(broken)) == ("", False, False)
+    assert (pod_metadata.group_of(broken), pod_metadata.is_managed(broken), pod_metadata.is_gated(broken)) == (
+        "",
+        False,
+        False,
+    )

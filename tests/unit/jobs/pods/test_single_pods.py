@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from headgate.jobs.settings import JobSettings
-from headgate.kube.features import Features
-from unit.jobs.furnishing import PODS, PREEMPTION, WORKLOADS
-from unit.jobs.pods.stage import (
+from headgate.kube.feature_gates import FeatureGates
+from unit.jobs.pods.fixtures import (
     SLOW,
     K,
     SlowKubelet,
@@ -27,6 +26,7 @@ from unit.jobs.pods.stage import (
     started,
     workloads,
 )
+from unit.jobs.queue_fixtures import PODS, PREEMPTION, WORKLOADS
 
 
 def test_a_pod_waits_and_runs_where_its_flavor_is_and_the_next_one_follows() -> None:
@@ -115,9 +115,12 @@ def test_quota_is_free_while_the_pod_still_terminates(is_evicted: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("features", "settings"), [(SLOW, JobSettings()), (Features(), JobSettings(quota_release={"pod": "OnTerminal"}))]
+    ("features", "settings"),
+    [(SLOW, JobSettings()), (FeatureGates(), JobSettings(quota_release={"pod": "OnTerminal"}))],
 )
-def test_quota_is_free_when_the_pod_has_ended_where_that_is_wanted(features: Features, settings: JobSettings) -> None:
+def test_quota_is_free_when_the_pod_has_ended_where_that_is_wanted(
+    features: FeatureGates, settings: JobSettings
+) -> None:
     world = a_world(cpu=1, features=features, settings=settings, kubelet=SlowKubelet, **PREEMPTION)
     add(world, "low", priority="low")
     world.advance(2)

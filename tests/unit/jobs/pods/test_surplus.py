@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.kube.features import Features
-from unit.jobs.furnishing import PODS, PREEMPTION
-from unit.jobs.pods.stage import (
+from headgate.kube.feature_gates import FeatureGates
+from unit.controllers.world import World
+from unit.jobs.pods.fixtures import (
     SLOW,
     SlowKubelet,
     a_world,
@@ -23,7 +23,7 @@ from unit.jobs.pods.stage import (
     reasons,
     started,
 )
-from unit.owners.world import World
+from unit.jobs.queue_fixtures import PODS, PREEMPTION
 
 
 def succeed(world: World, name: str) -> None:
@@ -39,7 +39,7 @@ def evict(world: World, group: str) -> None:
 
 
 @pytest.mark.parametrize("features", [None, SLOW], ids=["fast release", "slow release"])
-def test_a_waiting_replacement_of_a_pod_that_succeeded_after_all_is_removed(features: Features | None) -> None:
+def test_a_waiting_replacement_of_a_pod_that_succeeded_after_all_is_removed(features: FeatureGates | None) -> None:
     world = a_world(kubelet=SlowKubelet, features=features, **PREEMPTION)
     add_group(world, "g", priority="low")
     world.advance(1)

@@ -1,8 +1,8 @@
 """HoldUntil: a PreEnqueue plugin for Headgate that holds a pod until the date in an annotation.
 
-A pod with ``example.com/hold-until: "2027-01-01T06:00:00Z"`` is not tried before that moment. Until then it costs
-nothing: the scheduler is told when to ask again. A pod without the annotation is not held. A pod whose date cannot be
-read is held, with a reason, until the annotation is corrected.
+The scheduler does not try a pod with ``example.com/hold-until: "2027-01-01T06:00:00Z"`` before that date. A held pod
+costs nothing: the plugin tells the scheduler when to ask again. The plugin does not hold a pod without the annotation.
+It holds a pod whose date is invalid, with a reason, until a user corrects the annotation.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from headgate.plugins import PodLike, Rejection, own_update
+from headgate.scheduling.framework import PodLike, Rejection, own_update
 
 ANNOTATION = "example.com/hold-until"
 
@@ -21,7 +21,7 @@ class HoldUntil:
     name = "HoldUntil"
 
     def __init__(self, args: Mapping[str, Any], now_s: Callable[[], float] = time.time) -> None:
-        """``args`` are those of ``pluginConfig``. An exception is shown to the user by ``headgate config check``."""
+        """``args`` come from ``pluginConfig``. ``headgate config check`` shows the user any exception raised here."""
         unknown = sorted(args.keys() - {"annotation"})
         if unknown:
             raise ValueError(f"unknown argument {unknown[0]!r}; there is only 'annotation'")
@@ -35,7 +35,7 @@ class HoldUntil:
             return None
         moment_s = read_date(date)
         if moment_s is None:
-            # Only a change of the pod can help, so there is no point in asking again after some time.
+            # Only a change of the pod can help, so the scheduler need not ask again after some time.
             return Rejection(self.name, f"{self.annotation}: {date!r} is not a date", own_update(), expires=False)
         wait_s = moment_s - self._now_s()
         if wait_s <= 0:

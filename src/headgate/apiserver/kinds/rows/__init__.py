@@ -1,1 +1,1 @@
-"""The built-in kinds, one module per family. ``row.py`` is the shorthand that they are written in."""
+"""The rows of built-in kinds, by API group."""

@@ -1,13 +1,13 @@
-"""What a cluster is made of: nodes' runtimes and devices, storage, network, leases."""
+"""Rows for runtime classes, devices, storage, networking and leases."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from headgate.apiserver.kinds.kind import METADATA_LABELS, Kind
+from headgate.apiserver.kinds.kind import METADATA_LABELS, ServedKind
 from headgate.apiserver.kinds.rows.row import STATUS, field, row
 
-STORAGE: Final[tuple[Kind, ...]] = (
+STORAGE: Final[tuple[ServedKind, ...]] = (
     row("storage.k8s.io/v1", "CSIDriver", "csidrivers", "Cluster"),
     row("storage.k8s.io/v1", "CSINode", "csinodes", "Cluster"),
     row("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities", "Namespaced"),
@@ -23,13 +23,15 @@ STORAGE: Final[tuple[Kind, ...]] = (
     ),
 )
 
-NODE: Final[tuple[Kind, ...]] = (row("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", "Cluster"),)
+NODE: Final[tuple[ServedKind, ...]] = (row("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", "Cluster"),)
 
-COORDINATION: Final[tuple[Kind, ...]] = (row("coordination.k8s.io/v1", "Lease", "leases", "Namespaced"),)
+COORDINATION: Final[tuple[ServedKind, ...]] = (row("coordination.k8s.io/v1", "Lease", "leases", "Namespaced"),)
 
-DISCOVERY: Final[tuple[Kind, ...]] = (row("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", "Namespaced"),)
+DISCOVERY: Final[tuple[ServedKind, ...]] = (
+    row("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", "Namespaced"),
+)
 
-NETWORKING: Final[tuple[Kind, ...]] = (
+NETWORKING: Final[tuple[ServedKind, ...]] = (
     row("networking.k8s.io/v1", "IngressClass", "ingressclasses", "Cluster"),
     row("networking.k8s.io/v1", "Ingress", "ingresses", "Namespaced", short_names=("ing",), subresources=(STATUS,)),
     row("networking.k8s.io/v1", "IPAddress", "ipaddresses", "Cluster", short_names=("ip",)),
@@ -37,7 +39,7 @@ NETWORKING: Final[tuple[Kind, ...]] = (
     row("networking.k8s.io/v1", "ServiceCIDR", "servicecidrs", "Cluster", subresources=(STATUS,)),
 )
 
-RESOURCE: Final[tuple[Kind, ...]] = (
+RESOURCE: Final[tuple[ServedKind, ...]] = (
     row("resource.k8s.io/v1", "DeviceClass", "deviceclasses", "Cluster"),
     row("resource.k8s.io/v1", "ResourceClaim", "resourceclaims", "Namespaced", subresources=(STATUS,)),
     row("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates", "Namespaced"),

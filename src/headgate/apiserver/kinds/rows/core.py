@@ -1,10 +1,10 @@
-"""The kinds of the core group, ``/api/v1``, and ``events.k8s.io``, whose events are the core group's."""
+"""Rows for the core group, ``/api/v1``, and for ``events.k8s.io``, whose events are stored in the core group."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from headgate.apiserver.kinds.kind import METADATA_LABELS, FieldLabel, Kind
+from headgate.apiserver.kinds.kind import METADATA_LABELS, FieldLabel, ServedKind
 from headgate.apiserver.kinds.rows.row import CONNECT, CREATE, PROXY, READ_WRITE, SCALE, STATUS, alias, field, row
 
 _ALL: Final = ("all",)
@@ -45,7 +45,7 @@ _EVENT_LABELS: Final = (
     field("type"),
 )
 
-CORE: Final[tuple[Kind, ...]] = (
+CORE: Final[tuple[ServedKind, ...]] = (
     row("v1", "Binding", "bindings", "Namespaced", verbs=CREATE),
     row(
         "v1",
@@ -169,7 +169,7 @@ CORE: Final[tuple[Kind, ...]] = (
     ),
 )
 
-EVENTS: Final[tuple[Kind, ...]] = (
+EVENTS: Final[tuple[ServedKind, ...]] = (
     row(
         "events.k8s.io/v1",
         "Event",

@@ -1,13 +1,13 @@
-"""Definitions of custom kinds. The kinds that they define are rows made at run time (``apiserver/custom/``)."""
+"""The row for CustomResourceDefinitions. The rows of custom kinds are built at run time (``apiserver/custom/``)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from headgate.apiserver.kinds.kind import Kind
+from headgate.apiserver.kinds.kind import ServedKind
 from headgate.apiserver.kinds.rows.row import STATUS, row
 
-EXTENSIONS: Final[tuple[Kind, ...]] = (
+EXTENSIONS: Final[tuple[ServedKind, ...]] = (
     row(
         "apiextensions.k8s.io/v1",
         "CustomResourceDefinition",

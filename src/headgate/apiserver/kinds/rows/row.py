@@ -1,14 +1,21 @@
 """Shorthand for the rows of built-in kinds: everything that follows from the kind's name is derived here.
 
-Not for custom resources: their names, verbs and storage come from their definition, so they build
-:class:`~headgate.apiserver.kinds.kind.Kind` themselves.
+Custom resources do not use it: their names, verbs and storage come from their definition, so ``apiserver/custom/``
+builds :class:`~headgate.apiserver.kinds.kind.ServedKind` directly.
 """
 
 from __future__ import annotations
 
 from typing import Final, Literal
 
-from headgate.apiserver.kinds.kind import EVERY_VERB, METADATA_LABELS, PLAIN_REFUSAL, FieldLabel, Kind, Subresource
+from headgate.apiserver.kinds.kind import (
+    EVERY_VERB,
+    METADATA_LABELS,
+    PLAIN_REFUSAL,
+    FieldLabel,
+    ServedKind,
+    Subresource,
+)
 
 CREATE: Final = ("create",)
 READ_WRITE: Final = ("get", "patch", "update")
@@ -47,11 +54,11 @@ def row(
     stored_as: tuple[str, str, str] | None = None,
     deprecated: str = "",
     type_name: str = "",
-) -> Kind:
+) -> ServedKind:
     """``stored_as`` is group, version and plural of the storage, if another row's; ``type_name`` if not as usual."""
     group, _, version = api_version.rpartition("/")
     stored_group, stored_version, stored_plural = stored_as or (group, version, plural)
-    return Kind(
+    return ServedKind(
         group=group,
         version=version,
         kind=kind,

@@ -1,15 +1,15 @@
-"""What owns, limits and scales pods: ``apps``, ``batch``, ``autoscaling``, ``policy``, ``scheduling.k8s.io``."""
+"""Rows for ``apps``, ``batch``, ``autoscaling``, ``policy`` and ``scheduling.k8s.io``."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from headgate.apiserver.kinds.kind import METADATA_LABELS, Kind
+from headgate.apiserver.kinds.kind import METADATA_LABELS, ServedKind
 from headgate.apiserver.kinds.rows.row import SCALE, STATUS, alias, row
 
 _ALL: Final = ("all",)
 
-APPS: Final[tuple[Kind, ...]] = (
+APPS: Final[tuple[ServedKind, ...]] = (
     row("apps/v1", "ControllerRevision", "controllerrevisions", "Namespaced"),
     row(
         "apps/v1",
@@ -49,7 +49,7 @@ APPS: Final[tuple[Kind, ...]] = (
     ),
 )
 
-BATCH: Final[tuple[Kind, ...]] = (
+BATCH: Final[tuple[ServedKind, ...]] = (
     row(
         "batch/v1",
         "CronJob",
@@ -71,7 +71,7 @@ BATCH: Final[tuple[Kind, ...]] = (
     ),
 )
 
-AUTOSCALING: Final[tuple[Kind, ...]] = tuple(
+AUTOSCALING: Final[tuple[ServedKind, ...]] = tuple(
     row(
         f"autoscaling/{version}",
         "HorizontalPodAutoscaler",
@@ -85,7 +85,7 @@ AUTOSCALING: Final[tuple[Kind, ...]] = tuple(
     for version in ("v1", "v2")
 )
 
-POLICY: Final[tuple[Kind, ...]] = (
+POLICY: Final[tuple[ServedKind, ...]] = (
     row(
         "policy/v1",
         "PodDisruptionBudget",
@@ -96,6 +96,6 @@ POLICY: Final[tuple[Kind, ...]] = (
     ),
 )
 
-SCHEDULING: Final[tuple[Kind, ...]] = (
+SCHEDULING: Final[tuple[ServedKind, ...]] = (
     row("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", "Cluster", short_names=("pc",)),
 )

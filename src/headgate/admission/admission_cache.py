@@ -1,0 +1,120 @@
+"""The namespaces, queues and groups that admission handlers read, updated by events.
+
+The embedded server updates it from the store (``cli/embedded/admission.py``), the webhook server from watches. A
+response that needs a missing object records it (:class:`CacheReader`) and the API server is asked, because a PodGroup
+is often created just before its pods and a watch may be late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from headgate.admission.policy import AdmissionPolicy
+from headgate.capacity.api.queue import QueueIndex
+from headgate.capacity.kinds.queue_rules import QueueLister
+from headgate.capacity.names import POD_GROUPS, QUEUES
+from headgate.jobs.framework.management import known_ancestors
+from headgate.kube.api_resources import NAMESPACES, STATEFUL_SETS, APIResource
+from headgate.quota.kinds.names import LOCAL_QUEUES
+
+Object = dict[str, Any]
+Key = tuple[APIResource, str, str]
+
+WATCHED: Final[Mapping[APIResource, tuple[str, ...]]] = {
+    NAMESPACES: ("metadata.annotations", "metadata.labels"),
+    QUEUES: (
+        "metadata.annotations",
+        "spec",
+        "status.state",
+        "status.conditions",
+        "status.allocated",
+        "status.reserved",
+    ),
+    POD_GROUPS: ("spec.queue",),
+}
+"""What is followed, and which fields of it are looked at."""
+_OWNERS: Final = ("metadata.uid", "metadata.labels", "metadata.ownerReferences")
+
+_GROUPS: Final = (*_OWNERS, "spec.replicas", "spec.template.metadata.annotations", "status.replicas")
+
+
+def watched_resources(policy: AdmissionPolicy) -> Mapping[APIResource, tuple[str, ...]]:
+    """With what may be above a pod where jobs wait in Kueue's queues, and the queues for those that name none."""
+    if not policy.suspends_jobs:
+        return WATCHED
+    owners = dict.fromkeys(known_ancestors(policy.jobs.kinds).values(), _OWNERS)
+    return {**WATCHED, LOCAL_QUEUES: ("metadata.uid",), **owners, STATEFUL_SETS: _GROUPS}
+
+
+class AdmissionCache:
+    """Implements ``ClusterView`` (``policy.py``)."""
+
+    def __init__(self) -> None:
+        self._objects: Final[dict[Key, Object]] = {}
+        self._register: Final = QueueIndex()
+        self._groups: Final[dict[str, int]] = {}
+
+    def applied(self, resource: APIResource, wire: Object) -> None:
+        metadata = wire["metadata"]
+        namespace, name = metadata.get("namespace") or "", metadata["name"]
+        self.removed(resource, namespace, name)
+        self._objects[resource, namespace, name] = wire
+        if resource == QUEUES:
+            self._register.apply(wire)
+        elif resource == POD_GROUPS:
+            queue = _queue(wire)
+            self._groups[queue] = self._groups.get(queue, 0) + 1
+
+    def removed(self, resource: APIResource, namespace: str, name: str) -> None:
+        before = self._objects.pop((resource, namespace, name), None)
+        if before is None:
+            return
+        if resource == QUEUES:
+            self._register.remove(name)
+        elif resource == POD_GROUPS:
+            queue = _queue(before)
+            self._groups[queue] -= 1
+            if not self._groups[queue]:
+                del self._groups[queue]
+
+    def get(self, resource: APIResource, namespace: str, name: str, uid: str = "") -> Object | None:
+        return self._objects.get((resource, namespace if resource.namespaced else "", name))
+
+    @property
+    def queues(self) -> QueueLister:
+        return self._register
+
+    def tenants(self, queue: str) -> int:
+        return self._groups.get(queue, 0)
+
+
+class CacheReader:
+    """The view of one response. ``asked``: objects that were fetched for it; ``missed``: objects that were missing."""
+
+    def __init__(self, book: AdmissionCache, asked: Mapping[Key, Object | None]) -> None:
+        self.missed: Final[list[Key]] = []
+        self._book: Final = book
+        self._asked: Final = asked
+
+    def get(self, resource: APIResource, namespace: str, name: str, uid: str = "") -> Object | None:
+        found = self._book.get(resource, namespace, name)
+        if found is not None and uid and found["metadata"].get("uid") != uid:
+            found = None  # made anew, and the watch is that moment behind
+        key = (resource, namespace if resource.namespaced else "", name)
+        if found is None and key not in self._asked:
+            self.missed.append(key)
+        return found or self._asked.get(key)
+
+    @property
+    def queues(self) -> QueueLister:
+        return self._book.queues
+
+    def tenants(self, queue: str) -> int:
+        return self._book.tenants(queue)
+
+
+def _queue(group: Object) -> str:
+    spec = group.get("spec")
+    value = spec.get("queue") if isinstance(spec, dict) else None
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,102 @@
+"""The AdmissionReview of a webhook: decodes the request, encodes the response with its JSON Patch.
+
+Only fields that Headgate's handlers use are read. An invalid request gets a response with a reason; nothing raises.
+``steps.py`` lists the handlers.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+Object = dict[str, Any]
+Operation = dict[str, Any]
+
+API_VERSION: Final = "admission.k8s.io/v1"
+KIND: Final = "AdmissionReview"
+_REASONS: Final = {400: "BadRequest", 403: "Forbidden"}
+
+
+class AdmissionRequest(msgspec.Struct, frozen=True):
+    """One write. ``obj`` is empty for a delete, ``old`` for a create. ``user`` is the name of the requesting user."""
+
+    operation: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    user: str = ""
+    obj: Object = {}
+    old: Object = {}
+    uid: str = ""
+
+
+class AdmissionResponse(msgspec.Struct, frozen=True):
+    """``refusal``: why the write is rejected; empty if it is allowed, with ``patch`` applied."""
+
+    refusal: str = ""
+    code: Literal[400, 403] = 403
+    patch: tuple[Operation, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+ALLOWED: Final = AdmissionResponse()
+
+
+def read_review(body: bytes) -> AdmissionRequest | str:
+    """What is asked, or why that cannot be said."""
+    try:
+        review = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError) as problem:
+        return f"the body is not JSON: {problem}"
+    if not isinstance(review, dict) or review.get("kind") != KIND or review.get("apiVersion") != API_VERSION:
+        return f"the body is not an {KIND} of {API_VERSION}"
+    request = _mapping(review.get("request"))
+    if not _text(request.get("uid")) or not _text(request.get("operation")):
+        return "request.uid and request.operation are required"
+    return AdmissionRequest(
+        operation=request["operation"],
+        resource=_text(_mapping(request.get("resource")).get("resource")),
+        namespace=_text(request.get("namespace")),
+        name=_text(request.get("name")),
+        subresource=_text(request.get("subResource")),
+        user=_text(_mapping(request.get("userInfo")).get("username")),
+        obj=_mapping(request.get("object")),
+        old=_mapping(request.get("oldObject")),
+        uid=request["uid"],
+    )
+
+
+def write_review(uid: str, answer: AdmissionResponse) -> bytes:
+    """The bytes to send back."""
+    response: Object = {"uid": uid, "allowed": not answer.refusal}
+    if answer.refusal:
+        status: Object = {"status": "Failure", "message": answer.refusal, "code": answer.code}
+        response["status"] = {**status, "reason": _REASONS[answer.code]}
+    elif answer.patch:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(msgspec.json.encode(answer.patch)).decode()
+    if answer.warnings:
+        response["warnings"] = list(answer.warnings)
+    return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+
+
+def annotations_of(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Those of any object; empty where there are none."""
+    return _mapping(_mapping(obj.get("metadata")).get("annotations"))
+
+
+def escape(key: str) -> str:
+    """One step of a path in a JSON Patch (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _mapping(value: Any) -> Object:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

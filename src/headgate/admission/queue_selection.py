@@ -1,0 +1,76 @@
+"""Whether a new object waits in one of Kueue's queues, and in which.
+
+It does if its namespace is managed, no managed ancestor waits for it, and it names a queue, or its namespace has a
+default queue, or all jobs are managed. ``jobs/framework/management.py`` decides the same for existing objects.
+"""
+
+from __future__ import annotations
+
+from headgate.admission.admission_review import AdmissionRequest, Object
+from headgate.admission.policy import AdmissionPolicy, ClusterView
+from headgate.jobs.framework.management import UnknownAncestor, known_ancestors, managed_ancestor
+from headgate.jobs.framework.workload import queue_of
+from headgate.jobs.names import DEFAULT_QUEUE
+from headgate.kube.api_resources import NAMESPACES, APIResource
+from headgate.kube.object_meta import controller_of, group_kind_of
+from headgate.quota.kinds.names import LOCAL_QUEUES
+
+
+def is_managed_namespace(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> bool:
+    """Whether anything of Kueue's counts there."""
+    if not policy.suspends_jobs or request.namespace in policy.exempt:
+        return False
+    namespace = view.get(NAMESPACES, "", request.namespace) or {}
+    return policy.jobs.namespaces.matches((namespace.get("metadata") or {}).get("labels"))
+
+
+def select_queue(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> str | UnknownAncestor | None:
+    """The queue it waits in; empty if it waits until it gets one; None if it does not wait. Otherwise why that is
+    unknown."""
+    queue = _wanted(request, policy, view)
+    if queue is None:
+        return None
+    above = find_managed_ancestor(request, policy, view)
+    if isinstance(above, UnknownAncestor):
+        return above
+    return queue if above is None else None
+
+
+def find_managed_ancestor(
+    request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView
+) -> Object | UnknownAncestor | None:
+    placed = {**request.obj, "metadata": {**request.obj.get("metadata", {}), "namespace": request.namespace}}
+    known = known_ancestors(policy.jobs.kinds)
+    chain = [placed]
+
+    def find(resource: APIResource, namespace: str, name: str) -> Object | None:
+        owner = controller_of(chain[-1]) or {}
+        found = view.get(resource, namespace, name, str(owner.get("uid", "")))
+        chain.append(found or {})
+        return found
+
+    return managed_ancestor(placed, find, known, manages_all=policy.jobs.manages_all)
+
+
+def has_known_controller(obj: Object, policy: AdmissionPolicy) -> bool:
+    """It was made by something that may wait itself."""
+    owner = controller_of(obj)
+    return owner is not None and group_kind_of(owner) in known_ancestors(policy.jobs.kinds)
+
+
+def has_default_queue(namespace: str, view: ClusterView) -> bool:
+    return view.get(LOCAL_QUEUES, namespace, DEFAULT_QUEUE) is not None
+
+
+def _wanted(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> str | None:
+    named = queue_of(request.obj)
+    if named:
+        return named
+    if has_default_queue(request.namespace, view):
+        return DEFAULT_QUEUE
+    return "" if policy.jobs.manages_all else None
+
+
+def unknown_ancestor_message(problem: UnknownAncestor) -> str:
+    """Why a write is refused that might run around its quota: who writes tries again."""
+    return f"whether it waits in a queue cannot be said yet: {problem.message}"

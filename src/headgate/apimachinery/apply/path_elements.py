@@ -1,0 +1,204 @@
+"""Path elements: how one step from an object to one of its fields is written in ``fieldsV1``.
+
+An element is its own wire text, so that sets of them are plain dictionaries: ``f:spec`` (a field or a map key),
+``k:{"name":"main"}`` (a list item by its keys), ``v:"kubernetes"`` (an item of a list that is a set), ``i:0`` (an
+index). Two elements are the same step exactly when their canonical texts are equal; :func:`canonical` reads what a
+client wrote. The sets are in ``field_sets.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from headgate.kube.field_errors import quote
+from headgate.kube.integers import read_integer
+from headgate.kube.serializer.json_syntax import MAX_DEPTH
+
+SELF: Final = "."  # inside a node: the node itself is in the set, beside some of its children
+IGNORED: Final = ""  # what canonical() says of an element of a kind that this version does not know
+
+_MAX_INDEX: Final = (1 << 63) - 1
+_LONGEST_FLOAT: Final = 308  # digits; more are beyond 64 bits
+_EXACT_FLOAT: Final = 1 << 53
+
+# Go escapes these inside JSON strings; everything else stands for itself.
+_ESCAPES: Final = {code: f"\\u{code:04x}" for code in (*range(0x20), *map(ord, "<>&\u2028\u2029"))} | {
+    ord('"'): '\\"',
+    ord("\\"): "\\\\",
+    ord("\n"): "\\n",
+    ord("\r"): "\\r",
+    ord("\t"): "\\t",
+}
+_UNSAFE: Final = re.compile('[\x00-\x1f"\\\\<>&\u2028\u2029]')
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object as read: keys in the order given, repeats included."""
+
+
+def go_number(number: float) -> str:
+    """A float64 as Go's JSON writes it."""
+    if number == int(number) and abs(number) < 1e21:
+        return str(int(number))
+    text = repr(float(number))
+    mantissa, _, exponent = text.partition("e")
+    return f"{mantissa}e{int(exponent):+03d}" if exponent else text
+
+
+def json_text(value: Any) -> str:
+    """A JSON value as Go writes it into a path element."""
+    if isinstance(value, str):
+        return f'"{value.translate(_ESCAPES)}"' if _UNSAFE.search(value) else f'"{value}"'
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case None:
+            return "null"
+        case int():
+            return str(value)
+        case float():
+            return go_number(value)
+        case _Pairs() | dict():
+            pairs = sorted(value if isinstance(value, _Pairs) else value.items(), key=lambda pair: pair[0])
+            return "{" + ",".join(f"{json_text(name)}:{json_text(item)}" for name, item in pairs) + "}"
+        case _:
+            return "[" + ",".join(map(json_text, value)) + "]"
+
+
+def key_element(pairs: Iterable[tuple[str, Any]]) -> str:
+    """The element of a list item by its keys; ``pairs`` sorted by name."""
+    return "k:{" + ",".join(f"{json_text(name)}:{json_text(value)}" for name, value in pairs) + "}"
+
+
+def value_element(value: Any) -> str:
+    return "v:" + json_text(value)
+
+
+def _read_int(text: str) -> int:
+    """Numbers in path elements are read as float64, so that beyond 2**53 digits are lost, as everywhere else."""
+    number = read_integer(text)
+    if number is not None and abs(number) <= _EXACT_FLOAT:
+        return number
+    if len(text) > _LONGEST_FLOAT:
+        raise ValueError("the number is beyond what a float64 holds")
+    return int(float(text))
+
+
+def _refuse_constant(text: str) -> Any:
+    raise ValueError(text)
+
+
+def _read(text: str) -> Any:
+    if text.count("[") + text.count("{") > MAX_DEPTH:  # reading, writing and ranking it would recurse as deeply
+        raise ValueError("the element of a path nests too deeply")
+    return json.loads(text, object_pairs_hook=_Pairs, parse_int=_read_int, parse_constant=_refuse_constant)
+
+
+@lru_cache(maxsize=8192)
+def canonical(element: str) -> str | None:
+    """The one text of ``element``; ``IGNORED`` for an unknown kind of element, ``None`` for a malformed one."""
+    kind, colon, text = element[:1], element[1:2], element[2:]
+    if colon != ":":
+        return None
+    if kind == "f":
+        return element
+    if kind == "i":
+        index = read_integer(text)
+        return None if index is None or abs(index) > _MAX_INDEX else f"i:{index}"
+    if kind not in "kv" or not kind:
+        return IGNORED
+    try:
+        value = _read(text)
+    except ValueError:
+        return None
+    if kind == "v":
+        return value_element(value)
+    if not isinstance(value, _Pairs):
+        return None
+    return key_element(sorted(value, key=lambda pair: pair[0]))
+
+
+def _rank(value: Any) -> tuple[Any, ...]:
+    """Numbers before strings before booleans before lists before maps before null."""
+    match value:
+        case bool():
+            return (2, value)
+        case int() | float():
+            return (0, value)
+        case str():
+            return (1, value)
+        case _Pairs():
+            return (4, tuple((name, _rank(item)) for name, item in value))
+        case list():
+            return (3, tuple(map(_rank, value)))
+        case _:
+            return (5,)
+
+
+@lru_cache(maxsize=8192)
+def order(element: str) -> tuple[Any, ...]:
+    """Where a canonical element stands among its siblings: fields, then keys, then values, then indexes."""
+    kind, text = element[:1], element[2:]
+    match kind:
+        case ".":
+            return (-1,)
+        case "f":
+            return (0, text)
+        case "k":
+            return (1, tuple((name, _rank(value)) for name, value in _read(text)))
+        case "v":
+            return (2, _rank(_read(text)))
+        case _:
+            return (3, int(text))
+
+
+def go_float(number: float) -> str:
+    """A float64 as Go's ``%v`` prints it."""
+    if number == int(number) and abs(number) < 1e6:
+        return str(int(number))
+    mantissa, _, exponent = repr(float(number)).partition("e")
+    if exponent or 1e-4 <= abs(number) < 1e6:
+        return f"{mantissa.removesuffix('.0')}e{int(exponent):+03d}" if exponent else mantissa
+    digits = mantissa.lstrip("-").replace(".", "").strip("0")
+    power = len(mantissa.lstrip("-").partition(".")[0]) - 1
+    shown = digits[0] + (f".{digits[1:]}" if len(digits) > 1 else "")
+    return f"{'-' if number < 0 else ''}{shown}e{power:+03d}"
+
+
+def _show_value(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case None:
+            return "null"
+        case str():
+            return quote(value)
+        case int() | float():
+            return go_float(value)
+        case _Pairs():
+            return "".join(f"{name}={_show_value(item)}" for name, item in value)
+        case _:
+            return "[" + ",".join(map(_show_value, value)) + "]"
+
+
+def show_element(element: str) -> str:
+    """``.spec``, ``[name="main"]``, ``[="x"]``, ``[0]``."""
+    kind, text = element[:1], element[2:]
+    match kind:
+        case "f":
+            return f".{text}"
+        case "k":
+            return "[" + ",".join(f"{name}={_show_value(value)}" for name, value in _read(text)) + "]"
+        case "v":
+            return f"[={_show_value(_read(text))}]"
+        case _:
+            return f"[{text}]"
+
+
+def show(path: Sequence[str]) -> str:
+    """A path for people: ``.spec.containers[name="main"].image``."""
+    return "".join(map(show_element, path))

@@ -1,0 +1,174 @@
+"""Whether an applied configuration fits the schema, with the words that Kubernetes' own apply uses.
+
+Apply is stricter than a create: a field that the schema does not know is an error, not a warning, and so is a list
+that names an item twice. The texts show Go values since users search for them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from headgate.apimachinery.apply.merge_schema import ANY, InvalidListItem, MergeSchema, MergeSchemaKind, element_of
+from headgate.apimachinery.apply.path_elements import go_float, show_element
+from headgate.kube.field_errors import quote
+
+Problem = tuple[str, str]  # path, message
+
+
+def check(shape: MergeSchema, value: Any, *, duplicates: bool = False) -> str | None:
+    """What is wrong with ``value``, or ``None``. ``duplicates``: a list may hold an item several times."""
+    if _fits(shape, value, duplicates):
+        return None
+    problems = _check(shape, value, duplicates)
+    texts = [f"{path}: {message}" if path else message for path, message in problems]
+    if len(texts) < 2:
+        return texts[0] if texts else None
+    return "\n".join(["errors:", *(f"  {text}" for text in texts)])
+
+
+def _fits(shape: MergeSchema, value: Any, duplicates: bool) -> bool:
+    """Whether ``_check`` would find nothing: nearly always, and every write asks. It stops at the first trouble."""
+    kind = shape.kind
+    if value is None or kind is MergeSchemaKind.ANY:
+        return True
+    if kind is MergeSchemaKind.LEAF:
+        return (value.__class__ is str and shape.scalar == "string") or not _check_scalar(shape.scalar, value)
+    below = shape.item or ANY
+    if kind is MergeSchemaKind.LIST:
+        if not isinstance(value, list):
+            return False
+        if shape.keys is not None and not _are_named(shape, value, duplicates):
+            return False
+        return all(_fits(below, item, duplicates) for item in value)
+    if not isinstance(value, dict):
+        return False
+    parts, is_closed = shape.parts, kind is MergeSchemaKind.STRUCT and shape.item is None
+    for name, each in value.items():
+        part = parts.get(name)
+        if part is None and is_closed:
+            return False
+        if not _fits(below if part is None else part.shape, each, duplicates):
+            return False
+    return True
+
+
+def _are_named(shape: MergeSchema, items: list[Any], duplicates: bool) -> bool:
+    elements = [element_of(shape, item) for item in items]
+    if any(isinstance(element, InvalidListItem) for element in elements):
+        return False
+    return duplicates or len(set(elements)) == len(elements)
+
+
+def _check(shape: MergeSchema, value: Any, duplicates: bool) -> list[Problem]:
+    if value is None:
+        return []
+    match shape.kind:
+        case MergeSchemaKind.LEAF:
+            return _check_scalar(shape.scalar, value)
+        case MergeSchemaKind.ANY:
+            return []
+        case MergeSchemaKind.LIST:
+            if not isinstance(value, list):
+                return [("", f"expected list, got &{{{_plain(value)}}}")]
+            return _check_items(shape, value, duplicates)
+        case _:
+            if not isinstance(value, dict):
+                return [("", f"expected map, got &{{{_plain(value)}}}")]
+            return _check_parts(shape, value, duplicates)
+
+
+def _below(prefix: str, problems: list[Problem]) -> list[Problem]:
+    return [(prefix + path, message) for path, message in problems]
+
+
+def _check_parts(shape: MergeSchema, value: dict[str, Any], duplicates: bool) -> list[Problem]:
+    out: list[Problem] = []
+    for name, below in value.items():
+        part = shape.parts.get(name)
+        if part is None and shape.kind is MergeSchemaKind.STRUCT and shape.item is None:
+            # The rest of this level is not looked at.
+            out.append((f".{name}", "field not declared in schema"))
+            break
+        out += _below(f".{name}", _check(part.shape if part is not None else shape.item or ANY, below, duplicates))
+    return out
+
+
+def _check_items(shape: MergeSchema, items: list[Any], duplicates: bool) -> list[Problem]:
+    out: list[Problem] = []
+    seen: set[str] = set()
+    for index, item in enumerate(items):
+        element = f"i:{index}" if shape.keys is None else element_of(shape, item)
+        if isinstance(element, InvalidListItem):
+            return [*out, ("", f"element {index}: {element.reason}")]
+        if element in seen and not duplicates:
+            out.append(("", f"duplicate entries for key {show_element(element)}"))
+        seen.add(element)
+        problems = _check(shape.item or ANY, item, duplicates)
+        if problems:
+            out += _below(show_element(element), problems)
+    return out
+
+
+_SCALAR_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "numeric": (int, float),
+    "boolean": (bool,),
+    "untyped": (str, int, float, bool),
+}
+
+
+def _check_scalar(scalar: str, value: Any) -> list[Problem]:
+    fits = isinstance(value, _SCALAR_TYPES[scalar]) and (
+        not isinstance(value, bool) or scalar in ("boolean", "untyped")
+    )
+    if fits:
+        return []
+    match scalar:
+        case "numeric":
+            return [("", f"expected numeric (int or float), got {_go_type(value)}")]
+        case "string":
+            return [("", f"expected string, got &value.valueUnstructured{{Value:{_literal(value)}}}")]
+        case "boolean":
+            return [("", f"expected boolean, got &{{{_plain(value)}}}")]
+        case _:
+            return [("", f"expected any scalar, got &{{{_plain(value)}}}")]
+
+
+def _go_type(value: Any) -> str:
+    names = {bool: "bool", str: "string", dict: "map[string]interface {}", list: "[]interface {}"}
+    return names[type(value)]
+
+
+def _plain(value: Any) -> str:
+    """As Go's ``%v`` prints it."""
+    match value:
+        case None:
+            return "<nil>"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return value
+        case dict():
+            return "map[" + " ".join(f"{name}:{_plain(value[name])}" for name in sorted(value)) + "]"
+        case list():
+            return "[" + " ".join(map(_plain, value)) + "]"
+        case int():
+            return str(value)
+        case _:
+            return go_float(value)
+
+
+def _literal(value: Any) -> str:
+    """As Go's ``%#v`` prints it."""
+    match value:
+        case None:
+            return "interface {}(nil)"
+        case str():
+            return quote(value)
+        case dict():
+            parts = ", ".join(f"{quote(name)}:{_literal(value[name])}" for name in sorted(value))
+            return f"map[string]interface {{}}{{{parts}}}"
+        case list():
+            return "[]interface {}{" + ", ".join(map(_literal, value)) + "}"
+        case _:
+            return _plain(value)

@@ -1,0 +1,87 @@
+"""Bytes to objects and back, as the API server does it; the interface of this package.
+
+:func:`decode_json` or :func:`decode_yaml` reads a request body, :func:`interpret` returns its kind, :func:`convert`
+makes an object of that kind and :func:`emit` encodes it again. Defaults and validation are later steps, in
+``apimachinery/defaults/`` and ``apimachinery/validation/``; HTTP status codes are the caller's.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from headgate.apimachinery.codec.decoder import Decoded, convert
+from headgate.apimachinery.codec.encoder import emit
+from headgate.apimachinery.codec.scalars import json_kind
+from headgate.kube.serializer.json_decoder import ParsedBody, decode_json
+from headgate.kube.serializer.yaml_decoder import decode_yaml
+
+__all__ = [
+    "Decoded",
+    "ParsedBody",
+    "TypeMeta",
+    "convert",
+    "decode_json",
+    "decode_yaml",
+    "emit",
+    "interpret",
+    "strict_decoding_error",
+    "strict_decoding_warnings",
+]
+
+_KIND_STRUCT: Final = (
+    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+)
+
+
+class TypeMeta(NamedTuple):
+    group: str
+    version: str
+    kind: str
+
+
+def interpret(parsed: ParsedBody) -> TypeMeta | str:
+    """What the body says it is (empty where it says nothing), or the text of the error that asking for it gives."""
+    if parsed.error is not None:
+        return parsed.error if parsed.is_yaml else f"couldn't get version/kind; json parse error: {parsed.error}"
+    found, problem = {"apiversion": "", "kind": ""}, ""
+    if parsed.value is not None and not isinstance(parsed.value, dict):
+        problem = f"json: cannot unmarshal {json_kind(parsed.value)} into Go value of type {_KIND_STRUCT}"
+        return f"couldn't get version/kind; json parse error: {problem}"
+    for key, item in (parsed.value or {}).items():
+        name = key.lower()  # this one step is not case-sensitive there either
+        if name in found and item is not None:
+            if not isinstance(item, str):
+                name = "apiVersion" if name == "apiversion" else name
+                problem = problem or f"{json_kind(item)} into Go struct field .{name} of type string"
+            else:
+                found[name] = item
+    if problem:
+        return f"couldn't get version/kind; json parse error: json: cannot unmarshal {problem}"
+    return _split(found["apiversion"], found["kind"])
+
+
+def _split(api_version: str, kind: str) -> TypeMeta | str:
+    if api_version.count("/") > 1:
+        return f"unexpected GroupVersion string: {api_version}"
+    if api_version == "/":
+        return TypeMeta("", "", kind)
+    group, _, version = api_version.rpartition("/")
+    return TypeMeta(group, version, kind)
+
+
+def strict_decoding_warnings(parsed: ParsedBody, decoded: Decoded) -> list[str]:
+    """One text per unknown or repeated field, as the server sends them in warnings."""
+    return [*_repeated_in_yaml(parsed), *decoded.unknown]
+
+
+def strict_decoding_error(parsed: ParsedBody, decoded: Decoded) -> str:
+    """The same as the one text of an error; empty if there is nothing to complain of."""
+    repeated = _repeated_in_yaml(parsed)
+    lines = ["yaml: unmarshal errors:\n" + "\n".join(f"  {line}" for line in repeated)] if repeated else []
+    complaints = [*lines, *decoded.unknown]
+    return "strict decoding error: " + ", ".join(complaints) if complaints else ""
+
+
+def _repeated_in_yaml(parsed: ParsedBody) -> tuple[str, ...]:
+    """Repeated keys in JSON are known to ``convert``, which sees them where the type has a field."""
+    return parsed.duplicates if parsed.is_yaml else ()

@@ -1,0 +1,352 @@
+"""A plain JSON value as an object of a type, as Go's strict decoder reads it; and the report of what it found.
+
+The result is in *normal form*: everything that Go cannot tell from an absent field is absent (nulls, zeros and empty
+structs that are not behind a pointer, empty lists and maps unless the server always prints them), quantities, times and
+base64 are canonical, unknown fields are gone. All dicts and lists are new, except inside raw values, which are shared.
+Every type is compiled once into a closure ``(value, reading, path)``; the path is a chain of pairs ending in None,
+innermost key first, unrolled only for an error message. The messages are those of Go's decoder. ``encoder.py`` is the
+reverse, ``scalars.py`` reads scalars, ``codec.py`` starts from bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from headgate.apimachinery.codec import scalars
+from headgate.kube.field_errors import quote
+from headgate.kube.schema import Field, Schemas, Type
+from headgate.kube.serializer.json_decoder import MAX_COMPLAINTS, DuplicateKeysObject
+
+Path = tuple[Any, str | int] | None
+
+ABSENT: Final = object()
+"""What reading a value gives when there is nothing to keep."""
+
+
+class DecodeReport:
+    """The findings of one conversion besides its result.
+
+    As in Go the first value of a wrong type is recorded and decoding goes on, while a value that a type's own parser
+    refuses ends it at once: :class:`headgate.apimachinery.codec.scalars.FatalScalarError`.
+    """
+
+    __slots__ = ("_root", "_schemas", "error", "strict_errors")
+
+    def __init__(self, schemas: Schemas, root: str) -> None:
+        self._schemas = schemas
+        self._root = root
+        self.strict_errors: list[str] = []
+        self.error: str | None = None
+
+    def discarding(self, root: str = "") -> DecodeReport:
+        """For values that were decoded before, or whose errors are not reported."""
+        return DecodeReport(self._schemas, root or self._root)
+
+    def add_strict_error(self, word: str, path: Path, key: str) -> None:
+        text = f"{word} field {quote(_dotted((path, key)))}"
+        if len(self.strict_errors) < MAX_COMPLAINTS and text not in self.strict_errors:
+            self.strict_errors.append(text)
+
+    def fail(self, text: str) -> Any:
+        if self.error is None:
+            self.error = text
+        return ABSENT
+
+    def mismatch(self, path: Path, found: str, go_type: str) -> str:
+        return f"json: cannot unmarshal {found} into {self._place(path)} of type {go_type}"
+
+    def _place(self, path: Path) -> str:
+        """Where ``path`` is, as Go names it: the innermost struct and the fields on the way, no indexes, no keys."""
+        here, struct, names = Type("struct", ref=self._root), "", []
+        for key in _keys(path):
+            if here.kind == "struct":
+                field = self._schemas.fields[here.ref][str(key)]
+                struct = here.ref.rpartition(".")[2]
+                names += [field.embedded, field.name] if field.embedded else [field.name]
+                here = field.type
+            elif here.items is not None:
+                here = here.items
+        return f"Go struct field {struct}.{'.'.join(names)}" if names else "Go value"
+
+
+def _keys(path: Path) -> list[str | int]:
+    keys = []
+    while path is not None:
+        path, key = path
+        keys.append(key)
+    return keys[::-1]
+
+
+def _dotted(path: Path) -> str:
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in _keys(path)).removeprefix(".")
+
+
+Object = dict[str, Any]
+Reader = Callable[[Any, DecodeReport, Path], Any]
+_Rule = tuple[str, type | None, bool, Reader]  # name, class that needs no look, keep zeros, reader for all else
+
+_RESET_BY_NULL: Final = frozenset({"list", "map", "quantity", "time", "microtime"})
+_MAX_SHAPES: Final = 256  # remembered per type; which fields are present repeats from object to object
+
+
+class Decoded(msgspec.Struct, frozen=True):
+    """``unknown``: the strict decoder's complaints, unknown and repeated fields in the order of the document."""
+
+    obj: Object
+    unknown: list[str] = []
+    error: str | None = None
+
+
+def convert(schemas: Schemas, type_name: str, value: Any) -> Decoded:
+    reading = DecodeReport(schemas, type_name)
+    try:
+        obj = {} if value is None else _compiled(schemas).struct(type_name)(value, reading, None)
+    except scalars.FatalScalarError as problem:
+        return Decoded({}, error=str(problem))
+    if reading.error is not None:
+        return Decoded({}, error=reading.error)
+    return Decoded(obj, reading.strict_errors)
+
+
+@lru_cache(maxsize=8)
+def _compiled(schemas: Schemas) -> _Compiler:
+    return _Compiler(schemas)
+
+
+class _Compiler:
+    def __init__(self, schemas: Schemas) -> None:
+        self._schemas = schemas
+        self._structs: dict[str, Reader] = {}
+
+    def struct(self, name: str) -> Reader:
+        if name not in self._structs:
+            rules: dict[str, _Rule] = {}
+            self._structs[name] = self._struct_reader(name, rules)
+            rules.update({field.name: self._rule(field) for field in self._schemas.types[name].fields})
+        return self._structs[name]
+
+    def _rule(self, field: Field) -> _Rule:
+        match field.type.kind:
+            case "string":
+                return field.name, str, field.pointer, self._reader(field.type)
+            case "bool":
+                return field.name, bool, field.pointer, self._reader(field.type)
+            case "raw":
+                return field.name, None, True, self._reader(field.type)
+            case "time" | "microtime":  # a zero time is absent even behind a pointer: it would be printed as null
+                return field.name, None, False, self._reader(field.type)
+            case "quantity" | "intorstring" | "duration" if not field.pointer:
+                return field.name, None, True, _without(self._reader(field.type), scalars.ZEROS[field.type.kind])
+            case (
+                "list" | "map"
+            ):  # one that is always printed has an owner, though it be empty; see empty_collections.py
+                return field.name, None, field.pointer or field.omit == "never", self._reader(field.type)
+            case _:
+                return field.name, None, field.pointer, self._reader(field.type)
+
+    def _reader(self, type: Type) -> Reader:
+        match type.kind:
+            case "struct":
+                return self.struct(type.ref)
+            case "list":
+                return self._list_reader(type)
+            case "map":
+                return self._map_reader(type)
+            case "either":
+                return self._either_reader(type)
+            case _:
+                return _scalar_reader(type)
+
+    def _struct_reader(self, name: str, rules: dict[str, _Rule]) -> Reader:
+        go_type = _go_type(Type("struct", ref=name))
+        shapes: dict[tuple[str, ...], list[_Rule]] = {}
+
+        def slots(shape: tuple[str, ...]) -> list[_Rule]:
+            wanted = [rules.get(key) or (key, None, True, _unknown) for key in shape]
+            if len(shapes) < _MAX_SHAPES and rules.keys() >= set(shape):
+                shapes[shape] = wanted
+            return wanted
+
+        def read(value: Any, reading: DecodeReport, path: Path) -> Any:
+            if value.__class__ is not dict:
+                if isinstance(value, DuplicateKeysObject):
+                    return read(self._overlaid(name, rules, value, reading, path), reading.discarding(), path)
+                return reading.fail(reading.mismatch(path, scalars.json_kind(value), go_type))
+            out = {}
+            shape = tuple(value)
+            for (key, plain, keep, reader), item in zip(
+                shapes.get(shape) or slots(shape), value.values(), strict=False
+            ):
+                if item.__class__ is plain:
+                    if item or keep:
+                        out[key] = item
+                elif item is not None or reader is _unknown:
+                    item = reader(item, reading, (path, key))
+                    if item is not ABSENT and (item or keep):
+                        out[key] = item
+            return out
+
+        return read
+
+    def _overlaid(
+        self, name: str, rules: dict[str, _Rule], value: DuplicateKeysObject, reading: DecodeReport, path: Path
+    ) -> Object:
+        """An object with repeated keys as Go sees it: the later value is decoded on top of the earlier one."""
+        fields, merged = self._schemas.fields[name], Object()
+        for key, item in value.pairs:
+            if key not in rules:
+                reading.add_strict_error("unknown", path, key)
+                continue
+            if key in merged:
+                reading.add_strict_error("duplicate", path, key)
+                merged[key] = self._overlay(fields[key].type, fields[key].pointer, merged[key], item)
+            else:
+                merged[key] = item
+            if item is not None:
+                rules[key][3](item, reading, (path, key))
+        return merged
+
+    def _overlay(self, type: Type, pointer: bool, old: Any, new: Any) -> Any:
+        if new is None:
+            return None if pointer or type.kind in _RESET_BY_NULL else old
+        if isinstance(old, dict) and isinstance(new, dict) and type.kind in ("struct", "map"):
+            fields = self._schemas.fields[type.ref] if type.kind == "struct" else {}
+            merged = Object()
+            for key, item in (*_pairs(old), *_pairs(new)):
+                field = fields.get(key) if key in merged else None
+                merged[key] = item if field is None else self._overlay(field.type, field.pointer, merged[key], item)
+            return merged
+        if isinstance(old, list) and isinstance(new, list) and type.items is not None:
+            both = [self._overlay(type.items, False, *pair) for pair in zip(old, new, strict=False)]
+            return both + new[len(both) :]
+        return new
+
+    def _list_reader(self, type: Type) -> Reader:
+        items = type.items or Type("raw")
+        reader, zero, go_type = self._reader(items), _zero_element(items), _go_type(type)
+        plain = str if items.kind == "string" else None
+
+        def read(value: Any, reading: DecodeReport, path: Path) -> Any:
+            if value.__class__ is not list:
+                return reading.fail(reading.mismatch(path, scalars.json_kind(value), go_type))
+            return [
+                item
+                if item.__class__ is plain
+                else reader(item, reading, (path, index))
+                if item is not None
+                else zero()
+                for index, item in enumerate(value)
+            ]
+
+        return read
+
+    def _either_reader(self, type: Type) -> Reader:
+        """A Go type with a decoder of its own: what is unknown inside goes without a complaint."""
+        struct, other = self.struct(type.ref), type.items or Type("raw")
+        rest, wanted = self._reader(other), bool if other.kind == "bool" else list
+
+        def read(value: Any, reading: DecodeReport, path: Path) -> Any:
+            inner = reading.discarding(type.ref)
+            if isinstance(value, dict):
+                out = struct(value, inner, None)
+            elif isinstance(value, wanted):
+                out = rest(value, inner, None)
+            elif other.kind == "bool":
+                return reading.fail("boolean or JSON schema expected")
+            else:
+                return ABSENT
+            return out if inner.error is None else reading.fail(inner.error)
+
+        return read
+
+    def _map_reader(self, type: Type) -> Reader:
+        items = type.items or Type("raw")
+        reader, zero, go_type = self._reader(items), _zero_element(items), _go_type(type)
+        plain = str if items.kind == "string" else None
+
+        def read(value: Any, reading: DecodeReport, path: Path) -> Any:
+            if not isinstance(value, dict):
+                return reading.fail(reading.mismatch(path, scalars.json_kind(value), go_type))
+            if isinstance(value, DuplicateKeysObject):
+                _complain_of_repeats(value, reading, path)
+            return {
+                key: item
+                if item.__class__ is plain
+                else reader(item, reading, (path, key))
+                if item is not None
+                else zero()
+                for key, item in (value.pairs if isinstance(value, DuplicateKeysObject) else value.items())
+            }
+
+        return read
+
+
+def _pairs(value: Object) -> list[tuple[str, Any]]:
+    return value.pairs if isinstance(value, DuplicateKeysObject) else list(value.items())
+
+
+def _complain_of_repeats(value: DuplicateKeysObject, reading: DecodeReport, path: Path) -> None:
+    seen = set()
+    for key, _ in value.pairs:
+        if key in seen:
+            reading.add_strict_error("duplicate", path, key)
+        seen.add(key)
+
+
+def _unknown(value: Any, reading: DecodeReport, path: Path) -> Any:
+    if path is not None:
+        reading.add_strict_error("unknown", path[0], str(path[1]))
+    return ABSENT
+
+
+def _scalar_reader(type: Type) -> Reader:
+    parse, go_type = scalars.PARSERS[type.kind], _go_type(type)
+    low, high = scalars.INTEGERS.get(type.kind, (0, -1))
+
+    def read_integer(value: Any, reading: DecodeReport, path: Path) -> Any:
+        return value if value.__class__ is int and low <= value <= high else read(value, reading, path)
+
+    def read(value: Any, reading: DecodeReport, path: Path) -> Any:
+        try:
+            return parse(value)
+        except scalars.UnmarshalTypeError as problem:
+            text = reading.mismatch(path, problem.found, problem.go_type or go_type)
+            if problem.fatal:
+                raise scalars.FatalScalarError(text) from None
+            return reading.fail(text)
+        except scalars.ScalarError as problem:
+            return reading.fail(str(problem))
+
+    return read_integer if type.kind in scalars.INTEGERS else read
+
+
+def _without(reader: Reader, zero: Any) -> Reader:
+    """For plain structs that marshal themselves: their zero is absent, although a pointer to it would be present."""
+
+    def read(value: Any, reading: DecodeReport, path: Path) -> Any:
+        item = reader(value, reading, path)
+        return ABSENT if item == zero and item.__class__ is zero.__class__ else item
+
+    return read
+
+
+def _zero_element(type: Type) -> Callable[[], Any]:
+    """What a null in a list or map stands for."""
+    if type.kind in ("struct", "string"):
+        return dict if type.kind == "struct" else str
+    zero = scalars.ZEROS.get(type.kind)
+    return lambda: zero
+
+
+def _go_type(type: Type) -> str:
+    if type.go:
+        return type.go
+    if type.kind == "struct":
+        return ".".join(type.ref.split(".")[-2:])
+    if type.items is not None:
+        return ("[]" if type.kind == "list" else "map[string]") + _go_type(type.items)
+    return scalars.GO_TYPES.get(type.kind, type.kind)

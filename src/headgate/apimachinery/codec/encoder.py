@@ -1,0 +1,140 @@
+"""An object as the API server prints it: Go's encoder, with the fields of each type in Go's order.
+
+Required zero values and empty plain structs are present, nil lists that are always printed are ``null``, empty
+optional fields are gone, maps are sorted by key. The input is an object in the normal form of ``decoder.py`` or one
+that was printed before; printing twice changes nothing. All dicts and lists are new, except inside raw values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from headgate.apimachinery.codec import scalars
+from headgate.kube.schema import Field, Schemas, Type
+
+Object = dict[str, Any]
+Writer = Callable[[Any], Any]
+
+_ZEROS: Final[dict[str, Any]] = {**scalars.ZEROS, "string": "", "bytes": None}
+_NOTHING: Final = object()
+_MAX_SHAPES: Final = 256  # remembered per type; which fields are present repeats from object to object
+
+
+class _Rule(NamedTuple):
+    name: str
+    writer: Writer | None  # None: printed as it is
+    absent: Any  # printed when there is no value; _NOTHING if nothing is
+    keeps_zero: bool  # an empty value that is there is printed
+    is_plain_struct: bool = False  # printed even when there is no value
+
+
+def emit(schemas: Schemas, type_name: str, obj: Object) -> Object:
+    printed: Object = _compiled(schemas).struct(type_name)(obj)
+    return printed
+
+
+@lru_cache(maxsize=8)
+def _compiled(schemas: Schemas) -> _Compiler:
+    return _Compiler(schemas)
+
+
+class _Compiler:
+    def __init__(self, schemas: Schemas) -> None:
+        self._schemas = schemas
+        self._structs: dict[str, Writer] = {}
+
+    def struct(self, name: str) -> Writer:
+        if name not in self._structs:
+            rules: list[_Rule] = []
+            self._structs[name] = _struct_writer(rules)
+            rules.extend(self._rule(field) for field in self._schemas.types[name].fields)
+        return self._structs[name]
+
+    def _rule(self, field: Field) -> _Rule:
+        kind, always = field.type.kind, field.omit == "never"
+        writer = self._writer(field.type)
+        if field.pointer or kind in ("list", "map"):
+            return _Rule(field.name, writer, None if always else _NOTHING, always or field.pointer)
+        if kind == "struct":
+            return _Rule(field.name, writer, None, True, is_plain_struct=True)
+        if kind in ("time", "microtime", "raw"):
+            return _Rule(field.name, writer, _NOTHING if field.omit == "zero" else None, True)
+        if always or kind in ("quantity", "intorstring", "duration"):
+            return _Rule(field.name, writer, _ZEROS[kind], True)
+        return _Rule(field.name, writer, _NOTHING, False)
+
+    def _writer(self, type: Type) -> Writer | None:
+        if type.kind == "struct":
+            return self.struct(type.ref)
+        if type.items is None:
+            return None
+        if type.kind == "either":
+            return _either_writer(self.struct(type.ref), self._writer(type.items))
+        items = self._writer(type.items)
+        if type.kind == "list":
+            return list if items is None else _list_writer(items)
+        return _sorted if items is None else _map_writer(items)
+
+
+def _struct_writer(rules: list[_Rule]) -> Writer:
+    shapes: dict[tuple[str, ...], list[tuple[str, Writer | None, _Rule]]] = {}
+
+    def slots(shape: tuple[str, ...]) -> list[tuple[str, Writer | None, _Rule]]:
+        """What to look at when these fields are present: them and those that are always printed, in Go's order."""
+        present = frozenset(shape)
+        wanted = [
+            (rule.name, rule.writer, rule)
+            for rule in rules
+            if rule.name in present or rule.absent is not _NOTHING or rule.is_plain_struct
+        ]
+        if len(shapes) < _MAX_SHAPES:
+            shapes[shape] = wanted
+        return wanted
+
+    def write(obj: Object) -> Object:
+        shape = tuple(obj)
+        wanted = shapes.get(shape)
+        get, out = obj.get, {}
+        for name, writer, rule in slots(shape) if wanted is None else wanted:
+            item = get(name)
+            if item:
+                out[name] = item if writer is None else writer(item)
+            elif item is None:
+                if rule.is_plain_struct and writer is not None:
+                    out[name] = writer({})
+                elif rule.absent is not _NOTHING:
+                    out[name] = rule.absent
+            elif rule.keeps_zero:
+                out[name] = item if writer is None else writer(item)
+        return out
+
+    return write
+
+
+def _list_writer(items: Writer) -> Writer:
+    def write(value: list[Any]) -> list[Any]:
+        return [items(item) for item in value]
+
+    return write
+
+
+def _either_writer(struct: Writer, other: Writer | None) -> Writer:
+    def write(value: Any) -> Any:
+        if isinstance(value, dict):
+            return struct(value)
+        return value if other is None or not isinstance(value, list) else other(value)
+
+    return write
+
+
+def _map_writer(items: Writer) -> Writer:
+    def write(value: Object) -> Object:
+        return {key: None if (item := value[key]) is None else items(item) for key in sorted(value)}
+
+    return write
+
+
+def _sorted(value: Object) -> Object:
+    return {key: value[key] for key in sorted(value)}  # to sort pairs takes six times as long, and is one call into C

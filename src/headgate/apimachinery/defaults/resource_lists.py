@@ -1,0 +1,35 @@
+"""Rounding of resource lists during defaulting: amounts finer than a thousandth are rounded up.
+
+Every kind with a resource list uses it. ``kube/quantity.py`` parses and compares amounts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headgate.kube import quantity
+
+
+def round_quantities(holder: dict[str, Any] | None, *fields: str) -> None:
+    """Round the resource lists found under ``fields``. What does not parse is left for validation."""
+    if not holder:
+        return
+    for field in fields:
+        amounts = holder.get(field)
+        if not amounts:
+            continue
+        for name, value in amounts.items():
+            parsed = quantity.parse(value)
+            if not isinstance(parsed, str):
+                amounts[name] = parsed.round_up_to_milli().canonical
+
+
+def round_resource_list(owner: dict[str, Any] | None, field: str) -> None:
+    """Round the amounts in ``owner[field]`` up to milli-units, in place. What does not parse is left for validation."""
+    amounts = owner.get(field) if owner else None
+    if not amounts:
+        return
+    for name, text in amounts.items():
+        parsed = quantity.parse(text)
+        if isinstance(parsed, quantity.Quantity):
+            amounts[name] = parsed.round_up_to_milli().canonical

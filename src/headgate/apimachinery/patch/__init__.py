@@ -1,0 +1,1 @@
+"""JSON Patch, JSON Merge Patch and strategic merge patch."""

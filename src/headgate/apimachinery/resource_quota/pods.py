@@ -1,0 +1,124 @@
+"""The usage of a ResourceQuota by pods: one pod, the requests and limits of its containers, and one object.
+
+A finished pod uses only its object count. A gated pod counts like any other: a quota protects the namespace, not the
+nodes. A terminating pod counts until it is gone or has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from headgate.apimachinery.resource_quota.scopes import ScopeRequirement
+from headgate.apimachinery.validation.pod.resources import is_extended_resource
+from headgate.kube import quantity
+from headgate.kube.pod_resources import (
+    HUGE_PAGES,
+    Amounts,
+    amounts,
+    is_huge_page,
+    is_native,
+    may_be_pod_level,
+    qos_class,
+)
+from headgate.kube.pods.requests import pod_limits, pod_requests
+
+Object = dict[str, Any]
+
+_COUNT: Final = "count/pods"
+_COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
+_NAMES: Final = frozenset(
+    {_COUNT, "pods", *_COMPUTE, *(f"{which}.{name}" for which in ("requests", "limits") for name in _COMPUTE)}
+)
+# A quota on these demands that every container says how much it wants. No other resource ever may: it was a mistake.
+_DEMANDED: Final = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
+_DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
+_ONE: Final = quantity.of_units(1)
+
+
+def tracks(name: str) -> bool:
+    if name in _NAMES or name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}", f"requests.{_DEVICE_CLASS}")):
+        return True
+    return name.startswith("requests.") and not is_native(name)
+
+
+def usage(pod: Object) -> Amounts:
+    if (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded"):
+        return {_COUNT: _ONE}
+    return {_COUNT: _ONE, **_compute(pod_requests(pod), pod_limits(pod))}
+
+
+def _compute(requests: Mapping[str, quantity.Quantity], limits: Mapping[str, quantity.Quantity]) -> Amounts:
+    used: Amounts = {"pods": _ONE}
+    for name in _COMPUTE:
+        if name in requests:
+            used[name] = used[f"requests.{name}"] = requests[name]
+        if name in limits:
+            used[f"limits.{name}"] = limits[name]
+    for name, value in requests.items():
+        if is_huge_page(name):
+            used[name] = used[f"requests.{name}"] = value
+        elif name.startswith(_DEVICE_CLASS) or is_extended_resource(name):
+            used[f"requests.{name}"] = value
+    return used
+
+
+def missing(required: Iterable[str], pod: Object) -> str:
+    """Which containers do not say what a quota demands; empty if all do, or if the pod says it for all of them."""
+    spec = pod.get("spec") or {}
+    whole = spec.get("resources") or {}
+    if any(may_be_pod_level(name) for which in ("requests", "limits") for name in whole.get(which) or ()):
+        return ""
+    silent: dict[str, set[str]] = {}
+    demanded = _DEMANDED.intersection(required)
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        resources = container.get("resources")
+        said = _compute(amounts(resources, "requests"), amounts(resources, "limits"))
+        for name in demanded - said.keys():
+            silent.setdefault(name, set()).add(container["name"])
+    if not silent:
+        return ""
+    parts = (f"{name} for: {','.join(sorted(silent[name]))}" for name in sorted(silent))
+    return f"must specify {'; '.join(parts)}"
+
+
+def charges_update(subresource: str, new: Object, old: Object) -> bool:
+    if subresource == "resize":
+        return True
+    return not subresource and _is_terminating(new) != _is_terminating(old)
+
+
+def in_scope(requirement: ScopeRequirement, pod: Object) -> bool:
+    match requirement.scope:
+        case "Terminating":
+            return _is_terminating(pod)
+        case "NotTerminating":
+            return not _is_terminating(pod)
+        case "BestEffort":
+            return qos_class(pod) == "BestEffort"
+        case "NotBestEffort":
+            return qos_class(pod) != "BestEffort"
+        case "PriorityClass":
+            return requirement.selects((pod.get("spec") or {}).get("priorityClassName") or "")
+        case "CrossNamespacePodAffinity":
+            return _looks_into_namespaces(pod)
+        case _:
+            return False
+
+
+def _is_terminating(pod: Object) -> bool:
+    """The scope's word for a pod that has a deadline, not for one that is being deleted."""
+    deadline_s = (pod.get("spec") or {}).get("activeDeadlineSeconds")
+    return deadline_s is not None and deadline_s >= 0
+
+
+def _looks_into_namespaces(pod: Object) -> bool:
+    affinity = (pod.get("spec") or {}).get("affinity") or {}
+    for kind in ("podAffinity", "podAntiAffinity"):
+        rules = affinity.get(kind) or {}
+        terms = list(rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ())
+        preferred = rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        terms.extend(each.get("podAffinityTerm") or {} for each in preferred)
+        if any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms):
+            return True
+    return False

@@ -1,0 +1,48 @@
+"""One :class:`Strategy` per served kind, by group and kind. The contract is in ``contract.py``.
+
+Binding and the review kinds are requests, not stored objects: they have a row so that every served kind has one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.apimachinery.strategy import cluster, devices, networking, storage
+from headgate.apimachinery.strategy.apiextensions import EXTENSIONS
+from headgate.apimachinery.strategy.contract import AllocationPool, Strategy, StrategyContext, UpdateRules
+from headgate.apimachinery.strategy.core import CORE, EVENTS
+from headgate.apimachinery.strategy.workloads import APPS, BATCH
+
+__all__ = ["STRATEGIES", "AllocationPool", "Strategy", "StrategyContext", "UpdateRules"]
+
+_REQUEST: Final = Strategy(namespaced=False)
+
+_GROUPS: Final[dict[str, dict[str, Strategy]]] = {
+    "": CORE,
+    "admissionregistration.k8s.io": cluster.ADMISSION,
+    "apiextensions.k8s.io": EXTENSIONS,
+    "apps": APPS,
+    "authentication.k8s.io": {"SelfSubjectReview": _REQUEST, "TokenRequest": Strategy(), "TokenReview": _REQUEST},
+    "authorization.k8s.io": {
+        "LocalSubjectAccessReview": Strategy(),
+        "SelfSubjectAccessReview": _REQUEST,
+        "SelfSubjectRulesReview": _REQUEST,
+        "SubjectAccessReview": _REQUEST,
+    },
+    "autoscaling": cluster.AUTOSCALING,
+    "batch": BATCH,
+    "coordination.k8s.io": cluster.COORDINATION,
+    "discovery.k8s.io": networking.DISCOVERY,
+    "events.k8s.io": EVENTS,
+    "networking.k8s.io": networking.NETWORKING,
+    "node.k8s.io": cluster.NODE,
+    "policy": cluster.POLICY,
+    "rbac.authorization.k8s.io": cluster.RBAC,
+    "resource.k8s.io": devices.RESOURCE,
+    "scheduling.k8s.io": cluster.SCHEDULING,
+    "storage.k8s.io": storage.STORAGE,
+}
+
+STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
+    (group, kind): strategy for group, kinds in _GROUPS.items() for kind, strategy in kinds.items()
+}

@@ -1,0 +1,133 @@
+"""What the API server must know about a kind to write it: the contract between the request pipeline and the kinds.
+
+A :class:`Strategy` holds one kind's own steps of a write; its defaults describe the simplest kind (namespaced, no
+status, no rules of its own). Helper functions turn rules that need no context into the functions that a
+:class:`Strategy` holds. ``apiserver/verbs/writing.py`` is the pipeline; ``STRATEGIES`` in
+``apimachinery/strategy/__init__.py`` is the table; the rules are in ``apimachinery/validation/`` and
+``apimachinery/defaults/``.
+
+The order of a create: defaults, admission, system metadata, ``allocate``, ``early_warnings``, ``prepare_create``,
+``validate_create`` and, only if that found nothing, the common metadata rules, ``warnings_create``. The order of an
+update: namespace check, ``allocate``, ``metadata.generation`` taken from the old object, ``prepare``, old uid /
+creationTimestamp / deletionTimestamp kept, common metadata rules *plus* ``validate`` in one list, ``warnings``. All
+objects are wire dictionaries in the form that ``apimachinery/codec/codec.py`` returns, in the version of the request;
+``prepare_create`` and ``prepare`` change the new object in place and may share parts of the old one with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headgate.kube.feature_gates import FeatureGates
+from headgate.kube.field_errors import FieldErrors
+
+if TYPE_CHECKING:
+    from headgate.kube.feature_gates import FeatureGates
+
+Object = dict[str, Any]
+
+
+class StrategyContext(msgspec.Struct, frozen=True):
+    """What a write may know besides the objects: the time, the feature gates, and the user."""
+
+    now: str  # RFC 3339, whole seconds
+    now_micro: str  # RFC 3339, six digits
+    features: FeatureGates
+    user: str = ""
+    time_zones: frozenset[str] | None = None  # the names that exist; None: not checked
+    namespace_labels: Mapping[str, str] = {}  # of the namespace that is written into
+
+
+class AllocationPool(msgspec.Struct, frozen=True):
+    """The pool that :attr:`Strategy.allocate` allocates from."""
+
+    taken: Container[Hashable]  # what the stored objects of the same kind hold, in all namespaces
+    draw: Callable[[int], int]  # a random number from 0 up to, not including, the argument
+    dry_run: bool = False
+
+
+# What is wrong with the fields; a text is a failure that no field is to blame for.
+Allocate = Callable[[Object, "Object | None", AllocationPool], "FieldErrors | str"]
+Create = Callable[[Object, StrategyContext], None]
+Update = Callable[[Object, Object, StrategyContext], None]
+CheckCreate = Callable[[Object, StrategyContext], FieldErrors]
+CheckUpdate = Callable[[Object, Object, StrategyContext], FieldErrors]
+WarnCreate = Callable[[Object, StrategyContext], list[str]]
+WarnUpdate = Callable[[Object, Object, StrategyContext], list[str]]
+GracefulDelete = Callable[[Object, "int | None"], "int | None"]
+
+
+def no_preparation(obj: Object, ctx: StrategyContext) -> None:
+    """Prepare nothing on create."""
+
+
+def no_update_preparation(new: Object, old: Object, ctx: StrategyContext) -> None:
+    """Prepare nothing on update."""
+
+
+def no_errors(obj: Object, ctx: StrategyContext) -> FieldErrors:
+    return []
+
+
+def no_update_errors(new: Object, old: Object, ctx: StrategyContext) -> FieldErrors:
+    return []
+
+
+def no_warnings(obj: Object, ctx: StrategyContext) -> list[str]:
+    return []
+
+
+def no_update_warnings(new: Object, old: Object, ctx: StrategyContext) -> list[str]:
+    return []
+
+
+class UpdateRules(msgspec.Struct, frozen=True, kw_only=True):
+    """How one endpoint (the object itself, or one subresource such as ``status``) changes an existing object.
+
+    ``reset_fields`` are the paths that the endpoint never lets a client change: managed fields must not record them.
+    """
+
+    prepare: Update = no_update_preparation
+    validate: CheckUpdate = no_update_errors
+    warnings: WarnUpdate = no_update_warnings
+    reset_fields: tuple[tuple[str, ...], ...] = ()
+
+
+class Strategy(msgspec.Struct, frozen=True, kw_only=True):
+    namespaced: bool = True
+    prepare_create: Create = no_preparation
+    validate_create: CheckCreate = no_errors
+    # What must be warned of before preparation makes it disappear.
+    early_warnings: WarnCreate = no_warnings
+    warnings_create: WarnCreate = no_warnings
+    update: UpdateRules = UpdateRules()
+    subresources: Mapping[str, UpdateRules] = {}  # "status", "finalize", "resize", ...
+    # A PUT to a name that does not exist creates it; otherwise it answers 404.
+    allow_create_on_update: bool = False
+    # A PUT without resourceVersion overwrites; otherwise it is 422 "must be specified for an update".
+    unconditional_update: bool = True
+    # Grace in seconds for a delete, from the object and what the request asked for; None: no graceful deletion.
+    graceful_delete: GracefulDelete | None = None
+    # Hands out what the object needs of a finite pool, on create and on update (the old object, else None), before
+    # ``prepare``. What an object holds of the pool is told by ``holds``.
+    allocate: Allocate | None = None
+    holds: Callable[[Object], Iterable[Hashable]] = lambda obj: ()
+
+
+def without_context(rule: Callable[[Object], FieldErrors]) -> CheckCreate:
+    return lambda obj, ctx: rule(obj)
+
+
+def update_without_context(rule: Callable[[Object, Object], FieldErrors]) -> CheckUpdate:
+    return lambda new, old, ctx: rule(new, old)
+
+
+def with_features(rule: Callable[[Object, FeatureGates], FieldErrors]) -> CheckCreate:
+    return lambda obj, ctx: rule(obj, ctx.features)
+
+
+def update_with_features(rule: Callable[[Object, Object, FeatureGates], FieldErrors]) -> CheckUpdate:
+    return lambda new, old, ctx: rule(new, old, ctx.features)

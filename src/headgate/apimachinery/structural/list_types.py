@@ -1,0 +1,69 @@
+"""Lists that are sets or maps: no item twice, no key twice. Uniqueness is the only thing checked here."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from headgate.apimachinery.structural.schema import NOTHING, StructuralSchema
+from headgate.kube import field_errors
+from headgate.kube.field_errors import FieldErrors
+
+_encode: Final = msgspec.json.Encoder(order="sorted").encode
+
+
+def check_lists(value: Any, node: StructuralSchema | None, path: str = "") -> FieldErrors:
+    if node is None or not node.has_lists:
+        return []
+    if isinstance(value, list):
+        return _check_list(value, node, path)
+    if not isinstance(value, dict):
+        return []
+    problems: FieldErrors = []
+    for name, below in value.items():
+        part = node.properties.get(name)
+        if node.additional is not None:
+            problems += check_lists(below, node.additional, f"{path}[{name}]")
+        if part is not None:
+            problems += check_lists(below, part, f"{path}.{name}" if path else name)
+    return problems
+
+
+def _check_list(items: list[Any], node: StructuralSchema, path: str) -> FieldErrors:
+    problems: FieldErrors = []
+    if node.list_type == "set":
+        problems += [field_errors.duplicate(f"{path}[{index}]", items[index]) for index in _repeated(items)]
+    elif node.list_type == "map":
+        problems += _check_map(items, node.list_keys, path)
+    if node.items is not None:
+        for index, item in enumerate(items):
+            problems += check_lists(item, node.items, f"{path}[{index}]")
+    return problems
+
+
+def _check_map(items: list[Any], key_names: tuple[str, ...], path: str) -> FieldErrors:
+    for index, item in enumerate(items):
+        if item is not None and not isinstance(item, dict):
+            return [field_errors.invalid(f"{path}[{index}]", item, "must be an object for an array of list-type map")]
+    keys = [{name: item[name] for name in key_names if name in item} if item else {} for item in items]
+    alone = len(key_names) == 1
+    compared = [key.get(key_names[0], NOTHING) for key in keys] if alone else keys
+    return [field_errors.duplicate(f"{path}[{index}]", keys[index]) for index in _repeated(compared)]
+
+
+def _repeated(items: list[Any]) -> list[int]:
+    """Where an item comes for the second time; further times are not told."""
+    count: dict[Any, int] = {}
+    out = []
+    for index, item in enumerate(items):
+        key = _identity(item)
+        count[key] = count.get(key, 0) + 1
+        if count[key] == 2:
+            out.append(index)
+    return out
+
+
+def _identity(item: Any) -> Any:
+    """Equal for equal JSON values, and for nothing else: ``1`` is not ``true``."""
+    return item if item is NOTHING else _encode(item)

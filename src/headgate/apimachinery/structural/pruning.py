@@ -1,0 +1,102 @@
+"""Removes what a structural schema does not know: unknown fields, and nulls that are not nullable.
+
+Both functions change the value in place. Type and metadata of a resource, at the root or embedded, are never touched
+here: ``embedded_resources.py`` decodes those by their own type.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headgate.apimachinery.structural.schema import META_FIELDS, NOTHING, StructuralSchema
+
+Path = tuple[Any, str | int] | None
+
+
+def prune(value: Any, node: StructuralSchema | None) -> list[str]:
+    """Drop unknown fields; the paths of those that went, sorted."""
+    unknown: list[str] = []
+    _prune(value, node, None, unknown)
+    unknown.sort()
+    return unknown
+
+
+def _prune(value: Any, node: StructuralSchema | None, path: Path, unknown: list[str]) -> None:
+    if isinstance(value, dict):
+        _prune_object(value, node, path, unknown)
+    elif isinstance(value, list):
+        items = node.items if node is not None else None
+        keeps = node is not None and node.preserve
+        for index, item in enumerate(value):
+            if isinstance(item, (dict, list)):
+                (_keep if keeps else _prune)(item, items, (path, index), unknown)
+
+
+def _prune_object(value: dict[str, Any], node: StructuralSchema | None, path: Path, unknown: list[str]) -> None:
+    gone = []
+    for name, below in value.items():
+        if node is None:
+            gone.append(name)
+            continue
+        if node.embedded and name in META_FIELDS:
+            continue
+        part = node.properties.get(name)
+        if part is not None:
+            if isinstance(below, (dict, list)):
+                _prune(below, part, (path, name), unknown)
+        elif node.open:
+            _prune(below, node.additional, (path, name), unknown)
+        elif not node.preserve:
+            gone.append(name)
+    for name in gone:
+        del value[name]
+        if path is not None or name not in META_FIELDS:
+            unknown.append(dotted((path, name)))
+
+
+def _keep(value: Any, node: StructuralSchema | None, path: Path, unknown: list[str]) -> None:
+    """Inside what is preserved only the places that the schema names are looked at."""
+    if node is None:
+        return
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            _keep(item, node.items, (path, index), unknown)
+    elif isinstance(value, dict):
+        for name, below in value.items():
+            if node.embedded and name in META_FIELDS:
+                continue
+            part = node.properties.get(name)
+            if part is not None:
+                _prune(below, part, (path, name), unknown)
+            elif node.open:
+                _prune(below, node.additional, (path, name), unknown)
+
+
+def dotted(path: Path) -> str:
+    steps = []
+    while path is not None:
+        path, step = path
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{step}")
+    return "".join(reversed(steps)).removeprefix(".")
+
+
+def drop_nulls(value: Any, node: StructuralSchema | None) -> None:
+    """Drop nulls that may not be and that no default will replace."""
+    if node is None:
+        return
+    if isinstance(value, dict):
+        gone = []
+        for name, below in value.items():
+            part = node.field(name)
+            if part is None:
+                continue
+            if below is None:
+                if not part.nullable and part.default is NOTHING:
+                    gone.append(name)
+            else:
+                drop_nulls(below, part)
+        for name in gone:
+            del value[name]
+    elif isinstance(value, list) and node.items is not None:
+        for item in value:
+            drop_nulls(item, node.items)

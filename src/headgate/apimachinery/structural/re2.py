@@ -1,0 +1,395 @@
+"""Regular expressions as Go's RE2 reads them: its syntax, its error messages, and the same expression for another
+engine.
+
+:func:`translate` parses an expression and writes it in the syntax of Rust's ``regex`` without ambiguity: every
+character is a code point, every class is spelled out, flags are applied. Captures and greediness do not affect whether
+a text matches, and are dropped. ``patterns.py`` runs the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+_DIGIT: Final = ((0x30, 0x39),)
+_SPACE: Final = ((0x9, 0xA), (0xC, 0xD), (0x20, 0x20))
+_WORD: Final = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
+Ranges = tuple[tuple[int, int], ...]
+
+PERL: Final[dict[str, Ranges]] = {"d": _DIGIT, "s": _SPACE, "w": _WORD, "D": _DIGIT, "S": _SPACE, "W": _WORD}
+_POSIX: Final[dict[str, Ranges]] = {
+    "alnum": ((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A)),
+    "alpha": ((0x41, 0x5A), (0x61, 0x7A)),
+    "ascii": ((0x0, 0x7F),),
+    "blank": ((0x9, 0x9), (0x20, 0x20)),
+    "cntrl": ((0x0, 0x1F), (0x7F, 0x7F)),
+    "digit": _DIGIT,
+    "graph": ((0x21, 0x7E),),
+    "lower": ((0x61, 0x7A),),
+    "print": ((0x20, 0x7E),),
+    "punct": ((0x21, 0x2F), (0x3A, 0x40), (0x5B, 0x60), (0x7B, 0x7E)),
+    "space": ((0x9, 0xD), (0x20, 0x20)),
+    "upper": ((0x41, 0x5A),),
+    "word": _WORD,
+    "xdigit": ((0x30, 0x39), (0x41, 0x46), (0x61, 0x66)),
+}
+POSIX: Final = {f"[:{sign}{name}:]": (sign, ranges) for name, ranges in _POSIX.items() for sign in ("", "^")}
+
+
+def character(char: str) -> str:
+    return rf"\x{{{ord(char):X}}}"
+
+
+def shown_range(low: int, high: int) -> str:
+    """Surrogates are no characters: what a range has of them matches nothing."""
+    if 0xD800 <= low <= 0xDFFF:
+        low = 0xE000
+    if 0xD800 <= high <= 0xDFFF:
+        high = 0xD7FF
+    return rf"\x{{{low:X}}}-\x{{{high:X}}}" if low <= high else ""
+
+
+def perl(letter: str, *, folds: bool) -> str:
+    return _shown(PERL[letter], letter.isupper(), folds)
+
+
+def posix(name: str, *, folds: bool) -> str:
+    sign, ranges = POSIX[name]
+    return _shown(ranges, bool(sign), folds)
+
+
+def _shown(ranges: Ranges, negated: bool, folds: bool) -> str:
+    """``folds``: case does not matter, and what is not in a class is what is in it in no case."""
+    if negated:
+        ranges = _others(_folded(ranges) if folds else ranges)
+    return "".join(rf"\x{{{low:X}}}-\x{{{high:X}}}" for low, high in ranges)
+
+
+def _folded(ranges: Ranges) -> Ranges:
+    """The classes here are of ASCII, whose letters have their other case there, too, but for two signs."""
+    codes = {code for low, high in ranges for code in range(low, high + 1)}
+    codes |= {ord(chr(code).swapcase()) for code in codes}
+    codes |= {sign for letter, sign in ((0x6B, 0x212A), (0x73, 0x17F)) if letter in codes}
+    return tuple((code, code) for code in sorted(codes))
+
+
+def _others(ranges: Ranges) -> Ranges:
+    """All characters that are in none of the ranges, which are in order."""
+    out, begin = [], 0
+    for low, high in ranges:
+        if begin < low:
+            out.append((begin, low - 1))
+        begin = high + 1
+    return (*out, (begin, 0xD7FF), (0xE000, 0x10FFFF))
+
+
+MAX_REPEAT: Final = 1000
+MAX_DEPTH: Final = 1000
+_ESCAPES: Final = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
+_NAME: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+_OCTAL: Final = "01234567"
+_HEX: Final = "0123456789abcdefABCDEF"
+_ASSERTIONS: Final = {"A": r"\A", "z": r"\z", "b": r"(?-u:\b)", "B": r"(?-u:\B)"}
+
+
+class InvalidExpression(Exception):
+    """What is wrong, in Go's words."""
+
+    def __init__(self, what: str, where: str) -> None:
+        super().__init__(f"error parsing regexp: {what}: `{where}`")
+
+
+class _Group:
+    """An open parenthesis: the flags before it, and what has been read inside."""
+
+    __slots__ = ("alternatives", "flags", "repeats")
+
+    def __init__(self, flags: frozenset[str]) -> None:
+        self.flags = flags
+        self.alternatives: list[list[str]] = [[]]
+        self.repeats: list[list[int]] = [[]]  # the largest product of counts below each piece
+
+
+class _Parser:
+    def __init__(self, text: str, knows: Callable[[str], bool]) -> None:
+        self._text: Final = text
+        self._knows: Final = knows
+        self._at = 0
+        self._flags: frozenset[str] = frozenset()
+        self._groups = [_Group(self._flags)]
+
+    def parse(self) -> str:
+        last = None
+        while self._at < len(self._text):
+            start, repeat = self._at, None
+            match self._text[self._at]:
+                case "(":
+                    self._open()
+                case "|":
+                    self._at += 1
+                    self._groups[-1].alternatives.append([])
+                    self._groups[-1].repeats.append([])
+                case ")":
+                    self._close()
+                case "^":
+                    self._put("(?m:^)" if "m" in self._flags else r"\A", 1)
+                case "$":
+                    self._put("(?m:$)" if "m" in self._flags else r"\z", 1)
+                case ".":
+                    self._put("(?s:.)" if "s" in self._flags else r"[^\x{A}]", 1)
+                case "[":
+                    self._class()
+                case "*" | "+" | "?" as sign:
+                    self._at += 1
+                    self._repeat(start, last, sign, 1)
+                    repeat = start
+                case "{":
+                    if self._counted(start, last):
+                        repeat = start
+                case "\\":
+                    self._escaped()
+                case char:
+                    self._literal(char, 1)
+            last = repeat
+        if len(self._groups) > 1:
+            raise InvalidExpression("missing closing )", self._text)
+        return _alternation(self._groups[0])
+
+    def _put(self, piece: str, width: int, product: int = 1) -> None:
+        self._at += width
+        self._groups[-1].alternatives[-1].append(piece)
+        self._groups[-1].repeats[-1].append(product)
+
+    def _literal(self, char: str, width: int) -> None:
+        piece = character(char)
+        self._put(f"(?i:{piece})" if "i" in self._flags else piece, width)
+
+    def _open(self) -> None:
+        if len(self._groups) > MAX_DEPTH:
+            raise InvalidExpression("expression nests too deeply", self._text)
+        before = self._flags
+        if self._text.startswith("(?", self._at):
+            if not self._special():
+                return
+        else:
+            self._at += 1
+        self._groups.append(_Group(before))
+
+    def _special(self) -> bool:
+        """``(?...``: whether it opens a group; flags alone change what comes."""
+        text, start = self._text, self._at
+        rest = text[start:]
+        if (rest.startswith("(?P<") and len(rest) > 4) or (rest.startswith("(?<") and len(rest) > 3):
+            begin = start + (4 if rest.startswith("(?P<") else 3)
+            end = text.find(">", start)
+            if end < 0:
+                raise InvalidExpression("invalid named capture", rest)
+            name = text[begin:end]
+            if not name or not set(name) <= _NAME:
+                raise InvalidExpression("invalid named capture", text[start : end + 1])
+            self._at = end + 1
+            return True
+        flags, sign, seen, at = set(self._flags), True, False, start + 2
+        while at < len(text):
+            char = text[at]
+            at += 1
+            if char in "imsU":
+                (flags.add if sign else flags.discard)(char)
+                seen = True
+            elif char == "-" and sign:
+                sign, seen = False, False
+            elif char in ":)" and (sign or seen):
+                self._at, self._flags = at, frozenset(flags)
+                return char == ":"
+            else:
+                break
+        raise InvalidExpression("invalid or unsupported Perl syntax", text[start:at])
+
+    def _close(self) -> None:
+        if len(self._groups) == 1:
+            raise InvalidExpression("unexpected )", self._text)
+        group = self._groups.pop()
+        self._flags = group.flags
+        product = max((each for alternative in group.repeats for each in alternative), default=1)
+        self._put(f"(?:{_alternation(group)})", 1, product)
+
+    def _repeat(self, start: int, last: int | None, sign: str, count: int) -> None:
+        """``self._at`` stands behind the operator."""
+        if self._text.startswith("?", self._at):
+            self._at += 1
+        if last is not None:
+            raise InvalidExpression("invalid nested repetition operator", self._text[last : self._at])
+        pieces, products = self._groups[-1].alternatives[-1], self._groups[-1].repeats[-1]
+        if not pieces:
+            raise InvalidExpression("missing argument to repetition operator", self._text[start : self._at])
+        products[-1] *= max(count, 1)
+        if count > 1 and products[-1] > MAX_REPEAT:
+            raise InvalidExpression("invalid repeat count", self._text[start : self._at])
+        pieces[-1] = f"(?:{pieces[-1]}){sign}"
+
+    def _counted(self, start: int, last: int | None) -> bool:
+        """``{2,5}``; whatever else starts with a brace is that brace."""
+        found = _counts(self._text, start)
+        if found is None:
+            self._literal("{", 1)
+            return False
+        low, high, self._at = found
+        if low is None or low > MAX_REPEAT or (high is not None and (high > MAX_REPEAT or low > high)):
+            raise InvalidExpression("invalid repeat count", self._text[start : self._at])
+        sign = f"{{{low},{'' if high is None else high}}}"
+        self._repeat(start, last, sign, low if high is None else high)
+        return True
+
+    def _escaped(self) -> None:
+        text, at = self._text, self._at
+        following = text[at + 1 : at + 2]
+        if following in _ASSERTIONS and following:
+            self._put(_ASSERTIONS[following], 2)
+        elif following == "C":
+            raise InvalidExpression("invalid escape sequence", r"\C")
+        elif following == "Q":
+            end = text.find(r"\E", at + 2)
+            quoted, width = (text[at + 2 :], len(text) - at) if end < 0 else (text[at + 2 : end], end + 2 - at)
+            for char in quoted:
+                self._literal(char, 0)
+            self._at += width
+        elif (named := self._named_class(at)) is not None:
+            piece, self._at = named
+            self._put(f"(?i:[{piece}])" if "i" in self._flags else f"[{piece}]", 0)
+        else:
+            code, end = self._escape(at)
+            self._at = end
+            self._literal(chr(code), 0)
+
+    def _named_class(self, at: int) -> tuple[str, int] | None:
+        """``\\pL`` or ``\\d``: the inside of a class, and where it ends."""
+        text = self._text
+        letter = text[at + 1 : at + 2]
+        if text[at : at + 1] != "\\" or not letter:
+            return None
+        if letter in PERL:
+            return perl(letter, folds="i" in self._flags), at + 2
+        if letter not in "pP":
+            return None
+        end, name = at + 3, text[at + 2 : at + 3]
+        if name == "{":
+            close = text.find("}", at)
+            if close < 0:
+                raise InvalidExpression("invalid character class range", text[at:])
+            name, end = text[at + 3 : close], close + 1
+        negated, name = (letter == "P") != name.startswith("^"), name.removeprefix("^")
+        if not name or not self._knows(name):
+            raise InvalidExpression("invalid character class range", text[at:end])
+        return rf"\{'P' if negated else 'p'}{{{name}}}", end
+
+    def _escape(self, at: int) -> tuple[int, int]:
+        """The code point of an escape sequence, and where it ends."""
+        text = self._text
+        if at + 1 >= len(text):
+            raise InvalidExpression("trailing backslash at end of expression", "")
+        char, end = text[at + 1], at + 2
+        if char in _ESCAPES:
+            return _ESCAPES[char], end
+        if char == "0" or (char in "1234567" and text[end : end + 1] in _OCTAL and end < len(text)):
+            while end < min(at + 4, len(text)) and text[end] in _OCTAL:
+                end += 1
+            return int(text[at + 1 : end], 8), end
+        if char == "x":
+            return self._hexadecimal(at)
+        if char.isascii() and not char.isalnum():
+            return ord(char), end
+        raise InvalidExpression("invalid escape sequence", text[at:end])
+
+    def _hexadecimal(self, at: int) -> tuple[int, int]:
+        text, end = self._text, at + 2
+        if text[end : end + 1] == "{":
+            close = end + 1
+            while close < len(text) and text[close] in _HEX and close - end < 8:
+                close += 1
+            digits = text[end + 1 : close]
+            if digits and text[close : close + 1] == "}" and int(digits, 16) <= 0x10FFFF:
+                return int(digits, 16), close + 1
+            raise InvalidExpression("invalid escape sequence", text[at : close + 1])
+        digits = text[end : end + 2]
+        if len(digits) == 2 and set(digits) <= set(_HEX):
+            return int(digits, 16), end + 2
+        bad = next((index for index, digit in enumerate(digits) if digit not in _HEX), len(digits))
+        raise InvalidExpression("invalid escape sequence", text[at : min(end + max(bad + 1, 2), len(text))])
+
+    def _class(self) -> None:
+        text, start = self._text, self._at
+        at, sign, first = start + 1, "", True
+        if text[at : at + 1] == "^":
+            at, sign = at + 1, "^"
+        pieces: list[str] = []
+        while at >= len(text) or text[at] != "]" or first:
+            first = False
+            if text.startswith("[:", at) and (end := text.find(":]", at + 2)) >= 0:
+                name = text[at : end + 2]
+                if name not in POSIX:
+                    raise InvalidExpression("invalid character class range", name)
+                pieces.append(posix(name, folds="i" in self._flags))
+                at = end + 2
+                continue
+            named = self._named_class(at)
+            if named is not None:
+                piece, at = named
+                pieces.append(piece)
+                continue
+            begin = at
+            low, at = self._class_character(at, start)
+            high = low
+            if text[at : at + 1] == "-" and at + 1 < len(text) and text[at + 1] != "]":
+                high, at = self._class_character(at + 1, start)
+                if high < low:
+                    raise InvalidExpression("invalid character class range", text[begin:at])
+            pieces.append(shown_range(low, high))
+        inside = f"[{sign}{''.join(pieces)}]"
+        self._at = at + 1
+        self._put(f"(?i:{inside})" if "i" in self._flags else inside, 0)
+
+    def _class_character(self, at: int, start: int) -> tuple[int, int]:
+        text = self._text
+        if at >= len(text):
+            raise InvalidExpression("missing closing ]", text[start:])
+        return self._escape(at) if text[at] == "\\" else (ord(text[at]), at + 1)
+
+
+def _counts(text: str, at: int) -> tuple[int | None, int | None, int] | None:
+    """``{low,high}`` at this place and where it ends, or None; a count that is far too large is None."""
+    low, end = _integer(text, at + 1)
+    if end == at + 1 or end >= len(text):
+        return None
+    high: int | None = low
+    if text[end] == ",":
+        if text[end + 1 : end + 2] == "}":
+            return low, None, end + 2
+        begin = end + 1
+        high, end = _integer(text, begin)
+        if end == begin or end >= len(text):
+            return None
+        if high is None:
+            low = None
+    return (low, high, end + 1) if text[end] == "}" else None
+
+
+def _integer(text: str, at: int) -> tuple[int | None, int]:
+    end = at
+    while end < len(text) and text[end] in "0123456789":
+        end += 1
+    if end - at > 1 and text[at] == "0":
+        return None, at
+    digits = text[at:end]
+    return (int(digits) if digits and len(digits) < 9 else None), end
+
+
+def _alternation(group: _Group) -> str:
+    return "|".join("".join(pieces) for pieces in group.alternatives)
+
+
+def translate(expression: str, knows: Callable[[str], bool]) -> str:
+    """The expression in Rust's syntax; :class:`InvalidExpression` if Go would refuse it.
+
+    ``knows`` tells whether there is a class of characters (``Lu``, ``Greek``) of that name.
+    """
+    return _Parser(expression, knows).parse()

@@ -1,0 +1,1 @@
+"""Validation of built-in kinds, one module for each kind or group of kinds."""

@@ -1,0 +1,85 @@
+"""Validation of a definition's names, requested or accepted, and of the approval that community groups need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from headgate.kube import names
+from headgate.kube.field_errors import FieldErrors, invalid, quote, required
+
+Object = dict[str, Any]
+
+_APPROVED: Final = "api-approved.kubernetes.io"
+_SEE: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
+
+
+def check_names(given: Object, path: str) -> FieldErrors:
+    problems: FieldErrors = []
+    for field in ("plural", "singular"):
+        if given.get(field) and (complaints := names.is_dns1035_label(given[field])):
+            problems.append(invalid(f"{path}.{field}", given[field], ",".join(complaints)))
+    for field in ("kind", "listKind"):
+        if given.get(field) and (complaints := names.is_dns1035_label(given[field].lower())):
+            text = f"may have mixed case, but should otherwise match: {','.join(complaints)}"
+            problems.append(invalid(f"{path}.{field}", given[field], text))
+    problems += _check_words(given.get("shortNames") or [], f"{path}.shortNames")
+    if given.get("kind") and given["kind"] == given.get("listKind"):
+        problems.append(invalid(f"{path}.listKind", given["listKind"], "kind and listKind may not be the same"))
+    return problems + _check_words(given.get("categories") or [], f"{path}.categories")
+
+
+def _check_words(words: list[str], path: str) -> FieldErrors:
+    return [
+        invalid(f"{path}[{index}]", word, ",".join(complaints))
+        for index, word in enumerate(words)
+        if (complaints := names.is_dns1035_label(word))
+    ]
+
+
+def check_required(given: Object, path: str) -> FieldErrors:
+    fields = ("plural", "singular", "kind", "listKind")
+    return [required(f"{path}.{field}") for field in fields if not given.get(field)]
+
+
+def check_group(group: str, path: str) -> FieldErrors:
+    if not group:
+        return [required(path)]
+    if complaints := names.is_dns1123_subdomain(group):
+        return [invalid(path, group, ",".join(complaints))]
+    return [] if "." in group else [invalid(path, group, "should be a domain with at least one dot")]
+
+
+def is_protected(group: str) -> bool:
+    return any(group == domain or group.endswith(f".{domain}") for domain in ("k8s.io", "kubernetes.io"))
+
+
+def approval(annotations: Mapping[str, str]) -> tuple[str, str]:
+    """What the annotation says (Missing, Unapproved, Approved, Invalid), and that in a sentence."""
+    text = annotations.get(_APPROVED) or ""
+    needed = f"protected groups must have approval annotation {quote(_APPROVED)}"
+    if not text:
+        return "Missing", f"{needed}, {_SEE}"
+    if text.startswith("unapproved"):
+        return "Unapproved", f"not approved: {quote(text)}"
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme and parts.netloc:
+        return "Approved", f"approved in {text}"
+    return "Invalid", f'{needed} with either a URL or a reason starting with "unapproved", {_SEE}'
+
+
+def check_approval(new: Object, old: Object | None) -> FieldErrors:
+    if not is_protected(new["spec"].get("group") or ""):
+        return []
+    annotations = new["metadata"].get("annotations") or {}
+    state, reason = approval(annotations)
+    if old is not None and approval(old["metadata"].get("annotations") or {})[0] == state:
+        return []
+    path = f"metadata.annotations[{_APPROVED}]"
+    if state == "Missing":
+        return [required(path, reason)]
+    return [invalid(path, annotations[_APPROVED], reason)] if state == "Invalid" else []

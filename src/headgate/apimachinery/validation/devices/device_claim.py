@@ -1,0 +1,161 @@
+"""Validation of a device claim: requests, constraints between them, and configuration for their drivers.
+
+Claims and their templates share all of it, device classes the selectors and the configuration. Selectors are CEL: they
+are stored and not compiled. ``resource_claim.py`` validates the objects around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from headgate.apimachinery.validation.devices.device_names import (
+    each_of,
+    each_once,
+    name_of,
+    size,
+    validate_fully_qualified_name,
+)
+from headgate.apimachinery.validation.pod.volume_sources import validate_csi_driver
+from headgate.kube import names
+from headgate.kube.field_errors import FieldErrors, invalid, not_supported, required, too_long
+from headgate.kube.validation.values import NOT_POSITIVE, validate_text
+
+Object = dict[str, Any]
+
+MAX_REQUESTS: Final = 32
+MAX_CONFIG: Final = 32
+_MAX_ALTERNATIVES: Final = 8
+_MAX_CONSTRAINTS: Final = 32
+_MAX_SELECTORS: Final = 32
+_MAX_EXPRESSION: Final = 10 * 1024
+_MAX_RAW: Final = 10 * 1024
+_UNKNOWN_REQUEST: Final = (
+    "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+)
+# Of all that a compiler of CEL would say, the one thing that can be said without: nothing is no expression.
+_NO_EXPRESSION: Final = (
+    "compilation failed: ERROR: <input>:1:0: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', "
+    "'-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+)
+_ONE_KIND: Final = "exactly one of `exactly` or `firstAvailable` is required"
+
+
+def validate_device_claim(devices: Object, path: str) -> FieldErrors:
+    known = request_names(devices)
+    requests = devices.get("requests") or []
+    found = each_once(requests, f"{path}.requests", MAX_REQUESTS, _validate_request, name_of)
+    found += each_of(
+        devices.get("constraints") or [],
+        f"{path}.constraints",
+        _MAX_CONSTRAINTS,
+        lambda constraint, at: _validate_constraint(constraint, at, known),
+    )
+    return found + each_of(
+        devices.get("config") or [],
+        f"{path}.config",
+        MAX_CONFIG,
+        lambda config, at: validate_requests_of(config, at, known) + validate_configuration(config, at),
+    )
+
+
+def request_names(devices: Object) -> frozenset[str]:
+    """What a constraint, a configuration or a result may refer to: ``request`` or ``request/alternative``."""
+    known: set[str] = set()
+    for request in devices.get("requests") or ():
+        name = name_of(request)
+        known.add(name)
+        known |= {f"{name}/{name_of(each)}" for each in request.get("firstAvailable") or ()}
+    return frozenset(known)
+
+
+def validate_request_reference(known: frozenset[str]) -> Callable[[str, str], FieldErrors]:
+    def check(name: str, path: str) -> FieldErrors:
+        segments = name.split("/")
+        if len(segments) > 2:
+            return [invalid(path, name, _UNKNOWN_REQUEST)]
+        found = [error for each in segments for error in validate_text(names.is_dns1123_label, each, path)]
+        return found if name in known else [*found, invalid(path, name, _UNKNOWN_REQUEST)]
+
+    return check
+
+
+def validate_requests_of(owner: Object, path: str, known: frozenset[str]) -> FieldErrors:
+    check = validate_request_reference(known)
+    return each_once(owner.get("requests") or [], f"{path}.requests", MAX_REQUESTS, check, lambda name: name)
+
+
+def _validate_request(request: Object, path: str) -> FieldErrors:
+    found = validate_text(names.is_dns1123_label, name_of(request), f"{path}.name")
+    exactly, alternatives = request.get("exactly"), request.get("firstAvailable") or []
+    if exactly is None and not alternatives:
+        return [*found, required(path, _ONE_KIND)]
+    if exactly is not None and alternatives:
+        return [*found, invalid(path, None, f"{_ONE_KIND}, but multiple fields are set")]
+    if exactly is not None:
+        return found + _validate_device(exactly, f"{path}.exactly")
+    at = f"{path}.firstAvailable"
+    return found + each_once(alternatives, at, _MAX_ALTERNATIVES, _validate_alternative, name_of)
+
+
+def _validate_alternative(device: Object, path: str) -> FieldErrors:
+    return validate_text(names.is_dns1123_label, name_of(device), f"{path}.name") + _validate_device(device, path)
+
+
+def _validate_device(device: Object, path: str) -> FieldErrors:
+    class_name = device.get("deviceClassName", "")
+    at = f"{path}.deviceClassName"
+    found = validate_text(names.is_dns1123_subdomain, class_name, at) if class_name else [required(at)]
+    found += validate_selectors(device.get("selectors") or [], f"{path}.selectors")
+    mode, count = device.get("allocationMode", ""), device.get("count", 0)
+    if mode == "All":
+        if count:
+            found.append(invalid(f"{path}.count", count, "must not be specified when allocationMode is 'All'"))
+    elif mode == "ExactCount":
+        if count <= 0:
+            found.append(invalid(f"{path}.count", count, NOT_POSITIVE))
+    else:
+        found.append(not_supported(f"{path}.allocationMode", mode, ["All", "ExactCount"]))
+    return found
+
+
+def validate_selectors(selectors: list[Object], path: str) -> FieldErrors:
+    return each_of(selectors, path, _MAX_SELECTORS, _validate_selector)
+
+
+def _validate_selector(selector: Object, path: str) -> FieldErrors:
+    cel = selector.get("cel")
+    if cel is None:
+        return [required(f"{path}.cel")]
+    expression, at = cel.get("expression", ""), f"{path}.cel.expression"
+    if not expression:
+        return [invalid(at, expression, _NO_EXPRESSION)]
+    return [too_long(at, _MAX_EXPRESSION)] if size(expression) > _MAX_EXPRESSION else []
+
+
+def _validate_constraint(constraint: Object, path: str, known: frozenset[str]) -> FieldErrors:
+    found = validate_requests_of(constraint, path, known)
+    attribute, at = constraint.get("matchAttribute"), f"{path}.matchAttribute"
+    if attribute is None:
+        return [*found, required(at)]
+    return found + validate_fully_qualified_name(attribute, at)
+
+
+def validate_configuration(config: Object, path: str, *, stored: bool = False) -> FieldErrors:
+    """``stored`` parameters came before there was a limit to their length."""
+    opaque, at = config.get("opaque"), f"{path}.opaque"
+    if opaque is None:
+        return [required(at)]
+    found = validate_csi_driver(opaque.get("driver", ""), f"{at}.driver")
+    return found + validate_raw(opaque.get("parameters"), f"{at}.parameters", stored=stored)
+
+
+def validate_raw(value: Any, path: str, *, stored: bool = False) -> FieldErrors:
+    """An object of the driver's own kind."""
+    if value is None:
+        return [required(path)]
+    if not stored and len(msgspec.json.encode(value)) > _MAX_RAW:
+        return [too_long(path, _MAX_RAW)]
+    return [] if isinstance(value, dict) else [invalid(path, "<value omitted>", "must be a valid JSON object")]

@@ -1,0 +1,121 @@
+"""The rules of an Event. Two API groups serve the same objects; the newer one is strict.
+
+Objects are in their stored form, which is the core group's, whichever group the request came through.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from headgate.kube import names
+from headgate.kube.field_errors import FieldErrors, invalid, required
+from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
+from headgate.kube.validation.values import immutable, validate_text
+
+Object = dict[str, Any]
+
+_MAX_FIELD: Final = 128
+_MAX_MESSAGE: Final = 1024
+_WRONG_NAMESPACE: Final = "does not match event.namespace"
+_IMMUTABLE: Final = (
+    "involvedObject",
+    "reason",
+    "message",
+    "source",
+    "firstTimestamp",
+    "lastTimestamp",
+    "count",
+    "reason",
+    "type",
+    "eventTime",
+    "action",
+    "related",
+    "reportingComponent",
+    "reportingInstance",
+)
+_ZEROS: Final[dict[str, Any]] = {
+    "count": 0,
+    **dict.fromkeys(("firstTimestamp", "lastTimestamp", "eventTime", "related"), None),
+    "involvedObject": {},
+    "source": {},
+}
+_STRICT_NAMES: Final = {"reportingComponent": "reportingController"}
+
+
+def validate_event(event: Object, *, strict: bool) -> FieldErrors:
+    """The rules of every event, old or new. An ``eventTime`` marks those of the new kind."""
+    namespace = event["metadata"].get("namespace", "")
+    involved = (event.get("involvedObject") or {}).get("namespace", "")
+    found: FieldErrors = []
+    wrong = invalid("involvedObject.namespace", involved, _WRONG_NAMESPACE)
+    if not event.get("eventTime"):
+        if involved != namespace and not (not involved and namespace in ("", "default")):
+            found.append(wrong)
+    else:
+        if not involved and namespace not in ("default", "kube-system"):
+            found.append(wrong)
+        found += _validate_new_style(event, "reportingController" if strict else "reportingComponent")
+    return found + validate_text(names.is_dns1123_subdomain, namespace, "namespace")
+
+
+def _validate_new_style(event: Object, reporter_field: str) -> FieldErrors:
+    found: FieldErrors = []
+    reporter = event.get("reportingComponent", "")
+    if not reporter:
+        found.append(required(reporter_field))
+    found += validate_text(names.is_qualified_name, reporter, reporter_field)
+    for field in ("reportingInstance", "action", "reason"):
+        text = event.get(field, "")
+        if not text:
+            found.append(required(field))
+        found += _at_most(text, field, _MAX_FIELD)
+    return found + _at_most(event.get("message", ""), "message", _MAX_MESSAGE)
+
+
+def _at_most(text: str, field: str, limit: int) -> FieldErrors:
+    return [invalid(field, "", f"can have at most {limit} characters")] if len(text.encode()) > limit else []
+
+
+def validate_strict_event_create(event: Object) -> FieldErrors:
+    found = validate_event(event, strict=True)
+    found += validate_object_meta(event["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    found += _validate_series(event)
+    if not event.get("eventTime"):
+        found.append(required("eventTime"))
+    if event.get("type") not in ("Normal", "Warning"):
+        found.append(invalid("type", "", f"has invalid value: {event.get('type', '')}"))
+    for field in ("firstTimestamp", "lastTimestamp", "count"):
+        if event.get(field):
+            found.append(invalid(field, "", "needs to be unset"))
+    source = event.get("source") or {}
+    if source.get("component") or source.get("host"):
+        found.append(invalid("source", "", "needs to be unset"))
+    return found
+
+
+def _validate_series(event: Object) -> FieldErrors:
+    series = event.get("series")
+    if series is None:
+        return []
+    found: FieldErrors = []
+    if series.get("count", 0) < 2:
+        found.append(invalid("series.count", "", "should be at least 2"))
+    if not series.get("lastObservedTime"):
+        found.append(required("series.lastObservedTime"))
+    return found
+
+
+def validate_strict_event_update(new: Object, old: Object) -> FieldErrors:
+    found = validate_event(new, strict=True)
+    found += validate_object_meta_update(new["metadata"], old["metadata"])
+    if new.get("series") != old.get("series"):
+        found += _validate_series(new)
+    for field in _IMMUTABLE:
+        zero = _ZEROS.get(field, "")
+        found += immutable(_or(new.get(field), zero), _or(old.get(field), zero), _STRICT_NAMES.get(field, field))
+    return found
+
+
+def _or(value: Any, zero: Any) -> Any:
+    """Where absence has a value of its own, an empty object is not absent."""
+    return value if value or (zero is None and value == {}) else zero

@@ -1,0 +1,1 @@
+"""Validation of Services, EndpointSlices, Ingresses and their relatives."""

@@ -1,0 +1,120 @@
+"""A Service's cluster IPs and IP families: that they agree, and that what was handed out once stays.
+
+Handing them out is ``apimachinery/strategy/service.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from headgate.apimachinery.ip_addresses import is_valid_ip_for_legacy_field
+from headgate.kube.field_errors import FieldErrors, duplicate, invalid, not_supported, required
+from headgate.kube.validation.values import repeats
+
+Object = dict[str, Any]
+
+_FAMILIES: Final = ("IPv4", "IPv6")
+_POLICIES: Final = ("PreferDualStack", "RequireDualStack", "SingleStack")
+_FIXED: Final = "may not change once set"
+
+
+def is_headless(spec: Object) -> bool:
+    return spec.get("clusterIPs") == ["None"]
+
+
+def family_of(address: str) -> str:
+    return "IPv6" if ":" in address else "IPv4"
+
+
+def validate_addresses(spec: Object, known: Collection[str]) -> FieldErrors:
+    """``known`` are the addresses that the stored service has; they were valid by some rule."""
+    if spec.get("type") == "ExternalName":
+        return []
+    addresses, families = spec.get("clusterIPs") or [], spec.get("ipFamilies") or []
+    found = _validate_pair(spec.get("clusterIP") or "", addresses)
+    for i, (family, repeated) in enumerate(zip(families, repeats(families), strict=True)):
+        if family not in _FAMILIES:
+            found.append(not_supported(f"spec.ipFamilies[{i}]", family, _FAMILIES))
+        if repeated:
+            found.append(duplicate(f"spec.ipFamilies[{i}]", family))
+    policy = spec.get("ipFamilyPolicy")
+    if policy is not None and policy not in _POLICIES:
+        found.append(not_supported("spec.ipFamilyPolicy", policy, _POLICIES))
+    broken = _validate_each(addresses, known)
+    found += broken
+    if len(addresses) > 2:
+        found.append(invalid("spec.clusterIPs", addresses, "may only hold up to 2 values"))
+    if broken:
+        return found
+    if len(addresses) > 1 and len({family_of(each) for each in addresses}) < len(addresses):
+        found.append(invalid("spec.clusterIPs", addresses, "may specify no more than one IP for each IP family"))
+    if not is_headless(spec):
+        for i, (address, family) in enumerate(zip(addresses, families, strict=False)):
+            if family in _FAMILIES and family != family_of(address):
+                text = f"expected an {family} value as indicated by `ipFamilies[{i}]`"
+                found.append(invalid(f"spec.clusterIPs[{i}]", address, text))
+    return found
+
+
+def _validate_pair(address: str, addresses: list[str]) -> FieldErrors:
+    """``clusterIP`` is the old field, ``clusterIPs`` the new one; the first of the new is the old."""
+    if not address:
+        text = "must be empty when `clusterIP` is not specified"
+        return [invalid("spec.clusterIPs", addresses, text)] if addresses else []
+    if not addresses:
+        return [required("spec.clusterIPs")]
+    if addresses[0] != address:
+        return [invalid("spec.clusterIPs", addresses, "first value must match `clusterIP`")]
+    return []
+
+
+def _validate_each(addresses: list[str], known: Collection[str]) -> FieldErrors:
+    found: FieldErrors = []
+    for i, address in enumerate(addresses):
+        if i == 0 and address == "None":
+            if len(addresses) > 1:
+                found.append(invalid("spec.clusterIPs", addresses, "'None' must be the first and only value"))
+        elif address not in known:
+            complaints = is_valid_ip_for_legacy_field(address)
+            found += [invalid(f"spec.clusterIPs[{i}]", address, complaint) for complaint in complaints]
+    return found
+
+
+def validate_addresses_kept(spec: Object, old: Object) -> FieldErrors:
+    if "ExternalName" in (spec.get("type"), old.get("type")) or (is_headless(spec) and is_headless(old)):
+        return []
+    addresses, stored = spec.get("clusterIPs") or [], old.get("clusterIPs") or []
+    if len(addresses) == len(stored):
+        return [
+            invalid(f"spec.clusterIPs[{i}]", addresses, _FIXED)
+            for i, (ours, theirs) in enumerate(zip(addresses, stored, strict=True))
+            if ours != theirs
+        ]
+    found: FieldErrors = []
+    if not addresses:
+        found.append(invalid("spec.clusterIPs[0]", addresses or None, "primary clusterIP can not be unset"))
+    if addresses and stored and addresses[0] != stored[0]:
+        found.append(invalid("spec.clusterIPs[0]", addresses, _FIXED))
+    if len(addresses) == 1 and len(stored) > 1 and spec.get("ipFamilyPolicy") != "SingleStack":
+        text = "must be set to 'SingleStack' when releasing the secondary clusterIP"
+        found.append(invalid("spec.ipFamilyPolicy", spec.get("ipFamilyPolicy"), text))
+    return found
+
+
+def validate_families_kept(spec: Object, old: Object) -> FieldErrors:
+    if "ExternalName" in (spec.get("type"), old.get("type")) or is_headless(spec) or is_headless(old):
+        return []
+    families, stored = spec.get("ipFamilies") or [], old.get("ipFamilies") or []
+    if len(families) == len(stored):
+        changed = sum(ours != theirs for ours, theirs in zip(families, stored, strict=True))
+        return [invalid("spec.ipFamilies[0]", families, _FIXED)] * changed
+    found: FieldErrors = []
+    if len(stored) > len(families) and not spec.get("clusterIPs"):
+        found.append(invalid("spec.ipFamilies[0]", families, "primary ipFamily can not be unset"))
+    if families and stored and families[0] != stored[0]:
+        found.append(invalid("spec.ipFamilies[0]", spec.get("clusterIPs"), _FIXED))
+    if len(families) == 1 and len(stored) > 1 and spec.get("ipFamilyPolicy") != "SingleStack":
+        text = "must be set to 'SingleStack' when releasing the secondary ipFamily"
+        found.append(invalid("spec.ipFamilyPolicy", spec.get("ipFamilyPolicy"), text))
+    return found

@@ -1,0 +1,20 @@
+"""Rules for pods, as deep as the API server's: on create, update, status, resize, and inside workload templates.
+
+``create.py`` and ``update.py`` are where to start reading; ``options.py`` says what updates tolerate.
+"""
+
+from __future__ import annotations
+
+from headgate.apimachinery.validation.pod.create import validate_pod_create, validate_pod_template_spec
+from headgate.apimachinery.validation.pod.resize import validate_pod_resize
+from headgate.apimachinery.validation.pod.status import validate_pod_status_update
+from headgate.apimachinery.validation.pod.update import validate_pod_ephemeral_containers, validate_pod_update
+
+__all__ = [
+    "validate_pod_create",
+    "validate_pod_ephemeral_containers",
+    "validate_pod_resize",
+    "validate_pod_status_update",
+    "validate_pod_template_spec",
+    "validate_pod_update",
+]

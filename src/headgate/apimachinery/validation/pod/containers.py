@@ -1,0 +1,230 @@
+"""Rules for the containers of a pod: init containers, the regular ones, ephemeral ones.
+
+What a container's parts must look like is in ``env.py``, ``mounts.py``, ``probes.py``, ``resources.py`` and
+``security.py``; this module puts them in the order in which the API server complains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, Final
+
+import msgspec
+
+from headgate.apimachinery.validation.pod.env import validate_env, validate_env_from
+from headgate.apimachinery.validation.pod.mounts import validate_volume_devices, validate_volume_mounts
+from headgate.apimachinery.validation.pod.options import PodOptions
+from headgate.apimachinery.validation.pod.probes import validate_lifecycle, validate_probes
+from headgate.apimachinery.validation.pod.resources import validate_container_resources
+from headgate.apimachinery.validation.pod.restart import (
+    validate_init_restart_policy,
+    validate_resize_policies,
+    validate_restart_policy,
+)
+from headgate.apimachinery.validation.pod.security import validate_security_context
+from headgate.kube.field_errors import FieldErrors, duplicate, forbidden, invalid, not_found, not_supported, required
+from headgate.kube.names import is_dns1123_label, is_valid_port_name, is_valid_port_num
+from headgate.kube.pod_resources import is_sidecar
+from headgate.kube.validation.go_values import named_string
+
+Object = dict[str, Any]
+
+_PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
+_MESSAGE_POLICIES: Final = ("File", "FallbackToLogsOnError")
+_PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+_HOOKS: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+# In the order of the fields; what an ephemeral container may not have, since it joins a pod that already runs.
+_NOT_EPHEMERAL: Final = (
+    "ports",
+    "resources",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "lifecycle",
+)
+
+
+class ContainerContext(msgspec.Struct, frozen=True):
+    """What a container's rules need to know of the pod around it."""
+
+    volumes: Mapping[str, Object]
+    claim_names: AbstractSet[str]
+    grace_s: int | None
+    restart_policy: str
+    host_users: bool
+    options: PodOptions
+
+
+def containers_with_paths(spec: Object, path: str) -> Iterator[tuple[Object, str]]:
+    """Every container: init containers first, ephemeral ones last."""
+    for field in ("initContainers", "containers", "ephemeralContainers"):
+        for index, container in enumerate(spec.get(field) or ()):
+            yield container, f"{path}.{field}[{index}]"
+
+
+def validate_containers(spec: Object, around: ContainerContext, path: str) -> FieldErrors:
+    containers = spec.get("containers")
+    if not containers:
+        return [required(path)]
+    errors: FieldErrors = []
+    names: set[str] = set()
+    for index, container in enumerate(containers):
+        at, name = f"{path}[{index}]", container.get("name", "")
+        errors += _validate_container(container, around, at)
+        if name in names:
+            errors.append(duplicate(f"{at}.name", name))
+        names.add(name)
+        errors += _validate_hooks(container, around, at)
+        errors += validate_restart_policy(container, at)
+    return errors + _validate_host_ports(containers, path)
+
+
+def validate_init_containers(spec: Object, around: ContainerContext, path: str) -> FieldErrors:
+    errors: FieldErrors = []
+    names = {each.get("name", "") for each in spec.get("containers") or ()}
+    for index, container in enumerate(spec.get("initContainers") or ()):
+        at, name = f"{path}[{index}]", container.get("name", "")
+        errors += _validate_container(container, around, at)
+        errors += validate_init_restart_policy(container, at)
+        if name in names:
+            errors.append(duplicate(f"{at}.name", name))
+        elif name:
+            names.add(name)
+        # One at a time, since plain init containers never run together; the path says [0] for each.
+        errors += _validate_host_ports([container], path)
+        if is_sidecar(container):
+            errors += _validate_hooks(container, around, at)
+        else:
+            errors += [
+                forbidden(f"{at}.{field}", "may not be set for init containers without restartPolicy=Always")
+                for field in _HOOKS
+                if container.get(field) is not None
+            ]
+    return errors
+
+
+def validate_ephemeral_containers(spec: Object, around: ContainerContext, path: str) -> FieldErrors:
+    errors: FieldErrors = []
+    others = {each.get("name", "") for field in ("containers", "initContainers") for each in spec.get(field) or ()}
+    names = set(others)
+    detail = "cannot be set for an Ephemeral Container"
+    for index, container in enumerate(spec.get("ephemeralContainers") or ()):
+        at, name = f"{path}[{index}]", container.get("name", "")
+        errors += _validate_container(container, around, at)
+        errors += validate_image_text(container, at)
+        if name in names:
+            errors.append(duplicate(f"{at}.name", name))
+        names.add(name)
+        target = container.get("targetContainerName", "")
+        if target and target not in others:
+            errors.append(not_found(f"{at}.targetContainerName", target))
+        errors += [forbidden(f"{at}.{field}", detail) for field in _NOT_EPHEMERAL if _is_set(container, field)]
+        for number, mount in enumerate(container.get("volumeMounts") or ()):
+            errors += [
+                forbidden(f"{at}.volumeMounts[{number}].{field}", detail)
+                for field in ("subPath", "subPathExpr")
+                if mount.get(field)
+            ]
+    return errors
+
+
+def _is_set(container: Object, field: str) -> bool:
+    # resources is a plain struct: {} means nothing was set.
+    return bool(container.get(field)) if field == "resources" else container.get(field) is not None
+
+
+def validate_image_text(container: Object, path: str) -> FieldErrors:
+    image = container.get("image", "")
+    if image == image.strip():
+        return []
+    return [invalid(f"{path}.image", image, "must not have leading or trailing whitespace")]
+
+
+def _validate_hooks(container: Object, around: ContainerContext, path: str) -> FieldErrors:
+    errors: FieldErrors = []
+    lifecycle = container.get("lifecycle")
+    if lifecycle is not None:
+        errors += validate_lifecycle(lifecycle, around.grace_s, f"{path}.lifecycle")
+    return errors + validate_probes(container, around.grace_s, path)
+
+
+def _validate_container(container: Object, around: ContainerContext, path: str) -> FieldErrors:
+    """What all three kinds of container have in common."""
+    errors: FieldErrors = []
+    name = container.get("name", "")
+    if not name:
+        errors.append(required(f"{path}.name"))
+    else:
+        errors += [invalid(f"{path}.name", name, complaint) for complaint in is_dns1123_label(name)]
+    if not container.get("image"):
+        errors.append(required(f"{path}.image"))
+    message_policy = container.get("terminationMessagePolicy", "")
+    errors += validate_choice(message_policy, _MESSAGE_POLICIES, f"{path}.terminationMessagePolicy")
+    if container.get("ports"):
+        errors += _validate_ports(container["ports"], f"{path}.ports")
+    if container.get("env"):
+        errors += validate_env(container["env"], f"{path}.env")
+    if container.get("envFrom"):
+        errors += validate_env_from(container["envFrom"], f"{path}.envFrom")
+    if container.get("volumeMounts"):
+        errors += validate_volume_mounts(container, around.volumes, f"{path}.volumeMounts")
+    if container.get("volumeDevices"):
+        errors += validate_volume_devices(container, around.volumes, f"{path}.volumeDevices")
+    errors += validate_choice(container.get("imagePullPolicy", ""), _PULL_POLICIES, f"{path}.imagePullPolicy")
+    resources = container.get("resources")
+    errors += validate_container_resources(resources, around.claim_names, f"{path}.resources", around.options)
+    if container.get("resizePolicy"):
+        policies = container["resizePolicy"]
+        errors += validate_resize_policies(policies, around.restart_policy, f"{path}.resizePolicy")
+    if container.get("securityContext") is not None:
+        context, at = container["securityContext"], f"{path}.securityContext"
+        errors += validate_security_context(context, around.host_users, at, around.options)
+    return errors
+
+
+def validate_choice(text: str, choices: Sequence[str], path: str) -> FieldErrors:
+    """A required text out of a list, printed as listed."""
+    if text in choices:
+        return []
+    return [not_supported(path, named_string(text), choices)] if text else [required(path)]
+
+
+def _validate_ports(ports: Sequence[Object], path: str) -> FieldErrors:
+    errors: FieldErrors = []
+    names: set[str] = set()
+    for index, port in enumerate(ports):
+        at, name = f"{path}[{index}]", port.get("name", "")
+        if name:
+            complaints = is_valid_port_name(name)
+            errors += [invalid(f"{at}.name", name, complaint) for complaint in complaints]
+            if not complaints:
+                if name in names:
+                    errors.append(duplicate(f"{at}.name", name))
+                names.add(name)
+        number, host_port = port.get("containerPort", 0), port.get("hostPort", 0)
+        if number == 0:
+            errors.append(required(f"{at}.containerPort"))
+        else:
+            errors += [invalid(f"{at}.containerPort", number, complaint) for complaint in is_valid_port_num(number)]
+        if host_port != 0:
+            errors += [invalid(f"{at}.hostPort", host_port, complaint) for complaint in is_valid_port_num(host_port)]
+        errors += validate_choice(port.get("protocol", ""), _PROTOCOLS, f"{at}.protocol")
+    return errors
+
+
+def _validate_host_ports(containers: Sequence[Object], path: str) -> FieldErrors:
+    errors: FieldErrors = []
+    seen: set[str] = set()
+    for index, container in enumerate(containers):
+        for number, port in enumerate(container.get("ports") or ()):
+            if not port.get("hostPort"):
+                continue
+            taken = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
+            if taken in seen:
+                errors.append(duplicate(f"{path}[{index}].ports[{number}].hostPort", taken))
+            seen.add(taken)
+    return errors

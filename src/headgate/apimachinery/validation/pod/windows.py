@@ -1,0 +1,182 @@
+"""Rules for Windows: its security options, host process containers, and what each operating system rules out."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from headgate.apimachinery.validation.pod.options import PodOptions
+from headgate.kube.field_errors import FieldErrors, forbidden, invalid, not_supported, required
+from headgate.kube.names import is_dns1123_subdomain
+from headgate.kube.validation.go_values import named_string
+
+Object = dict[str, Any]
+
+_MAX_CREDENTIAL_KIB: Final = 64
+_MAX_DOMAIN_BYTES: Final = 256
+_MAX_USER_BYTES: Final = 104
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_NETBIOS: Final = re.compile(r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}')
+_DNS_LABEL: Final = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
+_DNS_DOMAIN: Final = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
+_BAD_USER: Final = re.compile(r'["/\\:;|=,+*?<>@\[\]]')
+_DOTS_AND_SPACES: Final = re.compile("[. ]+")
+
+# Where the field stands, and its name; in the order of the API server.
+_NOT_ON_WINDOWS: Final = (
+    ("securityContext", "appArmorProfile"),
+    ("securityContext", "seLinuxOptions"),
+    ("", "hostUsers"),
+    ("", "hostPID"),
+    ("", "hostIPC"),
+    ("securityContext", "seccompProfile"),
+    ("securityContext", "fsGroup"),
+    ("securityContext", "fsGroupChangePolicy"),
+    ("securityContext", "sysctls"),
+    ("", "shareProcessNamespace"),
+    ("securityContext", "runAsUser"),
+    ("securityContext", "runAsGroup"),
+    ("securityContext", "supplementalGroups"),
+    ("securityContext", "supplementalGroupsPolicy"),
+    ("securityContext", "seLinuxChangePolicy"),
+)
+_CONTAINER_NOT_ON_WINDOWS: Final = (
+    "appArmorProfile",
+    "seLinuxOptions",
+    "seccompProfile",
+    "capabilities",
+    "readOnlyRootFilesystem",
+    "privileged",
+    "allowPrivilegeEscalation",
+    "procMount",
+    "runAsUser",
+    "runAsGroup",
+)
+# Plain booleans and lists: their zero value is as good as absent. The others count when they are there at all.
+_ZERO_IS_ABSENT: Final = frozenset({"hostPID", "hostIPC", "sysctls"})
+
+
+def validate_os(spec: Object, containers: list[tuple[Object, str]], path: str) -> FieldErrors:
+    """``spec.os`` and what follows from it. ``containers`` are all of the pod's, each with its path."""
+    os = spec.get("os")
+    if os is None:
+        return []
+    name = os.get("name", "")
+    if not name:
+        return [required(f"{path}.os.name")]
+    if name == "linux":
+        return _validate_linux(spec, containers, path)
+    if name == "windows":
+        return _validate_windows(spec, containers, path)
+    return [not_supported(f"{path}.os", named_string(name), ("linux", "windows"))]
+
+
+def _validate_linux(spec: Object, containers: list[tuple[Object, str]], path: str) -> FieldErrors:
+    return [
+        forbidden(f"{at}.securityContext.windowsOptions", "windows options cannot be set for a linux pod")
+        for holder, at in ((spec, path), *containers)
+        if (holder.get("securityContext") or {}).get("windowsOptions") is not None
+    ]
+
+
+def _validate_windows(spec: Object, containers: list[tuple[Object, str]], path: str) -> FieldErrors:
+    errors: FieldErrors = []
+    for place, field in _NOT_ON_WINDOWS:
+        holder = (spec.get(place) or {}) if place else spec
+        value = holder.get(field)
+        if value if field in _ZERO_IS_ABSENT else value is not None:
+            at = f"{path}.{place}.{field}" if place else f"{path}.{field}"
+            errors.append(forbidden(at, "cannot be set for a windows pod"))
+    for container, at in containers:
+        context = container.get("securityContext") or {}
+        errors += [
+            forbidden(f"{at}.securityContext.{field}", "cannot be set for a windows pod")
+            for field in _CONTAINER_NOT_ON_WINDOWS
+            if context.get(field) is not None
+        ]
+    return errors
+
+
+def validate_host_process(
+    spec: Object, containers: list[tuple[Object, str]], path: str, options: PodOptions
+) -> FieldErrors:
+    """Containers that are processes of a Windows host: all of a pod's or none."""
+    pod_wide = _host_process(spec)
+    errors: FieldErrors = []
+    count = 0
+    for container, at in containers:
+        own = _host_process(container)
+        if pod_wide is not None and own is not None and pod_wide != own:
+            was = "true" if pod_wide else "false"
+            detail = f"pod hostProcess value must be identical if both are specified, was {was}"
+            errors.append(invalid(f"{at}.securityContext.windowsOptions.hostProcess", own, detail))
+        count += bool(pod_wide if own is None else own)
+    if count == 0:
+        return errors
+    if count != len(containers):
+        detail = "If pod contains any hostProcess containers then all containers must be HostProcess containers"
+        errors.append(invalid(path, "", detail))
+    if not spec.get("hostNetwork"):
+        detail = "hostNetwork must be true if pod contains any hostProcess containers"
+        errors.append(invalid(f"{path}.hostNetwork", False, detail))
+    if not options.allow_privileged:
+        errors.append(forbidden(path, "hostProcess containers are disallowed by cluster policy"))
+    return errors
+
+
+def _host_process(holder: Object) -> bool | None:
+    options = (holder.get("securityContext") or {}).get("windowsOptions") or {}
+    value = options.get("hostProcess")
+    return None if value is None else bool(value)
+
+
+def validate_windows_options(options: Object | None, path: str) -> FieldErrors:
+    if not options:
+        return []
+    errors: FieldErrors = []
+    name, credential = options.get("gmsaCredentialSpecName"), options.get("gmsaCredentialSpec")
+    if name is not None:
+        at = f"{path}.gmsaCredentialSpecName"
+        errors += [invalid(at, named_string(name), complaint) for complaint in is_dns1123_subdomain(name)]
+    if credential is not None:
+        detail = ""
+        if not credential:
+            detail = "gmsaCredentialSpec cannot be an empty string"
+        elif _bytes(credential) > _MAX_CREDENTIAL_KIB * 1024:
+            detail = f"gmsaCredentialSpec size must be under {_MAX_CREDENTIAL_KIB} KiB"
+        if detail:
+            errors.append(invalid(f"{path}.gmsaCredentialSpec", named_string(credential), detail))
+    user = options.get("runAsUserName")
+    if user is not None:
+        at = f"{path}.runAsUserName"
+        errors += [invalid(at, named_string(user), f"runAsUserName{complaint}") for complaint in _user_complaints(user)]
+    return errors
+
+
+def _user_complaints(name: str) -> list[str]:
+    if not name:
+        return [" cannot be an empty string"]
+    if _CONTROL.search(name):
+        return [" cannot contain control characters"]
+    if name.count("\\") > 1:
+        return [" cannot contain more than one backslash"]
+    domain, backslash, user = name.rpartition("\\")
+    complaints = []
+    if _bytes(domain) >= _MAX_DOMAIN_BYTES:
+        complaints.append(f"'s Domain length must be under {_MAX_DOMAIN_BYTES} characters")
+    if backslash and not (_NETBIOS.fullmatch(domain) or _DNS_DOMAIN.fullmatch(domain)):
+        complaints.append("'s Domain doesn't match the NetBios nor the DNS format")
+    if not user:
+        complaints.append("'s User cannot be empty")
+    elif _bytes(user) > _MAX_USER_BYTES:
+        complaints.append(f"'s User length must not be longer than {_MAX_USER_BYTES} characters")
+    if _DOTS_AND_SPACES.fullmatch(user):
+        complaints.append("'s User cannot contain only periods or spaces")
+    if _BAD_USER.search(user):
+        complaints.append("'s User cannot contain the following characters: \"/\\:;|=,+*?<>@[]")
+    return complaints
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,51 @@
+"""The rules of a PodDisruptionBudget. Its name is checked like any other's, with no rule of its own."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from headgate.apimachinery.validation.conditions import validate_conditions
+from headgate.kube.field_errors import FieldErrors, invalid, not_supported
+from headgate.kube.validation.labels import has_invalid_selector_value, validate_label_selector
+from headgate.kube.validation.values import at_most_100_percent, nonnegative, nonnegative_int_or_percent
+
+Object = dict[str, Any]
+
+_EVICTION_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
+
+
+def validate_disruption_budget(obj: Object, old: Object | None = None) -> FieldErrors:
+    spec = obj.get("spec") or {}
+    found: FieldErrors = []
+    if "minAvailable" in spec and "maxUnavailable" in spec:
+        found.append(invalid("spec", _spec_value(spec), "minAvailable and maxUnavailable cannot be both set"))
+    for field in ("minAvailable", "maxUnavailable"):
+        if field in spec:
+            found += nonnegative_int_or_percent(spec[field], f"spec.{field}")
+            found += at_most_100_percent(spec[field], f"spec.{field}")
+    tolerated = has_invalid_selector_value((old.get("spec") or {}).get("selector")) if old else False
+    found += validate_label_selector(spec.get("selector"), "spec.selector", any_value=tolerated)
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    if policy is not None and policy not in _EVICTION_POLICIES:
+        found.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES))
+    return found
+
+
+def _spec_value(spec: Object) -> Any:
+    shown = {
+        "MinAvailable": spec.get("minAvailable"),
+        "Selector": spec.get("selector"),
+        "MaxUnavailable": spec.get("maxUnavailable"),
+        "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
+    }
+    return msgspec.Raw(msgspec.json.encode(shown))
+
+
+def validate_disruption_budget_status(obj: Object) -> FieldErrors:
+    status = obj.get("status") or {}
+    found = validate_conditions(status.get("conditions") or [], "status.conditions")
+    for field in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
+        found += nonnegative(status.get(field) or 0, f"status.{field}")
+    return found

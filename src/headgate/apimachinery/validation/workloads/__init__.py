@@ -1,0 +1,1 @@
+"""Validation of Jobs, Deployments and the other kinds that create pods."""

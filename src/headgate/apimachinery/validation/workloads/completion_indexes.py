@@ -1,0 +1,71 @@
+"""The index lists of an Indexed Job, ``"0,3-7"``: reading them, counting them, seeing where two of them overlap.
+
+Errors are the texts that the API puts behind ``error parsing …:``.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from headgate.kube.integers import read_integer
+
+
+class InvalidIndexes(msgspec.Struct, frozen=True):
+    text: str
+
+
+def _parse_interval(text: str, completions: int) -> tuple[int, int] | InvalidIndexes:
+    limits = text.split("-")
+    if len(limits) > 2:
+        return InvalidIndexes(
+            f'the fragment "{text}" violates the requirement that an index interval can have at most two parts'
+            " separated by '-'"
+        )
+    numbers: list[int] = []
+    for limit in limits:
+        number = read_integer(limit)
+        if number is None:
+            return InvalidIndexes(f'cannot convert string to integer for index: "{limit}"')
+        if number >= completions:
+            return InvalidIndexes(f'too large index: "{limit}"')
+        numbers.append(number)
+    if len(numbers) == 2 and numbers[0] >= numbers[1]:
+        return InvalidIndexes(f"non-increasing order, previous: {numbers[0]}, current: {numbers[1]}")
+    return numbers[0], numbers[-1]
+
+
+def count_indexes(text: str, completions: int) -> int | InvalidIndexes:
+    """How many indexes the list names, or what is wrong with it."""
+    total = 0
+    last: int | None = None
+    for fragment in text.split(",") if text else ():
+        interval = _parse_interval(fragment, completions)
+        if isinstance(interval, InvalidIndexes):
+            return interval
+        first, end = interval
+        if last is not None and last >= first:
+            return InvalidIndexes(f"non-increasing order, previous: {last}, current: {first}")
+        total += end - first + 1
+        last = end
+    return total
+
+
+def first_overlap(completed: str, failed: str, completions: int) -> int | None:
+    """The smallest index in both lists. Malformed fragments are skipped: they are reported elsewhere."""
+    left = _intervals(completed, completions)
+    right = _intervals(failed, completions)
+    at_left = at_right = 0
+    while at_left < len(left) and at_right < len(right):
+        (left_first, left_end), (right_first, right_end) = left[at_left], right[at_right]
+        if left_first <= right_end and right_first <= left_end:
+            return max(left_first, right_first)
+        if left_first <= right_first:
+            at_left += 1
+        else:
+            at_right += 1
+    return None
+
+
+def _intervals(text: str, completions: int) -> list[tuple[int, int]]:
+    parsed = (_parse_interval(fragment, completions) for fragment in text.split(",")) if text else ()
+    return [each for each in parsed if not isinstance(each, InvalidIndexes)]

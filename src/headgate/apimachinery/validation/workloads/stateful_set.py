@@ -1,0 +1,253 @@
+"""The rules of StatefulSet and DaemonSet, and of the ControllerRevisions that both keep."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from headgate.apimachinery.validation.pod.claim_template import validate_claim_spec
+from headgate.apimachinery.validation.workloads.update_strategy_values import (
+    deployment_strategy_value,
+    stateful_rolling_update_value,
+    stateful_set_strategy_value,
+)
+from headgate.apimachinery.validation.workloads.workload_template import (
+    always_restarts,
+    validate_collision_count,
+    validate_counters,
+    validate_template,
+    validate_within_replicas,
+)
+from headgate.kube import names
+from headgate.kube.feature_gates import FeatureGates
+from headgate.kube.field_errors import FieldErrors, forbidden, invalid, not_supported, required
+from headgate.kube.validation.labels import (
+    has_invalid_selector_value,
+    is_empty_selector,
+    selects_template,
+    validate_label_selector,
+    validate_labels,
+)
+from headgate.kube.validation.object_meta import validate_annotations, validate_object_meta, validate_object_meta_update
+from headgate.kube.validation.values import (
+    IMMUTABLE,
+    at_most_100_percent,
+    immutable,
+    int_or_percent_value,
+    nonnegative,
+    nonnegative_fields,
+    nonnegative_int_or_percent,
+    validate_text,
+)
+
+Object = dict[str, Any]
+
+_MUTABLE: Final = (
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+)
+_RETENTION: Final = ("Retain", "Delete")
+
+
+def validate_stateful_set_create(obj: Object, features: FeatureGates) -> FieldErrors:
+    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_label)
+    return found + _validate_set_spec(obj["spec"], None, features, is_update=False)
+
+
+def validate_stateful_set_update(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
+    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    # A set whose stored template breaks today's rules must stay writable.
+    skip_template = bool(_validate_set_spec(old["spec"], old["spec"], features, is_update=True))
+    found += _validate_set_spec(new["spec"], old["spec"], features, is_update=True, skip_template=skip_template)
+    if _fixed(new["spec"]) != _fixed(old["spec"]):
+        listed = ", ".join(f"'{each}'" for each in _MUTABLE[:-1]) + f" and '{_MUTABLE[-1]}'"
+        found.append(forbidden("spec", f"updates to statefulset spec for fields other than {listed} are forbidden"))
+    return found
+
+
+def _fixed(spec: Object) -> Object:
+    return {name: value for name, value in spec.items() if name not in _MUTABLE}
+
+
+def _validate_set_spec(
+    spec: Object, old: Object | None, features: FeatureGates, *, is_update: bool, skip_template: bool = False
+) -> FieldErrors:
+    found: FieldErrors = []
+    policy = spec.get("podManagementPolicy", "")
+    if policy not in ("OrderedReady", "Parallel"):
+        path = "spec.podManagementPolicy"
+        found.append(invalid(path, policy, "must be 'OrderedReady' or 'Parallel'") if policy else required(path))
+    found += _validate_set_strategy(spec.get("updateStrategy", {}))
+    retention = spec.get("persistentVolumeClaimRetentionPolicy")
+    if retention is not None:
+        for moment in ("whenDeleted", "whenScaled"):
+            if retention.get(moment) not in _RETENTION:
+                path = f"spec.persistentVolumeClaimRetentionPolicy.{moment}"
+                found.append(not_supported(path, retention.get(moment, ""), _RETENTION))
+    if not is_update:
+        for i, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+            found += validate_claim_spec(claim.get("spec", {}), f"spec.volumeClaimTemplates[{i}].spec")
+    found += nonnegative(spec.get("replicas", 0), "spec.replicas")
+    found += nonnegative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    found += nonnegative((spec.get("ordinals") or {}).get("start", 0), "spec.ordinals.start")
+    if spec.get("serviceName") and not is_update:
+        found += validate_text(names.is_dns1123_label, spec["serviceName"], "spec.serviceName")
+    found += _validate_set_template(spec, old, features, skip_template)
+    return found + always_restarts(spec.get("template", {}), "spec.template", "StatefulSet")
+
+
+def _validate_set_strategy(strategy: Object) -> FieldErrors:
+    path = "spec.updateStrategy"
+    kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
+    if not kind:
+        return [required(path)]
+    if kind == "OnDelete":
+        if rolling is None:
+            return []
+        text = "only allowed for updateStrategy 'RollingUpdate'"
+        return [invalid(f"{path}.rollingUpdate", stateful_rolling_update_value(rolling), text)]
+    if kind != "RollingUpdate":
+        return [invalid(path, stateful_set_strategy_value(strategy), "must be 'RollingUpdate' or 'OnDelete'")]
+    if rolling is None:
+        return []
+    found = nonnegative(rolling.get("partition", 0), f"{path}.rollingUpdate.partition")
+    unavailable = rolling.get("maxUnavailable")
+    if unavailable is not None:
+        path = f"{path}.rollingUpdate.maxUnavailable"
+        found += nonnegative_int_or_percent(unavailable, path)
+        if int_or_percent_value(unavailable) == 0:
+            found.append(invalid(path, unavailable, "cannot be 0"))
+        found += at_most_100_percent(unavailable, path)
+    return found
+
+
+def _validate_set_template(spec: Object, old: Object | None, features: FeatureGates, skip_rules: bool) -> FieldErrors:
+    selector, template = spec.get("selector"), spec.get("template", {})
+    broken = validate_label_selector(selector, "spec.selector")
+    if selector is None:
+        found = [required("spec.selector")]
+    else:
+        found = list(broken)
+        if is_empty_selector(selector):
+            found.append(invalid("spec.selector", selector, "empty selector is invalid for statefulset"))
+    if broken:
+        return [*found, invalid("spec.selector", selector, "")]
+    if selector is None or not is_empty_selector(selector):
+        found += selects_template(selector, template, "spec.template")
+    if not skip_rules:
+        seen = _as_pods_will_see_it(template, spec.get("volumeClaimTemplates") or ())
+        found += validate_template(seen, "spec.template", features, old.get("template") if old else None)
+    metadata = template.get("metadata", {})
+    found += validate_labels(metadata.get("labels"), "spec.template.labels")
+    return found + validate_annotations(metadata.get("annotations"), "spec.template.annotations")
+
+
+def _as_pods_will_see_it(template: Object, claims: Any) -> Object:
+    """The controller names host and subdomain itself and adds a volume for each claim template."""
+    pod = {name: value for name, value in template.get("spec", {}).items() if name not in ("hostname", "subdomain")}
+    if claims:
+        claimed = [each.get("metadata", {}).get("name", "") for each in claims]
+        volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in dict.fromkeys(claimed)]
+        pod["volumes"] = volumes + [each for each in pod.get("volumes") or () if each.get("name") not in claimed]
+    return {**template, "spec": pod}
+
+
+def validate_stateful_set_status_update(new: Object, old: Object) -> FieldErrors:
+    status = new.get("status") or {}
+    bounded = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+    found = validate_counters(status, ("replicas", *bounded), ("observedGeneration", "collisionCount"))
+    found += validate_within_replicas(status, bounded, "status.readyReplicas")
+    found += validate_object_meta_update(new["metadata"], old["metadata"])
+    return found + validate_collision_count(status, old.get("status") or {})
+
+
+def validate_daemon_set_create(obj: Object, features: FeatureGates) -> FieldErrors:
+    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    return found + _validate_daemon_spec(obj["spec"], None, features)
+
+
+def validate_daemon_set_update(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
+    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    found += immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
+    return found + _validate_daemon_spec(new["spec"], old["spec"], features)
+
+
+def _validate_daemon_spec(spec: Object, old: Object | None, features: FeatureGates) -> FieldErrors:
+    selector, template = spec.get("selector"), spec.get("template", {})
+    tolerated = has_invalid_selector_value(old.get("selector")) if old else False
+    found = validate_label_selector(selector, "spec.selector", any_value=tolerated)
+    found += selects_template(selector, template, "spec.template")
+    if selector is not None and is_empty_selector(selector):
+        found.append(invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
+    found += validate_template(template, "spec.template", features, old.get("template") if old else None)
+    found += always_restarts(template, "spec.template", "DaemonSet")
+    found += nonnegative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    found += _validate_daemon_strategy(spec.get("updateStrategy", {}))
+    return found + nonnegative_fields(spec, "spec", ("revisionHistoryLimit",))
+
+
+def _validate_daemon_strategy(strategy: Object) -> FieldErrors:
+    path = "spec.updateStrategy"
+    kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
+    if kind == "OnDelete":
+        return []
+    if kind != "RollingUpdate":
+        return [not_supported(path, deployment_strategy_value(strategy), ["RollingUpdate", "OnDelete"])]
+    if rolling is None:
+        return [required(f"{path}.rollingUpdate")]
+    unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
+    unavailable_path, surge_path = f"{path}.rollingUpdate.maxUnavailable", f"{path}.rollingUpdate.maxSurge"
+    found = nonnegative_int_or_percent(unavailable, unavailable_path) + nonnegative_int_or_percent(surge, surge_path)
+    found += at_most_100_percent(unavailable, unavailable_path) + at_most_100_percent(surge, surge_path)
+    has_unavailable, has_surge = int_or_percent_value(unavailable) != 0, int_or_percent_value(surge) != 0
+    if has_unavailable and has_surge:
+        found.append(invalid(surge_path, surge, "may not be set when maxUnavailable is non-zero"))
+    elif not has_unavailable and not has_surge:
+        found.append(required(unavailable_path, "cannot be 0 when maxSurge is 0"))
+    return found
+
+
+def validate_daemon_set_status_update(new: Object, old: Object) -> FieldErrors:
+    status = new.get("status") or {}
+    counters = (
+        "currentNumberScheduled",
+        "numberMisscheduled",
+        "desiredNumberScheduled",
+        "numberReady",
+        "observedGeneration",
+        "updatedNumberScheduled",
+        "numberAvailable",
+        "numberUnavailable",
+    )
+    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    found += validate_counters(status, counters, ("collisionCount",))
+    return found + validate_collision_count(status, old.get("status") or {})
+
+
+def validate_controller_revision_create(obj: Object) -> FieldErrors:
+    found = _validate_revision(obj)
+    data = obj.get("data")
+    if data is None:
+        found.append(required("data", "data is mandatory"))
+    elif not isinstance(data, dict):
+        found.append(required("data", "data must be a valid JSON object"))
+    return found
+
+
+def _validate_revision(obj: Object) -> FieldErrors:
+    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    return found + nonnegative(obj.get("revision", 0), "revision")
+
+
+def validate_controller_revision_update(new: Object, old: Object) -> FieldErrors:
+    found = validate_object_meta_update(new["metadata"], old["metadata"]) + _validate_revision(new)
+    if new.get("data") == old.get("data"):
+        return found
+    # Kept as raw text there: what is shown stands in the order in which it was sent.
+    return [*found, invalid("data", msgspec.Raw(msgspec.json.encode(new.get("data"))), IMMUTABLE)]

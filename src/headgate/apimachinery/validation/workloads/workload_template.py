@@ -1,0 +1,97 @@
+"""The pod template inside a workload: its selector, what the kind forbids of its pods, and its replica counters.
+
+The template's own rules are the pod's (``apimachinery/validation/pod/``); this module adds what depends on the owning
+kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from headgate.apimachinery.validation.pod import validate_pod_template_spec
+from headgate.kube.feature_gates import FeatureGates
+from headgate.kube.field_errors import FieldErrors, forbidden, invalid, not_supported, required
+from headgate.kube.labels import from_label_selector
+from headgate.kube.validation.labels import is_empty_selector, validate_label_selector
+from headgate.kube.validation.values import nonnegative
+
+Object = dict[str, Any]
+
+_OVER_REPLICAS: Final = "cannot be greater than status.replicas"
+
+
+def validate_template(template: Object, path: str, features: FeatureGates, old: Object | None) -> FieldErrors:
+    return validate_pod_template_spec(template, path, features, old)
+
+
+def validate_selected_template(
+    spec: Object, old: Object | None, features: FeatureGates, *, kind: str, bad_selector: str
+) -> FieldErrors:
+    """A required selector that is not empty and matches, then the template. ``kind`` is how messages name the owner."""
+    selector = spec.get("selector")
+    broken = validate_label_selector(selector, "spec.selector")
+    if selector is None:
+        found = [required("spec.selector")]
+    else:
+        found = list(broken)
+        if is_empty_selector(selector):
+            found.append(invalid("spec.selector", selector, f"empty selector is invalid for {kind}"))
+    if broken:
+        found.append(invalid("spec.selector", selector, bad_selector))
+        return found
+    template = spec.get("template", {})
+    found += _matches(selector, template)
+    return found + validate_template(template, "spec.template", features, old.get("template") if old else None)
+
+
+def _matches(selector: Object | None, template: Object) -> FieldErrors:
+    if selector is not None and is_empty_selector(selector):
+        return []
+    labels = template.get("metadata", {}).get("labels")
+    if from_label_selector(selector).matches(labels):
+        return []
+    return [invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")]
+
+
+def always_restarts(template: Object, path: str, kind: str) -> FieldErrors:
+    """Pods that a controller keeps alive restart always and have no deadline."""
+    found: FieldErrors = []
+    pod = template.get("spec", {})
+    if pod.get("restartPolicy") != "Always":
+        found.append(not_supported(f"{path}.spec.restartPolicy", pod.get("restartPolicy", ""), ["Always"]))
+    if pod.get("activeDeadlineSeconds") is not None:
+        text = f"activeDeadlineSeconds in {kind} is not Supported"
+        found.append(forbidden(f"{path}.spec.activeDeadlineSeconds", text))
+    return found
+
+
+def validate_counters(status: Object, fields: Sequence[str], optional: Sequence[str] = ()) -> FieldErrors:
+    found: FieldErrors = []
+    for name in fields:
+        found += nonnegative(status.get(name) or 0, f"status.{name}")
+    for name in optional:
+        if name in status:
+            found += nonnegative(status[name], f"status.{name}")
+    return found
+
+
+def validate_within_replicas(status: Object, fields: Sequence[str], ready: str) -> FieldErrors:
+    """No counter exceeds ``replicas``, and what is available is ready. ``ready`` is how the message names that."""
+    found: FieldErrors = []
+    for name in fields:
+        count = status.get(name) or 0
+        if count > (status.get("replicas") or 0):
+            found.append(invalid(f"status.{name}", count, _OVER_REPLICAS))
+    available = status.get("availableReplicas") or 0
+    if available > (status.get("readyReplicas") or 0):
+        found.append(invalid("status.availableReplicas", available, f"cannot be greater than {ready}"))
+    return found
+
+
+def validate_collision_count(status: Object, old: Object) -> FieldErrors:
+    """The count of hash collisions only grows; losing it counts as a decrease."""
+    new_count, old_count = status.get("collisionCount"), old.get("collisionCount")
+    if old_count is not None and (new_count is None or new_count < old_count):
+        return [invalid("status.collisionCount", new_count or 0, "cannot be decremented")]
+    return []

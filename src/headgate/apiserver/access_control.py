@@ -1,0 +1,77 @@
+"""Authentication, impersonation and authorization of a request. The result is an :class:`AccessResult`.
+
+``apiserver/handler.py`` calls this module before it looks at anything else. A member of ``system:masters`` is
+authorized without a look at the roles; the cluster's own components are members.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from headgate.apimachinery import api_errors
+from headgate.apiserver.authn.authenticator import authenticate, has_extra_space_before_token
+from headgate.apiserver.authn.user import ANONYMOUS_USER, UserInfo
+from headgate.apiserver.authz import impersonation
+from headgate.apiserver.authz.attributes import attributes_of
+from headgate.apiserver.authz.rbac import AuthorizationDecision
+from headgate.apiserver.registry import responses
+from headgate.apiserver.request import negotiation
+from headgate.apiserver.request.messages import ServerRequest, ServerResponse
+from headgate.apiserver.state import ServerState
+
+_UNKNOWN: Final = UserInfo("")
+_HIDDEN_TOKEN: Final = "the provided Authorization header contains extra space before the bearer token, and is ignored"
+_NO_SNIFF: Final = ("X-Content-Type-Options", "nosniff")
+
+
+class AccessResult(msgspec.Struct, frozen=True):
+    """``login`` is the user of the credential, ``user`` the acting user: they differ only with impersonation.
+
+    A request that is not allowed has a ``refusal``; ``decision`` is the authorizer's, if it was asked.
+    """
+
+    user: UserInfo
+    login: UserInfo
+    refusal: ServerResponse | None = None
+    decision: AuthorizationDecision | None = None
+    warning: str = ""
+
+
+def authenticate_and_authorize(api: ServerState, request: ServerRequest, now_s: float) -> AccessResult:
+    caller = _enter(api, request, now_s)
+    if caller.login in (ANONYMOUS_USER, _UNKNOWN) and has_extra_space_before_token(request.header("authorization")):
+        return msgspec.structs.replace(caller, warning=_HIDDEN_TOKEN)
+    return caller
+
+
+def unauthenticated(request: ServerRequest, error: api_errors.StatusError) -> AccessResult:
+    """The caller of a request that is refused before its credentials are looked at."""
+    return AccessResult(_UNKNOWN, _UNKNOWN, _refuse(request, error))
+
+
+def _enter(api: ServerState, request: ServerRequest, now_s: float) -> AccessResult:
+    login = authenticate(api.tokens, request, now_s)
+    if login is None:
+        return unauthenticated(request, api_errors.unauthorized())
+    user = login
+    if impersonation.wanted(request):
+        acting = impersonation.impersonate(api.policy, request, login)
+        if isinstance(acting, api_errors.StatusError):
+            return AccessResult(login, login, _refuse(request, acting, _NO_SNIFF))
+        user = acting
+    if user.is_master:
+        return AccessResult(user, login)
+    asked = attributes_of(request.info, user.name)
+    decision = api.policy.decide(user, asked)
+    if decision.allowed:
+        return AccessResult(user, login, None, decision)
+    refusal = _refuse(request, api_errors.access_denied(asked, decision.reason), _NO_SNIFF)
+    return AccessResult(user, login, refusal, decision)
+
+
+def _refuse(request: ServerRequest, error: api_errors.StatusError, *headers: tuple[str, str]) -> ServerResponse:
+    output = negotiation.output(request.header("accept"))
+    refusal = responses.refuse(error, None if isinstance(output, api_errors.StatusError) else output)
+    return msgspec.structs.replace(refusal, headers=(*refusal.headers, *headers))

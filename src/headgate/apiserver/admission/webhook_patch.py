@@ -1,0 +1,81 @@
+"""Applies the patch of a mutating webhook: the result is decoded and defaulted like a request body."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from headgate.apimachinery import api_errors
+from headgate.apimachinery.codec import codec
+from headgate.apimachinery.patch.go_text import json_word
+from headgate.apimachinery.patch.json_patch import apply_json_patch
+from headgate.apimachinery.patch.result import PatchError
+from headgate.apiserver.admission.webhook_request import WebhookFailure, body_kind, printed
+from headgate.apiserver.admission.webhook_review import JSON_PATCH, ReviewResult
+from headgate.apiserver.call import Call
+from headgate.apiserver.kinds.kind import ServedKind
+from headgate.apiserver.registry import request_bodies, stored_objects
+from headgate.apiserver.webhooks.index import WebhookMatch
+from headgate.apiserver.webhooks.reviewed_write import ReviewedWrite
+from headgate.kube import field_errors
+
+Object = dict[str, Any]
+
+
+class WebhookPatchResult(msgspec.Struct, frozen=True):
+    obj: Object | None
+    changed: bool = False
+
+
+def mutated(
+    call: Call, write: ReviewedWrite, match: WebhookMatch, new: Object | None, verdict: ReviewResult
+) -> WebhookPatchResult | WebhookFailure | api_errors.StatusError:
+    """``new`` (``None`` when an object is deleted) as this webhook leaves it."""
+    if not verdict.patch:
+        return WebhookPatchResult(new)
+    operations = _operations(verdict.patch)
+    if isinstance(operations, str):
+        return WebhookFailure(f"received undecodable patch in webhook response: {operations}")
+    if not operations:
+        return WebhookPatchResult(new)
+    if new is None:
+        text = "attempted to modify the object, which is not supported for this operation"
+        return api_errors.internal_error(f"admission webhook {field_errors.quote(match.hook.name)} {text}")
+    if verdict.patch_type != JSON_PATCH:
+        return WebhookFailure(f"unsupported patch type {field_errors.quote(verdict.patch_type)}")
+    return _applied(call, write, match.view, new, operations)
+
+
+def _operations(patch: bytes) -> list[Any] | str:
+    parsed = codec.decode_json(patch)
+    if parsed.error is not None:
+        return parsed.error
+    if parsed.value is None:
+        return []
+    if not isinstance(parsed.value, list):
+        return f"json: cannot unmarshal {json_word(parsed.value)} into Go value of type jsonpatch.Patch"
+    return parsed.value
+
+
+def _applied(
+    call: Call, write: ReviewedWrite, view: ServedKind, new: Object, operations: list[Any]
+) -> WebhookPatchResult | api_errors.StatusError:
+    before = printed(call, write, view, new)
+    patched = apply_json_patch(before, operations, checked=False)
+    if isinstance(patched, PatchError):
+        return api_errors.internal_error(patched.why or patched.message)
+    body = body_kind(call, view, write.subresource)
+    misnamed = request_bodies.type_problem(call, body.gvk, patched.value)
+    if misnamed is not None:
+        known = misnamed.startswith("converting ")
+        return api_errors.unknown_error(misnamed) if known else api_errors.internal_error(misnamed)
+    form = call.api.scheme_of(body)
+    decoded = form.decode(patched.value)
+    if decoded.error is not None:
+        return api_errors.internal_error(decoded.error)
+    obj = decoded.obj
+    obj.setdefault("metadata", {})
+    changed = stored_objects.canonical(call.api, body, obj) != before
+    form.default(obj)
+    return WebhookPatchResult(stored_objects.converted(view, write.kind, obj) if body is view else obj, changed)

@@ -1,0 +1,1 @@
+"""Built-in admission plugins and the table that enables them."""

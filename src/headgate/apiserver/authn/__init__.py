@@ -1,0 +1,1 @@
+"""Authentication: the user of a request (tokens, client certificates, service accounts)."""

@@ -1,0 +1,77 @@
+"""Authentication by client certificate or bearer token; a request without either is anonymous.
+
+Static tokens are looked up by their hash, so that the time of a comparison reveals nothing;
+``service_account_tokens.py`` checks the tokens of service accounts. An anonymous request may read a few paths only.
+``apiserver/authz/rbac.py`` decides what a user may do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from headgate.apiserver.authn.service_account_tokens import ServiceAccountTokens, TokenOwner
+from headgate.apiserver.authn.user import ANONYMOUS_USER, UserInfo, authenticated
+from headgate.apiserver.request.messages import ServerRequest
+
+# Paths for anonymous requests, if the roles of the anonymous user allow them.
+PUBLIC: Final = frozenset({"/healthz", "/livez", "/readyz", "/version"})
+_CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
+_NOT_KNOWN: Final = "invalid bearer token"
+
+
+class TokenAuthenticator:
+    """Every token that is good here. Those in ``users`` do not change while the server runs."""
+
+    def __init__(self, users: Mapping[str, UserInfo], accounts: ServiceAccountTokens | None) -> None:
+        self._accounts: Final = accounts
+        self._own: Final = accounts.issuer if accounts is not None else ""
+        self._by_digest: Final = {
+            _digest(token): TokenOwner(authenticated(user), (self._own,)) for token, user in users.items()
+        }
+
+    def find(self, token: str, now_s: float, audiences: Sequence[str] = ()) -> TokenOwner | str:
+        """Whose token it is, or why it is no good. Without ``audiences`` it must be for this server."""
+        given = self._by_digest.get(_digest(token))
+        if given is not None:
+            return given if not audiences or self._own in audiences else _NOT_KNOWN
+        found = None if self._accounts is None else self._accounts.find(token, now_s, audiences)
+        if isinstance(found, TokenOwner):
+            return msgspec.structs.replace(found, user=authenticated(found.user))
+        return _NOT_KNOWN if found is None else f"[{_NOT_KNOWN}, {found}]"
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+
+
+def bearer_token(header: str) -> str | None:
+    """The token in an ``Authorization`` header; ``None`` if it holds none, which is no offence."""
+    parts = header.strip().split(" ", 2)
+    if len(parts) < 2 or parts[0].lower() != "bearer":
+        return None
+    return parts[1] or None
+
+
+def has_extra_space_before_token(header: str) -> bool:
+    """Whether there is one blank too many before the token: it counts as none, and its owner should be told."""
+    scheme, _, rest = header.strip().partition(" ")
+    return rest[:1] == " " and scheme.lower() == "bearer"
+
+
+def authenticate(tokens: TokenAuthenticator, request: ServerRequest, now_s: float) -> UserInfo | None:
+    """The user, or ``None`` for the 401. A certificate goes before a token."""
+    peer = request.peer
+    if peer is not None and peer.common_name:
+        extra = {_CREDENTIAL: (f"X509SHA256={peer.fingerprint}",)} if peer.fingerprint else {}
+        return authenticated(UserInfo(peer.common_name, peer.organizations, extra=extra))
+    token = bearer_token(request.header("authorization"))
+    if token is not None:
+        found = tokens.find(token, now_s)
+        return None if isinstance(found, str) else found.user
+    if request.bad_certificate:
+        return None
+    return ANONYMOUS_USER if request.info.path in PUBLIC else None

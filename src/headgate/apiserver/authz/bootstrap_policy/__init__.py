@@ -1,0 +1,1 @@
+"""The ClusterRoles and bindings that every cluster has from its first start."""

@@ -1,0 +1,124 @@
+"""Impersonation: the ``Impersonate-*`` headers.
+
+Each impersonated attribute (user, group, uid, extra) needs the verb ``impersonate`` on it. The resulting user has the
+requested groups and no others, except the group that every authenticated user is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import unquote
+
+import msgspec
+
+from headgate.apimachinery import api_errors
+from headgate.apimachinery.api_errors import AuthorizationAttributes
+from headgate.apiserver.authn.user import (
+    ANONYMOUS,
+    AUTHENTICATED,
+    UNAUTHENTICATED,
+    UserInfo,
+    account_groups,
+    split_account,
+)
+from headgate.apiserver.authz.rbac import RBACAuthorizer
+from headgate.apiserver.request.messages import ServerRequest
+
+_EXTRA: Final = "impersonate-extra-"
+_AUTHENTICATION: Final = "authentication.k8s.io"
+
+
+class _Wish(msgspec.Struct, frozen=True):
+    """One thing to take on."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+    key: str = ""
+
+    @property
+    def group(self) -> str:
+        return _AUTHENTICATION if self.kind in ("UserExtra", "UID") else ""
+
+    def attributes(self, user: UserInfo) -> AuthorizationAttributes:
+        resource = _RESOURCES[self.kind]
+        return AuthorizationAttributes(
+            user.name, "impersonate", self.group, resource, self.key, self.namespace, self.name
+        )
+
+    def __str__(self) -> str:
+        """As a refusal lists it: an object reference, field by field."""
+        version = f"{self.group}/v1" if self.group else ""
+        return f"{{{self.kind} {self.namespace} {self.name}  {version}  {self.key}}}"
+
+
+_RESOURCES: Final = {
+    "User": "users",
+    "ServiceAccount": "serviceaccounts",
+    "Group": "groups",
+    "UserExtra": "userextras",
+    "UID": "uids",
+}
+
+
+def wanted(request: ServerRequest) -> bool:
+    return any(name.startswith("impersonate-") for name in request.headers)
+
+
+def impersonate(policy: RBACAuthorizer, request: ServerRequest, user: UserInfo) -> UserInfo | api_errors.StatusError:
+    """The user that ``user`` acts as from here on: ``user`` itself if no header says otherwise."""
+    wishes = list(_wishes(request))
+    if not wishes:
+        return user
+    name = request.header("impersonate-user")
+    if not name:
+        return api_errors.bad_request(f"requested [{' '.join(map(str, wishes))}] without impersonating a user")
+    for wish in wishes:
+        asked = wish.attributes(user)
+        decision = policy.decide(user, asked)
+        if not decision.allowed:
+            return api_errors.access_denied(asked, decision.reason)
+    return UserInfo(
+        name,
+        _groups(name, tuple(wish.name for wish in wishes if wish.kind == "Group")),
+        request.header("impersonate-uid"),
+        _extra(wishes),
+    )
+
+
+def _wishes(request: ServerRequest) -> Iterator[_Wish]:
+    name = request.header("impersonate-user")
+    account = split_account(name)
+    if account is not None:
+        yield _Wish("ServiceAccount", account[1], account[0])
+    elif name:
+        yield _Wish("User", name)
+    for group in request.every("impersonate-group"):
+        yield _Wish("Group", group)
+    for header in request.headers:
+        if header.startswith(_EXTRA):
+            key = unquote(header.removeprefix(_EXTRA))
+            for value in request.every(header):
+                yield _Wish("UserExtra", value, key=key)
+    if uid := request.header("impersonate-uid"):
+        yield _Wish("UID", uid)
+
+
+def _groups(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
+    account = split_account(name)
+    if not groups and account is not None:
+        groups = account_groups(account[0])
+    if name == ANONYMOUS:
+        return groups if UNAUTHENTICATED in groups else (*groups, UNAUTHENTICATED)
+    if AUTHENTICATED in groups or UNAUTHENTICATED in groups:
+        return groups
+    return (*groups, AUTHENTICATED)
+
+
+def _extra(wishes: list[_Wish]) -> dict[str, tuple[str, ...]]:
+    extra: dict[str, tuple[str, ...]] = {}
+    for wish in wishes:
+        if wish.kind == "UserExtra":
+            extra[wish.key] = (*extra.get(wish.key, ()), wish.name)
+    return extra

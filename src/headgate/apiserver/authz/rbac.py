@@ -1,0 +1,258 @@
+"""The RBAC authorizer: roles and bindings of the cluster, indexed by subject.
+
+An :class:`RBACAuthorizer` follows the committed state of the four RBAC resources: it reads from the store what changed
+since the last request, and decodes only that. The *grants* of a user in a namespace are the rules of every binding that
+names the user or one of the user's groups. Grants and decisions are cached until a role or binding changes.
+
+A binding whose role is absent grants nothing; the refusal reports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from headgate.apimachinery.api_errors import AuthorizationAttributes
+from headgate.apiserver.authn.user import UserInfo, account_name
+from headgate.apiserver.authz.rules import PolicyRule, allows, stored_rules
+from headgate.kube.field_errors import quote
+from headgate.store import Item, Revision, Store, StoreChange
+from headgate.store.item import Compacted, key_of
+
+Object = dict[str, Any]
+
+_GROUP: Final = "rbac.authorization.k8s.io"
+ROLES: Final = f"roles.{_GROUP}"
+CLUSTER_ROLES: Final = f"clusterroles.{_GROUP}"
+BINDINGS: Final = f"rolebindings.{_GROUP}"
+CLUSTER_BINDINGS: Final = f"clusterrolebindings.{_GROUP}"
+_RESOURCES: Final = (CLUSTER_ROLES, ROLES, CLUSTER_BINDINGS, BINDINGS)
+_SINGULAR: Final = {ROLES: f"role.{_GROUP}", CLUSTER_ROLES: f"clusterrole.{_GROUP}"}
+_REMEMBERED_USERS: Final = 2048
+
+_decoder: Final = msgspec.json.Decoder()
+
+
+class RoleBinding(msgspec.Struct, frozen=True):
+    """``namespace`` is empty for a ClusterRoleBinding; ``subjects`` are (key, how a reason shows it)."""
+
+    namespace: str
+    name: str
+    role_kind: str
+    role_name: str
+    subjects: tuple[tuple[str, str], ...]
+
+    @property
+    def role_key(self) -> tuple[str, str]:
+        """Resource and key of the role."""
+        if self.role_kind == "ClusterRole":
+            return CLUSTER_ROLES, key_of("", self.role_name)
+        return ROLES, key_of(self.namespace, self.role_name)
+
+    def reason(self, subject: str) -> str:
+        kind, name = (
+            ("RoleBinding", f"{self.name}/{self.namespace}")
+            if self.namespace
+            else (
+                "ClusterRoleBinding",
+                self.name,
+            )
+        )
+        return f"RBAC: allowed by {kind} {quote(name)} of {self.role_kind} {quote(self.role_name)} to {subject}"
+
+
+class AuthorizationDecision(msgspec.Struct, frozen=True):
+    """``granted`` is the binding that allows it and the subject in it; ``complaint`` what is wrong with bindings."""
+
+    allowed: bool
+    granted: tuple[RoleBinding, str] | None = None
+    complaint: str = ""
+
+    @property
+    def reason(self) -> str:
+        """In words, which few requests need."""
+        if self.granted is not None:
+            binding, subject = self.granted
+            return binding.reason(subject)
+        return f"RBAC: {self.complaint}" if self.complaint else ""
+
+
+class EffectiveRules:
+    """What one user may do in one namespace, or (namespace empty) in the whole cluster."""
+
+    __slots__ = ("_found", "absent_roles", "rules")
+
+    def __init__(
+        self, rules: Sequence[tuple[PolicyRule, RoleBinding, str]], absent_roles: tuple[tuple[str, str], ...]
+    ) -> None:
+        self.rules: Final = rules
+        self.absent_roles: Final = absent_roles  # resource and name
+        self._found: Final[dict[tuple[str, ...], list[tuple[PolicyRule, RoleBinding, str]]]] = {}
+
+    def decide(self, asked: AuthorizationAttributes) -> AuthorizationDecision:
+        for rule, binding, subject in self._matching(asked):
+            if not rule.names or asked.name in rule.names:
+                return AuthorizationDecision(True, (binding, subject))
+        return AuthorizationDecision(False, None, self.complaint) if self.absent_roles else _DENIED
+
+    @property
+    def complaint(self) -> str:
+        """What is wrong with the bindings; empty if nothing is."""
+        return aggregate([f"{_SINGULAR[resource]} {quote(name)} not found" for resource, name in self.absent_roles])
+
+    def _matching(self, asked: AuthorizationAttributes) -> list[tuple[PolicyRule, RoleBinding, str]]:
+        """The rules that match but for the name: there are few different questions, and many names."""
+        if asked.path is not None:
+            return [each for each in self.rules if allows(each[0], asked)]
+        question = (asked.verb, asked.group, asked.resource, asked.subresource)
+        found = self._found.get(question)
+        if found is None:
+            found = [each for each in self.rules if allows(_nameless(each[0]), asked)]
+            if len(self._found) < _REMEMBERED_USERS:
+                self._found[question] = found
+        return found
+
+
+def _nameless(rule: PolicyRule) -> PolicyRule:
+    return msgspec.structs.replace(rule, names=()) if rule.names else rule
+
+
+def aggregate(complaints: Sequence[str]) -> str:
+    """Several errors as one text."""
+    once = list(dict.fromkeys(complaints))
+    return f"[{', '.join(once)}]" if len(once) > 1 else "".join(once)
+
+
+class RBACAuthorizer:
+    def __init__(self, store: Store) -> None:
+        self._store: Final = store
+        self._seen: Revision | None = None
+        self._roles: Final[dict[tuple[str, str], tuple[PolicyRule, ...]]] = {}
+        self._bindings: Final[dict[tuple[str, str], RoleBinding]] = {}
+        self._by_subject: Final[dict[tuple[str, str], dict[str, RoleBinding]]] = {}  # (namespace, subject) -> by name
+        self._grants: Final[dict[tuple[str, tuple[str, ...], str], EffectiveRules]] = {}
+
+    def decide(self, user: UserInfo, asked: AuthorizationAttributes) -> AuthorizationDecision:
+        """May ``user`` do this? (``asked.user`` is only a name, for texts.)"""
+        if user.is_master:
+            return _MASTER
+        return self.grants(user, asked.namespace).decide(asked)
+
+    def grants(self, user: UserInfo, namespace: str) -> EffectiveRules:
+        self._follow()
+        key = (user.name, user.groups, namespace)
+        found = self._grants.get(key)
+        if found is None:
+            if len(self._grants) >= _REMEMBERED_USERS:
+                self._grants.clear()
+            found = self._grants[key] = self._gather(user, namespace)
+        return found
+
+    def rules(self, binding: RoleBinding) -> tuple[PolicyRule, ...] | None:
+        """The rules of the role that a binding names; ``None`` if there is no such role."""
+        self._follow()
+        return self._roles.get(binding.role_key)
+
+    def _gather(self, user: UserInfo, namespace: str) -> EffectiveRules:
+        rules: list[tuple[PolicyRule, RoleBinding, str]] = []
+        absent: list[tuple[str, str]] = []
+        for binding, subject in self._bound(user, namespace):
+            granted = self._roles.get(binding.role_key)
+            if granted is None:
+                absent.append((binding.role_key[0], binding.role_name))
+            else:
+                rules.extend((rule, binding, subject) for rule in granted)
+        return EffectiveRules(rules, tuple(absent))
+
+    def _bound(self, user: UserInfo, namespace: str) -> Iterator[tuple[RoleBinding, str]]:
+        """Every binding for the user with the first of its subjects that the user is; the cluster's come first."""
+        keys = {f"User {user.name}", *(f"Group {group}" for group in user.groups)}
+        for place in ("", namespace) if namespace else ("",):
+            found = {name: each for key in keys for name, each in self._by_subject.get((place, key), _NONE).items()}
+            for name in sorted(found):
+                binding = found[name]
+                yield binding, next(shown for key, shown in binding.subjects if key in keys)
+
+    # -- following the store ---------------------------------------------------------------------------------------
+
+    def catch_up(self) -> None:
+        """Take in what was committed since the last look, so that the next one changes nothing here."""
+        self._follow()
+
+    def _follow(self) -> None:
+        committed = self._store.committed
+        if self._seen == committed:
+            return
+        for resource in _RESOURCES:
+            changes = None if self._seen is None else self._store.changes(resource, self._seen)
+            if changes is None or isinstance(changes, Compacted):
+                self._rebuild()
+                break
+            for change in changes:
+                self._take(change)
+        self._seen = committed
+
+    def _rebuild(self) -> None:
+        for table in (self._roles, self._bindings, self._by_subject, self._grants):
+            table.clear()
+        for resource in _RESOURCES:
+            page = self._store.page(resource, None)
+            for item in () if isinstance(page, Compacted) else page.items:
+                self._put(item)
+
+    def _take(self, change: StoreChange) -> None:
+        self._grants.clear()
+        self._drop(change.item)
+        if not change.deleted:
+            self._put(change.item)
+
+    def _drop(self, item: Item) -> None:
+        place = (item.resource, key_of(item.namespace, item.name))
+        self._roles.pop(place, None)
+        binding = self._bindings.pop(place, None)
+        for key, _ in binding.subjects if binding is not None else ():
+            named = self._by_subject.get((item.namespace, key), {})
+            named.pop(item.name, None)
+            if not named:
+                self._by_subject.pop((item.namespace, key), None)
+
+    def _put(self, item: Item) -> None:
+        place = (item.resource, key_of(item.namespace, item.name))
+        if item.resource in (ROLES, CLUSTER_ROLES):
+            self._roles[place] = stored_rules(item.data)
+            return
+        binding = self._bindings[place] = binding_of(_decoder.decode(item.data))
+        for key, _ in binding.subjects:
+            self._by_subject.setdefault((item.namespace, key), {})[item.name] = binding
+
+
+_MASTER: Final = AuthorizationDecision(True)
+_DENIED: Final = AuthorizationDecision(False)
+_NONE: Final[dict[str, RoleBinding]] = {}
+
+
+def binding_of(obj: Object) -> RoleBinding:
+    """A RoleBinding or ClusterRoleBinding, stored or about to be."""
+    metadata, ref = obj["metadata"], obj.get("roleRef") or {}
+    namespace = metadata.get("namespace", "")
+    subjects = (_subject(each, namespace) for each in obj.get("subjects") or () if each)
+    return RoleBinding(
+        namespace,
+        metadata.get("name", ""),
+        ref.get("kind", ""),
+        ref.get("name", ""),
+        tuple(each for each in subjects if each is not None),
+    )
+
+
+def _subject(subject: Object, namespace: str) -> tuple[str, str] | None:
+    """The key under which a user is looked up, and how a reason shows the subject."""
+    kind, name = subject.get("kind", ""), subject.get("name", "")
+    if kind in ("User", "Group"):
+        return f"{kind} {name}", f"{kind} {quote(name)}"
+    home = subject.get("namespace") or namespace
+    if kind != "ServiceAccount" or not home:
+        return None
+    return f"User {account_name(home, name)}", f"{kind} {quote(f'{name}/{home}')}"

@@ -1,0 +1,205 @@
+"""One rule of a role: which verbs on which resources, or on which paths.
+
+:func:`allows` matches a rule with a request. :func:`uncovered` returns the rules that other rules do not cover, which
+prevents privilege escalation (``apiserver/admission/rbac_escalation.py``). ``rbac.py`` collects the rules of a user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import product
+from typing import Any, Final
+
+import msgspec
+
+from headgate.apimachinery.api_errors import AuthorizationAttributes
+from headgate.kube.field_errors import quoted_list
+
+ALL: Final = "*"
+MAX_COMPARISONS: Final = 50_000
+
+
+class PolicyRule(
+    msgspec.Struct,
+    frozen=True,
+    gc=False,  # holds nothing but texts: large roles must not be looked at in every collection
+    rename={"groups": "apiGroups", "names": "resourceNames", "urls": "nonResourceURLs"},
+):
+    verbs: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
+
+    def wire(self) -> dict[str, Any]:
+        pairs = zip(_WIRE_NAMES, (self.verbs, self.groups, self.resources, self.names, self.urls), strict=True)
+        return {field: list(values) for field, values in pairs if values}
+
+    def __str__(self) -> str:
+        """How a refusal shows a right that is missing."""
+        shown = (
+            ("APIGroups", self.groups),
+            ("Resources", self.resources),
+            ("NonResourceURLs", self.urls),
+            ("ResourceNames", self.names),
+            ("Verbs", self.verbs),
+        )
+        return "{" + ", ".join(f"{name}:{quoted_list(values)}" for name, values in shown if values) + "}"
+
+
+_WIRE_NAMES: Final = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
+
+
+def rules_of(role: dict[str, Any]) -> tuple[PolicyRule, ...]:
+    """The rules of a stored Role or ClusterRole."""
+    return tuple(
+        PolicyRule(*(tuple(rule.get(field) or ()) for field in _WIRE_NAMES)) for rule in role.get("rules") or () if rule
+    )
+
+
+class _StoredRole(msgspec.Struct):
+    rules: tuple[PolicyRule, ...] = ()
+
+
+_role_decoder: Final = msgspec.json.Decoder(_StoredRole)
+
+
+def stored_rules(data: bytes) -> tuple[PolicyRule, ...]:
+    """The rules of a stored Role or ClusterRole, decoded without the rest of it: the event loop does this after a
+    commit, and a role may be as large as an object may be."""
+    try:
+        return _role_decoder.decode(data).rules
+    except msgspec.ValidationError:  # a list that is null
+        return rules_of(msgspec.json.decode(data))
+
+
+def allows(rule: PolicyRule, asked: AuthorizationAttributes) -> bool:
+    if asked.verb not in rule.verbs and ALL not in rule.verbs:
+        return False
+    if asked.path is not None:
+        return any(_url_matches(url, asked.path) for url in rule.urls)
+    if asked.group not in rule.groups and ALL not in rule.groups:
+        return False
+    if not _resource_matches(rule.resources, asked):
+        return False
+    return not rule.names or asked.name in rule.names
+
+
+def _resource_matches(resources: tuple[str, ...], asked: AuthorizationAttributes) -> bool:
+    if ALL in resources:
+        return True
+    if not asked.subresource:
+        return asked.resource in resources
+    return f"{asked.resource}/{asked.subresource}" in resources or f"*/{asked.subresource}" in resources
+
+
+def _url_matches(url: str, path: str) -> bool:
+    return url in (ALL, path) or (url.endswith(ALL) and path.startswith(url.rstrip(ALL)))
+
+
+def uncovered(owned: Iterable[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule] | None:
+    """What of ``wanted`` no rule of ``owned`` grants, taken apart into single rights.
+
+    One rule stands for every combination of its verbs, groups, resources and names, so that a small role can mean more
+    rights than can ever be looked at: ``None`` if more than :data:`MAX_COMPARISONS` would be needed.
+    """
+    owners = _Owners(owned)
+    lacking: list[PolicyRule] = []
+    for rule in wanted:
+        if owners.has_all(rule):
+            continue
+        for right in _single_rights(rule):
+            if not owners.has(right):
+                lacking.append(right)
+            if owners.comparisons > MAX_COMPARISONS:
+                return None
+    return lacking
+
+
+def _single_rights(rule: PolicyRule) -> Iterator[PolicyRule]:
+    names: tuple[tuple[str, ...], ...] = tuple((name,) for name in rule.names) or ((),)
+    for group, resource, verb, name in product(rule.groups, rule.resources, rule.verbs, names):
+        yield PolicyRule((verb,), (group,), (resource,), name)
+    for url, verb in product(rule.urls, rule.verbs):
+        yield PolicyRule((verb,), urls=(url,))
+
+
+class _Owner:
+    """A rule with sets for its lists."""
+
+    __slots__ = ("groups", "names", "prefixes", "resources", "urls", "verbs")
+
+    def __init__(self, rule: PolicyRule) -> None:
+        self.verbs, self.groups = frozenset(rule.verbs), frozenset(rule.groups)
+        self.resources, self.names = frozenset(rule.resources), frozenset(rule.names)
+        self.urls = frozenset(rule.urls)
+        self.prefixes = tuple({url.rstrip(ALL) for url in rule.urls if url.endswith(ALL)})
+
+    def covers(self, rule: PolicyRule) -> bool:
+        """Whether this rule alone grants every right of ``rule``."""
+        return (
+            (ALL in self.verbs or self.verbs.issuperset(rule.verbs))
+            and (ALL in self.groups or self.groups.issuperset(rule.groups))
+            and (ALL in self.resources or all(map(self._covers_resource, rule.resources)))
+            and (not self.names or (bool(rule.names) and self.names.issuperset(rule.names)))
+            and all(url in self.urls or url.startswith(self.prefixes) for url in rule.urls)
+        )
+
+    def _covers_resource(self, wanted: str) -> bool:
+        _, slash, subresource = wanted.partition("/")
+        return wanted in self.resources or (bool(slash) and f"*/{subresource}" in self.resources)
+
+
+class _Owners:
+    """Rules by the resources that they name, so that a right meets only those that may cover it."""
+
+    def __init__(self, rules: Iterable[PolicyRule]) -> None:
+        self.comparisons = 0
+        self._by_resource: dict[str, list[_Owner]] = {}
+        self._by_url: dict[str, list[_Owner]] = {}
+        self._with_prefixes: list[_Owner] = []
+        for rule in rules:
+            owner = _Owner(rule)
+            for resource in owner.resources:
+                self._by_resource.setdefault(resource, []).append(owner)
+            for url in owner.urls:
+                self._by_url.setdefault(url, []).append(owner)
+            if owner.prefixes:
+                self._with_prefixes.append(owner)
+
+    def has_all(self, rule: PolicyRule) -> bool:
+        """Whether one rule alone grants all of ``rule``, which is not taken apart then."""
+        return not (rule.resources and rule.urls) and self.has(rule)
+
+    def has(self, right: PolicyRule) -> bool:
+        for owner in self._candidates(right):
+            self.comparisons += 1
+            if owner.covers(right):
+                return True
+        return False
+
+    def _candidates(self, right: PolicyRule) -> Iterator[_Owner]:
+        if right.resources:
+            resource = right.resources[0]
+            _, slash, subresource = resource.partition("/")
+            yield from self._by_resource.get(resource, ())
+            yield from self._by_resource.get(ALL, ()) if resource != ALL else ()
+            yield from self._by_resource.get(f"*/{subresource}", ()) if slash else ()
+        elif right.urls:
+            yield from self._by_url.get(right.urls[0], ())
+            yield from self._with_prefixes
+
+
+def described(rights: Iterable[PolicyRule]) -> list[str]:
+    """Single rights as a person wants to read them: the verbs on one resource together, in order of text."""
+    gathered: dict[tuple[tuple[str, ...], ...], list[str]] = {}
+    for right in rights:
+        # Paths are shown one by one, with their verb.
+        key = (right.groups, right.resources, right.names, right.urls, right.verbs if right.urls else ())
+        gathered.setdefault(key, []).extend(right.verbs)
+    return sorted(
+        {
+            str(PolicyRule(tuple(verbs), groups, resources, names, urls))
+            for (groups, resources, names, urls, _), verbs in gathered.items()
+        }
+    )

@@ -1,0 +1,100 @@
+"""The columns of a custom kind: its name, then its ``additionalPrinterColumns``, else its age."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from headgate.apimachinery.apply.path_elements import go_float
+from headgate.apimachinery.jsonpath import JsonPath, VisitBudget, parse_path
+from headgate.apimachinery.patch.go_text import go_text
+from headgate.apiserver.printers.printer import NAME, Cells, Object, Printer, TableColumn, name_of, since
+
+_encode: Final = msgspec.json.Encoder(order="sorted").encode
+_CHARACTERS_PER_VISIT: Final = 16
+_AGE: Final[dict[str, Any]] = {
+    "name": "Age",
+    "type": "date",
+    "jsonPath": ".metadata.creationTimestamp",
+    "description": "Time since creation.",
+}
+
+
+def make_printer(columns: Sequence[dict[str, Any]]) -> Printer:
+    return _printer(columns or (_AGE,))
+
+
+def _printer(wanted: Sequence[dict[str, Any]]) -> Printer:
+    paths: list[tuple[str, JsonPath]] = []
+    shown = [NAME]
+    for column in wanted:
+        path = parse_path(column["jsonPath"])
+        if isinstance(path, str):  # refused when the definition was written; old ones may have it
+            break
+        paths.append((column["type"], path))
+        description = f"Custom resource definition column (in JSONPath format): {column['jsonPath']}"
+        shown.append(
+            TableColumn(
+                column["name"],
+                column["type"],
+                column.get("format") or "",
+                column.get("description") or description,
+                column.get("priority") or 0,
+            )
+        )
+
+    def bounded_cells(obj: Object, now: float, visits: VisitBudget) -> Cells:
+        """A cell that is reached when no visits are left is empty."""
+        return [name_of(obj), *(_bounded_cell(kind, path, obj, now, visits) for kind, path in paths)]
+
+    def cells(obj: Object, now: float) -> Cells:
+        return bounded_cells(obj, now, VisitBudget())
+
+    weight = sum(path.weight for _, path in paths)
+    return Printer(tuple(shown), cells, empty_rows="[]", bounded_cells=bounded_cells, weight=weight)
+
+
+def _bounded_cell(kind: str, path: JsonPath, obj: Object, now: float, visits: VisitBudget) -> Any:
+    if visits.left <= 0:
+        return None
+    cell = _cell(kind, path.first(obj, visits), now)
+    if isinstance(cell, str):  # many columns may show the same long value
+        visits.left -= len(cell) // _CHARACTERS_PER_VISIT
+    return cell
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (dict, list)):
+        return _encode(value).decode()
+    return go_float(value) if isinstance(value, float) else go_text(value)
+
+
+def _cell(kind: str, found: tuple[Any, ...], now: float) -> Any:
+    if not found:
+        return None
+    value = found[0]
+    match kind:
+        case "string":
+            return _text(value)
+        case "integer" if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return int(value)
+        case "number" if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return value
+        case "boolean" if isinstance(value, bool):
+            return value
+        case "date" if isinstance(value, str):
+            return since(value, now)
+        case _:
+            return None
+
+
+# Of the Scale that every custom kind with that subresource answers.
+SCALE: Final = _printer(
+    (
+        {"name": "Desired", "type": "integer", "jsonPath": ".spec.replicas", "description": "Replicas wanted."},
+        {"name": "Available", "type": "integer", "jsonPath": ".status.replicas", "description": "Replicas present."},
+        _AGE,
+    )
+)

@@ -1,0 +1,236 @@
+"""The API server as one function: a request in, effects on the way, an answer out.
+
+``handle`` is a generator without I/O. It authenticates, finds the kind and the verb, and lets the verb's module do
+the work; what it yields (``Commit``, ``WaitRevision``, ``CallWebhooks``) its driver
+performs. Bad input never raises out of here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, Final
+
+import msgspec
+
+from headgate.apimachinery import api_errors
+from headgate.apimachinery.structural.defaulting import TooManyDefaults
+from headgate.apiserver import access_control
+from headgate.apiserver import audit_event as audit
+from headgate.apiserver.authn.user import UserInfo
+from headgate.apiserver.call import Call
+from headgate.apiserver.discovery import nonresource_paths
+from headgate.apiserver.kinds import size_limits
+from headgate.apiserver.kinds.kind import ServedKind
+from headgate.apiserver.kinds.rows.row import CREATE
+from headgate.apiserver.registry import responses
+from headgate.apiserver.request import custom_routes, negotiation, options, request_timeout, routes
+from headgate.apiserver.request.messages import Effect, Moment, RecordAuditEvent, ServerRequest, ServerResponse
+from headgate.apiserver.request.request_info import RequestInfo
+from headgate.apiserver.request.warning_headers import warning_headers
+from headgate.apiserver.state import ServerState
+from headgate.apiserver.subresources import binding, eviction, scale, token
+from headgate.apiserver.verbs import (
+    access_reviews,
+    creating,
+    deleting,
+    deleting_collections,
+    patching,
+    reading,
+    updating,
+    writing,
+)
+from headgate.apiserver.watch import watcher
+from headgate.apiserver.watch.watcher import WatchCursor
+from headgate.apiserver.webhooks.conversion import (
+    ConversionRequired,
+    Conversions,
+    ConversionWebhookFailed,
+    MomentReplay,
+)
+from headgate.kube import field_errors, names
+
+Answering = Generator[Effect, Any, "ServerResponse | WatchCursor"]
+Verb = Callable[[Call], Generator[Effect, Any, ServerResponse]]
+
+_MAX_CONVERSIONS: Final = 32  # a request asks once for what it reads, and once more for what it writes
+MAX_BODY_BYTES: Final = 3 * 1024 * 1024
+
+_ON_RESOURCE: Final[dict[str, Verb]] = {
+    "get": reading.get,
+    "create": creating.create,
+    "update": updating.update,
+    "patch": patching.patch,
+    "delete": deleting.delete,
+    "deletecollection": deleting_collections.delete_collection,
+}
+_ON_SUBRESOURCE: Final[dict[tuple[str, str], Verb]] = {
+    ("binding", "create"): binding.create,
+    ("eviction", "create"): eviction.create,
+    ("token", "create"): token.create,
+    ("scale", "get"): scale.get,
+    ("scale", "update"): scale.update,
+    ("scale", "patch"): scale.patch,
+}
+# Refusals because of what another write did: not to be told before readers can see that write.
+_TOLD_BY_WRITES: Final = frozenset({403, 404, 409, 422, 429})
+# Endpoints that need a kubelet or a proxy; each is refused by name.
+_REFUSED: Final = {
+    "log": "containers on simulated nodes write no logs",
+    "exec": "containers on simulated nodes run no processes",
+    "attach": "containers on simulated nodes run no processes",
+    "portforward": "containers on simulated nodes have no network",
+    "proxy": "there is no network to proxy into",
+}
+
+
+def handle(api: ServerState, request: ServerRequest, moment: Moment) -> Answering:
+    if request.method == "OPTIONS" and request.path == "*":
+        return nonresource_paths.OPTIONS_OF_THE_SERVER
+    if request.info.problem:
+        return nonresource_paths.incomplete(request)
+    late = request_timeout.refusal(request.info, request.query)
+    caller = (
+        access_control.unauthenticated(request, late)
+        if late is not None
+        else access_control.authenticate_and_authorize(api, request, moment.epoch_s)
+    )
+    answer = caller.refusal or (yield from _answer(api, request, moment, caller.user))
+    if isinstance(answer, WatchCursor):
+        # The answer to HEAD ends with its head.
+        return (
+            answer if request.info.method != "HEAD" else ServerResponse(200, b"", answer.content_type, answer.headers)
+        )
+    if caller.warning:
+        warnings = warning_headers([caller.warning])
+        answer = msgspec.structs.replace(answer, headers=(*answer.headers, *warnings))
+    if api.audit_level is None or not audit.is_recorded(request):
+        return answer
+    audit_id = request.header("audit-id") or moment.new_uid()
+    yield RecordAuditEvent(
+        audit.make_event(api, api.audit_level, request, caller, answer, audit_id=audit_id, received_s=moment.epoch_s)
+    )
+    return msgspec.structs.replace(answer, headers=(("Audit-Id", audit_id), *answer.headers))
+
+
+def _answer(api: ServerState, request: ServerRequest, moment: Moment, user: UserInfo) -> Answering:
+    if len(request.body) > MAX_BODY_BYTES:
+        return responses.refuse(api_errors.body_too_large(MAX_BODY_BYTES))
+    info = request.info
+    # A path with two slashes in front is authorized as if it had one, and leads nowhere.
+    served = info.is_resource_request and not info.path.startswith("//")
+    kind = api.kinds.by_resource(info.group, info.version, info.resource) if served else None
+    if kind is None:
+        return nonresource_paths.answer(api, request)
+    answer = yield from _resource(api, request, moment, kind, user)
+    if info.is_write and isinstance(answer, ServerResponse) and answer.status in _TOLD_BY_WRITES:
+        failure = yield from writing.wait_for_pending_writes(api.store)
+        return answer if failure is None else responses.refuse(failure)
+    return answer
+
+
+def _resource(api: ServerState, request: ServerRequest, moment: Moment, kind: ServedKind, user: UserInfo) -> Answering:
+    info, accept = request.info, request.header("accept")
+    if kind.scheme is not None:
+        if custom_routes.is_elsewhere(info, kind):
+            return nonresource_paths.NOT_FOUND
+        refusal = custom_routes.refusal(info, kind)
+    else:
+        refusal = routes.refusal(info, kind)
+        refusal = refusal or negotiation.representable(accept, streams=info.verb in ("list", "watch"))
+    if refusal is not None:
+        return responses.refuse(refusal)
+    query = options.parse_query(request.query)
+    pretty = negotiation.wants_pretty((query.get("pretty") or [""])[0], request.header("user-agent"))
+    output = negotiation.output(accept, pretty=pretty, tables=_has_table(info, kind))
+    if isinstance(output, api_errors.StatusError):
+        return responses.refuse(output)
+    if kind.scheme is None or kind.scheme.webhook is None:
+        return (yield from _act(Call(api, request, moment, info, kind, user, output)))
+    conversions, replay = Conversions(kind.scheme.webhook, moment), MomentReplay(moment)
+    kind = conversions.bound(kind)
+    for _ in range(_MAX_CONVERSIONS):
+        call = Call(api, request, replay.again(), info, kind, user, output)
+        try:
+            answer = yield from _act(call)
+        except ConversionRequired as need:
+            yield from conversions.fetch(need)
+        except ConversionWebhookFailed as problem:
+            return responses.refused(call, api_errors.unknown_error(str(problem)))
+        else:
+            if isinstance(answer, WatchCursor):
+                answer.conversions = conversions
+            return answer
+    return responses.refused(call, api_errors.internal_error("objects change faster than their webhook converts them"))
+
+
+def _has_table(info: RequestInfo, kind: ServedKind) -> bool:
+    """What can only be created is an answer to a question, and is never listed."""
+    row = kind.subresource(info.subresource) if info.subresource else None
+    return (kind.verbs if row is None else row.verbs) != CREATE
+
+
+def _act(call: Call) -> Answering:
+    """Execute the verb of the request, once the path offers it and the form of the answer is known."""
+    try:
+        return (yield from _act_within_bounds(call))
+    except TooManyDefaults:
+        return responses.refused(call, size_limits.too_large())
+
+
+def _act_within_bounds(call: Call) -> Answering:
+    info, kind = call.info, call.kind
+    if kind.deprecated:
+        call.warn(kind.deprecated)
+    refusal = _unfit(call)
+    if refusal is not None:
+        return responses.refused(call, refusal)
+    if info.subresource:
+        return (yield from _subresource(call))
+    if not kind.stored:
+        return (yield from _question(call))
+    if info.verb == "list":
+        return (yield from reading.list_objects(call))
+    if info.verb == "watch":
+        return (yield from _watch(call))
+    return (yield from _ON_RESOURCE[info.verb](call))
+
+
+def _unfit(call: Call) -> api_errors.StatusError | None:
+    """Names that cannot be part of a key, and a namespace that is left out (``/namespaces//pods/x``)."""
+    name, namespace, verb = call.info.name, call.namespace, call.info.verb
+    if verb == "create" and not call.info.subresource:
+        name = ""  # a custom kind is created at the path of an object, too, under the name that the body has
+    if name and (complaints := names.name_is_path_segment(name, False)):
+        return api_errors.bad_request(f"Name parameter invalid: {field_errors.quote(name)}: {';'.join(complaints)}")
+    if namespace in (".", ".."):
+        return api_errors.unknown_error(f"invalid key: {field_errors.quote(f'/{call.kind.plural}/{namespace}')}")
+    if call.kind.stored and call.kind.namespaced and not namespace and verb not in ("list", "watch", "create"):
+        return api_errors.bad_request("Namespace parameter required.")
+    return None
+
+
+def _watch(call: Call) -> Answering:
+    wanted = options.list_options(call.query, force_watch=True)
+    if isinstance(wanted, api_errors.StatusError):
+        return responses.refused(call, wanted)
+    if call.output.media_type != negotiation.JSON:
+        return responses.refused(call, negotiation.not_streamable())
+    return (yield from watcher.watch(call, wanted))
+
+
+def _question(call: Call) -> Answering:
+    """Kinds of which nothing is kept: bindings and reviews."""
+    if call.info.verb != "create":
+        return responses.refused(call, access_reviews.unsupported(call))
+    act = binding.create if call.kind.kind == "Binding" else access_reviews.create
+    return (yield from act(call))
+
+
+def _subresource(call: Call) -> Answering:
+    name, verb = call.info.subresource, call.info.verb
+    if name in _REFUSED:
+        if call.api.store.read(call.kind.resource, call.namespace, call.info.name) is None:
+            return responses.refused(call, api_errors.not_found(call.resource, call.info.name))
+        text = f"{call.kind.plural}/{name} is not supported by the embedded API server: {_REFUSED[name]}"
+        return responses.refused(call, api_errors.StatusError(501, "NotImplemented", text))
+    return (yield from _ON_SUBRESOURCE.get((name, verb), _ON_RESOURCE[verb])(call))

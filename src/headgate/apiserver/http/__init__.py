@@ -1,1 +1,0 @@
-"""The embedded API server on a socket."""

@@ -1,1 +1,0 @@
-"""One connection of the embedded API server."""

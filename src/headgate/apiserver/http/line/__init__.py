@@ -1,1 +1,0 @@
-"""Bytes of one client, over TLS, within bounds."""

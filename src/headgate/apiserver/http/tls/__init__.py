@@ -1,1 +1,0 @@
-"""TLS of the embedded API server's connections."""

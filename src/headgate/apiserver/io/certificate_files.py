@@ -1,0 +1,248 @@
+"""Keeps the CA and the server's certificate in the data folder, and renews the certificate in time, also while it runs.
+
+The CA's certificate goes into the kubeconfig, so that clients trust this server and no other. Only the owner can read
+the keys. ``http/certificates.py`` builds the certificates.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import logging
+import os
+import stat
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from headgate.apimachinery.strategy.service import KUBERNETES_ADDRESS
+from headgate.http.certificates import (
+    SERVER_DAYS,
+    CertificateKeyPair,
+    authority_problem,
+    days_left,
+    is_issued_by,
+    is_key_pair,
+    make_authority,
+    make_server,
+    serves,
+)
+
+_log: Final = logging.getLogger(__name__)
+_LOOK_EVERY_S: Final = 6 * 3600.0
+_NAMES: Final = (
+    *("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"),
+    *("127.0.0.1", "::1", KUBERNETES_ADDRESS),
+)
+
+
+_RELY_ON_CA: Final = "kubeconfigs and client certificates"
+
+
+class FileProblem(ValueError):
+    """A file that the server needs cannot be used; the text is one line that names the file and the way on."""
+
+
+class Certificates(msgspec.Struct, frozen=True):
+    ca: Path
+    server: Path
+    server_key: Path
+
+
+def ensure(folder: Path, host: str, now: datetime.datetime | None = None) -> Certificates:
+    """The certificates for serving on ``host``, made or renewed if need be.
+
+    An authority that is there is never replaced: clients rely on it. Raises ``FileProblem`` if it cannot be used.
+    """
+    now = now or _now()
+    make_folder(folder)
+    files, ca_key_file = _files(folder), folder / "ca.key"
+    if not os.path.lexists(files.ca) and not os.path.lexists(ca_key_file):
+        _write(make_authority("headgate-ca", now), files.ca, ca_key_file)
+    left = days_left(read_authority(folder, now).certificate, now)
+    if left < SERVER_DAYS:
+        _log.warning("the authority in %s ends in %d days; before that, %s", files.ca, left, _renewal(folder))
+    renew_if_due(folder, host, now)
+    for key in (ca_key_file, files.server_key):
+        make_private(key)
+    return files
+
+
+def read_authority(folder: Path, now: datetime.datetime | None = None) -> CertificateKeyPair:
+    """The authority that is there. Raises ``FileProblem`` if it cannot be used."""
+    certificate, key = folder / "ca.crt", folder / "ca.key"
+    pair = CertificateKeyPair(read_relied_on(certificate, _RELY_ON_CA), read_relied_on(key, _RELY_ON_CA))
+    problem = authority_problem(pair, now or _now())
+    if problem is not None:
+        raise unusable(certificate if problem[0] == "certificate" else key, problem[1], _RELY_ON_CA)
+    return pair
+
+
+def renew_if_due(folder: Path, host: str, now: datetime.datetime) -> bool:
+    """Make the server's certificate anew, by the authority that is there, if it does not serve much longer.
+
+    Raises ``FileProblem`` if that is not possible and there is none that can be served now.
+    """
+    files, authority = _files(folder), read_authority(folder, now)
+    found = _read_server(files)
+    if isinstance(found, CertificateKeyPair) and serves(found, authority.certificate, host, now):
+        return False
+    # The host first, then what clients on this machine may call it.
+    names = [host, *(name for name in _NAMES if name != host)]
+    try:
+        _write(make_server(authority, "headgate-apiserver", names, now), files.server, files.server_key)
+    except OSError as problem:
+        why = f"{problem.filename} cannot be written: {problem.strerror}"
+        if isinstance(found, CertificateKeyPair) and serves(
+            found, authority.certificate, host, now, renew_before_days=0
+        ):
+            _log.warning("the server's certificate is due and is not renewed: %s", why)
+            return False
+        raise FileProblem(f"{why}; make room on the disk, or remove what is in its place") from problem
+    damage = found if not isinstance(found, CertificateKeyPair) else _damage(files, found, authority)
+    if damage:
+        _log.warning("%s; the server's certificate was made anew", damage)
+    return True
+
+
+async def keep_valid(folder: Path, host: str, read_again: Callable[[], None], every_s: float = _LOOK_EVERY_S) -> None:
+    """For ever: renew the certificate when it is due, and let the server read its files again now and then.
+
+    It reads them also if nothing is due: whose client certificates are believed may have changed.
+    """
+    while True:
+        await asyncio.sleep(every_s)
+        try:
+            renew_if_due(folder, host, _now())
+            read_again()
+        except (OSError, ValueError) as problem:
+            _log.warning("the server's certificate in %s cannot be renewed: %s", folder, problem)
+
+
+def _files(folder: Path) -> Certificates:
+    return Certificates(folder / "ca.crt", folder / "server.crt", folder / "server.key")
+
+
+def _read_server(files: Certificates) -> CertificateKeyPair | str:
+    """The server's certificate and key, or what is wrong with their files; nothing is wrong if both are missing."""
+    try:
+        certificate, key = read_file(files.server), read_file(files.server_key)
+    except FileProblem as problem:
+        return str(problem)
+    if certificate is None and key is None:
+        return ""
+    if certificate is None or key is None:
+        return f"{files.server if certificate is None else files.server_key} is missing"
+    return CertificateKeyPair(certificate, key)
+
+
+def _damage(files: Certificates, found: CertificateKeyPair, authority: CertificateKeyPair) -> str:
+    """What is wrong with a pair, apart from its age and its names."""
+    if not is_key_pair(found):
+        return f"{files.server} and {files.server_key} are not a certificate and its key"
+    if not is_issued_by(found.certificate, authority.certificate):
+        return f"{files.server} is not signed by {files.ca}"
+    return ""
+
+
+def _write(pair: CertificateKeyPair, certificate: Path, key: Path) -> None:
+    write_files((key, pair.key, 0o600), (certificate, pair.certificate, 0o644))
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+def make_folder(path: Path) -> None:
+    """A folder for its owner only, also if it was there before with wider rights. Raises ``FileProblem``."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if stat.S_IMODE(path.stat().st_mode) != 0o700:
+            path.chmod(0o700)
+    except OSError as problem:
+        what = "is not a folder" if isinstance(problem, FileExistsError) else f"cannot be used: {problem.strerror}"
+        raise FileProblem(f"{path} {what}; move it away, or see to its rights") from problem
+
+
+def make_private(path: Path) -> None:
+    """A file for its owner only. Raises ``FileProblem``."""
+    try:
+        if stat.S_IMODE(path.stat().st_mode) != 0o600:
+            path.chmod(0o600)
+    except OSError as problem:
+        raise FileProblem(f"{path} cannot be made private: {problem.strerror}; see to its owner") from problem
+
+
+def read_file(path: Path) -> bytes | None:
+    """The content; ``None`` if nothing is there. Raises ``FileProblem`` for what is not a file, or cannot be read."""
+    try:
+        kind = path.stat().st_mode
+        if not stat.S_ISREG(kind):  # reading a pipe would wait for ever
+            what = "is a directory" if stat.S_ISDIR(kind) else "is not a regular file"
+            raise FileProblem(f"{path} {what}")
+        return path.read_bytes()
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise FileProblem(f"{path} is a link to {path.readlink()}, which is not there") from None
+        return None
+    except OSError as problem:
+        raise FileProblem(f"{path} cannot be read: {problem.strerror}") from problem
+
+
+def read_relied_on(path: Path, reliant: str) -> bytes:
+    """The content of a file that cannot be made again; ``reliant`` stops working without it. Raises ``FileProblem``."""
+    try:
+        data = read_file(path)
+    except FileProblem as problem:
+        raise unusable(path, str(problem).removeprefix(f"{path} "), reliant) from problem
+    if not data or not data.strip():
+        raise unusable(path, "is missing" if data is None else "is empty", reliant)
+    return data
+
+
+def unusable(path: Path, what: str, reliant: str) -> FileProblem:
+    fix = f"restore it from a copy, or {_renewal(path.parent)}"
+    return FileProblem(f"{path} {what}; {reliant} rely on it: {fix}")
+
+
+def _renewal(folder: Path) -> str:
+    return (
+        f"move the folder {folder} away to have a new authority and a new service account key made "
+        "(kubeconfigs, client certificates and service account tokens from before then stop working)"
+    )
+
+
+def write_file(path: Path, data: bytes, mode: int) -> None:
+    """Whole or not at all: a half-written key would lock the user out. Raises ``OSError`` with the name of the file."""
+    write_files((path, data, mode))
+
+
+def write_files(*files: tuple[Path, bytes, int]) -> None:
+    """Several files, each whole or not at all, and none if there is no room for all of them."""
+    written: list[tuple[Path, Path]] = []
+    try:
+        for path, data, mode in files:
+            written.append((path.with_name(path.name + ".new"), path))
+            descriptor = os.open(written[-1][0], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+    except OSError as problem:
+        _remove(written)
+        raise OSError(problem.errno, problem.strerror, str(written[-1][1])) from problem
+    for partial, path in written:
+        try:
+            os.replace(partial, path)
+        except OSError as problem:
+            _remove(written)
+            raise OSError(problem.errno, problem.strerror, str(path)) from problem
+
+
+def _remove(written: Sequence[tuple[Path, Path]]) -> None:
+    for partial, _ in written:
+        with contextlib.suppress(OSError):
+            partial.unlink()

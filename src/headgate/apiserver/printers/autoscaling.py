@@ -1,0 +1,164 @@
+"""Printers of autoscalers, disruption budgets, resource quotas and priority classes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from headgate.apiserver.printers.cells import shortened
+from headgate.apiserver.printers.printer import (
+    AGE,
+    NAME,
+    NONE,
+    UNKNOWN,
+    UNSET,
+    Cells,
+    Object,
+    Printer,
+    age_of,
+    boolean,
+    integer,
+    name_of,
+    part,
+    text,
+)
+
+_SHOWN_METRICS: Final = 2
+_FIELDS: Final = {
+    "Object": "object",
+    "Pods": "pods",
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+    "External": "external",
+}
+
+
+def _autoscaler_cells(obj: Object, now: float) -> Cells:
+    spec, status = part(obj, "spec"), part(obj, "status")
+    target, least = part(spec, "scaleTargetRef"), spec.get("minReplicas")
+    return [
+        name_of(obj),
+        f"{target.get('kind') or ''}/{target.get('name') or ''}",
+        _metrics(spec.get("metrics") or [], status.get("currentMetrics") or []),
+        UNSET if least is None else str(least),
+        spec.get("maxReplicas") or 0,
+        status.get("currentReplicas") or 0,
+        age_of(obj, now),
+    ]
+
+
+def _metrics(wanted: list[Object], current: list[Object]) -> str:
+    if not wanted:
+        return NONE
+    texts = [_metric(spec, current[index] if index < len(current) else {}) for index, spec in enumerate(wanted)]
+    return shortened(texts, _SHOWN_METRICS, ", ")
+
+
+def _metric(spec: Object, status: Object) -> str:
+    """``current/target`` of one metric; a status counts only if it is of the same type."""
+    field = _FIELDS.get(spec.get("type") or "")
+    if field is None:
+        return "<unknown type>"
+    source, target = part(spec, field), part(spec, field, "target")
+    current = None if status.get(field) is None else part(status, field, "current")
+    average = target.get("averageValue")
+    if field in ("resource", "containerResource"):
+        prefix = f"{source.get('name') or ''}: "
+        if average is not None:
+            return f"{prefix}{_value(current, 'averageValue')}/{average}"
+        goal = target.get("averageUtilization")
+        return f"{prefix}{_percent(current)}/{'<auto>' if goal is None else f'{goal}%'}"
+    if field == "pods":
+        return f"{_value(current, 'averageValue')}/{_shown(average)}"
+    if average is not None:
+        known = current if current is not None and current.get("averageValue") is not None else None
+        return f"{_value(known, 'averageValue')}/{average} (avg)"
+    return f"{_value(current, 'value')}/{_shown(target.get('value'))}"
+
+
+def _value(current: Object | None, field: str) -> str:
+    return UNKNOWN if current is None else _shown(current.get(field))
+
+
+def _shown(quantity: Any) -> str:
+    return "<nil>" if quantity is None else str(quantity)
+
+
+def _percent(current: Object | None) -> str:
+    utilization = None if current is None else current.get("averageUtilization")
+    return UNKNOWN if utilization is None else f"{utilization}%"
+
+
+def _budget_cells(obj: Object, now: float) -> Cells:
+    spec = part(obj, "spec")
+    least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
+    return [
+        name_of(obj),
+        "N/A" if least is None else str(least),
+        "N/A" if most is None else str(most),
+        part(obj, "status").get("disruptionsAllowed") or 0,
+        age_of(obj, now),
+    ]
+
+
+def _quota_cells(obj: Object, now: float) -> Cells:
+    hard, used = part(obj, "status", "hard"), part(obj, "status", "used")
+    texts = {name: f"{name}: {used.get(name, '0')}/{hard[name]}" for name in sorted(hard)}
+    return [
+        name_of(obj),
+        ", ".join(shown for name, shown in texts.items() if not name.startswith("limits.")),
+        ", ".join(shown for name, shown in texts.items() if name.startswith("limits.")),
+        age_of(obj, now),
+    ]
+
+
+def _priority_class_cells(obj: Object, now: float) -> Cells:
+    return [
+        name_of(obj),
+        obj.get("value") or 0,
+        bool(obj.get("globalDefault")),
+        age_of(obj, now),
+        obj.get("preemptionPolicy") or "",
+    ]
+
+
+HORIZONTAL_POD_AUTOSCALER: Final = Printer(
+    (
+        NAME,
+        text("Reference", "What it scales."),
+        text("Targets", "Metrics: what is, and what should be."),
+        text("MinPods", "Never fewer pods than this."),
+        text("MaxPods", "Never more pods than this."),
+        text("Replicas", "Pods there are now."),
+        AGE,
+    ),
+    _autoscaler_cells,
+)
+POD_DISRUPTION_BUDGET: Final = Printer(
+    (
+        NAME,
+        text("Min Available", "Pods that must stay available."),
+        text("Max Unavailable", "Pods that may be away."),
+        integer("Allowed Disruptions", "Pods that may be evicted now."),
+        AGE,
+    ),
+    _budget_cells,
+)
+RESOURCE_QUOTA: Final = Printer(
+    (
+        NAME,
+        text("Request", "Requests and counts: used, of the most there may be."),
+        text("Limit", "Limits: used, of the most there may be."),
+        AGE,
+    ),
+    _quota_cells,
+)
+PRIORITY_CLASS: Final = Printer(
+    (
+        NAME,
+        integer("Value", "The priority."),
+        boolean("Global-Default", "Whether pods without a class get it."),
+        AGE,
+        text("PreemptionPolicy", "Whether its pods may displace others."),
+    ),
+    _priority_class_cells,
+)

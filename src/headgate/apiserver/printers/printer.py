@@ -1,0 +1,105 @@
+"""A printer: the columns of a kind, and a function that fills them for one object.
+
+Columns have the names, types, formats and priorities of Kubernetes, because clients sort and select by them; the
+descriptions are ours. A cell is a string, a number or a boolean. Cells are made of stored objects, and must accept any
+object of the kind, even one with nothing but metadata, such as a bookmark of a watch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from headgate.apimachinery.jsonpath import VisitBudget
+from headgate.kube.timestamps import ZERO_TIME_S, human_duration, parse_micro_time, parse_time
+
+Object = Mapping[str, Any]
+Cells = list[Any]
+
+UNKNOWN: Final = "<unknown>"
+UNSET: Final = "<unset>"
+NONE: Final = "<none>"
+
+_EMPTY: Final[Object] = {}
+
+
+class TableColumn(msgspec.Struct, frozen=True):
+    name: str
+    type: str  # "string", "integer", "boolean", "date"; a custom kind may also have "number"
+    format: str  # "name" for the first, else whatever a custom kind says
+    description: str
+    priority: int
+
+
+class Printer(msgspec.Struct, frozen=True):
+    """``cells`` gets the stored object and the time; ``conditions`` marks rows that are over and done with.
+
+    The columns of a custom kind are chosen by a client. ``bounded_cells`` makes its cells with what is left of the
+    Table's :class:`VisitBudget`; ``weight`` estimates how many of them a row takes.
+    """
+
+    columns: tuple[TableColumn, ...]
+    cells: Callable[[Object, float], Cells]
+    conditions: Callable[[Object], list[dict[str, str]]] | None = None
+    # What an empty list has for rows: the one place where clients can see which of two code paths printed it.
+    empty_rows: Literal["[]", "null"] = "[]"
+    bounded_cells: Callable[[Object, float, VisitBudget], Cells] | None = None
+    weight: int = 0
+
+
+def text(name: str, description: str) -> TableColumn:
+    return TableColumn(name, "string", "", description, 0)
+
+
+def wide(name: str, description: str) -> TableColumn:
+    """Shown by ``-o wide`` only."""
+    return TableColumn(name, "string", "", description, 1)
+
+
+def integer(name: str, description: str) -> TableColumn:
+    return TableColumn(name, "integer", "", description, 0)
+
+
+def boolean(name: str, description: str) -> TableColumn:
+    return TableColumn(name, "boolean", "", description, 0)
+
+
+NAME: Final = TableColumn("Name", "string", "name", "Name of the object.", 0)
+AGE: Final = text("Age", "Time since creation.")
+CREATED_AT: Final = TableColumn("Created At", "date", "", "Time of creation.", 0)
+POD_COLUMNS: Final = (
+    wide("Containers", "Names of the containers."),
+    wide("Images", "Images of the containers."),
+)
+SELECTOR: Final = wide("Selector", "Which pods belong to it.")
+
+
+def part(obj: Object, *path: str) -> Object:
+    """The object at a path, empty when it is not there."""
+    for step in path:
+        obj = obj.get(step) or _EMPTY
+    return obj
+
+
+def name_of(obj: Object) -> str:
+    return part(obj, "metadata").get("name") or ""
+
+
+def age_of(obj: Object, now: float) -> str:
+    return since(part(obj, "metadata").get("creationTimestamp"), now)
+
+
+def since(timestamp: str | None, now: float) -> str:
+    """How long ago a ``Time`` was, for human eyes."""
+    moment = parse_time(timestamp) if timestamp else ZERO_TIME_S
+    return UNKNOWN if isinstance(moment, str) or moment == ZERO_TIME_S else human_duration(now - moment)
+
+
+def since_micro(timestamp: str | None, now: float) -> str:
+    """How long ago a ``MicroTime`` was."""
+    moment = parse_micro_time(timestamp) if timestamp else ZERO_TIME_S * 1_000_000
+    if isinstance(moment, str) or moment == ZERO_TIME_S * 1_000_000:
+        return UNKNOWN
+    return human_duration(now - moment / 1_000_000)

@@ -1,0 +1,1 @@
+"""Objects as they are stored: reading, writing, responses, ResourceQuota usage, event expiry."""

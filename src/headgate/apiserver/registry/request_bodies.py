@@ -1,0 +1,169 @@
+"""From the bytes of a request to an object of the expected kind.
+
+Malformed input, a wrong kind or version, and unknown or repeated fields are reported here, with the error texts of
+kube-apiserver. Defaults are applied as part of decoding, as there. Validation is a later step.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from headgate.apimachinery import api_errors, protobuf
+from headgate.apimachinery.codec import codec
+from headgate.apiserver.call import Call
+from headgate.apiserver.kinds.kind import ServedKind
+from headgate.apiserver.kinds.scheme import KindScheme
+from headgate.apiserver.request import negotiation
+from headgate.kube import field_errors
+from headgate.kube.schema import GroupVersionKind
+from headgate.kube.serializer.json_decoder import TOO_MANY_NODES, Numbers
+
+Object = dict[str, Any]
+
+_SUMMARY_BYTES: Final = 30
+
+
+class RequestBody(msgspec.Struct, frozen=True):
+    """What a request carries: the type that it names and its value, which protobuf has once its type is known."""
+
+    named: codec.TypeMeta
+    parsed: codec.ParsedBody = codec.ParsedBody()
+    message: bytes | None = None
+
+    def gvk(self, expected: GroupVersionKind) -> GroupVersionKind:
+        """What it is; what it does not say is as expected."""
+        group, version, kind = self.named
+        return GroupVersionKind(*((group, version) if version else expected[:2]), kind or expected.kind)
+
+
+def read_body(call: Call, numbers: Numbers = "spelled") -> RequestBody | str | api_errors.StatusError:
+    """The body opened far enough to know its type; a text if it cannot be, an error for an unsupported media type."""
+    media_type = negotiation.input_type(call.request.header("content-type"))
+    if isinstance(media_type, api_errors.StatusError):
+        return media_type
+    body = call.request.body
+    if media_type == negotiation.PROTOBUF:
+        envelope = protobuf.open_envelope(body)
+        return envelope if isinstance(envelope, str) else RequestBody(envelope.named, message=envelope.raw)
+    parsed = codec.decode_yaml(body) if media_type == negotiation.YAML else codec.decode_json(body, numbers=numbers)
+    if parsed.error == TOO_MANY_NODES:
+        return api_errors.entity_too_large(parsed.error)
+    named = codec.interpret(parsed)
+    return named if isinstance(named, str) else RequestBody(named, parsed)
+
+
+def parsed_body(call: Call, body: RequestBody, type_name: str) -> codec.ParsedBody | str:
+    """The value of a body of that type, or what is wrong with its bytes."""
+    if body.message is None:
+        return body.parsed
+    value = call.api.messages.decode(type_name, body.message)
+    return value if isinstance(value, str) else codec.ParsedBody(value)
+
+
+def decode_object(
+    call: Call,
+    kind: ServedKind,
+    field_validation: str,
+    aliases: frozenset[GroupVersionKind] = frozenset(),
+) -> Object | api_errors.StatusError:
+    """The body as an object of ``kind`` (or of an alias of the same form), defaulted; warnings go to the call."""
+    expected, form = kind.gvk, call.api.scheme_of(kind)
+    body = read_body(call, "whole" if form.custom else "spelled")
+    if isinstance(body, api_errors.StatusError):
+        return body
+    if isinstance(body, str):
+        return _unrecognized(expected.kind, body, call.request.body)
+    if form.custom and body.message is not None:
+        return negotiation.text_only()
+    if form.custom and not body.named.kind:
+        missing = f"Object 'Kind' is missing in '{call.request.body.decode('utf-8', 'replace')}'"
+        return _unrecognized(expected.kind, missing, call.request.body)
+    actual = GroupVersionKind(*body.named) if form.custom else body.gvk(expected)
+    prefix = f"{actual.kind} in version {field_errors.quote(actual.version)} cannot be handled as a {expected.kind}: "
+    known = call.api.schemas.kinds[actual] if _is_registered(call, actual) else ""
+    parsed = parsed_body(call, body, known) if known else body.parsed
+    if isinstance(parsed, str):
+        return api_errors.bad_request(prefix + parsed)
+    if actual != expected and actual not in aliases and not form.custom:
+        return _mismatch(call, actual, expected)
+    decoded = form.decode(parsed.value)
+    if form.custom and not parsed.is_yaml:
+        decoded = msgspec.structs.replace(decoded, unknown=[*parsed.duplicates, *decoded.unknown])
+    if decoded.error is not None:
+        return api_errors.bad_request(prefix + decoded.error)
+    if field_validation == "Strict" and (problem := codec.strict_decoding_error(parsed, decoded)):
+        return api_errors.bad_request(prefix + problem)
+    if field_validation == "Warn":
+        call.warn(*codec.strict_decoding_warnings(parsed, decoded))
+    if actual[:2] != expected[:2] and form.custom:
+        return _other_version(actual, expected)
+    complete(form, decoded.obj)
+    keep_reset(parsed.value, decoded.obj)
+    return decoded.obj
+
+
+def keep_reset(value: Any, obj: Object) -> None:
+    """``managedFields: []`` asks to forget all owners; decoding cannot tell it from silence, so carry it over."""
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    if isinstance(metadata, dict) and metadata.get("managedFields") == []:
+        obj["metadata"]["managedFields"] = []
+
+
+def complete(form: KindScheme, obj: Object) -> None:
+    """Fill in what the client left open."""
+    obj.setdefault("metadata", {})
+    form.default(obj)
+
+
+def _unrecognized(kind: str, problem: str, body: bytes) -> api_errors.StatusError:
+    text = f"the object provided is unrecognized (must be of type {kind}): {problem} ({_summary(body)})"
+    return api_errors.bad_request(text)
+
+
+def _summary(body: bytes) -> str:
+    if not body:
+        return "<empty>"
+    head, more = body[:_SUMMARY_BYTES], " ..." if len(body) > _SUMMARY_BYTES else ""
+    return (head.decode("utf-8", "replace") if body[:1] == b"{" else head.hex()) + more
+
+
+def _other_version(actual: GroupVersionKind, expected: GroupVersionKind) -> api_errors.StatusError:
+    text = f"the API version in the data ({actual.api_version}) does not match the expected API version"
+    return api_errors.bad_request(f"{text} ({expected.api_version})")
+
+
+def _mismatch(call: Call, actual: GroupVersionKind, expected: GroupVersionKind) -> api_errors.StatusError:
+    if actual in call.api.schemas.kinds and actual.kind == expected.kind:
+        return _other_version(actual, expected)
+    prefix = f"{actual.kind} in version {field_errors.quote(actual.version)} cannot be handled as a {expected.kind}"
+    return api_errors.bad_request(f"{prefix}: {_foreign(call, actual, expected)}")
+
+
+def _foreign(call: Call, actual: GroupVersionKind, expected: GroupVersionKind) -> str:
+    """Why an object that says it is ``actual`` is no ``expected``."""
+    if not _is_registered(call, actual):
+        return unregistered(actual)
+    internal = (expected.group or "core").partition(".")[0]
+    return f"converting ({actual.version}.{actual.kind}) to ({internal}.{expected.kind}): unknown conversion"
+
+
+def _is_registered(call: Call, gvk: GroupVersionKind) -> bool:
+    """Views, such as a Table, are only ever sent."""
+    return gvk in call.api.schemas.kinds and gvk.group != "meta.k8s.io"
+
+
+def unregistered(gvk: GroupVersionKind) -> str:
+    version = field_errors.quote(gvk.api_version)
+    kind = field_errors.quote(gvk.kind)
+    return f'no kind {kind} is registered for version {version} in scheme "pkg/runtime/scheme.go:111"'
+
+
+def type_problem(call: Call, expected: GroupVersionKind, value: Any) -> str | None:
+    """What is wrong with the type that a patched document names; ``None`` if it is the right one, or none."""
+    named = codec.interpret(codec.ParsedBody(value))
+    if isinstance(named, str):
+        return named
+    actual = RequestBody(named).gvk(expected)
+    return None if actual == expected else _foreign(call, actual, expected)

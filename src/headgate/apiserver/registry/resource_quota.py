@@ -1,0 +1,135 @@
+"""Whether a write fits the ResourceQuotas of its namespace, and the usage to charge to each of them.
+
+The check runs last, when no other step can refuse the write, and nothing is yielded between it and staging: a write is
+charged before the next one is checked. ``resource_quota_usage.py`` charges the quota.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from headgate.apimachinery import api_errors
+from headgate.apimachinery.resource_quota import Evaluator, evaluator_of, requirements
+from headgate.apiserver.call import Call
+from headgate.apiserver.registry import stored_objects
+from headgate.apiserver.state import ServerState
+from headgate.kube import quantity
+from headgate.kube.pod_resources import Amounts
+
+Object = dict[str, Any]
+
+QUOTAS: Final = "resourcequotas"
+_REMEMBERED: Final = 1024
+
+
+class QuotaCharge(msgspec.Struct, frozen=True):
+    """What a quota's status says is used once the write is done."""
+
+    quota: Object
+    used: Amounts
+
+    @property
+    def grows(self) -> bool:
+        before = amounts((self.quota.get("status") or {}).get("used"))
+        return any(value > before[name] for name, value in self.used.items() if name in before)
+
+
+def quotas_of(api: ServerState, namespace: str) -> Iterator[Object]:
+    """The quotas of a namespace as applied. They belong to the store and must not be changed."""
+    for item in api.store.peek_all(QUOTAS, namespace):
+        yield _decoded(item.data)
+
+
+@lru_cache(_REMEMBERED)
+def _decoded(data: bytes) -> Object:
+    return stored_objects.decode(data)
+
+
+def refusal(call: Call, new: Object, old: Object | None) -> api_errors.StatusError | None:
+    """Why the namespace's quotas do not let this write pass, if they do not."""
+    resource = call.kind.resource
+    found = charges(call.api, resource, call.namespace, call.info.subresource, new, old)
+    if not isinstance(found, str):
+        return None
+    metadata = new["metadata"]
+    name = call.info.name or metadata.get("name") or metadata.get("generateName") or "Unknown"
+    return api_errors.forbidden(call.resource, name, found)
+
+
+def charges(
+    api: ServerState, resource: str, namespace: str, subresource: str, new: Object, old: Object | None
+) -> list[QuotaCharge] | str:
+    """What the write adds to each quota, or why it may not be."""
+    evaluator = evaluator_of(resource) if namespace else None
+    if evaluator is None or not is_charged(evaluator, subresource, new, old):
+        return []
+    wanted: list[_Wanted] = []
+    for quota in quotas_of(api, namespace):
+        asked = _wanted(evaluator, quota, new, old)
+        if isinstance(asked, str):
+            return asked
+        if asked is not None:
+            wanted.append(asked)
+    for asked in wanted:
+        if subresource != "status" and (problem := asked.exceeded()):
+            return problem
+    return [QuotaCharge(asked.quota, {**asked.used, **asked.after}) for asked in wanted if asked.more]
+
+
+def is_charged(evaluator: Evaluator, subresource: str, new: Object, old: Object | None) -> bool:
+    """Whether a quota is asked before such a write."""
+    return not subresource if old is None else evaluator.charges_update(subresource, new, old)
+
+
+class _Wanted(msgspec.Struct, frozen=True):
+    """What a write asks of one quota beyond what its object uses already."""
+
+    quota: Object
+    hard: Amounts
+    used: Amounts
+    more: Amounts
+
+    @property
+    def after(self) -> Amounts:
+        return {name: self.used.get(name, quantity.ZERO) + value for name, value in self.more.items()}
+
+    def exceeded(self) -> str:
+        names = sorted(name for name, value in self.after.items() if value > self.hard[name])
+        if not names:
+            return ""
+        parts = (("requested", self.more), ("used", self.used), ("limited", self.hard))
+        shown = ", ".join(f"{word}: {_shown(values, names)}" for word, values in parts)
+        return f"exceeded quota: {self.quota['metadata']['name']}, {shown}"
+
+
+def _wanted(evaluator: Evaluator, quota: Object, new: Object, old: Object | None) -> _Wanted | str | None:
+    """``None``: the quota does not concern the object. A text: it does, and cannot be asked."""
+    name, known = quota["metadata"]["name"], quota.get("status") or {}
+    hard, used = amounts(known.get("hard")), amounts(known.get("used"))
+    tracked, scopes = evaluator.tracked(hard), requirements(quota)
+    cost = evaluator.cost(scopes, new) if tracked else {}
+    if not cost:
+        return None
+    problem = evaluator.missing(tracked, new)
+    if problem:
+        return f"failed quota: {name}: {problem}"
+    if any(each not in used for each in tracked):
+        return f"status unknown for quota: {name}, resources: {','.join(sorted(tracked))}"
+    negative = sorted(each for each, value in cost.items() if value < quantity.ZERO)
+    if negative:
+        return f"quota usage is negative for resource(s): {','.join(negative)}"
+    before = evaluator.cost(scopes, old)
+    more = {each: value - before.get(each, quantity.ZERO) for each, value in cost.items() if each in hard}
+    return _Wanted(quota, hard, used, {each: value for each, value in more.items() if value > quantity.ZERO})
+
+
+def _shown(values: Mapping[str, quantity.Quantity], names: list[str]) -> str:
+    return ",".join(f"{name}={values[name].canonical}" for name in names if name in values)
+
+
+def amounts(listed: Mapping[str, Any] | None) -> Amounts:
+    return {name: quantity.amount(value) for name, value in (listed or {}).items()}

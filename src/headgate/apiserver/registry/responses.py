@@ -1,0 +1,231 @@
+"""The forms of a response: the object, a list, a Table, metadata only; JSON or YAML.
+
+A plain object is sent as its stored bytes; only the other views decode it. ``apiserver/printers/`` defines the columns
+of a Table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from headgate.apimachinery import api_errors
+from headgate.apimachinery.jsonpath import VisitBudget
+from headgate.apiserver.call import Call
+from headgate.apiserver.kinds import size_limits
+from headgate.apiserver.kinds.kind import ServedKind
+from headgate.apiserver.printers import table, visible_metadata
+from headgate.apiserver.registry import stored_objects
+from headgate.apiserver.request.messages import ServerResponse
+from headgate.apiserver.request.negotiation import YAML, Output
+from headgate.apiserver.request.warning_headers import warning_headers
+from headgate.store import Item
+
+Object = dict[str, Any]
+
+_encoder: Final = msgspec.json.Encoder()
+_INCLUDE_OBJECT: Final = ("", "Metadata", "Object", "None")
+
+
+Body = Mapping[str, Any] | bytes | list[bytes]
+"""An object, or JSON already, whole or in pieces: a list of many objects is put together once, at the very end."""
+
+
+def render(output: Output, body: Body) -> bytes:
+    """Encode in the negotiated media type."""
+    if isinstance(body, list):
+        if output.media_type != YAML and not output.pretty:
+            return b"".join((*body, b"\n"))
+        body = b"".join(body)
+    if output.media_type == YAML:
+        value = msgspec.json.decode(body) if isinstance(body, bytes) else body
+        return yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True).encode()
+    data = body if isinstance(body, bytes) else _encoder.encode(body)
+    return msgspec.json.format(data, indent=2) if output.pretty else data + b"\n"
+
+
+def answer(call: Call, code: int, body: Body) -> ServerResponse:
+    headers = warning_headers(call.warnings)
+    return ServerResponse(code, render(call.output, body), call.output.media_type, headers)
+
+
+def refuse(error: api_errors.StatusError, output: Output | None = None, warnings: Iterable[str] = ()) -> ServerResponse:
+    """An error is never converted to a Table, but it does follow the encoding."""
+    output = Output() if output is None else Output(output.error_media_type, pretty=output.pretty)
+    headers = warning_headers(warnings)
+    if error.details is not None and error.details.retry_after_s:
+        headers = (*headers, ("Retry-After", str(error.details.retry_after_s)))
+    try:
+        body = render(output, error.body())
+    except UnicodeEncodeError:  # the request named something in bytes that are no text
+        details = error.details
+        if details is not None:
+            details = msgspec.structs.replace(details, name=_text(details.name))
+        body = render(output, msgspec.structs.replace(error, message=_text(error.message), details=details).body())
+    media_type = "text/plain; charset=utf-8" if error.untyped else output.media_type
+    return ServerResponse(error.code, body, media_type, headers)
+
+
+def _text(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def object_answer(call: Call, code: int, obj: Object) -> ServerResponse:
+    """One object, just written or read, in the view that was asked for. A Status is never converted."""
+    view = call.output.view
+    if view == "object" or obj.get("kind") == "Status":
+        own = call.kind.scheme is not None and obj.get("kind") == call.kind.kind
+        return answer(call, code, stored_objects.encode(call.kind, obj) if own else obj)
+    converted = _converted(call, [obj], revision_of(obj), single=True)
+    if isinstance(converted, api_errors.StatusError):
+        return refused(call, converted)
+    return answer(call, code, converted)
+
+
+def written_answer(call: Call, code: int, obj: Object, item: Item | None) -> ServerResponse:
+    """What was just written: the bytes that were stored, if they are what a GET would answer."""
+    if item is not None and call.output.view == "object" and stored_objects.is_kept(call.api, call.kind):
+        return answer(call, code, item.data)
+    return object_answer(call, code, obj)
+
+
+def refused(call: Call, error: api_errors.StatusError) -> ServerResponse:
+    return refuse(error, call.output, call.warnings)
+
+
+def revision_of(obj: Mapping[str, Any]) -> Object:
+    """The list metadata of a Table of one object: its revision, if it was ever stored."""
+    version = obj["metadata"].get("resourceVersion")
+    return {"resourceVersion": version} if version else {}
+
+
+def item_answer(call: Call, code: int, item: Item) -> ServerResponse:
+    if call.output.view == "object":
+        return answer(call, code, stored_objects.serve(call.api, call.kind, item))
+    return object_answer(call, code, stored_objects.load(call.api, call.kind, item))
+
+
+def list_answer(call: Call, items: Sequence[Item], list_meta: Object) -> ServerResponse:
+    stored_objects.gather(call.api, call.kind, items)
+    if call.output.view == "object":
+        plain = _plain_list(call, items, list_meta)
+        return refused(call, plain) if isinstance(plain, api_errors.StatusError) else answer(call, 200, plain)
+    objects = _loaded(call, items)
+    if isinstance(objects, api_errors.StatusError):
+        return refused(call, objects)
+    converted = _converted(call, objects, list_meta, single=False)
+    if isinstance(converted, api_errors.StatusError):
+        return refused(call, converted)
+    return answer(call, 200, converted)
+
+
+def _loaded(call: Call, items: Sequence[Item]) -> list[Object] | api_errors.StatusError:
+    objects: list[Object] = []
+    grown = 0
+    for item in items:
+        objects.append(stored_objects.load(call.api, call.kind, item))
+        if stored_objects.is_converted_on_read(call.kind, item):
+            grown += max(len(_encoder.encode(objects[-1])) - len(item.data), 0)
+            if grown > size_limits.MOST_GROWN_BYTES:
+                return size_limits.list_too_large()
+    return objects
+
+
+def _plain_list(call: Call, items: Sequence[Item], list_meta: Object) -> list[bytes] | api_errors.StatusError:
+    """Items of a typed list carry no type of their own: cut it off the stored bytes."""
+    if call.kind.scheme is not None:
+        return _custom_list(call, items, list_meta)
+    api, kind = call.api, call.kind
+    cut = len(stored_objects.type_prefix(kind))
+    head = b'{"kind":"%s","apiVersion":"%s","metadata":' % (kind.list_kind.encode(), kind.api_version.encode())
+    pieces = [b",{"] * (2 * len(items))
+    if stored_objects.is_kept(api, kind):
+        pieces[1::2] = [item.data[cut:] for item in items]
+    else:
+        pieces[1::2] = [stored_objects.serve(api, kind, item)[cut:] for item in items]
+    if pieces:
+        pieces[0] = b"{"
+    return [head, _encoder.encode(list_meta), b',"items":[', *pieces, b"]}"]
+
+
+def _custom_list(call: Call, items: Sequence[Item], list_meta: Object) -> list[bytes] | api_errors.StatusError:
+    """Custom objects say their type in lists, too; so does the list, in the order of its keys."""
+    served: list[bytes] = []
+    grown = 0
+    for item in items:
+        served.append(stored_objects.serve(call.api, call.kind, item))
+        grown += max(len(served[-1]) - len(item.data), 0)
+        if grown > size_limits.MOST_GROWN_BYTES:
+            return size_limits.list_too_large()
+    return [
+        b'{"apiVersion":"%s","items":[' % call.kind.api_version.encode(),
+        b",".join(served),
+        b'],"kind":"%s","metadata":' % call.kind.list_kind.encode(),
+        _encoder.encode({"continue": "", **list_meta}),
+        b"}",
+    ]
+
+
+def include_object(call: Call) -> str | api_errors.StatusError:
+    """Which part of each object the rows of a Table carry."""
+    wanted = (call.query.get("includeObject") or [""])[0]
+    if wanted not in _INCLUDE_OBJECT:
+        text = f"includeObject: Invalid value: \"{wanted}\": must be 'Metadata', 'Object', 'None', or empty"
+        return api_errors.bad_request(f"Unable to convert to Table as requested: {text}")
+    return wanted or "Metadata"
+
+
+def partial(kind: ServedKind, obj: Object, version: str) -> Object:
+    metadata = visible_metadata(kind, obj)
+    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
+
+
+def as_table(
+    call: Call, objects: Sequence[Object], list_meta: Object, *, headers: bool = True, visits: VisitBudget | None = None
+) -> Object | api_errors.StatusError:
+    wanted = include_object(call)
+    if isinstance(wanted, api_errors.StatusError):
+        return wanted
+    return table(
+        call.kind,
+        objects,
+        call.moment.epoch_s,
+        include_object=wanted,
+        list_meta=list_meta,
+        columns=headers,
+        version=call.output.version,
+        visits=visits,
+    )
+
+
+def _converted(
+    call: Call, objects: Sequence[Object], list_meta: Object, *, single: bool
+) -> Object | api_errors.StatusError:
+    view, version = call.output.view, call.output.version
+    if view == "Table":
+        return as_table(call, objects, list_meta)
+    if view == "PartialObjectMetadata":
+        if single:
+            return partial(call.kind, objects[0], version)
+        text = f"you requested PartialObjectMetadata, but the requested object is a list (*{_go_type(call)}List)"
+        return api_errors.StatusError(406, "NotAcceptable", text)
+    if single:
+        text = f"you requested PartialObjectMetadataList, but the requested object is not a list (*{_go_type(call)})"
+        return api_errors.StatusError(406, "NotAcceptable", text)
+    return {
+        "kind": "PartialObjectMetadataList",
+        "apiVersion": f"meta.k8s.io/{version}",
+        "metadata": list_meta,
+        "items": [partial(call.kind, obj, version) for obj in objects] or None,
+    }
+
+
+def _go_type(call: Call) -> str:
+    """How the real server's text names the type: its internal package and kind."""
+    if call.kind.scheme is not None:
+        return "unstructured.Unstructured"
+    package = (call.kind.group or "core").partition(".")[0]
+    return f"{package}.{call.kind.kind}"

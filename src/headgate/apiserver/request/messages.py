@@ -1,0 +1,145 @@
+"""The input and output of ``handle``: requests, responses, effects.
+
+Values only. A transport (``apiserver/io/api_server.py``, or the in-process one in ``client/``) builds a
+:class:`ServerRequest`, drives the generator that ``apiserver/handler.py`` returns, performs the :data:`Effect` values
+that it yields, and delivers the :class:`Response` or the watch that it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, Final, Literal
+
+import msgspec
+
+from headgate.apiserver.request.request_info import RequestInfo, request_info
+from headgate.http.peer import CertificateSubject
+from headgate.store import Revision
+
+AuditLevel = Literal["Metadata", "Request", "RequestResponse"]
+
+
+LONG_BYTES: Final = 32 * 1024
+"""Bodies, paths with their queries, and stored objects up to this size are worked on in the event loop: about 2
+microseconds a byte at the worst."""
+_READING_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class ServerRequest(msgspec.Struct, frozen=True, dict=True):  # the dict keeps `info`
+    """One HTTP request, fully read. Header names are lower case; ``query`` is the raw query string.
+
+    Of a header that came more than once ``headers`` has the first value and ``repeated`` has all.
+    """
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
+    peer: CertificateSubject | None = None  # without a good client certificate, or without a connection: nobody
+    bad_certificate: bool = False  # one was shown that nobody here vouches for
+    repeated: Mapping[str, tuple[str, ...]] = {}
+    source: str = ""  # the address that it came from; nothing for a client in the same process
+
+    @cached_property
+    def info(self) -> RequestInfo:
+        """What the request is: the one answer that authorization, audit and execution share."""
+        return request_info(self.method, self.path, self.query)
+
+    @property
+    def has_long_target(self) -> bool:
+        """Whether reading the path and the query takes so long that the event loop must not do it."""
+        return len(self.path) + len(self.query) > LONG_BYTES
+
+    @property
+    def has_long_headers(self) -> bool:
+        """The same of the headers: ``Accept`` and those of impersonation are lists that are read."""
+        size = sum(map(len, self.headers)) + sum(map(len, self.headers.values()))
+        if self.repeated:
+            size += sum(len(value) + 1 for values in self.repeated.values() for value in values)
+        return size > LONG_BYTES
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the request counts as a read in the limits on requests in flight. ``info`` of a long target is not
+        looked at for that."""
+        return self.method in _READING_METHODS if self.has_long_target else not self.info.is_write
+
+    def header(self, name: str) -> str:
+        return self.headers.get(name, "")
+
+    def every(self, name: str) -> tuple[str, ...]:
+        """All values of a header that may come more than once."""
+        if name in self.repeated:
+            return self.repeated[name]
+        return (self.headers[name],) if name in self.headers else ()
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """Everything that is not a function of the request and the store: time and fresh identities."""
+
+    epoch_s: float
+    new_uid: Callable[[], str]
+    new_suffix: Callable[[], str]  # five characters for `generateName`
+    draw: Callable[[int], int]  # a random number below the argument
+
+
+class ServerResponse(msgspec.Struct, frozen=True):
+    status: int
+    body: bytes = b""
+    content_type: str = "application/json"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """Make everything that is staged durable, ``revision`` above all; send back ``None``, or the ``StatusError`` that
+    says why it is not."""
+
+    revision: Revision
+
+
+class WaitRevision(msgspec.Struct, frozen=True):
+    """Wait until ``revision`` is committed, at most ``timeout_s``; send back whether it was reached."""
+
+    revision: Revision
+    timeout_s: float
+
+
+class WebhookCall(msgspec.Struct, frozen=True):
+    """One POST of JSON. ``url`` is complete with its query; without a ``ca_bundle`` (PEM) the machine's roots count."""
+
+    url: str
+    body: bytes
+    timeout_s: float
+    ca_bundle: bytes = b""
+
+
+class WebhookAnswer(msgspec.Struct, frozen=True):
+    """What came back, or in the words of a Kubernetes client why nothing did.
+
+    ``no_client``: the call could not even be prepared, because of its certificates. ``problem``: it was made and
+    failed. Both empty: ``status``, ``content_type`` and ``body`` are the answer. ``took_s`` is how long it took.
+    """
+
+    status: int = 0
+    body: bytes = b""
+    content_type: str = ""
+    no_client: str = ""
+    problem: str = ""
+    took_s: float = 0.0
+
+
+class CallWebhooks(msgspec.Struct, frozen=True):
+    """Make these calls at the same time; send back a tuple of their :class:`WebhookAnswer`, in the same order."""
+
+    calls: tuple[WebhookCall, ...]
+
+
+class RecordAuditEvent(msgspec.Struct, frozen=True):
+    """Record this event. Nothing is sent back, and nothing waits for it."""
+
+    event: dict[str, Any]
+
+
+Effect = Commit | WaitRevision | CallWebhooks | RecordAuditEvent

@@ -1,0 +1,74 @@
+"""Which methods a path of a built-in kind supports.
+
+kube-apiserver has a route for each path and method; this is the same table, computed from the row of the kind. A path
+without a route is 404, a route without the method is 405. ``apiserver/request/request_info.py`` has parsed the request
+before. ``apiserver/request/custom_routes.py`` has the rules of custom kinds.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from headgate.apimachinery import api_errors
+from headgate.apiserver.kinds.kind import ServedKind
+from headgate.apiserver.request.request_info import PROXY, WATCH, RequestInfo
+
+PathForm = Literal["collection", "object", "subresource"]
+
+# Methods and their verbs, in the order of the real server's routes.
+_COLLECTION: Final = (("GET", "list"), ("POST", "create"), ("DELETE", "deletecollection"))
+_ALL_NAMESPACES: Final = _COLLECTION[:1]
+_OBJECT: Final = (("GET", "get"), ("PUT", "update"), ("PATCH", "patch"), ("DELETE", "delete"))
+_SUBRESOURCE: Final = (*_OBJECT, ("POST", "create"))
+# What is passed on to a proxy may have any of these.
+_PROXIED: Final = frozenset({"GET", "PUT", "PATCH", "DELETE", "POST", "HEAD", "OPTIONS"})
+
+
+def refusal(info: RequestInfo, kind: ServedKind) -> api_errors.StatusError | None:
+    """Why this request is not served, if it is not."""
+    form = path_form(info, kind)
+    methods = frozenset[str]() if form is None else offered(info, kind, form)
+    if not methods:
+        return api_errors.unknown_path()
+    if info.method not in methods:
+        return api_errors.method_not_allowed()
+    if form != "collection" and not info.name:
+        return api_errors.bad_request("name must be provided")
+    return None
+
+
+def path_form(info: RequestInfo, kind: ServedKind) -> PathForm | None:
+    """What the path names; ``None`` if no path of the kind looks like it."""
+    segments = info.segments
+    if kind.namespaced and segments[0] == "namespaces":
+        segments = segments[2:]
+    elif kind.namespaced and len(segments) > 1:
+        return None
+    match segments:
+        case (kind.plural,):
+            return "collection"
+        case (kind.plural, _):
+            return "object"
+        case (kind.plural, _, subresource, *rest) if kind.subresource(subresource) is not None:
+            return "subresource" if not rest or subresource == PROXY else None
+    return None
+
+
+def offered(info: RequestInfo, kind: ServedKind, form: PathForm) -> frozenset[str]:
+    """The methods of a path; without any there is no such path."""
+    if info.verb_in_path:
+        watched = info.verb == WATCH and WATCH in kind.verbs and form != "subresource"
+        return frozenset({"GET"}) if watched else frozenset()
+    if form == "subresource":
+        row = kind.subresource(info.subresource)
+        if info.subresource == PROXY:
+            return _PROXIED
+        return _methods(_SUBRESOURCE, () if row is None else row.verbs)
+    if form == "object":
+        return _methods(_OBJECT, kind.verbs)
+    across = kind.namespaced and info.segments[0] != "namespaces"
+    return _methods(_ALL_NAMESPACES if across else _COLLECTION, kind.verbs)
+
+
+def _methods(rows: tuple[tuple[str, str], ...], verbs: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(method for method, verb in rows if verb in verbs)

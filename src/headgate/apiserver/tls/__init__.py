@@ -1,1 +1,0 @@
-"""The certificates of the embedded API server: a CA of its own and what it signs."""

@@ -1,0 +1,1 @@
+"""The verbs: get, list, create, update, patch, delete and deletecollection."""

@@ -1,0 +1,37 @@
+"""POST to a collection: decode, record managed fields, admit, store."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from headgate.apimachinery import api_errors
+from headgate.apiserver.admission import admission_chain
+from headgate.apiserver.call import Call
+from headgate.apiserver.registry import request_bodies, responses
+from headgate.apiserver.request import options
+from headgate.apiserver.request.messages import Effect, ServerResponse
+from headgate.apiserver.verbs import owner_references, updating, writing
+
+
+def create(call: Call) -> Generator[Effect, Any, ServerResponse]:
+    wanted = options.write_options(call.query, "CreateOptions")
+    if isinstance(wanted, api_errors.StatusError):
+        return responses.refused(call, wanted)
+    obj = request_bodies.decode_object(call, call.kind, wanted.field_validation)
+    if isinstance(obj, api_errors.StatusError):
+        return responses.refused(call, obj)
+    writing.wipe_system_fields(obj["metadata"])
+    problem = writing.match_namespace(call.namespace, obj["metadata"])
+    if problem is not None:
+        return responses.refused(call, problem)
+    owner_references.drop_duplicates(call, obj, admitted=False)
+    obj = updating.track(call, obj, None, call.strategy.update, wanted.field_manager)
+    admitted = yield from admission_chain.admit_create(call, obj)
+    if isinstance(admitted, api_errors.StatusError):
+        return responses.refused(call, admitted)
+    owner_references.drop_duplicates(call, admitted, admitted=True)
+    written = yield from writing.create(call, admitted, dry_run=wanted.dry_run)
+    if isinstance(written, api_errors.StatusError):
+        return responses.refused(call, written)
+    return responses.written_answer(call, 201, written.obj, written.item)

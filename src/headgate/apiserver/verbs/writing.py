@@ -1,0 +1,394 @@
+"""The path of every write into the store: create and update, with the strategy of each kind.
+
+``creating``, ``updating``, ``patching`` and the subresources provide a new object, or a function from the old object to
+the new one. This module prepares, validates and compares it, sets its revision, stages and commits it. Other writes may
+happen while admission calls webhooks, so the applied head is read again afterwards, and a result that was made from an
+older object is computed again. Nothing is yielded between that read and staging.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Generator
+from typing import Any, Final
+
+import msgspec
+
+from headgate.apimachinery import api_errors
+from headgate.apimachinery.apply import keep_unchanged_times
+from headgate.apimachinery.strategy import UpdateRules
+from headgate.apimachinery.strategy.contract import AllocationPool
+from headgate.apiserver.admission import admission_chain, rbac_escalation
+from headgate.apiserver.call import Call
+from headgate.apiserver.kinds import size_limits
+from headgate.apiserver.kinds.kind import ServedKind
+from headgate.apiserver.registry import definition_status, resource_quota, resource_quota_usage, stored_objects
+from headgate.apiserver.request import resource_versions
+from headgate.apiserver.request.messages import Commit, Effect
+from headgate.kube import field_errors
+from headgate.kube.validation.object_meta import validate_common_meta, validate_common_meta_update
+from headgate.store import Item, Revision, Store
+
+Object = dict[str, Any]
+Transform = Callable[["Object | None"], admission_chain.Admitting]
+
+_GENERATED_NAME_TRIES: Final = 8
+_GENERATED_BASE_MAX: Final = 58
+
+
+class Written(msgspec.Struct, frozen=True):
+    """What a write left behind; ``deleted`` when removing the last finalizer completed a deletion.
+
+    ``item`` is how it is stored, if that is what was written.
+    """
+
+    obj: Object
+    created: bool = False
+    deleted: bool = False
+    item: Item | None = None
+
+
+Steps = Generator[Effect, Any, "Written | api_errors.StatusError"]
+
+
+def commit(revision: Revision) -> Generator[Effect, Any, api_errors.StatusError | None]:
+    """Wait until a write is on disk. Nothing is answered before."""
+    failure: api_errors.StatusError | None = yield Commit(revision)
+    return failure
+
+
+def wait_for_pending_writes(store: Store) -> Generator[Effect, Any, api_errors.StatusError | None]:
+    """Wait for the writes of others, for an answer that rests on them."""
+    return None if store.applied == store.committed else (yield from commit(store.applied))
+
+
+def wipe_system_fields(metadata: Object) -> None:
+    for field in ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
+        metadata.pop(field, None)
+
+
+def match_namespace(expected: str, metadata: Object) -> api_errors.StatusError | None:
+    """Give the object the namespace of the request; refuse one that says otherwise."""
+    actual = metadata.get("namespace", "")
+    if actual == expected:
+        return None
+    if not expected:
+        metadata.pop("namespace", None)
+        return None
+    if not actual:
+        metadata["namespace"] = expected
+        return None
+    return api_errors.bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request"
+    )
+
+
+def create(call: Call, obj: Object, *, dry_run: bool) -> Steps:
+    """Store a new object that has been decoded, defaulted, tracked and admitted."""
+    refusal = rbac_escalation.check_escalation(call, obj, None)
+    if refusal is not None:
+        return refusal
+    metadata = obj["metadata"]
+    generate = not metadata.get("name") and bool(metadata.get("generateName"))
+    for _ in range(_GENERATED_NAME_TRIES if generate else 1):
+        attempt = {**obj, "metadata": dict(metadata)}
+        if generate:
+            attempt["metadata"]["name"] = metadata["generateName"][:_GENERATED_BASE_MAX] + call.moment.new_suffix()
+        written = yield from _create_once(call, attempt, dry_run)
+        if not (isinstance(written, api_errors.StatusError) and written.reason == "AlreadyExists" and generate):
+            return written
+    return api_errors.generate_name_conflict(call.resource, attempt["metadata"]["name"])
+
+
+def _create_once(call: Call, obj: Object, dry_run: bool) -> Steps:
+    store, kind = call.api.store, call.kind
+    while True:
+        applied = store.applied
+        prepared = yield from prepare_create(call, {**obj, "metadata": dict(obj["metadata"])})
+        if isinstance(prepared, api_errors.StatusError):
+            return prepared
+        if dry_run or store.applied == applied or not _is_beaten(call, prepared, None):
+            break
+    metadata = prepared["metadata"]
+    if not dry_run and resource_versions.names_one(metadata.get("resourceVersion", "")):
+        return api_errors.unknown_error("resourceVersion should not be set on objects to be created")
+    name = metadata["name"]
+    present = store.peek(kind.resource, metadata.get("namespace", ""), name)
+    if present is not None:
+        return _already_exists(call, present)
+    ending = definition_status.refusal(call, prepared) if kind.scheme is not None else None
+    if ending is not None:
+        return ending
+    if dry_run:
+        return Written(prepared, created=True)
+    stored = _stage_bounded(call, prepared)
+    if isinstance(stored, api_errors.StatusError):
+        return stored
+    failure = yield from commit(stored.item.revision)
+    return failure or Written(stamped(stored.obj, stored.item), created=True, item=stored.item)
+
+
+def _already_exists(call: Call, present: Item) -> api_errors.StatusError:
+    exists = api_errors.already_exists(call.resource, present.name)
+    if "deletionTimestamp" not in stored_objects.decode(present.data)["metadata"]:
+        return exists
+    return msgspec.structs.replace(exists, message=f"object is being deleted: {exists.message}")
+
+
+def prepare_create(call: Call, obj: Object) -> admission_chain.Admitting:
+    """Everything between admission and the store, for a new object."""
+    metadata, kind, strategy = obj["metadata"], call.kind, call.strategy
+    metadata["creationTimestamp"], metadata["uid"] = call.now, call.moment.new_uid()
+    problem = match_namespace(call.namespace if kind.namespaced else "", metadata)
+    if problem is not None:
+        return problem
+    refusal = _allocate(call, obj, None)
+    if refusal is not None:
+        return refusal
+    call.warn(*strategy.early_warnings(obj, call.context))
+    strategy.prepare_create(obj, call.context)
+    problems = strategy.validate_create(obj, call.context) or validate_common_meta(metadata, namespaced=kind.namespaced)
+    if problems:
+        return api_errors.invalid(_named(call, obj), metadata.get("name", ""), problems)
+    call.warn(*strategy.warnings_create(obj, call.context))
+    refusal = rbac_escalation.may_create(call) or (yield from admission_chain.validate_create(call, obj))
+    refusal = refusal or resource_quota.refusal(call, obj, None)
+    if refusal is not None:
+        return refusal
+    # The real server defaults once more when it reads back what it stored: preparation may have left new gaps.
+    call.api.scheme_of(kind).default(obj)
+    return stored_objects.canonical(call.api, kind, stored_objects.read_back(kind, obj))
+
+
+def _named(call: Call, obj: Object) -> api_errors.GroupResource:
+    """How a refusal names the kind; of a custom object it is what the object says."""
+    named = call.named_kind
+    return named if call.kind.scheme is None else named._replace(resource=obj.get("kind") or named.resource)
+
+
+def _allocate(call: Call, new: Object, old: Object | None) -> api_errors.StatusError | None:
+    """Give the object what only one of its kind may have: addresses, ports."""
+    strategy = call.strategy
+    if strategy.allocate is None:
+        return None
+    new["spec"] = copy.deepcopy(new["spec"])  # what is given now may have to be given anew, from the same beginning
+    taken = call.api.allocations.taken(call.kind.resource, strategy.holds)
+    pool = AllocationPool(taken, call.moment.draw, "All" in call.query.get("dryRun", ()))
+    problems = strategy.allocate(new, old, pool)
+    if isinstance(problems, str):
+        return api_errors.unknown_error(problems) if problems else None
+    name = call.info.name or new["metadata"].get("name", "")
+    return api_errors.invalid(call.named_kind, name, problems) if problems else None
+
+
+def _is_beaten(call: Call, new: Object, old: Object | None) -> bool:
+    """Whether another write took what this object was allocated, during admission."""
+    strategy = call.strategy
+    if strategy.allocate is None:
+        return False
+    own = set(strategy.holds(old)) if old is not None else set()
+    taken = call.api.allocations.taken(call.kind.resource, strategy.holds)
+    return any(thing in taken for thing in strategy.holds(new) if thing not in own)
+
+
+class _Staged(msgspec.Struct, frozen=True):
+    obj: Object
+    item: Item
+
+
+def _stage_bounded(call: Call, obj: Object) -> _Staged | api_errors.StatusError:
+    """Stage what a client wrote, unless it is too large to be stored.
+
+    Nothing that is too large reaches the store, so no commit can fail because of it. As kube-apiserver does, an object
+    that is too large with the owners of its fields is stored without them, except by apply, which lives by them.
+    """
+    api, kind = call.api, call.kind
+    item = stored_objects.make_item(api, kind, obj, api.store.next_revision())
+    refusal = size_limits.refusal(kind, item)
+    if refusal is not None and "managedFields" in obj["metadata"] and not call.applies:
+        metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+        obj = {**obj, "metadata": metadata}
+        item = stored_objects.make_item(api, kind, obj, api.store.next_revision())
+        refusal = size_limits.refusal(kind, item)
+    return refusal or _Staged(obj, _stage(call, kind, item))
+
+
+def stage(call: Call, kind: ServedKind, obj: Object, *, delete: bool = False) -> Item:
+    """Stage what the server itself makes of an object that is stored: a mark, a condition, the end."""
+    return _stage(
+        call, kind, stored_objects.make_item(call.api, kind, obj, call.api.store.next_revision()), delete=delete
+    )
+
+
+def _stage(call: Call, kind: ServedKind, item: Item, *, delete: bool = False) -> Item:
+    change = call.api.store.stage(item, delete=delete)
+    resource_quota_usage.update_usage(call.api, change, call.info.subresource, call.now)
+    if kind.resource == definition_status.DEFINITIONS and not delete:
+        call.api.prepare_definition(item)
+    if kind.resource == definition_status.DEFINITIONS or (delete and kind.scheme is not None):
+        definition_status.update_after_write(call, kind, item)
+    return item
+
+
+def stamped(obj: Object, item: Item) -> Object:
+    """What was staged, with its revision: what the client gets to see."""
+    return stored_objects.stamped(obj, item.revision)
+
+
+def update(
+    call: Call,
+    transform: Transform,
+    rules: UpdateRules,
+    *,
+    dry_run: bool,
+    allow_create: bool = False,
+    precondition_uid: str = "",
+    seen: Callable[[Object], Object] | None = None,
+) -> Steps:
+    """Replace an object by what ``transform`` makes of it (and, if allowed, create it from nothing).
+
+    ``seen`` is how validating admission sees the object, if not as it is (a Scale).
+    """
+    kind, store, name = call.kind, call.api.store, call.info.name
+    while True:
+        item, applied = store.peek(kind.resource, call.namespace, name), store.applied
+        if item is None:
+            if not allow_create:
+                return api_errors.not_found(call.resource, name)
+            if precondition_uid:  # it was meant for an object that is gone, not for a new one
+                return _uid_conflict(call, precondition_uid, "")
+            written = yield from _create_named(call, transform, dry_run)
+            if isinstance(written, api_errors.StatusError) and written.reason == "AlreadyExists":
+                continue
+            return written
+        if precondition_uid and precondition_uid != item.uid:
+            return _uid_conflict(call, precondition_uid, item.uid)
+        old = stored_objects.load(call.api, kind, item)
+        new = yield from transform(old)
+        if isinstance(new, api_errors.StatusError):
+            return new
+        refusal = rbac_escalation.check_escalation(call, new, old)
+        if refusal is not None:
+            return refusal
+        prepared = yield from prepare_update(call, new, old, rules, seen)
+        if isinstance(prepared, api_errors.StatusError):
+            return prepared
+        unchanged = store.applied == applied or store.peek(kind.resource, call.namespace, name) is item
+        if unchanged and (dry_run or store.applied == applied or not _is_beaten(call, prepared, old)):
+            return (yield from _replace(call, prepared, old, item, dry_run))
+
+
+def _create_named(call: Call, transform: Transform, dry_run: bool) -> Steps:
+    """Create what an update found absent."""
+    made = yield from transform(None)
+    if isinstance(made, api_errors.StatusError):
+        return made
+    made["metadata"].pop("resourceVersion", None)  # it was meant for an object that is not there
+    return (yield from create(call, made, dry_run=dry_run))
+
+
+def _replace(call: Call, new: Object, old: Object, item: Item, dry_run: bool) -> Steps:
+    """Store a prepared update: nothing if nothing changed, a delete if it removed the last reason to stay."""
+    kind = call.kind
+    if _completes_deletion(new, old):
+        if dry_run:
+            return Written(new, deleted=True)
+        ended = stage(call, kind, old, delete=True)
+        failure = yield from commit(ended.revision)
+        return failure or Written(new, deleted=True)
+    if new == old:
+        failure = None if dry_run else (yield from commit(item.revision))
+        return failure or Written(new)
+    if dry_run:
+        return Written(new)
+    staged = _stage_bounded(call, new)
+    if isinstance(staged, api_errors.StatusError):
+        return staged
+    failure = yield from commit(staged.item.revision)
+    return failure or Written(stamped(staged.obj, staged.item), item=staged.item)
+
+
+def _completes_deletion(new: Object, old: Object) -> bool:
+    """Nothing holds back an object any more that has been told to go and has no grace period to serve."""
+    spec = new.get("spec")  # of a custom object it may be anything
+    if new["metadata"].get("finalizers") or (isinstance(spec, dict) and spec.get("finalizers")):
+        return False
+    before = old["metadata"]
+    return "deletionTimestamp" in before and not before.get("deletionGracePeriodSeconds")
+
+
+def prepare_update(
+    call: Call, new: Object, old: Object, rules: UpdateRules, seen: Callable[[Object], Object] | None = None
+) -> admission_chain.Admitting:
+    """Everything between admission and the store, for a change."""
+    kind, metadata, before = call.kind, new["metadata"], old["metadata"]
+    version = metadata.get("resourceVersion", "")
+    if (problem := resource_versions.unreadable(version)) is not None:
+        return api_errors.unknown_error(problem)
+    if not version or version == "0":
+        if not call.strategy.unconditional_update:
+            missing = field_errors.invalid(
+                "metadata.resourceVersion", field_errors.Verbatim("0"), "must be specified for an update"
+            )
+            return api_errors.invalid(call.resource, call.info.name, [missing])
+        metadata["resourceVersion"] = before["resourceVersion"]
+    elif version != before["resourceVersion"]:
+        return api_errors.conflict(call.resource, call.info.name)
+    mismatch = match_namespace(call.namespace if kind.namespaced else "", metadata)
+    if mismatch is not None:
+        return mismatch
+    refusal = _allocate(call, new, old)
+    if refusal is not None:
+        return refusal
+    _keep("generation", metadata, before)
+    rules.prepare(new, old, call.context)
+    _keep_identity(new["metadata"], before)
+    problems = validate_common_meta_update(new["metadata"], before, namespaced=kind.namespaced)
+    problems = problems + rules.validate(new, old, call.context)
+    if problems:
+        return api_errors.invalid(_named(call, new), new["metadata"].get("name", ""), problems)
+    call.warn(*rules.warnings(new, old, call.context))
+    shown = (new, old) if seen is None else (seen(new), seen(old))
+    refusal = (yield from admission_chain.validate_update(call, *shown)) or resource_quota.refusal(call, new, old)
+    if refusal is not None:
+        return refusal
+    return keep_unchanged_times(stored_objects.canonical(call.api, kind, stored_objects.read_back(kind, new)), old)
+
+
+def _keep(field: str, metadata: Object, before: Object) -> None:
+    if field in before:
+        metadata[field] = before[field]
+    else:
+        metadata.pop(field, None)
+
+
+def _keep_identity(metadata: Object, before: Object) -> None:
+    if not metadata.get("uid"):
+        metadata["uid"] = before.get("uid", "")
+    for field in ("creationTimestamp", "deletionTimestamp"):
+        if field in before:
+            metadata[field] = before[field]
+    if "deletionGracePeriodSeconds" not in metadata:
+        _keep("deletionGracePeriodSeconds", metadata, before)
+
+
+def _uid_conflict(call: Call, wanted: str, actual: str) -> api_errors.StatusError:
+    text = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {actual}"
+    return api_errors.conflict(call.resource, call.info.name, storage_error(call, text))
+
+
+def storage_error(call: Call, text: str) -> str:
+    """How a failed precondition of the storage reads; clients know it with its key."""
+    group, plural = call.kind.stored_as
+    prefix = f"{group}/{plural}" if call.kind.scheme is not None else _STORAGE_PREFIXES.get(call.kind.resource, plural)
+    key = "/".join(part for part in ("/registry", prefix, call.namespace, call.info.name) if part)
+    return f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {text}"
+
+
+_STORAGE_PREFIXES: Final = {
+    "nodes": "minions",
+    "services": "services/specs",
+    "endpoints": "services/endpoints",
+    "replicationcontrollers": "controllers",
+    "ingresses.networking.k8s.io": "ingress",
+}

@@ -1,0 +1,1 @@
+"""Watches: events of one resource as a stream of lines."""

@@ -1,0 +1,162 @@
+"""The phase and the conditions of a PodGroup, computed from the states of its pods.
+
+Pure: counts in, phase and conditions out. The engine decides when a group is Inqueue;
+``capacity/status/status_reporter.py`` counts the pods and writes the result. Volcano does not report the members of a
+gang that would fit alone as Unschedulable (#3976); here every member without a node is Unschedulable with the same
+message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from headgate.kube.conditions import UNSCHEDULABLE, Condition
+
+PENDING: Final = "Pending"
+INQUEUE: Final = "Inqueue"
+RUNNING: Final = "Running"
+UNKNOWN: Final = "Unknown"
+COMPLETED: Final = "Completed"
+PHASES: Final = (PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED)
+
+SCHEDULED: Final = "Scheduled"
+NOT_ENOUGH_RESOURCES: Final = "NotEnoughResources"
+NOT_ENOUGH_TASKS: Final = "NotEnoughTasks"
+NOT_ENOUGH_PODS_OF_TASK: Final = "NotEnoughPodsOfTask"
+WAITING_FOR_QUEUE: Final = "WaitingForQueue"
+INVALID: Final = "Invalid"
+READY: Final = "tasks in gang are ready to be scheduled"
+"""Volcano has a sentence where others have a word; people match on it."""
+
+
+class TaskStatus(Enum):
+    """The state of one pod of a group."""
+
+    PENDING = "Pending"
+    BOUND = "Bound"
+    RUNNING = "Running"
+    RELEASING = "Releasing"
+    """It is being deleted, and had a node."""
+    WITHDRAWN = "Withdrawn"
+    """It is being deleted, and never had one: it counts for nothing."""
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+class TaskCounts(msgspec.Struct, frozen=True):
+    """``by_status``: the number of the group's pods in each state. ``unschedulable``: pending pods with that reason."""
+
+    by_status: Mapping[TaskStatus, int] = {}
+    unschedulable: int = 0
+
+    def of(self, *doings: TaskStatus) -> int:
+        return sum(self.by_status.get(each, 0) for each in doings)
+
+    @property
+    def scheduled(self) -> int:
+        """Those that have, or had, a node."""
+        return self.of(
+            TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.RELEASING, TaskStatus.SUCCEEDED, TaskStatus.FAILED
+        )
+
+    @property
+    def ended(self) -> int:
+        return self.of(TaskStatus.SUCCEEDED, TaskStatus.FAILED)
+
+    @property
+    def existing(self) -> int:
+        """Those that a gang may count on, gated ones, too."""
+        return self.of(TaskStatus.PENDING, TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.SUCCEEDED)
+
+    @property
+    def total(self) -> int:
+        return sum(self.by_status.values())
+
+
+def phase_of(before: str, minimum: int, counts: TaskCounts, *, is_let_in: bool = False) -> str:
+    """``before``: the phase so far. ``is_let_in``: its queue has, or had, room for its minimum."""
+    if counts.of(TaskStatus.RUNNING) and counts.unschedulable:
+        return UNKNOWN
+    if counts.scheduled >= max(minimum, 1):
+        return COMPLETED if counts.ended == counts.scheduled else RUNNING
+    return INQUEUE if is_let_in or before == INQUEUE else PENDING
+
+
+def is_only_releasing(minimum: int, counts: TaskCounts) -> bool:
+    """It lacks members only because some are on their way out, and none came for them yet: nothing to complain of."""
+    ready = counts.of(TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.SUCCEEDED)
+    releasing = counts.of(TaskStatus.RELEASING)
+    return bool(releasing) and not counts.of(TaskStatus.PENDING) and ready + releasing >= minimum
+
+
+def gang_text(minimum: int, counts: TaskCounts) -> str:
+    """``3/6 tasks in gang unschedulable: pod group is not ready, 6 Pending, 6 minAvailable; Pending: …``."""
+    doing = sorted((each.value, number) for each, number in counts.by_status.items() if number)
+    listed = ", ".join(f"{number} {word}" for word, number in doing)
+    pending = counts.of(TaskStatus.PENDING)
+    text = f"{counts.unschedulable}/{counts.total} tasks in gang unschedulable: pod group is not ready"
+    text = f"{text}, {listed}, {minimum} minAvailable" if listed else f"{text}, {minimum} minAvailable"
+    fitting = pending - counts.unschedulable
+    parts = [(counts.unschedulable, "Unschedulable"), (fitting, "Schedulable")]
+    return f"{text}; Pending: {', '.join(f'{number} {word}' for number, word in parts if number)}" if pending else text
+
+
+class TaskFit(Enum):
+    """The result of an attempt for one member of a gang that could not be placed as a whole."""
+
+    FITS = "fits"
+    AFTER_RELEASE = "fits when others have gone"
+    NOWHERE = "fits nowhere"
+    NOT_TRIED = "was not tried, since another one failed before it"
+
+
+def member_text(pod: str, node: str, fit: TaskFit, problem: str, group: str) -> str:
+    """What is said of one member, a pod by ``namespace/name``; ``problem``: why no node fits it; ``group``: of all."""
+    if fit is TaskFit.FITS:
+        return f"Pod {pod} can possibly be assigned to {node}, once minAvailable is satisfied"
+    if fit is TaskFit.AFTER_RELEASE:
+        return f"Pod {pod} can possibly be assigned to {node}, once resource is released and minAvailable is satisfied"
+    return problem if fit is TaskFit.NOWHERE and problem else group
+
+
+def conditions_of(
+    minimum: int,
+    roles: Mapping[str, int],
+    counts: TaskCounts,
+    roles_existing: Mapping[str, int],
+    *,
+    problem: str = "",
+    refusal: tuple[str, str] | None = None,
+    waits_for: str = "",
+) -> list[Condition]:
+    """What is to be said of a group, without times. ``roles``: the least members of each; ``refusal``: why its queue
+    takes nothing, as a reason and a sentence; ``waits_for``: the queue that has no room for its pods, if that is all
+    that holds them."""
+    if problem:
+        return [_said(UNSCHEDULABLE, "True", INVALID, problem)]
+    if counts.scheduled >= max(minimum, 1):
+        return [_said(SCHEDULED, "True", READY, "")]
+    if refusal is not None:
+        return [_said(SCHEDULED, "False", *refusal)]
+    existing = counts.existing
+    if existing < minimum and not is_only_releasing(minimum, counts):
+        text = f"Not enough valid tasks for gang-scheduling, valid: {existing}, min: {minimum}"
+        return [_said(UNSCHEDULABLE, "True", NOT_ENOUGH_TASKS, text)]
+    short = [name for name, least in sorted(roles.items()) if roles_existing.get(name, 0) < least]
+    if short:
+        parts = ", ".join(f"{name}: {roles_existing.get(name, 0)} of {roles[name]}" for name in short)
+        text = f"Not enough valid pods of each task for gang-scheduling, {parts}"
+        return [_said(UNSCHEDULABLE, "True", NOT_ENOUGH_PODS_OF_TASK, text)]
+    if counts.unschedulable and not is_only_releasing(minimum, counts):
+        return [_said(UNSCHEDULABLE, "True", NOT_ENOUGH_RESOURCES, gang_text(minimum, counts))]
+    if waits_for:
+        return [_said(SCHEDULED, "False", WAITING_FOR_QUEUE, f"its pods wait for room in the queue {waits_for}")]
+    return []
+
+
+def _said(type_: str, status: str, reason: str, message: str) -> Condition:
+    return {"type": type_, "status": status, "reason": reason, "message": message}

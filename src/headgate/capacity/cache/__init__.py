@@ -1,0 +1,1 @@
+"""The tree of queues, the ledger of what is allocated and reserved, gangs and promises."""

@@ -1,0 +1,1 @@
+"""Which pods and groups are granted capacity, in which order, and why others wait."""

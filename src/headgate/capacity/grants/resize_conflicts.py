@@ -1,0 +1,67 @@
+"""Conflicts between promised pods that were resized and request more than they were promised.
+
+None of them can use its share before it gets the rest. When nothing else can be granted, the oldest pod that would fit
+without younger ones is served: promises of younger ones are taken back, the youngest first, until it fits. The cost is
+linear in the number of such pods, and zero while fewer than two of them wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from headgate.capacity.cache.pod_record import Ask, PodRecord
+from headgate.capacity.cache.promises import age_key
+from headgate.capacity.grants.queue_cache import QueueCache
+
+_Where = tuple[str, str]
+"""A queue and a resource."""
+
+
+def resolve_resize_conflict(book: QueueCache) -> bool:
+    """Whether promises were taken back, so that another grant fits."""
+    if len(book.growing) < 2:
+        return False
+    by_age = sorted(book.growing.values(), key=age_key)
+    index = _oldest_that_would_fit(book, by_age)
+    if index is None:
+        return False
+    first, before = by_age[index], len(book.withdrawn)
+    why = f"what it was promised was taken back: it asks for more, and so does {first.task.name}, promised before it"
+    for record in reversed(by_age[index + 1 :]):
+        missing = _find_missing(book, first.counted_queue, first.ask or (), {})
+        if not missing:
+            break
+        if any(
+            name in book.tree.path(record.counted_queue) and record.promised.get(resource) for name, resource in missing
+        ):
+            book.take_back(record, why)
+            book.flush()
+    return len(book.withdrawn) > before
+
+
+def _oldest_that_would_fit(book: QueueCache, by_age: Sequence[PodRecord]) -> int | None:
+    found, freed = None, dict[_Where, int]()
+    for index in range(len(by_age) - 1, -1, -1):
+        record = by_age[index]
+        branch = book.tree.get(record.counted_queue)
+        if (
+            branch is not None
+            and branch.may_grant
+            and not _find_missing(book, record.counted_queue, record.ask or (), freed)
+        ):
+            found = index
+        for name in book.tree.path(record.counted_queue):
+            for resource, amount in record.promised.items():
+                freed[name, resource] = freed.get((name, resource), 0) + amount
+    return found
+
+
+def _find_missing(book: QueueCache, queue: str, ask: Ask, freed: Mapping[_Where, int]) -> list[_Where]:
+    """Where there is no room for the ask, even if so much were free."""
+    return [
+        (name, resource)
+        for name in book.tree.path(queue)
+        for resource, amount in ask
+        if resource in (limits := book.tree.nodes[name].limits)
+        and book.ledger.account(name).used(resource) - freed.get((name, resource), 0) + amount > limits[resource]
+    ]

@@ -1,0 +1,1 @@
+"""CustomResourceDefinitions and validation rules of Volcano's kinds."""

@@ -1,0 +1,232 @@
+"""Validation of queues on create, update and delete: reports all problems, each with its field.
+
+Pure; ``admission/`` calls it. Problems that existed before an update and that it does not touch are allowed, so that an
+invalid tree can be repaired step by step. ``queue_rules.py`` has the rules for existing queues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from headgate.capacity.api.queue import Queue, read_queue
+from headgate.capacity.kinds import queue_rules
+from headgate.capacity.kinds.queue_rules import QueueLister, QueueProblem, amounts_of, field
+from headgate.capacity.names import DEFAULT, MAX_DEPTH, ROOT, STATE
+from headgate.kube.resource_amounts import PODS, amount_text
+
+Tenants = Callable[[str], int]
+"""How many PodGroups and pods of their own belong to a queue by name."""
+
+_SUMMED: Final = ("deserved", "guarantee")
+_STATES: Final = ("Open", "Closed")
+
+
+def find_queue_problems(
+    new: Mapping[str, Any], old: Mapping[str, Any] | None, known: QueueLister, tenants: Tenants
+) -> list[QueueProblem]:
+    """Why this queue may not be written; ``old`` is what it replaces. ``known`` need not know either of them."""
+    queue, before = read_queue(new), None if old is None else read_queue(old)
+    found = _about_words(new, queue)
+    after = _Changed(known, queue)
+    found += _in_place(queue, after)
+    found += _about_parents(queue, before, after, tenants)
+    found += _about_those_below(queue, before, after)
+    found += _about_sums(queue, before, after)
+    if old is not None and before is not None:
+        untouched = _Changed(known, before)
+        standing = {*_about_words(old, before), *_in_place(before, untouched)}
+        found = [each for each in found if each not in standing]
+    return list(dict.fromkeys(found))
+
+
+def queue_warnings(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[str]:
+    """What is allowed, and has another effect than its author may expect."""
+    queue, before = read_queue(new), read_queue(old or {})
+    zeros = [
+        f"{field('capability', resource)}: 0 means that the queue may use no {resource} at all; Volcano takes it for "
+        f"no limit. For no limit leave {resource} out"
+        for resource, amount in sorted(queue.capability.items())
+        if not amount and before.capability.get(resource) != 0
+    ]
+    return zeros + [
+        f"{field(kind, resource)}: {_why_uncounted(resource)}"
+        for kind, resource in queue.uncounted
+        if (kind, resource) not in before.uncounted
+    ]
+
+
+def _why_uncounted(resource: str) -> str:
+    if resource == PODS:
+        text = "queues do not count pods, as in Volcano, so this has no effect"
+        return f"{text}. Limit the number of pods with a ResourceQuota in each namespace"
+    text = f"no container can request {resource}, so queues do not count it and this has no effect"
+    prefix, _, rest = resource.partition(".")
+    return f"{text}. Name {rest} instead" if prefix in ("requests", "limits") and rest else text
+
+
+def find_deletion_problems(name: str, known: QueueLister, tenants: Tenants) -> list[QueueProblem]:
+    """Why this queue may not go."""
+    if name in (ROOT, DEFAULT):
+        return [QueueProblem("metadata.name", f"the queue {name} is always there, and cannot be deleted")]
+    below = list(known.children(name))
+    found = []
+    if below:
+        found.append(QueueProblem("metadata.name", f"{_listed(below)} below it: delete or move them first"))
+    count = tenants(name)
+    if count:
+        found.append(QueueProblem("metadata.name", f"{_pieces(count)} in it: close it, and wait until it is empty"))
+    return found
+
+
+class _Changed:
+    """The queues there are, once this one is written."""
+
+    def __init__(self, known: QueueLister, queue: Queue) -> None:
+        self._known = known
+        self._queue = queue
+
+    def get(self, name: str, /) -> Queue | None:
+        return self._queue if name == self._queue.name else self._known.get(name)
+
+    def children(self, name: str, /) -> Iterable[str]:
+        found = {each for each in self._known.children(name) if each != self._queue.name}
+        return sorted(found | {self._queue.name} if name == self._queue.parent else found)
+
+
+def _about_words(wire: Mapping[str, Any], queue: Queue) -> list[QueueProblem]:
+    spec = wire.get("spec")
+    spec = spec if isinstance(spec, Mapping) else {}
+    found = [QueueProblem("spec.weight", f"{queue.weight} is less than 1")] if queue.weight < 1 else []
+    annotations = (wire.get("metadata") or {}).get("annotations") or {}
+    state = annotations.get(STATE) if isinstance(annotations, Mapping) else None
+    if state is not None and state not in _STATES:
+        found.append(QueueProblem(f"metadata.annotations[{STATE}]", f"{state!r} is neither Open nor Closed"))
+    if queue.name != ROOT:
+        return found
+    if spec.get("parent"):
+        found.append(QueueProblem("spec.parent", f"the queue {ROOT} is above all others and has no parent"))
+    if state == "Closed":
+        found.append(
+            QueueProblem(f"metadata.annotations[{STATE}]", f"the queue {ROOT} cannot be closed; close those below")
+        )
+    found += [
+        QueueProblem(field(kind, resource), f"the queue {ROOT} has what those below it have together")
+        for kind in _SUMMED
+        for resource in sorted(amounts_of(queue, kind))
+    ]
+    return found
+
+
+def _in_place(queue: Queue, known: QueueLister) -> list[QueueProblem]:
+    """What would stop its branch, and what only makes no sense: to deserve what no queue above it may use."""
+    ancestors = queue_rules.ancestors_of(queue, known)
+    return [
+        *queue_rules.problems_in_place(queue, known),
+        *queue_rules.find_excess_over_ancestors(queue, ancestors, _SUMMED),
+    ]
+
+
+def _about_parents(queue: Queue, before: Queue | None, after: QueueLister, tenants: Tenants) -> list[QueueProblem]:
+    """A queue with jobs is a leaf, and stays one."""
+    if queue.name == ROOT or queue.parent == ROOT or (before is not None and before.parent == queue.parent):
+        return []
+    count = tenants(queue.parent) if after.get(queue.parent) is not None else 0
+    text = f"{_pieces(count)} in the queue {queue.parent}, so no queue can be below it"
+    return [QueueProblem("spec.parent", text)] if count else []
+
+
+def _about_those_below(queue: Queue, before: Queue | None, after: QueueLister) -> list[QueueProblem]:
+    """A change of place may push others too deep, and a lower limit may leave them over it."""
+    found: list[QueueProblem] = []
+    lowered = {
+        resource: bound
+        for resource, bound in queue.capability.items()
+        if before is None or resource not in before.capability or bound < before.capability[resource]
+    }
+    moved = before is None or before.parent != queue.parent
+    if not lowered and not moved:
+        return []
+    path, detour = queue_rules.path_to_root(queue.name, lambda name: _parent(after.get(name)))
+    if detour:
+        return []  # said already
+    level: list[tuple[str, Mapping[str, int]]] = [(name, lowered) for name in after.children(queue.name)]
+    depth = len(path)
+    while level and depth <= queue_rules.MAX_PATH:
+        if moved and depth > MAX_DEPTH:
+            found.append(
+                QueueProblem("spec.parent", f"{_listed(name for name, _ in level)} more than {MAX_DEPTH} levels deep")
+            )
+            break
+        following: list[tuple[str, Mapping[str, int]]] = []
+        for name, bounds in level:
+            below = after.get(name)
+            if below is None:
+                continue
+            found += _over(name, below, bounds)
+            left = {resource: bound for resource, bound in bounds.items() if resource not in below.capability}
+            following += [(child, left) for child in after.children(name)]
+        level, depth = following, depth + 1
+    return found
+
+
+def _over(name: str, below: Queue, bounds: Mapping[str, int]) -> list[QueueProblem]:
+    return [
+        QueueProblem(
+            field("capability", resource),
+            f"{amount_text(resource, bounds[resource])} is less than the {kind} of {amount_text(resource, amount)} "
+            f"of the queue {name} below it",
+        )
+        for kind in ("capability", *_SUMMED)
+        for resource, amount in sorted(amounts_of(below, kind).items())
+        if resource in bounds and amount > bounds[resource]
+    ]
+
+
+def _about_sums(queue: Queue, before: Queue | None, after: QueueLister) -> list[QueueProblem]:
+    """What siblings are promised together, their parent must be promised; only where this change makes it worse."""
+    found: list[QueueProblem] = []
+    for kind in _SUMMED:
+        parent = after.get(queue.parent) if queue.parent != ROOT else None
+        own = amounts_of(queue, kind)
+        stayed = before is not None and before.parent == queue.parent
+        earlier = amounts_of(before, kind) if before is not None and stayed else {}
+        raised = [resource for resource, amount in own.items() if amount > earlier.get(resource, 0)]
+        if parent is not None and raised:
+            found += _sum_problems(parent, kind, raised, after)
+        bounds = amounts_of(before, kind) if before is not None else {}
+        lowered = [resource for resource, bound in own.items() if bound < bounds.get(resource, bound + 1)]
+        if queue.name != ROOT and lowered:
+            found += _sum_problems(queue, kind, lowered, after)
+    return found
+
+
+def _sum_problems(parent: Queue, kind: str, resources: Iterable[str], after: QueueLister) -> list[QueueProblem]:
+    bounds = amounts_of(parent, kind)
+    children = [each for each in map(after.get, after.children(parent.name)) if each is not None]
+    sums = queue_rules.total(children, kind)
+    return [
+        QueueProblem(
+            field(kind, resource),
+            f"the queues below {parent.name} have {amount_text(resource, sums[resource])} together, "
+            f"more than its {kind} of {amount_text(resource, bounds[resource])}",
+        )
+        for resource in sorted(resources)
+        if resource in bounds and sums.get(resource, 0) > bounds[resource]
+    ]
+
+
+def _parent(queue: Queue | None) -> str | None:
+    return None if queue is None else queue.parent
+
+
+def _pieces(count: int) -> str:
+    return "there is 1 PodGroup or pod" if count == 1 else f"there are {count} PodGroups or pods"
+
+
+def _listed(names: Iterable[str]) -> str:
+    """``queue a is``, ``queues a, b and 3 more are``."""
+    every = list(names)
+    shown = ", ".join(every[:3])
+    more = f" and {len(every) - 3} more" if len(every) > 3 else ""
+    return f"queue {shown} is" if len(every) == 1 else f"queues {shown}{more} are"

@@ -1,0 +1,69 @@
+"""Validation of an in-place resize of a pod on a node: its queue and all ancestors need capacity for the increase.
+
+Pure; ``admission/`` calls it before the API server writes. Usage comes from the status of the queues, which may be
+seconds old, so two concurrent resizes may both pass. The engine counts the resized pod at once, and the queue reports
+the excess (``status_fields.capability_condition``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headgate.capacity.api.queue import Amounts, Queue
+from headgate.capacity.kinds.queue_rules import QueueLister, find_invalid_amounts, path_to_root, total
+from headgate.capacity.names import ROOT
+from headgate.capacity.wait_reason import QueueShortage
+from headgate.kube.resource_amounts import read_amounts
+
+StatusOf = Callable[[str], Mapping[str, Any]]
+
+
+def find_resize_shortage(name: str, added: Amounts, known: QueueLister, status_of: StatusOf) -> QueueShortage | None:
+    """The first queue from ``name`` upwards without room for what is ``added``."""
+    if not added:
+        return None
+    limits = limits_of(name, known)
+    for each, bounds in limits.items():
+        status = status_of(each)
+        allocated, reserved = (_read(status.get(column)) for column in ("allocated", "reserved"))
+        for resource, amount in sorted(added.items()):
+            used = allocated.get(resource, 0) + reserved.get(resource, 0)
+            if amount > 0 and resource in bounds and used + amount > bounds[resource]:
+                return QueueShortage(each, resource, amount, used, bounds[resource])
+    return None
+
+
+def limits_of(name: str, known: QueueLister) -> dict[str, Amounts]:
+    """What the queue and those above it may use, itself first: capability, within what is above and not guaranteed to
+    others (``capacity/cache/queue_tree.py`` keeps the same for all queues)."""
+
+    def parent_of(queue: str) -> str | None:
+        found = known.get(queue)
+        return None if found is None else found.parent
+
+    path, _ = path_to_root(name, parent_of)
+    found: dict[str, Amounts] = {}
+    above: Amounts = {}
+    for parent, each in zip((None, *reversed(path)), reversed(path), strict=False):
+        queue = known.get(each) or Queue(each, parent="" if each == ROOT else ROOT)
+        limits = dict(queue.capability)
+        if parent is not None and above:
+            children = [child for sibling in known.children(parent) if (child := known.get(sibling)) is not None]
+            guaranteed = total((child for child in children if not _is_disordered(child)), "guarantee")
+            for resource, bound in above.items():
+                free = max(bound - guaranteed.get(resource, 0), 0) + queue.guarantee.get(resource, 0)
+                limits[resource] = min(limits.get(resource, free), free)
+        found[each] = above = limits
+    return dict(reversed(found.items()))
+
+
+def _is_disordered(queue: Queue) -> bool:
+    """What such a queue is guaranteed is kept from nobody."""
+    return bool(queue.problem or find_invalid_amounts(queue))
+
+
+def _read(listed: Any) -> Amounts:
+    """What cannot be read stands in no resize's way."""
+    found = read_amounts(listed, "status")
+    return {} if isinstance(found, str) else found

@@ -1,0 +1,59 @@
+"""Fields of Queue and PodGroup that Headgate does not support: reported in a condition, never ignored silently.
+
+The table maps fields to messages. The schemas keep such fields (``definitions.py``), so that manifests apply unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from headgate.kube.conditions import Condition
+
+CONDITION: Final = "Supported"
+REASON: Final = "NotSupported"
+
+Check = Callable[[Any], bool]
+
+
+def _is_hard(topology: Any) -> bool:
+    return isinstance(topology, Mapping) and topology.get("mode", "hard") == "hard"
+
+
+def _is_soft(topology: Any) -> bool:
+    return isinstance(topology, Mapping) and not _is_hard(topology)
+
+
+def _is_there(value: Any) -> bool:
+    return bool(value)
+
+
+_OF_GROUPS: Final[tuple[tuple[str, Check, str], ...]] = (
+    ("networkTopology", _is_hard, "hard network topology is not supported: its pods are placed without regard to it"),
+    ("networkTopology", _is_soft, "network topology is not supported: its pods are placed without regard to it"),
+    ("subGroupPolicy", _is_there, "subgroups are not supported: only minMember and minTaskMember count"),
+)
+_OF_QUEUES: Final[tuple[tuple[str, Check, str], ...]] = (
+    ("affinity", _is_there, "node groups are not supported: its pods may go to any node"),
+    ("extendClusters", _is_there, "other clusters are not supported: its pods stay in this one"),
+    ("dra", _is_there, "quota for devices of resource claims is not supported: it limits nothing"),
+    ("dequeueStrategy", lambda value: value == "fifo", "fifo is not supported: who fits may go first"),
+)
+
+
+def group_condition(spec: Any) -> Condition | None:
+    return _condition(_OF_GROUPS, spec)
+
+
+def queue_condition(spec: Any) -> Condition | None:
+    return _condition(_OF_QUEUES, spec)
+
+
+def _condition(table: tuple[tuple[str, Check, str], ...], spec: Any) -> Condition | None:
+    """None if all of it is supported."""
+    if not isinstance(spec, Mapping):
+        return None
+    texts = [f"spec.{name}: {text}" for name, check, text in table if check(spec.get(name))]
+    if not texts:
+        return None
+    return {"type": CONDITION, "status": "False", "reason": REASON, "message": "; ".join(texts)}

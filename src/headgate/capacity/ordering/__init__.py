@@ -1,0 +1,1 @@
+"""The order in which queues, groups and pods are tried."""

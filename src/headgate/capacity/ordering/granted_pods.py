@@ -1,0 +1,100 @@
+"""The queue of granted pods: orders them by queue, then job, then pod, with the current usage.
+
+Only pods that hold a grant are in it. ``capacity/grants/grants.py`` decides which pods get one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from headgate.capacity.cache.gang import Gang
+from headgate.capacity.cache.pod_record import PodRecord
+from headgate.capacity.ordering.admission_index import AdmissionIndex
+from headgate.capacity.ordering.order_keys import Key, OrderingPolicy
+from headgate.capacity.ordering.queue_views import PlacementView
+from headgate.waiting.heap import Heap
+
+_ANY = ()
+
+
+class GrantedPodQueue:
+    """``settle`` is called before each read, so that the order is current."""
+
+    def __init__(
+        self,
+        order: OrderingPolicy,
+        views: PlacementView,
+        records: Callable[[str], PodRecord | None],
+        job_key: Callable[[PodRecord], Key],
+        settle: Callable[[], None],
+    ) -> None:
+        self._order = order
+        self._lineup = AdmissionIndex(views, lambda unit: _ANY)
+        self._record = records
+        self._job_key = job_key
+        self._settle = settle
+        self._gangs: dict[tuple[str, str], dict[str, Heap[str]]] = {}  # by queue: a promise may be another queue's
+        self._places: dict[str, tuple[str, Gang | None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def put(self, uid: str) -> None:
+        self.discard(uid)
+        record = self._record(uid)
+        if record is None:
+            return
+        place, gang = self._places[uid] = record.counted_queue, record.gang
+        if gang is not None:
+            heaps = self._gangs.setdefault(gang.key, {})
+            heaps.setdefault(place, Heap()).put(uid, self._order.task_key(record.task))
+        self._lineup.put(place, uid if gang is None else gang.key, _ANY, self._job_key(record))
+
+    def update(self, record: PodRecord) -> None:
+        """The pod may belong to another queue or group than before."""
+        uid = record.task.uid
+        if self._places.get(uid, (record.counted_queue, record.gang)) != (record.counted_queue, record.gang):
+            self.put(uid)
+
+    def discard(self, uid: str) -> None:
+        found = self._places.pop(uid, None)
+        if found is None:
+            return
+        place, gang = found
+        if gang is None:
+            self._lineup.discard(place, uid, _ANY)
+            return
+        heaps = self._gangs[gang.key]
+        heaps[place].discard(uid)
+        if not heaps[place]:
+            del heaps[place]
+            self._lineup.discard(place, gang.key, _ANY)
+        if not heaps:
+            del self._gangs[gang.key]
+
+    def pop(self) -> str | None:
+        """The next pod to try."""
+        self._settle()
+        first = self._lineup.first()
+        if first is None:
+            return None
+        place, unit = first
+        if isinstance(unit, str):
+            uid: str | None = unit
+        else:
+            head = self._gangs[unit][place].first()
+            uid = None if head is None else head[1]
+        if uid is not None:
+            self.discard(uid)
+        return uid
+
+    def mark_queue_changed(self, queue: str) -> None:
+        self._lineup.mark_queue_changed(queue)
+
+    def rekey(self, gang: Gang) -> None:
+        """What the gang holds changed."""
+        for place, heap in self._gangs.get(gang.key, {}).items():
+            head = heap.first()
+            record = None if head is None else self._record(head[1])
+            if record is not None:
+                self._lineup.put(place, gang.key, _ANY, self._job_key(record))

@@ -1,0 +1,1 @@
+"""Which pods are preempted inside a queue and reclaimed between queues."""

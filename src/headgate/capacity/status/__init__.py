@@ -1,0 +1,1 @@
+"""Status of queues and PodGroups: counters, conditions, and when they are written."""

@@ -1,0 +1,105 @@
+"""A pod as the status of its group uses it: its state, and whether it is reported as Unschedulable.
+
+What the pod holds in its queue is in ``capacity/api/task.py`` and ``capacity/cache/pod_record.py``: a pod that ended
+holds nothing, and still counts here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.capacity.api.pod_group_phase import WAITING_FOR_QUEUE, TaskCounts, TaskStatus
+from headgate.capacity.api.stamp import read_stamp
+from headgate.capacity.names import GATE, GROUP_NAMES, STAMP, TASK_SPEC
+from headgate.kube.conditions import POD_SCHEDULED, UNSCHEDULABLE
+
+FIELDS: Final = (
+    "metadata.annotations",
+    "metadata.deletionTimestamp",
+    "spec.schedulerName",
+    "spec.nodeName",
+    "spec.schedulingGates",
+    "status.phase",
+    "status.conditions",
+)
+"""What of a pod is read here."""
+
+_ENDED: Final = {"Succeeded": TaskStatus.SUCCEEDED, "Failed": TaskStatus.FAILED}
+
+
+class PodGroupMember(msgspec.Struct, frozen=True, gc=False):
+    """``group``: the PodGroup in the pod's namespace; empty for a pod without one. ``is_admitted``: its queue admitted
+    it. ``waits_for_queue``: only the queue gate holds it, or it has no gate and its condition says that it waits for
+    its queue."""
+
+    uid: str
+    namespace: str
+    name: str
+    scheduler_name: str
+    group: str = ""
+    role: str = ""
+    status: TaskStatus = TaskStatus.PENDING
+    is_unschedulable: bool = False
+    is_admitted: bool = False
+    waits_for_queue: bool = False
+
+
+def read_member(wire: Mapping[str, Any]) -> PodGroupMember | None:
+    """From the JSON value of a pod; None if it is nothing of the kind."""
+    try:
+        return _read(wire)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _read(wire: Mapping[str, Any]) -> PodGroupMember:
+    metadata, spec, status = wire["metadata"], wire.get("spec") or {}, wire.get("status") or {}
+    annotations = metadata.get("annotations") or {}
+    has_node, leaves = bool(spec.get("nodeName")), bool(metadata.get("deletionTimestamp"))
+    doing = _ENDED.get(status.get("phase") or "")
+    if doing is None and leaves:
+        doing = TaskStatus.RELEASING if has_node else TaskStatus.WITHDRAWN
+    if doing is None:
+        doing = (
+            TaskStatus.PENDING
+            if not has_node
+            else TaskStatus.RUNNING
+            if status.get("phase") == "Running"
+            else TaskStatus.BOUND
+        )
+    gates = [each.get("name") for each in spec.get("schedulingGates") or ()]
+    return PodGroupMember(
+        uid=str(metadata["uid"]),
+        namespace=str(metadata.get("namespace") or ""),
+        name=str(metadata.get("name") or ""),
+        scheduler_name=str(spec.get("schedulerName") or "default-scheduler"),
+        group=next((str(annotations[each]) for each in GROUP_NAMES if annotations.get(each)), ""),
+        role=str(annotations.get(TASK_SPEC) or ""),
+        status=doing,
+        is_unschedulable=doing is TaskStatus.PENDING and not gates and _was_told(status, UNSCHEDULABLE),
+        is_admitted=read_stamp(annotations.get(STAMP), str(metadata["uid"])) is not None,
+        waits_for_queue=gates == [GATE] or (not gates and _was_told(status, WAITING_FOR_QUEUE)),
+    )
+
+
+def _was_told(status: Mapping[str, Any], reason: str) -> bool:
+    return any(
+        each.get("type") == POD_SCHEDULED and each.get("status") == "False" and each.get("reason") == reason
+        for each in status.get("conditions") or ()
+    )
+
+
+def count_members(members: Iterable[PodGroupMember]) -> tuple[TaskCounts, dict[str, int]]:
+    """What they are doing together, and how many of each role a gang may count on."""
+    by_doing: dict[TaskStatus, int] = {}
+    roles: dict[str, int] = {}
+    unschedulable = 0
+    for each in members:
+        by_doing[each.status] = by_doing.get(each.status, 0) + 1
+        unschedulable += each.is_unschedulable
+        if each.status not in (TaskStatus.RELEASING, TaskStatus.WITHDRAWN, TaskStatus.FAILED):
+            roles[each.role] = roles.get(each.role, 0) + 1
+    return TaskCounts(by_doing, unschedulable), roles

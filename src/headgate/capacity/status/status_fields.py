@@ -1,0 +1,130 @@
+"""Builds the status of a Queue or a PodGroup, and the patch that writes it.
+
+Pure functions. Only Headgate's fields are compared and written; conditions of other types are kept.
+``status_reporter.py`` decides which object is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from headgate.capacity.api import queue_state
+from headgate.capacity.api.pod_group_phase import PHASES, SCHEDULED
+from headgate.capacity.api.queue import Amounts
+from headgate.capacity.kinds import unsupported
+from headgate.kube.conditions import UNSCHEDULABLE, Condition, with_condition
+from headgate.kube.resource_amounts import amount_text
+
+Object = dict[str, Any]
+
+VALID: Final = "Valid"
+"""The type of the condition of a queue that cannot be trusted, or stands below one that cannot."""
+WITHIN_CAPABILITY: Final = "WithinCapability"
+"""The type of the condition of a queue whose pods on nodes hold more than its limit."""
+CAPABILITY_EXCEEDED: Final = "CapabilityExceeded"
+_OF_QUEUES: Final = (queue_state.CONDITION, VALID, WITHIN_CAPABILITY, unsupported.CONDITION)
+_OF_GROUPS: Final = (UNSCHEDULABLE, SCHEDULED, unsupported.CONDITION)
+_AMOUNTS: Final = ("allocated", "reserved", "terminating")
+
+
+def queue_status(
+    observed: Mapping[str, Any],
+    *,
+    state: str,
+    phases: Mapping[str, int],
+    allocated: Amounts,
+    reserved: Amounts,
+    terminating: Amounts,
+    conditions: Iterable[Condition | None],
+    now: str,
+) -> Object:
+    """``observed``: its status so far. ``phases``: how many groups are in which."""
+    return {
+        "state": state,
+        **{phase.lower(): phases.get(phase, 0) for phase in PHASES},
+        "allocated": _as_texts(allocated),
+        "reserved": _as_texts(reserved),
+        "terminating": _as_texts(terminating),
+        "conditions": _merged(observed, conditions, _OF_QUEUES, now),
+    }
+
+
+def group_status(
+    observed: Mapping[str, Any],
+    *,
+    phase: str,
+    running: int,
+    succeeded: int,
+    failed: int,
+    conditions: Iterable[Condition | None],
+    now: str,
+) -> Object:
+    return {
+        "phase": phase,
+        "running": running,
+        "succeeded": succeeded,
+        "failed": failed,
+        "conditions": _merged(observed, conditions, _OF_GROUPS, now),
+    }
+
+
+def validity_condition(problem: str) -> Condition | None:
+    if not problem:
+        return None
+    return {"type": VALID, "status": "False", "reason": "InvalidQueue", "message": problem}
+
+
+def capability_condition(allocated: Amounts, limits: Amounts) -> Condition | None:
+    """``limits``: what the queue may use, with what queues above it and beside it leave. A pod that runs is not told to
+    go because it was resized, or because a limit was lowered; the queue says so instead."""
+    over = [
+        f"{amount_text(name, allocated[name])} of {amount_text(name, limit)} {name}"
+        for name, limit in sorted(limits.items())
+        if allocated.get(name, 0) > limit
+    ]
+    if not over:
+        return None
+    text = f"pods on nodes hold more than the queue may use: {', '.join(over)}; nothing more is granted until they fit"
+    return {"type": WITHIN_CAPABILITY, "status": "False", "reason": CAPABILITY_EXCEEDED, "message": text}
+
+
+def own_fields(observed: Mapping[str, Any], wanted: Mapping[str, Any]) -> Object:
+    """The fields of a status that we would write, as they are; what is not there counts as nothing."""
+    return {name: observed.get(name, _nothing(value)) for name, value in wanted.items()}
+
+
+def patch_of(observed: Mapping[str, Any], wanted: Mapping[str, Any]) -> Object:
+    """A merge patch: the fields that differ, and in maps also what has to go."""
+    body: Object = {}
+    for name, value in wanted.items():
+        before = observed.get(name, _nothing(value))
+        if name in _AMOUNTS:
+            had = before if isinstance(before, Mapping) else {}
+            gone: dict[str, str | None] = {each: None for each in had if each not in value}
+            body[name] = {**gone, **value}
+        elif before != value or name not in observed:
+            body[name] = value
+    return body
+
+
+def _as_texts(amounts: Amounts) -> dict[str, str]:
+    return {name: amount_text(name, amount) for name, amount in sorted(amounts.items()) if amount}
+
+
+def _merged(
+    observed: Mapping[str, Any], wanted: Iterable[Condition | None], own_types: tuple[str, ...], now: str
+) -> list[Condition]:
+    found = observed.get("conditions")
+    before = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    said = [each for each in wanted if each is not None]
+    types = {each["type"] for each in said}
+    kept = [each for each in before if each.get("type") in types or each.get("type") not in own_types]
+    for each in said:
+        kept = with_condition(kept, each, now)
+    return kept
+
+
+def _nothing(value: Any) -> Any:
+    """What an absent field of this kind means."""
+    return type(value)()

@@ -1,0 +1,428 @@
+"""The status reporter: keeps the status of queues and PodGroups up to date.
+
+It counts groups by phase, closes and opens queues, reports invalid objects, and writes the allocated and reserved
+amounts of the engine. It decides nothing about pods. Missing queues of those that always exist are created. Pure:
+``due_patches`` returns frozen writes, ``patch_succeeded`` and ``patch_rejected`` take their outcome.
+``status_throttle.py`` decides when to write, ``status_fields.py`` what; ``runtime/scheduler/status_writer.py`` sends
+the writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from enum import Enum
+from typing import Any, Final, NamedTuple, Protocol
+
+import msgspec
+
+from headgate.capacity.api import queue_state
+from headgate.capacity.api.pod_group_phase import PENDING, PHASES, TaskCounts, TaskStatus, conditions_of, phase_of
+from headgate.capacity.api.queue import Amounts
+from headgate.capacity.api.queue_state import DesiredQueueState
+from headgate.capacity.cache.gang import PodGroup
+from headgate.capacity.kinds import unsupported
+from headgate.capacity.kinds.definitions import FIRST_QUEUES, group_of_one
+from headgate.capacity.names import DEFAULT, POD_GROUPS, QUEUES
+from headgate.capacity.status import status_fields
+from headgate.capacity.status.pod_group_counters import (
+    GroupKey,
+    ObservedPodGroup,
+    PodGroupCounters,
+    QueuePhase,
+    generated_name,
+)
+from headgate.capacity.status.pod_group_members import count_members
+from headgate.capacity.status.status_throttle import Key, StatusThrottle
+from headgate.kube.api_resources import APIResource
+from headgate.waiting.heap import Heap
+
+Object = dict[str, Any]
+Wire = Mapping[str, Any]
+
+INTERVALS_S: Final = {QUEUES.plural: 2.0, POD_GROUPS.plural: 1.0}
+BATCH_DELAY_S: Final = 0.25
+"""How long changes are gathered."""
+_MAKE_AGAIN_S: Final = 30.0
+_FIRST: Final = {str(each["metadata"]["name"]): each for each in FIRST_QUEUES}
+_VOLCANO: Final = "volcano"
+"""Who serves this name serves groups before they have any pods, too."""
+_TIMES: Final = ("lastTransitionTime", "transitionID")
+
+
+class _Usage(Protocol):
+    @property
+    def allocated(self) -> Amounts: ...
+
+    @property
+    def reserved(self) -> Amounts: ...
+
+    @property
+    def terminating(self) -> Amounts: ...
+
+
+class _Limits(Protocol):
+    @property
+    def capability(self) -> Amounts: ...
+
+
+class _Refusal(Protocol):
+    @property
+    def why(self) -> Enum: ...
+
+    @property
+    def message(self) -> str: ...
+
+
+class QueueStatusSource(Protocol):
+    """What the reporter reads from the engine (``capacity/engine.py``)."""
+
+    def usage(self, queue: str, /) -> _Usage: ...
+
+    def limits(self, queue: str, /) -> _Limits: ...
+
+    def queue_of(self, uid: str, /) -> str: ...
+
+    def is_inqueue(self, namespace: str, name: str, /) -> bool: ...
+
+    def refusal(self, queue: str, /) -> _Refusal | None: ...
+
+    def problems(self) -> Mapping[str, str]: ...
+
+    def pods_with_new_queue(self) -> Iterable[str]: ...
+
+    def changed_queues(self) -> Iterable[str]: ...
+
+    def enqueued_groups(self) -> Iterable[tuple[str, str]]: ...
+
+
+class StatusPatch(msgspec.Struct, frozen=True):
+    """``patch``: a merge patch of the status. ``wanted`` is passed back to :meth:`StatusReporter.patch_succeeded`."""
+
+    resource: APIResource
+    namespace: str
+    name: str
+    uid: str
+    patch: Object
+    wanted: Object
+
+    @property
+    def key(self) -> Key:
+        return (self.resource.plural, self.namespace, self.name)
+
+
+class CreateMissingObject(msgspec.Struct, frozen=True):
+    """An object that should exist and does not."""
+
+    resource: APIResource
+    obj: Object
+
+
+class _Queue:
+    __slots__ = ("spec", "status", "uid", "wish")
+
+    def __init__(self, wire: Wire, wish: DesiredQueueState) -> None:
+        self.uid = str((wire.get("metadata") or {}).get("uid") or "")
+        self.spec = wire.get("spec")
+        self.status = _mapping(wire.get("status"))
+        self.wish = wish
+
+
+class PodGroupProgress(NamedTuple):
+    """``roles``: the number of counted members of each role of a gang."""
+
+    queue: str
+    phase: str
+    counts: TaskCounts
+    roles: Mapping[str, int]
+
+
+class StatusReporter:
+    """``schedulers``: the scheduler names of this installation; groups of other schedulers' pods are not reported.
+    ``makes_groups``: whether pods without a PodGroup get one of their own, as in Volcano."""
+
+    def __init__(self, books: QueueStatusSource, schedulers: Collection[str], *, makes_groups: bool = False) -> None:
+        self._source = books
+        self._serves_empty_groups = _VOLCANO in schedulers
+        self._queues: dict[str, _Queue] = {}
+        self._children: dict[str, set[str]] = {}
+        self._counters = PodGroupCounters(schedulers, books.queue_of, invents=makes_groups)
+        self._throttle = StatusThrottle(INTERVALS_S)
+        self._makes: Heap[GroupKey] = Heap()
+        self._is_synced = False
+
+    # What the API shows
+
+    def queue_applied(self, wire: Wire, now_s: float) -> None:
+        name = str(_mapping(wire.get("metadata")).get("name") or "")
+        before = self._queues.get(name)
+        queue = self._queues[name] = _Queue(wire, queue_state.read_desired_state(name, wire))
+        if before is None or before.wish.parent != queue.wish.parent:
+            if before is not None:
+                self._children[before.wish.parent].discard(name)
+            self._children.setdefault(queue.wish.parent, set()).add(name)
+        if before is not None and before.uid != queue.uid:
+            self._throttle.forget((QUEUES.plural, "", name))
+        is_new = before is None or before.wish != queue.wish
+        self._mark_queue(name, now_s, urgent=is_new or (before is not None and before.spec != queue.spec))
+        if is_new:
+            for below in self._below(name):
+                self._mark_queue(below, now_s, urgent=True)
+
+    def queue_removed(self, name: str, now_s: float) -> None:
+        queue = self._queues.pop(name, None)
+        if queue is None:
+            return
+        self._children[queue.wish.parent].discard(name)
+        self._throttle.forget((QUEUES.plural, "", name))
+        for below in self._below(name):
+            self._mark_queue(below, now_s, urgent=True)
+        self._miss(now_s)
+
+    def group_applied(self, wire: Wire, now_s: float) -> None:
+        for replaced in self._counters.apply_group(wire):
+            self._throttle.forget((POD_GROUPS.plural, *replaced))
+        self._mark_touched(now_s)
+
+    def group_removed(self, namespace: str, name: str, now_s: float) -> None:
+        self._counters.remove_group((namespace, name))
+        self._throttle.forget((POD_GROUPS.plural, namespace, name))
+        self._mark_touched(now_s)
+
+    def pod_applied(self, wire: Wire, now_s: float) -> None:
+        """Of any pod, live or ended, once the engine was told of it."""
+        self._counters.apply_pod(wire)
+        self._mark_touched(now_s)
+
+    def pod_removed(self, uid: str, now_s: float, *, ended: bool = False) -> None:
+        """Gone from the watch on live pods, or from that on pods that ``ended``."""
+        self._counters.remove_pod(uid, ended=ended)
+        self._mark_touched(now_s)
+
+    def synced(self, now_s: float) -> None:
+        """All existing objects were passed in."""
+        self._is_synced = True
+        self._counters.assign_bare_pods()
+        for key in self._counters.groups():
+            self._progress_of(key, now_s)  # before any queue: its status would count no groups
+        self._mark_touched(now_s)
+        self._miss(now_s)
+
+    # What to write
+
+    def due_patches(self, now_s: float, now: str, most: int) -> list[StatusPatch | CreateMissingObject]:
+        """``now``: the time of day as a wire timestamp, for conditions."""
+        for uid in self._source.pods_with_new_queue():
+            self._counters.queue_changed(uid)
+        for name in self._source.changed_queues():
+            self._mark_queue(name, now_s)
+        for entered in self._source.enqueued_groups():
+            self._mark_group(entered, now_s)
+        self._mark_touched(now_s)
+        if not self._is_synced:
+            return []
+        found: list[StatusPatch | CreateMissingObject] = [*self._make(now_s, most)]
+        while len(found) < most and (key := self._throttle.take(now_s)) is not None:
+            report = self._group_report(key, now_s, now) if key[1] else self._queue_report(key[2], now_s, now)
+            if report is not None:
+                found.append(report)
+        return found
+
+    def patch_succeeded(self, report: StatusPatch, status: Wire | None, now_s: float) -> None:
+        """``status``: as the server has it now; None if it was not written, and is worth another try."""
+        about = self._about(report)
+        if about is None:
+            return
+        echo = None
+        if status is not None:
+            about.status = status
+            echo = _comparable(status_fields.own_fields(status, report.wanted))
+        self._throttle.written(report.key, _comparable(report.wanted), echo, now_s)
+
+    def patch_rejected(self, report: StatusPatch, now_s: float) -> None:
+        """It was refused for good: nothing of this is sent again until there is something else to say."""
+        about = self._about(report)
+        if about is not None:
+            echo = _comparable(status_fields.own_fields(about.status, report.wanted))
+            self._throttle.written(report.key, _comparable(report.wanted), echo, now_s)
+
+    def _about(self, report: StatusPatch) -> _Queue | ObservedPodGroup | None:
+        """None if another object has its name by now."""
+        queue = self._queues.get(report.name) if report.resource == QUEUES else None
+        about = queue or self._counters.get((report.namespace, report.name))
+        return about if about is not None and about.uid == report.uid else None
+
+    def next_deadline_s(self) -> float | None:
+        make, look_s = self._makes.first(), self._throttle.next_deadline_s()
+        deadlines = [each for each in (None if make is None else make[0], look_s) if each is not None]
+        return min(deadlines, default=None) if self._is_synced else None
+
+    # Queues
+
+    def _queue_report(self, name: str, now_s: float, now: str) -> StatusPatch | None:
+        queue = self._queues.get(name)
+        if queue is None:
+            return None
+        closer = queue_state.closed_by(name, lambda each: None if each not in self._queues else self._queues[each].wish)
+        usage = self._source.usage(name)
+        wanted = status_fields.queue_status(
+            queue.status,
+            state=queue_state.state_of(closer, self._group_count(name) if closer else 0),
+            phases=self._counters.phases(name),
+            allocated=usage.allocated,
+            reserved=usage.reserved,
+            terminating=usage.terminating,
+            conditions=(
+                queue_state.condition_of(name, closer),
+                status_fields.validity_condition(self._source.problems().get(f"queue/{name}", "")),
+                status_fields.capability_condition(usage.allocated, self._source.limits(name).capability),
+                unsupported.queue_condition(queue.spec),
+            ),
+            now=now,
+        )
+        return self._report(QUEUES, "", name, queue.uid, queue.status, wanted, now_s)
+
+    def _group_count(self, name: str) -> int:
+        return sum(sum(self._counters.phases(each).values()) for each in (name, *self._below(name)))
+
+    def _below(self, name: str) -> list[str]:
+        found: dict[str, None] = {}
+        waiting = [name]
+        while waiting:
+            for child in sorted(self._children.get(waiting.pop(), ())):
+                if child not in found and child != name:
+                    found[child] = None
+                    waiting.append(child)
+        return list(found)
+
+    def _mark_queue(self, name: str, now_s: float, *, urgent: bool = False) -> None:
+        if name in self._queues:
+            self._throttle.mark((QUEUES.plural, "", name), now_s, BATCH_DELAY_S, urgent=urgent)
+
+    def _miss(self, now_s: float) -> None:
+        if self._is_synced:
+            for name in _FIRST:
+                if name not in self._queues and ("", name) not in self._makes:
+                    self._makes.put(("", name), now_s)
+
+    def _make(self, now_s: float, most: int) -> Iterable[CreateMissingObject]:
+        """What is missing is made, and made again if it does not show."""
+        for _ in range(most):
+            first = self._makes.first()
+            if first is None or first[0] > now_s:
+                return
+            self._makes.pop()
+            made = self._missing(first[1])
+            if made is not None:
+                self._makes.put(first[1], now_s + _MAKE_AGAIN_S)
+                yield made
+
+    def _missing(self, key: GroupKey) -> CreateMissingObject | None:
+        if not key[0]:
+            return None if key[1] in self._queues else CreateMissingObject(QUEUES, _FIRST[key[1]])
+        pod = self._counters.pod_without_group(key)
+        if pod is None:
+            return None
+        return CreateMissingObject(
+            POD_GROUPS, group_of_one(pod.namespace, pod.name, pod.uid, self._source.queue_of(pod.uid) or DEFAULT)
+        )
+
+    # Groups
+
+    def _progress_of(self, key: GroupKey, now_s: float) -> tuple[ObservedPodGroup, PodGroup, PodGroupProgress] | None:
+        """How far the group is; the counts of its queue follow. None if it is not ours to report."""
+        found = self._counters.get(key)
+        if found is None or found.group is None:
+            return None
+        group, seen = found.group, str(found.status.get("phase") or "")
+        queue = group.queue or self._counters.queue_of_members(found) or DEFAULT
+        if not found.members and not self._serves_empty_groups:
+            self._set_phase(found, (queue, seen if seen in PHASES else PENDING), now_s)
+            return None
+        counts, roles = count_members(found.members.values())
+        is_let_in = self._source.is_inqueue(*key)
+        if key[1] in map(generated_name, found.members):
+            is_let_in = any(each.is_admitted for each in found.members.values())
+        phase = phase_of(seen, group.min_member, counts, is_let_in=is_let_in)
+        self._set_phase(found, (queue, phase), now_s)
+        return found, group, PodGroupProgress(queue, phase, counts, roles)
+
+    def _group_report(self, key: Key, now_s: float, now: str) -> StatusPatch | None:
+        looked = self._progress_of(key[1:], now_s)
+        if looked is None:
+            return None
+        found, group, (queue, phase, counts, roles) = looked
+        refusal = self._source.refusal(queue) if phase == PENDING else None
+        pending = [each for each in found.members.values() if each.status is TaskStatus.PENDING]
+        said = conditions_of(
+            group.min_member,
+            group.min_task_member,
+            counts,
+            roles,
+            problem=self._source.problems().get(f"podgroup/{key[1]}/{key[2]}", ""),
+            refusal=None if refusal is None else (str(refusal.why.value), refusal.message),
+            waits_for=queue if pending and all(each.waits_for_queue for each in pending) else "",
+        )
+        wanted = status_fields.group_status(
+            found.status,
+            phase=phase,
+            running=counts.of(TaskStatus.RUNNING),
+            succeeded=counts.of(TaskStatus.SUCCEEDED),
+            failed=counts.of(TaskStatus.FAILED),
+            conditions=(*said, unsupported.group_condition(found.spec)),
+            now=now,
+        )
+        return self._report(POD_GROUPS, key[1], key[2], found.uid, found.status, wanted, now_s)
+
+    def _set_phase(self, found: ObservedPodGroup, place: QueuePhase, now_s: float) -> None:
+        self._counters.set_phase(found, place)
+        self._mark_touched(now_s)
+
+    def _mark_group(self, key: GroupKey, now_s: float) -> None:
+        if self._counters.get(key) is not None:
+            self._throttle.mark((POD_GROUPS.plural, *key), now_s, BATCH_DELAY_S)
+
+    def _mark_touched(self, now_s: float) -> None:
+        census = self._counters
+        groups, census.touched_groups = census.touched_groups, {}
+        queues, census.touched_queues = census.touched_queues, {}
+        lacking, census.missing_groups = census.missing_groups, {}
+        for key in groups:
+            self._mark_group(key, now_s)
+        for name in queues:
+            self._mark_upwards(name, now_s)
+        for key in lacking:
+            if key not in self._makes:
+                self._makes.put(key, now_s)
+
+    def _mark_upwards(self, name: str, now_s: float) -> None:
+        """The queue, and those above it that may become empty by this."""
+        self._mark_queue(name, now_s)
+        seen = {name}
+        while (queue := self._queues.get(name)) is not None and queue.wish.parent not in seen:
+            name = queue.wish.parent
+            seen.add(name)
+            if name in self._queues and self._queues[name].status.get("state") == queue_state.CLOSING:
+                self._mark_queue(name, now_s)
+
+    def _report(
+        self, resource: APIResource, namespace: str, name: str, uid: str, status: Wire, wanted: Object, now_s: float
+    ) -> StatusPatch | None:
+        seen, key = _comparable(status_fields.own_fields(status, wanted)), (resource.plural, namespace, name)
+        if not self._throttle.should_write(key, seen, _comparable(wanted), now_s):
+            return None
+        return StatusPatch(resource, namespace, name, uid, status_fields.patch_of(status, wanted), wanted)
+
+
+def _comparable(status: Wire) -> Object:
+    """Without the times of conditions: those are no reason to write."""
+    found = dict(status)
+    conditions = found.get("conditions")
+    if isinstance(conditions, list):
+        found["conditions"] = [
+            {name: value for name, value in each.items() if name not in _TIMES and value} for each in conditions
+        ]
+    return found
+
+
+def _mapping(value: Any) -> Wire:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,40 @@
+"""``headgate annotations``: lists the annotations and labels of simulated nodes and their pods."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from headgate.cli.options.cluster_access import print_table
+from headgate.cli.options.log_options import log_options
+from headgate.cli.options.query_options import output_option
+from headgate.nodes.annotations import SUPPORTED_ANNOTATIONS
+
+
+@click.command(short_help="What annotations ask of simulated nodes and their pods.")
+@output_option
+@log_options
+def command(output: str) -> None:
+    """Print every annotation and label that simulated nodes understand: on which objects, an example, and what it does.
+
+    Annotations of a Deployment's or Job's pods belong into the pod template. A duration is Go's (1m30s), or a number of
+    seconds.
+
+    \b
+    Example:
+      headgate annotations
+      kubectl annotate node node-0001 headgate.dev/silent-after=1m
+    """
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(SUPPORTED_ANNOTATIONS)).decode())
+        return
+    print_table(
+        [
+            ("NAME", "ON", "EXAMPLE", "WHAT"),
+            *((row.key, _on(row.kind, row.on), row.example, row.what) for row in SUPPORTED_ANNOTATIONS),
+        ]
+    )
+
+
+def _on(kind: str, on: str) -> str:
+    return on if kind == "annotation" else f"{on} ({kind})"

@@ -1,0 +1,122 @@
+"""``headgate config``: validates a scheduler configuration, and explains it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from headgate.capacity.conf import PluginOption, SchedulerConf
+from headgate.cli.options.log_options import log_options
+from headgate.cli.wiring.plugins import InstalledPlugins, find_plugins
+from headgate.cli.wiring.scheduler import build_plugin
+from headgate.cli.wiring.scheduler_config import ConfigProblem, read_configuration
+from headgate.kube.field_errors import FieldErrors, invalid
+from headgate.scheduling.config.types import ExternalPluginArgs, KubeSchedulerConfiguration, KubeSchedulerProfile
+from headgate.scheduling.framework import signature_checks
+
+
+@click.group(short_help="Check a scheduler configuration.")
+@log_options
+def command() -> None:
+    """Work with scheduler configurations: KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1, and Volcano's
+    volcano-scheduler.conf, alone or in its ConfigMap."""
+
+
+@command.command(short_help="Say what is wrong with a file, or what it makes run.")
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@log_options
+def check(file: Path) -> None:
+    """Read FILE (- is standard input) and say what is wrong with it, or which plugins run at each point.
+
+    Everything that is wrong is told at once, one line each, with the path of the field, and with its line in a
+    volcano-scheduler.conf. The exit code is 0 if the file is right and 1 if not. Lines that begin with "remark" are
+    about what is allowed but does nothing.
+
+    \b
+    A profile serves the pods with its schedulerName. Which plugins run at a point is decided by, nearest first:
+      the point's own list         plugins: {score: {enabled: [{name: NodeAffinity, weight: 5}]}}
+      the list for all points      plugins: {multiPoint: {disabled: [{name: ImageLocality}]}}
+      what runs by default         headgate config check with an empty profile shows it
+    enabled beats disabled, and a "*" in disabled is everything that is not enabled in the same list.
+
+    A volcano-scheduler.conf names no scheduler: it is for those of `headgate run --scheduler-name`.
+
+    \b
+    Example:
+      headgate config check scheduler.yaml
+      headgate config check volcano-scheduler.conf
+      printf 'apiVersion: kubescheduler.config.k8s.io/v1\\nkind: KubeSchedulerConfiguration\\n' |
+        headgate config check -
+    """
+    try:
+        text = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        click.echo(f"headgate config check: {file}: {error.strerror}", err=True)
+        sys.exit(1)
+    found = find_plugins()
+    for problem in found.problems:
+        click.echo(f"remark: {problem}", err=True)
+    configuration = read_configuration(text, found.registry, ("headgate",))
+    if isinstance(configuration, KubeSchedulerConfiguration):
+        wrong = [ConfigProblem(each) for each in _wrong_foreign_plugins(configuration, found)]
+        if not wrong:
+            _show(configuration)
+            return
+        configuration = wrong
+    for each in configuration:
+        click.echo(each.at(file))
+    sys.exit(1)
+
+
+def _wrong_foreign_plugins(configuration: KubeSchedulerConfiguration, found: InstalledPlugins) -> FieldErrors:
+    """Plugins from elsewhere judge their arguments themselves, when they are made; their methods are checked here."""
+    errors: FieldErrors = []
+    for i, profile in enumerate(configuration.profiles):
+        for name, args in profile.args.items():
+            if not isinstance(args, ExternalPluginArgs):
+                continue
+            try:
+                plugin = build_plugin(found.builders[name], args.given)
+            except ValueError as error:
+                at = f"profiles[{i}].pluginConfig[{name}].args"
+                errors.append(invalid(at, dict(args.given), str(error)))
+                continue
+            at = f"profiles[{i}].plugins[{name}]"
+            errors += [
+                invalid(at, found.registry[name].origin, each) for each in signature_checks.problems(plugin, name)
+            ]
+    return errors
+
+
+def _show(configuration: KubeSchedulerConfiguration) -> None:
+    for remark in configuration.remarks:
+        click.echo(f"remark: {remark}", err=True)
+    for i, profile in enumerate(configuration.profiles):
+        click.echo(("\n" if i else "") + f"profile {profile.name}" + ("" if profile.queues is None else " of queues"))
+        for line in (*_queue_lines(profile.queues), *_lines(profile)):
+            click.echo(f"  {line}")
+
+
+def _queue_lines(settings: SchedulerConf | None) -> list[str]:
+    if settings is None:
+        return []
+    shown = {
+        "actions": ", ".join(settings.actions),
+        **{f"tier {i}": " ".join(map(_shown, tier)) for i, tier in enumerate(settings.tiers, 1)},
+        **{point: " ".join(settings.order(point)) for point in ("queueOrder", "jobOrder", "taskOrder")},
+    }
+    return [f"{name:<11} {value or '-'}" for name, value in shown.items()]
+
+
+def _shown(plugin: PluginOption) -> str:
+    return plugin.name + (f"(without {', '.join(sorted(plugin.off))})" if plugin.off else "")
+
+
+def _lines(profile: KubeSchedulerProfile) -> list[str]:
+    shown = {
+        point: " ".join(f"{name}({weight})" if point == "score" else name for name, weight in enabled)
+        for point, enabled in profile.points.items()
+    }
+    return [f"{point:<11} {plugins or '-'}" for point, plugins in shown.items()]

@@ -1,0 +1,112 @@
+"""``headgate demo``: scenarios that show what Headgate does, in clusters of their own. ``cli/demos/`` has the
+scenarios.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import Final
+
+import click
+
+from headgate.cli.demos import autoscaler as autoscaler_story
+from headgate.cli.demos import fast_release as release_story
+from headgate.cli.demos.autoscaler import DemoStep, conclusion
+from headgate.cli.demos.demo_cluster import MachineCounts
+from headgate.cli.demos.fast_release import ReleaseMeasurements, ReleaseScenario
+from headgate.cli.demos.virtual_cluster import DemoRequestRefused
+from headgate.cli.embedded.autoscalers import MAKERS
+from headgate.cli.embedded.cluster_options import StartupError
+from headgate.cli.options.log_options import log_options
+from headgate.cli.wiring.event_loop import loop_factory
+
+_WIDTH = 32
+_COLUMNS = ("bought", "idle", "running", "waiting")
+
+
+@click.group(short_help="See in half a minute what gates change.")
+@log_options
+def command() -> None:
+    """Stories that show what Headgate does. Each runs in clusters of its own, and leaves nothing behind."""
+
+
+@command.command("autoscaler", short_help="What an autoscaler buys for a full queue, with gates and without.")
+@click.option(
+    "--model",
+    type=click.Choice(sorted(MAKERS)),
+    default="cluster-autoscaler",
+    show_default=True,
+    help="The autoscaler, as a model that follows its published rules.",
+)
+@log_options
+def autoscaler(model: str) -> None:
+    """Submit a driver and five executors of 1 CPU each to a queue of 2 CPU; machines of 1 CPU are bought on demand.
+
+    Two clusters in this process do it at the same time: in one the pods did not ask for the queue's gate, in the other
+    they did. It takes about half a minute.
+
+    \b
+    Example:
+      headgate demo autoscaler
+      headgate demo autoscaler --model karpenter
+    """
+    click.echo(f"{'':<{_WIDTH}}  {'gates off':>31}  {'gates on':>31}")
+    click.echo(f"{model + ' buys machines':<{_WIDTH}}  {_cells(_COLUMNS)}  {_cells(_COLUMNS)}")
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            rows = runner.run(autoscaler_story.run_autoscaler_demo(model, _show))
+    except StartupError as problem:
+        click.echo(f"headgate demo: {problem}", err=True)
+        sys.exit(1)
+    click.echo("")
+    click.echo(conclusion(rows))
+
+
+def _show(row: DemoStep) -> None:
+    click.echo(f"{row.step:<{_WIDTH}}  {_cells(_values(row.off))}  {_cells(_values(row.on))}")
+
+
+def _values(counts: MachineCounts) -> tuple[str, ...]:
+    return tuple(str(each) for each in (counts.bought, counts.idle, counts.running, counts.waiting))
+
+
+def _cells(cells: tuple[str, ...]) -> str:
+    return " ".join(f"{each:>{max(len(name), 7)}}" for each, name in zip(cells, _COLUMNS, strict=True))
+
+
+_FIGURES: Final[dict[str, Callable[[ReleaseMeasurements], str]]] = {
+    "all admitted after": lambda each: f"{each.admitted_s:.0f} s",
+    "all running after": lambda each: f"{each.running_s:.0f} s",
+    "machines bought": lambda each: str(each.bought),
+    "most quota ahead of machines": lambda each: f"{each.ahead} CPU",
+}
+
+
+@command.command("fast-release", short_help="Preemptors of pods that take a minute to end, by when quota is free.")
+@log_options
+def fast_release() -> None:
+    """Pods that take 60 seconds to end hold quota that more important ones wait for (KEP-6143).
+
+    The same is played with the feature gate PodIntegrationFastQuotaRelease off and on, and on beside a scheduler that
+    does not wait for terminating pods, with Cluster Autoscaler beside it. Time is simulated, the engines are the real
+    ones; it takes about half a minute.
+
+    \b
+    Example:
+      headgate demo fast-release
+    """
+    names = tuple(arm.name for arm in release_story.VARIANTS)
+    click.echo(f"{'':<{_WIDTH}}{''.join(f'{name:>26}' for name in names)}")
+    try:
+        release_story.run_release_demo(_show_release)
+    except (StartupError, DemoRequestRefused) as problem:
+        click.echo(f"headgate demo: {problem}", err=True)
+        sys.exit(1)
+
+
+def _show_release(scene: ReleaseScenario, found: tuple[ReleaseMeasurements, ...]) -> None:
+    click.echo(scene.title)
+    for name, text in _FIGURES.items():
+        click.echo(f"  {name:<{_WIDTH - 2}}{''.join(f'{text(each):>26}' for each in found)}")

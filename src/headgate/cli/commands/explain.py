@@ -1,0 +1,149 @@
+"""``headgate explain job|workload|pod NAME``: why it waits, in one screen."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+import click
+import msgspec
+
+from headgate.cli.commands.explain_pod import ExplainedPod, explain_pod, pod_lines
+from headgate.cli.commands.explain_quota import account_lines, inquiry_lines
+from headgate.cli.commands.queues import footer_of
+from headgate.cli.options.cluster_access import access_or_exit, cluster_options, connect, exit_with_error, perform
+from headgate.cli.options.job_options import kinds_option
+from headgate.cli.options.log_options import log_options
+from headgate.cli.options.query_options import output_option, served_option
+from headgate.client.kubeconfig import RESTConfig
+from headgate.client.pager import ListRefused
+from headgate.http.transport import Unreachable
+from headgate.jobs.kinds.batch_job import JOB
+from headgate.jobs.kinds.job_kind import JobKind
+from headgate.runtime.inspection.quota import QuotaInspection
+from headgate.runtime.inspection.unavailable import UnavailableResource
+from headgate.runtime.inspection.workloads import WorkloadInspection, inspect_job, inspect_workload
+
+_KINDS: Final = {
+    **dict.fromkeys(("workload", "workloads", "wl", "kwl", "workload.kueue.x-k8s.io"), "workload"),
+    **dict.fromkeys(("pod", "pods", "po"), "pod"),
+}
+
+
+@click.command(short_help="Why a job, a workload or a pod waits, and what would have to happen.")
+@click.argument("target", nargs=-1, required=True, metavar="job|workload|pod NAME")
+@click.option("-n", "--namespace", default="", metavar="NS", help="The namespace. [default: the context's]")
+@output_option
+@kinds_option
+@served_option
+@cluster_options
+@log_options
+def command(
+    target: tuple[str, ...],
+    namespace: str,
+    output: str,
+    kinds: tuple[JobKind, ...],
+    served: tuple[str, ...],
+    kubeconfig: str,
+    context: str,
+) -> None:
+    """Say what holds a job, a workload or a pod back, with numbers and names, and what would have to happen next.
+
+    Of a job in Kueue's queues: its place in line, flavor by flavor what is missing, who holds it, who would have to
+    end, admission checks, gates and back-off; or why there is no Workload of it. Pods that still end though their quota
+    is free are named.
+
+    Of a pod: gates of others with who set them and when; its queue with what is asked for, in use and allowed, and with
+    its place in line; a node with what the scheduler said; its Workload, if Kueue's gate holds it.
+
+    It is worked out from lists, by the engines that decide; those need not run. Without the right to list, what the
+    object says of itself is shown, and the right that is missing.
+
+    \b
+    Example:
+      headgate explain job train -n team-a
+      headgate explain workload job-train-5a3f2 -n team-a
+      headgate explain pod train-3 -n team-a
+      headgate explain job/train -n team-a -o json
+      headgate explain trainingrun NAME --job-kinds FILE   a kind that a file describes
+    """
+    kind, name = _target(target, kinds)
+    access = access_or_exit("explain", kubeconfig, context)
+    where = namespace or access.namespace
+    now_s = time.time()
+    try:
+        if kind == "pod":
+            _print_pod(asyncio.run(explain_pod(access, where, name, served)), output, now_s)
+        else:
+            _print(*asyncio.run(_inquire(access, kind, where, name, now_s)), output, now_s)
+    except Unreachable as problem:
+        exit_with_error("explain", str(problem))
+
+
+def _target(target: tuple[str, ...], kinds: tuple[JobKind, ...]) -> tuple[str | JobKind, str]:
+    word, _, name = target[0].partition("/")
+    rest = target[1:] if not name else (name, *target[1:])
+    kind = _KINDS.get(word.lower()) or next((each for each in (JOB, *kinds) if word.lower() in _words(each)), None)
+    if kind is None or len(rest) != 1 or not rest[0]:
+        raise click.UsageError(
+            "say what to explain: headgate explain pod NAME, job NAME or workload NAME, with -n NAMESPACE; of any "
+            "other kind of job say --job-kinds FILE, or ask headgate workloads --for TYPE/NAME which workload is its"
+        )
+    return kind, rest[0]
+
+
+def _words(kind: JobKind) -> tuple[str, ...]:
+    """Under which kubectl knows it."""
+    singular, plural, group = kind.kind.kind.lower(), kind.resource.plural, kind.kind.group
+    return singular, plural, f"{singular}.{group}", f"{plural}.{group}"
+
+
+async def _inquire(
+    access: RESTConfig, kind: str | JobKind, namespace: str, name: str, now_s: float
+) -> tuple[WorkloadInspection | ListRefused, QuotaInspection | None]:
+    async with connect(access) as transport:
+        if isinstance(kind, JobKind):
+            return await perform(transport, inspect_job(kind, namespace, name, now_s))
+        return await perform(transport, inspect_workload(namespace, name, now_s))
+
+
+def _print(about: WorkloadInspection | ListRefused, found: QuotaInspection | None, output: str, now_s: float) -> None:
+    gaps, revision = (found.gaps, found.revision) if found is not None else ((), "")
+    if isinstance(about, ListRefused):
+        exit_with_error(
+            "explain", "\n".join(dict.fromkeys([about.text, *(gap.line for gap in gaps if not gap.is_absent)]))
+        )
+    gaps = (*gaps, *about.missing)
+    if output == "json":
+        _print_json({**msgspec.to_builtins(about), "missing": []}, gaps, revision)
+        return
+    for line in inquiry_lines(about, now_s):
+        click.echo(line)
+    click.echo(footer_of(gaps, revision))
+
+
+def _print_pod(about: ExplainedPod | ListRefused, output: str, now_s: float) -> None:
+    if isinstance(about, ListRefused):
+        exit_with_error("explain", about.text)
+    surveys = [each for each in (about.survey, about.quota) if each is not None]
+    gaps = [*(gap for each in surveys for gap in each.gaps), *about.workloads.missing]
+    if output == "json":
+        document = {**msgspec.to_builtins(about.about), "workloads": msgspec.to_builtins(about.workloads.accounts)}
+        _print_json(document, gaps, surveys[0].revision if surveys else "")
+        return
+    for line in pod_lines(about.about, now_s):
+        click.echo(line)
+    for account in about.workloads.accounts:
+        for line in account_lines(account, now_s):
+            click.echo(line)
+        for step in account.next:
+            click.echo(f"  next: {step}")
+    if surveys:
+        click.echo(footer_of(gaps, surveys[0].revision))
+
+
+def _print_json(document: dict[str, Any], gaps: Iterable[UnavailableResource], revision: str) -> None:
+    told = {**document, "revision": revision, "missing": msgspec.to_builtins(list(dict.fromkeys(gaps)))}
+    click.echo(msgspec.json.format(msgspec.json.encode(told)).decode())

@@ -1,0 +1,139 @@
+"""``headgate explain pod``: its gates, its queue, its group, its node, and its Workload if it is in Kueue's queues."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import msgspec
+
+from headgate.capacity.explanation import WAITS_FOR, PodExplanation, PodGate, PodHold, explain
+from headgate.cli.options.cluster_access import connect, perform
+from headgate.client.gated_pods import find_setter
+from headgate.client.kubeconfig import RESTConfig
+from headgate.client.pager import ListRefused
+from headgate.jobs.names import ADMISSION_GATE, MANAGED
+from headgate.kube.api_resources import PODS
+from headgate.kube.scheduling_gates import gate_names
+from headgate.kube.timestamps import human_duration, parse_time
+from headgate.runtime.inspection.object_reads import Wire, get_object
+from headgate.runtime.inspection.pods import PodInspection, inspect_pod
+from headgate.runtime.inspection.queues import QueueInspection, inspect_queues
+from headgate.runtime.inspection.quota import QuotaInspection, inspect_quota
+from headgate.scheduling.cache.pod import read_pod
+from headgate.scheduling.cache.pod_shape import ShapeTable
+
+
+class ExplainedPod(msgspec.Struct, frozen=True):
+    """``survey`` and ``quota``: what was asked for it; None if that was not needed."""
+
+    about: PodExplanation
+    workloads: PodInspection = PodInspection()
+    survey: QueueInspection | None = None
+    quota: QuotaInspection | None = None
+
+
+async def explain_pod(
+    access: RESTConfig, namespace: str, name: str, served: tuple[str, ...]
+) -> ExplainedPod | ListRefused:
+    async with connect(access) as transport:
+        pod = await perform(transport, get_object(PODS, "pod", namespace, name))
+        if isinstance(pod, ListRefused):
+            return pod
+        gates = [_gate(pod, each) for each in gate_names(pod)]
+        read = read_pod(pod, ShapeTable())
+        if isinstance(read, str):
+            return ListRefused(read)
+        requests = read.shape.requests
+        alone = explain(pod, None, requests, gates, served)
+        quota, workloads = None, PodInspection()
+        if _is_in_kueue(pod):
+            now_s = time.time()
+            quota = await perform(transport, inspect_quota(namespace, now_s))
+            workloads = await perform(transport, inspect_pod(pod, quota, now_s))
+        if alone.state != "waiting":
+            return ExplainedPod(with_gate(alone, workloads), workloads, None, quota)
+        found = await perform(transport, inspect_queues(served))
+        about = explain(pod, None if found.is_blind else found.queues, requests, gates, served)
+        return ExplainedPod(with_gate(about, workloads), workloads, found, quota)
+
+
+def _is_in_kueue(pod: Wire) -> bool:
+    return ADMISSION_GATE in gate_names(pod) or (pod["metadata"].get("labels") or {}).get(MANAGED) == "true"
+
+
+def with_gate(about: PodExplanation, workloads: PodInspection) -> PodExplanation:
+    """Kueue's gate is not a stranger's: it comes off with the admission of a Workload, or after that, when the Workload
+    waits for terminating pods no longer."""
+    if not any(hold.name == ADMISSION_GATE for hold in about.holds):
+        return about
+    keys = ", ".join(f"{each.namespace}/{each.name}" for each in workloads.accounts)
+    text = f"comes off when {f'Workload {keys}' if keys else 'its Workload'} is admitted"
+    steps: tuple[str, ...] = (f"Workload {keys} has to be admitted: see below",)
+    awaited = "the admission of its Workload"
+    late = [each for each in workloads.accounts if each.state == "waitingtostart"]
+    if late and len(late) == len(workloads.accounts):
+        text = f"comes off when Workload {keys}, which is admitted, waits for terminating pods no longer"
+        steps = tuple(dict.fromkeys(step for each in late for step in each.next))
+        awaited = "terminating pods to leave (its Workload is admitted)"
+    elif workloads.accounts and all(each.state == "admitted" for each in workloads.accounts):
+        text = f"comes off when Workload {keys}, which is admitted, has a place for it that no terminating pod uses"
+        steps = ("a terminating pod of its group has to leave, or a controller of jobs has to run",)
+        awaited = "a place in its Workload (which is admitted)"
+    if workloads.absence is not None and workloads.absence.state == "unknown":
+        text, steps = f"{text}; {'; '.join((workloads.absence.summary, *workloads.absence.facts))}", ()
+    elif workloads.absence is not None:
+        text, steps = f"{text}, and it has none: {workloads.absence.summary}", workloads.absence.next
+    holds = tuple(
+        msgspec.structs.replace(hold, text=text) if hold.name == ADMISSION_GATE else hold for hold in about.holds
+    )
+    lifted = f"has to lift {ADMISSION_GATE}"
+    following = tuple(step for each in about.next for step in (steps if each.endswith(lifted) else (each,)))
+    summary = f"it waits for {awaited}" if about.state == "foreign" else about.summary
+    if all(hold.name == ADMISSION_GATE for hold in about.holds if hold.kind == "gate"):
+        summary = summary.replace(WAITS_FOR["gate"], awaited)
+    return msgspec.structs.replace(about, summary=summary, holds=holds, next=following)
+
+
+def _gate(pod: Wire, name: str) -> PodGate:
+    """A gate is never added to a pod that exists, so it is as old as the pod; managed fields only tell when their
+    manager last wrote anything."""
+    metadata = pod.get("metadata") or {}
+    return PodGate(name, find_setter(metadata, name).manager, metadata.get("creationTimestamp") or "")
+
+
+def pod_lines(about: PodExplanation, now_s: float) -> Iterator[str]:
+    yield f"pod {about.namespace}/{about.name}: {about.summary}"
+    asks = ", ".join(f"{name} {amount}" for name, amount in about.requests.items())
+    facts = [
+        f"scheduler {about.scheduler}",
+        f"queue {about.queue}" if about.queue else "",
+        f"group {about.group}" if about.group else "",
+        f"asks for {asks}" if asks else "asks for nothing",
+        "opted in" if about.opted_in else "did not opt in",
+        _age(about.created, now_s, "{} old"),
+    ]
+    yield "  " + ", ".join(filter(None, facts))
+    if about.holds:
+        yield "held by"
+    for hold in about.holds:
+        yield from _hold_lines(hold, now_s)
+    if about.next:
+        yield "next"
+    yield from (f"  {step}" for step in about.next)
+
+
+def _hold_lines(hold: PodHold, now_s: float) -> Iterator[str]:
+    who = [f"set by {hold.by}" if hold.by else "", _age(hold.since, now_s, "{} ago" if hold.by else "for {}")]
+    notes = ", ".join(filter(None, (hold.why, *who)))
+    yield f"  {hold.kind} {hold.name}".rstrip() + (f" ({notes})" if notes else "") + f": {hold.text}"
+    if hold.resource:
+        asked = f"asked {hold.asked}" + (f" by {hold.together} pods of its group together" if hold.together > 1 else "")
+        yield f"    {hold.resource} in queue {hold.blocker}: {asked}, taken {hold.used}, limit {hold.limit}"
+    if hold.position is not None:
+        yield f"    before it in queue {hold.name}: {hold.position}"
+
+
+def _age(time_text: str, now_s: float, words: str) -> str:
+    parsed = parse_time(time_text)
+    return "" if isinstance(parsed, str) else words.format(human_duration(now_s - float(parsed)))

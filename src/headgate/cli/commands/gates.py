@@ -1,0 +1,201 @@
+"""``headgate gates``: lists the scheduling gates that hold pods, and removes one by name."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+from typing import Final
+
+import click
+
+from headgate.cli.options.cluster_access import (
+    access_or_exit,
+    chosen_namespace,
+    cluster_options,
+    connect,
+    exit_with_error,
+    namespace_options,
+    perform,
+    print_table,
+)
+from headgate.cli.options.log_options import log_options
+from headgate.client.gate_lifting import GateLiftOutcome, GateLiftResult, lift
+from headgate.client.gated_pods import GateCount, GatedPod, count_gates, gated_pods, setter_of
+from headgate.client.kubeconfig import RESTConfig
+from headgate.client.pager import ListRefused
+from headgate.http.transport import Transport, Unreachable
+from headgate.kube.labels import parse_selector
+from headgate.kube.timestamps import human_duration, parse_time
+
+_AT_ONCE: Final = 8
+Progress = Callable[[int, int], None]
+
+
+@click.group(short_help="See which scheduling gates hold pods, and lift one.")
+@log_options
+def command() -> None:
+    """Scheduling gates (spec.schedulingGates) of a running cluster: see them, lift one of them by name."""
+
+
+@command.command("list", short_help="Which gates hold how many pods.")
+@click.option("-l", "--selector", default="", metavar="SELECTOR", help="Only pods with these labels.")
+@namespace_options
+@cluster_options
+@log_options
+def show(selector: str, namespace: str, everywhere: bool, kubeconfig: str, context: str) -> None:
+    """Print every gate, how many pods it holds, the oldest of them, and who set it there.
+
+    Who set a gate is read from the managed fields of the oldest pod. A gate that a webhook added is its creator's.
+
+    \b
+    Example:
+      headgate gates list -A
+      headgate gates list -n team-a -l app=training
+    """
+    _check_selector(selector)
+    access = access_or_exit("gates list", kubeconfig, context)
+    try:
+        rows = asyncio.run(_count_gates(access, chosen_namespace(access, namespace, everywhere), selector))
+    except Unreachable as problem:
+        exit_with_error("gates list", str(problem))
+    if isinstance(rows, ListRefused):
+        exit_with_error("gates list", rows.text)
+    if not rows:
+        click.echo("No pod has a scheduling gate.", err=True)
+        return
+    now_s = time.time()
+    print_table(
+        [
+            ("GATE", "PODS", "OLDEST", "AGE", "SET BY"),
+            *((each.gate, str(each.pods), each.oldest.key, _age(each.oldest, now_s), _by(by)) for each, by in rows),
+        ]
+    )
+    for text in dict.fromkeys(by.text for _, by in rows if isinstance(by, ListRefused)):
+        click.echo(text, err=True)
+
+
+def _by(setter: str | ListRefused) -> str:
+    return "?" if isinstance(setter, ListRefused) else setter or "-"
+
+
+@command.command("lift", short_help="Take a gate away from pods.")
+@click.argument("name")
+@click.option("-l", "--selector", default="", metavar="SELECTOR", help="From the pods with these labels.")
+@click.option("--all", "from_all", is_flag=True, help="From all pods of the namespace.")
+@click.option("--dry-run", is_flag=True, help="The server checks everything and writes nothing.")
+@namespace_options
+@cluster_options
+@log_options
+def lift_gate(
+    name: str,
+    selector: str,
+    from_all: bool,
+    dry_run: bool,
+    namespace: str,
+    everywhere: bool,
+    kubeconfig: str,
+    context: str,
+) -> None:
+    """Take the gate NAME away from pods; their other gates stay.
+
+    Each pod is patched once, by its uid: a pod that was made anew under the same name keeps its gate. What somebody
+    else did first is told, a pod that fails does not stop the others, and then the exit code is 1.
+
+    A gate has an owner, usually a controller. Lifting its gate by hand sends the pods to the scheduler at once.
+
+    \b
+    Example:
+      headgate gates lift example.com/dependency-ready -l app=training --dry-run
+      headgate gates lift example.com/dependency-ready -n team-a --all
+    """
+    _check_selector(selector)
+    if bool(selector) == from_all:
+        raise click.UsageError("say from which pods: either -l SELECTOR or --all")
+    access = access_or_exit("gates lift", kubeconfig, context)
+    where = chosen_namespace(access, namespace, everywhere)
+    try:
+        done = asyncio.run(_lift_all(access, where, selector, name, dry_run))
+    except Unreachable as problem:
+        exit_with_error("gates lift", str(problem))
+    if isinstance(done, ListRefused):
+        exit_with_error("gates lift", done.text)
+    for each in done:
+        if each.outcome is not GateLiftOutcome.LIFTED:
+            words = f"pod {each.pod.key}: {each.outcome.value}"
+            click.echo(f"{words}: {each.detail}" if each.detail else words, err=True)
+    counts = {outcome: sum(each.outcome is outcome for each in done) for outcome in GateLiftOutcome}
+    verb = "would be lifted" if dry_run else "lifted"
+    click.echo(
+        f"{name}: {verb} from {counts[GateLiftOutcome.LIFTED]} of {len(done)} pods, "
+        f"{counts[GateLiftOutcome.ALREADY_GONE]} already gone, {counts[GateLiftOutcome.FAILED]} failed"
+    )
+    if counts[GateLiftOutcome.FAILED]:
+        sys.exit(1)
+
+
+def _check_selector(selector: str) -> None:
+    parsed = parse_selector(selector)
+    if isinstance(parsed, str):
+        raise click.BadParameter(parsed, param_hint="-l")
+
+
+async def _count_gates(
+    access: RESTConfig, namespace: str, selector: str
+) -> list[tuple[GateCount, str | ListRefused]] | ListRefused:
+    async with connect(access) as transport:
+        pods = await perform(transport, gated_pods(namespace, selector))
+        if isinstance(pods, ListRefused):
+            return pods
+        return [(each, await perform(transport, setter_of(each.gate, each.oldest))) for each in count_gates(pods)]
+
+
+async def _lift_all(
+    access: RESTConfig, namespace: str, selector: str, gate: str, dry_run: bool
+) -> list[GateLiftResult] | ListRefused:
+    async with connect(access) as transport:
+        pods = await perform(transport, gated_pods(namespace, selector))
+        if isinstance(pods, ListRefused):
+            return pods
+        held = [pod for pod in pods if gate in pod.gates]
+        places = asyncio.Semaphore(_AT_ONCE)
+        done: list[GateLiftResult] = []
+
+        async def one(pod: GatedPod) -> None:
+            async with places:
+                done.append(await _lift(transport, gate, pod, dry_run))
+                _progress(len(done), len(held))
+
+        async with asyncio.TaskGroup() as tasks:
+            for pod in held:
+                tasks.create_task(one(pod))
+        return sorted(done, key=lambda each: each.pod.key)
+
+
+async def _lift(transport: Transport, gate: str, pod: GatedPod, dry_run: bool) -> GateLiftResult:
+    """One pod that cannot be reached is one that failed."""
+    steps = lift(gate, pod, dry_run=dry_run)
+    try:
+        ask = next(steps)
+        while True:
+            await asyncio.sleep(ask.wait_s)
+            try:
+                answer = await transport.request(ask.request)
+            except Unreachable:
+                answer = None
+            ask = steps.send(answer)
+    except StopIteration as finished:
+        lifted: GateLiftResult = finished.value
+        return lifted
+
+
+def _progress(done: int, total: int) -> None:
+    """A line on standard error that counts, if a person looks at it."""
+    if sys.stderr.isatty():
+        click.echo(f"\rlifting: {done} of {total} pods", nl=done >= total, err=True)
+
+
+def _age(pod: GatedPod, now_s: float) -> str:
+    created = parse_time(pod.created)
+    return "<unknown>" if isinstance(created, str) else human_duration(now_s - float(created))

@@ -1,0 +1,212 @@
+"""``headgate workloads``: Kueue's Workloads in the columns of ``kueuectl list workload``, and what a gate holds."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final
+
+import click
+import msgspec
+
+from headgate.cli.commands.queues import footer_of
+from headgate.cli.options.cluster_access import (
+    access_or_exit,
+    chosen_namespace,
+    cluster_options,
+    connect,
+    exit_with_error,
+    namespace_options,
+    perform,
+    print_table,
+)
+from headgate.cli.options.job_options import kinds_option
+from headgate.cli.options.log_options import log_options
+from headgate.client.kubeconfig import RESTConfig
+from headgate.http.transport import Unreachable
+from headgate.jobs.kinds.job_kind import JobKind
+from headgate.kube.timestamps import human_duration, parse_time
+from headgate.quota.explain.workload_list import STATES, WorkloadOwner, WorkloadRow, workload_rows
+from headgate.quota.kinds.names import LOCAL_QUEUES, WORKLOADS
+from headgate.runtime.inspection.gated_jobs import GatedJob, GatedJobList, find_gated_jobs
+from headgate.runtime.inspection.quota import QuotaInspection, inspect_quota
+
+_COLUMNS: Final = (
+    *("NAME", "JOB TYPE", "JOB NAME", "LOCALQUEUE", "CLUSTERQUEUE"),
+    *("STATUS", "POSITION IN QUEUE", "EXEC TIME", "AGE"),
+)
+_WIDE: Final = ("PRIORITY", "POSITION IN CLUSTERQUEUE", "REASON")
+_GATED: Final = ("TYPE", "NAME", "GATE", "HOLDS BACK", "LOCALQUEUE", "AGE")
+_MOST_OWNERS: Final = 3
+_SHORT: Final = {"po": "pod", "deploy": "deployment", "sts": "statefulset", "rs": "replicaset"}
+
+
+@click.command(short_help="Workloads in queues: where each stands; --gated: who is held before.")
+@click.option(
+    "--status",
+    "states",
+    multiple=True,
+    type=click.Choice(["all", *STATES]),
+    help="Only those in this state. May be repeated.",
+)
+@click.option("--for", "owner", default="", metavar="TYPE/NAME", help="Only those of this job, such as job/train.")
+@click.option("--queue", default="", metavar="NAME", help="Only those of this LocalQueue.")
+@click.option("--cluster-queue", default="", metavar="NAME", help="Only those that go to this ClusterQueue.")
+@click.option("--gated", is_flag=True, help="Who is held back by a gate, with or without a Workload; the oldest first.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "wide", "json"]),
+    default="table",
+    show_default=True,
+    help="How to print it.",
+)
+@kinds_option
+@namespace_options
+@cluster_options
+@log_options
+def command(
+    states: tuple[str, ...],
+    owner: str,
+    queue: str,
+    cluster_queue: str,
+    gated: bool,
+    output: str,
+    kinds: tuple[JobKind, ...],
+    namespace: str,
+    everywhere: bool,
+    kubeconfig: str,
+    context: str,
+) -> None:
+    """Print the Workloads of a namespace: whose they are, their queues, how far they are, and their place in line.
+
+    POSITION IN QUEUE counts those of the same LocalQueue that come before, so 0 is next. It is worked out from lists of
+    Workloads and queues, by the engine that gives quota; that need not run, and may be Kueue's own. WAITINGTOSTART is
+    admitted, and its pods do not run before terminating pods have left. EXEC TIME counts from when pods may run.
+
+    With --gated: jobs and pods that kueue.x-k8s.io/scheduling-gated-by keeps from having a Workload at all, which no
+    list of queues shows, and Workloads that kueue.x-k8s.io/admission-gated-by keeps from quota.
+
+    \b
+    Example:
+      headgate workloads -A --status pending
+      headgate workloads -n team-a --for job/train -o wide
+      headgate workloads -A --gated                        who was forgotten behind a gate?
+      headgate workloads -A -o json | jq '.workloads[] | select(.reason == "WaitingForQuota")'
+    """
+    kind, name = _owner(owner)
+    if gated and (states or owner or cluster_queue):
+        raise click.UsageError("--gated shows jobs before they have a state: it goes with -n, -A, --queue and -o")
+    access = access_or_exit("workloads", kubeconfig, context)
+    where = chosen_namespace(access, namespace, everywhere)
+    try:
+        if gated:
+            _print_gated(asyncio.run(_find_gated(access, where, kinds)), queue, where, output)
+            return
+        found = asyncio.run(_survey(access, where))
+    except Unreachable as problem:
+        exit_with_error("workloads", str(problem))
+    if not found.sees(WORKLOADS):
+        exit_with_error("workloads", footer_of(found.gaps, found.revision))
+    if cluster_queue and not found.sees(LOCAL_QUEUES):
+        exit_with_error("workloads", f"--cluster-queue: {found.why_unseen(LOCAL_QUEUES)}")
+    listed = [wire for wire in found.workloads.values() if where in ("", wire["metadata"]["namespace"])]
+    chosen = [
+        row
+        for row in workload_rows(found.engine, listed, found.knows_places)
+        if (not states or "all" in states or row.state in states)
+        and queue in ("", row.local_queue)
+        and cluster_queue in ("", row.cluster_queue)
+        and (not name or any(each.name == name and _is_type(each, kind) for each in row.owners))
+    ]
+    _print(found, chosen, where, output)
+
+
+def _owner(text: str) -> tuple[str, str]:
+    kind, slash, name = text.partition("/")
+    if text and not (kind and slash and name):
+        raise click.BadParameter("say TYPE/NAME, such as job/train or pod/worker-0", param_hint="--for")
+    kind = kind.lower()
+    return _SHORT.get(kind, kind), name
+
+
+def _is_type(owner: WorkloadOwner, kind: str) -> bool:
+    """``job``, ``jobs``, ``job.batch`` and ``jobs.batch`` all are it."""
+    singular, dot, group = kind.partition(".")
+    named, _, of_group = owner.type.partition(".")
+    return singular in (named, f"{named}s") and (not dot or group == of_group)
+
+
+async def _survey(access: RESTConfig, namespace: str) -> QuotaInspection:
+    async with connect(access) as transport:
+        return await perform(transport, inspect_quota(namespace, time.time()))
+
+
+async def _find_gated(access: RESTConfig, namespace: str, kinds: tuple[JobKind, ...]) -> GatedJobList:
+    async with connect(access) as transport:
+        return await perform(transport, find_gated_jobs(namespace, kinds))
+
+
+def _print(found: QuotaInspection, chosen: list[WorkloadRow], namespace: str, output: str) -> None:
+    if output == "json":
+        document = {"revision": found.revision, "missing": found.gaps, "workloads": chosen}
+        click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
+        return
+    if chosen:
+        now_s = time.time()
+        head = (*(() if namespace else ("NAMESPACE",)), *_COLUMNS, *(_WIDE if output == "wide" else ()))
+        print_table([head, *(cells_of(found, row, now_s, not namespace, output == "wide") for row in chosen)])
+    else:
+        _print_nothing_found("Workload", namespace)
+    if found.gaps:
+        click.echo(footer_of(found.gaps, found.revision), err=True)
+
+
+def cells_of(found: QuotaInspection, row: WorkloadRow, now_s: float, everywhere: bool, wide: bool) -> tuple[str, ...]:
+    """What cannot be known for want of a right is a question mark."""
+    unplaced = "?" if row.state == "pending" and not found.knows_places else ""
+    names = [each.name for each in row.owners]
+    more = len(names) - _MOST_OWNERS
+    ran_s = None if row.started_s is None else (row.finished_s or now_s) - row.started_s
+    cells = (
+        row.name,
+        ", ".join(dict.fromkeys(each.type for each in row.owners)),
+        ", ".join(names[:_MOST_OWNERS]) + (f" and {more} more" if more > 0 else ""),
+        row.local_queue,
+        row.cluster_queue or ("" if found.sees(LOCAL_QUEUES) else "?"),
+        row.state.upper(),
+        unplaced if row.position is None else str(row.position),
+        "" if ran_s is None else human_duration(ran_s),
+        human_duration(now_s - row.created_s),
+    )
+    further = (str(row.priority), unplaced if row.place is None else str(row.place), row.reason) if wide else ()
+    return (*((row.namespace,) if everywhere else ()), *cells, *further)
+
+
+def _print_gated(found: GatedJobList, queue: str, namespace: str, output: str) -> None:
+    chosen = [each for each in found.gated if queue in ("", each.queue)]
+    if not chosen and not found.is_whole:
+        exit_with_error("workloads", "\n".join(gap.line for gap in found.gaps))
+    if output == "json":
+        document = {"missing": found.gaps, "gated": chosen}
+        click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
+        return
+    now_s = time.time()
+    if chosen:
+        head = (*(() if namespace else ("NAMESPACE",)), *_GATED)
+        print_table([head, *(_gated_cells(each, now_s, not namespace) for each in chosen)])
+    else:
+        _print_nothing_found("gated job", namespace)
+    for gap in found.gaps:
+        click.echo(gap.line, err=True)
+
+
+def _gated_cells(each: GatedJob, now_s: float, everywhere: bool) -> tuple[str, ...]:
+    created = parse_time(each.created)
+    age = "<unknown>" if isinstance(created, str) else human_duration(now_s - float(created))
+    cells = (each.type, each.name, each.gate, each.holds, each.queue or "-", age)
+    return (*((each.namespace,) if everywhere else ()), *cells)
+
+
+def _print_nothing_found(what: str, namespace: str) -> None:
+    click.echo(f"No {what} found in {f'namespace {namespace}' if namespace else 'any namespace'}.", err=True)

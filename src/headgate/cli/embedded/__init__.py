@@ -1,0 +1,1 @@
+"""The cluster that ``headgate up`` runs in one process."""

@@ -1,0 +1,75 @@
+"""Creates what every cluster has from its first start: namespaces, priority classes, roles, the ``kubernetes`` Service.
+
+``apiserver/bootstrap_objects.py`` and ``apiserver/authz/bootstrap_policy/`` list the objects; they are created by
+ordinary requests, many at a time, so that the disk is waited for once and not for each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from headgate.apiserver.authz.bootstrap_policy.reconciliation import RoleReconciliation
+from headgate.apiserver.kinds.builtin import BUILTIN
+from headgate.cli.embedded.cluster_options import StartupError
+from headgate.http.transport import HTTPRequest, HTTPResponse, Transport
+from headgate.kube.schema import GroupVersionKind
+from headgate.kube.serializer import wire_json
+
+Object = dict[str, Any]
+
+
+async def create_missing(client: Transport, objects: list[Object]) -> None:
+    """In order, for the first of them are namespaces of the others."""
+    for obj in objects:
+        if not (await client.request(HTTPRequest("GET", _path(obj)))).ok:
+            await _write(client, "POST", obj)
+
+
+async def reconcile_objects(
+    client: Transport, objects: list[Object], reconcile: Callable[[Object, Object], RoleReconciliation]
+) -> None:
+    """Create what is missing, and let ``reconcile`` say what becomes of an object that is there."""
+
+    async def one(expected: Object) -> None:
+        answer = await client.request(HTTPRequest("GET", _path(expected)))
+        if not answer.ok:
+            await _write(client, "POST", expected)
+            return
+        step = reconcile(wire_json.decode(answer.body), expected)
+        if step.what == "update":
+            await _write(client, "PUT", step.obj)
+        elif step.what == "recreate":
+            _checked(await client.request(HTTPRequest("DELETE", _path(expected))), expected)
+            await _write(client, "POST", step.obj)
+
+    await asyncio.gather(*(one(each) for each in objects))
+
+
+async def _write(client: Transport, method: str, obj: Object) -> None:
+    path = _path(obj) if method == "PUT" else _path(obj).rpartition("/")[0]
+    headers = {"content-type": "application/json"}
+    request = HTTPRequest(method, path, headers=headers, body=msgspec.json.encode(obj))
+    _checked(await client.request(request), obj)
+
+
+def _checked(answer: HTTPResponse, obj: Object) -> None:
+    if not answer.ok:
+        status = wire_json.decode(answer.body)
+        why = status.get("message") if isinstance(status, dict) else None
+        raise StartupError(f"cannot write {obj['kind']} {obj['metadata']['name']}: {why or answer.status}")
+
+
+def _path(obj: Object) -> str:
+    """Where one object is served."""
+    group, _, version = obj["apiVersion"].rpartition("/")
+    kind = BUILTIN.by_gvk(GroupVersionKind(group, version, obj["kind"]))
+    if kind is None:
+        raise RuntimeError(f"{obj['apiVersion']} {obj['kind']} is not a kind that is served")
+    root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+    metadata = obj["metadata"]
+    place = f"{root}/namespaces/{metadata['namespace']}" if metadata.get("namespace") else root
+    return f"{place}/{kind.plural}/{metadata['name']}"

@@ -1,0 +1,177 @@
+"""The options of ``headgate up``, validated as far as possible without side effects, and the sizes of simulated nodes.
+
+``cli/commands/up.py`` makes :class:`ClusterOptions` of the command line; ``cli/embedded/cluster.py`` starts the
+cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from headgate.apimachinery.validation.pod.resources import is_integer_resource, validate_resource_name
+from headgate.apiserver.admission_plugins import plugin_table
+from headgate.cli.embedded.credentials import AccessOptions
+from headgate.cli.options.address import parse_address
+from headgate.controllers.node_lifecycle.config import NodeLifecycleConfig, config_for_grace_period
+from headgate.jobs.settings import DEFAULT, JobSettings
+from headgate.kube import quantity, timestamps
+from headgate.kube.feature_gates import FeatureGates
+from headgate.kube.quantity import Quantity
+from headgate.kube.resource_amounts import CPU, MAX_NODE_AMOUNT, MEMORY, amount_text, units
+from headgate.scheduling.pod_conditions import GATED_EVENTS_PER_HOUR
+
+_NEEDED: Final = (CPU, MEMORY)
+"""Without these no pod runs on a node."""
+
+
+def parse_sizes(own: Mapping[str, str], further: Sequence[str]) -> dict[str, str] | str:
+    """``own``: amounts by resource, of options of their own (``--node-cpu``). ``further``: as in
+    ``--node-resource NAME=QUANTITY``."""
+    found = dict(own)
+    for name, amount in own.items():
+        if problem := _problem(name, amount):
+            return f"--node-{name} {amount!r}: {problem}"
+    for text in further:
+        name, equals, amount = text.partition("=")
+        if not equals:
+            return f"--node-resource {text!r} is not NAME=QUANTITY; try nvidia.com/gpu=4"
+        problem = f"it is said by --node-{name}" if name in own else "it is named twice" if name in found else ""
+        if problem := problem or _problem(name, amount):
+            return f"--node-resource {text!r}: {problem}"
+        found[name] = amount
+    return found
+
+
+def _problem(name: str, amount: str) -> str:
+    """Why a node cannot have it; empty if it can."""
+    for error in validate_resource_name(name, "NAME"):
+        return f"{name!r} is not the name of a resource: {error.detail}"
+    parsed = quantity.parse(amount)
+    if not isinstance(parsed, Quantity):
+        return f"it is not an amount of {name}: {parsed}"
+    if parsed.nano < 0 or (name in _NEEDED and parsed.nano == 0):
+        return f"it must {'be more' if name in _NEEDED else 'not be less'} than 0"
+    if is_integer_resource(name) and parsed.nano % 10**9:
+        return f"{name} is counted in whole numbers"
+    if units(name, parsed) > MAX_NODE_AMOUNT:
+        return f"no machine has so much {name}; {amount_text(name, MAX_NODE_AMOUNT)} at most"
+    return ""
+
+
+COMPONENTS: Final = ("apiserver", "nodes", "controllers", "scheduler", "quota", "jobs")
+SCHEDULERS: Final = ("headgate", "volcano", "default-scheduler")
+"""The names of schedulers that pods may ask for here: there is no other one in this cluster."""
+
+
+class StartupError(Exception):
+    """The cluster cannot start; the text is one line with the fix in it."""
+
+
+class ClusterOptions(msgspec.Struct, frozen=True):
+    data: Path
+    host: str
+    port: int
+    kubeconfig: Path
+    components: frozenset[str]
+    node_count: int
+    node_resources: Mapping[str, str]
+    features: FeatureGates
+    access: AccessOptions
+    event_ttl_s: float = 3600.0
+    disabled_plugins: frozenset[str] = frozenset()
+    gates_all: bool = False
+    makes_groups: bool = False
+    all_wait: bool = False
+    gated_events: int = GATED_EVENTS_PER_HOUR
+    autoscaler: str = ""
+    """Which model of one buys further nodes; empty: none."""
+    trusted_users: frozenset[str] = frozenset()
+    patience: NodeLifecycleConfig = NodeLifecycleConfig()
+    jobs: JobSettings = DEFAULT
+    metrics_at: tuple[str, int] | None = None
+    scheduler_config: Path | None = None
+    """Profiles of the scheduler that run besides those it has by default, or in place of those of the same name."""
+
+    @classmethod
+    def parse(
+        cls,
+        *,
+        data: Path,
+        listen: str,
+        kubeconfig: Path,
+        components: str,
+        node_count: int,
+        node_resources: Mapping[str, str],
+        further_resources: Sequence[str],
+        features: FeatureGates,
+        access: AccessOptions,
+        event_ttl: str = "1h",
+        disabled_plugins: Sequence[str] = (),
+        gates_all: bool = False,
+        makes_groups: bool = False,
+        all_wait: bool = False,
+        gated_events: int = GATED_EVENTS_PER_HOUR,
+        autoscaler: str = "",
+        trusted_users: Sequence[str] = (),
+        node_grace: str = "50s",
+        jobs: JobSettings = DEFAULT,
+        metrics_listen: str = "",
+        scheduler_config: Path | None = None,
+    ) -> ClusterOptions | str:
+        """A plan from what was typed, or what is wrong with it."""
+        address = parse_address("--listen", listen, "127.0.0.1:6443")
+        if isinstance(address, str):
+            return address
+        metrics_at = parse_address("--metrics-listen", metrics_listen, "127.0.0.1:10259") if metrics_listen else None
+        if isinstance(metrics_at, str):
+            return metrics_at
+        chosen = frozenset(each.strip() for each in components.split(",") if each.strip())
+        unknown = sorted(chosen - set(COMPONENTS))
+        if unknown:
+            return f"--components names {', '.join(unknown)}, which is not one of {', '.join(COMPONENTS)}"
+        if "apiserver" not in chosen:
+            return "--components must name apiserver: nothing else runs without it"
+        if autoscaler and "nodes" not in chosen:
+            return "--autoscaler needs nodes among the --components: they run the machines that it buys"
+        if scheduler_config is not None and "scheduler" not in chosen:
+            return "--config needs scheduler among the --components: it says what the scheduler runs"
+        resources = parse_sizes(node_resources, further_resources)
+        if isinstance(resources, str):
+            return resources
+        ttl_ns = timestamps.parse_duration(event_ttl)
+        if isinstance(ttl_ns, str) or ttl_ns < 0:
+            return f"--event-ttl {event_ttl!r} is not a duration; try 1h, 90m, or 0 to keep events for ever"
+        disabled = frozenset(name.strip() for text in disabled_plugins for name in text.split(",") if name.strip())
+        if unknown := sorted(disabled - plugin_table.PLUGIN_NAMES):
+            known = ", ".join(sorted(plugin_table.PLUGIN_NAMES))
+            return f"--disable-admission-plugins names {', '.join(unknown)}, which is not one of {known}"
+        grace_ns = timestamps.parse_duration(node_grace)
+        if isinstance(grace_ns, str) or grace_ns < 10**9:
+            return f"--node-monitor-grace-period {node_grace!r} is not a duration of at least 1s; try 50s"
+        return cls(
+            data=data,
+            host=address[0],
+            port=address[1],
+            kubeconfig=kubeconfig,
+            components=chosen,
+            node_count=node_count,
+            node_resources=resources,
+            features=features,
+            access=access,
+            event_ttl_s=ttl_ns / 1e9,
+            disabled_plugins=disabled,
+            gates_all=gates_all,
+            makes_groups=makes_groups,
+            all_wait=all_wait,
+            gated_events=gated_events,
+            autoscaler=autoscaler,
+            trusted_users=frozenset(trusted_users),
+            patience=config_for_grace_period(grace_ns / 1e9),
+            jobs=jobs,
+            metrics_at=metrics_at,
+            scheduler_config=scheduler_config,
+        )

@@ -1,0 +1,85 @@
+"""The ``pki`` folder at a start: its keys are generated together, once, and never replaced while one of them exists.
+
+Kubeconfigs, client certificates and service account tokens depend on them. In a folder with a store, a missing or
+damaged key is an error. To get new keys, move the whole ``pki`` folder away.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+from headgate.apiserver.authn.jwt import SigningKey
+from headgate.apiserver.io.certificate_files import Certificates, FileProblem, ensure, make_folder, read_authority
+from headgate.apiserver.io.signing_key_file import read_signing_key, signing_key
+from headgate.store.io.high_water_mark_file import sync_folder
+
+PKI: Final = "pki"
+_RELIED_ON: Final = ("ca.crt", "ca.key", "sa.key")
+_DERIVED: Final = ("server.crt", "server.key")
+
+_log: Final = logging.getLogger(__name__)
+
+
+def open_pki(data: Path, host: str, *, store_has_objects: bool) -> tuple[SigningKey, Certificates]:
+    """The key of service accounts and the certificates for ``host``. Raises ``FileProblem``."""
+    folder = data / PKI
+    try:
+        if not _has_any(folder):
+            made = _make(folder, host)
+            if store_has_objects:
+                _log.warning(
+                    "%s was missing: a new certificate authority and a new service account key were made; kubeconfigs, "
+                    "client certificates and service account tokens that were given out before do not work any more",
+                    folder,
+                )
+            return made
+        if store_has_objects:
+            _check(folder)
+        return signing_key(folder), ensure(folder, host)
+    except OSError as problem:
+        why = f"{problem.filename or folder} cannot be written: {problem.strerror}"
+        raise FileProblem(f"{why}; make room on the disk, or see to the rights of the folder") from problem
+
+
+def pki_problem(data: Path) -> str | None:
+    """What would keep a server with a store from starting on this folder; changes nothing."""
+    try:
+        if _has_any(data / PKI):
+            _check(data / PKI)
+    except FileProblem as problem:
+        return str(problem)
+    return None
+
+
+def _has_any(folder: Path) -> bool:
+    """Whether a first start came to its end here, or a user put keys of their own here."""
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise FileProblem(f"{folder} is not a folder; restore it from a copy, or move it away")
+    return any(os.path.lexists(folder / name) for name in (*_RELIED_ON, *_DERIVED))
+
+
+def _check(folder: Path) -> None:
+    read_authority(folder)
+    read_signing_key(folder)
+
+
+def _make(folder: Path, host: str) -> tuple[SigningKey, Certificates]:
+    """All at once, so that a start that is killed does not leave some of them."""
+    if folder.is_dir():  # empty; it may be a mount or a link, which cannot be replaced
+        return signing_key(folder), ensure(folder, host)
+    make_folder(folder.parent)
+    partial = folder.with_name(f"{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        signing_key(partial)
+        ensure(partial, host)
+        os.rename(partial, folder)
+    except (OSError, FileProblem):
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    sync_folder(folder.parent)
+    return signing_key(folder), ensure(folder, host)

@@ -1,0 +1,258 @@
+"""The API server of an embedded cluster: opens the store, writes the first objects, serves the socket, and stops in
+order.
+
+The other components of the process (``cli/embedded/components.py``) use it through :class:`RunningServer` and a client
+in the same process: same requests, same checks, no socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import platform
+import socket
+import ssl
+import time
+import zoneinfo
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from typing import Any, Final
+
+import msgspec
+
+import headgate
+from headgate import schemas
+from headgate.apimachinery.protobuf import MessageDecoder
+from headgate.apiserver.authn.service_account_tokens import ServiceAccountTokens
+from headgate.apiserver.authz.bootstrap_policy.policy_objects import default_policy
+from headgate.apiserver.authz.bootstrap_policy.reconciliation import reconcile
+from headgate.apiserver.bootstrap_objects import bootstrap_objects
+from headgate.apiserver.discovery.documents import version
+from headgate.apiserver.io.api_server import APIServer
+from headgate.apiserver.io.audit_log import AuditLog
+from headgate.apiserver.io.certificate_files import Certificates, FileProblem, keep_valid
+from headgate.apiserver.io.event_expirer import EventExpirer
+from headgate.apiserver.io.http_server import HTTPServer
+from headgate.apiserver.kinds.builtin import BUILTIN
+from headgate.apiserver.registry import resource_quota_usage
+from headgate.apiserver.registry.event_expiry import EventExpiryQueue
+from headgate.apiserver.request import messages
+from headgate.apiserver.state import ServerState
+from headgate.apiserver.watch.watcher import WatchCursor
+from headgate.capacity.kinds.definitions import FIRST_QUEUES
+from headgate.capacity.names import QUEUES
+from headgate.cli.embedded import bootstrap
+from headgate.cli.embedded.admission import own_admission, policy_of
+from headgate.cli.embedded.cluster_options import ClusterOptions, StartupError
+from headgate.cli.embedded.credentials import ISSUER, AccessOptions, ServerCredentials, load_credentials
+from headgate.cli.embedded.pki import PKI, open_pki
+from headgate.cli.wiring.definitions import install_definitions, perform_requests
+from headgate.cli.wiring.metrics import ProcessMetrics
+from headgate.client import installer
+from headgate.client.io.inprocess_transport import InProcessTransport
+from headgate.http.server_tls import TLSFiles
+from headgate.http.transport import HTTPRequest, HTTPResponse, Transport
+from headgate.kube import timestamps
+from headgate.kube.schema import Schemas
+from headgate.quota.kinds.conversion import convert
+from headgate.quota.names import GROUP
+from headgate.store import Store
+from headgate.store.io.committer import Committer
+from headgate.store.io.database_file import StoreError
+from headgate.store.io.journal import CommitFailed, Journal
+from headgate.store.item import Revision
+
+
+def in_process(endpoint: APIServer, token: str, user_agent: str) -> InProcessTransport:
+    async def handle(request: HTTPRequest) -> HTTPResponse | AsyncGenerator[bytes, None]:
+        asked = messages.ServerRequest(request.method, request.path, request.query, request.headers, request.body)
+        answer = await endpoint.answer(asked)
+        if isinstance(answer, WatchCursor):
+            return endpoint.events(answer)
+        headers = {name.lower(): value for name, value in answer.headers}
+        return HTTPResponse(answer.status, {**headers, "content-type": answer.content_type}, answer.body)
+
+    return InProcessTransport(handle, {"authorization": f"Bearer {token}", "user-agent": user_agent})
+
+
+# The documentation block of RFC 5737: it stands for "this server" where loopback is not allowed.
+_UNROUTED: Final = "192.0.2.1"
+_QUEUEING: Final = frozenset({"scheduler", "quota", "jobs"})
+"""The components that have kinds of their own."""
+
+_log: Final = logging.getLogger(__name__)
+
+PrintLine = Callable[[str], None]
+
+
+class RunningServer(msgspec.Struct, frozen=True):
+    """A server that serves until the stack it was started on is closed."""
+
+    endpoint: APIServer
+    store: Store
+    credentials: ServerCredentials
+    certificates: Certificates
+    meters: ProcessMetrics = msgspec.field(default_factory=ProcessMetrics)
+    """Of what runs on it."""
+
+    def client(self, name: str) -> Transport:
+        """A client in this process that may do everything; ``name`` owns the fields it writes."""
+        return in_process(self.endpoint, self.credentials.system_token, name)
+
+
+async def serve(
+    plan: ClusterOptions, sock: socket.socket, say: PrintLine, stack: contextlib.AsyncExitStack
+) -> RunningServer:
+    store, journal = _open_store(plan, say)
+    credentials, certificates = _open_identity(plan, store, journal)
+    log = _open_audit_log(plan.access)
+    if log is not None:
+        stack.callback(log.close)
+    api = _make_api(plan, store, credentials)
+    endpoint = APIServer(api, record=None if log is None else log.write)
+    committer = Committer(store, journal, publish=endpoint.publish)
+    endpoint.attach(committer)
+    stack.push_async_callback(committer.close)
+    stack.push_async_callback(endpoint.close)
+    served = RunningServer(endpoint, store, credentials, certificates)
+    api.health.add("components", served.meters.health.restarts.problem)
+    if api.keeps_quota:
+        resource_quota_usage.recount(api, timestamps.format_time(time.time()))
+        try:
+            await committer.flush(store.applied)
+        except CommitFailed as problem:
+            _log.warning("what ResourceQuotas count was not brought up to date: %s", problem)
+    await _write_first_objects(plan, api, served, sock.getsockname()[1])
+    server = _serve_on(plan, endpoint, sock, served.certificates)
+    ticking = asyncio.create_task(committer.keep_ticking())
+    serving = asyncio.create_task(server.serve())
+    stack.push_async_callback(_stop_serving, endpoint, server, serving, ticking)
+    run_in_background(stack, keep_valid(plan.data / PKI, plan.host, server.renew))
+    if plan.event_ttl_s:
+        run_in_background(
+            stack, EventExpirer(EventExpiryQueue(api, plan.event_ttl_s), store, committer, plan.event_ttl_s).run()
+        )
+    return served
+
+
+def run_in_background(stack: contextlib.AsyncExitStack, running: Coroutine[Any, Any, None]) -> None:
+    """Run something until the stack is closed."""
+    stack.push_async_callback(_cancel, asyncio.create_task(running))
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+def _make_api(plan: ClusterOptions, store: Store, credentials: ServerCredentials) -> ServerState:
+    tables = Schemas.load(schemas.read())
+    return ServerState(
+        schemas=tables,
+        messages=MessageDecoder.load(tables, schemas.read_numbers()),
+        kinds=BUILTIN,
+        store=store,
+        features=plan.features,
+        users=credentials.users,
+        accounts=ServiceAccountTokens(ISSUER, credentials.key, store),
+        version=version(headgate.__version__, platform.python_version(), _platform()),
+        time_zones=frozenset(zoneinfo.available_timezones()),
+        keeps_quota="controllers" in plan.components,
+        audit_level=plan.access.audit_level,
+        guests=own_admission(policy_of(plan), store),
+        conversions={GROUP: convert},
+        disabled_plugins=plan.disabled_plugins,
+    )
+
+
+async def _write_first_objects(plan: ClusterOptions, api: ServerState, served: RunningServer, port: int) -> None:
+    # Clients know this manager's name from every other cluster's first objects.
+    first = served.client("kube-apiserver")
+    today = timestamps.format_time(time.time()).partition("T")[0]
+    # A webhook that is down must not keep the server from starting: it could not be removed then.
+    with api.webhooks.asleep():
+        await bootstrap.create_missing(first, bootstrap_objects(_address(plan.host), port, today))
+        await bootstrap.reconcile_objects(first, default_policy(), reconcile)
+        if plan.components & _QUEUEING:
+            await _write_queues(served.client(installer.MANAGER))
+
+
+async def _write_queues(client: Transport) -> None:
+    """The kinds that we serve, also in a folder that is older than they are."""
+    for done in await install_definitions(client, both=True):
+        _checked(done)
+    _checked(await perform_requests(client, installer.create_missing(QUEUES, FIRST_QUEUES)))
+
+
+def _checked(result: object) -> None:
+    if isinstance(result, installer.InstallRefused):
+        raise StartupError(f"cannot write the first objects: {result.text}")
+
+
+def _serve_on(plan: ClusterOptions, endpoint: APIServer, sock: socket.socket, certificates: Certificates) -> HTTPServer:
+    further = () if plan.access.client_ca is None else (plan.access.client_ca,)
+    try:
+        files = TLSFiles(certificates.server, certificates.server_key, (certificates.ca, *further))
+        return HTTPServer(endpoint, sock, files)
+    except OSError as problem:
+        why = problem.strerror if problem.filename or not isinstance(problem, ssl.SSLError) else "no certificate in it"
+        raise StartupError(f"{plan.access.client_ca} cannot be used: {why}; check --client-ca") from problem
+
+
+def _open_audit_log(access: AccessOptions) -> AuditLog | None:
+    if access.audit_log is None or access.audit_level is None:
+        return None
+    try:
+        return AuditLog(access.audit_log)
+    except OSError as problem:
+        raise StartupError(f"cannot write --audit-log {access.audit_log}: {problem.strerror}") from problem
+
+
+async def _stop_serving(
+    endpoint: APIServer, server: HTTPServer, serving: asyncio.Task[None], ticking: asyncio.Task[None]
+) -> None:
+    endpoint.stop()
+    server.stop()
+    ticking.cancel()
+    await asyncio.gather(serving, ticking, return_exceptions=True)
+
+
+def _open_store(plan: ClusterOptions, say: PrintLine) -> tuple[Store, Journal]:
+    def progress(done: int, total: int) -> None:
+        if total > 50_000:
+            say(f"loading {plan.data}: {done} of {total} rows")
+
+    try:
+        journal = Journal.open(plan.data)
+        return journal.load(progress), journal
+    except StoreError as problem:
+        raise StartupError(str(problem)) from problem
+
+
+def _open_identity(plan: ClusterOptions, store: Store, journal: Journal) -> tuple[ServerCredentials, Certificates]:
+    has_objects = any(store.count(resource) for resource in store.resources())
+    credentials: ServerCredentials | str
+    try:
+        key, certificates = open_pki(plan.data, plan.host, store_has_objects=has_objects)
+        credentials = load_credentials(plan.data, plan.access.token_file, key, store_has_objects=has_objects)
+    except FileProblem as problem:
+        credentials = str(problem)
+    if isinstance(credentials, str):
+        journal.close(Revision(store.next_revision() - 1))
+        raise StartupError(credentials)
+    return credentials, certificates
+
+
+def _address(host: str) -> str:
+    """``host`` as an address that an endpoint may have; loopback and wildcards may not be endpoints of a Service."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return _UNROUTED
+    return _UNROUTED if address.is_loopback or address.is_unspecified or address.is_link_local else host
+
+
+def _platform() -> str:
+    return f"{platform.system()}/{platform.machine()}".lower()

@@ -1,0 +1,83 @@
+"""Commands that talk to a cluster: the options that select it, the connection, and tables."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from headgate.client.io.credentials import find_rest_config
+from headgate.client.io.http_transport import HTTPTransport
+from headgate.client.kubeconfig import RESTConfig
+from headgate.http.transport import HTTPRequest, HTTPResponse, Transport
+
+F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
+
+
+def cluster_options(command: F) -> F:
+    command = click.option("--context", default="", metavar="NAME", help="Which context of the kubeconfig to use.")(
+        command
+    )
+    return click.option(
+        "--kubeconfig",
+        default="",
+        metavar="FILE",
+        help="The kubeconfig. [default: $KUBECONFIG, ~/.kube/config, or the pod around us]",
+    )(command)
+
+
+def namespace_options(command: F) -> F:
+    command = click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces.")(command)
+    return click.option("-n", "--namespace", default="", metavar="NS", help="The namespace. [default: the context's]")(
+        command
+    )
+
+
+def chosen_namespace(access: RESTConfig, named: str, everywhere: bool) -> str:
+    """Empty for all of them."""
+    if named and everywhere:
+        raise click.UsageError("-n and -A exclude each other")
+    return "" if everywhere else named or access.namespace
+
+
+def exit_with_error(command: str, text: str) -> NoReturn:
+    click.echo(f"headgate {command}: {text}", err=True)
+    sys.exit(1)
+
+
+def access_or_exit(command: str, kubeconfig: str, context: str) -> RESTConfig:
+    found = find_rest_config(kubeconfig, context)
+    if isinstance(found, str):
+        exit_with_error(command, found)
+    return found
+
+
+@contextlib.asynccontextmanager
+async def connect(access: RESTConfig) -> AsyncIterator[Transport]:
+    transport = HTTPTransport(access)
+    try:
+        yield transport
+    finally:
+        await transport.close()
+
+
+async def perform(transport: Transport, asking: Generator[HTTPRequest, HTTPResponse, R]) -> R:
+    """Sends what a generator asks for until it has its answer."""
+    try:
+        request = next(asking)
+        while True:
+            request = asking.send(await transport.request(request))
+    except StopIteration as done:
+        result: R = done.value
+        return result
+
+
+def print_table(rows: Sequence[tuple[str, ...]]) -> None:
+    """The first row is the head."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        click.echo("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -1,0 +1,68 @@
+"""Log lines as text or JSON, and the two options for them that every command has."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+import msgspec
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LEVELS: Final = ("debug", "info", "warning", "error")
+FORMATS: Final = ("text", "json")
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.datetime.fromtimestamp(record.created, datetime.UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(line).decode()
+
+
+def set_up(level: str, form: str) -> None:
+    """Everything goes to standard error; standard output belongs to what a command has to say."""
+    handler = logging.StreamHandler()
+    if form == "json":
+        handler.setFormatter(JsonFormatter())
+    else:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S"))
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+def _remember(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """The option may stand before or after the command's name; the one nearer to the command wins."""
+    settings: dict[str, str] = context.ensure_object(dict)
+    if value is not None and parameter.name is not None:
+        settings[parameter.name] = value
+    if "log_level" in settings or "log_format" in settings:
+        set_up(settings.get("log_level", "warning"), settings.get("log_format", "text"))
+    return value
+
+
+def log_options(command: F) -> F:
+    command = click.option(
+        "--log-format",
+        type=click.Choice(FORMATS),
+        expose_value=False,
+        callback=_remember,
+        help="How log lines look on standard error. [default: text]",
+    )(command)
+    return click.option(
+        "--log-level",
+        type=click.Choice(LEVELS),
+        expose_value=False,
+        callback=_remember,
+        help="Which log lines are written to standard error. [default: warning]",
+    )(command)

@@ -1,0 +1,35 @@
+"""The option that says which pods use queues: the cluster itself does not record it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from headgate.scheduling.config.queue_profile import QUEUE_SCHEDULERS
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def served_option(command: F) -> F:
+    return click.option(
+        "--scheduler-name",
+        "served",
+        multiple=True,
+        default=sorted(QUEUE_SCHEDULERS),
+        show_default=True,
+        metavar="NAME",
+        help="Pods of this scheduler go by queues. May be repeated.",
+    )(command)
+
+
+def output_option(command: F) -> F:
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="How to print it.",
+    )(command)

@@ -1,0 +1,1 @@
+"""Clients, controllers, the scheduler and metrics, put together for a command."""

@@ -1,0 +1,213 @@
+"""Which controllers there are, and how they run: inside ``headgate up``, or beside a server by ``headgate run``.
+
+On an existing server they elect a leader by the Lease that kube-controller-manager uses: only its holder works, so the
+two never do the same job at the same time.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from headgate import schemas
+from headgate.cli.wiring.metrics import ProcessMetrics
+from headgate.client.io.fenced_transport import FencedTransport
+from headgate.client.io.leader_elector import ConnectTransport, LeaderElector, new_identity
+from headgate.client.leader_election import LeaderElectionConfig
+from headgate.controllers.cluster_role_aggregation import ClusterRoleAggregationController
+from headgate.controllers.cron_jobs.controller import CronJobController
+from headgate.controllers.daemon_sets.controller import DaemonSetController
+from headgate.controllers.deployments.controller import DeploymentController
+from headgate.controllers.deployments.template_hash import TemplateHash
+from headgate.controllers.disruption.controller import DisruptionController
+from headgate.controllers.framework.reconcile import Controller
+from headgate.controllers.garbage_collector.controller import GarbageCollector
+from headgate.controllers.jobs.controller import JobController
+from headgate.controllers.namespaces import NamespaceController
+from headgate.controllers.node_lifecycle.config import NodeLifecycleConfig
+from headgate.controllers.node_lifecycle.controller import NodeLifecycleController
+from headgate.controllers.node_lifecycle.taint_eviction import TaintEvictionController
+from headgate.controllers.pod_gc import PodGCController
+from headgate.controllers.replica_sets.controller import ReplicaSetController
+from headgate.controllers.root_ca_publisher import RootCACertPublisher
+from headgate.controllers.service_accounts import ServiceAccountsController
+from headgate.controllers.stateful_sets.controller import StatefulSetController
+from headgate.controllers.ttl_after_finished import TTLAfterFinishedController
+from headgate.controllers.unsupported_kinds import UnsupportedKindsController
+from headgate.controllers.volumes.attributes_class_protection import VolumeAttributesClassProtection
+from headgate.controllers.volumes.controller import PersistentVolumeController
+from headgate.controllers.volumes.ephemeral_volumes import EphemeralVolumeController
+from headgate.controllers.volumes.hollow_provisioner import HollowProvisioner
+from headgate.controllers.volumes.protection import StorageProtectionController
+from headgate.http.transport import Transport
+from headgate.jobs.failure_recovery import FailureRecovery
+from headgate.jobs.framework.job_controller import ManagedJobController
+from headgate.jobs.pods.pod_controller import ManagedPodController
+from headgate.jobs.settings import JobSettings
+from headgate.kube.feature_gates import FeatureGates, pod_integration_problem
+from headgate.kube.schema import Schemas
+from headgate.quota.api.pods_ready import WaitForPodsReady
+from headgate.quota.controller.quota_controller import QuotaController
+from headgate.quota.engine import QuotaSettings
+from headgate.runtime.controller_manager import run_controllers
+from headgate.runtime.time_zones import find_zone
+
+USER_AGENT: Final = "kube-controller-manager"
+"""The name that clients know from every other cluster, as the owner of what controllers write."""
+DEFAULT: Final = NodeLifecycleConfig()
+LEASE: Final = ("kube-system", "kube-controller-manager")
+QUOTA_LEASE: Final = ("kube-system", "headgate-quota")
+JOBS_LEASE: Final = ("kube-system", "headgate-jobs")
+_log: Final = logging.getLogger(__name__)
+_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # as in every drawn name: no vowels, hence no words
+
+
+def make_controllers(authority: str, features: FeatureGates, patience: NodeLifecycleConfig) -> list[Controller]:
+    """Anew: they know nothing yet. ``authority`` is the certificate that pods are told to trust."""
+    return [
+        NamespaceController(),
+        GarbageCollector(),
+        PodGCController(),
+        ServiceAccountsController(),
+        RootCACertPublisher(authority),
+        ClusterRoleAggregationController(),
+        ReplicaSetController(random_suffix),
+        DeploymentController(template_hash()),
+        JobController(random_suffix, features),
+        TTLAfterFinishedController(),
+        CronJobController(find_zone),
+        StatefulSetController(),
+        NodeLifecycleController(patience),
+        TaintEvictionController(),
+        PersistentVolumeController(),
+        HollowProvisioner(),
+        StorageProtectionController(),
+        VolumeAttributesClassProtection(),
+        EphemeralVolumeController(),
+        DisruptionController(),
+        DaemonSetController(random_suffix, template_hash()),
+        UnsupportedKindsController(),
+    ]
+
+
+@functools.cache
+def template_hash() -> TemplateHash:
+    return TemplateHash(Schemas.load(schemas.read()))
+
+
+def random_suffix() -> str:
+    """Five letters for a name."""
+    return "".join(random.choices(_LETTERS, k=5))
+
+
+async def run_builtin_controllers(
+    authority: str,
+    transport: Transport,
+    features: FeatureGates,
+    meters: ProcessMetrics,
+    patience: NodeLifecycleConfig = DEFAULT,
+) -> None:
+    """Runs controllers until it is cancelled."""
+    make = functools.partial(make_controllers, authority, features, patience)
+    await run_controllers(make, transport, failed=meters.failures_of("controllers"))
+
+
+def _warn(problem: str) -> None:
+    _log.warning("quota: %s", problem)
+
+
+def quota_settings(features: FeatureGates, jobs: JobSettings) -> QuotaSettings:
+    patience = jobs.pods_ready_s
+    pods_ready = None if patience is None else WaitForPodsReady(timeout_s=patience, recovery_timeout_s=patience)
+    return QuotaSettings(
+        honours_gates=features.admission_gated_by,
+        pods_ready=pods_ready,
+        starts_after_terminating=features.start_after_terminating_pods,
+        max_wait_s=jobs.max_wait_s,
+    )
+
+
+async def run_quota(transport: Transport, features: FeatureGates, jobs: JobSettings, meters: ProcessMetrics) -> None:
+    """Gives quota to workloads until it is cancelled."""
+    settings = quota_settings(features, jobs)
+    try:
+        failed = meters.failures_of("quota")
+        await run_controllers(lambda: [QuotaController(settings, meters.quota, _warn)], transport, failed=failed)
+    finally:
+        meters.quota.detach()
+
+
+async def run_jobs(transport: Transport, features: FeatureGates, settings: JobSettings, meters: ProcessMetrics) -> None:
+    """Keeps jobs in queues until it is cancelled."""
+
+    def make() -> list[Controller]:
+        meters.jobs.begin()
+        recovery = [FailureRecovery()] if features.failure_recovery_policy else []
+        pods = [] if pod_integration_problem(features) else [ManagedPodController(features, settings, meters.jobs)]
+        return [ManagedJobController(features, settings, meters.jobs), *pods, *recovery]
+
+    try:
+        await run_controllers(make, transport, failed=meters.failures_of("jobs"))
+    finally:
+        meters.jobs.begin()
+
+
+async def run_elected_controllers(
+    authority: str,
+    transport: Transport,
+    features: FeatureGates,
+    meters: ProcessMetrics,
+    say: Callable[[str], None],
+    reach_lease: ConnectTransport,
+) -> None:
+    """Controls while it is elected. ``reach_lease``: see ``client/io/leader_elector.py``."""
+    await _run_elected(
+        LEASE, transport, lambda fenced: run_builtin_controllers(authority, fenced, features, meters), say, reach_lease
+    )
+
+
+async def run_elected_quota(
+    transport: Transport,
+    features: FeatureGates,
+    jobs: JobSettings,
+    meters: ProcessMetrics,
+    say: Callable[[str], None],
+    reach_lease: ConnectTransport,
+) -> None:
+    await _run_elected(
+        QUOTA_LEASE, transport, lambda fenced: run_quota(fenced, features, jobs, meters), say, reach_lease
+    )
+
+
+async def run_elected_jobs(
+    transport: Transport,
+    features: FeatureGates,
+    settings: JobSettings,
+    meters: ProcessMetrics,
+    say: Callable[[str], None],
+    reach_lease: ConnectTransport,
+) -> None:
+    await _run_elected(
+        JOBS_LEASE, transport, lambda fenced: run_jobs(fenced, features, settings, meters), say, reach_lease
+    )
+
+
+async def _run_elected(
+    lease: tuple[str, str],
+    transport: Transport,
+    work: Callable[[Transport], Awaitable[None]],
+    say: Callable[[str], None],
+    reach_lease: ConnectTransport,
+) -> None:
+    """What is written is fenced: nothing is sent when another one may lead."""
+    elector = LeaderElector(reach_lease, *lease, new_identity(), LeaderElectionConfig())
+
+    async def lead() -> None:
+        say(f"elected: holds the Lease {'/'.join(lease)}")
+        await work(FencedTransport(transport, elector.write_budget_s))
+
+    say(f"stands for election by the Lease {'/'.join(lease)}")
+    await elector.run(lead)

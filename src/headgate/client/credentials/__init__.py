@@ -1,1 +1,0 @@
-"""Who we are: tokens and certificates, where they come from, and when they must be fetched anew."""

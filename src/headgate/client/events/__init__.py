@@ -1,1 +1,0 @@
-"""Events that tell people what happened: written once, counted when they come again, never in the way."""

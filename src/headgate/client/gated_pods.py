@@ -1,0 +1,138 @@
+"""Which scheduling gates hold which pods, and which field manager set a gate.
+
+The list of pods is read page by page, only as far as needed. The manager of a gate is read from the pod's managed
+fields, one pod per gate and only on request, because managed fields are most of a pod's bytes. A webhook that adds a
+gate acts under the name of the client that creates the pod. ``client/gate_lifting.py`` removes a gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.client.pager import ACCEPT, ListRefused, ListResponse, list_all, refusal_message
+from headgate.client.permissions import NOT_FOUND, refusal_text
+from headgate.http.transport import HTTPRequest, HTTPResponse
+from headgate.kube.api_resources import PODS
+from headgate.kube.serializer import wire_json
+
+
+class GateSetter(msgspec.Struct, frozen=True):
+    """``time``: a wire timestamp, of the manager's last write to any of its fields."""
+
+    manager: str = ""
+    time: str = ""
+
+
+def find_setter(metadata: Mapping[str, Any], gate: str) -> GateSetter:
+    """The manager whose field the gate is; empty if that cannot be told any more."""
+    item = 'k:{"name":' + msgspec.json.encode(gate).decode() + "}"
+    try:
+        for entry in metadata.get("managedFields") or ():
+            fields = ((entry.get("fieldsV1") or {}).get("f:spec") or {}).get("f:schedulingGates") or {}
+            if item in fields:
+                return GateSetter(str(entry.get("manager") or ""), str(entry.get("time") or ""))
+    except (AttributeError, TypeError):
+        return GateSetter()
+    return GateSetter()
+
+
+_decode_message: Final = wire_json.WireDecoder(dict[str, Any])
+
+
+class PodSchedulingGate(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    schedulingGates: list[PodSchedulingGate] = []
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    creationTimestamp: str = ""
+
+
+class _Pod(msgspec.Struct, frozen=True):
+    metadata: _Metadata = _Metadata()
+    spec: _Spec = _Spec()
+
+
+_decode_page: Final = wire_json.WireDecoder(ListResponse[_Pod])
+
+
+class GatedPod(msgspec.Struct, frozen=True):
+    """``created`` is a wire timestamp: they sort as text."""
+
+    namespace: str
+    name: str
+    uid: str
+    created: str
+    gates: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/pods/{self.name}"
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class GateCount(msgspec.Struct, frozen=True):
+    """A gate, how many pods it holds, and the oldest of them."""
+
+    gate: str
+    pods: int
+    oldest: GatedPod
+
+
+def gated_pods(namespace: str, selector: str) -> Generator[HTTPRequest, HTTPResponse, list[GatedPod] | ListRefused]:
+    """All pods that have a gate; in all namespaces if none is named. A refusal names the right that is missing."""
+    where = namespace or None
+    found = yield from list_all(PODS.collection_path(where), _gated, {"labelSelector": selector} if selector else {})
+    if isinstance(found, ListRefused):
+        return ListRefused(refusal_text("list", PODS, where, found), found.status)
+    return found.items
+
+
+def _gated(body: bytes) -> ListResponse[GatedPod]:
+    page = _decode_page.decode(body)
+    return ListResponse(page.metadata, [pod for pod in map(_read, page.items) if pod.gates])
+
+
+def _read(pod: _Pod) -> GatedPod:
+    meta = pod.metadata
+    gates = tuple(gate.name for gate in pod.spec.schedulingGates)
+    return GatedPod(meta.namespace, meta.name, meta.uid, meta.creationTimestamp, gates)
+
+
+def count_gates(pods: Iterable[GatedPod]) -> list[GateCount]:
+    """By gate, in the order of their names."""
+    by_gate: dict[str, list[GatedPod]] = {}
+    for pod in pods:
+        for gate in pod.gates:
+            by_gate.setdefault(gate, []).append(pod)
+    return [
+        GateCount(gate, len(held), min(held, key=lambda pod: (pod.created, pod.namespace, pod.name)))
+        for gate, held in sorted(by_gate.items())
+    ]
+
+
+def setter_of(gate: str, pod: GatedPod) -> Generator[HTTPRequest, HTTPResponse, str | ListRefused]:
+    """The manager whose field the gate is; empty if that cannot be told any more."""
+    answer = yield HTTPRequest("GET", pod.path, "", ACCEPT)
+    if answer.status == NOT_FOUND:
+        return ""
+    if not answer.ok:
+        refused = ListRefused(refusal_message(answer), answer.status)
+        return ListRefused(refusal_text("get", PODS, pod.namespace, refused), answer.status)
+    try:
+        metadata: Mapping[str, Any] = _decode_message.decode(answer.body).get("metadata") or {}
+    except msgspec.DecodeError:
+        return ""
+    return find_setter(metadata, gate).manager if metadata.get("uid") == pod.uid else ""

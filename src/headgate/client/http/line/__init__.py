@@ -1,1 +1,0 @@
-"""One connection to a server."""

@@ -1,1 +1,0 @@
-"""TLS towards a server."""

@@ -1,0 +1,39 @@
+"""A transport that writes only while the fence allows it: the transport of an elected leader.
+
+Before every write the transport asks the fence how long the write may take; reads are not delayed. A request that may
+not start is not sent, and fails like a request that did not reach the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from headgate.http.transport import HTTPRequest, HTTPResponse, LineStream, Transport, Unreachable
+
+_READS: Final = frozenset({"GET", "HEAD"})
+
+
+class FencedTransport:
+    """``room_s`` says how long a write that starts now may take; 0 or less: it may not start."""
+
+    def __init__(self, transport: Transport, room_s: Callable[[], float]) -> None:
+        self._transport = transport
+        self._room_s = room_s
+
+    async def request(self, request: HTTPRequest) -> HTTPResponse:
+        if request.method in _READS:
+            return await self._transport.request(request)
+        room_s = self._room_s()
+        if room_s <= 0:
+            raise Unreachable("not sent: another process leads, or may soon", sent=False)
+        bounded = msgspec.structs.replace(request, timeout_s=min(room_s, request.timeout_s))
+        return await self._transport.request(bounded)
+
+    async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:
+        return await self._transport.stream(request, idle_s=idle_s)
+
+    async def close(self) -> None:
+        await self._transport.close()

@@ -1,0 +1,219 @@
+"""List, then watch, for ever: keeps one consumer informed about one collection.
+
+The consumer gets every object once as ``ObjectApplied`` and again after each change, ``ObjectDeleted`` when it is gone,
+and ``ListSynced`` each time a whole list was delivered. A broken or silent watch resumes at its last revision; when
+that is compacted (410), the collection is listed again and only the differences are delivered.
+``client/known_objects.py`` has what was delivered, ``client/list_watch_decoder.py`` decodes the bytes. A consumer that
+names ``fields`` gets only those. No state is delivered twice, nor after a newer one. A kind that ``may_be_absent`` and
+is not served is delivered as an empty list, followed by a call of ``absent``, each time that this is found anew. A
+consumer may handle a 404 itself (``not_found``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final
+
+from headgate.client import field_decoder
+from headgate.client.backoff import Backoff
+from headgate.client.io.time_slice import yield_if_slice_spent
+from headgate.client.known_objects import (
+    InformerEvent,
+    Key,
+    KnownObjects,
+    ListSynced,
+    ObjectApplied,
+    ObjectDeleted,
+    Sink,
+    is_older,
+)
+from headgate.client.list_watch_decoder import UNREADABLE, ListWatchError, names_kind, parse_event, parse_page, refusal
+from headgate.http.transport import HTTPRequest, HTTPResponse, LineStream, Transport, Unreachable, encode_query
+
+__all__ = ["Informer", "InformerEvent", "ListSynced", "ObjectApplied", "ObjectDeleted", "Sink"]
+
+_GONE: Final = 410
+_FORBIDDEN: Final = 403
+_NOT_FOUND: Final = 404
+_PAGE: Final = 500
+_WATCH_S: Final = 300
+_SILENCE_S: Final = 135.0
+"""Servers send a bookmark about every minute: when two did not come, the connection is dead and does not know it."""
+_QUIET_S: Final = 1.0
+"""Objects that are told before other tasks of the event loop get a turn: a consumer may take its time for each."""
+_LONG_BYTES: Final = 32 * 1024
+_PATIENCE: Final = 3
+"""How often a list from the past is refused before we believe that the server's data were put back."""
+
+
+class Informer:
+    """One collection. ``jitter()`` gives a number in [0, 1); ``sleep`` waits that many seconds."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        path: str,
+        sink: Sink,
+        *,
+        jitter: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+        query: Mapping[str, str] | None = None,
+        fields: Iterable[str] = (),
+        may_be_absent: bool = False,
+        absent: Callable[[str], None] = lambda problem: None,
+        not_found: Callable[[str], None] | None = None,
+        report: Callable[[str], None] = lambda problem: None,
+    ) -> None:
+        self._transport = transport
+        self._path = path
+        self._sink = sink
+        self._known = KnownObjects(sink)
+        self._jitter = jitter
+        self._sleep = sleep
+        self._query = dict(query or {})
+        self._decode = field_decoder.decoder(fields)
+        self._may_be_absent = may_be_absent
+        self._is_absent = False
+        self._absent = absent
+        self._report = report
+        self._not_found = not_found or report
+        self._backoff = Backoff()
+        self._revision = ""  # how far we have seen; empty: list first
+        self._newest = ""  # the same, and kept when we must list again
+        self._past_lists = 0
+        self._whole_lists = False  # after a list expired half-way, the next one is asked for in one piece
+
+    async def run(self) -> None:
+        """Runs until it is cancelled."""
+        while True:
+            try:
+                if not self._revision:
+                    await self._list()
+                heard = await self._watch()
+                if not heard:  # a server that ends watches at once must not be asked in a tight loop
+                    await self._sleep(_QUIET_S * (1 + self._jitter()))
+                continue
+            except Unreachable as error:
+                wait_s = 0.0
+                self._report(str(error))
+            except ListWatchError as error:
+                wait_s = error.wait_s
+                if error.status in (_GONE, UNREADABLE):
+                    self._revision = ""
+                if self._may_be_absent and not await self._is_served(error.status):
+                    self._tell_absent(str(error))
+                elif error.status == _NOT_FOUND:
+                    self._not_found(str(error))
+                elif error.status != _GONE:
+                    self._report(str(error))
+            await self._sleep(max(wait_s, self._backoff.next(self._jitter())))
+
+    async def _is_served(self, status: int) -> bool:
+        """What a refusal says of the kind. An account without rights is refused (403) before the server looks whether
+        there is such a kind; discovery is open to every account."""
+        if status != _FORBIDDEN:
+            return status != _NOT_FOUND
+        root, _, plural = self._path.rpartition("/")
+        try:
+            response = await self._transport.request(HTTPRequest("GET", root, "", {"accept": "application/json"}))
+        except Unreachable:
+            return True
+        return names_kind(response, plural)
+
+    def _tell_absent(self, problem: str) -> None:
+        """A kind that is not served has no objects; the list is repeated in case it is served later."""
+        self._revision = ""
+        if not self._is_absent:
+            self._is_absent = True
+            self._known.keep(set())
+            self._sink(ListSynced(self._newest))
+            self._absent(problem)
+
+    async def _list(self) -> None:
+        seen: set[Key] = set()
+        token = ""
+        while True:
+            query = dict(self._query)
+            if not self._whole_lists:
+                query["limit"] = str(_PAGE)
+            if token:
+                query["continue"] = token
+            try:
+                page = await self._get(query)
+            except ListWatchError as error:
+                self._whole_lists = self._whole_lists or (error.status == _GONE and bool(token))
+                raise
+            items, following, revision = parse_page(self._path, page, self._decode)
+            self._is_absent = False
+            if not token:
+                self._mind_the_past(revision)
+            for item, identity in items:
+                await yield_if_slice_spent()
+                seen.add(identity.key)
+                self._known.apply(item, identity)
+            token = following
+            if not token:
+                break
+        self._whole_lists = False
+        self._known.keep(seen)
+        self._revision = self._newest = revision
+        self._sink(ListSynced(self._revision))
+
+    def _mind_the_past(self, revision: str) -> None:
+        """A list is never older than what was seen before, unless the server was restored from a backup."""
+        if not is_older(revision, self._newest):
+            self._past_lists = 0
+            return
+        self._past_lists += 1
+        if self._past_lists < _PATIENCE:
+            raise ListWatchError(
+                UNREADABLE, f"{self._path} is at revision {revision}, and we have seen {self._newest}: not believed yet"
+            )
+        self._past_lists = 0
+        self._report(f"{self._path} went back from revision {self._newest} to {revision}: everything is told anew")
+        self._known.forget_all()
+        self._newest = revision
+
+    async def _watch(self) -> bool:
+        """Whether anything was heard."""
+        seconds = int(_WATCH_S * (1 + self._jitter()))  # not all watches of a fleet end at once
+        query = {
+            **self._query,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._revision,
+            "timeoutSeconds": str(seconds),
+        }
+        request = HTTPRequest("GET", self._path, encode_query(query), {"accept": "application/json"})
+        answer = await self._transport.stream(request, idle_s=_SILENCE_S)
+        if isinstance(answer, HTTPResponse):
+            raise refusal(self._path, answer)
+        try:
+            return await self._listen(answer)
+        finally:
+            await answer.close()
+
+    async def _listen(self, lines: LineStream) -> bool:
+        heard = False
+        async for line in lines:
+            await yield_if_slice_spent()
+            kind, item, identity = parse_event(self._path, line, self._decode)
+            if len(line) > _LONG_BYTES:
+                await yield_if_slice_spent()  # to read it took long, and so may what is done with it
+            heard = True
+            self._backoff.reset()
+            if is_older(identity.revision, self._revision):
+                continue  # told before
+            if kind in ("ADDED", "MODIFIED"):
+                self._known.apply(item, identity)
+            elif kind == "DELETED":
+                self._known.delete(identity)
+            self._revision = self._newest = identity.revision
+        return heard
+
+    async def _get(self, query: Mapping[str, str]) -> bytes:
+        request = HTTPRequest("GET", self._path, encode_query(query), {"accept": "application/json"})
+        response = await self._transport.request(request)
+        if not response.ok:
+            raise refusal(self._path, response)
+        return response.body

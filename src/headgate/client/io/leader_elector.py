@@ -1,0 +1,307 @@
+"""Takes part in a leader election: reads and writes the Lease, starts the work when elected and stops it before the
+end.
+
+A separate thread with its own event loop and connections renews the Lease: work that blocks the main event loop for
+longer than the Lease lasts (a slow scheduler plugin, say) does not lose it. ``LeaderElector.write_budget_s`` is the
+fence that ``client/io/writer.py`` asks before every write. It follows the renewals, so a leader that loses the Lease
+while its loop is blocked writes nothing more. The work is a coroutine function; it is cancelled when leadership ends,
+and the thread does not try to get the Lease again before the work has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+import random
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
+
+import msgspec
+
+from headgate.client.leader_election import (
+    ElectionCandidate,
+    ElectionWait,
+    LeaderElectionConfig,
+    ReadLease,
+    StoredLease,
+    WriteLease,
+    lease_of,
+    read_lease,
+)
+from headgate.client.write_status import message_of
+from headgate.http.transport import HTTPRequest, HTTPResponse, Transport, Unreachable
+from headgate.kube.api_resources import LEASES
+from headgate.kube.serializer import wire_json
+from headgate.kube.timestamps import format_micro_time
+
+Object = dict[str, Any]
+ConnectTransport = Callable[[], AbstractAsyncContextManager[Transport]]
+"""Opens a transport in the event loop that runs, and closes it."""
+
+_log: Final = logging.getLogger(__name__)
+_ANSWER_S: Final = 5.0
+_JSON: Final = {"accept": "application/json", "content-type": "application/json"}
+# A leader that slept with its machine must not believe that no time has passed.
+_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_MISSING: Final = 404
+_CONTENDED: Final = 409
+
+
+def clock_s() -> float:
+    return time.clock_gettime(_CLOCK)
+
+
+def new_identity() -> str:
+    """Names the machine for people; the rest makes it this process's alone."""
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+class LeaderElector:
+    """One candidate. ``identity`` must be unique among all processes that ever take part. ``reach`` is called in the
+    renewing thread, and only that thread uses what it opens.
+    """
+
+    def __init__(
+        self,
+        reach: ConnectTransport,
+        namespace: str,
+        name: str,
+        identity: str,
+        timing: LeaderElectionConfig | None = None,
+    ) -> None:
+        self._timing = timing or LeaderElectionConfig()
+        problem = self._timing.problem()
+        if problem:
+            raise ValueError(problem)
+        self._reach = reach
+        self._namespace = namespace
+        self._name = name
+        self._election = ElectionCandidate(identity, self._timing)
+        self._is_leaving = False
+
+    def write_budget_s(self) -> float:
+        """How long a write that starts now may take; 0: nothing may be written. May be asked in any thread."""
+        return 0.0 if self._is_leaving else max(0.0, self._election.write_budget_s(clock_s()))
+
+    @property
+    def leader(self) -> str:
+        return self._election.leader
+
+    async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
+        """Stands for election until it is cancelled; then the lease is given back."""
+        self._is_leaving = False
+        renewal = _Renewal(self._election, self._reach, self._namespace, self._name, self._timing)
+        renewal.start()
+        work: asyncio.Task[None] | None = None
+        try:
+            while True:
+                if await renewal.leads():
+                    _log.info("%s/%s: elected", self._namespace, self._name)
+                    work = asyncio.create_task(self._lead(lead))
+                else:
+                    _log.warning("Lease %s/%s: no longer elected", self._namespace, self._name)
+                    if work is not None:
+                        await _end(work)
+                    work = None
+                    renewal.stand_again()
+        finally:
+            self._is_leaving = True
+            renewal.leave()
+            if work is not None:
+                await _end(work)
+            await renewal.release()
+
+    async def _lead(self, lead: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await lead()
+            except Exception:
+                _log.exception("%s/%s: the leader's work failed and starts again", self._namespace, self._name)
+            await asyncio.sleep(self._timing.retry_s)
+
+
+class _Renewal:
+    """The thread that reads and writes the Lease. Made and asked in the loop of the work; methods named ``_...`` run in
+    the thread, and only they change the election."""
+
+    def __init__(
+        self,
+        election: ElectionCandidate,
+        reach: ConnectTransport,
+        namespace: str,
+        name: str,
+        timing: LeaderElectionConfig,
+    ) -> None:
+        self._election = election
+        self._reach = reach
+        self._namespace = namespace
+        self._name = name
+        self._timing = timing
+        self._news: asyncio.Queue[bool] = asyncio.Queue()
+        self._asked_by = asyncio.get_running_loop()
+        self._ended: asyncio.Future[None] = self._asked_by.create_future()
+        self._loop = asyncio.new_event_loop()
+        self._is_left, self._may_stand, self._work_has_ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name=f"lease {self._namespace}/{self._name}", daemon=True).start()
+
+    async def leads(self) -> bool:
+        """Whether this candidate leads, as soon as that is another than before. Raises what ended the thread."""
+        news = asyncio.create_task(self._news.get())
+        try:
+            either: tuple[asyncio.Future[Any], ...] = (news, self._ended)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if news.done():
+                return news.result()
+            self._ended.result()
+            raise RuntimeError(f"Lease {self._namespace}/{self._name}: renewal ended by itself")
+        finally:
+            news.cancel()
+
+    def stand_again(self) -> None:
+        """The work of the leadership that was lost has ended."""
+        self._tell_thread(self._may_stand)
+
+    def leave(self) -> None:
+        """From now on nothing is renewed."""
+        self._tell_thread(self._is_left)
+
+    async def release(self) -> None:
+        """The work has ended: the Lease is given back, and the thread ends."""
+        self._tell_thread(self._work_has_ended)
+        await asyncio.wait([self._ended])
+        if self._ended.exception() is not None:
+            _log.error("Lease %s/%s: renewal failed: %s", self._namespace, self._name, self._ended.exception())
+
+    def _tell_thread(self, event: asyncio.Event) -> None:
+        with contextlib.suppress(RuntimeError):  # its loop is closed: the thread has ended
+            self._loop.call_soon_threadsafe(event.set)
+
+    # In the thread
+
+    def _run(self) -> None:
+        problem: Exception | None = None
+        try:
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                runner.run(self._stand())
+        except Exception as error:
+            problem = error
+        self._tell(functools.partial(self._finish, problem))
+
+    def _finish(self, problem: Exception | None) -> None:
+        if problem is None:
+            self._ended.set_result(None)
+        else:
+            self._ended.set_exception(problem)
+
+    def _tell(self, news: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop of the work is closed: the process ends
+            self._asked_by.call_soon_threadsafe(news)
+
+    async def _stand(self) -> None:
+        async with self._reach() as transport:
+            renewing = asyncio.create_task(self._renew(transport))
+            leaving = asyncio.create_task(self._is_left.wait())
+            await asyncio.wait([renewing, leaving], return_when=asyncio.FIRST_COMPLETED)
+            leaving.cancel()
+            if renewing.done():
+                renewing.result()
+            renewing.cancel()
+            await asyncio.wait([renewing])
+            await self._give_back(transport)
+
+    async def _renew(self, transport: Transport) -> None:
+        led = False
+        while True:
+            await self._advance(transport)
+            leads = self._election.may_write(clock_s())
+            if leads == led:
+                continue
+            led = leads
+            self._tell(functools.partial(self._news.put_nowait, leads))
+            if not leads:
+                await self._may_stand.wait()
+                self._may_stand.clear()
+
+    async def _advance(self, transport: Transport) -> None:
+        election = self._election
+        step = election.step(clock_s(), format_micro_time(time.time()))
+        match step:
+            case ElectionWait(until_s):
+                await asyncio.sleep(max(0.0, min(until_s, self._ends_s()) - clock_s()))
+            case ReadLease():
+                path = LEASES.object_path(self._namespace, self._name)
+                self._hear(await self._send(transport, HTTPRequest("GET", path, "", _JSON)))
+            case WriteLease(_, before):
+                self._hear(await self._send(transport, self._request(step)), created=before is None)
+
+    def _ends_s(self) -> float:
+        """When we must look up at the latest: leadership ends by itself."""
+        now_s = clock_s()
+        return self._election.held_until_s if self._election.may_write(now_s) else now_s + self._timing.lease_s
+
+    async def _send(self, transport: Transport, request: HTTPRequest) -> HTTPResponse | None:
+        limit_s = max(0.1, min(_ANSWER_S, self._ends_s() - clock_s()))
+        try:
+            async with asyncio.timeout(limit_s):
+                return await transport.request(msgspec.structs.replace(request, timeout_s=limit_s))
+        except TimeoutError:
+            _log.warning("%s/%s: no answer within %.1f s", self._namespace, self._name, limit_s)
+        except Unreachable as error:
+            _log.warning("%s/%s: %s", self._namespace, self._name, error)
+        return None
+
+    def _hear(self, response: HTTPResponse | None, *, created: bool = False) -> None:
+        now_s, jitter = clock_s(), random.random()
+        if response is not None and response.ok:
+            stored = _stored(response)
+            if stored is not None:
+                self._election.seen(stored, now_s, jitter)
+                return
+        if response is not None and response.status == _MISSING and not created:  # else: its namespace is missing
+            self._election.seen(None, now_s, jitter)
+            return
+        if response is not None and response.status != _CONTENDED:
+            _log.warning(
+                "Lease %s/%s: answered %d: %s", self._namespace, self._name, response.status, message_of(response)
+            )
+        contended = response is not None and response.status == _CONTENDED
+        self._election.failed(now_s, jitter, contended=contended)
+
+    def _request(self, write: WriteLease) -> HTTPRequest:
+        before = write.before.lease if write.before is not None else None
+        body = msgspec.json.encode(lease_of(write.record, self._namespace, self._name, before))
+        if before is None:
+            return HTTPRequest("POST", LEASES.collection_path(self._namespace), "", _JSON, body)
+        return HTTPRequest("PUT", LEASES.object_path(self._namespace, self._name), "", _JSON, body)
+
+    async def _give_back(self, transport: Transport) -> None:
+        """Not before the work has ended; after the time of the Lease others need not be told."""
+        release = self._election.release(format_micro_time(time.time()))
+        with contextlib.suppress(Unreachable, TimeoutError):
+            async with asyncio.timeout(self._timing.lease_s):
+                await self._work_has_ended.wait()
+            if release is not None:
+                async with asyncio.timeout(_ANSWER_S):
+                    await transport.request(self._request(release))
+
+
+async def _end(work: asyncio.Task[None]) -> None:
+    work.cancel()
+    await asyncio.wait([work])
+
+
+def _stored(response: HTTPResponse) -> StoredLease | None:
+    try:
+        lease: Object = wire_json.WireDecoder(dict).decode(response.body)
+    except msgspec.DecodeError:
+        return None
+    return read_lease(lease) if isinstance(lease.get("metadata"), dict) else None

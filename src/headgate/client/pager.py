@@ -1,0 +1,77 @@
+"""A whole list, page by page: a generator that yields requests and is sent responses.
+
+It is for one-time reads; ``client/io/informer.py`` stays up to date. All pages show the same revision; a list whose
+revision is compacted meanwhile starts again, unpaged. The caller decodes the items, so that no more of a large cluster
+is kept than needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from headgate.client.write_status import message_of
+from headgate.http.transport import HTTPRequest, HTTPResponse, encode_query
+
+T = TypeVar("T")
+
+PAGE: Final = "500"
+ACCEPT: Final = {"accept": "application/json"}
+_GONE: Final = 410
+
+
+class _Metadata(msgspec.Struct, rename={"token": "continue", "revision": "resourceVersion"}, frozen=True):
+    token: str = ""
+    revision: str = ""
+
+
+class ListResponse(msgspec.Struct, Generic[T], frozen=True):
+    """A list as the wire has it, with items that a decoder knows."""
+
+    metadata: _Metadata = _Metadata()
+    items: list[T] = []
+
+
+class ListResult(msgspec.Struct, Generic[T], frozen=True):
+    items: list[T]
+    revision: str
+
+
+class ListRefused(msgspec.Struct, frozen=True):
+    """The server refused, or its response is invalid (then ``status`` is 0)."""
+
+    text: str
+    status: int = 0
+
+
+def list_all(
+    path: str, read: Callable[[bytes], ListResponse[T]], query: Mapping[str, str] | None = None
+) -> Generator[HTTPRequest, HTTPResponse, ListResult[T] | ListRefused]:
+    """``read`` may raise msgspec's DecodeError."""
+    chosen = dict(query or {})
+    found: list[T] = []
+    asked = {**chosen, "limit": PAGE}
+    while True:
+        answer = yield HTTPRequest("GET", path, encode_query(asked), ACCEPT)
+        if answer.status == _GONE and "continue" in asked:
+            found, asked = [], chosen
+            continue
+        if not answer.ok:
+            return ListRefused(refusal_message(answer), answer.status)
+        try:
+            page = read(answer.body)
+        except msgspec.DecodeError as error:
+            return ListRefused(f"{path} sent what is not a list: {error}")
+        found += page.items
+        if not page.metadata.token:
+            return ListResult(found, page.metadata.revision)
+        asked = {**chosen, "limit": PAGE, "continue": page.metadata.token}
+        # A token stands for its revision; both together are refused.
+        for each in ("resourceVersion", "resourceVersionMatch"):
+            asked.pop(each, None)
+
+
+def refusal_message(answer: HTTPResponse) -> str:
+    return f"the server answered {answer.status}: {message_of(answer)}"

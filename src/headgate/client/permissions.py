@@ -1,0 +1,44 @@
+"""The text for a refused read: the missing permission, or another reason why the result is unknown.
+
+A response that is no list says nothing about what exists. Every command that reads reports what it could not read with
+these functions, so that a refusal never looks like an empty list.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.client.pager import ListRefused
+from headgate.kube.api_resources import APIResource
+
+UNAUTHORIZED: Final = 401
+FORBIDDEN: Final = 403
+NOT_FOUND: Final = 404
+
+
+def resource_name(resource: APIResource) -> str:
+    """``workloads.kueue.x-k8s.io``; only the plural for the core group."""
+    return resource.plural + (f".{resource.group}" if resource.group else "")
+
+
+def describe_permission(verb: str, resource: APIResource, namespace: str | None = None) -> str:
+    """Verb, resource, group and where: ``list workloads.kueue.x-k8s.io in namespace team-a``. ``namespace``: None for
+    all namespaces; a cluster-scoped resource has none."""
+    if not resource.namespaced:
+        return f"{verb} {resource_name(resource)}"
+    where = "in all namespaces" if namespace is None else f"in namespace {namespace}"
+    return f"{verb} {resource_name(resource)} {where}"
+
+
+def refusal_text(verb: str, resource: APIResource, namespace: str | None, refused: ListRefused) -> str:
+    """One line for a request that was refused."""
+    if refused.status == FORBIDDEN:
+        return f"missing right: {describe_permission(verb, resource, namespace)} ({refused.text})"
+    return f"cannot {describe_permission(verb, resource, namespace)}: {unknown_text(refused)}"
+
+
+def unknown_text(refused: ListRefused) -> str:
+    """Why nothing is known, for any status but 403."""
+    if refused.status == UNAUTHORIZED:
+        return f"the server does not accept the credentials of this kubeconfig ({refused.text})"
+    return refused.text

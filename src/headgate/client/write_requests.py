@@ -1,0 +1,72 @@
+"""Writes as requests. Each names its object by uid, so that a later object of the same name is not touched. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from headgate.http.transport import HTTPRequest
+from headgate.kube.api_resources import PODS, APIResource
+
+Object = dict[str, Any]
+How = Literal["merge", "strategic", "json"]
+
+ACCEPT: Final = {"accept": "application/json"}
+JSON: Final = {**ACCEPT, "content-type": "application/json"}
+PATCHES: Final[dict[How, dict[str, str]]] = {
+    "merge": {**ACCEPT, "content-type": "application/merge-patch+json"},
+    "strategic": {**ACCEPT, "content-type": "application/strategic-merge-patch+json"},
+    "json": {**ACCEPT, "content-type": "application/json-patch+json"},
+}
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def create(resource: APIResource, namespace: str, obj: Object) -> HTTPRequest:
+    return HTTPRequest("POST", resource.collection_path(namespace), "", JSON, _encode(obj))
+
+
+def patch(
+    resource: APIResource, namespace: str, name: str, uid: str, body: Object, how: How = "merge", subresource: str = ""
+) -> HTTPRequest:
+    """A merge or strategic patch of the object with this uid; ``subresource`` is ``status`` for its status."""
+    metadata = {**(body.get("metadata") or {}), "uid": uid}
+    path = resource.object_path(namespace, name, subresource)
+    return HTTPRequest("PATCH", path, "", PATCHES[how], _encode({**body, "metadata": metadata}))
+
+
+def patch_steps(
+    resource: APIResource, namespace: str, name: str, uid: str, steps: list[Object], subresource: str = ""
+) -> HTTPRequest:
+    """A JSON patch, whose first step tests the uid."""
+    test = {"op": "test", "path": "/metadata/uid", "value": uid}
+    path = resource.object_path(namespace, name, subresource)
+    return HTTPRequest("PATCH", path, "", PATCHES["json"], _encode([test, *steps]))
+
+
+def bind(namespace: str, name: str, uid: str, node: str) -> HTTPRequest:
+    body = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"namespace": namespace, "name": name, "uid": uid},
+        "target": {"kind": "Node", "name": node},
+    }
+    return HTTPRequest("POST", PODS.object_path(namespace, name, "binding"), "", JSON, _encode(body))
+
+
+def evict(namespace: str, name: str, uid: str, grace_s: int | None = None) -> HTTPRequest:
+    options: Object = {"preconditions": {"uid": uid}}
+    if grace_s is not None:
+        options["gracePeriodSeconds"] = grace_s
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"namespace": namespace, "name": name},
+        "deleteOptions": options,
+    }
+    return HTTPRequest("POST", PODS.object_path(namespace, name, "eviction"), "", JSON, _encode(body))
+
+
+def delete(resource: APIResource, namespace: str, name: str, uid: str, options: Object | None = None) -> HTTPRequest:
+    body = {**(options or {}), "preconditions": {"uid": uid}}
+    return HTTPRequest("DELETE", resource.object_path(namespace, name), "", JSON, _encode(body))

@@ -1,0 +1,123 @@
+"""The meaning of a response to a write: done, too late, refused, retry, or unknown.
+
+One table. Pure; ``client/io/writer.py`` acts on it, ``client/io/informer.py`` uses its delays and messages.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+
+from headgate.http.transport import HTTPResponse, Unreachable
+from headgate.kube.serializer import wire_json
+
+Object = dict[str, Any]
+
+_LONGEST_WAIT_S: Final = 120.0
+
+
+class WriteOutcome(Enum):
+    DONE = "done"
+    GONE = "gone"
+    """The object is not there any more. Final."""
+    REPLACED = "replaced"
+    """Another object has its name by now: the uid is not the one that was meant. Final."""
+    CONFLICT = "conflict"
+    """It is not in the state that was expected. Read it and decide again."""
+    REFUSED = "refused"
+    """The server will not take this from us, however often we ask. Final."""
+    BLOCKED = "blocked"
+    """A disruption budget forbids it for now. Who wanted it decides when to ask again."""
+    LATER = "later"
+    """It did not happen; the server wants to be asked again."""
+    UNKNOWN = "unknown"
+    """It may have happened: no answer came, or one that leaves it open. Read, or repeat what may be repeated."""
+    FENCED = "fenced"
+    """Nothing was sent: we do not lead."""
+
+
+_BY_STATUS: Final = {
+    401: WriteOutcome.LATER,  # credentials are fetched anew below us; a moment later they may fit
+    404: WriteOutcome.GONE,
+    408: WriteOutcome.UNKNOWN,
+    409: WriteOutcome.CONFLICT,
+    410: WriteOutcome.GONE,
+    429: WriteOutcome.LATER,
+    500: WriteOutcome.UNKNOWN,  # also what a store answers that did not hear from its majority in time
+    502: WriteOutcome.UNKNOWN,
+    503: WriteOutcome.LATER,
+    504: WriteOutcome.UNKNOWN,
+    507: WriteOutcome.LATER,  # the embedded server's disk is full
+}
+_OTHER_UID: Final = ("UID in precondition", "does not match the UID in record")
+
+
+class WriteStatus(msgspec.Struct, frozen=True):
+    outcome: WriteOutcome
+    status: int = 0
+    reason: str = ""
+    message: str = ""
+    wait_s: float = 0.0
+    """How long the server asked us to stay away."""
+    body: bytes = b""
+
+    @property
+    def done(self) -> bool:
+        return self.outcome is WriteOutcome.DONE
+
+
+def status_of_response(response: HTTPResponse) -> WriteStatus:
+    if response.ok:
+        return WriteStatus(WriteOutcome.DONE, response.status, body=response.body)
+    status = _status(response)
+    message = message_of(response)
+    return WriteStatus(
+        _outcome(response.status, status, message),
+        response.status,
+        str(status.get("reason") or ""),
+        message,
+        retry_after_s(response),
+    )
+
+
+def status_of_no_response(error: Unreachable) -> WriteStatus:
+    return WriteStatus(WriteOutcome.UNKNOWN if error.sent else WriteOutcome.LATER, message=str(error))
+
+
+def _outcome(code: int, status: Object, message: str) -> WriteOutcome:
+    causes = _causes(status)
+    if code == 422 and any(cause.get("field") == "metadata.uid" for cause in causes):
+        return WriteOutcome.REPLACED
+    if code == 409 and any(words in message for words in _OTHER_UID):
+        return WriteOutcome.REPLACED
+    if code == 429 and any(cause.get("reason") == "DisruptionBudget" for cause in causes):
+        return WriteOutcome.BLOCKED
+    return _BY_STATUS.get(code, WriteOutcome.UNKNOWN if code >= 500 else WriteOutcome.REFUSED)
+
+
+def _causes(status: Object) -> list[Object]:
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    return [cause for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []
+
+
+def _status(response: HTTPResponse) -> Object:
+    try:
+        status = wire_json.decode(response.body)
+    except msgspec.DecodeError:
+        return {}
+    return status if isinstance(status, dict) else {}
+
+
+def message_of(response: HTTPResponse) -> str:
+    """What a refusal says, whether it is a Status or not."""
+    message = _status(response).get("message")
+    return str(message) if message else response.body[:200].decode(errors="replace")
+
+
+def retry_after_s(response: HTTPResponse) -> float:
+    """The delay that the server asks for, bounded."""
+    wait = response.headers.get("retry-after", "")
+    return min(float(wait), _LONGEST_WAIT_S) if wait.isascii() and wait.isdecimal() and len(wait) < 9 else 0.0

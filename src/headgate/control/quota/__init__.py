@@ -1,1 +1,0 @@
-"""Quota as somebody sees it who asks once: lists in, the engine rebuilt, nothing decided."""

@@ -1,1 +1,0 @@
-"""Writing down how queues and PodGroups fare."""

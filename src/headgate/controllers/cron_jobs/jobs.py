@@ -1,0 +1,81 @@
+"""The Job that a CronJob creates for one scheduled time, and the finished Jobs to delete. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from headgate.controllers.jobs.status import finish
+from headgate.controllers.ownership.pods import object_reference, seconds
+from headgate.kube.cron import Zone
+from headgate.kube.object_meta import controller_reference
+from headgate.kube.schema import GroupVersionKind
+from headgate.kube.timestamps import format_time
+
+Object = dict[str, Any]
+
+CRON_JOB: Final = GroupVersionKind("batch", "v1", "CronJob")
+JOB: Final = GroupVersionKind("batch", "v1", "Job")
+SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+# Which end of a Job is kept by which limit.
+_LIMITS: Final = {"Complete": "successfulJobsHistoryLimit", "Failed": "failedJobsHistoryLimit"}
+
+
+def name_of(cron: Object, due_s: int) -> str:
+    """The same for the same minute, so that no minute gets two Jobs whatever happens in between."""
+    return f"{cron['metadata']['name']}-{due_s // 60}"
+
+
+def job_from(cron: Object, due_s: int, zone: Zone) -> Object:
+    template = cron["spec"].get("jobTemplate") or {}
+    given = template.get("metadata") or {}
+    metadata: Object = {
+        "name": name_of(cron, due_s),
+        "annotations": {**(given.get("annotations") or {}), SCHEDULED_AT: local_time(due_s, zone)},
+        "ownerReferences": [controller_reference(cron, CRON_JOB)],
+    }
+    if given.get("labels"):
+        metadata["labels"] = dict(given["labels"])
+    return {"apiVersion": JOB.api_version, "kind": JOB.kind, "metadata": metadata, "spec": template.get("spec") or {}}
+
+
+def local_time(at_s: int, zone: Zone) -> str:
+    """As a clock of that zone shows it, with how far it is from UTC."""
+    ahead_s = zone(at_s)
+    shown = format_time(at_s + ahead_s)
+    if not ahead_s:
+        return shown
+    hours, minutes = divmod(abs(ahead_s) // 60, 60)
+    return f"{shown.removesuffix('Z')}{'-' if ahead_s < 0 else '+'}{hours:02}:{minutes:02}"
+
+
+def finished_type(job: Object) -> str | None:
+    """``Complete`` or ``Failed``, or nothing while it is under way."""
+    condition = finish(job)
+    return None if condition is None else str(condition["type"])
+
+
+def reference_to(job: Object) -> Object:
+    """As it stands among the active ones."""
+    return object_reference(job, JOB)
+
+
+def beyond_history_limits(spec: Mapping[str, Any], jobs: Iterable[Object]) -> list[Object]:
+    """Of the finished ones more than the limits, the oldest first; those that never started are the youngest."""
+    ended: dict[str, list[Object]] = {ending: [] for ending in _LIMITS}
+    for job in jobs:
+        ending = finished_type(job)
+        if ending is not None:
+            ended[ending].append(job)
+    going: list[Object] = []
+    for ending, limit in _LIMITS.items():
+        kept = spec.get(limit)
+        excess = 0 if kept is None else len(ended[ending]) - kept
+        if excess > 0:
+            going += sorted(ended[ending], key=_age)[:excess]
+    return going
+
+
+def _age(job: Object) -> tuple[bool, float, str]:
+    started_s = seconds((job.get("status") or {}).get("startTime"))
+    return started_s is None, started_s or 0.0, job["metadata"]["name"]

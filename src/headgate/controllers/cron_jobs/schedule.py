@@ -1,0 +1,108 @@
+"""When a CronJob is due: its schedule in its time zone, and what was missed since the last time.
+
+A CronJob that was not reconciled for long starts the last of the Jobs that it missed, not all of them. The number of
+missed Jobs is an estimate from the first two, as in Kubernetes: it says only whether there were suspiciously many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.controllers.ownership.pods import seconds
+from headgate.kube.cron import (
+    NEVER_S,
+    ConstantDelaySchedule,
+    CronSchedule,
+    Zone,
+    last_between,
+    next_after,
+    parse_schedule,
+    utc,
+    zone_in,
+)
+
+Object = dict[str, Any]
+FindZone = Callable[[str], Zone | None]
+
+MANY: Final = 100
+_SKEW_S: Final = 0.1
+"""A look comes a little late rather than too early, for clocks differ."""
+_TOO_CLOSE: Final = "time difference between two schedules is less than 1 second"
+
+
+class ZonedSchedule(msgspec.Struct, frozen=True):
+    """``is_unsupported``: the zone stands in the schedule, where it should not."""
+
+    schedule: CronSchedule | ConstantDelaySchedule
+    zone: Zone
+    is_unsupported: bool = False
+
+
+class MissedSchedules(msgspec.Struct, frozen=True):
+    """What should have been started after ``since_s``: the last time, if any, and about how many times there were."""
+
+    since_s: float
+    last_s: int | None = None
+    count: int = 0
+    problem: str | None = None
+
+
+def zone_of(spec: Mapping[str, Any], find_zone: FindZone) -> Zone | str:
+    """The zone of ``spec.timeZone``, or what is wrong with it."""
+    name = spec.get("timeZone")
+    zone = utc if not name else find_zone(name)
+    return f"unknown time zone {name}" if zone is None else zone
+
+
+def read(spec: Mapping[str, Any], zone: Zone, find_zone: FindZone) -> ZonedSchedule | str:
+    text = spec.get("schedule", "")
+    schedule = parse_schedule(text)
+    if isinstance(schedule, str):
+        return schedule
+    if "TZ" not in text:
+        return ZonedSchedule(schedule, zone)
+    name = zone_in(text)
+    own = find_zone(name) if name else utc
+    if own is None:
+        return f"provided bad location {name}: unknown time zone {name}"
+    return ZonedSchedule(schedule, own, is_unsupported=True)
+
+
+def since_s(cron: Object, last_schedule: str | None) -> float:
+    """From when on times are due: the last one that was started, or the making of the CronJob."""
+    found = seconds(last_schedule) if last_schedule else seconds(cron["metadata"].get("creationTimestamp"))
+    return found or 0.0
+
+
+def missed_schedules(
+    timetable: ZonedSchedule, from_s: float, now_s: float, deadline_s: int | None = None
+) -> MissedSchedules:
+    """``deadline_s``: nothing is started that should have been started longer ago."""
+    if deadline_s is not None:
+        from_s = max(from_s, now_s - deadline_s)
+    schedule, zone = timetable.schedule, timetable.zone
+    first_s = next_after(schedule, from_s, zone)
+    if first_s == NEVER_S:
+        return MissedSchedules(from_s, problem=_TOO_CLOSE)
+    if now_s < first_s:
+        return MissedSchedules(from_s)
+    second_s = next_after(schedule, first_s, zone)
+    if now_s < second_s:
+        return MissedSchedules(from_s, first_s)
+    if second_s == NEVER_S:
+        return MissedSchedules(from_s, problem=_TOO_CLOSE)
+    between_s = second_s - first_s
+    count = int(now_s - first_s) // between_s + 1
+    near_s = first_s + (count - 2) * between_s
+    return MissedSchedules(from_s, last_between(schedule, near_s, now_s, zone), count)
+
+
+def next_check_s(timetable: ZonedSchedule, from_s: float, now_s: float) -> float | None:
+    """In how many seconds it is due again; ``None`` if never."""
+    found = missed_schedules(timetable, from_s, now_s)
+    base_s = found.since_s if found.last_s is None and not found.count and not found.problem else found.last_s
+    due_s = next_after(timetable.schedule, now_s if base_s is None else base_s, timetable.zone)
+    return None if due_s == NEVER_S else max(due_s + _SKEW_S - now_s, _SKEW_S)

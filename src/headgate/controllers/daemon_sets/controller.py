@@ -1,0 +1,295 @@
+"""The DaemonSet controller: its watches, the keys that it enqueues, and the order of its steps.
+
+First every changed node gets the pods that it needs, then a rolling update takes its next step, then status and history
+follow. A changed node or pod costs only that node, however many nodes there are (``daemon_nodes.py``). Pod events are
+batched for a moment.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from headgate.controllers.daemon_sets import node_state, placement, rolling_update
+from headgate.controllers.daemon_sets.daemon_nodes import DaemonNodes
+from headgate.controllers.daemon_sets.node_state import DaemonPod, DaemonSetRules
+from headgate.controllers.daemon_sets.placement import KIND, PlacementNode
+from headgate.controllers.daemon_sets.status import is_news, status_of
+from headgate.controllers.framework.effects import Effect, EffectResponse, EmitEvent
+from headgate.controllers.framework.reconcile import (
+    ALL_FIELDS,
+    Done,
+    Enqueue,
+    ReconcileSteps,
+    RequeueAfter,
+    RequeueWithBackoff,
+    WatchSpec,
+)
+from headgate.controllers.ownership import controller_revisions
+from headgate.controllers.ownership import pods as facts
+from headgate.controllers.ownership.adoption import claim
+from headgate.controllers.ownership.cache import Key
+from headgate.controllers.ownership.controller_revisions import REVISION_LABEL
+from headgate.controllers.ownership.dependents import create_dependents, delete_dependents, resolve_unconfirmed
+from headgate.controllers.ownership.revisioned_controller import RevisionedController
+from headgate.kube.api_resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
+from headgate.kube.object_meta import controller_of
+
+Object = dict[str, Any]
+Problem = str | None
+Hash = Callable[[Object, int | None], str]
+
+COMPONENT: Final = "daemonset-controller"
+BURST: Final = 250
+"""Pods made, and pods ended, in one round at most."""
+_GATHER_S: Final = 0.02
+_AFFINITY: Final = f"spec.affinity.nodeAffinity.{placement.REQUIRED}"
+_NODE_FIELDS: Final = frozenset({"metadata.labels", "spec.taints"})
+
+
+class _ReconcileProgress(msgspec.Struct):
+    """How far a round of work has come."""
+
+    problem: Problem = None
+    is_over: bool = False
+    """The namespace is going: nothing more can be done."""
+    is_cut: bool = False
+    """There was more to do than is done in one round."""
+    wait_s: float = math.inf
+
+
+class DaemonSetController(RevisionedController):
+    name = "daemon-sets"
+
+    def __init__(self, draw: Callable[[], str], hashed: Hash, burst: int = BURST) -> None:
+        """``hashed`` gives the hash of a template that was found to be taken so many times, which may be never."""
+        super().__init__(KIND, DAEMON_SETS, COMPONENT, _GATHER_S, self._on_pod_change)
+        self._draw = draw
+        self._hashed = hashed
+        self._burst = burst
+        self._nodes: Final[dict[str, PlacementNode]] = {}
+        self._boards: Final[dict[str, DaemonNodes]] = {}  # by the uid of the DaemonSet
+        self._places: Final[dict[str, tuple[str, str]]] = {}  # of each pod: whose, and for which node
+
+    def watches(self) -> Iterable[WatchSpec]:
+        return (
+            WatchSpec(DAEMON_SETS, ALL_FIELDS),
+            WatchSpec(PODS, facts.FIELDS | {_AFFINITY}),
+            WatchSpec(CONTROLLER_REVISIONS, ALL_FIELDS),
+            WatchSpec(NODES, _NODE_FIELDS),
+        )
+
+    # -- events in -------------------------------------------------------------------------------------------------
+
+    def _other_applied(self, obj: Object) -> Iterable[Enqueue]:
+        return self._node_changed(placement.read_node(obj))
+
+    def _other_removed(self, namespace: str, name: str, uid: str) -> Iterable[Enqueue]:
+        self._nodes.pop(name, None)
+        return self._concerned(name)
+
+    def _forgotten(self, uid: str) -> None:
+        self._boards.pop(uid, None)
+
+    def _owner_changed(self, owner: Object) -> list[Key]:
+        metadata = owner["metadata"]
+        known = self._pods.owner((metadata["namespace"], metadata["name"]))
+        if known is not None and known["metadata"]["uid"] != metadata["uid"]:
+            self._boards.pop(known["metadata"]["uid"], None)
+        return super()._owner_changed(owner)
+
+    def _node_changed(self, node: PlacementNode) -> Iterable[Enqueue]:
+        if self._nodes.get(node.name) == node:
+            return ()
+        self._nodes[node.name] = node
+        return self._concerned(node.name)
+
+    def _concerned(self, node: str) -> list[Enqueue]:
+        """Every DaemonSet to which a change of this node makes a difference."""
+        changed = [uid for uid, board in self._boards.items() if board.node_changed(node)]
+        return self._soon(key for uid in changed if (key := self._pods.key_of(uid)) is not None)
+
+    def _on_pod_change(self, uid: str, owner: str | None, pod: Object | None) -> None:
+        before = self._places.pop(uid, None)
+        after = None
+        if owner is not None and pod is not None and (controller_of(pod) or {}).get("kind") == KIND.kind:
+            target = placement.target_of(pod)
+            after = None if target is None else (owner, target)
+        if before is not None and before != after:
+            self._leave(*before, uid)
+        if after is not None and pod is not None:
+            self._places[uid] = after
+            self._daemon_nodes(after[0]).put(after[1], uid, DaemonPod(pod, self._pods.is_terminating(uid)))
+
+    def _leave(self, owner: str, node: str, uid: str) -> None:
+        board = self._boards.get(owner)
+        if board is not None:
+            board.drop(node, uid)
+            if not board and self._pods.key_of(owner) is None:
+                del self._boards[owner]
+
+    def _daemon_nodes(self, uid: str) -> DaemonNodes:
+        board = self._boards.get(uid)
+        if board is None:
+            board = self._boards[uid] = DaemonNodes(self._nodes)
+        return board
+
+    # -- work ------------------------------------------------------------------------------------------------------
+
+    def reconcile(self, key: Key, now_s: float) -> ReconcileSteps:
+        owner = self._pods.owner(key)
+        if owner is None or "deletionTimestamp" in owner["metadata"]:
+            return Done()
+        problem = yield from resolve_unconfirmed(self._pods, owner)
+        problem = problem or (yield from self._claim(key, owner)) or (yield from claim(self._revisions, key))
+        owner = self._pods.owner(key)
+        if owner is None:
+            return Done()
+        if problem is not None:
+            return RequeueWithBackoff(problem)
+        recorded = yield from self._revision(owner, functools.partial(self._new_revision, owner))
+        if recorded.revision is None:
+            return RequeueWithBackoff(recorded.problem)
+        rules = _rules(owner, _hash_of(recorded.revision))
+        done = yield from self._reconcile_nodes(owner, rules, now_s)
+        problem = yield from self._sync_status(owner, recorded.collisions)
+        if done.problem is None and problem is None and not done.is_over:
+            problem = yield from self._drop_revisions(self._superfluous(owner, recorded.revision))
+        problem = done.problem or problem
+        if problem is not None:
+            return RequeueWithBackoff(problem)
+        if done.is_cut:
+            return Done([Enqueue(key)])
+        after_s = min(done.wait_s, self._daemon_nodes(owner["metadata"]["uid"]).next_s() - now_s)
+        return RequeueAfter(max(after_s, _GATHER_S)) if after_s < math.inf else Done()
+
+    def _claim(self, key: Key, owner: Object) -> Generator[Effect, EffectResponse, Problem]:
+        unclaimed = self._daemon_nodes(owner["metadata"]["uid"]).unclaimed
+        selector = self._pods.selector(key)
+        looked_at = [self._pods.dependent(uid) for uid in unclaimed]
+        unclaimed.clear()
+        is_strange = any(pod is not None and not selector.matches(pod["metadata"].get("labels")) for pod in looked_at)
+        if is_strange or self._pods.candidates(key):
+            return (yield from claim(self._pods, key))
+        return None
+
+    def _new_revision(self, owner: Object, number: int, collisions: int) -> Object:
+        hash_ = self._hashed(owner["spec"]["template"], collisions or None)
+        return controller_revisions.new_revision(owner, KIND, number, hash_, REVISION_LABEL)
+
+    def _reconcile_nodes(
+        self, owner: Object, rules: DaemonSetRules, now_s: float
+    ) -> Generator[Effect, EffectResponse, _ReconcileProgress]:
+        board = self._daemon_nodes(owner["metadata"]["uid"])
+        board.refresh(rules, now_s)
+        done = yield from self._create_pods(owner, board, rules, now_s)
+        board.refresh(rules, now_s)
+        if done.problem is None and not done.is_over and rolling_update.is_rolling(owner):
+            yield from self._roll(owner, board, rules, done)
+            board.refresh(rules, now_s)
+        return done
+
+    def _create_pods(
+        self, owner: Object, board: DaemonNodes, rules: DaemonSetRules, now_s: float
+    ) -> Generator[Effect, EffectResponse, _ReconcileProgress]:
+        """Every node that may need something gets it."""
+        done, generation = _ReconcileProgress(), (owner.get("status") or {}).get("observedGeneration") or 0
+        creates: list[str] = []
+        ends: list[Object] = []
+        for node in sorted(board.nodes_to_check):
+            need = node_state.needed_actions(board.fit(node), board.pods_on(node), rules, now_s)
+            if len(creates) >= self._burst or len(ends) >= self._burst:
+                done.is_cut = True
+                break
+            board.nodes_to_check.discard(node)
+            creates += [node] * need.creates
+            ends += [pod.obj for pod in (*need.deletes, *need.succeeded)]
+            for pod in need.succeeded:
+                yield _found(owner, pod, node, "succeeded")
+            wait_s = board.backoff_s(node, generation, now_s) if need.failed else 0.0
+            if wait_s > 0:
+                done.wait_s = min(done.wait_s, wait_s)
+                board.nodes_to_check.add(node)
+                continue
+            for pod in need.failed:
+                board.ended_failed(node, generation, now_s)
+                yield _found(owner, pod, node, "failed")
+                ends.append(pod.obj)
+        yield from self._change(owner, creates, ends, rules, done)
+        if done.problem is not None:
+            board.nodes_to_check.update(creates)
+            board.nodes_to_check.update(target for pod in ends if (target := placement.target_of(pod)) is not None)
+        return done
+
+    def _roll(
+        self, owner: Object, board: DaemonNodes, rules: DaemonSetRules, done: _ReconcileProgress
+    ) -> Generator[Effect, EffectResponse, None]:
+        desired = board.counts.desired
+        limits = rolling_update.limits_of(owner, desired)
+        next_ = rolling_update.replace(board.groups, limits, desired, board.counts.serving)
+        done.is_cut = done.is_cut or max(len(next_.ends), len(next_.creates)) > self._burst
+        old = [node_state.old_pod(board.pods_on(node), rules) for node in next_.ends[: self._burst]]
+        ends = [pod.obj for pod in old if pod is not None]
+        yield from self._change(owner, next_.creates[: self._burst], ends, rules, done)
+
+    def _change(
+        self,
+        owner: Object,
+        nodes: Sequence[str],
+        ends: Sequence[Object],
+        rules: DaemonSetRules,
+        done: _ReconcileProgress,
+    ) -> Generator[Effect, EffectResponse, None]:
+        prefix = facts.prefix_of(owner["metadata"]["name"])
+        bodies = [
+            placement.pod_for(owner, node, facts.generated_name(prefix, self._draw()), rules.revision_hash)
+            for node in nodes
+        ]
+        made = yield from create_dependents(self._pods, owner, bodies)
+        done.is_over = made.stop
+        problem = yield from delete_dependents(self._pods, owner, ends)
+        done.problem = (None if made.stop else made.problem) or problem
+
+    def _sync_status(self, owner: Object, collisions: int) -> Generator[Effect, EffectResponse, Problem]:
+        status = status_of(owner, self._daemon_nodes(owner["metadata"]["uid"]).counts, collisions)
+        return (yield from self._write_status(owner, status)) if is_news(owner, status) else None
+
+    def _superfluous(self, owner: Object, current: Object) -> list[Object]:
+        """Of the old revisions as many as are too many, the oldest first, but none that a pod is of."""
+        limit = owner["spec"].get("revisionHistoryLimit")
+        old = [each for each in self._history(owner) if each["metadata"]["uid"] != current["metadata"]["uid"]]
+        excess = len(old) - (10 if limit is None else limit)
+        if excess <= 0:
+            return []
+        pods = self._pods.dependents(owner["metadata"]["uid"]).values()
+        live = {(pod["metadata"].get("labels") or {}).get(REVISION_LABEL) for pod in pods}
+        return [each for each in old if _hash_of(each) not in live][:excess]
+
+
+def _rules(owner: Object, revision_hash: str) -> DaemonSetRules:
+    return DaemonSetRules(
+        placement=placement.placement_of(owner["spec"]["template"]),
+        revision_hash=revision_hash,
+        generation=placement.template_generation(owner),
+        min_ready_s=owner["spec"].get("minReadySeconds") or 0,
+        surges=rolling_update.allows_surge(owner),
+    )
+
+
+def _hash_of(revision: Object) -> str:
+    metadata = revision["metadata"]
+    return str((metadata.get("labels") or {}).get(REVISION_LABEL) or metadata["name"])
+
+
+def _found(owner: Object, pod: DaemonPod, node: str, what: Literal["failed", "succeeded"]) -> EmitEvent:
+    place = f"{owner['metadata']['namespace']}/{pod.name}"
+    about = facts.object_reference(owner, KIND)
+    if what == "failed":
+        text = f"Found failed daemon pod {place} on node {node}, will try to kill it"
+        return EmitEvent(about, "Warning", "FailedDaemonPod", text, COMPONENT)
+    text = f"Found succeeded daemon pod {place} on node {node}, will try to delete it"
+    return EmitEvent(about, "Normal", "SucceededDaemonPod", text, COMPONENT)

@@ -1,0 +1,176 @@
+"""All nodes of one DaemonSet: its pods by node, the state of each node, and the sums, updated as nodes change.
+
+A node is evaluated when it or a pod on it has changed, or when a pod there has been ready for long enough; the other
+nodes keep their part of the sums. A new template evaluates every node. ``node_state.py`` decides for one node and
+``rolling_update.py`` for all.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.controllers.daemon_sets.node_state import (
+    DaemonNodeState,
+    DaemonPod,
+    DaemonSetRules,
+    NodeUpdateState,
+    observe_node,
+)
+from headgate.controllers.daemon_sets.placement import NodeFit, PlacementNode
+
+Object = dict[str, Any]
+UpdateGroup = tuple[NodeUpdateState, bool]
+"""Where nodes stand in a rolling update, and whether a pod is wanted there."""
+
+_BACKOFF_S: Final = 1.0
+_LONGEST_BACKOFF_S: Final = 900.0
+
+
+class DaemonSetCounts(msgspec.Struct):
+    """Counts of nodes, as in the status."""
+
+    desired: int = 0
+    current: int = 0
+    misscheduled: int = 0
+    ready: int = 0
+    updated: int = 0
+    available: int = 0
+    serving: int = 0
+    """Nodes with an old pod that is available or, without an old one, such a new one."""
+
+    def add(self, spot: DaemonNodeState, sign: int) -> None:
+        if spot.update_state in (NodeUpdateState.NEW, NodeUpdateState.OLD) or spot.old_is_available:
+            self.serving += sign
+        if spot.fit != NodeFit.WANTED:
+            if spot.is_scheduled and spot.fit != NodeFit.GONE:
+                self.misscheduled += sign
+            return
+        self.desired += sign
+        self.current += sign * spot.is_scheduled
+        self.ready += sign * spot.is_ready
+        self.updated += sign * spot.is_updated
+        self.available += sign * spot.is_available
+
+
+class _Delay(msgspec.Struct, frozen=True):
+    generation: int
+    delay_s: float
+    since_s: float
+
+
+class DaemonNodes:
+    def __init__(self, nodes: Mapping[str, PlacementNode]) -> None:
+        self._nodes: Final = nodes
+        self._pods: Final[dict[str, dict[str, DaemonPod]]] = {}
+        self._states: Final[dict[str, DaemonNodeState]] = {}
+        self._rules: DaemonSetRules | None = None
+        self._stale_nodes: Final[set[str]] = set()  # nodes whose spot has to be looked at
+        self._due: Final[list[tuple[float, str]]] = []
+        self._delays: Final[dict[str, _Delay]] = {}
+        self.groups: Final[dict[UpdateGroup, set[str]]] = {}
+        self.counts: Final = DaemonSetCounts()
+        self.unclaimed: Final[set[str]] = set()
+        """Pods that have not been matched with the selector yet."""
+        self.nodes_to_check: Final[set[str]] = set()
+        """Nodes that may need something."""
+
+    def __bool__(self) -> bool:
+        return bool(self._pods)
+
+    def put(self, node: str, uid: str, pod: DaemonPod) -> None:
+        self._pods.setdefault(node, {})[uid] = pod
+        self.unclaimed.add(uid)
+        self._stale_nodes.add(node)
+
+    def drop(self, node: str, uid: str) -> None:
+        there = self._pods[node]
+        del there[uid]
+        if not there:
+            del self._pods[node]
+        self.unclaimed.discard(uid)
+        self._stale_nodes.add(node)
+
+    def pods_on(self, node: str) -> list[DaemonPod]:
+        return list(self._pods.get(node, {}).values())
+
+    def all_pods(self) -> list[DaemonPod]:
+        return [pod for there in self._pods.values() for pod in there.values()]
+
+    def node_changed(self, name: str) -> bool:
+        """Whether that makes a difference."""
+        if self._rules is None:
+            return True
+        spot = self._states.get(name)
+        before = NodeFit.GONE if spot is None else spot.fit
+        after = self._fit(name, self._rules)
+        if before == after:
+            return False
+        self._stale_nodes.add(name)
+        return name in self._pods or NodeFit.WANTED in (before, after)
+
+    def refresh(self, rules: DaemonSetRules, now_s: float) -> None:
+        """Look at all that changed since."""
+        if rules != self._rules:
+            self._rules = rules
+            self._stale_nodes.update(self._nodes, self._pods, self._states)
+        while self._due and self._due[0][0] <= now_s:
+            self._stale_nodes.add(heapq.heappop(self._due)[1])
+        for name in self._stale_nodes:
+            self._update_state(name, rules, now_s)
+        self.nodes_to_check.update(self._stale_nodes)
+        self._stale_nodes.clear()
+
+    def fit(self, name: str) -> NodeFit:
+        spot = self._states.get(name)
+        return NodeFit.GONE if spot is None else spot.fit
+
+    def next_s(self) -> float:
+        """When a node counts otherwise although nothing happens to it."""
+        return self._due[0][0] if self._due else math.inf
+
+    def _fit(self, name: str, rules: DaemonSetRules) -> NodeFit:
+        return rules.placement.fit(self._nodes.get(name))
+
+    def _update_state(self, name: str, rules: DaemonSetRules, now_s: float) -> None:
+        before = self._states.pop(name, None)
+        if before is not None:
+            self.counts.add(before, -1)
+            self._leave_group((before.update_state, before.fit == NodeFit.WANTED), name)
+        spot = observe_node(self._fit(name, rules), self.pods_on(name), rules, now_s)
+        if spot.fit == NodeFit.GONE and not spot.is_scheduled:
+            self._delays.pop(name, None)
+            return
+        self._states[name] = spot
+        self.counts.add(spot, 1)
+        if spot.update_state != NodeUpdateState.NONE:
+            self.groups.setdefault((spot.update_state, spot.fit == NodeFit.WANTED), set()).add(name)
+        if spot.until_s < math.inf:
+            heapq.heappush(self._due, (spot.until_s, name))
+
+    def _leave_group(self, group: UpdateGroup, name: str) -> None:
+        there = self.groups.get(group)
+        if there is not None:
+            there.discard(name)
+            if not there:
+                del self.groups[group]
+
+    # -- failed pods -----------------------------------------------------------------------------------------------
+
+    def backoff_s(self, node: str, generation: int, now_s: float) -> float:
+        """How long a failed pod stays for others not to fail in a tight loop: twice as long each time."""
+        last = self._delays.get(node)
+        if last is None or last.generation != generation or now_s - last.since_s > 2 * _LONGEST_BACKOFF_S:
+            return 0.0
+        return max(last.since_s + last.delay_s - now_s, 0.0)
+
+    def ended_failed(self, node: str, generation: int, now_s: float) -> None:
+        last = self._delays.get(node)
+        delay_s = _BACKOFF_S
+        if last is not None and last.generation == generation and now_s - last.since_s <= 2 * _LONGEST_BACKOFF_S:
+            delay_s = min(2 * last.delay_s, _LONGEST_BACKOFF_S)
+        self._delays[node] = _Delay(generation, delay_s, now_s)

@@ -1,0 +1,33 @@
+"""The status of a DaemonSet."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from headgate.controllers.daemon_sets.daemon_nodes import DaemonSetCounts
+
+Object = dict[str, Any]
+
+_ALWAYS: Final = frozenset({"currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"})
+
+
+def status_of(owner: Object, counts: DaemonSetCounts, collisions: int) -> Object:
+    """The status with these counts; what is not a count stays."""
+    numbers: dict[str, int] = {
+        "currentNumberScheduled": counts.current,
+        "numberMisscheduled": counts.misscheduled,
+        "desiredNumberScheduled": counts.desired,
+        "numberReady": counts.ready,
+        "observedGeneration": owner["metadata"].get("generation", 0),
+        "updatedNumberScheduled": counts.updated,
+        "numberAvailable": counts.available,
+        "numberUnavailable": counts.desired - counts.available,
+        "collisionCount": collisions,
+    }
+    kept = {key: value for key, value in (owner.get("status") or {}).items() if key not in numbers}
+    return {**kept, **{key: value for key, value in numbers.items() if value or key in _ALWAYS}}
+
+
+def is_news(owner: Object, status: Object) -> bool:
+    known = owner.get("status") or {}
+    return any((status.get(key) or 0) != (known.get(key) or 0) for key in status.keys() | known.keys())

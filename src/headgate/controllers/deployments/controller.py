@@ -1,0 +1,329 @@
+"""The Deployment controller: moves the ReplicaSets of each Deployment towards its template and its replica count.
+
+One reconcile takes one step of a rollout (scale up the new ReplicaSet, or scale down old ones), writes the status, and
+requeues the key; the other modules of this package decide the step. The status and the revision annotation are one
+write, and only if something changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, Final
+
+from headgate.controllers.deployments import pod_counts, progress, revisions, rolling_update, scaling, status
+from headgate.controllers.deployments.draft import DeploymentDraft
+from headgate.controllers.deployments.replica_sets import REVISION, ReplicaSet, active, read
+from headgate.controllers.deployments.rolling_update import ReplicaSetResize
+from headgate.controllers.framework.effects import (
+    Create,
+    Delete,
+    Effect,
+    EffectResponse,
+    EmitEvent,
+    Get,
+    Patch,
+    Replace,
+)
+from headgate.controllers.framework.reconcile import (
+    ALL_FIELDS,
+    Controller,
+    Done,
+    Enqueue,
+    ReconcileSteps,
+    RequeueAfter,
+    RequeueWithBackoff,
+    Result,
+    WatchSpec,
+)
+from headgate.controllers.ownership.adoption import claim
+from headgate.controllers.ownership.cache import Key, OwnerKind, OwnershipCache
+from headgate.controllers.ownership.pods import object_reference
+from headgate.kube.api_resources import DEPLOYMENTS, PODS, REPLICA_SETS, APIResource
+from headgate.kube.object_meta import controller_of, is_controlled_by
+from headgate.kube.schema import GroupVersionKind
+
+Object = dict[str, Any]
+Hash = Callable[[Object, int | None], str]
+"""Of a pod template, and of how often two of them collided."""
+_Part = Generator[Effect, EffectResponse, Result | None]
+"""Steps that end the work with a verdict, or go on."""
+
+KIND: Final = GroupVersionKind("apps", "v1", "Deployment")
+_COMPONENT: Final = "deployment-controller"
+_OWNER: Final = OwnerKind(KIND, DEPLOYMENTS, REPLICA_SETS, _COMPONENT)
+SOON_S: Final = 0.01
+"""ReplicaSets report in bursts: what they say within this time is looked at in one go."""
+
+
+class DeploymentController(Controller):
+    name = "deployments"
+
+    def __init__(self, hashed: Hash, soon_s: float = SOON_S) -> None:
+        self._hashed = hashed
+        self._soon_s = soon_s
+        self._family: Final = OwnershipCache(_OWNER)
+        self._pods: Final = pod_counts.ReplicaSetPodCounts()
+
+    def watches(self) -> Iterable[WatchSpec]:
+        return (
+            WatchSpec(DEPLOYMENTS, ALL_FIELDS),
+            WatchSpec(REPLICA_SETS, ALL_FIELDS),
+            WatchSpec(PODS, pod_counts.FIELDS),
+        )
+
+    # -- events in -------------------------------------------------------------------------------------------------
+
+    def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
+        if resource == PODS:
+            return self._concerned(self._pods.applied(obj))
+        if resource == REPLICA_SETS:
+            return [Enqueue(key, self._soon_s) for key in self._family.dependent_applied(obj)]
+        return map(Enqueue, self._family.owner_applied(obj))
+
+    def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
+        if resource == PODS:
+            return self._concerned(self._pods.removed(uid))
+        if resource == REPLICA_SETS:
+            return map(Enqueue, self._family.dependent_removed(namespace, name, uid))
+        self._family.owner_removed(namespace, name, uid)
+        return ()
+
+    def synced(self, resource: APIResource, revision: str, now_s: float) -> Iterable[Enqueue]:
+        return map(Enqueue, self._family.synced(revision)) if resource == REPLICA_SETS else ()
+
+    def _concerned(self, set_uids: Iterable[str]) -> list[Enqueue]:
+        wakes = []
+        for uid in set_uids:
+            known = self._family.dependent(uid)
+            reference = None if known is None else controller_of(known)
+            key = None if reference is None else self._family.key_of(str(reference.get("uid")))
+            if key is not None:
+                wakes.append(Enqueue(key, self._soon_s))
+        return wakes
+
+    # -- work ------------------------------------------------------------------------------------------------------
+
+    def reconcile(self, key: Key, now_s: float) -> ReconcileSteps:
+        unclaimed = yield from claim(self._family, key)
+        if unclaimed is not None:
+            return RequeueWithBackoff(unclaimed)
+        owner = self._family.owner(key)
+        if owner is None:
+            return Done()
+        draft = DeploymentDraft(owner, now_s)
+        new = revisions.find_new(owner, self._sets(draft))
+        if new is not None:
+            stopped = yield from self._update_new_replica_set(draft, new)
+            if stopped is not None:
+                return stopped
+        if "deletionTimestamp" in owner["metadata"]:
+            return (yield from self._report(draft, rollout=False))
+        draft.conditions = progress.with_pause(owner, draft.conditions, now_s)
+        if owner["spec"].get("paused") or scaling.is_scaled(owner, self._sets(draft)):
+            return (yield from self._scale(draft))
+        return (yield from (self._roll(draft) if rolling_update.is_rolling(owner) else self._recreate(draft)))
+
+    def _sets(self, draft: DeploymentDraft) -> list[ReplicaSet]:
+        return [read(each) for each in self._family.dependents(draft.uid).values()]
+
+    def _split(self, draft: DeploymentDraft) -> tuple[list[ReplicaSet], ReplicaSet | None]:
+        """The old ReplicaSets, and the new one if there is one."""
+        sets = self._sets(draft)
+        new = revisions.find_new(draft.owner, sets)
+        return [each for each in sets if new is None or each.uid != new.uid], new
+
+    # -- the new ReplicaSet ----------------------------------------------------------------------------------------
+
+    def _update_new_replica_set(self, draft: DeploymentDraft, new: ReplicaSet) -> _Part:
+        """The new ReplicaSet has the highest number, and what else the Deployment says of it."""
+        old, _ = self._split(draft)
+        known = new.obj["metadata"].get("annotations") or {}
+        notes = revisions.revision_annotations(draft.owner, known, revisions.next_revision(old))
+        ready_s = revisions.min_ready_s(draft.owner)
+        if notes != known or revisions.min_ready_s(new.obj) != ready_s:
+            stopped = yield from self._patch(new, {"annotations": notes}, {"minReadySeconds": ready_s})
+            if stopped is not None:
+                return stopped
+        draft.annotate(REVISION, notes.get(REVISION, ""))
+        if progress.deadline_s(draft.owner) is not None and not progress.reason_of(draft.conditions):
+            draft.set_status("True", progress.FOUND, f'Found new replica set "{new.name}"')
+        return None
+
+    def _create(self, draft: DeploymentDraft) -> _Part:
+        old, _ = self._split(draft)
+        revision = revisions.next_revision(old)
+        replicas = rolling_update.new_size(draft.owner, old, 0)
+        hashed = self._hashed(draft.owner["spec"]["template"], draft.collisions)
+        body = revisions.new_replica_set(draft.owner, KIND, hashed, revision, replicas)
+        name, namespace = body["metadata"]["name"], draft.namespace
+        answer = yield Create(REPLICA_SETS, namespace, body)
+        made = answer.ok
+        if answer.conflict:
+            answer = yield Get(REPLICA_SETS, namespace, name)
+            if answer.ok and not self._is_ours(draft, answer.body):
+                draft.collisions = (draft.collisions or 0) + 1
+                yield from self._write(draft)
+                return RequeueWithBackoff(f"{name} is another ReplicaSet: its hash is counted on")
+        if not answer.ok:
+            return (yield from self._not_created(draft, name, answer))
+        self._family.wrote(answer.body)
+        if made and replicas > 0:
+            yield self._event(draft, f"Scaled up replica set {name} from 0 to {replicas}")
+        draft.annotate(REVISION, str(revision))
+        if made and progress.deadline_s(draft.owner) is not None:
+            draft.set_status("True", progress.CREATED, f'Created new replica set "{name}"')
+        return None
+
+    def _is_ours(self, draft: DeploymentDraft, found: Object) -> bool:
+        template = draft.owner["spec"]["template"]
+        return is_controlled_by(found, draft.owner) and revisions.same_template(found["spec"]["template"], template)
+
+    def _not_created(
+        self, draft: DeploymentDraft, name: str, answer: EffectResponse
+    ) -> Generator[Effect, EffectResponse, Result]:
+        if answer.has_cause("NamespaceTerminating"):
+            return Done()
+        if not answer.unknown:
+            message = f'Failed to create new replica set "{name}": {answer.message}'
+            if progress.deadline_s(draft.owner) is not None:
+                draft.set_status("False", progress.CREATE_ERROR, message)
+                yield from self._write(draft)
+            yield EmitEvent(object_reference(draft.owner, KIND), "Warning", progress.CREATE_ERROR, message, _COMPONENT)
+        return RequeueWithBackoff(answer.message)
+
+    # -- sizes -----------------------------------------------------------------------------------------------------
+
+    def _scale(self, draft: DeploymentDraft) -> ReconcileSteps:
+        """The wanted number has changed, or the rollout is paused: sizes follow, and nothing else does."""
+        old, new = self._split(draft)
+        sized = yield from self._resize(draft, scaling.resizes(draft.owner, old, new))
+        if sized is not None:
+            return sized
+        if draft.owner["spec"].get("paused"):
+            stopped = yield from self._clean_up_history(draft)
+            if stopped is not None:
+                return stopped
+        return self._again_if_sized(draft, (yield from self._report(draft, rollout=False)))
+
+    def _roll(self, draft: DeploymentDraft) -> ReconcileSteps:
+        old, new = self._split(draft)
+        if new is None:
+            stopped = yield from self._create(draft)
+            if stopped is not None:
+                return stopped
+            old, new = self._split(draft)
+        if new is None:
+            return RequeueWithBackoff("the new ReplicaSet is gone already")
+        steps = rolling_update.resize_new(draft.owner, [*old, new], new) or rolling_update.shrink_old(
+            draft.owner, old, new
+        )
+        return (yield from self._step(draft, steps))
+
+    def _recreate(self, draft: DeploymentDraft) -> ReconcileSteps:
+        old, new = self._split(draft)
+        shrink = [ReplicaSetResize(each.uid, 0) for each in active(old)]
+        if shrink or self._is_running(old):
+            return (yield from self._step(draft, shrink))
+        if new is None:
+            stopped = yield from self._create(draft)
+            if stopped is not None:
+                return stopped
+            old, new = self._split(draft)
+        grow = [] if new is None else rolling_update.resize_new(draft.owner, [*old, new], new)
+        return (yield from self._step(draft, grow))
+
+    def _is_running(self, old: Sequence[ReplicaSet]) -> bool:
+        """Whether pods of old ReplicaSets are left, also such as are on their way out."""
+        return any(each.counted > 0 or self._pods.unfinished(each.uid) > 0 for each in old)
+
+    def _step(self, draft: DeploymentDraft, steps: Sequence[ReplicaSetResize]) -> ReconcileSteps:
+        sized = yield from self._resize(draft, steps)
+        if sized is not None:
+            return sized
+        if steps:
+            return self._again_if_sized(draft, (yield from self._report(draft, rollout=True)))
+        _, new = self._split(draft)
+        if progress.is_complete(draft.owner, status.counts(draft.owner, self._sets(draft), new)):
+            stopped = yield from self._clean_up_history(draft)
+            if stopped is not None:
+                return stopped
+        return (yield from self._report(draft, rollout=True))
+
+    @staticmethod
+    def _again_if_sized(draft: DeploymentDraft, reported: Result) -> Result:
+        """Own writes enqueue nothing: requeue at once for the next step."""
+        return Done([Enqueue(draft.key)]) if draft.sized and not isinstance(reported, RequeueWithBackoff) else reported
+
+    def _resize(self, draft: DeploymentDraft, steps: Sequence[ReplicaSetResize]) -> _Part:
+        sizes = revisions.size_annotations(draft.owner)
+        for step in steps:
+            known = self._family.dependent(step.uid)
+            if known is None:
+                return RequeueWithBackoff("a ReplicaSet is gone")
+            each = read(known)
+            noted = known["metadata"].get("annotations") or {}
+            if each.replicas == step.replicas and (not step.annotations_only or sizes.items() <= noted.items()):
+                continue
+            stopped = yield from self._patch(each, {"annotations": sizes}, {"replicas": step.replicas})
+            if stopped is not None:
+                return stopped
+            draft.sized = True
+            if each.replicas != step.replicas:
+                how = "up" if each.replicas < step.replicas else "down"
+                text = f"Scaled {how} replica set {each.name} from {each.replicas} to {step.replicas}"
+                yield self._event(draft, text)
+        return None
+
+    def _clean_up_history(self, draft: DeploymentDraft) -> _Part:
+        """Old ReplicaSets beyond the history that is kept."""
+        old, _ = self._split(draft)
+        for each in revisions.beyond_history(draft.owner, old):
+            if self._family.is_terminating(each.uid):
+                continue
+            options = {"preconditions": {"uid": each.uid}, "propagationPolicy": "Background"}
+            answer = yield Delete(REPLICA_SETS, draft.namespace, each.name, options)
+            if answer.ok:
+                self._family.deletion_accepted(each.uid)
+            elif not answer.missing and not answer.conflict:
+                return RequeueWithBackoff(answer.message)
+        return None
+
+    def _patch(self, each: ReplicaSet, metadata: Object, spec: Object) -> _Part:
+        namespace = each.obj["metadata"]["namespace"]
+        body = {"metadata": {"uid": each.uid, **metadata}, "spec": spec}
+        answer = yield Patch(REPLICA_SETS, namespace, each.name, body, how="merge")
+        if not answer.ok:
+            return RequeueWithBackoff(answer.message)
+        self._family.wrote(answer.body)
+        return None
+
+    def _event(self, draft: DeploymentDraft, message: str) -> EmitEvent:
+        return EmitEvent(object_reference(draft.owner, KIND), "Normal", "ScalingReplicaSet", message, _COMPONENT)
+
+    # -- the report ------------------------------------------------------------------------------------------------
+
+    def _report(self, draft: DeploymentDraft, *, rollout: bool) -> ReconcileSteps:
+        """``rollout``: also how far it is; while it is only scaled or paused, that is not asked."""
+        sets = self._sets(draft)
+        _, new = self._split(draft)
+        draft.counts = counts = status.counts(draft.owner, sets, new)
+        draft.conditions = status.with_availability(draft.owner, counts, draft.conditions, draft.now_s)
+        if rollout:
+            subject = f'Deployment "{draft.key[1]}"' if new is None else f'ReplicaSet "{new.name}"'
+            held = new is not None and self._pods.held(new.uid) > 0
+            told = progress.with_progress(draft.owner, counts, draft.conditions, subject, held, draft.now_s)
+            draft.conditions = status.with_failures(sets, new, told)
+        stopped = yield from self._write(draft)
+        if stopped is not None:
+            return stopped
+        wait_s = progress.next_deadline_check_s(draft.owner, draft.status, draft.now_s) if rollout else None
+        return Done() if wait_s is None else RequeueAfter(wait_s)
+
+    def _write(self, draft: DeploymentDraft) -> _Part:
+        if not draft.is_changed:
+            return None
+        answer = yield Replace(DEPLOYMENTS, *draft.key, draft.obj, subresource="status")
+        if not answer.ok:
+            return None if answer.missing else RequeueWithBackoff(answer.message)
+        self._family.owner_applied(answer.body)
+        return None

@@ -1,0 +1,147 @@
+"""Which ReplicaSet is the new one, the revision of each, and which old ones are kept.
+
+The new ReplicaSet is the oldest one with the Deployment's template, apart from the pod-template-hash label. Its
+revision is always the highest: a return to an old template gives its ReplicaSet a new revision, and the old number is
+recorded in an annotation. A Deployment's annotations are copied to its new ReplicaSet, except those that belong to one
+of the two only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from headgate.controllers.deployments.replica_sets import (
+    DESIRED_REPLICAS,
+    MAX_REPLICAS,
+    REVISION,
+    REVISION_HISTORY,
+    ReplicaSet,
+    oldest_first,
+)
+from headgate.controllers.deployments.rolling_update import rollout_limits
+from headgate.kube.labels import parse_int64
+from headgate.kube.object_meta import controller_reference
+from headgate.kube.pods.equality import same_spec
+from headgate.kube.schema import GroupVersionKind
+
+Object = dict[str, Any]
+
+HASH_LABEL: Final = "pod-template-hash"
+_LONGEST_HISTORY: Final = 2000
+_LONGEST_NAME: Final = 253
+_UNLIMITED: Final = 2**31 - 1
+_NOT_COPIED: Final = frozenset(
+    {
+        "kubectl.kubernetes.io/last-applied-configuration",
+        "deprecated.deployment.rollback.to",
+        REVISION,
+        REVISION_HISTORY,
+        DESIRED_REPLICAS,
+        MAX_REPLICAS,
+    }
+)
+
+
+def find_new(deployment: Object, sets: Iterable[ReplicaSet]) -> ReplicaSet | None:
+    template = deployment["spec"]["template"]
+    for each in oldest_first(sets):
+        if same_template(each.obj["spec"]["template"], template):
+            return each
+    return None
+
+
+def same_template(one: Object, other: Object) -> bool:
+    return same_spec(_without_hash(one), _without_hash(other))
+
+
+def next_revision(old: Iterable[ReplicaSet]) -> int:
+    return max((each.revision or 0 for each in old), default=0) + 1
+
+
+def size_annotations(deployment: Object) -> dict[str, str]:
+    """What a ReplicaSet is told whenever it is sized."""
+    limit = rollout_limits(deployment)
+    return {DESIRED_REPLICAS: str(limit.wanted), MAX_REPLICAS: str(limit.max_replicas)}
+
+
+def revision_annotations(deployment: Object, known: Mapping[str, str], revision: int) -> dict[str, str]:
+    """The annotations of the new ReplicaSet, which has these so far. One whose number is no number is left alone."""
+    text = known.get(REVISION, "")
+    number = parse_int64(text) if text else 0
+    if number is None:
+        return dict(known)
+    copied = deployment["metadata"].get("annotations") or {}
+    merged = {**known, **{key: value for key, value in copied.items() if key not in _NOT_COPIED}}
+    if number < revision:
+        merged[REVISION] = str(revision)
+        if REVISION in known:
+            merged.update(_history(known.get(REVISION_HISTORY, ""), text))
+    return merged
+
+
+def _history(before: str, revision: str) -> dict[str, str]:
+    """With one more number; the oldest are forgotten when it grows too long."""
+    numbers = [*before.split(","), revision] if before else [revision]
+    while len(numbers) > 1 and len(",".join(numbers)) > _LONGEST_HISTORY:
+        del numbers[0]
+    return {REVISION_HISTORY: ",".join(numbers)}
+
+
+def new_replica_set(deployment: Object, kind: GroupVersionKind, hashed: str, revision: int, replicas: int) -> Object:
+    """A ReplicaSet for the Deployment's template. The hash tells its pods from those of the others."""
+    spec, metadata = deployment["spec"], deployment["metadata"]
+    template = spec["template"]
+    labels = {**((template.get("metadata") or {}).get("labels") or {}), HASH_LABEL: hashed}
+    selector = spec.get("selector") or {}
+    matched = {**(selector.get("matchLabels") or {}), HASH_LABEL: hashed}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": replica_set_name(metadata["name"], hashed),
+            "namespace": metadata["namespace"],
+            "labels": labels,
+            "annotations": {**revision_annotations(deployment, {}, revision), **size_annotations(deployment)},
+            "ownerReferences": [controller_reference(deployment, kind)],
+        },
+        "spec": {
+            "replicas": replicas,
+            "minReadySeconds": min_ready_s(deployment),
+            "selector": {**selector, "matchLabels": matched},
+            "template": {**template, "metadata": {**(template.get("metadata") or {}), "labels": labels}},
+        },
+    }
+
+
+def replica_set_name(name: str, hashed: str) -> str:
+    return f"{name[: _LONGEST_NAME - 1 - len(hashed)]}-{hashed}"
+
+
+def min_ready_s(obj: Object) -> int:
+    seconds: int = obj["spec"].get("minReadySeconds") or 0
+    return seconds
+
+
+def beyond_history(deployment: Object, old: Sequence[ReplicaSet]) -> list[ReplicaSet]:
+    """Old ReplicaSets that are kept no longer: those of the lowest numbers, unless they still have pods."""
+    limit = deployment["spec"].get("revisionHistoryLimit")
+    if limit is None or limit == _UNLIMITED:
+        return []
+    staying = [each for each in oldest_first(old) if not each.leaving]
+    staying.sort(key=lambda each: each.revision or 0)
+    excess = staying[: max(0, len(staying) - limit)]
+    return [each for each in excess if _is_empty(each)]
+
+
+def _is_empty(each: ReplicaSet) -> bool:
+    return each.counted == 0 and each.replicas == 0 and each.generation <= each.observed_generation
+
+
+def _without_hash(template: Object) -> Object:
+    metadata = template.get("metadata") or {}
+    labels = metadata.get("labels") or {}
+    if HASH_LABEL not in labels:
+        return template
+    kept = {key: value for key, value in labels.items() if key != HASH_LABEL}
+    return {**template, "metadata": {**metadata, "labels": kept}}

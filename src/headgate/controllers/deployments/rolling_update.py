@@ -1,0 +1,116 @@
+"""How a rolling update moves replicas: ``maxSurge``, ``maxUnavailable``, and which ReplicaSets scale down.
+
+Both limits are numbers or percentages of the replica count. Surge is rounded up, unavailability is rounded down; if
+both are zero, one pod may be unavailable, because otherwise no progress would be possible. The new ReplicaSet scales up
+as far as the surge allows; old ones first give up unavailable replicas and then the available ones above the required
+minimum. ``scaling.py`` handles changes of the replica count itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from headgate.controllers.deployments.replica_sets import ReplicaSet, active, oldest_first, total
+from headgate.kube.integers import scaled_int_or_percent
+
+Object = dict[str, Any]
+
+
+class DeploymentRolloutLimits(msgspec.Struct, frozen=True):
+    wanted: int
+    surge: int
+    unavailable: int
+
+    @property
+    def max_replicas(self) -> int:
+        """Pods there may be at once."""
+        return self.wanted + self.surge
+
+    @property
+    def least_available(self) -> int:
+        return self.wanted - self.unavailable
+
+
+class ReplicaSetResize(msgspec.Struct, frozen=True):
+    """``annotations_only``: the annotations of the ReplicaSet are updated also when its size stays."""
+
+    uid: str
+    replicas: int
+    annotations_only: bool = False
+
+
+def is_rolling(deployment: Object) -> bool:
+    return bool((deployment["spec"].get("strategy") or {}).get("type") == "RollingUpdate")
+
+
+def wanted(deployment: Object) -> int:
+    replicas = deployment["spec"].get("replicas")
+    return 1 if replicas is None else replicas
+
+
+def rollout_limits(deployment: Object) -> DeploymentRolloutLimits:
+    """Of a Deployment that is recreated, no fence holds: nothing is added, and nothing need be available."""
+    count = wanted(deployment)
+    if not is_rolling(deployment):
+        return DeploymentRolloutLimits(count, 0, 0)
+    update = deployment["spec"]["strategy"].get("rollingUpdate") or {}
+    surge = scaled_int_or_percent(update.get("maxSurge"), count, round_up=True) or 0
+    missing = scaled_int_or_percent(update.get("maxUnavailable"), count, round_up=False) or 0
+    if surge == 0 and missing == 0:
+        missing = 1
+    return DeploymentRolloutLimits(count, surge, min(missing, count))
+
+
+def new_size(deployment: Object, sets: Sequence[ReplicaSet], new_replicas: int) -> int:
+    """How large the new ReplicaSet, now of ``new_replicas``, may become; ``sets`` are all, the new one included.
+
+    Pods that were not told to go yet take their room, and while a ReplicaSet has not done what it was last told nobody
+    knows how many those are: it grows only when all of them have. Upstream goes by the sizes alone, so that for moments
+    there may be more pods than the surge allows.
+    """
+    limit = rollout_limits(deployment)
+    if not is_rolling(deployment):
+        return limit.wanted
+    if any(each.generation > each.observed_generation for each in sets):
+        return new_replicas
+    room = limit.max_replicas - sum(max(each.replicas, each.counted) for each in sets)
+    return new_replicas if room <= 0 else new_replicas + min(room, limit.wanted - new_replicas)
+
+
+def resize_new(deployment: Object, sets: Sequence[ReplicaSet], new: ReplicaSet) -> list[ReplicaSetResize]:
+    count = wanted(deployment)
+    size = count if new.replicas > count else new_size(deployment, sets, new.replicas)
+    return [] if size == new.replicas else [ReplicaSetResize(new.uid, size)]
+
+
+def shrink_old(deployment: Object, old: Sequence[ReplicaSet], new: ReplicaSet) -> list[ReplicaSetResize]:
+    """In order. A ReplicaSet that gives up unavailable replicas and then available ones comes twice."""
+    olds = oldest_first(active(old))
+    limit = rollout_limits(deployment)
+    room = total(olds) + min(new.available, new.replicas) - limit.least_available
+    if not olds or room <= 0:
+        return []
+    sizes = {each.uid: each.replicas for each in olds}
+    resizes: list[ReplicaSetResize] = []
+
+    def shrink(each: ReplicaSet, by: int) -> None:
+        sizes[each.uid] -= by
+        resizes.append(ReplicaSetResize(each.uid, sizes[each.uid]))
+
+    for each in olds:
+        by = min(room, each.replicas - each.available)
+        if by > 0:
+            shrink(each, by)
+            room -= by
+    # What a ReplicaSet last said may be older than what it was told since: it will not keep more than that.
+    available = min(new.available, new.replicas) + sum(min(each.available, sizes[each.uid]) for each in olds)
+    spare = available - limit.least_available
+    for each in olds:
+        by = min(sizes[each.uid], spare)
+        if by > 0:
+            shrink(each, by)
+            spare -= by
+    return resizes

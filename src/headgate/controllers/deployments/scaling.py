@@ -1,0 +1,81 @@
+"""Changes of the replica count, also during a rollout: every ReplicaSet scales in proportion.
+
+Scaling makes a rollout neither faster nor riskier. Annotations of each ReplicaSet record the replica count and the
+maximum of its last sizing; annotations that differ from the present values mean that it must be scaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headgate.controllers.deployments.replica_sets import ReplicaSet, active, oldest_first, total
+from headgate.controllers.deployments.rolling_update import (
+    DeploymentRolloutLimits,
+    ReplicaSetResize,
+    is_rolling,
+    rollout_limits,
+    wanted,
+)
+
+Object = dict[str, Any]
+
+
+def is_scaled(deployment: Object, sets: Sequence[ReplicaSet]) -> bool:
+    """Whether the wanted number has changed since its ReplicaSets were sized."""
+    count = wanted(deployment)
+    return any(each.desired_annotation is not None and each.desired_annotation != count for each in active(sets))
+
+
+def resizes(deployment: Object, old: Sequence[ReplicaSet], new: ReplicaSet | None) -> list[ReplicaSetResize]:
+    sets = [*old, new] if new is not None else list(old)
+    running = active(sets)
+    limit = rollout_limits(deployment)
+    if len(running) <= 1:
+        only = running[0] if running else _latest(old, new)
+        return [] if only is None else [ReplicaSetResize(only.uid, limit.wanted, annotations_only=only.replicas > 0)]
+    if new is not None and is_saturated(new, limit.wanted):
+        return [ReplicaSetResize(each.uid, 0) for each in _youngest_first(running) if each.uid != new.uid]
+    return _in_proportion(deployment, running, limit) if is_rolling(deployment) else []
+
+
+def is_saturated(new: ReplicaSet, count: int) -> bool:
+    """The new ReplicaSet has everything that is wanted, and all of it is available."""
+    return new.replicas == count and new.desired_annotation == count and new.available == count
+
+
+def _latest(old: Sequence[ReplicaSet], new: ReplicaSet | None) -> ReplicaSet | None:
+    return new or (_youngest_first(old)[0] if old else None)
+
+
+def _youngest_first(sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
+    return oldest_first(sets)[::-1]
+
+
+def _in_proportion(
+    deployment: Object, running: Sequence[ReplicaSet], limit: DeploymentRolloutLimits
+) -> list[ReplicaSetResize]:
+    """Largest first; among equals the younger ones grow first, and the older ones shrink first. What rounding leaves
+    over goes to the largest."""
+    to_add = (limit.max_replicas if limit.wanted > 0 else 0) - total(running)
+    ordered = sorted(_youngest_first(running) if to_add > 0 else oldest_first(running), key=lambda each: -each.replicas)
+    counted: int = (deployment.get("status") or {}).get("replicas", 0)
+    sizes = [each.replicas for each in ordered]
+    added = 0
+    if to_add:
+        for place, each in enumerate(ordered):
+            share = _share(each, limit, counted, to_add - added) if added != to_add else 0
+            sizes[place] += share
+            added += share
+        sizes[0] = max(0, sizes[0] + to_add - added)
+    return [ReplicaSetResize(each.uid, size, annotations_only=True) for each, size in zip(ordered, sizes, strict=True)]
+
+
+def _share(each: ReplicaSet, limit: DeploymentRolloutLimits, counted: int, allowed: int) -> int:
+    """How much this one grows (or, below zero, shrinks), never beyond what is ``allowed``."""
+    if limit.wanted == 0:
+        part = -each.replicas
+    else:
+        before = each.max_replicas_annotation or counted
+        part = 0 if before == 0 else int(each.replicas * limit.max_replicas / before + 0.5) - each.replicas
+    return min(part, allowed) if allowed > 0 else max(part, allowed)

@@ -1,0 +1,214 @@
+"""The disruption controller: keeps the status of PodDisruptionBudgets up to date. See the package for the parts.
+
+The API server takes the allowed evictions from the same status, so it is written whole and only over the version that
+was read; after a conflict the controller reads it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from headgate.controllers.disruption import events
+from headgate.controllers.disruption.budget_pods import BudgetPodCounts, BudgetPodIndex, Key, read_pod
+from headgate.controllers.disruption.disruption_target import cleared_condition, stale_at_s
+from headgate.controllers.disruption.scales import WATCHED, ControllerScales, expected_pods
+from headgate.controllers.disruption.status import (
+    DisruptedPods,
+    counted_status,
+    desired,
+    disrupted_pods,
+    failed_status,
+    needs_scale,
+)
+from headgate.controllers.framework.discovery import DiscoveredKinds
+from headgate.controllers.framework.effects import Effect, EffectResponse, Get, Patch, Replace
+from headgate.controllers.framework.reconcile import (
+    ALL_FIELDS,
+    Controller,
+    Done,
+    Enqueue,
+    ReconcileSteps,
+    RequeueAfter,
+    RequeueWithBackoff,
+    WatchSpec,
+)
+from headgate.kube.api_resources import POD_DISRUPTION_BUDGETS, PODS, APIResource
+from headgate.kube.labels import from_label_selector
+from headgate.kube.object_meta import resource_version_of
+from headgate.kube.timestamps import format_time
+
+Object = dict[str, Any]
+
+_POD_FIELDS: Final = (
+    "metadata.labels",
+    "metadata.ownerReferences",
+    "metadata.deletionTimestamp",
+    "metadata.generation",
+    "status.phase",
+    "status.conditions",
+)
+_SOON_S: Final = 0.02
+"""Pods change in bursts: what happens within this time is counted in one go."""
+
+
+class _Budget(msgspec.Struct, frozen=True):
+    key: Key
+
+
+class _PodWithSeveralBudgets(msgspec.Struct, frozen=True):
+    """A pod that more than one budget means."""
+
+    uid: str
+
+
+class _DisruptionTargetPod(msgspec.Struct, frozen=True):
+    """A pod with a DisruptionTarget condition."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class DisruptionController(Controller):
+    name = "budgets"
+
+    def __init__(self) -> None:
+        self._served = DiscoveredKinds()
+        self._budgets: Final[dict[Key, Object]] = {}
+        self._tallies: Final = BudgetPodIndex()
+        self._scales: Final = ControllerScales()
+
+    def discovered(self, served: DiscoveredKinds) -> Iterable[Enqueue]:
+        self._served = served
+        return ()
+
+    def watches(self) -> Iterable[WatchSpec]:
+        yield WatchSpec(POD_DISRUPTION_BUDGETS, ALL_FIELDS)
+        yield WatchSpec(PODS, frozenset(_POD_FIELDS))
+        for resource, fields in WATCHED.items():
+            yield WatchSpec(resource, fields)
+
+    # -- events in -------------------------------------------------------------------------------------------------
+
+    def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
+        if resource == PODS:
+            return self._pod_applied(obj, now_s)
+        if resource == POD_DISRUPTION_BUDGETS:
+            return [Enqueue(_Budget(key)) for key in self._budget_applied(obj)]
+        self._scales.applied(resource, obj)
+        return ()
+
+    def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
+        if resource == PODS:
+            return [Enqueue(_Budget(key), _SOON_S) for key in self._tallies.pod_removed(uid)]
+        if resource == POD_DISRUPTION_BUDGETS:
+            if self._budgets.get((namespace, name), {}).get("metadata", {}).get("uid") == uid:
+                del self._budgets[namespace, name]
+                self._tallies.budget_removed((namespace, name))
+        else:
+            self._scales.removed(resource, namespace, name, uid)
+        return ()
+
+    def _pod_applied(self, obj: Object, now_s: float) -> Iterable[Enqueue]:
+        pod = read_pod(obj)
+        wakes = [Enqueue(_Budget(key), _SOON_S) for key in self._tallies.pod_applied(pod)]
+        if wakes and len(self._tallies.budgets_of(pod.uid)) > 1:
+            wakes.append(Enqueue(_PodWithSeveralBudgets(pod.uid)))
+        at_s = stale_at_s(obj)
+        if at_s is not None:
+            wakes.append(Enqueue(_DisruptionTargetPod(pod.namespace, pod.name, pod.uid), max(0.0, at_s - now_s)))
+        return wakes
+
+    def _budget_applied(self, obj: Object) -> Iterable[Key]:
+        """From the watch, or from an answer to us: what is older than what is known is no news."""
+        metadata = obj["metadata"]
+        key = metadata["namespace"], metadata["name"]
+        known = self._budgets.get(key)
+        if (
+            known is not None
+            and known["metadata"]["uid"] == metadata["uid"]
+            and resource_version_of(known) >= resource_version_of(obj)
+        ):
+            return ()
+        self._budgets[key] = obj
+        self._tallies.budget_applied(key, from_label_selector((obj.get("spec") or {}).get("selector")))
+        return (key,)
+
+    # -- work ------------------------------------------------------------------------------------------------------
+
+    def reconcile(self, key: _Budget | _PodWithSeveralBudgets | _DisruptionTargetPod, now_s: float) -> ReconcileSteps:
+        match key:
+            case _Budget(which):
+                return (yield from self._count(which, now_s))
+            case _PodWithSeveralBudgets(uid):
+                pod, budgets = self._tallies.pod(uid), self._tallies.budgets_of(uid)
+                if pod is not None and len(budgets) > 1:
+                    yield events.several_budgets(pod, budgets)
+                return Done()
+            case _DisruptionTargetPod():
+                return (yield from _clear_disruption_target(key, now_s))
+
+    def _count(self, key: Key, now_s: float) -> ReconcileSteps:
+        budget = self._budgets.get(key)
+        if budget is None:
+            return Done()
+        tally = self._tallies.counts(key)
+        if not tally.pods:
+            yield events.no_pods(budget)
+        counts = yield from self._expected(budget, tally)
+        if self._budgets.get(key) is not budget:
+            return Done()  # it changed while the server was asked, and is looked at again for that
+        going = disrupted_pods(budget, tally, partial(self._tallies.pod_by_name, key[0]), now_s)
+        if isinstance(counts, str):
+            yield events.uncountable(budget, counts)
+            status = failed_status(budget, counts, format_time(now_s))
+        else:
+            if tally.unmanaged and needs_scale(budget["spec"]):
+                yield events.unmanaged(budget)
+            for pod in going.overdue:
+                yield events.not_deleted(budget, pod)
+            status = counted_status(budget, going, tally.healthy, *counts, format_time(now_s))
+        return (yield from self._write(key, budget, status, going, now_s))
+
+    def _expected(
+        self, budget: Object, tally: BudgetPodCounts
+    ) -> Generator[Effect, EffectResponse, tuple[int, int] | str]:
+        """How many pods there should be, and how many of them must stay."""
+        total: int | str = len(tally.pods)
+        if needs_scale(budget["spec"]):
+            total = yield from expected_pods(self._scales, self._served, budget["metadata"]["namespace"], tally)
+        if isinstance(total, str):
+            return total
+        wanted = desired(budget["spec"], total)
+        return wanted if isinstance(wanted, str) else (total, wanted)
+
+    def _write(self, key: Key, budget: Object, status: Object, going: DisruptedPods, now_s: float) -> ReconcileSteps:
+        if status != (budget.get("status") or {}):
+            new = {**budget, "status": status}
+            answer = yield Replace(POD_DISRUPTION_BUDGETS, *key, new, subresource="status")
+            if answer.missing:
+                return Done()
+            if not answer.ok:
+                return RequeueWithBackoff(answer.message)
+            self._budget_applied(answer.body)
+        return Done() if going.next_end_s is None else RequeueAfter(max(going.next_end_s - now_s, 0.0) + _SOON_S)
+
+
+def _clear_disruption_target(key: _DisruptionTargetPod, now_s: float) -> ReconcileSteps:
+    answer = yield Get(PODS, key.namespace, key.name, _POD_FIELDS)
+    if answer.missing or (answer.ok and answer.body["metadata"]["uid"] != key.uid):
+        return Done()
+    if not answer.ok:
+        return RequeueWithBackoff(answer.message)
+    at_s = stale_at_s(answer.body)
+    if at_s is None:
+        return Done()
+    if at_s > now_s:
+        return RequeueAfter(at_s - now_s)
+    body = cleared_condition(answer.body, format_time(now_s))
+    answer = yield Patch(PODS, key.namespace, key.name, body, subresource="status")
+    return Done() if answer.ok or answer.missing else RequeueWithBackoff(answer.message)

@@ -1,0 +1,109 @@
+"""The status of a budget: how many pods must stay healthy, how many are, and how many disruptions are allowed.
+
+Pods with a granted eviction count as disrupted for two minutes: by then they are being deleted, or the eviction was
+abandoned. If the pods cannot be counted, no disruption is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.controllers.disruption.budget_pods import BudgetedPod, BudgetPodCounts
+from headgate.controllers.ownership.pods import seconds
+from headgate.kube import conditions
+from headgate.kube.integers import scaled_int_or_percent
+
+Object = dict[str, Any]
+
+DELETION_S: Final = 120.0
+ALLOWED: Final = "DisruptionAllowed"
+_BAD_SHARE: Final = "invalid value for IntOrString: invalid type: string is not a percentage"
+
+
+class DisruptedPods(msgspec.Struct, frozen=True):
+    """Evictions that were granted and are not visible yet: since when, by name; those that never came; the next end."""
+
+    since: Mapping[str, str]
+    overdue: tuple[BudgetedPod, ...]
+    next_end_s: float | None
+    healthy: int
+    """How many of these pods would count as well otherwise."""
+
+
+def needs_scale(spec: Mapping[str, Any]) -> bool:
+    """Whether it matters how many pods there should be: a plain number of pods to keep counts those that are there."""
+    return spec.get("maxUnavailable") is not None or isinstance(spec.get("minAvailable"), str)
+
+
+def desired(spec: Mapping[str, Any], expected: int) -> int | str:
+    """How many must stay, of so many; or why that cannot be said."""
+    most = spec.get("maxUnavailable")
+    share = scaled_int_or_percent(spec.get("minAvailable") if most is None else most, expected, round_up=True)
+    if share is None:
+        return _BAD_SHARE
+    return share if most is None else max(0, expected - share)
+
+
+def disrupted_pods(
+    budget: Object, tally: BudgetPodCounts, named: Callable[[str], BudgetedPod | None], now_s: float
+) -> DisruptedPods:
+    """``named`` finds a pod of the budget's namespace."""
+    since: dict[str, str] = {}
+    overdue: list[BudgetedPod] = []
+    ends_s: list[float] = []
+    healthy = 0
+    told: Mapping[str, str] = (budget.get("status") or {}).get("disruptedPods") or {}
+    for name, at in told.items():
+        pod = named(name)
+        if pod is None or pod.uid not in tally.pods or pod.is_terminating:
+            continue
+        end_s = (seconds(at) or 0.0) + DELETION_S
+        if end_s < now_s:
+            overdue.append(pod)
+            continue
+        since[name] = at
+        ends_s.append(end_s)
+        healthy += pod.is_healthy and end_s > now_s
+    return DisruptedPods(since, tuple(overdue), min(ends_s, default=None), healthy)
+
+
+def counted_status(budget: Object, going: DisruptedPods, healthy: int, expected: int, wanted: int, now: str) -> Object:
+    current = healthy - going.healthy
+    allowed = max(0, current - wanted) if expected > 0 else 0
+    generation = budget["metadata"].get("generation", 0)
+    condition = {
+        "type": ALLOWED,
+        "status": "True" if allowed else "False",
+        "reason": "SufficientPods" if allowed else "InsufficientPods",
+        "message": "",
+        "observedGeneration": generation,
+    }
+    status: Object = {
+        "conditions": _with(budget, condition, now),
+        "currentHealthy": current,
+        "desiredHealthy": wanted,
+        "disruptionsAllowed": allowed,
+        "expectedPods": expected,
+        "observedGeneration": generation,
+    }
+    return {**status, "disruptedPods": dict(going.since)} if going.since else status
+
+
+def failed_status(budget: Object, why: str, now: str) -> Object:
+    stored: Object = budget.get("status") or {}
+    condition = {
+        "type": ALLOWED,
+        "status": "False",
+        "reason": "SyncFailed",
+        "message": why,
+        "observedGeneration": stored.get("observedGeneration", 0),
+    }
+    numbers = {"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
+    return {**numbers, **stored, "disruptionsAllowed": 0, "conditions": _with(budget, condition, now)}
+
+
+def _with(budget: Object, condition: Object, now: str) -> list[Object]:
+    return conditions.with_condition((budget.get("status") or {}).get("conditions"), condition, now)

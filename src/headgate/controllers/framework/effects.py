@@ -1,0 +1,157 @@
+"""Effects that a reconciler yields, and their responses. Values only; ``runtime/controller_manager.py`` performs them.
+
+Every effect is one request, except :class:`ParallelRequests`, which is several at a time, and :class:`EmitEvent`, which
+has no response to wait for. Writes that must not hit a later object of the same name carry a uid in their body or
+options; the response contains the server's verdict.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from headgate.kube.api_resources import APIResource
+
+Object = dict[str, Any]
+
+
+class Get(msgspec.Struct, frozen=True):
+    """``fields`` narrows what is read of the object, by path; empty is all of it."""
+
+    resource: APIResource
+    namespace: str
+    name: str
+    fields: tuple[str, ...] = ()
+    subresource: str = ""
+
+
+class List(msgspec.Struct, frozen=True):
+    """``namespace`` empty: all of them. The answer's body has ``items``."""
+
+    resource: APIResource
+    namespace: str = ""
+    fields: tuple[str, ...] = ()
+
+
+class Discover(msgspec.Struct, frozen=True):
+    """The aggregated discovery document of ``/api`` or ``/apis``."""
+
+    prefix: Literal["/api", "/apis"]
+
+
+class Create(msgspec.Struct, frozen=True):
+    resource: APIResource
+    namespace: str
+    obj: Object
+
+
+class Replace(msgspec.Struct, frozen=True):
+    resource: APIResource
+    namespace: str
+    name: str
+    obj: Object
+    subresource: str = ""
+
+
+class Patch(msgspec.Struct, frozen=True):
+    resource: APIResource
+    namespace: str
+    name: str
+    body: Object
+    how: Literal["merge", "strategic"] = "strategic"
+    subresource: str = ""
+
+
+class Apply(msgspec.Struct, frozen=True):
+    """A forced server-side apply: sets these fields for ``manager``, also if other managers own them."""
+
+    resource: APIResource
+    namespace: str
+    name: str
+    obj: Object
+    manager: str
+
+
+class Delete(msgspec.Struct, frozen=True):
+    resource: APIResource
+    namespace: str
+    name: str
+    options: Object
+
+
+class DeleteCollection(msgspec.Struct, frozen=True):
+    resource: APIResource
+    namespace: str
+    options: Object
+
+
+class EmitEvent(msgspec.Struct, frozen=True):
+    """An Event about an object; ``about`` is an object reference. Answered at once, and written when it can be."""
+
+    about: Object
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+    component: str
+
+
+RequestEffect = Get | List | Discover | Create | Replace | Patch | Apply | Delete | DeleteCollection
+
+
+class ParallelRequests(msgspec.Struct, frozen=True):
+    """Requests side by side, in no order; the answer's ``parts`` are theirs, in the order given here."""
+
+    requests: tuple[RequestEffect, ...]
+
+
+Effect = RequestEffect | ParallelRequests | EmitEvent
+
+UNREACHABLE = 0
+_REFUSAL_STATUSES = frozenset({400, 403, 422})
+
+
+class EffectResponse(msgspec.Struct, frozen=True):
+    """``status`` is HTTP's, or :data:`UNREACHABLE`; ``body`` is the object, the list, or the Status of a refusal."""
+
+    status: int
+    body: Object
+    now_s: float
+    parts: tuple[EffectResponse, ...] = ()
+    """To :class:`ParallelRequests`."""
+
+    @property
+    def unknown(self) -> bool:
+        """Whether it was done is unknown."""
+        return self.status == UNREACHABLE or self.status >= 500
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def missing(self) -> bool:
+        """There is no object of that name. A path that is not served says 404, too, but names no object."""
+        return self.status == 404 and bool((self.body.get("details") or {}).get("name"))
+
+    @property
+    def conflict(self) -> bool:
+        return self.status == 409
+
+    @property
+    def refused(self) -> bool:
+        """A rule or an admission plugin of the server does not allow it: the same request is refused again until
+        something else changes."""
+        return self.status in _REFUSAL_STATUSES or (not self.ok and "denied the request" in self.message)
+
+    @property
+    def items(self) -> list[Object]:
+        return self.body.get("items") or []
+
+    @property
+    def message(self) -> str:
+        return str(self.body.get("message", "")) or f"answered {self.status}"
+
+    def has_cause(self, reason: str) -> bool:
+        causes = (self.body.get("details") or {}).get("causes") or ()
+        return any(cause.get("reason") == reason for cause in causes)

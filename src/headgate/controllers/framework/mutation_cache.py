@@ -1,0 +1,88 @@
+"""Objects of one resource by name, as last seen by the watch or by the responses to own writes.
+
+The response to a write counts as seen at once. A later watch event that is older than the known version changes
+nothing, a deleted object stays deleted, and an object that only a response has shown is dropped when a complete list
+does not contain it. After a restart the cache is rebuilt from lists.
+
+The module also keeps the version that a write was decided on, taken before the write is sent: the watch may deliver the
+result before the response, and a version read after that would be the response's own.
+``controllers/ownership/cache.py`` does the same for owners and their dependents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from headgate.kube.object_meta import resource_version_of
+
+
+class ObservedVersion(msgspec.Struct, frozen=True):
+    uid: str
+    resource_version: str
+
+    @classmethod
+    def of(cls, obj: Mapping[str, Any]) -> ObservedVersion:
+        metadata = obj.get("metadata") or {}
+        return cls(metadata.get("uid") or "", metadata.get("resourceVersion") or "")
+
+    def is_same(self, obj: Mapping[str, Any]) -> bool:
+        """Whether ``obj`` is that very version. Objects without a version are never the same."""
+        return bool(self.resource_version) and self == ObservedVersion.of(obj)
+
+
+Object = dict[str, Any]
+Place = TypeVar("Place", bound=Hashable)
+
+_GONE_KEPT: Final = 10_000
+
+
+class MutationCache(Generic[Place]):
+    def __init__(self) -> None:
+        self._objects: Final[dict[Place, Object]] = {}
+        self._unconfirmed: Final[dict[Place, int]] = {}  # what only our own writes told of, and at which revision
+        self._gone: Final[dict[str, None]] = {}  # uids, the last ones
+
+    def get(self, place: Place) -> Object | None:
+        return self._objects.get(place)
+
+    def put(self, place: Place, obj: Object, *, told: bool) -> bool:
+        """Whether that is the latest now. ``told``: by the watch. Its echo of an own write is news, too: the answer may
+        have brought a change that nobody has looked at yet."""
+        metadata, known = obj["metadata"], self._objects.get(place)
+        if metadata["uid"] in self._gone:
+            return False
+        if known is not None and 0 < resource_version_of(obj) < resource_version_of(known):
+            return False
+        is_another = known is None or known["metadata"]["uid"] != metadata["uid"]
+        if told:
+            self._unconfirmed.pop(place, None)
+        elif is_another or place in self._unconfirmed:
+            self._unconfirmed[place] = resource_version_of(obj)
+        if known is not None and is_another:
+            self._remember_gone(known["metadata"]["uid"])
+        self._objects[place] = obj
+        return True
+
+    def remove(self, place: Place, uid: str) -> Object | None:
+        """What was there, if it is that one which has gone."""
+        self._remember_gone(uid)
+        known = self._objects.get(place)
+        if known is None or known["metadata"]["uid"] != uid:
+            return None
+        self._unconfirmed.pop(place, None)
+        return self._objects.pop(place)
+
+    def missing(self, revision: str) -> list[tuple[Place, str]]:
+        """A whole list has been told: what it did not have is no more, each with its uid, for who removes it."""
+        if not revision.isdecimal():
+            return []
+        lost = [place for place, written in self._unconfirmed.items() if written <= int(revision)]
+        return [(place, str(self._objects[place]["metadata"]["uid"])) for place in lost]
+
+    def _remember_gone(self, uid: str) -> None:
+        self._gone[uid] = None
+        if len(self._gone) > _GONE_KEPT:
+            del self._gone[next(iter(self._gone))]

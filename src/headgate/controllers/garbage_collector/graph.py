@@ -1,0 +1,335 @@
+"""The ownership graph: every observed object, by uid, with its owners and its dependents.
+
+The input is metadata; the output is the keys to process (:data:`CollectorKey`). The graph decides nothing: its data may
+be stale, incomplete or out of order across kinds, and ``controller.py`` asks the server before it acts. An owner that
+was never observed, or that a reference names wrongly, is an :class:`OwnerIdentity`: it stays unverified until the
+server reports that there is no such object, or until the object is observed.
+
+An object may name tens of thousands of owners, and an owner may have more dependents. The keys are therefore iterators
+that are read in parts, and the graph may receive other changes between two parts. The edges are complete when a method
+returns; unverified owners are enqueued while its result is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final
+
+import msgspec
+
+from headgate.controllers.framework.discovery import DiscoveredKind
+from headgate.kube.api_resources import APIResource
+
+Object = dict[str, Any]
+
+ORPHAN: Final = "orphan"
+FOREGROUND: Final = "foregroundDeletion"
+_FEW: Final = 8
+
+
+class OwnerReference(msgspec.Struct, frozen=True, gc=False):
+    """One owner reference; ``blocks``: a foreground deletion of the owner waits for this dependent."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    blocks: bool
+
+
+class OwnerIdentity(msgspec.Struct, frozen=True, gc=False):
+    """An owner as a dependent in ``namespace`` names it."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+
+class OwnerGraphNode(msgspec.Struct):
+    """An observed object. Mutable: it follows its object."""
+
+    kind: DiscoveredKind
+    namespace: str
+    name: str
+    uid: str
+    owners: tuple[OwnerReference, ...] = ()
+    deleting: bool = False
+    orphaning: bool = False
+    """It goes once its dependents are orphans."""
+    looked: int = 0
+    """How many of the owners, from the first, were looked at since they were told."""
+    by_uid: Mapping[str, Sequence[OwnerReference]] | None = None
+    """The owners by uid, made when it is needed and they are many."""
+    waiting: bool = False
+    """It goes once the dependents that block it are gone (and orphans, if it is orphaning, are orphans)."""
+
+    @property
+    def resource(self) -> APIResource:
+        return self.kind.resource
+
+    def named(self, uid: str) -> Sequence[OwnerReference]:
+        """The references that may be to an owner with this uid: all of them, where they are few."""
+        if len(self.owners) <= _FEW:
+            return self.owners
+        if self.by_uid is None:
+            self.by_uid = _by_uid(self.owners)
+        return self.by_uid.get(uid, ())
+
+    def is_named_by(self, reference: OwnerReference | OwnerIdentity, namespace: str) -> bool:
+        """Whether a reference from ``namespace`` has all of it right."""
+        return reference.api_version == self.kind.api_version and self.is_meant_by(reference, namespace)
+
+    def is_meant_by(self, reference: OwnerReference | OwnerIdentity, namespace: str) -> bool:
+        """The same, by whichever version of its group it is named."""
+        group, slash, _ = reference.api_version.rpartition("/")
+        return (
+            reference.uid == self.uid
+            and reference.name == self.name
+            and reference.kind == self.kind.kind
+            and (group if slash else "") == self.resource.group
+            and (not self.namespace or self.namespace == namespace)
+        )
+
+
+class AttemptToDelete(msgspec.Struct, frozen=True, gc=False):
+    """Check whether this object should be deleted, or waits for dependents that are gone."""
+
+    uid: str
+
+
+class AttemptToOrphan(msgspec.Struct, frozen=True, gc=False):
+    """Remove this owner from its dependents, then remove its finalizer."""
+
+    uid: str
+
+
+class VerifyOwner(msgspec.Struct, frozen=True, gc=False):
+    """Ask the server whether this owner exists."""
+
+    owner: OwnerIdentity
+
+
+class ReportInvalidOwnerNamespace(msgspec.Struct, frozen=True, gc=False):
+    """Emit an Event: this object names an owner in another namespace."""
+
+    uid: str
+    owner_uid: str
+
+
+CollectorKey = AttemptToDelete | AttemptToOrphan | VerifyOwner | ReportInvalidOwnerNamespace
+
+
+def owner_references(metadata: Object) -> tuple[OwnerReference, ...]:
+    named = metadata.get("ownerReferences")
+    if not named:
+        return ()
+    return tuple(
+        OwnerReference(
+            each.get("apiVersion", ""),
+            each.get("kind", ""),
+            each.get("name", ""),
+            each.get("uid", ""),
+            each.get("blockOwnerDeletion") is True,
+        )
+        for each in named
+    )
+
+
+class OwnershipGraph:
+    def __init__(self) -> None:
+        self._nodes: Final[dict[str, OwnerGraphNode]] = {}
+        self._dependents: Final[dict[str, dict[str, None]]] = {}  # in the order in which they were heard of
+        self._blocking: Final[dict[str, dict[str, None]]] = {}  # those of them that say so
+        self._unknown_owners: Final[dict[str, dict[OwnerIdentity, set[str]]]] = {}  # by the owner's uid
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    def get(self, uid: str) -> OwnerGraphNode | None:
+        return self._nodes.get(uid)
+
+    def dependents(self, uid: str) -> list[OwnerGraphNode]:
+        return [self._nodes[each] for each in self._dependents.get(uid, ())]
+
+    def blocking(self, owner: OwnerGraphNode) -> list[OwnerGraphNode]:
+        """The dependents that a foreground deletion waits for. One that only knows the uid must not hold it up."""
+        return [node for each in self._blocking.get(owner.uid, ()) if _blocks(node := self._nodes[each], owner)]
+
+    def is_blocked(self, owner: OwnerGraphNode) -> bool:
+        return any(_blocks(self._nodes[each], owner) for each in self._blocking.get(owner.uid, ()))
+
+    def waits_for_itself(self, owner: OwnerGraphNode) -> bool:
+        """Whether it waits for a dependent that waits for a dependent that … waits for it."""
+        seen: set[str] = set()
+        ahead = [owner]
+        while ahead:
+            for node in self.blocking(ahead.pop()):
+                if node is owner:
+                    return True
+                if node.waiting and node.uid not in seen:
+                    seen.add(node.uid)
+                    ahead.append(node)
+        return False
+
+    def dependents_of_unknown(self, claim: OwnerIdentity) -> Collection[str]:
+        """The dependents that name an owner of which nothing was heard yet."""
+        return self._unknown_owners.get(claim.uid, {}).get(claim, ())
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def is_without_edges(self) -> bool:
+        return not self._dependents and not self._blocking and not self._unknown_owners
+
+    # -- hearing ---------------------------------------------------------------------------------------------------
+
+    def applied(self, kind: DiscoveredKind, metadata: Object) -> Iterator[CollectorKey]:
+        owners = owner_references(metadata)
+        deleting = "deletionTimestamp" in metadata
+        finalizers: Sequence[str] = (metadata.get("finalizers") or ()) if deleting else ()
+        orphaning, waiting = ORPHAN in finalizers, FOREGROUND in finalizers
+        uid = metadata["uid"]
+        node = self._nodes.get(uid)
+        looks: list[Iterable[CollectorKey]] = []
+        if node is None:
+            node = OwnerGraphNode(kind, metadata.get("namespace", ""), metadata["name"], uid)
+            self._nodes[uid] = node
+            looks.append(self._misnaming(node, self._unknown_owners.pop(uid, {})))
+        node.kind = kind
+        if owners != node.owners or node.looked < len(owners):
+            looks.append(self._rewire(node, owners))
+        begins = waiting and not orphaning and not (node.waiting and not node.orphaning)
+        if orphaning and not node.orphaning:
+            looks.append([AttemptToOrphan(uid)])
+        node.deleting, node.orphaning, node.waiting = deleting, orphaning, waiting
+        if begins:
+            looks.append(self._attempts(uid))
+            looks.append([AttemptToDelete(uid)])
+        return chain.from_iterable(looks)
+
+    def removed(self, resource: APIResource, uid: str) -> Iterator[CollectorKey]:
+        """``resource`` is where it was seen last: a kind may move to another version, and its objects with it."""
+        node = self._nodes.get(uid)
+        if node is None or node.resource != resource:
+            return iter(())
+        del self._nodes[uid]
+        owners, node.owners = node.owners, ()
+        for reference in owners:
+            self._unlink(node, reference)
+        return chain(self._attempts(uid), self._unblocked(owners))
+
+    def forget(self, resources: Collection[APIResource]) -> Iterator[CollectorKey]:
+        """These are not served any more. What becomes of their objects is not known: they may come back elsewhere."""
+        doomed = [node for node in self._nodes.values() if node.resource in resources]
+        return chain.from_iterable([self.removed(node.resource, node.uid) for node in doomed])
+
+    def absent(self, claim: OwnerIdentity) -> Iterator[CollectorKey]:
+        """The server knows no such owner: its dependents are enqueued."""
+        return map(AttemptToDelete, sorted(self._settle(claim)))
+
+    # -- wiring ----------------------------------------------------------------------------------------------------
+
+    def _attempts(self, owner_uid: str) -> Iterator[CollectorKey]:
+        """For each of those that are dependents now."""
+        return map(AttemptToDelete, list(self._dependents.get(owner_uid, ())))
+
+    def _misnaming(self, node: OwnerGraphNode, claims: Mapping[OwnerIdentity, set[str]]) -> Iterator[CollectorKey]:
+        """An object that others have named already: their doubts are over, and some had it wrong."""
+        for claim, dependents in claims.items():
+            if not node.is_named_by(claim, claim.namespace):
+                for each in sorted(dependents):
+                    dependent = self._nodes.get(each)
+                    if dependent is not None:
+                        yield from self._misnamed(dependent, node)
+
+    def _misnamed(self, dependent: OwnerGraphNode, owner: OwnerGraphNode) -> Iterator[CollectorKey]:
+        if owner.namespace and dependent.namespace != owner.namespace:
+            yield ReportInvalidOwnerNamespace(dependent.uid, owner.uid)
+        yield AttemptToDelete(dependent.uid)
+
+    def _rewire(self, node: OwnerGraphNode, owners: tuple[OwnerReference, ...]) -> Iterator[CollectorKey]:
+        before, lost = frozenset(node.owners[: node.looked]), list[OwnerReference]()
+        if node.owners:
+            after = frozenset(owners)
+            lost = [reference for reference in node.owners if reference not in after]
+        node.owners, node.by_uid, node.looked = owners, None, 0
+        for reference in lost:
+            self._unlink(node, reference)
+        for reference in owners:
+            self._dependents.setdefault(reference.uid, {})[node.uid] = None
+            if reference.blocks:
+                self._blocking.setdefault(reference.uid, {})[node.uid] = None
+        return chain(self._unblocked(lost), self._dependents_of_unknown(node, owners, before))
+
+    def _unblocked(self, lost: Iterable[OwnerReference]) -> Iterator[CollectorKey]:
+        for reference in lost:
+            owner = self._nodes.get(reference.uid)
+            if owner is not None and owner.waiting and not self.is_blocked(owner):
+                yield AttemptToDelete(owner.uid)
+
+    def _dependents_of_unknown(
+        self, node: OwnerGraphNode, owners: tuple[OwnerReference, ...], before: Collection[OwnerReference]
+    ) -> Iterator[CollectorKey]:
+        for looked, reference in enumerate(owners):
+            if node.owners is not owners:
+                return  # the object was heard of again, which looks at the rest, too; or it is gone
+            node.looked = looked + 1
+            owner = self._nodes.get(reference.uid)
+            if reference in before:
+                # An owner that is off the list now may have kept the node from being judged by the others.
+                if owner is None or owner.waiting or not owner.is_meant_by(reference, node.namespace):
+                    yield AttemptToDelete(node.uid)
+                continue
+            if owner is None:
+                claim = owner_identity(reference, node.namespace)
+                self._unknown_owners.setdefault(reference.uid, {}).setdefault(claim, set()).add(node.uid)
+                yield VerifyOwner(claim)
+            elif not owner.is_named_by(reference, node.namespace):
+                yield from self._misnamed(node, owner)
+            elif owner.waiting:
+                yield AttemptToDelete(node.uid)
+
+    def _unlink(self, node: OwnerGraphNode, reference: OwnerReference) -> None:
+        """The node is no dependent by this reference any more; by another one it may be, ``_rewire`` sees to it."""
+        _discard(self._dependents, reference.uid, node.uid)
+        _discard(self._blocking, reference.uid, node.uid)
+        claims = self._unknown_owners.get(reference.uid)
+        doubting = claims and claims.get(owner_identity(reference, node.namespace))
+        if claims and doubting:
+            doubting.discard(node.uid)
+            if not doubting:
+                self._settle(owner_identity(reference, node.namespace))
+
+    def _settle(self, claim: OwnerIdentity) -> set[str]:
+        claims = self._unknown_owners.get(claim.uid)
+        if claims is None:
+            return set()
+        dependents = claims.pop(claim, set())
+        if not claims:
+            del self._unknown_owners[claim.uid]
+        return dependents
+
+
+def owner_identity(reference: OwnerReference, namespace: str) -> OwnerIdentity:
+    return OwnerIdentity(reference.api_version, reference.kind, namespace, reference.name, reference.uid)
+
+
+def _by_uid(owners: tuple[OwnerReference, ...]) -> Mapping[str, Sequence[OwnerReference]]:
+    found: dict[str, list[OwnerReference]] = {}
+    for each in owners:
+        found.setdefault(each.uid, []).append(each)
+    return found
+
+
+def _blocks(node: OwnerGraphNode, owner: OwnerGraphNode) -> bool:
+    return any(each.blocks and owner.is_meant_by(each, node.namespace) for each in node.named(owner.uid))
+
+
+def _discard(index: dict[str, dict[str, None]], key: str, uid: str) -> None:
+    uids = index.get(key)
+    if uids is not None:
+        uids.pop(uid, None)
+        if not uids:
+            del index[key]

@@ -1,0 +1,139 @@
+"""The steps of the garbage collector on one object: delete it, remove owner references, remove its finalizers.
+
+Each function is a generator of effects that returns ``None`` on success, or the error. An object that is already gone
+or already changed by another client counts as success.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from typing import Any, Final
+
+from headgate.controllers.framework.discovery import DiscoveredKind
+from headgate.controllers.framework.effects import Delete, Effect, EffectResponse, Get, List, Patch
+from headgate.controllers.garbage_collector.graph import OwnerGraphNode
+from headgate.kube.object_meta import is_owned_by
+
+Object = dict[str, Any]
+Problem = str | None
+Operation = Generator[Effect, EffectResponse, Problem]
+
+# What the collector reads of an object.
+METADATA: Final = ("metadata.ownerReferences", "metadata.finalizers", "metadata.deletionTimestamp")
+
+_TRIES: Final = 5
+_UNSUPPORTED_MEDIA_TYPE: Final = 415
+
+
+def delete(node: OwnerGraphNode, live: Object, policy: str) -> Operation:
+    """Delete the object that ``live`` describes, unless its owners change meanwhile."""
+    version = live["resourceVersion"]
+    preconditions = {"uid": node.uid, "resourceVersion": version}
+    options: Object = {"propagationPolicy": policy, "preconditions": preconditions}
+    answer = yield Delete(node.resource, node.namespace, node.name, options)
+    if not answer.conflict:
+        return _problem(answer)
+    now = yield Get(node.resource, node.namespace, node.name, METADATA)
+    if not now.ok:
+        return _problem(now)
+    changed = now.body["metadata"]
+    if changed["uid"] != node.uid:
+        return None
+    if changed.get("ownerReferences") != live.get("ownerReferences"):
+        return "its owners changed meanwhile"
+    # Something else changed. An object that never stands still must not escape by that.
+    options = {"propagationPolicy": policy, "preconditions": {"uid": node.uid}}
+    return _problem((yield Delete(node.resource, node.namespace, node.name, options)))
+
+
+def drop_owners(node: OwnerGraphNode, uids: Sequence[str]) -> Operation:
+    """Take references to these owners out of the object."""
+    kind, namespace, name, uid = node.resource, node.namespace, node.name, node.uid
+    gone = [{"$patch": "delete", "uid": each} for each in uids]
+    answer = yield Patch(kind, namespace, name, {"metadata": {"ownerReferences": gone, "uid": uid}})
+    if answer.status != _UNSUPPORTED_MEDIA_TYPE:
+        return _problem(answer)
+    return (yield from _rewrite_owners(node, lambda each: None if each.get("uid") in uids else each))
+
+
+def unblock_owners(node: OwnerGraphNode, live: Object) -> Operation:
+    """Let no owner of the object wait for it."""
+    free = [
+        {**each, "blockOwnerDeletion": False}
+        for each in live.get("ownerReferences") or ()
+        if each.get("blockOwnerDeletion")
+    ]
+    if not free:
+        return None
+    body: Object = {"metadata": {"ownerReferences": free, "uid": node.uid}}
+    answer = yield Patch(node.resource, node.namespace, node.name, body)
+    if answer.status != _UNSUPPORTED_MEDIA_TYPE:
+        return _problem(answer)
+    return (yield from _rewrite_owners(node, lambda each: {**each, "blockOwnerDeletion": False}))
+
+
+def remove_finalizer(node: OwnerGraphNode, finalizer: str) -> Operation:
+    for _ in range(_TRIES):
+        answer = yield Get(node.resource, node.namespace, node.name, METADATA)
+        if not answer.ok:
+            return _problem(answer)
+        live = answer.body["metadata"]
+        finalizers = live.get("finalizers") or []
+        if live["uid"] != node.uid or finalizer not in finalizers:
+            return None
+        kept = [each for each in finalizers if each != finalizer]
+        answer = yield from _patch_metadata(node, live, {"finalizers": kept})
+        if not answer.conflict:
+            return _problem(answer)
+    return "it changes all the time"
+
+
+def orphan_all(kinds: Iterable[DiscoveredKind], owner: OwnerGraphNode, known: Sequence[OwnerGraphNode]) -> Operation:
+    """Take the owner out of every object that names it, asking the server which those are.
+
+    Of a kind that cannot be listed just now those that are ``known`` must do: it must not keep every owner waiting.
+    """
+    for kind in kinds:
+        answer = yield List(kind.resource, owner.namespace, METADATA)
+        dependents = [node for node in known if node.resource == kind.resource]
+        if answer.ok:
+            dependents = [
+                OwnerGraphNode(
+                    kind, item["metadata"].get("namespace", ""), item["metadata"]["name"], item["metadata"]["uid"]
+                )
+                for item in answer.items
+                if is_owned_by(item, owner.uid)
+            ]
+        for dependent in dependents:
+            problem = yield from drop_owners(dependent, [owner.uid])
+            if problem is not None:
+                return f"{dependent.kind.kind} {dependent.name}: {problem}"
+    return None
+
+
+def _rewrite_owners(node: OwnerGraphNode, change: Any) -> Operation:
+    """The same for kinds that know no strategic merge patch: read, change, write unless it changed meanwhile."""
+    for _ in range(_TRIES):
+        answer = yield Get(node.resource, node.namespace, node.name, METADATA)
+        if not answer.ok:
+            return _problem(answer)
+        live = answer.body["metadata"]
+        before = live.get("ownerReferences") or []
+        after = [changed for each in before if (changed := change(each)) is not None]
+        if live["uid"] != node.uid or after == before:
+            return None
+        answer = yield from _patch_metadata(node, live, {"ownerReferences": after})
+        if not answer.conflict:
+            return _problem(answer)
+    return "it changes all the time"
+
+
+def _patch_metadata(
+    node: OwnerGraphNode, live: Object, change: Object
+) -> Generator[Effect, EffectResponse, EffectResponse]:
+    metadata = {"uid": node.uid, "resourceVersion": live["resourceVersion"], **change}
+    return (yield Patch(node.resource, node.namespace, node.name, {"metadata": metadata}, how="merge"))
+
+
+def _problem(answer: EffectResponse) -> Problem:
+    return None if answer.ok or answer.missing else answer.message

@@ -1,0 +1,117 @@
+"""How finished pods become numbers in the status: each exactly once, also across restarts.
+
+The uid of a finished pod is first written to ``uncountedTerminatedPods``; only then its finalizer may be removed; and
+only when the finalizer is gone the uid is replaced by an increment of ``succeeded`` or ``failed``. At every moment a
+pod is therefore tracked, recorded, or counted. Successes of an Indexed job are recorded by index, which cannot be
+counted twice. ``job_reconciler.py`` performs the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Set
+from typing import Any, Final
+
+import msgspec
+
+from headgate.controllers.jobs import policies
+from headgate.controllers.jobs.indexes import NONE, CompletionIndexes
+from headgate.controllers.jobs.job_pods import JobPod
+from headgate.controllers.jobs.spec import JobSpec
+
+Object = dict[str, Any]
+
+MOST_AT_ONCE: Final = 500
+"""So that the uids in a status stay below some 20 KB."""
+
+
+class TerminatedPodCounts(msgspec.Struct, frozen=True):
+    succeeded: int = 0
+    failed: int = 0
+    uncounted_succeeded: tuple[str, ...] = ()
+    uncounted_failed: tuple[str, ...] = ()
+
+    @property
+    def uncounted(self) -> int:
+        return len(self.uncounted_succeeded) + len(self.uncounted_failed)
+
+    def settled(self, tracked: Set[str]) -> TerminatedPodCounts:
+        """Uids whose finalizer is gone are numbers now."""
+        succeeded = tuple(uid for uid in self.uncounted_succeeded if uid in tracked)
+        failed = tuple(uid for uid in self.uncounted_failed if uid in tracked)
+        return TerminatedPodCounts(
+            self.succeeded + len(self.uncounted_succeeded) - len(succeeded),
+            self.failed + len(self.uncounted_failed) - len(failed),
+            succeeded,
+            failed,
+        )
+
+
+def read_counts(status: Mapping[str, Any]) -> TerminatedPodCounts:
+    uncounted = status.get("uncountedTerminatedPods") or {}
+    return TerminatedPodCounts(
+        status.get("succeeded") or 0,
+        status.get("failed") or 0,
+        tuple(uncounted.get("succeeded") or ()),
+        tuple(uncounted.get("failed") or ()),
+    )
+
+
+class FinalizerRemovalPolicy(msgspec.Struct, frozen=True):
+    """When the finalizer of a pod may be removed although the pod has not ended."""
+
+    all_of_them: bool = False
+    """The job is over, or going itself."""
+    as_failed: bool = False
+    """What has not ended by then has failed."""
+    held: frozenset[str] = frozenset()
+    """Uids of failed pods that stay until they are replaced, because they know how often their index failed."""
+
+
+class CountingResult(msgspec.Struct, frozen=True):
+    counts: TerminatedPodCounts
+    succeeded_indexes: CompletionIndexes
+    released: tuple[JobPod, ...]
+    """Whose finalizer may go when the tally is written."""
+    is_cut: bool
+    """There may be more than fit at once."""
+
+
+def count(
+    spec: JobSpec,
+    tally: TerminatedPodCounts,
+    counted: CompletionIndexes,
+    members: Collection[JobPod],
+    letting: FinalizerRemovalPolicy,
+) -> CountingResult:
+    """``counted`` are the indexes that the status tells of already; ``tally`` is settled."""
+    succeeded, failed = list(tally.uncounted_succeeded), list(tally.uncounted_failed)
+    known_succeeded, known_failed = frozenset(succeeded), frozenset(failed)
+    indexes: list[int] = []
+    released: list[JobPod] = []
+    for member in _in_order(spec, (each for each in members if each.is_tracked and _may_go(spec, each, letting))):
+        released.append(member)
+        if member.phase == "Succeeded" and member.uid not in known_failed:
+            if not spec.is_indexed:
+                if member.uid not in known_succeeded:
+                    succeeded.append(member.uid)
+            elif member.is_valid(spec) and member.index not in counted:
+                indexes.append(member.index)
+        elif member.has_failed(spec) or letting.as_failed:
+            is_new = member.uid not in known_failed and member.is_valid(spec)
+            if is_new and policies.match_failure_policy(spec.failure_rules, member).counts:
+                failed.append(member.uid)
+        if len(indexes) + len(succeeded) + len(failed) >= MOST_AT_ONCE:
+            break
+    new_tally = TerminatedPodCounts(tally.succeeded, tally.failed, tuple(succeeded), tuple(failed))
+    is_cut = len(indexes) + len(succeeded) + len(failed) >= MOST_AT_ONCE
+    return CountingResult(new_tally, CompletionIndexes.of(indexes) if indexes else NONE, tuple(released), is_cut)
+
+
+def _in_order(spec: JobSpec, members: Iterable[JobPod]) -> list[JobPod]:
+    return sorted(members, key=lambda each: (each.index if spec.is_indexed else 0, each.name))
+
+
+def _may_go(spec: JobSpec, member: JobPod, letting: FinalizerRemovalPolicy) -> bool:
+    if letting.all_of_them or member.phase == "Succeeded":
+        return True
+    return not member.is_active and member.has_failed(spec) and member.uid not in letting.held

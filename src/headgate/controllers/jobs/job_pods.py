@@ -1,0 +1,170 @@
+"""A pod of a Job: its completion index, whether it still counts, when it ended.
+
+The finalizer says whether a pod has been counted: while it is present, the pod is *tracked*, and cannot be removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from headgate.controllers.jobs.spec import JobSpec
+from headgate.controllers.ownership.cache import OwnershipCache
+from headgate.controllers.ownership.pods import is_ready, phase_of, seconds
+from headgate.kube import conditions
+from headgate.kube.labels import parse_int64
+from headgate.kube.pods.requests import is_sidecar
+
+Object = dict[str, Any]
+
+TRACKING: Final = "batch.kubernetes.io/job-tracking"
+INDEX: Final = "batch.kubernetes.io/job-completion-index"
+INDEX_FAILURES: Final = "batch.kubernetes.io/job-index-failure-count"
+INDEX_IGNORED: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
+
+UNKNOWN: Final = -1
+"""The index of a pod that has none."""
+
+_FINISHED: Final = ("Succeeded", "Failed")
+_MAX_INT32: Final = (1 << 31) - 1
+
+
+class JobPod(msgspec.Struct, frozen=True):
+    pod: Object
+    uid: str
+    name: str
+    phase: str
+    is_being_deleted: bool
+    """It has been told to end, by whomever."""
+    is_tracked: bool
+    index: int
+    is_active: bool
+    """It has neither ended nor been told to."""
+    is_ready: bool
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.is_being_deleted and self.phase not in _FINISHED
+
+    def has_failed(self, spec: JobSpec) -> bool:
+        """A pod that is deleted before it ends has failed: it may never get to say so itself."""
+        if self.phase == "Failed":
+            return True
+        return not spec.replaces_only_failed and self.is_being_deleted and self.phase != "Succeeded"
+
+    def is_valid(self, spec: JobSpec) -> bool:
+        return not spec.is_indexed or 0 <= self.index < spec.indexes
+
+    @property
+    def failures_before(self) -> int:
+        """How many pods of its index failed before it, as it was told when it was made."""
+        return _count(self.pod, INDEX_FAILURES)
+
+    @property
+    def ignored_before(self) -> int:
+        return _count(self.pod, INDEX_IGNORED)
+
+    @property
+    def restarts(self) -> int:
+        status = self.pod.get("status") or {}
+        lists = (status.get("initContainerStatuses"), status.get("containerStatuses"))
+        return sum(each.get("restartCount", 0) for statuses in lists for each in statuses or ())
+
+    @property
+    def finished_s(self) -> float:
+        """When it ended, by the best witness there is: its containers, its condition, who deleted it, its birth."""
+        for witness in (_containers_ended_s, _unready_since_s, _deleted_s):
+            told = witness(self.pod)
+            if told is not None:
+                return told
+        return seconds(self.pod["metadata"].get("creationTimestamp")) or 0.0
+
+
+def job_pod_of(pod: Object, is_leaving: bool) -> JobPod:
+    """``is_leaving``: it has been told to end, even if the pod that is known does not show it yet."""
+    metadata, phase = pod["metadata"], phase_of(pod)
+    index = parse_int64((metadata.get("annotations") or {}).get(INDEX, ""))
+    is_going = is_leaving or "deletionTimestamp" in metadata
+    return JobPod(
+        pod,
+        metadata["uid"],
+        metadata["name"],
+        phase,
+        is_going,
+        is_tracked(pod),
+        UNKNOWN if index is None or index < 0 else index,
+        not is_going and phase not in _FINISHED,
+        is_ready(pod),
+    )
+
+
+class JobPodCache:
+    """Parsed pods of jobs, each parsed once per state: large jobs have many pods that did not change."""
+
+    def __init__(self, family: OwnershipCache) -> None:
+        self._family: Final = family
+        self._read: Final[dict[str, JobPod]] = {}
+
+    def of(self, job_uid: str) -> list[JobPod]:
+        """By name."""
+        found = [self._job_pod(uid, pod) for uid, pod in self._family.dependents(job_uid).items()]
+        found.sort(key=lambda each: each.name)
+        return found
+
+    def drop(self, uid: str) -> None:
+        self._read.pop(uid, None)
+
+    def _job_pod(self, uid: str, pod: Object) -> JobPod:
+        known, is_leaving = self._read.get(uid), self._family.is_terminating(uid)
+        if known is None or known.pod is not pod or known.is_being_deleted != is_leaving:
+            known = self._read[uid] = job_pod_of(pod, is_leaving)
+        return known
+
+
+def is_tracked(pod: Object) -> bool:
+    return TRACKING in (pod["metadata"].get("finalizers") or ())
+
+
+def sidecars(pod: Object) -> frozenset[str]:
+    """Initial containers that are never done."""
+    initial = (pod.get("spec") or {}).get("initContainers") or ()
+    return frozenset(each["name"] for each in initial if is_sidecar(each))
+
+
+def _count(pod: Object, annotation: str) -> int:
+    count = parse_int64((pod["metadata"].get("annotations") or {}).get(annotation, ""))
+    return count if count is not None and 0 <= count <= _MAX_INT32 else 0
+
+
+def _containers_ended_s(pod: Object) -> float | None:
+    """The last of them, if all have ended. A sidecar is a container that happens to be listed as an initial one."""
+    status = pod.get("status") or {}
+    beside = sidecars(pod)
+    statuses = [*(status.get("containerStatuses") or ())]
+    statuses += [each for each in status.get("initContainerStatuses") or () if each.get("name") in beside]
+    ended = [seconds(((each.get("state") or {}).get("terminated") or {}).get("finishedAt")) for each in statuses]
+    return _latest(ended)
+
+
+def _latest(times_s: Iterable[float | None]) -> float | None:
+    latest: float | None = None
+    for each in times_s:
+        if each is None:
+            return None
+        latest = each if latest is None else max(latest, each)
+    return latest
+
+
+def _unready_since_s(pod: Object) -> float | None:
+    ready = conditions.find((pod.get("status") or {}).get("conditions"), conditions.POD_READY)
+    if ready is None or ready.get("status") != "False":
+        return None
+    return seconds(ready.get("lastTransitionTime"))
+
+
+def _deleted_s(pod: Object) -> float | None:
+    """The timestamp says until when it may take; when it was asked for is earlier by the grace period."""
+    until_s = seconds(pod["metadata"].get("deletionTimestamp"))
+    return None if until_s is None else until_s - (pod["metadata"].get("deletionGracePeriodSeconds") or 0)

@@ -1,0 +1,109 @@
+"""The sums of a Job's pods, including finished pods that the status does not contain yet.
+
+A few passes over the pods; ``completion.py`` and ``pod_plan.py`` decide on the result, not on pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from headgate.controllers.jobs import policies
+from headgate.controllers.jobs.counting import TerminatedPodCounts
+from headgate.controllers.jobs.indexes import NONE, CompletionIndexes
+from headgate.controllers.jobs.job_pods import JobPod
+from headgate.controllers.jobs.spec import JobSpec
+
+Object = dict[str, Any]
+
+
+class JobPodSummary(msgspec.Struct, frozen=True):
+    active: tuple[JobPod, ...]
+    ready: int
+    terminating: int
+    new_succeeded: tuple[JobPod, ...]
+    """Ended and neither counted nor written down."""
+    new_failed: tuple[JobPod, ...]
+    succeeded: int
+    failed: int
+    """Without those that the failure policy ignores."""
+    counted_indexes: CompletionIndexes = NONE
+    """The completed indexes that the status told of."""
+    completed: CompletionIndexes = NONE
+    failed_indexes: CompletionIndexes | None = None
+    """``None``: the job has no limit per index."""
+    held: Mapping[int, JobPod] = msgspec.field(default_factory=dict)
+    """By index: the last failed pod of an index that waits for its next pod."""
+
+
+def summarize_pods(
+    spec: JobSpec, status: Mapping[str, Any], tally: TerminatedPodCounts, members: Collection[JobPod]
+) -> JobPodSummary:
+    active = tuple(each for each in members if each.is_active)
+    tracked = [each for each in members if each.is_tracked and not each.is_active and each.is_valid(spec)]
+    succeeded, failed = frozenset(tally.uncounted_succeeded), frozenset(tally.uncounted_failed)
+    new_succeeded = tuple(each for each in tracked if each.phase == "Succeeded" and each.uid not in succeeded)
+    new_failed = tuple(each for each in tracked if each.has_failed(spec) and each.uid not in failed)
+    counting = sum(policies.match_failure_policy(spec.failure_rules, each).counts for each in new_failed)
+    sums = JobPodSummary(
+        active,
+        sum(each.is_ready for each in active),
+        sum(each.is_terminating for each in members if each.is_being_deleted),
+        new_succeeded,
+        new_failed,
+        tally.succeeded + len(new_succeeded) + len(succeeded),
+        tally.failed + counting + len(failed),
+    )
+    return _with_indexes(sums, spec, status, tracked) if spec.is_indexed else sums
+
+
+def _with_indexes(
+    sums: JobPodSummary, spec: JobSpec, status: Mapping[str, Any], tracked: list[JobPod]
+) -> JobPodSummary:
+    counted = CompletionIndexes.parse(status.get("completedIndexes") or "", spec.indexes)
+    completed = counted | CompletionIndexes.of({each.index for each in tracked if each.phase == "Succeeded"})
+    failed = held = None
+    if spec.backoff_limit_per_index is not None:
+        before = CompletionIndexes.parse(status.get("failedIndexes") or "", spec.indexes)
+        failed = before | CompletionIndexes.of({each.index for each in tracked if _ends_its_index(spec, each)})
+        held = _held(spec, tracked, completed, failed, {each.index for each in sums.active})
+    return msgspec.structs.replace(
+        sums,
+        succeeded=len(completed),
+        counted_indexes=counted,
+        completed=completed,
+        failed_indexes=failed,
+        held=held or {},
+    )
+
+
+def _ends_its_index(spec: JobSpec, member: JobPod) -> bool:
+    if not member.has_failed(spec):
+        return False
+    match = policies.match_failure_policy(spec.failure_rules, member)
+    if match.action == policies.FAIL_INDEX:
+        return True
+    return match.counts and member.failures_before >= (spec.backoff_limit_per_index or 0)
+
+
+def _held(
+    spec: JobSpec,
+    tracked: Iterable[JobPod],
+    completed: CompletionIndexes,
+    failed: CompletionIndexes,
+    active: Collection[int],
+) -> dict[int, JobPod]:
+    held: dict[int, JobPod] = {}
+    for each in tracked:
+        if not each.has_failed(spec) or each.index in active or each.index in completed or each.index in failed:
+            continue
+        other = held.get(each.index)
+        if other is None or (_tries(other) <= _tries(each) and other.finished_s <= each.finished_s):
+            held[each.index] = each
+    return held
+
+
+def _tries(member: JobPod) -> int:
+    return member.failures_before + member.ignored_before

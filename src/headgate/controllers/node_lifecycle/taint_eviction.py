@@ -1,0 +1,194 @@
+"""Deletes pods on nodes whose ``NoExecute`` taints they do not tolerate, or no longer tolerate.
+
+A pod that tolerates all taints for a limited time is deleted when the shortest of those times is over, counted from
+when the controller saw the taint; if the taint is removed before, the pod stays. :func:`stay_s` decides,
+:class:`TaintEvictionController` keeps the time. ``controller.py`` sets the taints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from math import inf
+from typing import Any, Final
+
+import msgspec
+
+from headgate.controllers.framework.effects import Delete, Effect, EffectResponse, EmitEvent, Get, Patch
+from headgate.controllers.framework.reconcile import (
+    Controller,
+    Done,
+    Enqueue,
+    ReconcileSteps,
+    RequeueAfter,
+    RequeueWithBackoff,
+    WatchSpec,
+)
+from headgate.controllers.ownership.indexes import PodsByNode
+from headgate.kube import conditions
+from headgate.kube.api_resources import NODES, PODS, APIResource
+from headgate.kube.taints import NO_EXECUTE, Taint, Toleration, tolerates
+from headgate.kube.timestamps import format_time
+
+Object = dict[str, Any]
+
+COMPONENT: Final = "taint-eviction-controller"
+_REASON: Final = "TaintManagerEviction"
+
+
+class _Pod(msgspec.Struct, frozen=True):
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    tolerations: tuple[Toleration, ...]
+
+
+class _Uid(msgspec.Struct, frozen=True):
+    uid: str
+
+
+class _CancelledEviction(msgspec.Struct, frozen=True):
+    """A pod that went before it was told to."""
+
+    namespace: str
+    name: str
+
+
+def stay_s(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> float:
+    """How long a pod may stay on a node with these taints: 0 not at all, infinite for ever."""
+    longest_s = inf
+    for taint in taints:
+        # The first toleration that matches counts, as many as there are.
+        found = next((each for each in tolerations if tolerates(each, taint)), None)
+        if found is None:
+            return 0.0
+        seconds = found.get("tolerationSeconds")
+        if seconds is not None:
+            longest_s = min(longest_s, max(float(seconds), 0.0))
+    return longest_s
+
+
+class TaintEvictionController(Controller):
+    name = "taint-eviction"
+
+    def __init__(self) -> None:
+        self._taints: Final[dict[str, tuple[Taint, ...]]] = {}
+        self._pods: Final[dict[str, _Pod]] = {}
+        self._on_node: Final = PodsByNode()
+        self._due_s: Final[dict[str, float]] = {}
+        """When pods go that may stay a while."""
+        self._told: Final[set[str]] = set()
+        """Pods whose end has been announced."""
+
+    def watches(self) -> Iterable[WatchSpec]:
+        return (
+            WatchSpec(NODES, frozenset({"spec.taints"})),
+            WatchSpec(PODS, frozenset({"spec.nodeName", "spec.tolerations"})),
+        )
+
+    # -- events in -------------------------------------------------------------------------------------------------
+
+    def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
+        return self._node_applied(obj) if resource == NODES else self._pod_applied(obj)
+
+    def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
+        if resource == NODES:
+            self._taints.pop(name, None)
+            return ()
+        pod = self._pods.pop(uid, None)
+        if pod is None:
+            return ()
+        self._on_node.drop(pod.node, uid)
+        self._told.discard(uid)
+        return () if self._due_s.pop(uid, None) is None else (Enqueue(_CancelledEviction(namespace, name)),)
+
+    def _node_applied(self, obj: Object) -> Iterable[Enqueue]:
+        name = obj["metadata"]["name"]
+        listed = (obj.get("spec") or {}).get("taints") or ()
+        taints = tuple(each for each in listed if each.get("effect") == NO_EXECUTE)
+        if taints == self._taints.get(name, ()):
+            return ()
+        if taints:
+            self._taints[name] = taints
+        else:
+            del self._taints[name]
+        return [Enqueue(_Uid(each)) for each in sorted(self._on_node.of(name), key=self._place)]
+
+    def _pod_applied(self, obj: Object) -> Iterable[Enqueue]:
+        metadata, spec = obj["metadata"], obj.get("spec") or {}
+        node = spec.get("nodeName") or ""
+        if not node:
+            return ()
+        tolerations = tuple(spec.get("tolerations") or ())
+        pod = _Pod(metadata["namespace"], metadata["name"], metadata["uid"], node, tolerations)
+        if pod == self._pods.get(pod.uid):
+            return ()
+        self._pods[pod.uid] = pod
+        self._on_node.add(node, pod.uid)
+        return (Enqueue(_Uid(pod.uid)),) if node in self._taints else ()
+
+    def _place(self, uid: str) -> tuple[str, str]:
+        return self._pods[uid].namespace, self._pods[uid].name
+
+    # -- work ------------------------------------------------------------------------------------------------------
+
+    def reconcile(self, key: _Uid | _CancelledEviction, now_s: float) -> ReconcileSteps:
+        if isinstance(key, _CancelledEviction):
+            yield _event("Cancelling deletion of", key.namespace, key.name)
+            return Done()
+        pod = self._pods.get(key.uid)
+        if pod is None:
+            return Done()
+        taints = self._taints.get(pod.node, ())
+        wait_s = stay_s(taints, pod.tolerations)
+        due_s = self._due_s.get(pod.uid)
+        if wait_s in (0.0, inf) and due_s is not None and (due_s > now_s or wait_s == inf):
+            del self._due_s[pod.uid]
+            yield _event("Cancelling deletion of", pod.namespace, pod.name)
+        if wait_s == inf:
+            self._told.discard(pod.uid)
+            return Done()
+        if wait_s > 0:
+            # Who waits already goes when it was going to go, whatever was changed since.
+            due_s = self._due_s.setdefault(pod.uid, now_s + wait_s)
+            if now_s < due_s:
+                return RequeueAfter(due_s - now_s)
+        problem = yield from self._end(pod, now_s)
+        if problem is not None:
+            return RequeueWithBackoff(problem)
+        self._due_s.pop(pod.uid, None)
+        return Done()
+
+    def _end(self, pod: _Pod, now_s: float) -> Generator[Effect, EffectResponse, str | None]:
+        if pod.uid not in self._told:
+            self._told.add(pod.uid)
+            yield _event("Marking for deletion", pod.namespace, pod.name)
+        answer = yield Get(PODS, pod.namespace, pod.name, ("metadata.generation", "status.conditions"))
+        if answer.missing or (answer.ok and answer.body["metadata"]["uid"] != pod.uid):
+            return None
+        if not answer.ok:
+            return answer.message
+        if not conditions.is_true((answer.body.get("status") or {}).get("conditions"), conditions.DISRUPTION_TARGET):
+            body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [_condition(answer, now_s)]}}
+            answer = yield Patch(PODS, pod.namespace, pod.name, body, subresource="status")
+            if not answer.ok and not answer.missing and not answer.conflict:
+                return answer.message
+        answer = yield Delete(PODS, pod.namespace, pod.name, {"preconditions": {"uid": pod.uid}})
+        return None if answer.ok or answer.missing or answer.conflict else answer.message
+
+
+def _condition(seen: EffectResponse, now_s: float) -> Object:
+    generation = seen.body["metadata"].get("generation")
+    return {
+        "type": conditions.DISRUPTION_TARGET,
+        "status": "True",
+        "reason": "DeletionByTaintManager",
+        "message": "Taint manager: deleting due to NoExecute taint",
+        "lastTransitionTime": format_time(now_s),
+        **({"observedGeneration": generation} if generation else {}),
+    }
+
+
+def _event(what: str, namespace: str, name: str) -> EmitEvent:
+    about = {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name}
+    return EmitEvent(about, "Normal", _REASON, f"{what} Pod {namespace}/{name}", COMPONENT)

@@ -1,0 +1,83 @@
+"""How fast the unready nodes of a zone may be tainted so that their pods are evicted.
+
+A zone with mostly unready nodes is tainted slowly, a small one not at all; if no node of the whole cluster is ready,
+the controller itself is probably disconnected, and no pod is evicted. Counts follow each change. Pure: the caller
+provides the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from headgate.controllers.node_lifecycle.config import NodeLifecycleConfig
+
+Zone = tuple[str, str]
+
+_FEW: Final = 2  # unready nodes that are never more than bad luck
+
+
+class EvictionZones:
+    def __init__(self, patience: NodeLifecycleConfig) -> None:
+        self._patience = patience
+        self._places: dict[str, tuple[Zone, bool]] = {}
+        self._ready: dict[Zone, set[str]] = {}
+        self._unready: dict[Zone, set[str]] = {}
+        self._zones_with_ready = 0
+        self._next_turn_s: dict[Zone, float] = {}
+
+    @property
+    def is_fully_disrupted(self) -> bool:
+        """There are nodes, and none is ready."""
+        return bool(self._places) and not self._zones_with_ready
+
+    def put(self, name: str, zone: Zone | None, *, ready: bool) -> Iterable[str]:
+        """A node is there, ready or not, or nowhere (``None``); returns whose turn may have come by that."""
+        before = self._places.get(name)
+        if before == (zone, ready):
+            return ()
+        concerned = {each for each in (zone, before[0] if before else None) if each is not None}
+        was_cut_off, stopped = self.is_fully_disrupted, [each for each in concerned if not self.evictions_per_s(each)]
+        self._drop(name)
+        if zone is not None:
+            self._places[name] = (zone, ready)
+            self._count(zone, name, ready=ready)
+        if self.is_fully_disrupted != was_cut_off:
+            return list(self._places)
+        return sorted(
+            other for each in stopped if self.evictions_per_s(each) > 0 for other in self._unready.get(each, ())
+        )
+
+    def _drop(self, name: str) -> None:
+        if name not in self._places:
+            return
+        zone, ready = self._places.pop(name)
+        group = (self._ready if ready else self._unready)[zone]
+        group.discard(name)
+        if ready and not group:
+            self._zones_with_ready -= 1
+
+    def evictions_per_s(self, zone: Zone) -> float:
+        ready, unready = len(self._ready.get(zone, ())), len(self._unready.get(zone, ()))
+        patience = self._patience
+        if self.is_fully_disrupted:
+            return 0.0
+        if ready and unready > _FEW and unready / (ready + unready) >= patience.unhealthy_share:
+            return patience.secondary_evictions_per_s if ready + unready > patience.large_zone else 0.0
+        return patience.evictions_per_s
+
+    def next_eviction_in_s(self, zone: Zone, now_s: float) -> float | None:
+        """How long until the next node of the zone may be tainted; ``None``: not as things stand."""
+        if self.evictions_per_s(zone) <= 0:
+            return None
+        return max(self._next_turn_s.get(zone, 0.0) - now_s, 0.0)
+
+    def record_eviction(self, zone: Zone, now_s: float) -> None:
+        rate = self.evictions_per_s(zone)
+        if rate > 0:
+            self._next_turn_s[zone] = now_s + 1 / rate
+
+    def _count(self, zone: Zone, name: str, *, ready: bool) -> None:
+        group = (self._ready if ready else self._unready).setdefault(zone, set())
+        self._zones_with_ready += ready and not group
+        group.add(name)

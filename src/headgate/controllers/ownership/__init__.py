@@ -1,0 +1,1 @@
+"""Objects and the objects that they control: selectors, adoption, release, and pods by owner."""

@@ -1,0 +1,257 @@
+"""Owners of one kind and their dependents of one kind, as far as they are known.
+
+**Own writes count as seen at once.** :meth:`OwnershipCache.wrote` adds the response of a create or a patch; older watch
+events then change nothing, and an object that a complete list does not contain is dropped
+(:meth:`OwnershipCache.synced`). A late watch therefore never causes a second pod. A dependent that this controller
+deleted counts as terminating, whatever the watch still shows; writes of unknown outcome are kept until they are settled
+(``dependents.py``). After a restart the cache is rebuilt from lists. It decides no steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.controllers.ownership.indexes import LabelIndex, SelectorIndex
+from headgate.kube.api_resources import APIResource
+from headgate.kube.labels import NOTHING, Selector, from_label_selector
+from headgate.kube.object_meta import controller_of, resource_version_of
+from headgate.kube.schema import GroupVersionKind
+
+Object = dict[str, Any]
+Key = tuple[str, str]
+"""Namespace and name of an owner."""
+
+OnDependentChange = Callable[[str, str | None, Object | None], None]
+"""A dependent that changed: its uid, the uid of its controller, its present state (both None if it is gone)."""
+
+_EMPTY: Final[dict[str, Object]] = {}
+_GONE_KEPT: Final = 10_000
+
+
+class OwnerKind(msgspec.Struct, frozen=True):
+    """The owning kind and resource, and the owned one. ``component`` is the source of its Events."""
+
+    kind: GroupVersionKind
+    resource: APIResource
+    dependents: APIResource
+    component: str
+    selects: bool = True
+    """Whether ``spec.selector`` selects its dependents; if not, it adopts none."""
+
+
+class UnconfirmedWrites(msgspec.Struct):
+    """Writes of unknown outcome, of one owner: bodies to create, by name, and uids to delete."""
+
+    creates: dict[str, Object] = msgspec.field(default_factory=dict)
+    deletes: dict[str, Object] = msgspec.field(default_factory=dict)
+
+
+class OwnershipCache:
+    def __init__(self, kind: OwnerKind, told: OnDependentChange = lambda uid, owner, obj: None) -> None:
+        """``told`` is for who keeps counts: it hears of every change, whether the watch or our own write told of it."""
+        self.kind: Final = kind
+        self._on_dependent_change: Final = told
+        self.unconfirmed_writes: Final[dict[str, UnconfirmedWrites]] = {}
+        """By the owner's uid."""
+        self._owners: Final[dict[Key, Object]] = {}
+        self._keys: Final[dict[str, Key]] = {}  # by uid
+        self._selectors: Final[SelectorIndex[Key]] = SelectorIndex()
+        self._all: Final[dict[str, Object]] = {}
+        self._dependents: Final[dict[str, dict[str, Object]]] = {}  # by the uid of the controller
+        self._orphans: Final[LabelIndex[str]] = LabelIndex()
+        self._candidates: Final[dict[Key, dict[str, None]]] = {}
+        self._candidate_owners: Final[dict[str, list[Key]]] = {}  # the other way round
+        self._unconfirmed: Final[dict[str, int]] = {}  # what only our own writes told of, and at which revision
+        self._terminating: Final[set[str]] = set()
+        self._gone: Final[dict[str, None]] = {}  # who went last: answers and news that are later still change nothing
+
+    # -- what is known ---------------------------------------------------------------------------------------------
+
+    def owner(self, key: Key) -> Object | None:
+        return self._owners.get(key)
+
+    def owners(self) -> Mapping[Key, Object]:
+        return self._owners
+
+    def key_of(self, uid: str) -> Key | None:
+        """Of an owner that is there."""
+        return self._keys.get(uid)
+
+    def dependents(self, owner_uid: str) -> Mapping[str, Object]:
+        """Everything it controls, by uid: also what is finished or going."""
+        return self._dependents.get(owner_uid, _EMPTY)
+
+    def dependent(self, uid: str) -> Object | None:
+        return self._all.get(uid)
+
+    def candidates(self, key: Key) -> list[Object]:
+        """Objects without a controller that the owner's selector means."""
+        return [self._all[uid] for uid in self._candidates.get(key, ())]
+
+    def selector(self, key: Key) -> Selector:
+        return self._selectors.selector(key) or NOTHING
+
+    def is_terminating(self, uid: str) -> bool:
+        """Whether it is being deleted, by us or as the API shows."""
+        return uid in self._terminating or "deletionTimestamp" in self._all.get(uid, _EMPTY).get("metadata", _EMPTY)
+
+    # -- news of owners --------------------------------------------------------------------------------------------
+
+    def owner_applied(self, obj: Object) -> list[Key]:
+        key = _key(obj)
+        if obj["metadata"]["uid"] in self._gone:
+            return []  # the answer to a write that was sent before it went: it must not bring the owner back
+        known = self._owners.get(key)
+        if known is not None and known["metadata"]["uid"] != obj["metadata"]["uid"]:
+            self.owner_removed(*key, known["metadata"]["uid"])
+            known = None
+        # The echo of an own write wakes, too: its answer may have brought a change that nobody has looked at yet.
+        if known is not None and resource_version_of(known) > resource_version_of(obj):
+            return []
+        self._owners[key] = obj
+        self._keys[obj["metadata"]["uid"]] = key
+        if self.kind.selects:
+            selector = from_label_selector((obj.get("spec") or {}).get("selector"))
+            if self._selectors.put(key, key[0], selector):
+                self._set_candidates(key, self._orphans.matching(key[0], selector))
+        return [key]
+
+    def owner_removed(self, namespace: str, name: str, uid: str) -> list[Key]:
+        key = (namespace, name)
+        self._remember_gone(uid)
+        known = self._owners.get(key)
+        if known is None or known["metadata"]["uid"] != uid:
+            return []
+        del self._owners[key]
+        del self._keys[uid]
+        self.unconfirmed_writes.pop(uid, None)
+        self._selectors.drop(key)
+        self._set_candidates(key, ())
+        return [key]
+
+    # -- news of dependents ----------------------------------------------------------------------------------------
+
+    def dependent_applied(self, obj: Object) -> list[Key]:
+        """From the watch. Who has to look: who had it, who has it, and who might want it."""
+        uid = obj["metadata"]["uid"]
+        self._unconfirmed.pop(uid, None)
+        known = self._all.get(uid)
+        if uid in self._gone or (known is not None and resource_version_of(known) >= resource_version_of(obj)):
+            return []
+        return self._put(obj, known)
+
+    def dependent_removed(self, namespace: str, name: str, uid: str) -> list[Key]:
+        self._remember_gone(uid)
+        known = self._all.get(uid)
+        return [] if known is None else self._drop(known)
+
+    def wrote(self, obj: Object) -> None:
+        """What the server answered to a write of ours."""
+        uid = obj["metadata"]["uid"]
+        known = self._all.get(uid)
+        if uid in self._gone or (known is not None and resource_version_of(known) >= resource_version_of(obj)):
+            return
+        if known is None or uid in self._unconfirmed:
+            self._unconfirmed[uid] = resource_version_of(obj)
+        self._put(obj, known)
+
+    def deletion_accepted(self, uid: str) -> None:
+        """The server took our deletion."""
+        known = self._all.get(uid)
+        if known is not None:
+            self._terminating.add(uid)
+            self._on_dependent_change(uid, self._controller(known), known)
+
+    def deletion_confirmed(self, uid: str) -> None:
+        """The server says so, before the watch does."""
+        self._remember_gone(uid)
+        known = self._all.get(uid)
+        if known is not None:
+            self._drop(known)
+
+    def synced(self, revision: str) -> list[Key]:
+        """A whole list has been told: what it did not have is no more. Who lost one has to look."""
+        if not revision.isdecimal():
+            return []
+        lost = [uid for uid, written in self._unconfirmed.items() if written <= int(revision)]
+        return [key for uid in lost for key in self._drop(self._all[uid])]
+
+    # -- bookkeeping -----------------------------------------------------------------------------------------------
+
+    def _put(self, obj: Object, known: Object | None) -> list[Key]:
+        metadata = obj["metadata"]
+        uid: str = metadata["uid"]
+        before, now = self._controller(known), self._controller(obj)
+        self._all[uid] = obj
+        if before != now and before is not None:
+            self._remove_dependent(before, uid)
+        concerned = dict.fromkeys(key for owner in (before, now) if owner and (key := self._keys.get(owner)))
+        if now is not None:
+            self._dependents.setdefault(now, {})[uid] = obj
+            self._orphans.drop(uid)
+            self._set_candidate_owners(uid, ())
+        elif self.kind.selects:
+            labels = metadata.get("labels")
+            self._orphans.put(uid, metadata.get("namespace", ""), labels)
+            is_news = known is None or before is not None or known["metadata"].get("labels") != labels
+            if is_news:
+                self._set_candidate_owners(uid, self._selectors.matching(metadata.get("namespace", ""), labels))
+                concerned.update(dict.fromkeys(self._candidate_owners.get(uid, ())))
+        self._on_dependent_change(uid, now, obj)
+        return list(concerned)
+
+    def _drop(self, obj: Object) -> list[Key]:
+        uid = obj["metadata"]["uid"]
+        del self._all[uid]
+        self._unconfirmed.pop(uid, None)
+        self._terminating.discard(uid)
+        self._orphans.drop(uid)
+        self._set_candidate_owners(uid, ())
+        owner = self._controller(obj)
+        self._on_dependent_change(uid, None, None)
+        if owner is None:
+            return []
+        self._remove_dependent(owner, uid)
+        key = self._keys.get(owner)
+        return [] if key is None else [key]
+
+    def _remember_gone(self, uid: str) -> None:
+        """A uid never comes back. Only answers under way and news not yet heard can still speak of it."""
+        self._gone[uid] = None
+        if len(self._gone) > _GONE_KEPT:
+            del self._gone[next(iter(self._gone))]
+
+    def _controller(self, obj: Object | None) -> str | None:
+        """The uid of its controller. One of another kind is not handled here, but the object is taken."""
+        reference = None if obj is None else controller_of(obj)
+        return None if reference is None else str(reference.get("uid"))
+
+    def _remove_dependent(self, owner: str, uid: str) -> None:
+        there = self._dependents.get(owner)
+        if there is not None:
+            there.pop(uid, None)
+            if not there:
+                del self._dependents[owner]
+
+    def _set_candidates(self, key: Key, uids: Iterable[str]) -> None:
+        for uid in self._candidates.pop(key, ()):
+            self._candidate_owners[uid] = [each for each in self._candidate_owners[uid] if each != key]
+        for uid in uids:
+            self._candidates.setdefault(key, {})[uid] = None
+            self._candidate_owners.setdefault(uid, []).append(key)
+
+    def _set_candidate_owners(self, uid: str, keys: list[Key] | tuple[()]) -> None:
+        for key in self._candidate_owners.pop(uid, ()):
+            self._candidates[key].pop(uid, None)
+        for key in keys:
+            self._candidates.setdefault(key, {})[uid] = None
+        if keys:
+            self._candidate_owners[uid] = list(keys)
+
+
+def _key(obj: Object) -> Key:
+    metadata = obj["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]

@@ -1,0 +1,142 @@
+"""Facts about one pod that every owner of pods needs, and the pod of a template. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from headgate.kube import conditions, names
+from headgate.kube.object_meta import controller_reference
+from headgate.kube.schema import GroupVersionKind
+from headgate.kube.timestamps import parse_time
+
+Object = dict[str, Any]
+
+FIELDS: Final = frozenset(
+    {
+        "metadata.generateName",
+        "metadata.labels",
+        "metadata.annotations",
+        "metadata.ownerReferences",
+        "metadata.finalizers",
+        "metadata.creationTimestamp",
+        "metadata.deletionTimestamp",
+        "spec.nodeName",
+        "status.phase",
+        "status.reason",
+        "status.conditions",
+    }
+)
+"""What an owner of pods reads of each; a kind that needs more asks for more."""
+
+_FINISHED: Final = frozenset({"Succeeded", "Failed"})
+_LONGEST_PREFIX: Final = 63 - 5
+
+
+def phase_of(pod: Object) -> str:
+    phase: str = (pod.get("status") or {}).get("phase", "")
+    return phase
+
+
+def is_finished(pod: Object) -> bool:
+    return phase_of(pod) in _FINISHED
+
+
+def is_active(pod: Object) -> bool:
+    """It has neither ended nor a deletion timestamp; :class:`OwnershipCache` knows our own deletions before the API."""
+    return not is_finished(pod) and "deletionTimestamp" not in pod["metadata"]
+
+
+def is_ready(pod: Object) -> bool:
+    return conditions.is_true(_conditions(pod), conditions.POD_READY)
+
+
+def ready_since_s(pod: Object) -> float | None:
+    """When it became ready, if it is."""
+    found = conditions.find(_conditions(pod), conditions.POD_READY)
+    if found is None or found.get("status") != "True":
+        return None
+    return seconds(found.get("lastTransitionTime"))
+
+
+def available_at_s(pod: Object, min_ready_s: float) -> float:
+    """When it has been ready for long enough; never (infinity), if it is not ready."""
+    since_s = ready_since_s(pod)
+    if since_s is None:
+        return math.inf
+    return since_s + min_ready_s if min_ready_s > 0 else 0.0
+
+
+def is_available(pod: Object, min_ready_s: float, now_s: float) -> bool:
+    return available_at_s(pod, min_ready_s) <= now_s
+
+
+def is_held_by_queue(pod: Object) -> bool:
+    """Whether it waits behind a gate, or for its queue, and the scheduler has not looked for a node yet."""
+    found = conditions.find(_conditions(pod), conditions.POD_SCHEDULED)
+    return found is not None and found.get("status") == "False" and found.get("reason") in _HELD
+
+
+_HELD: Final = frozenset({"SchedulingGated", "WaitingForQueue"})
+
+
+def pod_from_template(
+    template: Object,
+    owner: Object,
+    kind: GroupVersionKind,
+    name: str,
+    *,
+    prefix: str = "",
+    finalizers: tuple[str, ...] = (),
+) -> Object:
+    """The pod that a template asks for, controlled by ``owner``. ``prefix`` is what its name was drawn after.
+
+    Labels, annotations and the spec are new dicts on their top level: changing them does not change the template.
+    """
+    meta: Mapping[str, Any] = template.get("metadata") or {}
+    metadata: Object = {
+        "name": name,
+        "generateName": prefix,
+        "namespace": owner["metadata"]["namespace"],
+        "labels": dict(meta.get("labels") or {}),
+        "annotations": dict(meta.get("annotations") or {}),
+        "ownerReferences": [controller_reference(owner, kind)],
+        "finalizers": [*(meta.get("finalizers") or ()), *finalizers],
+    }
+    kept = {key: value for key, value in metadata.items() if value}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": kept, "spec": dict(template.get("spec") or {})}
+
+
+def prefix_of(owner_name: str) -> str:
+    """What the names of its pods begin with: a dash is left out where it would make no name."""
+    prefix = f"{owner_name}-"
+    return owner_name if names.name_is_dns_subdomain(prefix, prefix=True) else prefix
+
+
+def generated_name(prefix: str, drawn: str) -> str:
+    """As the server makes names: what is too long in front is cut off."""
+    return prefix[:_LONGEST_PREFIX] + drawn
+
+
+def object_reference(obj: Object, kind: GroupVersionKind) -> Object:
+    """An object reference for events."""
+    metadata = obj["metadata"]
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "namespace": metadata.get("namespace", ""),
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "resourceVersion": metadata.get("resourceVersion", ""),
+    }
+
+
+def seconds(stamp: str | None) -> float | None:
+    value = parse_time(stamp) if stamp else None
+    return None if value is None or isinstance(value, str) else float(value)
+
+
+def _conditions(pod: Object) -> list[conditions.Condition] | None:
+    found: list[conditions.Condition] | None = (pod.get("status") or {}).get("conditions")
+    return found

@@ -1,0 +1,139 @@
+"""The shared part of controllers whose owners keep a history of their template: StatefulSets and DaemonSets.
+
+It watches owners, pods and ControllerRevisions and enqueues the owners, finds or creates the revision of a template,
+and deletes old ones. Each kind decides which pods to create and delete, and in which order; ``controller_revisions.py``
+decides which revision is current.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, Final
+
+from headgate.controllers.framework.effects import Effect, EffectResponse, Replace
+from headgate.controllers.framework.reconcile import Controller, Enqueue
+from headgate.controllers.ownership import controller_revisions
+from headgate.controllers.ownership.cache import Key, OnDependentChange, OwnerKind, OwnershipCache
+from headgate.controllers.ownership.controller_revisions import (
+    CreateRevision,
+    KeepRevision,
+    RenumberRevision,
+    RevisionResult,
+)
+from headgate.kube.api_resources import CONTROLLER_REVISIONS, PODS, APIResource
+from headgate.kube.schema import GroupVersionKind
+
+Object = dict[str, Any]
+NewRevision = Callable[[int, int], Object]
+"""The body of a revision, from its number and how often its name was found to be taken."""
+
+
+class RevisionedController(Controller):
+    """``gather_s``: pod events come in bursts and are batched for this long. ``told`` is called for every change of a
+    pod.
+    """
+
+    def __init__(
+        self,
+        kind: GroupVersionKind,
+        resource: APIResource,
+        component: str,
+        gather_s: float,
+        told: OnDependentChange = lambda uid, owner, pod: None,
+    ) -> None:
+        self._kind: Final = kind
+        self._resource: Final = resource
+        self._gather_s: Final = gather_s
+        self._pods: Final = OwnershipCache(OwnerKind(kind, resource, PODS, component), told)
+        self._revisions: Final = OwnershipCache(OwnerKind(kind, resource, CONTROLLER_REVISIONS, component))
+
+    # -- events in -------------------------------------------------------------------------------------------------
+
+    def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
+        if resource == self._resource:
+            return map(Enqueue, self._owner_changed(obj))
+        if resource == PODS:
+            return self._soon(self._pods.dependent_applied(obj))
+        if resource == CONTROLLER_REVISIONS:
+            return map(Enqueue, self._revisions.dependent_applied(obj))
+        return self._other_applied(obj)
+
+    def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
+        if resource == self._resource:
+            self._forgotten(uid)
+            self._revisions.owner_removed(namespace, name, uid)
+            return map(Enqueue, self._pods.owner_removed(namespace, name, uid))
+        if resource == PODS:
+            return self._soon(self._pods.dependent_removed(namespace, name, uid))
+        if resource == CONTROLLER_REVISIONS:
+            return map(Enqueue, self._revisions.dependent_removed(namespace, name, uid))
+        return self._other_removed(namespace, name, uid)
+
+    def synced(self, resource: APIResource, revision: str, now_s: float) -> Iterable[Enqueue]:
+        if resource == PODS:
+            return map(Enqueue, self._pods.synced(revision))
+        if resource == CONTROLLER_REVISIONS:
+            return map(Enqueue, self._revisions.synced(revision))
+        return ()
+
+    @abstractmethod
+    def _other_applied(self, obj: Object) -> Iterable[Enqueue]:
+        """An object of the further kind that this controller listens to."""
+
+    @abstractmethod
+    def _other_removed(self, namespace: str, name: str, uid: str) -> Iterable[Enqueue]: ...
+
+    def _forgotten(self, uid: str) -> None:
+        """An owner is gone; the ownership caches are updated next."""
+        return
+
+    def _owner_changed(self, owner: Object) -> list[Key]:
+        self._revisions.owner_applied(owner)
+        return self._pods.owner_applied(owner)
+
+    def _soon(self, keys: Iterable[Key]) -> list[Enqueue]:
+        return [Enqueue(key, self._gather_s) for key in keys]
+
+    # -- steps -----------------------------------------------------------------------------------------------------
+
+    def _history(self, owner: Object) -> list[Object]:
+        return controller_revisions.in_order(self._revisions.dependents(owner["metadata"]["uid"]).values())
+
+    def _revision(self, owner: Object, new: NewRevision) -> Generator[Effect, EffectResponse, RevisionResult]:
+        """The revision that the present template is, or becomes now. An owner that is going gets no new one."""
+        collisions = (owner.get("status") or {}).get("collisionCount") or 0
+        match controller_revisions.choose_revision(
+            self._history(owner), controller_revisions.data_of(owner, self._kind), self._kind
+        ):
+            case KeepRevision(revision):
+                return RevisionResult(revision, collisions)
+            case RenumberRevision(revision, number):
+                answer = yield from controller_revisions.renumber_revision(revision, number)
+                recorded = RevisionResult(answer.body if answer.ok else None, collisions, answer.message)
+            case CreateRevision(number):
+                if "deletionTimestamp" in owner["metadata"]:
+                    return RevisionResult(None, collisions)
+                recorded = yield from controller_revisions.create_revision(
+                    lambda taken: new(number, taken), collisions, self._kind
+                )
+        if recorded.revision is not None:
+            self._revisions.wrote(recorded.revision)
+        return recorded
+
+    def _drop_revisions(self, going: Iterable[Object]) -> Generator[Effect, EffectResponse, str | None]:
+        for revision in going:
+            answer = yield from controller_revisions.delete_revision(revision)
+            if answer.ok or answer.missing:
+                self._revisions.deletion_confirmed(revision["metadata"]["uid"])
+            elif not answer.conflict:
+                return answer.message
+        return None
+
+    def _write_status(self, owner: Object, status: Object) -> Generator[Effect, EffectResponse, str | None]:
+        metadata = owner["metadata"]
+        body = {**owner, "apiVersion": self._kind.api_version, "kind": self._kind.kind, "status": status}
+        answer = yield Replace(self._resource, metadata["namespace"], metadata["name"], body, "status")
+        if answer.ok:
+            self._owner_changed(answer.body)
+        return None if answer.ok or answer.missing else answer.message

@@ -1,0 +1,225 @@
+"""The ReplicaSet controller: creates and deletes pods until each ReplicaSet has the requested number.
+
+It adopts pods that have no controller and match the selector, and releases pods that no longer match. One pass creates
+or deletes a bounded number of pods and then requeues the key. The status follows the counts (``counts.py``), which own
+writes update at once. ``deletion_order.py`` decides which pods are deleted first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from headgate.controllers.framework.effects import Effect, EffectResponse, Patch
+from headgate.controllers.framework.reconcile import (
+    ALL_FIELDS,
+    Controller,
+    Done,
+    Enqueue,
+    ReconcileSteps,
+    RequeueAfter,
+    RequeueWithBackoff,
+    Result,
+    WatchSpec,
+)
+from headgate.controllers.ownership import pods as facts
+from headgate.controllers.ownership.adoption import claim
+from headgate.controllers.ownership.cache import Key, OwnerKind, OwnershipCache
+from headgate.controllers.ownership.dependents import create_dependents, delete_dependents, resolve_unconfirmed
+from headgate.controllers.replica_sets.counts import ReplicaSetCounter, ReplicaSetCounts
+from headgate.controllers.replica_sets.deletion_order import on_nodes, pods_to_delete
+from headgate.controllers.replica_sets.status import differs, failure, min_ready_s, status, wanted
+from headgate.kube.api_resources import PODS, REPLICA_SETS, APIResource
+from headgate.kube.object_meta import controller_of
+from headgate.kube.schema import GroupVersionKind
+from headgate.kube.timestamps import format_time
+
+BURST: Final = 500
+"""As many pods are made or ended in one go; the rest follow in the next."""
+
+
+class ReplicaPlan(msgspec.Struct, frozen=True):
+    """At most one of them is more than zero. ``unfinished``: there will be more to do after that."""
+
+    create: int = 0
+    delete: int = 0
+    unfinished: bool = False
+
+
+def plan_replicas(wanted: int, active: int, burst: int = BURST) -> ReplicaPlan:
+    short = wanted - active
+    if short > 0:
+        return ReplicaPlan(create=min(short, burst), unfinished=short > burst)
+    return ReplicaPlan(delete=min(-short, burst), unfinished=-short > burst)
+
+
+Object = dict[str, Any]
+
+KIND: Final = GroupVersionKind("apps", "v1", "ReplicaSet")
+_OWNER: Final = OwnerKind(KIND, REPLICA_SETS, PODS, "replicaset-controller")
+_POD_FIELDS: Final = facts.FIELDS | {
+    "spec.initContainers",
+    "status.containerStatuses",
+    "status.initContainerStatuses",
+}
+SOON_S: Final = 0.02
+"""Pods come and change in bursts: what happens within this time is looked at in one go."""
+
+
+class _Problem(msgspec.Struct, frozen=True):
+    """``failed`` is its condition, unless the outcome is unknown."""
+
+    message: str
+    failed: Object | None
+
+
+class ReplicaSetController(Controller):
+    name = "replica-sets"
+
+    def __init__(self, draw: Callable[[], str], burst: int = BURST, soon_s: float = SOON_S) -> None:
+        self._draw = draw
+        self._burst = burst
+        self._soon_s = soon_s
+        self._tally: Final = ReplicaSetCounter()
+        self._family: Final = OwnershipCache(_OWNER, self._on_pod_change)
+        self._siblings: Final[dict[str, dict[str, None]]] = {}  # by the uid of who controls them
+        self._parents: Final[dict[str, str]] = {}  # the other way round
+
+    def watches(self) -> Iterable[WatchSpec]:
+        return WatchSpec(REPLICA_SETS, ALL_FIELDS), WatchSpec(PODS, _POD_FIELDS)
+
+    # -- events in -------------------------------------------------------------------------------------------------
+
+    def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
+        if resource == PODS:
+            return [Enqueue(key, self._soon_s) for key in self._family.dependent_applied(obj)]
+        return [Enqueue(key) for key in self._owner_applied(obj)]
+
+    def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
+        if resource == PODS:
+            return [Enqueue(key, self._soon_s) for key in self._family.dependent_removed(namespace, name, uid)]
+        self._family.owner_removed(namespace, name, uid)
+        self._tally.owner_removed(uid)
+        self._move(uid, None)
+        return ()
+
+    def synced(self, resource: APIResource, revision: str, now_s: float) -> Iterable[Enqueue]:
+        return map(Enqueue, self._family.synced(revision)) if resource == PODS else ()
+
+    def _owner_applied(self, obj: Object) -> list[Key]:
+        concerned = self._family.owner_applied(obj)
+        if concerned:
+            parent = controller_of(obj)
+            self._move(obj["metadata"]["uid"], None if parent is None else str(parent.get("uid")))
+            self._tally.owner_applied(obj)
+        return concerned
+
+    def _move(self, uid: str, parent: str | None) -> None:
+        before = self._parents.pop(uid, None)
+        if before is not None:
+            there = self._siblings[before]
+            there.pop(uid, None)
+            if not there:
+                del self._siblings[before]
+        if parent is not None:
+            self._parents[uid] = parent
+            self._siblings.setdefault(parent, {})[uid] = None
+
+    def _on_pod_change(self, uid: str, owner: str | None, pod: Object | None) -> None:
+        self._tally.pod(uid, owner, pod, self._family.is_terminating(uid))
+
+    # -- work ------------------------------------------------------------------------------------------------------
+
+    def reconcile(self, key: Key, now_s: float) -> ReconcileSteps:
+        owner = self._family.owner(key)
+        if owner is None:
+            return Done()
+        doubt = yield from resolve_unconfirmed(self._family, owner)
+        if doubt is not None:
+            return RequeueWithBackoff(doubt)
+        if self._counts(owner).unselected or any(map(facts.is_active, self._family.candidates(key))):
+            unclaimed = yield from claim(self._family, key, counts=facts.is_active)
+            if unclaimed is not None:
+                return RequeueWithBackoff(unclaimed)
+        owner = self._family.owner(key)
+        if owner is None:
+            return Done()
+        problem, unfinished = None, False
+        if "deletionTimestamp" not in owner["metadata"]:
+            todo = plan_replicas(wanted(owner), self._counts(owner).active, self._burst)
+            problem = (
+                yield from self._make(owner, todo.create, now_s)
+                if todo.create
+                else self._end(owner, todo.delete, now_s)
+            )
+            unfinished = todo.unfinished
+        return (yield from self._report(key, problem, unfinished, now_s))
+
+    def _counts(self, owner: Object) -> ReplicaSetCounts:
+        uid = owner["metadata"]["uid"]
+        return self._tally.counts(uid, self._family.dependents(uid), self._family.is_terminating)
+
+    def _make(self, owner: Object, count: int, now_s: float) -> Generator[Effect, EffectResponse, _Problem | None]:
+        template, prefix = owner["spec"]["template"], facts.prefix_of(owner["metadata"]["name"])
+        bodies = [
+            facts.pod_from_template(template, owner, KIND, name, prefix=prefix) for name in self._names(owner, count)
+        ]
+        made = yield from create_dependents(self._family, owner, bodies)
+        if made.problem is None or made.stop:
+            return None
+        unknown = made.answer is not None and made.answer.unknown
+        return _Problem(made.problem, None if unknown else failure(1, made.problem, format_time(now_s)))
+
+    def _names(self, owner: Object, count: int) -> list[str]:
+        prefix = facts.prefix_of(owner["metadata"]["name"])
+        taken = {pod["metadata"]["name"] for pod in self._family.dependents(owner["metadata"]["uid"]).values()}
+        names: dict[str, None] = {}
+        while len(names) < count:
+            name = facts.generated_name(prefix, self._draw())
+            if name not in taken:
+                names[name] = None
+        return list(names)
+
+    def _end(self, owner: Object, count: int, now_s: float) -> Generator[Effect, EffectResponse, _Problem | None]:
+        if not count:
+            return None
+        uid = owner["metadata"]["uid"]
+        related = on_nodes(pod for each in self._related(uid) for pod in self._active(each))
+        going = pods_to_delete(self._active(uid), related, count, now_s)
+        failed = yield from delete_dependents(self._family, owner, going)
+        if failed is None:
+            return None
+        message = f"unable to delete pods: {failed}"
+        return _Problem(message, failure(-1, message, format_time(now_s)))
+
+    def _related(self, uid: str) -> Iterable[str]:
+        parent = self._parents.get(uid)
+        return () if parent is None else self._siblings[parent]
+
+    def _active(self, owner_uid: str) -> list[Object]:
+        there = self._family.dependents(owner_uid)
+        return [pod for uid, pod in there.items() if facts.is_active(pod) and not self._family.is_terminating(uid)]
+
+    def _report(self, key: Key, problem: _Problem | None, unfinished: bool, now_s: float) -> ReconcileSteps:
+        owner = self._family.owner(key)
+        if owner is None:
+            return Done()
+        counts = self._counts(owner)
+        new = status(owner, counts, None if problem is None else problem.failed, now_s)
+        if differs(owner, new):
+            body = {"metadata": {"uid": owner["metadata"]["uid"]}, "status": new}
+            answer = yield Patch(REPLICA_SETS, *key, body, how="merge", subresource="status")
+            if answer.ok:
+                self._owner_applied(answer.body)
+            elif not answer.missing and not answer.conflict:
+                return RequeueWithBackoff(answer.message)
+        if problem is not None:
+            return RequeueWithBackoff(problem.message)
+        return Done([Enqueue(key)]) if unfinished else self._result(owner, counts, now_s)
+
+    @staticmethod
+    def _result(owner: Object, counts: ReplicaSetCounts, now_s: float) -> Result:
+        next_s = counts.next_available_s(min_ready_s(owner), now_s)
+        return Done() if next_s is None else RequeueAfter(max(next_s, SOON_S))

@@ -1,0 +1,129 @@
+"""All claims, volumes and classes, indexed by each other's names. Own writes count as seen at once.
+
+A version that is older than the known one is ignored: a watch may be late. Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator
+from typing import Final, Literal
+
+from headgate.controllers.framework.effects import Effect, EffectResponse, EmitEvent, Patch
+from headgate.controllers.volumes import object_fields
+from headgate.controllers.volumes.object_fields import ClaimKey, Object
+from headgate.controllers.volumes.volume_index import AvailableVolumeIndex
+from headgate.kube.api_resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, APIResource
+
+Step = Generator[Effect, EffectResponse, str | None]
+"""Steps that end with what went wrong, if anything did."""
+
+COMPONENT: Final = "persistentvolume-controller"
+_KINDS: Final = {PERSISTENT_VOLUME_CLAIMS: "PersistentVolumeClaim", PERSISTENT_VOLUMES: "PersistentVolume"}
+
+
+class PersistentVolumeCache:
+    def __init__(self) -> None:
+        self.claims: Final[dict[ClaimKey, Object]] = {}
+        self.volumes: Final[dict[str, Object]] = {}
+        self.classes: Final[dict[str, Object]] = {}
+        self.free: Final = AvailableVolumeIndex()
+        self._naming: Final[dict[str, dict[ClaimKey, None]]] = {}
+        self._waiting: Final[dict[str, dict[ClaimKey, None]]] = {}
+        self._last_event: Final[dict[str, tuple[str, str]]] = {}
+
+    # -- what there is ---------------------------------------------------------------------------------------------
+
+    def put_claim(self, claim: Object) -> bool:
+        """False: that is older than what is known."""
+        key = object_fields.key_of(claim)
+        known = self.claims.get(key)
+        if known is not None and object_fields.is_older(claim, known):
+            return False
+        self.drop_claim(key)
+        self.claims[key] = claim
+        name = object_fields.spec_of(claim).get("volumeName")
+        if name:
+            self._naming.setdefault(name, {})[key] = None
+        else:
+            self._waiting.setdefault(object_fields.class_of(claim), {})[key] = None
+        return True
+
+    def drop_claim(self, key: ClaimKey) -> None:
+        claim = self.claims.pop(key, None)
+        if claim is None:
+            return
+        name = object_fields.spec_of(claim).get("volumeName")
+        index, place = (self._naming, name) if name else (self._waiting, object_fields.class_of(claim))
+        del index[place][key]
+        if not index[place]:
+            del index[place]
+
+    def put_volume(self, volume: Object) -> bool:
+        name = object_fields.name_of(volume)
+        known = self.volumes.get(name)
+        if known is not None and object_fields.is_older(volume, known):
+            return False
+        self.volumes[name] = volume
+        self.free.put(volume)
+        return True
+
+    def drop_volume(self, name: str) -> None:
+        self.volumes.pop(name, None)
+        self.free.drop(name)
+
+    def claims_naming(self, volume: str) -> Collection[ClaimKey]:
+        """The claims that name a volume: one, unless there is a mistake."""
+        return self._naming.get(volume, {})
+
+    def unbound_claims(self, storage_class: str) -> Collection[ClaimKey]:
+        """The claims of a class that have no volume."""
+        return self._waiting.get(storage_class, {})
+
+    def class_of(self, claim: Object) -> Object | None:
+        return self.classes.get(object_fields.class_of(claim))
+
+    def default_class(self) -> str:
+        """Of several the newest, then the first by name; empty if there is none."""
+        found = sorted(
+            (each for each in self.classes.values() if object_fields.is_default(each)), key=object_fields.name_of
+        )
+        return (
+            object_fields.name_of(max(found, key=lambda each: each["metadata"]["creationTimestamp"])) if found else ""
+        )
+
+    # -- what is done to it ----------------------------------------------------------------------------------------
+
+    def write(self, resource: APIResource, obj: Object, body: Object, subresource: str = "") -> Step:
+        """A merge patch of an object as it is known; the result is in the cache."""
+        metadata = obj["metadata"]
+        state = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+        body = {**body, "metadata": {**body.get("metadata", {}), **state}}
+        place = metadata.get("namespace") or "", metadata["name"]
+        answer = yield Patch(resource, *place, body, how="merge", subresource=subresource)
+        if not answer.ok:
+            return answer.message
+        # Who is gone stays gone, however late an answer comes.
+        is_volume = resource == PERSISTENT_VOLUMES
+        known = self.volumes.get(metadata["name"]) if is_volume else self.claims.get(place)
+        if known is not None and object_fields.uid_of(known) == metadata["uid"]:
+            (self.put_volume if is_volume else self.put_claim)(answer.body)
+        return None
+
+    def emit_event(
+        self, resource: APIResource, obj: Object, type_: Literal["Normal", "Warning"], reason: str, message: str
+    ) -> Generator[Effect, EffectResponse, None]:
+        """An Event, unless it is what was last said of the object."""
+        uid = object_fields.uid_of(obj)
+        if self._last_event.get(uid) == (reason, message):
+            return
+        self._last_event[uid] = (reason, message)
+        metadata = obj["metadata"]
+        place = {"namespace": metadata["namespace"]} if metadata.get("namespace") else {}
+        named = {"name": metadata["name"], "uid": uid, "resourceVersion": metadata.get("resourceVersion", "")}
+        yield EmitEvent(
+            {"apiVersion": "v1", "kind": _KINDS[resource], **place, **named}, type_, reason, message, COMPONENT
+        )
+
+    def forget_events(self, uid: str) -> None:
+        """Nothing more will be said of it."""
+        self._last_event.pop(uid, None)

@@ -1,0 +1,121 @@
+"""Available volumes for a claim: the smallest that fits, found by access modes, class and size.
+
+Volumes with fewer access modes are searched first, so that no claim gets more than it requested. A volume that is
+reserved for the claim takes precedence over all others with the same modes. Of equal sizes the first by name is taken.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from headgate.controllers.volumes import object_fields
+from headgate.controllers.volumes.object_fields import ClaimKey, Object
+from headgate.kube.labels import Selector, from_label_selector
+
+Modes = frozenset[str]
+VolumeKind = tuple[str, str, str]
+"""Class, mode, attributes."""
+VolumeEntry = tuple[int, str]
+"""Size and name."""
+
+
+class AvailableVolumeIndex:
+    def __init__(self) -> None:
+        self._free: Final[dict[Modes, dict[VolumeKind, list[VolumeEntry]]]] = {}
+        self._meant: Final[dict[ClaimKey, dict[str, None]]] = {}
+        self._stored: Final[dict[str, Object]] = {}
+        self._counts: Final[Counter[str]] = Counter()
+
+    def put(self, volume: Object) -> None:
+        name = object_fields.name_of(volume)
+        self.drop(name)
+        self._stored[name] = volume
+        key = object_fields.claim_key(volume)
+        if key is not None:
+            self._meant.setdefault(key, {})[name] = None
+        elif _is_free(volume):
+            group = self._free.setdefault(object_fields.access_modes(volume), {}).setdefault(_kind(volume), [])
+            insort(group, (object_fields.capacity(volume), name))
+            self._counts[object_fields.class_of(volume)] += 1
+
+    def drop(self, name: str) -> None:
+        volume = self._stored.pop(name, None)
+        if volume is None:
+            return
+        key, modes = object_fields.claim_key(volume), object_fields.access_modes(volume)
+        if key is not None:
+            del self._meant[key][name]
+            if not self._meant[key]:
+                del self._meant[key]
+        elif _is_free(volume):
+            self._counts[object_fields.class_of(volume)] -= 1
+            kinds = self._free[modes]
+            group = kinds[_kind(volume)]
+            del group[bisect_left(group, (object_fields.capacity(volume), name))]
+            if not group:
+                del kinds[_kind(volume)]
+            if not kinds:
+                del self._free[modes]
+
+    def count(self, storage_class: str) -> int:
+        """How many volumes of a class are available."""
+        return self._counts[storage_class]
+
+    def meant_for(self, key: ClaimKey) -> Collection[str]:
+        return self._meant.get(key, {})
+
+    def find(self, claim: Object, *, only_meant: bool, taken: Collection[str] = ()) -> Object | None:
+        """``only_meant``: the claim is not to choose for itself. ``taken`` are promised to others."""
+        meant = {object_fields.access_modes(each): each for each in reversed(list(self._suiting(claim)))}
+        for modes in _in_order({*self._free, *meant}, object_fields.access_modes(claim)):
+            if modes in meant:
+                return meant[modes]
+            name = None if only_meant else self._smallest(claim, self._free[modes], taken)
+            if name is not None:
+                return self._stored[name]
+        return None
+
+    def _suiting(self, claim: Object) -> Iterable[Object]:
+        for name in sorted(self._meant.get(object_fields.key_of(claim), ())):
+            volume = self._stored[name]
+            is_enough = object_fields.capacity(volume) >= object_fields.requested(
+                claim
+            ) and not object_fields.is_being_deleted(volume)
+            if (
+                is_enough
+                and object_fields.is_meant_for(volume, claim)
+                and object_fields.kind_of(volume) == object_fields.kind_of(claim)
+            ):
+                yield volume
+
+    def _smallest(
+        self, claim: Object, kinds: Mapping[VolumeKind, list[VolumeEntry]], taken: Collection[str]
+    ) -> str | None:
+        group = kinds.get(_kind(claim), [])
+        selector = _selector(claim)
+        for place in range(bisect_left(group, (object_fields.requested(claim), "")), len(group)):
+            name = group[place][1]
+            labels = self._stored[name]["metadata"].get("labels")
+            if name not in taken and (selector is None or selector.matches(labels)):
+                return name
+        return None
+
+
+def _in_order(all_modes: Collection[Modes], wanted: Modes) -> list[Modes]:
+    return sorted((each for each in all_modes if each >= wanted), key=lambda each: (len(each), sorted(each)))
+
+
+def _is_free(volume: Object) -> bool:
+    return object_fields.phase_of(volume) == "Available" and not object_fields.is_being_deleted(volume)
+
+
+def _kind(obj: Object) -> VolumeKind:
+    return object_fields.class_of(obj), *object_fields.kind_of(obj)
+
+
+def _selector(claim: Object) -> Selector | None:
+    selector = object_fields.spec_of(claim).get("selector")
+    return None if selector is None else from_label_selector(selector)

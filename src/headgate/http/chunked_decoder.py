@@ -1,0 +1,99 @@
+"""The body of a chunked request: framed bytes in, the body's bytes out.
+
+As strict as a Go server: a chunk's lines end in CRLF and are short, and a sender may not spend more on framing than on
+content for long. Trailers are read and dropped. Fed by ``request_reader.py``, which also bounds the body.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+_SIZE: Final = re.compile(rb"[0-9A-Fa-f]+")
+_SIZE_DIGITS: Final = 16
+_LINE_MAX: Final = 4096
+_TRAILERS_MAX: Final = 4096
+_EXCESS_MAX: Final = 16 * 1024
+
+ChunkState = Literal["size", "data", "data end", "trailers", "done", "broken"]
+
+_BARE_LF: Final = "chunked line ends with bare LF"
+_STRAY_CR: Final = "invalid CR in chunked line"
+_TOO_LONG: Final = "header line too long"
+_NO_SIZE: Final = "empty hex number for chunk length"
+_BAD_SIZE: Final = "invalid byte in chunk length"
+_LARGE_SIZE: Final = "http chunk length too large"
+_NO_END: Final = "malformed chunked encoding"
+_MOSTLY_FRAMING: Final = "chunked encoding contains too much non-data"
+
+
+class ChunkedDecoder:
+    """Takes framed bytes off the front of a buffer. After ``done`` what is left belongs to the next request."""
+
+    __slots__ = ("_excess", "_left", "place", "problem")
+
+    def __init__(self) -> None:
+        self.place: ChunkState = "size"
+        self._left = 0  # bytes of the present chunk that are still to come
+        self._excess = 0
+        self.problem = ""  # why it is broken
+
+    def take(self, buffer: bytearray, room: int) -> bytes:
+        """The next bytes of the body, at most ``room``; without any, more input is needed, or it is done or broken."""
+        taken = bytearray()
+        while len(taken) < room:
+            before = self.place, len(buffer)
+            if self.place == "data":
+                part = buffer[: min(self._left, room - len(taken))]
+                del buffer[: len(part)]
+                taken += part
+                self._left -= len(part)
+                self.place = "data" if self._left else "data end"
+            elif self.place == "size":
+                self.place = self._read_size(buffer)
+            elif self.place == "data end" and len(buffer) >= 2:
+                self.place = "size" if buffer.startswith(b"\r\n") else self._break(_NO_END)
+                del buffer[:2]
+            elif self.place == "trailers":
+                self.place = self._read_trailers(buffer)
+            if (self.place, len(buffer)) == before:
+                break
+        return bytes(taken)
+
+    def _read_size(self, buffer: bytearray) -> ChunkState:
+        end = buffer.find(b"\n")
+        if end < 0:
+            return "size" if len(buffer) < _LINE_MAX else self._break(_TOO_LONG)
+        line = bytes(buffer[: end + 1])
+        if b"\r" not in line:
+            return self._break(_BARE_LF)
+        if line.find(b"\r") != end - 1:
+            return self._break(_STRAY_CR)
+        if end > _LINE_MAX:
+            return self._break(_TOO_LONG)
+        size = line[:-2].rstrip(b" \t").partition(b";")[0]
+        if _SIZE.fullmatch(size) is None:
+            return self._break(_BAD_SIZE if size else _NO_SIZE)
+        if len(size) > _SIZE_DIGITS:
+            return self._break(_LARGE_SIZE)
+        del buffer[: end + 1]
+        self._left = int(size, 16)
+        # Each chunk may cost 16 bytes of framing, and each byte of content two more.
+        self._excess = max(self._excess + end + 1 - 16 - 2 * self._left, 0)
+        if self._excess > _EXCESS_MAX:
+            return self._break(_MOSTLY_FRAMING)
+        return "data" if self._left else "trailers"
+
+    def _read_trailers(self, buffer: bytearray) -> ChunkState:
+        if buffer.startswith(b"\r\n"):
+            del buffer[:2]
+            return "done"
+        end = buffer.find(b"\r\n\r\n")
+        if end < 0:
+            return "trailers" if len(buffer) <= _TRAILERS_MAX else self._break(_TOO_LONG)
+        del buffer[: end + 4]
+        return "done"
+
+    def _break(self, problem: str) -> ChunkState:
+        self.problem = problem
+        return "broken"

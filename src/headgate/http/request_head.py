@@ -1,0 +1,205 @@
+"""The head of an HTTP/1 request: from bytes to a :class:`RequestHead`, or to the refusal of a Go server.
+
+It is as lenient and as strict as Go's ``net/http``, so that clients and proxies read a request in the same way (no
+request smuggling): bare line feeds and folded lines are read, equal lengths may repeat, chunks take precedence over a
+length; anything else that is ambiguous is refused and the connection closed. ``request_reader.py`` finds the end of a
+head and bounds its bytes. The number of lines is not bounded, as in Go, so every step here is linear in the bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+_TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
+_METHOD: Final = re.compile(_TOKEN + rb"+")
+_HOST: Final = re.compile(r"[0-9A-Za-z!$%&()*+,\-.:;=\['\]_~]*")
+_VERSION: Final = re.compile(rb"HTTP/([0-9])\.([0-9])")
+_VALUE: Final = rb"[\t\x20-\x7e\x80-\xff]"
+# None of these backtracks, or starts twice at the same blank: the time that they take is linear in the block.
+_ORDINARY: Final = re.compile(rb"(?:" + _TOKEN + rb"++:" + _VALUE + rb"*+\r\n)*+")
+_LAX: Final = re.compile(rb"(?:[ !#$%&'*+\-.^_`|~0-9A-Za-z]++:" + _VALUE + rb"*+\n)*+")
+_FOLDED: Final = re.compile(rb"(?:[^:\n]++:[^\n]*+\n(?:[ \t][^\n]*+\n)*+)*+")  # the colon is in a header's first line
+_FOLD: Final = re.compile(rb"(?:(?<![ \t])[ \t]++)?\r?\n[ \t]++")
+_ABSOLUTE: Final = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*://[^/?]*")
+_CONTROL: Final = re.compile(rb"[\x00-\x1f\x7f]")
+_BAD_ESCAPE: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_LENGTH: Final = re.compile(r"[0-9]+")
+_LENGTH_MAX: Final = 2**63 - 1
+_FORBIDDEN_TRAILERS: Final = frozenset(("transfer-encoding", "trailer", "content-length"))
+_BLANK: Final = b" \t"
+
+
+class MalformedRequest(msgspec.Struct, frozen=True):
+    """A request that cannot be understood: answered in plain text, and the connection closed."""
+
+    reason: str
+    body: str = ""
+
+    def answer(self) -> bytes:
+        text = f"HTTP/1.1 {self.reason}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+        return (text + (self.body or self.reason)).encode("latin-1")
+
+
+BAD_REQUEST: Final = MalformedRequest("400 Bad Request")
+TOO_LARGE: Final = MalformedRequest("431 Request Header Fields Too Large")
+_NO_HOST: Final = MalformedRequest("400 Bad Request: missing required Host header")
+_BAD_HOST: Final = MalformedRequest("400 Bad Request: malformed Host header")
+_BAD_NAME: Final = MalformedRequest("400 Bad Request: invalid header name")
+_UNKNOWN_VERSION: Final = MalformedRequest("505 HTTP Version Not Supported: unsupported protocol version")
+_UNKNOWN_CODING: Final = MalformedRequest("501 Not Implemented", "Unsupported transfer encoding")
+
+
+class HeaderFields(msgspec.Struct, frozen=True):
+    """The lines below the request line. ``first`` has each name's first value, ``repeated`` all values of some."""
+
+    first: dict[str, str]
+    repeated: dict[str, tuple[str, ...]]
+
+    def values(self, name: str) -> tuple[str, ...]:
+        if name in self.repeated:
+            return self.repeated[name]
+        return (self.first[name],) if name in self.first else ()
+
+    def has_token(self, name: str, token: str) -> bool:
+        return any(token == part.strip(" \t").lower() for value in self.values(name) for part in value.split(","))
+
+
+class RequestHead(msgspec.Struct, frozen=True):
+    method: str
+    path: str
+    query: str
+    minor: int
+    """HTTP/1.0 or HTTP/1.1."""
+    headers: Mapping[str, str]
+    repeated: Mapping[str, tuple[str, ...]]
+    length: int
+    """Bytes of body that follow; -1 for chunks."""
+    keep_alive: bool
+    expects_continue: bool
+    expects_more: bool
+    """An expectation that this server does not know."""
+
+
+def parse_head(line: bytes, fields: HeaderFields) -> RequestHead | MalformedRequest:
+    """A request line, without its end, above ``fields``."""
+    method, space, rest = line.partition(b" ")
+    target, second_space, version = rest.partition(b" ")
+    if not (space and second_space) or _METHOD.fullmatch(method) is None:
+        return BAD_REQUEST
+    numbers = _VERSION.fullmatch(version)
+    place = _split_target(method, target)
+    if numbers is None or place is None or len(fields.values("host")) > 1:
+        return BAD_REQUEST
+    major, minor = int(numbers[1]), int(numbers[2])
+    length = _body_length(fields, at_least_1_1=(major, minor) >= (1, 1))
+    if isinstance(length, MalformedRequest):
+        return length
+    if major != 1:
+        return _UNKNOWN_VERSION
+    host = fields.first.get("host")
+    if host is None and minor >= 1 and method != b"CONNECT":
+        return _NO_HOST
+    if host is not None and _HOST.fullmatch(host) is None:
+        return _BAD_HOST
+    if any(" " in name for name in fields.first):
+        return _BAD_NAME
+    expected = fields.first.get("expect", "")
+    continues = bool(expected) and fields.has_token("expect", "100-continue")
+    return RequestHead(
+        method=method.decode("ascii"),
+        path=place[0],
+        query=place[1],
+        minor=minor,
+        headers=fields.first,
+        repeated=fields.repeated,
+        length=length,
+        keep_alive=_keeps_alive(fields, minor),
+        expects_continue=continues and minor >= 1 and length != 0,
+        expects_more=bool(expected) and not continues,
+    )
+
+
+def parse_fields(block: bytes) -> HeaderFields | MalformedRequest:
+    """Header lines, each with its end."""
+    if _ORDINARY.fullmatch(block) is None:
+        unfolded = _unfold(block)
+        if unfolded is None:
+            return BAD_REQUEST
+        lines = unfolded.split(b"\n")
+    else:
+        lines = block.split(b"\r\n")
+    lines.pop()
+    first: dict[str, str] = {}
+    repeated: dict[str, list[str]] = {}
+    for line in lines:
+        name, _, value = line.partition(b":")
+        key, text = name.decode("ascii").lower(), value.strip(_BLANK).decode("latin-1")
+        if key not in first:
+            first[key] = text
+        elif key in repeated:
+            repeated[key].append(text)
+        else:
+            repeated[key] = [first[key], text]
+    return HeaderFields(first, {key: tuple(values) for key, values in repeated.items()})
+
+
+def _unfold(block: bytes) -> bytes | None:
+    """The lines of a block in which some end in a bare line feed, or go on in the next line after a blank; ``None``
+    for what is no header. Each line that goes on is joined by one blank, as Go does."""
+    if block[:1] in (b" ", b"\t") or _FOLDED.fullmatch(block) is None:
+        return None
+    unfolded = _FOLD.sub(b" ", block).replace(b"\r\n", b"\n")
+    return unfolded if _LAX.fullmatch(unfolded) is not None else None
+
+
+def _split_target(method: bytes, target: bytes) -> tuple[str, str] | None:
+    if _CONTROL.search(target) is not None:
+        return None
+    if method == b"CONNECT" and not target.startswith(b"/"):
+        return "", ""
+    if target == b"*":
+        return "*", ""
+    if not target.startswith(b"/"):
+        absolute = _ABSOLUTE.match(target)
+        if absolute is None:
+            return None
+        target = target[absolute.end() :]
+    path, _, query = target.partition(b"?")
+    if b"%" in path and _BAD_ESCAPE.search(path) is not None:
+        return None
+    return path.decode("latin-1"), query.decode("latin-1")
+
+
+def _body_length(fields: HeaderFields, *, at_least_1_1: bool) -> int | MalformedRequest:
+    chunked = False
+    if "transfer-encoding" in fields.first and at_least_1_1:
+        codings = fields.values("transfer-encoding")
+        if len(codings) != 1 or codings[0].lower() != "chunked":
+            return _UNKNOWN_CODING
+        chunked = True
+    length = 0
+    if "content-length" in fields.first:
+        lengths = set(fields.values("content-length"))
+        text = lengths.pop()
+        if lengths or _LENGTH.fullmatch(text) is None:
+            return BAD_REQUEST
+        length = int(text.lstrip("0")[:20] or "0")  # more digits than 20 are too many as well
+        if length > _LENGTH_MAX:
+            return BAD_REQUEST
+    if not chunked:
+        return length
+    if any(fields.has_token("trailer", name) for name in _FORBIDDEN_TRAILERS):
+        return BAD_REQUEST
+    return -1
+
+
+def _keeps_alive(fields: HeaderFields, minor: int) -> bool:
+    if "connection" not in fields.first:
+        return minor >= 1
+    if fields.has_token("connection", "close"):
+        return False
+    return minor >= 1 or fields.has_token("connection", "keep-alive")

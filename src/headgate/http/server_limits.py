@@ -1,0 +1,40 @@
+"""How much of the server one client, or all of them together, may hold: connections, bytes, seconds.
+
+The defaults are kube-apiserver's where it has such a limit. Nothing here enforces them: ``request_reader.py`` bounds
+the input, ``apiserver/io/http_connection.py`` the duration and the unsent output, ``apiserver/io/http_server.py`` the
+number of connections.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+MIB: Final = 1024 * 1024
+ORDINARY_HEAD_BYTES: Final = 16 * 1024
+
+
+class ServerLimits(msgspec.Struct, frozen=True):
+    head_bytes: int = MIB + 4096
+    body_bytes: int = 3 * MIB
+    heads_in_all_bytes: int = 64 * MIB
+    """What all heads that are not complete yet may take together beyond their first :data:`ORDINARY_HEAD_BYTES`."""
+    bodies_in_all_bytes: int = 256 * MIB
+    """What all request bodies that are not complete yet may take together."""
+    unsent_bytes: int = 256 * 1024
+    """An answer is cut into pieces of this size, and no further piece is made while one waits to go out."""
+    unsent_in_all_bytes: int = 256 * MIB
+    """What the rest of all answers whose clients do not read may take together."""
+    connections: int = 10_000
+    handshake_s: float = 10.0
+    head_s: float = 32.0
+    body_s: float = 60.0
+    body_silent_s: float = 30.0
+    """How long a client may be silent within a body."""
+    stalled_s: float = 30.0
+    """How long a client may take to read one piece."""
+    idle_s: float = 180.0
+    stop_s: float = 3.0
+    reads_in_flight: int = 400
+    writes_in_flight: int = 200

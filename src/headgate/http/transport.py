@@ -1,0 +1,96 @@
+"""How a request reaches an API server: the interface that every transport implements.
+
+There are two: ``client/io/inprocess_transport.py`` calls an embedded server's handler directly,
+``client/io/http_transport.py`` uses HTTP. A user of a transport cannot tell them apart. A transport knows nothing of
+Kubernetes beyond bytes and paths; the caller interprets responses (``client/io/informer.py`` for lists and watches).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from typing import Final, Protocol
+from urllib.parse import urlencode
+
+import msgspec
+
+Query = Mapping[str, str]
+
+ANSWER_S: Final = 60.0
+_LONGEST_LINE: Final = 64 * 1024 * 1024
+
+
+class HTTPRequest(msgspec.Struct, frozen=True):
+    """One request, ready to send. Header names are lower case; ``query`` is encoded.
+
+    ``timeout_s`` bounds everything from here to the last byte of the answer; a watch it bounds up to its first byte.
+    """
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
+    timeout_s: float = ANSWER_S
+
+
+class HTTPResponse(msgspec.Struct, frozen=True):
+    """One answer, fully read. Header names are lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+
+class LineStream(Protocol):
+    """An open watch: lines of JSON until the server, or ``close``, ends it."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    async def close(self) -> None: ...
+
+
+class Unreachable(Exception):
+    """No response came: refused, disconnected, timed out. If any of the request was ``sent``, a write may have
+    happened.
+    """
+
+    def __init__(self, text: str, *, sent: bool = True) -> None:
+        super().__init__(text)
+        self.sent = sent
+
+
+class Transport(Protocol):
+    """Both methods raise :class:`Unreachable`, and nothing else, when the server cannot be reached."""
+
+    async def request(self, request: HTTPRequest) -> HTTPResponse: ...
+
+    async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:
+        """Opens a watch; a ``Response`` is the server's refusal. ``idle_s`` of silence count as unreachable."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def encode_query(query: Query) -> str:
+    return urlencode(query)
+
+
+async def split_lines(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Lines, however they were cut on the way. Raises :class:`Unreachable` for one that no server would send."""
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in chunks:
+        *whole, rest = chunk.split(b"\n")
+        for piece in whole:
+            line = b"".join((*parts, piece))
+            parts, size = [], 0
+            if line:
+                yield line
+        parts.append(rest)
+        size += len(rest)
+        if size > _LONGEST_LINE:
+            raise Unreachable(f"the server sent a line of more than {_LONGEST_LINE} bytes")

@@ -1,0 +1,216 @@
+"""Writes to jobs and Workloads: one request with preconditions each, with its Events and Kueue's messages.
+
+``job_plan.py`` decides which write is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from headgate.controllers.framework.effects import Create, Delete, EmitEvent, Patch
+from headgate.controllers.ownership.pods import object_reference
+from headgate.jobs.framework.pod_set_info import merge_patches, restore_patch
+from headgate.jobs.kinds.job_kind import JobKind, Object, get_path, has_suspend_set, patch_at
+from headgate.jobs.names import COMPONENT, QUEUE_NAME, STOPPING
+from headgate.kube import conditions
+from headgate.kube.object_meta import controller_reference, owner_references
+from headgate.kube.schema import GroupVersionKind
+from headgate.kube.timestamps import format_time
+from headgate.quota import names
+from headgate.quota.api.eviction_stats import with_eviction
+from headgate.quota.kinds.names import STORED, WORKLOADS
+
+_MOST_TEXT = 1024
+_WORKLOAD: Final = GroupVersionKind(names.GROUP, STORED, "Workload")
+
+
+class PlannedWrite(msgspec.Struct, frozen=True):
+    """``starts``: it starts an admitted job or pod."""
+
+    write: Create | Patch | Delete | None
+    events: tuple[EmitEvent, ...] = ()
+    starts: bool = False
+
+
+def job_event(kind: JobKind, job: Object, reason: str, message: str, *, is_warning: bool = False) -> EmitEvent:
+    return EmitEvent(
+        object_reference(job, kind.kind), "Warning" if is_warning else "Normal", reason, message[:_MOST_TEXT], COMPONENT
+    )
+
+
+# -- the job -------------------------------------------------------------------------------------------------------
+
+
+def start(kind: JobKind, job: Object, placement: Object, why: str) -> PlannedWrite:
+    body = merge_patches(placement, patch_at(kind.suspend, False))
+    return PlannedWrite(_patch_job(kind, job, body), (job_event(kind, job, "Started", why),), starts=True)
+
+
+def stop(kind: JobKind, job: Object, workload: Object | None, why: str) -> PlannedWrite:
+    """Suspended and marked at once; then, while nobody may start it, what starting added is taken off."""
+    if not has_suspend_set(kind, job):
+        body = merge_patches({"metadata": {"annotations": {STOPPING: "true"}}}, patch_at(kind.suspend, True))
+        return PlannedWrite(_patch_job(kind, job, body), (job_event(kind, job, "Stopped", why),))
+    if kind.start_time and get_path(job, kind.start_time) is not None:
+        return PlannedWrite(_patch_job(kind, job, patch_at(kind.start_time, None), "status"))
+    body = {"metadata": {"annotations": {STOPPING: None}}, **restore_patch(kind, job, workload)}
+    return PlannedWrite(_patch_job(kind, job, body))
+
+
+def suspend_child(kind: JobKind, job: Object) -> PlannedWrite:
+    told = job_event(kind, job, "Suspended", "Kueue managed child job suspended")
+    return PlannedWrite(_patch_job(kind, job, patch_at(kind.suspend, True)), (told,))
+
+
+def set_queue_name(kind: JobKind, job: Object, queue: str) -> PlannedWrite:
+    return PlannedWrite(_patch_job(kind, job, {"metadata": {"labels": {QUEUE_NAME: queue}}}))
+
+
+def _patch_job(kind: JobKind, job: Object, body: Object, subresource: str = "") -> Patch:
+    metadata = job["metadata"]
+    guarded = {**body, "metadata": {**body.get("metadata", {}), **preconditions(job)}}
+    return Patch(kind.resource, metadata["namespace"], metadata["name"], guarded, "merge", subresource)
+
+
+# -- the Workload --------------------------------------------------------------------------------------------------
+
+
+def update_workload(kind: JobKind, job: Object, workload: Object, spec: Object, gates: str | None) -> PlannedWrite:
+    """``gates``: None if they stay."""
+    metadata = preconditions(workload)
+    key = f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
+    said = []
+    if gates is not None:
+        metadata["annotations"] = {names.ADMISSION_GATED_BY: gates or None}
+        said.append(f'Updated workload AdmissionGatedBy to "{gates}"')
+    if "podSets" in spec:
+        said.append(f"Updated not matching Workload for suspended job: {key}")
+    elif "priority" in spec:
+        said.append(f"Updated workload priority class: {key}")
+    body: Object = {"metadata": metadata, **({"spec": spec} if spec else {})}
+    return PlannedWrite(
+        patch_workload(workload, body), tuple(job_event(kind, job, "UpdatedWorkload", text) for text in said)
+    )
+
+
+def adopt(kind: JobKind, job: Object, workload: Object) -> PlannedWrite:
+    """From now on it is the job's."""
+    references = [*owner_references(workload), controller_reference(job, kind.kind)]
+    labels = {names.JOB_UID_LABEL: job["metadata"]["uid"]}
+    metadata = {"ownerReferences": references, "labels": labels, **preconditions(workload)}
+    return PlannedWrite(patch_workload(workload, {"metadata": metadata}))
+
+
+def delete(kind: JobKind, job: Object, workload: Object) -> PlannedWrite:
+    metadata = workload["metadata"]
+    options = {"preconditions": preconditions(workload)}
+    text = f"Deleted not matching Workload: {metadata['namespace']}/{metadata['name']}"
+    told = job_event(kind, job, "DeletedWorkload", text)
+    return PlannedWrite(Delete(WORKLOADS, metadata["namespace"], metadata["name"], options), (told,))
+
+
+def release_finalizer(workload: Object) -> PlannedWrite:
+    kept = [each for each in workload["metadata"].get("finalizers") or () if each != names.RESOURCE_IN_USE]
+    return PlannedWrite(patch_workload(workload, {"metadata": {"finalizers": kept or None, **preconditions(workload)}}))
+
+
+def finish(workload: Object, reason: str, message: str, now_s: float, *told: EmitEvent) -> PlannedWrite:
+    done = with_condition_set(workload, conditions_of(workload), names.FINISHED, True, reason, message, now_s)
+    return PlannedWrite(patch_status(workload, {"conditions": done}), told)
+
+
+def reclaim(workload: Object, counts: Mapping[str, int]) -> PlannedWrite:
+    listed = [{"name": name, "count": count} for name, count in counts.items()]
+    return PlannedWrite(patch_status(workload, {"reclaimablePods": listed}))
+
+
+def pods_ready(workload: Object, are: bool, known: Object | None, now_s: float) -> PlannedWrite:
+    """For the first time, or again."""
+    if are:
+        again = known is not None and known.get("reason") == "WaitForRecovery"
+        reason, text = (
+            "Recovered" if again else "Started",
+            "All pods reached readiness and the workload is running",
+        )
+    elif known is None:
+        reason, text = "WaitForStart", "Not all pods are ready or succeeded"
+    else:
+        reason, text = "WaitForRecovery", "At least one pod has failed, waiting for recovery"
+    told = with_condition_set(workload, conditions_of(workload), names.PODS_READY, are, reason, text, now_s)
+    return PlannedWrite(patch_status(workload, {"conditions": told}))
+
+
+def release_quota(workload: Object, eviction: Object, now_s: float) -> PlannedWrite:
+    """The quota of an evicted Workload whose job has stopped. Who made room waits again at once; the others until
+    what they were evicted for is over."""
+    reason, message = str(eviction.get("reason", "")), str(eviction.get("message", ""))
+    told = without_quota(workload, message, now_s)
+    told = with_condition_set(workload, told, names.REQUEUED, reason == names.BY_PREEMPTION, reason, message, now_s)
+    return PlannedWrite(patch_status(workload, {"admission": None, "conditions": told}))
+
+
+def start_refused(workload: Object, message: str, until_s: float, now_s: float) -> PlannedWrite:
+    """The server will not let it run: its quota goes to others, and it waits until then before it may have any."""
+    why = f"The server refused the start: {message}"
+    told = with_condition_set(
+        workload, without_quota(workload, why, now_s), names.EVICTED, True, names.BY_REFUSED_START, why, now_s
+    )
+    told = with_condition_set(workload, told, names.REQUEUED, False, names.BY_REFUSED_START, why, now_s)
+    status: Object = {
+        "admission": None,
+        "conditions": told,
+        "requeueState": {"requeueAt": format_time(until_s)},
+        "schedulingStats": {"evictions": with_eviction(workload, names.BY_REFUSED_START, "")},
+    }
+    event = EmitEvent(
+        object_reference(workload, _WORKLOAD),
+        "Warning",
+        f"EvictedDueTo{names.BY_REFUSED_START}",
+        why[:_MOST_TEXT],
+        COMPONENT,
+    )
+    return PlannedWrite(patch_status(workload, status), (event,))
+
+
+def without_quota(workload: Object, message: str, now_s: float) -> list[Object]:
+    """Its conditions when it holds nothing any more."""
+    told = [each for each in conditions_of(workload) if each.get("type") != names.PODS_READY]
+    told = with_condition_set(workload, told, names.QUOTA_RESERVED, False, names.PENDING_EVALUATION, message, now_s)
+    for each in (names.ADMITTED, names.WAITING_FOR_TERMINATING_PODS):
+        if conditions.find(told, each) is not None:
+            text = "The workload has no reservation"
+            told = with_condition_set(workload, told, each, False, names.NO_RESERVATION, text, now_s)
+    return told
+
+
+def with_condition_set(
+    workload: Object, told: list[Object], type_: str, is_true: bool, reason: str, message: str, now_s: float
+) -> list[Object]:
+    new = {
+        "type": type_,
+        "status": "True" if is_true else "False",
+        "reason": reason,
+        "message": message[:_MOST_TEXT],
+        "observedGeneration": workload["metadata"].get("generation", 0),
+    }
+    return conditions.with_condition(told, new, format_time(now_s))
+
+
+def conditions_of(workload: Object) -> list[Object]:
+    return get_path(workload, ("status", "conditions")) or []
+
+
+def patch_status(workload: Object, status: Object) -> Patch:
+    return patch_workload(workload, {"metadata": preconditions(workload), "status": status}, "status")
+
+
+def patch_workload(workload: Object, body: Object, subresource: str = "") -> Patch:
+    metadata = workload["metadata"]
+    return Patch(WORKLOADS, metadata["namespace"], metadata["name"], body, "merge", subresource)
+
+
+def preconditions(obj: Object) -> Object:
+    return {"uid": obj["metadata"]["uid"], "resourceVersion": obj["metadata"]["resourceVersion"]}

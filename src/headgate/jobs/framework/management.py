@@ -1,0 +1,116 @@
+"""Which jobs and pods Headgate manages: by namespace labels, by queue name, and by managed ancestor.
+
+:func:`managed_ancestor` follows controller references through known kinds to the topmost controller with a queue of its
+own and stops at any other kind (a CronJob is no job: the jobs it creates are managed by themselves). A job or pod with
+a managed ancestor gets no Workload and no quota of its own: it waits while its ancestor's Workload is not admitted.
+``job_plan.py`` plans the writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from headgate.jobs.framework.workload import queue_of
+from headgate.jobs.kinds.job_kind import JobKind, Object
+from headgate.jobs.names import DEFAULT_QUEUE, QUEUE_NAME
+from headgate.jobs.settings import JobSettings
+from headgate.kube.api_resources import DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, APIResource
+from headgate.kube.object_meta import controller_of, group_kind_of
+
+FindObject = Callable[[APIResource, str, str], Object | None]
+"""An object by its resource, namespace and name; None if there is none, or none is known yet."""
+AncestorKinds = Mapping[tuple[str, str], APIResource]
+"""Kinds that may be ancestors, by group and kind, whatever the version."""
+
+MAX_DEPTH: Final = 10
+TOO_DEEP: Final = "JobNestingTooDeep"
+CYCLE: Final = "CyclicOwnership"
+NOT_FOUND: Final = "OwnerNotFound"
+
+_BUILTIN: Final[AncestorKinds] = {
+    ("batch", "Job"): JOBS,
+    ("apps", "Deployment"): DEPLOYMENTS,
+    ("apps", "ReplicaSet"): REPLICA_SETS,
+    ("apps", "StatefulSet"): STATEFUL_SETS,
+}
+
+
+class UnknownAncestor(msgspec.Struct, frozen=True):
+    """The managed ancestor cannot be determined, so nothing is started. ``reason`` is one of the constants above."""
+
+    reason: str
+    message: str
+
+
+def known_ancestors(kinds: Iterable[JobKind] = ()) -> AncestorKinds:
+    return {**_BUILTIN, **{(each.kind.group, each.kind.kind): each.resource for each in kinds}}
+
+
+def managed_ancestor(
+    obj: Mapping[str, Any], find: FindObject, known: AncestorKinds, *, manages_all: bool = False
+) -> Object | UnknownAncestor | None:
+    """The topmost ancestor that has a queue name (or any, where all jobs are managed); None: it stands alone.
+
+    A reference to a namesake with another uid leads nowhere, as if the owner were gone for good."""
+    namespace = str((obj.get("metadata") or {}).get("namespace", ""))
+    found: Object | None = None
+    seen = {(obj.get("metadata") or {}).get("uid")}
+    current = obj
+    while (owner := controller_of(current)) is not None and (resource := known.get(group_kind_of(owner))) is not None:
+        name, uid = str(owner.get("name", "")), owner.get("uid")
+        parent = find(resource, namespace, name)
+        if parent is None:
+            return UnknownAncestor(
+                NOT_FOUND, f"{owner.get('kind')} {namespace}/{name}, which controls it, is not known"
+            )
+        if parent["metadata"].get("uid") != uid:
+            break
+        if uid in seen:
+            return UnknownAncestor(CYCLE, f"{owner.get('kind')} {namespace}/{name} is controlled by what it controls")
+        has_queue = manages_all or (parent["metadata"].get("labels") or {}).get(QUEUE_NAME)
+        if has_queue and not (resource == REPLICA_SETS and controller_of(parent) is not None):
+            found = parent  # the labels of a ReplicaSet with an owner are those of its pods, not its own
+        if len(seen) >= MAX_DEPTH + 1:
+            text = f"Terminated search for Kueue-managed Job because ancestor depth exceeded limit of {MAX_DEPTH}"
+            return UnknownAncestor(TOO_DEEP, text)
+        seen.add(uid)
+        current = parent
+    return found
+
+
+class ManagedChild(msgspec.Struct, frozen=True):
+    ancestor: Object
+
+
+Management = Literal["managed", "free", "elsewhere"] | ManagedChild | UnknownAncestor
+"""Free: nobody's business. Elsewhere: in a namespace that is not managed."""
+
+
+class ManagementScope(msgspec.Struct, frozen=True):
+    """``namespaces``: their labels by name. ``defaults``: namespaces with a default LocalQueue, and its creation time.
+    ``workload_of``: the Workload of an unfinished job, if it has one."""
+
+    settings: JobSettings
+    namespaces: Mapping[str, Mapping[str, str]]
+    defaults: Mapping[str, str]
+    known: AncestorKinds
+    find: FindObject
+    workload_of: Callable[[Object], Object | None]
+
+    def management_of(self, job: Object) -> Management:
+        labels = self.namespaces.get(job["metadata"]["namespace"])
+        if labels is None or not self.settings.namespaces.matches(labels):
+            return "elsewhere"
+        ancestor = managed_ancestor(job, self.find, self.known, manages_all=self.settings.manages_all)
+        if ancestor is not None:
+            return ancestor if isinstance(ancestor, UnknownAncestor) else ManagedChild(ancestor)
+        return "managed" if queue_of(job) or self.settings.manages_all else "free"
+
+    def default_queue(self, job: Object) -> str:
+        """For a job that came in past admission, after the queue was there; empty if there is none."""
+        since = self.defaults.get(job["metadata"]["namespace"])
+        created = job["metadata"].get("creationTimestamp") or ""
+        return DEFAULT_QUEUE if since is not None and created >= since else ""

@@ -1,0 +1,163 @@
+"""What the pod templates of a job get when it starts, and how it is removed again: merge patches.
+
+The flavor adds its node labels as a node selector and its tolerations. The queue adds labels. The reservation adds an
+annotation, by which terminating pods are counted. Admission checks add what they request. The Workload's pod sets have
+the user's templates, so a stop needs no other record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.jobs.kinds.job_kind import JobKind, Object, get_path, patch_at, pod_set_sources
+from headgate.jobs.names import CLUSTER_QUEUE_LABEL, LOCAL_QUEUE_LABEL, POD_SET_LABEL
+from headgate.kube.names import is_dns1123_label
+from headgate.quota.api.quota_reservation import reservation_text
+from headgate.quota.api.resource_flavor import ResourceFlavor
+from headgate.quota.names import QUOTA_RESERVATION
+
+_MAPS: Final = (("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector"))
+"""What is told by key and value, and where that stands in a template."""
+
+
+class PodSetInfo(msgspec.Struct, frozen=True):
+    """``values``: labels, annotations and node selector, each by key."""
+
+    values: Mapping[str, Mapping[str, str]]
+    tolerations: tuple[Mapping[str, Any], ...]
+
+
+class StartConflict(msgspec.Struct, frozen=True):
+    """Why an admitted job cannot be started. ``is_final``: a retry does not help."""
+
+    message: str
+    is_final: bool = True
+
+
+def pod_set_info_of(
+    workload: Object, pod_set: str, flavors: Mapping[str, ResourceFlavor]
+) -> PodSetInfo | StartConflict:
+    """What pods of a pod set are told by who admitted them."""
+    admission = get_path(workload, ("status", "admission")) or {}
+    assigned: Object = next(
+        (each for each in admission.get("podSetAssignments") or () if each.get("name") == pod_set), {}
+    )
+    values: dict[str, dict[str, str]] = {
+        "labels": _labels(workload, pod_set),
+        "annotations": {QUOTA_RESERVATION: reservation_text(workload, pod_set)},
+        "nodeSelector": {},
+    }
+    tolerations: list[Mapping[str, Any]] = []
+    for name in dict.fromkeys((assigned.get("flavors") or {}).values()):
+        flavor = flavors.get(name)
+        if flavor is None:
+            return StartConflict(f'ResourceFlavor "{name}" not found', is_final=False)
+        values["nodeSelector"].update(flavor.node_labels)
+        tolerations += [each for each in flavor.tolerations if each not in tolerations]
+    for check in get_path(workload, ("status", "admissionChecks")) or ():
+        for update in check.get("podSetUpdates") or ():
+            if update.get("name") != pod_set:
+                continue
+            for field, known in values.items():
+                clash = _clash(known, update.get(field) or {})
+                if clash:
+                    return StartConflict(f'in admission check "{check.get("name")}": {_conflict(field, clash)}')
+                known.update(update.get(field) or {})
+            tolerations += [each for each in update.get("tolerations") or () if each not in tolerations]
+    return PodSetInfo(values, tuple(tolerations))
+
+
+def pod_set_info_patch(template: Object, telling: PodSetInfo) -> Object | StartConflict:
+    """A merge patch of a template, or a pod, that tells it so."""
+    patch: Object = {}
+    for part, field in _MAPS:
+        known, more = get_path(template, (part, field)) or {}, telling.values[field]
+        known = {key: value for key, value in known.items() if key != QUOTA_RESERVATION}  # a copy of another pod's
+        clash = _clash(known, more)
+        if clash:
+            return StartConflict(_conflict(field, clash))
+        new = {key: value for key, value in more.items() if key not in known}
+        if new:
+            patch.setdefault(part, {})[field] = new
+    tolerations = get_path(template, ("spec", "tolerations")) or []
+    more_tolerations = [dict(each) for each in telling.tolerations if each not in tolerations]
+    if more_tolerations:
+        patch.setdefault("spec", {})["tolerations"] = [*tolerations, *more_tolerations]
+    return patch
+
+
+def start_patch(
+    kind: JobKind, job: Object, workload: Object, flavors: Mapping[str, ResourceFlavor]
+) -> Object | StartConflict:
+    """A merge patch of the job that puts each pod set where it was admitted, with as many pods as were."""
+    patch: Object = {}
+    given = {each.get("name"): each for each in get_path(workload, ("status", "admission", "podSetAssignments")) or ()}
+    own = {each.get("name"): each for each in get_path(workload, ("spec", "podSets")) or ()}
+    for place in pod_set_sources(kind, job):
+        what = pod_set_info_of(workload, place.name, flavors)
+        if isinstance(what, StartConflict):
+            return what
+        changed = pod_set_info_patch(get_path(job, place.template) or {}, what)
+        if isinstance(changed, StartConflict):
+            return changed
+        patch = merge_patches(patch, patch_at(place.template, changed)) if changed else patch
+        count = place.count(job)
+        admitted = given.get(place.name, {}).get("count", count)
+        if own.get(place.name, {}).get("minCount") is not None and admitted != count:
+            patch = merge_patches(patch, place.resized(job, admitted))
+    return patch
+
+
+def restore_patch(kind: JobKind, job: Object, workload: Object | None) -> Object:
+    """A merge patch of the job that gives its templates back what their user wrote."""
+    patch: Object = {}
+    own = {each.get("name"): each for each in get_path(workload or {}, ("spec", "podSets")) or ()}
+    for place in pod_set_sources(kind, job):
+        pods = own.get(place.name)
+        if pods is None:
+            continue
+        wanted, now = pods.get("template") or {}, get_path(job, place.template) or {}
+        changed: Object = {}
+        for part, field in _MAPS:
+            before, there = get_path(wanted, (part, field)) or {}, get_path(now, (part, field)) or {}
+            gone = [key for key in there if key not in before and key not in kind.managed_labels]
+            other = {key: value for key, value in before.items() if there.get(key) != value}
+            if gone or other:
+                is_ours = not before and len(gone) == len(there)  # the whole map was made by the start
+                changed.setdefault(part, {})[field] = None if is_ours else {**dict.fromkeys(gone), **other}
+        tolerations = get_path(wanted, ("spec", "tolerations")) or []
+        if tolerations != (get_path(now, ("spec", "tolerations")) or []):
+            changed.setdefault("spec", {})["tolerations"] = tolerations or None
+        patch = merge_patches(patch, patch_at(place.template, changed)) if changed else patch
+        if pods.get("minCount") is not None and pods.get("count") != place.count(job):
+            patch = merge_patches(patch, place.resized(job, pods["count"]))
+    return patch
+
+
+def merge_patches(one: Object, other: Object) -> Object:
+    """Two merge patches as one."""
+    made = dict(one)
+    for key, value in other.items():
+        mine = made.get(key)
+        made[key] = merge_patches(mine, value) if isinstance(mine, dict) and isinstance(value, dict) else value
+    return made
+
+
+def _labels(workload: Object, pod_set: str) -> dict[str, str]:
+    """A name that is no label is left out."""
+    local = get_path(workload, ("spec", "queueName")) or ""
+    cluster = get_path(workload, ("status", "admission", "clusterQueue")) or ""
+    found = {POD_SET_LABEL: pod_set, LOCAL_QUEUE_LABEL: local, CLUSTER_QUEUE_LABEL: cluster}
+    return {key: value for key, value in found.items() if value and not is_dns1123_label(value)}
+
+
+def _clash(known: Mapping[str, str], more: Mapping[str, str]) -> str:
+    found = (key for key, value in more.items() if known.get(key, value) != value)
+    return next((f"{key}: {known[key]} and {more[key]}" for key in found), "")
+
+
+def _conflict(field: str, clash: str) -> str:
+    return f"conflict for {field}: {clash}"

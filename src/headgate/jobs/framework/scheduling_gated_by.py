@@ -1,0 +1,60 @@
+"""The annotation ``kueue.x-k8s.io/scheduling-gated-by`` (KEP-6915): a job that has it gets no Workload.
+
+It is set at creation to one name and can only be removed. This module reads and validates it; ``job_plan.py`` handles
+gated jobs. ``quota/kinds/admission_gated_by.py`` has the annotation that holds an existing Workload.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from headgate.controllers.deployments.replica_sets import DESIRED_REPLICAS
+from headgate.jobs.names import SCHEDULING_GATED_BY
+from headgate.kube.field_errors import FieldErrors, forbidden, invalid, required, too_long
+from headgate.kube.object_meta import controller_of, group_kind_of
+from headgate.kube.validation.values import domain_prefixed_path
+
+Object = dict[str, Any]
+
+_PATH: Final = f"metadata.annotations[{SCHEDULING_GATED_BY}]"
+_MOST_BYTES: Final = 63
+
+
+def is_copied(obj: Object) -> bool:
+    """Whether the annotations of an object are those of a Deployment: its controller copies them to its ReplicaSets and
+    never takes them off again, also not from one that is orphaned."""
+    annotations = (obj.get("metadata") or {}).get("annotations") or {}
+    controller = controller_of(obj)
+    is_of_deployment = controller is not None and group_kind_of(controller) == ("apps", "Deployment")
+    return is_of_deployment or DESIRED_REPLICAS in annotations
+
+
+def gate_of(job: Object) -> str | None:
+    """Who holds the job back; None if nobody does. The copy on a ReplicaSet of a Deployment says nothing: the gate is
+    the Deployment's, and may be gone."""
+    if is_copied(job):
+        return None
+    found = ((job.get("metadata") or {}).get("annotations") or {}).get(SCHEDULING_GATED_BY)
+    return found if isinstance(found, str) else None
+
+
+def validate_gate(job: Object) -> FieldErrors:
+    """What is wrong with the name, when the job is created."""
+    value = gate_of(job)
+    if value is None:
+        return []
+    if not value:
+        return [required(_PATH, "name who holds the job back, such as example.com/mygate, or leave the annotation out")]
+    if "," in value:
+        return [invalid(_PATH, value, "takes one name; a list belongs in kueue.x-k8s.io/admission-gated-by")]
+    found = domain_prefixed_path(value, _PATH)
+    return found + ([too_long(_PATH, _MOST_BYTES)] if len(value.encode()) > _MOST_BYTES else [])
+
+
+def validate_gate_update(new: Object, old: Object) -> FieldErrors:
+    after, before = gate_of(new), gate_of(old)
+    if after is None or after == before:
+        return []
+    if before is None:
+        return [forbidden(_PATH, "cannot be added after creation")]
+    return [forbidden(_PATH, "cannot be changed, only removed")]

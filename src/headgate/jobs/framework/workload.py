@@ -1,0 +1,157 @@
+"""The Workload of a job: its name, its pod sets from the job's current templates, and its priority.
+
+Everything is read from the job and from priority classes. ``workload_equivalence.py`` compares an existing Workload
+with its job; ``job_plan.py`` plans the writes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.jobs.framework.workload_equivalence import KEPT
+from headgate.jobs.kinds.job_kind import JobKind, Object, get_path, pod_set_problem, pod_set_sources
+from headgate.jobs.names import (
+    MAX_EXEC_TIME,
+    POD_PRIORITY_CLASSES,
+    PREBUILT_WORKLOAD,
+    PRIORITY_CLASS,
+    QUEUE_NAME,
+)
+from headgate.kube.integers import read_natural
+from headgate.kube.object_meta import controller_reference
+from headgate.kube.schema import GroupVersionKind
+from headgate.quota.kinds.names import API_VERSION
+from headgate.quota.names import ADMISSION_GATED_BY, GROUP, JOB_UID_LABEL, RESOURCE_IN_USE
+
+_MOST_NAME: Final = 253
+_HASH: Final = 5
+
+
+class PriorityClasses(msgspec.Struct, frozen=True):
+    """Priority classes by name: Kueue's, and those of pods."""
+
+    of_workloads: Mapping[str, Object] = {}
+    of_pods: Mapping[str, Object] = {}
+
+
+def workload_name(kind: JobKind, job: Object) -> str:
+    return workload_name_for(kind.kind, job)
+
+
+def workload_name_for(what: GroupVersionKind, job: Object) -> str:
+    """Another one for every job there ever was: the uid is in it."""
+    metadata = job["metadata"]
+    identity = f"{what.kind}\n{what.group}\n{metadata['name']}\n{metadata['uid']}"
+    ending = hashlib.sha1(identity.encode(), usedforsecurity=False).hexdigest()[:_HASH]
+    return f"{what.kind.lower()}-{metadata['name']}"[: _MOST_NAME - _HASH - 1] + f"-{ending}"
+
+
+def queue_of(job: Object) -> str:
+    return str(get_path(job, ("metadata", "labels", QUEUE_NAME)) or "")
+
+
+def prebuilt_name(job: Object) -> str:
+    """Of the Workload that somebody else makes for it."""
+    metadata = job["metadata"]
+    for where in ("annotations", "labels"):
+        name = (metadata.get(where) or {}).get(PREBUILT_WORKLOAD)
+        if name:
+            return str(name)
+    return ""
+
+
+def max_execution_s(job: Object) -> int | None:
+    """For how long it may run altogether."""
+    told = get_path(job, ("metadata", "labels", MAX_EXEC_TIME))
+    return (read_natural(told) or None) if isinstance(told, str) else None
+
+
+def pod_sets(kind: JobKind, job: Object) -> list[Object]:
+    """What the job asks for, without what the server added."""
+    found = []
+    for each in pod_set_sources(kind, job):
+        template = get_path(job, each.template) or {}
+        metadata = _without_nothing({key: (template.get("metadata") or {}).get(key) for key in KEPT})
+        labels = {key: value for key, value in metadata.get("labels", {}).items() if key not in kind.managed_labels}
+        metadata = _without_nothing({**metadata, "labels": labels})
+        made = {"spec": template.get("spec") or {}, **({"metadata": metadata} if metadata else {})}
+        count, least = each.count(job), each.least(job)
+        flexible = {"minCount": least} if least is not None and least < count else {}
+        found.append({"name": each.name, "count": count, "template": made, **flexible})
+    return found
+
+
+def priority(kind: JobKind, job: Object, classes: PriorityClasses) -> Object | str:
+    """The fields of a Workload that tell its priority; or which class is missing."""
+    return priority_by(
+        job, (get_path(job, (*each.template, "spec", "priorityClassName")) for each in kind.pod_sets), classes
+    )
+
+
+def priority_by(job: Object, of_pods: Iterable[str | None], classes: PriorityClasses) -> Object | str:
+    """By the label of the job; else by the first class that its pods name; else by the default."""
+    name = get_path(job, ("metadata", "labels", PRIORITY_CLASS))
+    if name:
+        found = classes.of_workloads.get(name)
+        if found is None:
+            return f'WorkloadPriorityClass "{name}" not found'
+        return _priority(found, GROUP, "WorkloadPriorityClass")
+    for wanted in of_pods:
+        if wanted:
+            found = classes.of_pods.get(wanted)
+            if found is None:
+                return f'PriorityClass "{wanted}" not found'
+            return _priority(found, POD_PRIORITY_CLASSES.group, "PriorityClass")
+    default = [each for each in classes.of_pods.values() if each.get("globalDefault")]
+    if default:
+        lowest = min(default, key=lambda each: (each.get("value", 0), each["metadata"]["name"]))
+        return _priority(lowest, POD_PRIORITY_CLASSES.group, "PriorityClass")
+    return {"priority": 0}
+
+
+def new_workload(kind: JobKind, job: Object, classes: PriorityClasses, gates: str) -> Object | str:
+    """To be created; or why that cannot be yet. ``gates``: who holds it back."""
+    problem = pod_set_problem(kind, job)
+    if problem:
+        return problem
+    told = priority(kind, job, classes)
+    if isinstance(told, str):
+        return told
+    metadata: Object = {
+        "name": workload_name(kind, job),
+        "namespace": job["metadata"]["namespace"],
+        "labels": {JOB_UID_LABEL: job["metadata"]["uid"]},
+        "finalizers": [RESOURCE_IN_USE],
+        "ownerReferences": [controller_reference(job, kind.kind)],
+        **({"annotations": {ADMISSION_GATED_BY: gates}} if gates else {}),
+    }
+    spec: Object = {"podSets": pod_sets(kind, job), **told}
+    queue, longest = queue_of(job), max_execution_s(job)
+    if queue:
+        spec["queueName"] = queue
+    if longest is not None:
+        spec["maximumExecutionTimeSeconds"] = longest
+    return {"apiVersion": API_VERSION, "kind": "Workload", "metadata": metadata, "spec": spec}
+
+
+def gates_of(obj: Object) -> str:
+    return str(get_path(obj, ("metadata", "annotations", ADMISSION_GATED_BY)) or "")
+
+
+def has_priority(workload: Object, told: Object) -> bool:
+    spec: Mapping[str, Any] = workload.get("spec") or {}
+    same = spec.get("priorityClassRef") == told.get("priorityClassRef")
+    return same and (spec.get("priority") or 0) == told["priority"]
+
+
+def _priority(found: Object, group: str, kind: str) -> Object:
+    reference = {"group": group, "kind": kind, "name": found["metadata"]["name"]}
+    return {"priority": found.get("value", 0), "priorityClassRef": reference}
+
+
+def _without_nothing(fields: Object) -> Object:
+    return {key: value for key, value in fields.items() if value}

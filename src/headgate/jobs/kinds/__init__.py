@@ -1,0 +1,1 @@
+"""Job kinds as data: built-in ones and those from files."""

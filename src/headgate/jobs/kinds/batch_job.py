@@ -1,0 +1,91 @@
+"""The built-in job kind: batch/v1 Job."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.controllers.jobs.indexes import CompletionIndexes
+from headgate.jobs.kinds.job_kind import JobKind, JobOutcome, Object, PodSetSource, get_path
+from headgate.jobs.names import COMPLETIONS_EQUAL_PARALLELISM, MIN_PARALLELISM
+from headgate.kube import conditions
+from headgate.kube.api_resources import JOBS
+from headgate.kube.integers import read_natural
+from headgate.kube.schema import GroupVersionKind
+
+
+def _count(job: Object) -> int:
+    """Never more at a time than are wanted at all."""
+    spec = job["spec"]
+    parallelism, completions = spec.get("parallelism", 1), spec.get("completions")
+    count: int = parallelism if completions is None else min(parallelism, completions)
+    return count
+
+
+def _least(job: Object) -> int | None:
+    told = get_path(job, ("metadata", "annotations", MIN_PARALLELISM))
+    return (read_natural(told) or None) if isinstance(told, str) else None
+
+
+def _resized(job: Object, count: int) -> Object:
+    spec: Object = {"parallelism": count}
+    if get_path(job, ("metadata", "annotations", COMPLETIONS_EQUAL_PARALLELISM)) == "true":
+        spec["completions"] = count
+    return {"spec": spec}
+
+
+def _is_active(job: Object) -> bool:
+    return bool(get_path(job, ("status", "active")))
+
+
+def _is_ending(job: Object) -> bool:
+    return bool(get_path(job, ("status", "terminating")))
+
+
+def _outcome(job: Object) -> JobOutcome | None:
+    told = get_path(job, ("status", "conditions"))
+    for type_, succeeded in (("Complete", True), ("Failed", False)):
+        found = conditions.find(told, type_)
+        if found is not None and found.get("status") == "True":
+            otherwise = "Job finished successfully" if succeeded else "Job failed"
+            return JobOutcome(succeeded, found.get("message") or otherwise)
+    return None
+
+
+def _ready(job: Object) -> int:
+    status = job.get("status") or {}
+    uncounted = len(get_path(status, ("uncountedTerminatedPods", "succeeded")) or ())
+    return (status.get("ready") or 0) + (status.get("succeeded") or 0) + uncounted
+
+
+def _reclaimable(job: Object) -> dict[str, int]:
+    """Fewer are left to do than may run at a time. An index that failed for good is not done again, either; and a job
+    that goes by a queue of its own starts nobody any more once one has succeeded."""
+    spec, status = job["spec"], job.get("status") or {}
+    completions = spec.get("completions")
+    done = status.get("succeeded") or 0
+    if spec.get("completionMode") == "Indexed":
+        told = (status.get("completedIndexes") or "", status.get("failedIndexes") or "")
+        done = len(CompletionIndexes.parse(",".join(told), completions or 0))
+    if not done:
+        return {}
+    spare = _count(job) - max((spec.get("parallelism", 1) if completions is None else completions) - done, 0)
+    return {"main": spare} if spare > 0 else {}
+
+
+JOB: Final = JobKind(
+    integration="batch/job",
+    kind=GroupVersionKind("batch", "v1", "Job"),
+    resource=JOBS,
+    suspend=("spec", "suspend"),
+    pod_sets=(PodSetSource("main", ("spec", "template"), _count, _least, _resized),),
+    managed_labels=frozenset(
+        {"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}
+    ),
+    is_active=_is_active,
+    outcome=_outcome,
+    ready=_ready,
+    reclaimable=_reclaimable,
+    is_ending=_is_ending,
+    start_time=("status", "startTime"),
+)
+BUILTIN_KINDS: Final = (JOB,)

@@ -1,0 +1,105 @@
+"""The Workload of a single pod or of a pod group: pod sets by role, owners, priority and gates.
+
+A pod controls its Workload; the pods of a group own theirs together, so that it is deleted with the last of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from headgate.jobs.framework.workload import PriorityClasses, gates_of, max_execution_s, priority_by, workload_name_for
+from headgate.jobs.names import IS_GROUP_WORKLOAD
+from headgate.jobs.pods.managed_pod import ManagedPod
+from headgate.jobs.pods.pod_unit import MAX_POD_SETS, PodUnit, by_role, disagreement
+from headgate.kube.object_meta import OwnerReference, controller_reference
+from headgate.kube.schema import GroupVersionKind
+from headgate.quota.kinds.names import API_VERSION
+from headgate.quota.names import ADMISSION_GATED_BY, JOB_UID_LABEL, RESOURCE_IN_USE
+
+Object = dict[str, Any]
+
+KIND: Final = GroupVersionKind("", "v1", "Pod")
+_NOT_ASKED_FOR: Final = frozenset({"schedulingGates", "nodeName"})
+"""What of a pod says how far it is, not what it wants."""
+
+
+def workload_name(unit: PodUnit) -> str:
+    return unit.key[2] if unit.is_group else workload_name_for(KIND, unit.members[0].pod)
+
+
+def group_problem(unit: PodUnit) -> str:
+    """Why there can be no Workload of these pods; empty if there can."""
+    if not unit.is_group:
+        return ""
+    found = disagreement(unit)
+    if found:
+        return found
+    total = unit.first.total
+    if not unit.is_fast and isinstance(total, int) and len(unit.filling) < total:
+        return f"'{unit.key[2]}' group has fewer runnable pods than expected"
+    if not unit.filling:
+        return "failed to find a runnable pod in the group"
+    roles = len(by_role(unit.filling))
+    if roles > MAX_POD_SETS:
+        return f"pod group can't include more than {MAX_POD_SETS} roles, '{unit.key[2]}' has {roles}"
+    return ""
+
+
+def pod_sets(unit: PodUnit) -> list[Object]:
+    """Of pods that go together (``group_problem``), and none too many."""
+    if not unit.is_group:
+        return [_pod_set(unit.members[0], 1)]
+    total = unit.first.total
+    if unit.is_fast and isinstance(total, int):
+        return [_pod_set(unit.first, total)]
+    roles = by_role(unit.filling)
+    return [_pod_set(roles[role][0], len(roles[role])) for role in sorted(roles)]
+
+
+def priority_of(unit: PodUnit, classes: PriorityClasses) -> Object | str:
+    pods = [each.pod for each in unit.filling or unit.members]
+    return priority_by(unit.first.pod, ((pod.get("spec") or {}).get("priorityClassName") for pod in pods), classes)
+
+
+def new_workload(unit: PodUnit, classes: PriorityClasses, gates: str) -> Object | str:
+    """To be created; or why that cannot be yet. ``gates``: who holds it back."""
+    told = priority_of(unit, classes)
+    if isinstance(told, str):
+        return told
+    annotations = {
+        **({IS_GROUP_WORKLOAD: "true"} if unit.is_group else {}),
+        **({ADMISSION_GATED_BY: gates} if gates else {}),
+    }
+    metadata: Object = {
+        "name": workload_name(unit),
+        "namespace": unit.key[1],
+        "finalizers": [RESOURCE_IN_USE],
+        "ownerReferences": [reference_to(each) for each in unit.filling]
+        if unit.is_group
+        else [controller_reference(unit.members[0].pod, KIND)],
+        **({} if unit.is_group else {"labels": {JOB_UID_LABEL: unit.members[0].uid}}),
+        **({"annotations": annotations} if annotations else {}),
+    }
+    spec: Object = {"podSets": pod_sets(unit), **told}
+    longest = max_execution_s(unit.first.pod)
+    if unit.first.queue:
+        spec["queueName"] = unit.first.queue
+    if longest is not None:
+        spec["maximumExecutionTimeSeconds"] = longest
+    return {"apiVersion": API_VERSION, "kind": "Workload", "metadata": metadata, "spec": spec}
+
+
+def reference_to(member: ManagedPod) -> OwnerReference:
+    return {"apiVersion": KIND.api_version, "kind": KIND.kind, "name": member.name, "uid": member.uid}
+
+
+def gates_of_members(members: Sequence[ManagedPod]) -> str:
+    """Whoever holds one of them back holds all of them back."""
+    found = {gate.strip() for each in members for gate in gates_of(each.pod).split(",")}
+    return ",".join(sorted(found - {""}))
+
+
+def _pod_set(member: ManagedPod, count: int) -> Object:
+    spec = {key: value for key, value in (member.pod.get("spec") or {}).items() if key not in _NOT_ASKED_FOR}
+    return {"name": member.role, "count": count, "template": {"spec": spec}}

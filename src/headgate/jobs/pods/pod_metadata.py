@@ -1,0 +1,184 @@
+"""Labels and annotations of a pod for Kueue's queues: its group, the group's size, its role, and its options.
+
+Facts of one pod. ``jobs/validation/pod_validation.py`` validates them; the controller acts on them. The role is a hash
+of the fields that matter for admission, byte for byte Kueue's, so that Headgate can continue groups that Kueue began.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.jobs import names
+from headgate.jobs.framework.go_values import parse_go_int
+from headgate.kube import quantity
+from headgate.kube.quantity import Quantity
+from headgate.kube.scheduling_gates import QUEUE_ALLOCATION_GATE, foreign_gates
+
+Object = dict[str, Any]
+
+_HASH: Final = 8
+_ANNOTATIONS: Final = "annotations"
+
+
+def group_of(pod: Object) -> str:
+    """The name of its group; empty if it is alone. The annotation has the last word."""
+    return _said(pod, _ANNOTATIONS, names.POD_GROUP_NAME) or _said(pod, "labels", names.POD_GROUP_NAME)
+
+
+def total_count(pod: Object) -> int | str:
+    """How many pods its group has; or why that cannot be said."""
+    if not group_of(pod):
+        return f"pod doesn't have a '{names.POD_GROUP_NAME}' annotation/label"
+    written = _mapping(pod, "metadata", _ANNOTATIONS).get(names.TOTAL_COUNT)
+    if not isinstance(written, str):
+        return f"failed to extract '{names.TOTAL_COUNT}' annotation"
+    count = parse_go_int(written)
+    if isinstance(count, str):
+        return count
+    if count < 1:
+        told = f"incorrect annotation value '{names.TOTAL_COUNT}={written}'"
+        return f"{told}: group total count should be greater than zero"
+    return count
+
+
+def is_managed(pod: Object) -> bool:
+    return _said(pod, "labels", names.MANAGED) == "true"
+
+
+def is_gated(pod: Object) -> bool:
+    gates = _mapping(pod, "spec").get("schedulingGates") or ()
+    return any(gate.get("name") == names.ADMISSION_GATE for gate in gates)
+
+
+def foreign_gates_of(pod: Object) -> tuple[str, ...]:
+    """Scheduling gates that other controllers have to lift before the pod can run."""
+    return foreign_gates(pod, (*names.OWN_GATES, QUEUE_ALLOCATION_GATE))
+
+
+def suspending_parent(pod: Object) -> str:
+    """Whose pod waits for it: ``deployment``, ``statefulset``, …; empty if it waits for itself."""
+    return _said(pod, _ANNOTATIONS, names.SUSPENDING_PARENT)
+
+
+def is_unretriable(pod: Object) -> bool:
+    """Its group has ended when all of it has, well or not."""
+    return _said(pod, _ANNOTATIONS, names.RETRIABLE_IN_GROUP) == "false"
+
+
+def is_serving(pod: Object) -> bool:
+    """Its group never ends by itself."""
+    return _said(pod, _ANNOTATIONS, names.SERVING) == "true"
+
+
+def has_fast_admission(pod: Object) -> bool:
+    """Its group need not be complete to be admitted."""
+    return _said(pod, _ANNOTATIONS, names.FAST_ADMISSION) == "true"
+
+
+def role_of(pod: Object) -> str:
+    """Pods of one role are interchangeable. What was written down when the pod came in stays true."""
+    return _said(pod, _ANNOTATIONS, names.ROLE_HASH) or role_hash(_mapping(pod, "spec"))
+
+
+def role_hash(spec: Mapping[str, Any]) -> str:
+    text = _text({"spec": admission_spec(spec)}).encode()
+    return hashlib.sha256(text).hexdigest()[:_HASH]
+
+
+def admission_spec(spec: Mapping[str, Any]) -> Object:
+    """What of a pod matters for its admission. What is not there is null: that is how Kueue writes it down."""
+    shape = {
+        "initContainers": _containers(spec.get("initContainers")),
+        "containers": _containers(spec.get("containers")),
+        "nodeSelector": _map(spec.get("nodeSelector")),
+        "affinity": _ordered(spec.get("affinity"), _AFFINITY),
+        "tolerations": _ordered(spec.get("tolerations"), _TOLERATION) or None,
+        "runtimeClassName": spec.get("runtimeClassName"),
+        "priority": spec.get("priority"),
+        "topologySpreadConstraints": _ordered(spec.get("topologySpreadConstraints"), _SPREAD) or None,
+        "overhead": _amounts(spec.get("overhead")),
+        "resourceClaims": _ordered(spec.get("resourceClaims"), _CLAIM) or None,
+    }
+    resources = spec.get("resources")
+    if isinstance(resources, dict):
+        shape["resources"] = _amounts(resources.get("requests"))
+    return {name: shape[name] for name in sorted(shape)}
+
+
+def _containers(containers: Any) -> list[Object] | None:
+    shapes = [
+        {
+            "ports": _ordered(each.get("ports"), _PORT) or None,
+            "resources": {"requests": _amounts((each.get("resources") or {}).get("requests"))},
+        }
+        for each in containers or ()
+    ]
+    return shapes or None
+
+
+def _amounts(amounts: Any) -> Object | None:
+    """In their canonical form, however they were written."""
+    return _map({name: _canonical(amount) for name, amount in (amounts or {}).items()})
+
+
+def _canonical(amount: Any) -> Any:
+    parsed = quantity.parse(amount)
+    return parsed.canonical if isinstance(parsed, Quantity) else amount
+
+
+def _map(fields: Any) -> Object | None:
+    """By name, as Go writes maps."""
+    return {name: fields[name] for name in sorted(fields)} if fields else None
+
+
+# The order in which Go writes the fields of its types; maps of free names go by name.
+_PORT: Final = ("name", "hostPort", "containerPort", "protocol", "hostIP")
+_TOLERATION: Final = ("key", "operator", "value", "effect", "tolerationSeconds")
+_CLAIM: Final = ("name", "resourceClaimName", "resourceClaimTemplateName")
+_SELECTING: Final = ("matchLabels", "matchExpressions", "key", "operator", "values")
+_AFFINITY: Final = (
+    *("nodeAffinity", "podAffinity", "podAntiAffinity"),
+    *("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"),
+    *("weight", "preference", "podAffinityTerm", "nodeSelectorTerms"),
+    *("labelSelector", "namespaces", "topologyKey", "namespaceSelector", "matchLabelKeys", "mismatchLabelKeys"),
+    *("matchLabels", "matchExpressions", "matchFields", "key", "operator", "values"),
+)
+_SPREAD: Final = (
+    *("maxSkew", "topologyKey", "whenUnsatisfiable", "labelSelector", "minDomains"),
+    *("nodeAffinityPolicy", "nodeTaintsPolicy", "matchLabelKeys", *_SELECTING),
+)
+_FREE: Final = frozenset({"matchLabels"})
+
+
+def _ordered(value: Any, order: tuple[str, ...]) -> Any:
+    if isinstance(value, list):
+        return [_ordered(each, order) for each in value]
+    if not isinstance(value, dict):
+        return value
+    known = [name for name in order if name in value]
+    names_in_order = known + sorted(value.keys() - set(known))
+    return {name: _map(value[name]) if name in _FREE else _ordered(value[name], order) for name in names_in_order}
+
+
+def _text(shape: Object) -> str:
+    """As Go writes JSON: without spaces, and with no sign in it that HTML knows."""
+    text = msgspec.json.encode(shape).decode()
+    for sign, escaped in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
+        text = text.replace(sign, escaped)
+    return text
+
+
+def _said(pod: Object, where: str, name: str) -> str:
+    value = _mapping(pod, "metadata", where).get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _mapping(obj: Object, *path: str) -> Mapping[str, Any]:
+    found: Any = obj
+    for step in path:
+        found = found.get(step) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}

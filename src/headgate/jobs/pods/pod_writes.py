@@ -1,0 +1,181 @@
+"""Writes to pods and their Workloads: one request each, with its Events and Kueue's messages.
+
+A write names the pod's uid and not its version: other clients update pods all the time, and these writes cannot undo
+their changes. ``pod_plan.py`` decides which write is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from headgate.controllers.framework.effects import Delete, EmitEvent, Patch
+from headgate.controllers.ownership.pods import object_reference
+from headgate.jobs.framework.job_plan import has_finalizer
+from headgate.jobs.framework.job_writes import (
+    PlannedWrite,
+    conditions_of,
+    patch_status,
+    patch_workload,
+    preconditions,
+    release_finalizer,
+    with_condition_set,
+    without_quota,
+)
+from headgate.jobs.framework.pod_set_info import PodSetInfo, StartConflict, merge_patches, pod_set_info_patch
+from headgate.jobs.kinds.job_kind import get_path
+from headgate.jobs.names import COMPONENT, MANAGED, OWN_GATES, TERMINATION_TARGET
+from headgate.jobs.pods.group_workload import KIND, reference_to
+from headgate.jobs.pods.managed_pod import ManagedPod
+from headgate.kube import conditions
+from headgate.kube.api_resources import PODS
+from headgate.kube.scheduling_gates import gate_names
+from headgate.kube.timestamps import format_time
+from headgate.quota import names
+from headgate.quota.kinds.names import WORKLOADS
+
+Object = dict[str, Any]
+
+_MOST_TEXT: Final = 1024
+
+
+def pod_event(member: ManagedPod, reason: str, message: str, *, is_warning: bool = False) -> EmitEvent:
+    to = object_reference(member.pod, KIND)
+    return EmitEvent(to, "Warning" if is_warning else "Normal", reason, message[:_MOST_TEXT], COMPONENT)
+
+
+# -- pods ----------------------------------------------------------------------------------------------------------
+
+
+def ungate(member: ManagedPod, workload: Object, what: PodSetInfo) -> PlannedWrite | StartConflict:
+    """One patch: where it may run, whose it is, and our gates off; or why it cannot. Gates of others stay."""
+    changed = pod_set_info_patch(member.pod, what)
+    if isinstance(changed, StartConflict):
+        return changed
+    lifted = [{"$patch": "delete", "name": gate} for gate in gate_names(member.pod) if gate in OWN_GATES]
+    body = merge_patches(changed, {"metadata": {"uid": member.uid}, "spec": {"schedulingGates": lifted}})
+    queue = get_path(workload, ("status", "admission", "clusterQueue"))
+    return PlannedWrite(
+        _patch(member, body), (pod_event(member, "Started", f"Admitted by clusterQueue {queue}"),), starts=True
+    )
+
+
+def stop(members: Sequence[ManagedPod], reason: str, message: str, now_s: float) -> tuple[PlannedWrite, ...]:
+    """They are told why they have to end, all of them, and then they have to."""
+    unmarked = [each for each in members if not each.is_marked]
+    if not unmarked:
+        return tuple(PlannedWrite(_delete(each), (pod_event(each, "Stopped", message),)) for each in members)
+    condition = {
+        "type": TERMINATION_TARGET,
+        "status": "True",
+        "reason": reason,
+        "message": message[:_MOST_TEXT],
+        "lastTransitionTime": format_time(now_s),
+    }
+    return tuple(
+        PlannedWrite(_patch(each, {"metadata": {"uid": each.uid}, "status": {"conditions": [condition]}}, "status"))
+        for each in unmarked
+    )
+
+
+def delete_excess(members: Sequence[ManagedPod]) -> tuple[PlannedWrite, ...]:
+    """They have no place: our finalizer first, so that nobody waits for us."""
+    kept = [each for each in members if each.has_finalizer]
+    if kept:
+        return remove_finalizers(kept)
+    return tuple(
+        PlannedWrite(_delete(each), (pod_event(each, "ExcessPodDeleted", "Excess pod deleted"),)) for each in members
+    )
+
+
+def remove_finalizers(members: Sequence[ManagedPod]) -> tuple[PlannedWrite, ...]:
+    """Nothing more is to be seen of them: our finalizer goes."""
+    return tuple(
+        PlannedWrite(_patch(each, {"metadata": {"uid": each.uid, "$deleteFromPrimitiveList/finalizers": [MANAGED]}}))
+        for each in members
+        if each.has_finalizer
+    )
+
+
+def _patch(member: ManagedPod, body: Object, subresource: str = "") -> Patch:
+    return Patch(PODS, member.pod["metadata"]["namespace"], member.name, body, "strategic", subresource)
+
+
+def _delete(member: ManagedPod) -> Delete:
+    options = {"preconditions": {"uid": member.uid}}
+    return Delete(PODS, member.pod["metadata"]["namespace"], member.name, options)
+
+
+# -- Workloads -----------------------------------------------------------------------------------------------------
+
+
+def delete_workload(workload: Object) -> PlannedWrite:
+    """It is not what is wanted any more. Its finalizer first: one that is being deleted with it would end its pods."""
+    if has_finalizer(workload):
+        return release_finalizer(workload)
+    metadata = workload["metadata"]
+    return PlannedWrite(
+        Delete(WORKLOADS, metadata["namespace"], metadata["name"], {"preconditions": preconditions(workload)})
+    )
+
+
+def add_owners(workload: Object, members: Sequence[ManagedPod]) -> PlannedWrite:
+    """Its new members own it, too."""
+    owners = [*(workload["metadata"].get("ownerReferences") or ()), *map(reference_to, members)]
+    text = f"Added {len(members)} owner reference(s)"
+    event = pod_event(members[0], "OwnerReferencesAdded", text)
+    return PlannedWrite(
+        patch_workload(workload, {"metadata": {"ownerReferences": owners, **preconditions(workload)}}), (event,)
+    )
+
+
+def update_group_workload(member: ManagedPod, workload: Object, spec: Object, gates: str) -> PlannedWrite:
+    annotations = {"annotations": {names.ADMISSION_GATED_BY: gates or None}}
+    body: Object = {"metadata": {**annotations, **preconditions(workload)}, **({"spec": spec} if spec else {})}
+    metadata = workload["metadata"]
+    text = f"Updated workload {metadata['namespace']}/{metadata['name']} to match its pods"
+    return PlannedWrite(patch_workload(workload, body), (pod_event(member, "UpdatedWorkload", text),))
+
+
+def release_group_quota(
+    workload: Object, eviction: Object | None, missing: bool, comes_back: bool, now_s: float
+) -> PlannedWrite:
+    """Its quota; and in the same write, whether it has to wait for pods before it may have quota again.
+
+    ``eviction``: why its pods were ended; None: their user did it.
+    """
+    message = str((eviction or {}).get("message") or "All pods of the workload are being deleted")
+    told = without_quota(workload, message, now_s)
+    if missing:
+        told = _waiting(workload, told, eviction, True, now_s)
+    if eviction is not None:
+        reason = str(eviction.get("reason", ""))
+        back = comes_back and reason == names.BY_PREEMPTION
+        told = with_condition_set(workload, told, names.REQUEUED, back, reason, message, now_s)
+    return PlannedWrite(patch_status(workload, {"admission": None, "conditions": told}))
+
+
+def wait_for_pods(workload: Object, eviction: Object | None, are_missing: bool, now_s: float) -> PlannedWrite | None:
+    """Whether places are to be filled; None if it says so already."""
+    known = conditions_of(workload)
+    told = _waiting(workload, known, eviction, are_missing, now_s)
+    said = [conditions.find(each, names.WAITING_FOR_REPLACEMENT_PODS) or {} for each in (known, told)]
+    is_said = all(said[0].get(field) == said[1].get(field) for field in ("status", "reason", "message"))
+    return None if is_said else PlannedWrite(patch_status(workload, {"conditions": told}))
+
+
+def _waiting(
+    workload: Object, told: list[Object], eviction: Object | None, are_missing: bool, now_s: float
+) -> list[Object]:
+    type_ = names.WAITING_FOR_REPLACEMENT_PODS
+    known = conditions.find(told, type_)
+    if known is None and not are_missing:
+        return told
+    if not are_missing:
+        return with_condition_set(workload, told, type_, False, names.PODS_READY, "No pods need replacement", now_s)
+    reason, message = "PodsFailed", "Some Failed pods need replacement"
+    if eviction is not None:
+        reason, message = str(eviction.get("reason") or reason), str(eviction.get("message") or message)
+    elif known is not None and known.get("status") == "True":
+        return told
+    return with_condition_set(workload, told, type_, True, reason, message, now_s)

@@ -1,0 +1,1 @@
+"""Rules for jobs, pods and templates that use queues."""

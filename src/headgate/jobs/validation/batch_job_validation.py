@@ -1,0 +1,89 @@
+"""Validation for batch/v1 Jobs only: minimum parallelism, and completions that follow parallelism. Kueue's messages.
+
+``jobs/framework/workload.py`` and ``jobs/framework/pod_set_info.py`` use the values; ``job_validation.py`` has the
+rules for all kinds.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.jobs import names
+from headgate.jobs.framework.go_values import parse_go_bool, parse_go_int
+from headgate.jobs.kinds.batch_job import JOB
+from headgate.jobs.kinds.job_kind import Object, get_path, has_suspend_set, is_suspended
+from headgate.jobs.validation.job_validation import ANNOTATIONS, annotation, validate_topology
+from headgate.kube.field_errors import FieldErrors, forbidden, invalid
+from headgate.kube.validation.values import IMMUTABLE
+
+_LEAST_PATH: Final = f"{ANNOTATIONS}[{names.MIN_PARALLELISM}]"
+_SYNC_PATH: Final = f"{ANNOTATIONS}[{names.COMPLETIONS_EQUAL_PARALLELISM}]"
+_TEMPLATE_PATH: Final = "spec.template.metadata"
+_FIXED: Final = "cannot change when partial admission is enabled and the job is not suspended"
+
+
+def validate_new_job(job: Object) -> FieldErrors:
+    return _least_problems(job) + _sync_problems(job) + validate_topology(_template(job), _TEMPLATE_PATH)
+
+
+def validate_job_update(new: Object, old: Object) -> FieldErrors:
+    found: FieldErrors = []
+    if annotation(new, names.MIN_PARALLELISM) != annotation(old, names.MIN_PARALLELISM):
+        found += _least_problems(new)
+    if _synced_fields(new) != _synced_fields(old):
+        found += _sync_problems(new)
+    was_running = not has_suspend_set(JOB, old)
+    if annotation(old, names.MIN_PARALLELISM) is not None and was_running and _parallelism(new) != _parallelism(old):
+        found.append(forbidden("spec.parallelism", _FIXED))
+    is_running, was_running = not is_suspended(JOB, new), not is_suspended(JOB, old)
+    if is_running and was_running and _is_synced(new) != _is_synced(old):
+        found.append(forbidden(_SYNC_PATH, f"{IMMUTABLE} while the job is not suspended"))
+    return found + validate_topology(_template(new), _TEMPLATE_PATH, _template(old))
+
+
+def _least_problems(job: Object) -> FieldErrors:
+    written = annotation(job, names.MIN_PARALLELISM)
+    if written is None:
+        return []
+    least, most = parse_go_int(written), JOB.pod_sets[0].count(job)
+    if isinstance(least, str):
+        return [invalid(_LEAST_PATH, written, least)]
+    if not 0 < least < most:
+        return [invalid(_LEAST_PATH, least, f"should be between 0 and {most - 1}")]
+    return []
+
+
+def _sync_problems(job: Object) -> FieldErrors:
+    written = annotation(job, names.COMPLETIONS_EQUAL_PARALLELISM)
+    if written is None:
+        return []
+    is_on = parse_go_bool(written)
+    if isinstance(is_on, str):
+        return [invalid(_SYNC_PATH, written, is_on)]
+    found: FieldErrors = []
+    if is_on and get_path(job, ("spec", "completionMode")) in (None, "NonIndexed"):
+        found.append(invalid(_SYNC_PATH, written, "should not be enabled for NonIndexed jobs"))
+    completions = get_path(job, ("spec", "completions"))
+    if is_on and _parallelism(job) != (1 if completions is None else completions):
+        text = f"should be equal to parallelism when {names.COMPLETIONS_EQUAL_PARALLELISM} annotation is true"
+        found.append(invalid("spec.completions", completions, text))
+    return found
+
+
+def _synced_fields(job: Object) -> tuple[object, ...]:
+    spec = job.get("spec") or {}
+    written = annotation(job, names.COMPLETIONS_EQUAL_PARALLELISM)
+    return written, spec.get("completionMode"), spec.get("completions"), spec.get("parallelism")
+
+
+def _is_synced(job: Object) -> bool:
+    return parse_go_bool(annotation(job, names.COMPLETIONS_EQUAL_PARALLELISM) or "false") is True
+
+
+def _parallelism(job: Object) -> int:
+    found = get_path(job, ("spec", "parallelism"))
+    return 1 if found is None else int(found)
+
+
+def _template(job: Object) -> Object:
+    return get_path(job, ("spec", "template", "metadata")) or {}

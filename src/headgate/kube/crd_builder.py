@@ -1,0 +1,110 @@
+"""Builders of structural schemas, printer columns and CustomResourceDefinitions, for the kinds that Headgate installs.
+
+``apiserver/custom/`` serves definitions. The kinds are in ``capacity/kinds/definitions.py`` and ``quota/kinds/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+Object = dict[str, Any]
+
+QUANTITY: Final[Object] = {
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "x-kubernetes-int-or-string": True,
+    "pattern": r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+))?$",
+}
+STRING: Final[Object] = {"type": "string"}
+BOOLEAN: Final[Object] = {"type": "boolean"}
+INT32: Final[Object] = {"type": "integer", "format": "int32"}
+INT64: Final[Object] = {"type": "integer", "format": "int64"}
+NON_NEGATIVE_INT32: Final[Object] = {**INT32, "minimum": 0}
+DATE_TIME: Final[Object] = {"type": "string", "format": "date-time"}
+
+
+def described(schema: Object, description: str) -> Object:
+    return {**schema, "description": description}
+
+
+def object_schema(description: str = "", /, **properties: Object) -> Object:
+    told = {"description": description} if description else {}
+    return {"type": "object", **told, "properties": properties}
+
+
+def with_required(schema: Object, *names: str) -> Object:
+    """``schema``, without these fields of which there is nothing."""
+    return {**schema, "required": list(names)}
+
+
+def string_enum(*allowed: str, default: str | None = None) -> Object:
+    """One of a few."""
+    chosen: Object = {"type": "string", "enum": list(allowed)}
+    return chosen if default is None else {**chosen, "default": default}
+
+
+def map_of(values: Object, description: str = "") -> Object:
+    told = {"description": description} if description else {}
+    return {"type": "object", **told, "additionalProperties": values}
+
+
+def list_of(items: Object, *, most: int | None = None, least: int | None = None) -> Object:
+    bounds = {name: bound for name, bound in (("maxItems", most), ("minItems", least)) if bound is not None}
+    return {"type": "array", "items": items, **bounds}
+
+
+def list_map(items: Object, *keys: str, most: int | None = None, least: int | None = None) -> Object:
+    """A list whose items have names, and which is merged by them."""
+    merged = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
+    return {**list_of(items, most=most, least=least), **merged}
+
+
+def list_atomic(items: Object, *, most: int | None = None, least: int | None = None) -> Object:
+    """A list that one writer owns whole."""
+    return {**list_of(items, most=most, least=least), "x-kubernetes-list-type": "atomic"}
+
+
+def list_set(items: Object, *, most: int | None = None) -> Object:
+    """A list without an order that has nothing twice."""
+    return {**list_of(items, most=most), "x-kubernetes-list-type": "set"}
+
+
+def resource_list(description: str = "") -> Object:
+    return map_of(QUANTITY, description)
+
+
+def printer_column(name: str, path: str, type_: str = "string", description: str = "", *, wide: bool = False) -> Object:
+    told = {"description": description} if description else {}
+    made = {"name": name, "type": type_, **told, "jsonPath": path}
+    return {**made, "priority": 1} if wide else made
+
+
+def resource_schema(description: str, /, **parts: Object) -> Object:
+    """Of a whole object."""
+    return object_schema(description, apiVersion=STRING, kind=STRING, metadata={"type": "object"}, **parts)
+
+
+def crd_version(name: str, schema: Object, *, stored: bool, served: bool = True, **further: Any) -> Object:
+    return {"name": name, "served": served, "storage": stored, "schema": {"openAPIV3Schema": schema}, **further}
+
+
+def custom_resource_definition(
+    group: str, kind: str, plural: str, short: Sequence[str], *, namespaced: bool, versions: list[Object]
+) -> Object:
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "names": {
+                "kind": kind,
+                "listKind": f"{kind}List",
+                "plural": plural,
+                "singular": kind.lower(),
+                "shortNames": list(short),
+            },
+            "scope": "Namespaced" if namespaced else "Cluster",
+            "versions": versions,
+        },
+    }

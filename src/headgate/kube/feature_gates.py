@@ -1,0 +1,109 @@
+"""Feature gates as values: which ones exist, their defaults, and how ``A=true,B=false`` is parsed.
+
+A :class:`FeatureGates` is passed as an argument; nothing in Headgate looks a gate up in a global. Gates of Kubernetes
+that have no effect in Headgate are not here: they behave as in Kubernetes v1.35 and cannot be switched. A gate is added
+together with the code that it switches. Setting the same gate twice must agree.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+
+class FeatureGates(msgspec.Struct, frozen=True, kw_only=True):
+    """The switches, one field per gate. The defaults are what a kube-apiserver has that is told nothing."""
+
+    pod_scheduling_readiness: bool = True
+    queue_allocation_gate: bool = True
+    gang_atomic_ungate: bool = True
+    admission_gated_by: bool = True
+    scheduling_gated_by: bool = False
+    pod_integration_fast_quota_release: bool = True
+    start_after_terminating_pods: bool = True
+    failure_recovery_policy: bool = False
+    mutable_pod_resources_for_suspended_jobs: bool = False
+    mutable_scheduling_directives_for_suspended_jobs: bool = False
+    # No gate, but a flag of the same nature: what --allow-privileged says.
+    allow_privileged: bool = False
+
+
+DEFAULTS: Final = FeatureGates()
+
+
+class FeatureGate(msgspec.Struct, frozen=True):
+    """``alias``: the name of the gate in other projects."""
+
+    name: str
+    field: str
+    alias: str = ""
+
+
+GATES: Final = (
+    FeatureGate("PodSchedulingReadiness", "pod_scheduling_readiness"),
+    FeatureGate("QueueAllocationGate", "queue_allocation_gate", alias="SchedulingGatesQueueAdmission"),
+    FeatureGate("GangAtomicUngate", "gang_atomic_ungate"),
+    FeatureGate("AdmissionGatedBy", "admission_gated_by"),
+    FeatureGate("SchedulingGatedBy", "scheduling_gated_by"),
+    FeatureGate(
+        "PodIntegrationFastQuotaRelease",
+        "pod_integration_fast_quota_release",
+        alias="FastQuotaReleaseInPodIntegration",
+    ),
+    FeatureGate("StartAfterTerminatingPods", "start_after_terminating_pods"),
+    FeatureGate("FailureRecoveryPolicy", "failure_recovery_policy"),
+    FeatureGate("MutablePodResourcesForSuspendedJobs", "mutable_pod_resources_for_suspended_jobs"),
+    FeatureGate("MutableSchedulingDirectivesForSuspendedJobs", "mutable_scheduling_directives_for_suspended_jobs"),
+)
+
+_BY_NAME: Final = {name: gate for gate in GATES for name in (gate.name, gate.alias) if name}
+
+# The spellings that Go's ParseBool reads, because that is what users of --feature-gates know.
+_BOOLEANS: Final = {
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
+}
+
+
+def parse_feature_gates(text: str) -> FeatureGates | str:
+    """Read ``A=true,B=false`` on top of the defaults. A returned string says what is wrong and what would be right."""
+    switched: dict[str, bool] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, separator, value = (part.strip() for part in item.partition("="))
+        if not separator:
+            return f"missing bool value for feature gate {name}: write {name}=true or {name}=false"
+        gate = _BY_NAME.get(name)
+        if gate is None:
+            return f"unrecognized feature gate: {name}; known gates: {', '.join(each.name for each in GATES)}"
+        switch = _BOOLEANS.get(value)
+        if switch is None:
+            return f"invalid value of {name}={value}: must be true or false"
+        if switched.setdefault(gate.field, switch) is not switch:
+            return f"feature gate {gate.name} is set both to true and to false"
+    return msgspec.structs.replace(DEFAULTS, **switched)
+
+
+def contradiction(features: FeatureGates) -> str:
+    """Why these switches cannot go together, and the way out; empty if they can."""
+    if features.queue_allocation_gate and not features.pod_scheduling_readiness:
+        return (
+            "QueueAllocationGate holds pods by scheduling gates, which PodSchedulingReadiness=false takes away; "
+            "leave PodSchedulingReadiness on, or add QueueAllocationGate=false"
+        )
+    return ""
+
+
+def pod_integration_problem(features: FeatureGates) -> str:
+    """Why pods cannot wait in Kueue's queues, and the way out; empty if they can."""
+    if features.pod_scheduling_readiness:
+        return ""
+    return (
+        "pods wait in Kueue's queues behind scheduling gates, which PodSchedulingReadiness=false takes away; "
+        "leave PodSchedulingReadiness on"
+    )
+
+
+def gate_values(features: FeatureGates) -> dict[str, bool]:
+    """Every gate by its name, for messages and for ``/flagz``-like pages."""
+    return {gate.name: getattr(features, gate.field) for gate in GATES}

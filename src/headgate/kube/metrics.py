@@ -1,0 +1,120 @@
+"""Samples, histograms with fixed buckets, and Prometheus' text format.
+
+An observation is one search among a dozen bounds and two additions. Bounds multiply step by step, as kube-scheduler's
+do, so that equal buckets have equal names to the last digit. The engines decide what is measured.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+Labels = tuple[tuple[str, str], ...]
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+_ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+
+class Sample(msgspec.Struct, frozen=True, order=True):
+    name: str
+    labels: Labels
+    value: float
+
+
+def exponential_buckets(start: float, factor: float, count: int) -> tuple[float, ...]:
+    bounds = []
+    for _ in range(count):
+        bounds.append(start)
+        start *= factor
+    return tuple(bounds)
+
+
+class Histogram:
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        """How many were in each bucket alone; the last is for those beyond all bounds."""
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
+    def samples(self, name: str, labels: Labels) -> Iterator[Sample]:
+        below = 0
+        for bound, count in zip((*self.bounds, float("inf")), self.counts, strict=True):
+            below += count
+            yield Sample(f"{name}_bucket", (*labels, ("le", format_value(bound))), below)
+        yield Sample(f"{name}_sum", labels, self.total)
+        yield Sample(f"{name}_count", labels, below)
+
+
+class HistogramVec:
+    """One per combination of label values. The caller bounds the number of values."""
+
+    def __init__(self, name: str, bounds: tuple[float, ...], labels: tuple[str, ...] = ()) -> None:
+        self.name = name
+        self._bounds = bounds
+        self._labels = labels
+        self._found: dict[tuple[str, ...], Histogram] = {}
+        if not labels:
+            self.with_label_values()
+
+    def with_label_values(self, *values: str) -> Histogram:
+        found = self._found.get(values)
+        if found is None:
+            found = self._found[values] = Histogram(self._bounds)
+        return found
+
+    def delete_label_values(self, *values: str) -> None:
+        self._found.pop(values, None)
+
+    def items(self) -> Iterator[tuple[tuple[str, ...], Histogram]]:
+        return iter(sorted(self._found.items(), key=lambda item: item[0]))
+
+    def samples(self) -> Iterator[Sample]:
+        for values, each in self.items():
+            yield from each.samples(self.name, tuple(zip(self._labels, values, strict=True)))
+
+
+class MetricFamily(msgspec.Struct, frozen=True):
+    """The header of the samples of one metric. ``kind``: counter, gauge, histogram or summary."""
+
+    kind: str
+    help: str
+
+
+def exposition_text(families: Mapping[str, MetricFamily], samples: Iterable[Sample]) -> bytes:
+    """In the order of the families; samples of no family are not on the page."""
+    lines: dict[str, list[str]] = {name: [] for name in families}
+    for each in samples:
+        name = each.name if each.name in lines else each.name.rpartition("_")[0]
+        if name in lines:
+            lines[name].append(f"{each.name}{_braced(each.labels)} {format_value(each.value)}\n")
+    found = []
+    for name, family in families.items():
+        if lines[name]:
+            found.append(f"# HELP {name} {family.help}\n# TYPE {name} {family.kind}\n")
+            found.extend(lines[name])
+    return "".join(found).encode()
+
+
+def format_value(value: float) -> str:
+    if value == float("inf"):
+        return "+Inf"
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+
+
+def _braced(labels: Labels) -> str:
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{name}="{value.translate(_ESCAPES)}"' for name, value in labels) + "}"

@@ -1,1 +1,0 @@
-"""Patches: JSON Patch, JSON Merge Patch and strategic merge patch. Server-side apply is ``kube/apply/``."""

@@ -1,0 +1,120 @@
+"""The requests and limits of a pod, by resource: sums over its containers, its QoS class, and resource names.
+
+Sidecars (restartable init containers) count for the pod's whole life, plain init containers only by their peak. Pod
+level resources and overhead are not part of these sums; ``kube/pods/requests.py`` adds them for scheduling.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from headgate.kube import quantity
+from headgate.kube.quantity import Quantity
+
+Object = dict[str, Any]
+Amounts = dict[str, Quantity]
+Which = Literal["requests", "limits"]
+
+HUGE_PAGES: Final = "hugepages-"
+_POD_LEVEL: Final = frozenset({"cpu", "memory"})
+_COMPUTE: Final = ("cpu", "memory")
+
+
+def is_huge_page(name: str) -> bool:
+    return name.startswith(HUGE_PAGES)
+
+
+def is_native(name: str) -> bool:
+    """Unprefixed names, and names under ``kubernetes.io/``."""
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def may_overcommit(name: str) -> bool:
+    return is_native(name) and not is_huge_page(name)
+
+
+def may_be_pod_level(name: str) -> bool:
+    return name in _POD_LEVEL or is_huge_page(name)
+
+
+def is_sidecar(init_container: Object) -> bool:
+    return init_container.get("restartPolicy") == "Always"
+
+
+def amounts(resources: Object | None, which: Which) -> Amounts:
+    listed = (resources or {}).get(which)
+    return {name: quantity.amount(value) for name, value in listed.items()} if listed else {}
+
+
+def sum_containers(spec: Object, which: Which, missing: Amounts | None = None) -> Amounts:
+    """The containers' effective ``requests`` or ``limits``, init containers and sidecars included.
+
+    ``missing`` stands in, container by container, for amounts that are not given; an explicit zero is given.
+    """
+    filled = missing or {}
+    total: Amounts = {}
+    for container in spec.get("containers") or ():
+        _add(total, {**filled, **amounts(container.get("resources"), which)})
+    sidecars: Amounts = {}
+    peak: Amounts = {}
+    for container in spec.get("initContainers") or ():
+        own = {**filled, **amounts(container.get("resources"), which)}
+        if is_sidecar(container):
+            _add(total, own)
+            _add(sidecars, own)
+            _raise_to(peak, sidecars)
+        else:
+            running = dict(own)
+            _add(running, sidecars)
+            _raise_to(peak, running)
+    _raise_to(total, peak)
+    return total
+
+
+def _add(total: Amounts, more: Amounts) -> None:
+    for name, value in more.items():
+        total[name] = total[name] + value if name in total else value
+
+
+def _raise_to(total: Amounts, floor: Amounts) -> None:
+    for name, value in floor.items():
+        if name not in total or value > total[name]:
+            total[name] = value
+
+
+def qos_class(pod: Object) -> str:
+    """The class on record, else the one its resources give."""
+    recorded = (pod.get("status") or {}).get("qosClass")
+    return recorded if recorded else compute_qos_class(pod["spec"])
+
+
+def compute_qos_class(spec: Object) -> str:
+    """``Guaranteed`` if every container limits cpu and memory and requests just that; ``BestEffort`` if none asks."""
+    if spec.get("resources") is not None:
+        holders = [spec["resources"]]
+        # A pod level list without limits leaves the question to the comparison below.
+        guaranteed = not spec["resources"].get("limits") or _limits_all(spec["resources"])
+    else:
+        containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+        holders = [container.get("resources") or {} for container in containers]
+        guaranteed = all(_limits_all(holder) for holder in holders)
+    requests = _compute_sums(holders, "requests")
+    limits = _compute_sums(holders, "limits")
+    if not requests and not limits:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed and requests == limits else "Burstable"
+
+
+def _limits_all(resources: Object) -> bool:
+    limits = resources.get("limits") or {}
+    return all(name in limits and quantity.amount(limits[name]).nano > 0 for name in _COMPUTE)
+
+
+def _compute_sums(holders: list[Object], which: Which) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    for holder in holders:
+        listed = holder.get(which) or {}
+        for name in _COMPUTE:
+            if name in listed and (nano := quantity.amount(listed[name]).nano) > 0:
+                sums[name] = sums.get(name, 0) + nano
+    return sums

@@ -1,0 +1,35 @@
+"""The defaults of LimitRanges: what admission fills into containers that leave requests or limits open.
+
+The API server's LimitRanger does it to pods (``apiserver/admission_plugins/limit_ranger.py``); quota does the same to
+the templates of jobs, whose pods do not exist yet (``quota/api/pod_defaults.py``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+Object = dict[str, Any]
+ContainerDefaults = Mapping[str, Mapping[str, Any]]
+"""``requests`` and ``limits`` for a container that has none of its own, by resource."""
+
+# The field of a container, the field of a limit that fills it in, and its name in LimitRanger's annotation; in order.
+_FILLED: Final = (("requests", "defaultRequest", "request"), ("limits", "default", "limit"))
+
+
+def container_defaults(limits: Iterable[Mapping[str, Any]]) -> ContainerDefaults:
+    """Of one LimitRange: ``spec.limits``. A later limit of the same resource wins."""
+    listed = [limit for limit in limits if limit.get("type") == "Container"]
+    found: dict[str, dict[str, Any]] = {}
+    for field, source, _ in _FILLED:
+        found[field] = {name: value for limit in listed for name, value in (limit.get(source) or {}).items()}
+    return found
+
+
+def fill_container(resources: Object, defaults: ContainerDefaults) -> Iterator[str]:
+    """Fill in what ``resources`` leaves open; each item says what was filled in, in LimitRanger's words."""
+    for field, _, word in _FILLED:
+        own = resources.get(field) or {}
+        missing = sorted(name for name in defaults[field] if name not in own)
+        if missing:
+            resources[field] = {**own, **{name: defaults[field][name] for name in missing}}
+            yield f"{', '.join(missing)} {word}"

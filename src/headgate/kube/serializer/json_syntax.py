@@ -1,0 +1,149 @@
+"""The syntax error of an invalid JSON text, with the message of Go's parser.
+
+Clients of the API server read these messages in a 400 response. This is a scanner that looks for the first error and
+builds nothing; ``json_decoder.py`` calls it only when decoding failed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from headgate.kube.field_errors import quote
+
+MAX_DEPTH: Final = 250
+"""Of nested lists and objects. Go stops at 10,000; an object that means anything has at most some sixty levels."""
+
+_SPACE: Final = re.compile(rb"[ \t\r\n]*")
+_STRING: Final = re.compile(rb'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*')
+_NUMBER: Final = re.compile(rb"-?(?:0|[1-9][0-9]*)?(?:(?<=[0-9])\.[0-9]*)?(?:(?<=[0-9])[eE][-+]?[0-9]*)?")
+_LITERALS: Final = {b"t": b"true", b"f": b"false", b"n": b"null"}
+_CLOSING: Final = {b"[": b"]", b"{": b"}"}
+_AFTER: Final = {b"[": "after array element", b"{": "after object key:value pair"}
+
+
+class _Offence(Exception):
+    """Carries the text out of the scan; never leaves this module."""
+
+
+def syntax_error(body: bytes) -> str:
+    """The first offence in ``body``; an empty text if there is none."""
+    try:
+        _scan(body)
+    except _Offence as offence:
+        return str(offence)
+    return ""
+
+
+def _scan(body: bytes) -> None:
+    open_containers: list[bytes] = []
+    at = _skip(body, 0)
+    while True:
+        char = body[at : at + 1]
+        if char in _CLOSING and char:
+            open_containers.append(char)
+            if len(open_containers) > MAX_DEPTH:
+                raise _invalid(char, "exceeded max depth")
+            at = _skip(body, at + 1)
+            if body[at : at + 1] != _CLOSING[char]:
+                if char == b"{":
+                    at = _key(body, at)
+                continue
+            open_containers.pop()
+            at += 1
+        else:
+            at = _scalar(body, at)
+        at = _leave(body, at, open_containers)
+        if not open_containers:
+            at = _skip(body, at)
+            if at < len(body):
+                raise _invalid(body[at : at + 1], "after top-level value")
+            return
+
+
+def _leave(body: bytes, at: int, open_containers: list[bytes]) -> int:
+    """After a value: close what ends here and stop before the next value."""
+    while open_containers:
+        at = _skip(body, at)
+        container, char = open_containers[-1], body[at : at + 1]
+        if char == b",":
+            at = _skip(body, at + 1)
+            return _key(body, at) if container == b"{" else at
+        if char != _CLOSING[container]:
+            raise _invalid(char, _AFTER[container])
+        open_containers.pop()
+        at += 1
+    return at
+
+
+def _key(body: bytes, at: int) -> int:
+    if body[at : at + 1] != b'"':
+        raise _invalid(body[at : at + 1], "looking for beginning of object key string")
+    at = _skip(body, _string(body, at))
+    if body[at : at + 1] != b":":
+        raise _invalid(body[at : at + 1], "after object key")
+    return _skip(body, at + 1)
+
+
+def _scalar(body: bytes, at: int) -> int:
+    char = body[at : at + 1]
+    if char == b'"':
+        return _string(body, at)
+    if literal := _LITERALS.get(char):
+        for offset, expected in enumerate(literal):
+            found = body[at + offset : at + offset + 1] or b" "
+            if found[0] != expected:
+                raise _invalid(found, f"in literal {literal.decode()} (expecting {chr(expected)!r})")
+        return at + len(literal)
+    if char.isdigit() or char == b"-":
+        return _number(body, at)
+    raise _invalid(char, "looking for beginning of value")
+
+
+def _string(body: bytes, at: int) -> int:
+    match = _STRING.match(body, at)
+    end = match.end() if match else at
+    char = body[end : end + 1]
+    if char == b'"':
+        return end + 1
+    if char != b"\\":
+        raise _invalid(char, "in string literal")
+    escape = body[end + 1 : end + 2] or b" "
+    if escape != b"u":
+        raise _invalid(escape, "in string escape code")
+    digits = re.compile(rb"[0-9a-fA-F]*").match(body, end + 2, end + 6)
+    stop = digits.end() if digits else end + 2
+    raise _invalid(body[stop : stop + 1] or b" ", "in \\u hexadecimal character escape")
+
+
+def _number(body: bytes, at: int) -> int:
+    match = _NUMBER.match(body, at)
+    end = match.end() if match else at
+    last, following = body[end - 1 : end], body[end : end + 1] or b" "
+    if last.isdigit():
+        return end
+    if last == b".":
+        raise _invalid(following, "after decimal point in numeric literal")
+    if last == b"-" and end == at + 1:
+        raise _invalid(following, "in numeric literal")
+    raise _invalid(following, "in exponent of numeric literal")
+
+
+def _skip(body: bytes, at: int) -> int:
+    match = _SPACE.match(body, at)
+    return match.end() if match else at
+
+
+def _invalid(char: bytes, where: str) -> _Offence:
+    if not char:
+        return _Offence("unexpected end of JSON input")
+    return _Offence(f"invalid character {_quote_char(char)} {where}")
+
+
+def _quote_char(char: bytes) -> str:
+    """One byte as Go quotes it: in single quotes, bytes above 127 as the character of that number."""
+    if char == b"'":
+        return "'\\''"
+    if char == b'"':
+        return "'\"'"
+    return f"'{quote(chr(char[0]))[1:-1]}'"

@@ -1,0 +1,292 @@
+"""YAML bytes to the plain values that the API server makes of them.
+
+The first document counts, YAML 1.1 words are booleans, dates stay text, keys become text and are sorted, whole floats
+become integers. Scalars follow the resolution rules of the API server's YAML reader (YAML 1.1 with exceptions).
+Repeated keys are reported with their lines. libyaml provides the events, which are assembled without recursion; depth,
+number of nodes and growth by aliases are bounded, so that no short text becomes a large value. ``yaml_lines.py`` finds
+the line of a field.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import math
+import re
+import struct
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any, Final
+
+import yaml
+
+from headgate.kube.field_errors import quote
+from headgate.kube.serializer.json_decoder import MAX_NODES, TOO_MANY_NODES, ParsedBody, decode_json, whole
+from headgate.kube.serializer.json_syntax import MAX_DEPTH
+
+Scalar = str | int | float | bool | None
+
+_PREFIX: Final = "tag:yaml.org,2002:"
+_RESOLVABLE: Final = frozenset({"", *(_PREFIX + name for name in ("str", "bool", "int", "float", "null", "timestamp"))})
+
+_WORDS: Final[dict[str, Scalar]] = {
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), float("inf")),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
+}
+_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_OCTAL: Final = re.compile(r"([-+]?)0([0-7]+)")
+_INTEGER: Final = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+|0|[1-9][0-9]{0,19})")
+
+
+class InvalidYamlScalar(Exception):
+    """A scalar that does not match its tag, or that JSON cannot represent."""
+
+
+def resolve(tag: str, text: str) -> Scalar:
+    if tag not in _RESOLVABLE or tag == _PREFIX + "str":
+        return text
+    found, value = _guess(text)
+    wanted = tag.removeprefix(_PREFIX)
+    if wanted in ("", found, "timestamp"):
+        return text if wanted == "timestamp" else value
+    if wanted == "float" and found == "int" and isinstance(value, int):
+        return float(value)
+    raise InvalidYamlScalar(f"yaml: cannot decode !!{found} `{text}` as a !!{wanted}")
+
+
+def _guess(text: str) -> tuple[str, Scalar]:
+    if text in _WORDS:
+        word = _WORDS[text]
+        return ("bool" if isinstance(word, bool) else "null" if word is None else "float"), word
+    if text[0] not in "+-.0123456789":
+        return "str", text
+    plain = text if text[0] == "." else text.replace("_", "")
+    if octal := _OCTAL.fullmatch(plain):
+        plain = f"{octal[1]}0o{octal[2]}"
+    if _INTEGER.fullmatch(plain):
+        number = int(plain, 0)
+        if -(1 << 63) <= number < (1 << 63 if plain[0] in "+-" else 1 << 64):
+            return "int", number
+    if _FLOAT.fullmatch(plain):
+        measure = float(plain)
+        if measure not in (float("inf"), float("-inf")):
+            return "float", measure
+    return "str", text
+
+
+def key_text(key: Scalar) -> str:
+    match key:
+        case str():
+            return key
+        case None:
+            raise InvalidYamlScalar("unsupported map key of type: %!s(<nil>), key: <nil>")
+        case bool():
+            return "true" if key else "false"
+        case int():
+            return str(key)
+    if key != key or key in (float("inf"), float("-inf")):
+        return ".nan" if key != key else ".inf" if key > 0 else "-.inf"
+    # Keys are printed with the precision of 32 bits, as there.
+    text = next(text for text in (f"{key:.{digits}e}" for digits in range(17)) if _same_in_32_bits(text, key))
+    return text if not -5 < int(text.partition("e")[2]) < 6 else f"{Decimal(text):f}"
+
+
+def _same_in_32_bits(text: str, number: float) -> bool:
+    try:
+        return struct.pack("f", float(text)) == struct.pack("f", number)
+    except OverflowError:
+        return float(text) == number
+
+
+# A node takes about 3 microseconds. A ConfigMap of short keys that fills the store has fewer than MAX_NODES.
+MAX_ALIASED_NODES: Final = 50_000
+_NODE_BYTES: Final = 64  # a longer text counts as several nodes when it is repeated by aliases
+
+_MERGE_TAG: Final = "tag:yaml.org,2002:merge"
+_BINARY_TAG: Final = "tag:yaml.org,2002:binary"
+_MERGE: Final = object()
+_NO_KEY: Final = object()
+
+
+def decode_yaml(body: bytes) -> ParsedBody:
+    if re.match(rb"\s*\{", body):  # what kubectl sends as YAML is JSON
+        parsed = decode_json(body, numbers="whole")
+        if parsed.error is None and not parsed.duplicates:
+            return ParsedBody(parsed.value, is_yaml=True)
+        if parsed.error == TOO_MANY_NODES:
+            return parsed
+    try:
+        builder = _Builder()
+        for event in _events(body):
+            builder.take(event)
+        return ParsedBody(builder.root, tuple(builder.repeated), is_yaml=True)
+    except _Refused as problem:
+        return ParsedBody(error=f"yaml: {problem}", is_yaml=True)
+    except InvalidYamlScalar as problem:
+        return ParsedBody(error=str(problem), is_yaml=True)
+
+
+class _Refused(Exception):
+    """Carries the reason out of the building; never leaves this module."""
+
+
+def first_document(body: bytes) -> Iterator[yaml.Event]:
+    """The events of the first document, as far as it can be read."""
+    with contextlib.suppress(_Refused):
+        yield from _events(body)
+
+
+def _events(body: bytes) -> Iterator[yaml.Event]:
+    """The events of the first document."""
+    try:
+        for event in yaml.parse(body, Loader=yaml.CSafeLoader):
+            if isinstance(event, yaml.DocumentEndEvent):
+                return
+            yield event
+    except yaml.reader.ReaderError as problem:
+        raise _Refused(problem.reason) from None
+    except yaml.MarkedYAMLError as problem:
+        raise _Refused(_located(problem)) from None
+
+
+def _located(problem: yaml.MarkedYAMLError) -> str:
+    line = 0
+    if problem.problem_mark is not None and problem.problem_mark.line:
+        line = problem.problem_mark.line + isinstance(problem, yaml.scanner.ScannerError)
+    elif problem.context_mark is not None:
+        line = problem.context_mark.line
+    text = problem.problem or "unknown problem parsing YAML content"
+    return f"line {line}: {text}" if line else text
+
+
+class _Node:
+    """A list or map under construction. ``size`` counts its nodes and ``height`` its levels, aliases written out."""
+
+    __slots__ = ("anchor", "height", "key", "line", "seen", "size", "value")
+
+    def __init__(self, value: Any, anchor: str | None, line: int) -> None:
+        self.value = value
+        self.anchor = anchor
+        self.line = line
+        self.size = 1
+        self.height = 1
+        self.key: Any = _NO_KEY
+        self.seen: set[Any] = set()
+
+
+class _Builder:
+    def __init__(self) -> None:
+        self.root: Any = None
+        self.repeated: list[str] = []
+        self._open: list[_Node] = []
+        self._anchors: dict[str, tuple[Any, int, int] | None] = {}  # None while its value is still being read
+        self._nodes = 0
+        self._aliased = 0
+
+    def take(self, event: yaml.Event) -> None:
+        if not isinstance(event, (yaml.NodeEvent, yaml.CollectionEndEvent)):
+            return
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            raise _Refused(f"document has more than {MAX_NODES} nodes")
+        line = event.start_mark.line if event.start_mark is not None else 0
+        match event:
+            case yaml.AliasEvent():
+                self._alias(event.anchor or "", line)
+            case yaml.ScalarEvent():
+                self._scalar(event, line)
+            case yaml.CollectionStartEvent():
+                self._check_depth(1)
+                if event.anchor:
+                    self._anchors[event.anchor] = None
+                self._open.append(_Node([] if isinstance(event, yaml.SequenceStartEvent) else {}, event.anchor, line))
+            case _:
+                node = self._open.pop()
+                if isinstance(node.value, dict):
+                    node.value = {key: node.value[key] for key in sorted(node.value)}
+                self._add(node.value, node.value, node.anchor, node.line, node.size, node.height)
+
+    def _check_depth(self, height: int) -> None:
+        if len(self._open) + height > MAX_DEPTH:
+            raise _Refused(f"exceeded max depth of {MAX_DEPTH}")
+
+    def _alias(self, anchor: str, line: int) -> None:
+        if anchor not in self._anchors:
+            raise _Refused(f"unknown anchor '{anchor}' referenced")
+        known = self._anchors[anchor]
+        if known is None:
+            raise _Refused(f"anchor '{anchor}' value contains itself")
+        value, size, height = known
+        self._aliased += size
+        if self._aliased > MAX_ALIASED_NODES:
+            raise _Refused("document contains excessive aliasing")
+        self._check_depth(height)
+        self._add(value, value, None, line, size, height)
+
+    def _scalar(self, event: yaml.ScalarEvent, line: int) -> None:
+        implicit = event.implicit[0]
+        if event.value == "<<" and (implicit or event.tag == _MERGE_TAG) and self._expects_key():
+            self._open[-1].key = _MERGE
+            return
+        if event.tag == _BINARY_TAG:
+            try:
+                value: Any = base64.b64decode("".join(event.value.splitlines()), validate=True).decode(
+                    "utf-8", "replace"
+                )
+            except binascii.Error:
+                raise _Refused("!!binary value contains invalid base64 data") from None
+        elif event.tag is None and not implicit:
+            value = event.value
+        else:
+            value = resolve(event.tag or "", event.value)
+        if isinstance(value, float) and not math.isfinite(value) and not self._expects_key():
+            raise InvalidYamlScalar(f"json: unsupported value: {'NaN' if math.isnan(value) else f'{value:+}'.title()}")
+        size = 1 + len(event.value) // _NODE_BYTES
+        self._add(value, whole(value) if isinstance(value, float) else value, event.anchor, line, size, 0)
+
+    def _expects_key(self) -> bool:
+        return bool(self._open) and isinstance(self._open[-1].value, dict) and self._open[-1].key is _NO_KEY
+
+    def _add(self, resolved: Any, value: Any, anchor: str | None, line: int, size: int, height: int) -> None:
+        """Put a complete node where it belongs. ``resolved`` is what it is as a key, ``value`` what it is elsewhere."""
+        if anchor:
+            self._anchors[anchor] = (value, size, height)
+        if not self._open:
+            self.root = value
+            return
+        parent = self._open[-1]
+        parent.size += size
+        parent.height = max(parent.height, height + 1)
+        if isinstance(parent.value, list):
+            parent.value.append(value)
+        elif parent.key is _NO_KEY:
+            if isinstance(resolved, (dict, list)):
+                raise _Refused("invalid map key: a list or a map")
+            parent.key = resolved
+        else:
+            key, parent.key = parent.key, _NO_KEY
+            if key is _MERGE:
+                self._merge(parent, value, line)
+            else:
+                self._set(parent, key, value, line)
+
+    def _merge(self, parent: _Node, value: Any, line: int) -> None:
+        sources = value if isinstance(value, list) else [value]
+        if not all(isinstance(each, dict) for each in sources):
+            raise _Refused("map merge requires map or sequence of maps as the value")
+        for source in reversed(sources):  # earlier ones take precedence
+            for key, item in source.items():
+                self._set(parent, key, item, line)
+
+    def _set(self, parent: _Node, key: Any, value: Any, line: int) -> None:
+        identity = (type(key), key)
+        if identity in parent.seen:
+            shown = quote(key) if isinstance(key, str) else key_text(key)
+            self.repeated.append(f"line {line + 1}: key {shown} already set in map")
+        parent.seen.add(identity)
+        parent.value[key_text(key)] = value

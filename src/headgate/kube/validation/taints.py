@@ -1,0 +1,97 @@
+"""Validation of taints, and of tolerations: in a pod, in its old annotation, and on update, which may only add them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube import names
+from headgate.kube.field_errors import (
+    FieldError,
+    FieldErrors,
+    FieldErrorType,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from headgate.kube.validation.go_values import named_string
+from headgate.kube.validation.labels import validate_label_name
+from headgate.kube.validation.values import validate_text
+
+Object = dict[str, Any]
+
+EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_FIELDS: Final = ("key", "operator", "value", "effect")
+
+
+def validate_tolerations(tolerations: Sequence[Object], path: str) -> FieldErrors:
+    errors: FieldErrors = []
+    for index, toleration in enumerate(tolerations):
+        at = f"{path}[{index}]"
+        key, operator, _, effect = (toleration.get(field, "") for field in _FIELDS)
+        if key:
+            errors += validate_label_name(key, f"{at}.key")
+        elif operator != "Exists":
+            detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+            errors.append(invalid(f"{at}.operator", named_string(operator), detail))
+        if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+            detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            errors.append(invalid(f"{at}.effect", named_string(effect), detail))
+        errors += _validate_value(toleration, at)
+        if effect and effect not in EFFECTS:
+            errors.append(not_supported(f"{at}.effect", named_string(effect), EFFECTS))
+    return errors
+
+
+def _validate_value(toleration: Object, path: str) -> FieldErrors:
+    operator, value = toleration.get("operator", ""), toleration.get("value", "")
+    at = f"{path}.operator"
+    if operator in ("Equal", ""):
+        complaints = names.is_valid_label_value(value)
+        return [invalid(at, value, ";".join(complaints))] if complaints else []
+    if operator == "Exists":
+        detail = "value must be empty when `operator` is 'Exists'"
+        return [invalid(at, value, detail)] if value else []
+    if operator not in ("Lt", "Gt"):
+        return [not_supported(at, named_string(operator), ("Equal", "Exists"))]
+    # Comparisons are behind a gate that is off in v1.35; the list of what is supported names them all the same.
+    return [not_supported(at, named_string(operator), ("Equal", "Exists", "Lt", "Gt"))]
+
+
+def validate_only_added_tolerations(new: Sequence[Object], old: Sequence[Object], path: str) -> FieldErrors:
+    kept = {tuple(each.get(field, "") for field in _FIELDS) for each in new}
+    if any(tuple(each.get(field, "") for field in _FIELDS) not in kept for each in old):
+        return [forbidden(path, "existing toleration can not be modified except its tolerationSeconds")]
+    return validate_tolerations(new, path)
+
+
+def validate_taints(taints: list[Object], path: str) -> FieldErrors:
+    found: FieldErrors = []
+    seen: set[tuple[str, str]] = set()
+    for i, taint in enumerate(taints):
+        key, effect = taint.get("key", ""), taint.get("effect", "")
+        found += validate_text(names.is_qualified_name, key, f"{path}[{i}].key")
+        if complaints := names.is_valid_label_value(taint.get("value", "")):
+            found.append(invalid(f"{path}[{i}].value", taint["value"], ";".join(complaints)))
+        if not effect:
+            found.append(required(f"{path}[{i}].effect"))
+        elif effect not in EFFECTS:
+            found.append(not_supported(f"{path}[{i}].effect", effect, EFFECTS))
+        if (key, effect) in seen:
+            text = "taints must be unique by key and effect pair"
+            found.append(FieldError(FieldErrorType.DUPLICATE, f"{path}[{i}]", _taint_value(taint), text))
+        seen.add((key, effect))
+    return found
+
+
+def _taint_value(taint: Object) -> Any:
+    shown = {
+        "Key": taint.get("key", ""),
+        "Value": taint.get("value", ""),
+        "Effect": taint.get("effect", ""),
+        "TimeAdded": taint.get("timeAdded"),
+    }
+    return msgspec.Raw(msgspec.json.encode(shown))

@@ -1,0 +1,1 @@
+"""Models of Cluster Autoscaler and Karpenter."""

@@ -1,0 +1,278 @@
+"""A model of Cluster Autoscaler: one loop looks at all pending pods, buys for one node group, or gives idle nodes back.
+
+It covers what decides which pods cause a scale-up (CA-1 to CA-9, CA-11 to CA-14), when (CA-16 to CA-19), how much of it
+is already on its way (CA-20 to CA-22), and the removal of nodes with nothing on them (CA-24, CA-25, CA-27). Left out:
+draining nodes that have pods (CA-10, CA-26), proactive scale-up (CA-15), utilisation. Cluster Autoscaler picks one of
+several suitable groups by chance; the model takes the one that helps most pods, with the fewest nodes, by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube.conditions import UNSCHEDULABLE
+from headgate.nodes.autoscalers.bin_packing import PackingNode, existing_node, place_pod, planned_node
+from headgate.nodes.autoscalers.cluster_snapshot import ClusterSnapshot
+from headgate.nodes.autoscalers.instance_types import AutoscalerNode, new_machine
+from headgate.nodes.autoscalers.model import AddMachine, Effect, EmitAutoscalerEvent, RemoveMachine, TaintNode
+from headgate.nodes.autoscalers.node_groups import NodeGroup, NodeGroups, NodeGroupTimeouts
+from headgate.nodes.autoscalers.pending_pods import AutoscalerPod
+from headgate.nodes.timer_heap import TimerHeap
+
+Object = dict[str, Any]
+
+TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
+_DISABLED: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+_FRESH_S: Final = 10.0
+_TOO_NEW_S: Final = 2.0
+_TOO_NEW_WITH_GPU_S: Final = 30.0
+_GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
+_LOOP: Final = "loop"
+_DELETE: Final = "delete"
+
+
+class ClusterAutoscalerFlags(msgspec.Struct, frozen=True):
+    """Named after Cluster Autoscaler's, with its defaults."""
+
+    scan_interval_s: float = 10.0
+    frequent_loops_enabled: bool = True
+    new_pod_scale_up_delay_s: float = 0.0
+    expendable_pods_priority_cutoff: int = -10
+    allowed_scheduler_names: frozenset[str] = frozenset()
+    bypassed_scheduler_names: frozenset[str] = frozenset()
+    enable_provisioning_requests: bool = False
+    max_nodes_total: int = 0
+    scale_down_unneeded_time_s: float = 600.0
+    scale_down_unready_time_s: float = 1200.0
+    scale_down_delay_after_add_s: float = 600.0
+    node_delete_delay_after_taint_s: float = 5.0
+    patience: NodeGroupTimeouts = NodeGroupTimeouts()
+
+
+class ClusterAutoscaler:
+    def __init__(self, groups: Iterable[NodeGroup], flags: ClusterAutoscalerFlags | None = None) -> None:
+        self._flags = flags or ClusterAutoscalerFlags()
+        self._groups = NodeGroups(groups, self._flags.patience)
+        self._picture = ClusterSnapshot()
+        self._timers: TimerHeap[tuple[str, str]] = TimerHeap()
+        self._unneeded_s: dict[str, float] = {}  # since when
+        self._told: dict[str, set[str]] = {}  # by uid, what it was told
+        self._last_add_s = float("-inf")
+        self._synced = False
+
+    # -- facts -----------------------------------------------------------------------------------------------------
+
+    def pod_applied(self, pod: Object, now_s: float) -> None:
+        _, seen = self._picture.pod_applied(pod)
+        fresh = self._is_demand(seen) and now_s - seen.since_s < _FRESH_S
+        if self._synced and self._flags.frequent_loops_enabled and fresh:
+            self._timers.set((_LOOP, ""), now_s)  # CA-18
+
+    def pod_removed(self, uid: str, now_s: float) -> None:
+        self._picture.pod_removed(uid)
+        self._told.pop(uid, None)
+
+    def node_applied(self, node: Object, now_s: float) -> None:
+        _, seen = self._picture.node_applied(node)
+        self._groups.joined(seen)
+
+    def node_removed(self, name: str, now_s: float) -> None:
+        node = self._picture.node_removed(name)
+        self._unneeded_s.pop(name, None)
+        if node is not None:
+            self._groups.left(node)
+
+    def synced(self, now_s: float) -> None:
+        if not self._synced:
+            self._synced = True
+            self._timers.set((_LOOP, ""), now_s)
+
+    def next_deadline_s(self) -> float | None:
+        return self._timers.next_deadline_s()
+
+    def due(self, now_s: float) -> list[Effect]:
+        out: list[Effect] = []
+        for bell, name in list(self._timers.due(now_s)):
+            if bell == _LOOP:
+                done = self._look(now_s)
+                acted = any(isinstance(each, (AddMachine, TaintNode)) for each in done)
+                # CA-19: who has done something looks again at once.
+                self._timers.set((_LOOP, ""), now_s if acted else now_s + self._flags.scan_interval_s)
+                out += done
+            else:
+                out += self._finish(name)
+        return out
+
+    # -- one loop --------------------------------------------------------------------------------------------------
+
+    def _look(self, now_s: float) -> list[Effect]:
+        self._groups.expire_orders(now_s)
+        spots = self._nodes_with_free_capacity(now_s)
+        # CA-11: highest priority first. CA-12: a placed pod takes capacity and keeps its node.
+        waiting = sorted((pod for pod in self._picture.pending.values() if self._is_demand(pod)), key=_importance)
+        unplaced = [pod for pod in waiting if not self._is_expendable(pod) and place_pod(pod, spots.values()) is None]
+        helped = [pod for pod in unplaced if self._may_cause_scale_up(pod, now_s)]
+        too_new = bool(helped) and self._are_too_new(helped, now_s)
+        out = [] if not helped or too_new else self._scale_up(helped, now_s)
+        bought = any(isinstance(each, AddMachine) for each in out)
+        self._note_unneeded(spots, now_s)
+        return out if bought or too_new else out + self._scale_down(now_s)
+
+    def _is_demand(self, pod: AutoscalerPod) -> bool:
+        flags = self._flags
+        if pod.node or pod.terminal or pod.deleting or pod.nominated:  # CA-1, CA-2, CA-3
+            return False
+        if flags.allowed_scheduler_names and pod.scheduler not in flags.allowed_scheduler_names:  # CA-1
+            return False
+        if pod.status == "False" and pod.reason == UNSCHEDULABLE:  # CA-4, and CA-5 for every other reason
+            return True
+        unprocessed = not pod.status or (pod.status == "False" and not pod.reason)
+        return unprocessed and pod.scheduler in flags.bypassed_scheduler_names  # CA-6
+
+    def _is_expendable(self, pod: AutoscalerPod) -> bool:
+        """CA-9."""
+        return pod.priority is not None and pod.priority < self._flags.expendable_pods_priority_cutoff
+
+    def _may_cause_scale_up(self, pod: AutoscalerPod, now_s: float) -> bool:
+        if pod.owner == "DaemonSet":  # CA-13
+            return False
+        if self._flags.enable_provisioning_requests and pod.booked:  # CA-14
+            return False
+        wait_s = max(self._flags.new_pod_scale_up_delay_s, pod.delay_s)
+        return now_s - pod.created_s >= wait_s  # CA-16: from the creation, gated or not
+
+    def _are_too_new(self, pods: list[AutoscalerPod], now_s: float) -> bool:
+        """CA-17: maybe more are coming; with devices that takes longer."""
+        oldest_s = min(pod.created_s for pod in pods)
+        wait_s = _TOO_NEW_WITH_GPU_S if any(name in pod.requests for pod in pods for name in _GPUS) else _TOO_NEW_S
+        return not self._flags.bypassed_scheduler_names and now_s - oldest_s < wait_s
+
+    def _nodes_with_free_capacity(self, now_s: float) -> dict[str, PackingNode]:
+        """Ready nodes with what is on them, and nodes that are on their way, by name."""
+        ready = (node for _, node in sorted(self._picture.nodes.items()) if self._takes_pods(node))
+        spots = {node.name: existing_node(node) for node in ready}
+        for name, spot in spots.items():
+            for pod in self._picture.running_on(name):
+                if not self._is_expendable(pod):
+                    spot.add_pod(pod)
+        for pod in self._picture.pending.values():
+            if pod.nominated in spots and not pod.deleting:  # CA-3
+                spots[pod.nominated].add_pod(pod)
+        for group in self._groups.all:
+            for number in range(self._groups.upcoming(group.name, now_s)):  # CA-21
+                name = f"upcoming {number} of {group.name}"
+                spots[name] = planned_node(name, group.name, group.shape)
+        return spots
+
+    def _takes_pods(self, node: AutoscalerNode) -> bool:
+        return node.counts_as_ready and not node.deleting and not self._groups.is_marked_for_removal(node.name)
+
+    # -- more ------------------------------------------------------------------------------------------------------
+
+    def _scale_up(self, pods: list[AutoscalerPod], now_s: float) -> list[Effect]:
+        most = len(pods)
+        if self._flags.max_nodes_total:  # CA-20
+            there = sum(self._groups.target(group.name) for group in self._groups.all)
+            foreign = sum(not node.group for node in self._picture.nodes.values())
+            most = min(most, max(self._flags.max_nodes_total - there - foreign, 0))
+        plans = [
+            (group, _pack(group, pods, min(most, self._groups.max_increase(group, now_s))))
+            for group in self._groups.all
+        ]
+        group, packed = min(plans, key=_helpfulness, default=(None, []))
+        out: list[Effect] = []
+        if group is not None and packed:
+            for inside in packed:
+                name = self._picture.new_name(group.name)
+                self._groups.order(group.name, name, now_s)
+                out.append(AddMachine(new_machine(name, group.name, group.shape), tuple(pod.key for pod in inside)))
+            for pod in (pod for inside in packed for pod in inside):
+                out += self._emit_event(
+                    pod, "TriggeredScaleUp", f"pod triggered scale-up: {len(packed)} of {group.name}"
+                )
+            self._last_add_s = now_s
+        elif not any(packed for _, packed in plans):
+            for pod in pods:
+                out += self._emit_event(pod, "NotTriggerScaleUp", "pod didn't trigger scale-up")
+        return out
+
+    def _emit_event(self, pod: AutoscalerPod, reason: str, message: str) -> list[Effect]:
+        """CA-23, once for each pod and reason."""
+        told = self._told.setdefault(pod.uid, set())
+        if reason in told:
+            return []
+        told.add(reason)
+        return [EmitAutoscalerEvent(pod.namespace, pod.name, pod.uid, reason, message)]
+
+    # -- less ------------------------------------------------------------------------------------------------------
+
+    def _note_unneeded(self, spots: dict[str, PackingNode], now_s: float) -> None:
+        for group in self._groups.all:
+            for node in self._groups.staying(group.name):
+                spot = spots.get(node.name)
+                empty = self._picture.is_empty(node.name) if spot is None else not spot.disruptable_pods
+                if empty and node.annotations.get(_DISABLED) != "true":  # CA-24, of nodes with nothing on them
+                    self._unneeded_s.setdefault(node.name, now_s)
+                else:
+                    self._unneeded_s.pop(node.name, None)
+
+    def _scale_down(self, now_s: float) -> list[Effect]:
+        out: list[Effect] = []
+        if now_s - self._last_add_s < self._flags.scale_down_delay_after_add_s:  # CA-25
+            return out
+        for group in self._groups.all:
+            for node in self._groups.staying(group.name):
+                if self._groups.target(group.name) <= group.min_size:
+                    break
+                if now_s - self._unneeded_s.get(node.name, now_s) > self._enough_s(node):
+                    self._groups.mark_for_removal(node.name)
+                    self._timers.set((_DELETE, node.name), now_s + self._flags.node_delete_delay_after_taint_s)
+                    out.append(TaintNode(node.name, node.uid, TO_BE_DELETED))  # CA-27
+        return out
+
+    def _enough_s(self, node: AutoscalerNode) -> float:
+        flags = self._flags
+        return flags.scale_down_unneeded_time_s if node.counts_as_ready else flags.scale_down_unready_time_s
+
+    def _finish(self, name: str) -> list[Effect]:
+        node = self._picture.nodes.get(name)
+        if node is None:
+            return []
+        if self._picture.is_empty(name):
+            return [RemoveMachine(name, node.uid)]
+        self._groups.unmark_for_removal(name)  # somebody was faster than the taint
+        self._unneeded_s.pop(name, None)
+        return [TaintNode(name, node.uid, TO_BE_DELETED, off=True)]
+
+
+def _importance(pod: AutoscalerPod) -> tuple[int, float, str]:
+    return -(pod.priority or 0), pod.created_s, pod.key
+
+
+def _pack(group: NodeGroup, pods: list[AutoscalerPod], most: int) -> list[list[AutoscalerPod]]:
+    """What each of the machines would get if the group grew for these pods: the largest first, first fit."""
+    size = group.shape.counts
+
+    def share(pod: AutoscalerPod) -> float:
+        return sum(amount / size[name] for name, amount in pod.requests.items() if size.get(name))
+
+    spots: list[PackingNode] = []
+    inside: dict[str, list[AutoscalerPod]] = {}
+    for pod in sorted(pods, key=lambda pod: (-share(pod), *_importance(pod))):
+        spot = place_pod(pod, spots)
+        if spot is None and len(spots) < most:
+            new = planned_node(f"new {len(spots)}", group.name, group.shape)
+            spot = place_pod(pod, [new])
+            if spot is not None:
+                spots.append(new)
+        if spot is not None:
+            inside.setdefault(spot.name, []).append(pod)
+    return list(inside.values())
+
+
+def _helpfulness(plan: tuple[NodeGroup, list[list[AutoscalerPod]]]) -> tuple[int, int, str]:
+    group, packed = plan
+    return -sum(map(len, packed)), len(packed), group.name

@@ -1,0 +1,1 @@
+"""Performs what hollow kubelets and autoscaler models decide."""

@@ -1,0 +1,206 @@
+"""Runs hollow kubelets: two watches in, bounded writes out, one timer.
+
+The state machine in ``nodes/hollow_kubelets.py`` decides; this module sends its writes through a ``Transport``, in
+order for each object, many objects at a time, and reports failed writes to it. One watch follows all nodes and one all
+bound pods, however many there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from headgate.client.io.informer import Informer, InformerEvent, ObjectApplied, ObjectDeleted
+from headgate.client.io.redelivery import Redelivery
+from headgate.http.transport import Transport, Unreachable
+from headgate.kube.api_resources import NODES, PODS
+from headgate.nodes import effects
+from headgate.nodes.behaviour import annotation_problems
+from headgate.nodes.clock import FollowingClock
+from headgate.nodes.effect_requests import create_lease, request_for
+from headgate.nodes.effects import Effect
+from headgate.nodes.hollow_kubelets import HollowKubelets
+
+Object = dict[str, Any]
+
+_log: Final = logging.getLogger(__name__)
+_WRITERS: Final = 16
+_NOT_FOUND: Final = 404
+_FINAL: Final = frozenset({404, 409, 410, 422})
+"""The object is gone, is another one by now, or the server will never take this: not to be tried again."""
+
+
+class HollowKubeletRunner:
+    """One machine, one server."""
+
+    def __init__(
+        self,
+        hollow: HollowKubelets,
+        transport: Transport,
+        *,
+        writers: int = _WRITERS,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._hollow = hollow
+        self._transport = transport
+        self._writers = writers
+        self._queues: dict[str, deque[Effect]] = {}  # per object; a key is here while a task works on it or will
+        self._ready: asyncio.Queue[str] = asyncio.Queue()
+        self._moved = asyncio.Event()  # the next deadline may have changed
+        self._wall = wall
+        self.reported: Final = asyncio.Event()
+        """Every wanted node has been seen with its condition."""
+
+    async def run(self) -> None:
+        """Runs until it is cancelled."""
+        self._clock = FollowingClock(asyncio.get_running_loop().time, self._wall, self._clock_moved)
+        # One object that cannot be understood must not stop the others.
+        node_events = Redelivery("hollow nodes", "node", self._node_happened)
+        pod_events = Redelivery("hollow nodes", "pod", self._pod_happened)
+        nodes = self._informer(NODES.collection_path(), {}, node_events.deliver)
+        pods = self._informer(PODS.collection_path(), {"fieldSelector": "spec.nodeName!="}, pod_events.deliver)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(nodes.run())
+                group.create_task(pods.run())
+                group.create_task(self._run_timers())
+                for _ in range(self._writers):
+                    group.create_task(self._write_for_ever())
+        finally:
+            node_events.close()
+            pod_events.close()
+
+    def _informer(self, path: str, query: dict[str, str], sink: Callable[[InformerEvent], None]) -> Informer:
+        return Informer(
+            self._transport,
+            path,
+            sink,
+            jitter=random.random,
+            sleep=asyncio.sleep,
+            query=query,
+            report=lambda problem: _log.warning("hollow nodes: %s", problem),
+        )
+
+    # -- in --------------------------------------------------------------------------------------------------------
+
+    def _node_happened(self, event: InformerEvent) -> None:
+        now_s = self._now_s()
+        if isinstance(event, ObjectApplied):
+            self._warn("node", event.object)
+            self._send(self._hollow.node_applied(event.object, now_s))
+        elif isinstance(event, ObjectDeleted):
+            self._send(self._hollow.node_removed(event.name, event.uid, now_s))
+        else:
+            self._send(self._hollow.nodes_synced(now_s))
+        if self._hollow.has_reported:
+            self.reported.set()
+
+    def _pod_happened(self, event: InformerEvent) -> None:
+        now_s = self._now_s()
+        if isinstance(event, ObjectApplied):
+            self._warn("pod", event.object)
+            self._send(self._hollow.pod_applied(event.object, now_s))
+        elif isinstance(event, ObjectDeleted):
+            self._send(self._hollow.pod_removed(event.namespace, event.name, event.uid, now_s))
+        else:
+            self._send(self._hollow.pods_synced(now_s))
+
+    def _warn(self, kind: str, obj: Object) -> None:
+        if "annotations" in obj["metadata"]:
+            for line in annotation_problems(obj["metadata"]):
+                _log.warning("%s %s: %s", kind, obj["metadata"]["name"], line)
+
+    async def _run_timers(self) -> None:
+        while True:
+            self._moved.clear()
+            now_s = self._now_s()  # first: if the clock was set, it moves the deadline
+            deadline_s = self._hollow.next_deadline_s()
+            wait_s = None if deadline_s is None else deadline_s - now_s
+            if wait_s is not None and wait_s <= 0:
+                try:
+                    self._send(self._hollow.due(self._now_s()))
+                except Exception:
+                    _log.exception("hollow nodes: a timer failed; it rings again later, the others ring now")
+                await asyncio.sleep(0)
+                continue
+            # Not wait_for: before Python 3.12 it forgets a cancellation that comes together with the event.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._moved.wait()
+
+    def _now_s(self) -> float:
+        return self._clock.now_s()
+
+    def _clock_moved(self, by_s: float) -> None:
+        _log.debug("hollow nodes: the clock was set by %.3f s", by_s)
+        self._hollow.clock_moved(by_s)
+
+    # -- out -------------------------------------------------------------------------------------------------------
+
+    def _send(self, wanted: list[Effect]) -> None:
+        for effect in wanted:
+            key = _key(effect)
+            queue = self._queues.get(key)
+            if queue is not None:
+                queue.append(effect)
+            else:
+                self._queues[key] = deque((effect,))
+                self._ready.put_nowait(key)
+        self._moved.set()
+
+    async def _write_for_ever(self) -> None:
+        while True:
+            key = await self._ready.get()
+            queue = self._queues[key]
+            while queue:
+                effect = queue[0]
+                arrived = await self._write(effect)
+                if arrived:
+                    queue.popleft()
+                else:
+                    queue.clear()  # what came after rests on what did not arrive; the machine will ask again
+                    self._send(self._hollow.failed(effect, self._now_s()))
+            del self._queues[key]
+
+    async def _write(self, effect: Effect) -> bool:
+        """False if it makes sense to try again later."""
+        try:
+            status, text = await self._perform(effect)
+        except Unreachable as error:
+            _log.warning("hollow nodes: %s", error)
+            return False
+        except Exception:
+            _log.exception("hollow nodes: the write to %s failed, and is tried again", _key(effect))
+            return False
+        if 200 <= status < 300:
+            return True
+        if status in _FINAL:
+            _log.debug("%s was refused for good: %s %s", _key(effect), status, text)
+            return True
+        _log.warning("%s was answered %s: %s", _key(effect), status, text)
+        return False
+
+    async def _perform(self, effect: Effect) -> tuple[int, str]:
+        response = await self._transport.request(request_for(effect))
+        if response.status == _NOT_FOUND and isinstance(effect, effects.RenewLease):
+            response = await self._transport.request(create_lease(effect))
+        return response.status, "" if response.ok else response.body[:300].decode(errors="replace")
+
+
+def _key(effect: Effect) -> str:
+    """Writes to the same object wait for each other. A heartbeat waits for nothing."""
+    match effect:
+        case effects.PatchPodStatus(namespace=namespace, name=name) | effects.DeletePod(namespace=namespace, name=name):
+            return f"pod {namespace}/{name}"
+        case effects.RenewLease(name=name):
+            return f"lease {name}"
+        case effects.CreateNode(node=node):
+            return f"node {node['metadata']['name']}"
+        case _:
+            return f"node {effect.name}"

@@ -1,0 +1,66 @@
+"""The initial nodes: ``node-0001``, ``node-0002`` and so on, all alike.
+
+They have the annotation by which KWOK and the autoscalers' kwok providers identify a simulated node, and a pod CIDR.
+Pure: returns API objects, and ``nodes/hollow_kubelets.py`` requests their creation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Network
+from typing import Any, Final
+
+import msgspec
+
+from headgate.nodes.annotations import HOLLOW, KWOK_NODE
+from headgate.nodes.options import RESOURCES
+
+Object = dict[str, Any]
+
+POD_NETWORK: Final = IPv4Network("10.128.0.0/9")  # clear of the usual service networks, 10.0.0.0/24 and 10.96.0.0/12
+_NODE_BITS: Final = 24
+MOST_NODES: Final = 2 ** (_NODE_BITS - POD_NETWORK.prefixlen)
+
+
+class NodeTemplate(msgspec.Struct, frozen=True):
+    resources: Mapping[str, str] = RESOURCES
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    taints: Sequence[Object] = ()
+    zones: Sequence[str] = ()
+    """Nodes are dealt out to these in turn."""
+    prefix: str = "node-"
+
+
+def make_nodes(count: int, template: NodeTemplate) -> list[Object]:
+    if not 0 <= count <= MOST_NODES:
+        raise ValueError(f"{count} nodes cannot be made; ask for at most {MOST_NODES}")
+    return [_node(index, template) for index in range(count)]
+
+
+def _node(index: int, template: NodeTemplate) -> Object:
+    name = f"{template.prefix}{index + 1:04}"
+    labels = {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/os": "linux",
+        "beta.kubernetes.io/arch": "amd64",  # kubelets still say it under the old names, too
+        "beta.kubernetes.io/os": "linux",
+        HOLLOW: "true",
+    }
+    if template.zones:
+        labels["topology.kubernetes.io/zone"] = template.zones[index % len(template.zones)]
+    base = int(POD_NETWORK.network_address) + (index << (32 - _NODE_BITS))
+    cidr = str(IPv4Network((base, _NODE_BITS)))
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": labels | dict(template.labels),
+            "annotations": {KWOK_NODE: "fake"} | dict(template.annotations),
+        },
+        "spec": {"podCIDR": cidr, "podCIDRs": [cidr], "providerID": f"hollow://{name}"}
+        | ({"taints": list(template.taints)} if template.taints else {}),
+        "status": {"capacity": dict(template.resources), "allocatable": dict(template.resources)},
+    }

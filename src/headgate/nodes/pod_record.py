@@ -1,0 +1,247 @@
+"""The state of one hollow pod: small, and enough to write its status at any time.
+
+The containers' names and images are a :class:`ContainerSet`, shared by all equal pods. ``read`` builds a record from
+the API object alone, so that a restarted kubelet continues where the last one stopped.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from headgate.kube.pod_resources import is_sidecar
+from headgate.kube.timestamps import parse_time
+from headgate.nodes.allocation import PENDING, Allocation, PendingResize, desired, reported, with_resources
+from headgate.nodes.behaviour import PodBehaviour, pod_behaviour
+from headgate.nodes.pod_admission import Counts, requests_of
+
+Object = dict[str, Any]
+
+
+class HollowPodStage(Enum):
+    """``PARKED → STARTING → RUNNING ⇄ BACKOFF``, and from each of them to ``ENDED``, which is final."""
+
+    PARKED = "bound, and not admitted yet: the node is not up"
+    STARTING = "admitted, being created"
+    RUNNING = "all containers run"
+    BACKOFF = "the containers have exited and wait to be started again"
+    ENDED = "Succeeded or Failed"
+
+
+class Container(msgspec.Struct, frozen=True):
+    name: str
+    image: str
+    sidecar: bool = False
+
+
+class ContainerSet(msgspec.Struct, frozen=True):
+    containers: tuple[Container, ...]
+    init_containers: tuple[Container, ...]
+    readiness_gates: tuple[str, ...]
+    restart_policy: str
+    host_network: bool
+
+
+class ContainerExit(msgspec.Struct, frozen=True):
+    """How containers ended."""
+
+    started_s: float
+    finished_s: float
+    code: int
+
+
+class HollowPod(msgspec.Struct, gc=False):
+    """Mutable: it follows the pod's life. Only ``nodes/pod_workers.py`` changes it."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    created_s: float
+    generation: int
+    container_set: ContainerSet
+    behaviour: PodBehaviour
+    desired: Allocation
+    """What the spec asks for."""
+    allocated: Allocation
+    """What its containers have: the same, unless a resize is pending."""
+    requests: Counts
+    """What it allocates on its node: the sum of what is allocated."""
+    priority: int
+    of_job: bool
+    """Whether a Job of the group batch made it, and it may end: restarted for ever it would not."""
+    deadline_s: float | None
+    """``activeDeadlineSeconds``."""
+    delete_at_s: float | None
+    """When its grace period ends, if it is being deleted."""
+    desired_requests: Counts | None = None
+    """What it would allocate after the resize that is pending."""
+    pending: PendingResize | None = None
+    """Why the kubelet has not taken over what the spec asks for."""
+    shows_pending: bool = False
+    """Whether its status has that condition."""
+    guaranteed: bool = False
+    """Its QoS class: of pending resizes, those of Guaranteed pods come first."""
+    observed_generation: int = 0
+    """The generation that its status was last written for."""
+    scheduled: bool = False
+    """Whether its status says that it is scheduled; that is not so of a pod that was created with a node."""
+    stage: HollowPodStage = HollowPodStage.PARKED
+    rejected: bool = False
+    """The node did not admit it."""
+    booked: bool = False
+    """Whether its requests count on its node."""
+    ip: str = ""
+    admitted_s: float = 0.0
+    """``status.startTime``."""
+    admitted_moved_s: float = 0.0
+    """By how much the clock had been set when that was noted; the same for other times below."""
+    started_s: float = 0.0
+    """When its containers last started."""
+    started_moved_s: float = 0.0
+    ready_s: float = 0.0
+    """Since when it has been Ready, if it is."""
+    restarts: int = 0
+    previous: ContainerExit | None = None
+    """How the run before this one ended, if its containers were started again."""
+    last: ContainerExit | None = None
+    """How its containers ended for good."""
+    changed_s: float = 0.0
+    """When it entered its stage."""
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    stopping_since_s: float | None = None
+    stopping_moved_s: float = 0.0
+    deleted: bool = False
+    """The final delete has been sent."""
+    failures: int = 0
+    """Writes that failed in a row."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.namespace, self.name
+
+
+def read(pod: Object) -> HollowPod:
+    metadata, spec = pod["metadata"], pod["spec"]
+    record = HollowPod(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        uid=metadata["uid"],
+        node=spec["nodeName"],
+        created_s=_time(metadata.get("creationTimestamp")),
+        generation=metadata.get("generation", 0),
+        container_set=_container_set(spec),
+        behaviour=pod_behaviour(metadata),
+        desired=(asked := desired(spec)),
+        allocated=asked,
+        requests=requests_of(pod),
+        priority=spec.get("priority") or 0,
+        of_job=_is_of_job(metadata) and spec.get("restartPolicy", "Always") != "Always",
+        deadline_s=deadline_of(spec),
+        delete_at_s=deletion_of(metadata),
+    )
+    status = pod.get("status") or {}
+    _resume(record, status)
+    if record.stage in (HollowPodStage.RUNNING, HollowPodStage.BACKOFF):
+        _resume_allocation(record, spec, status)
+    return record
+
+
+def deletion_of(metadata: Object) -> float | None:
+    stamp = metadata.get("deletionTimestamp")
+    return None if stamp is None else _time(stamp)
+
+
+def deadline_of(spec: Object) -> float | None:
+    seconds = spec.get("activeDeadlineSeconds")
+    return None if seconds is None else float(seconds)
+
+
+def is_scheduled(status: Object) -> bool:
+    conditions = status.get("conditions") or ()
+    return any(each.get("type") == "PodScheduled" and each.get("status") == "True" for each in conditions)
+
+
+def _is_of_job(metadata: Object) -> bool:
+    """Of a batch Job. Pods of other kinds of jobs play parts that end or do not end; their kind does not tell."""
+    owner = next((each for each in metadata.get("ownerReferences") or () if each.get("controller")), None)
+    return owner is not None and owner.get("kind") == "Job" and str(owner.get("apiVersion")).startswith("batch/")
+
+
+def is_terminal(status: Object) -> bool:
+    return status.get("phase") in ("Succeeded", "Failed")
+
+
+def _resume(record: HollowPod, status: Object) -> None:
+    """Takes up a life that another process began."""
+    record.ip = status.get("podIP", "") if not record.container_set.host_network else ""
+    record.admitted_s = _time(status.get("startTime"))
+    record.observed_generation = status.get("observedGeneration", 0)
+    record.scheduled = is_scheduled(status)
+    if is_terminal(status):
+        record.stage = HollowPodStage.ENDED
+        return
+    record.changed_s = record.admitted_s
+    if status.get("phase") != "Running" or not status.get("containerStatuses"):
+        return
+    first = status["containerStatuses"][0]
+    record.restarts = first.get("restartCount", 0)
+    ended = (first.get("lastState") or {}).get("terminated")
+    if ended:
+        record.previous = ContainerExit(
+            _time(ended.get("startedAt")), _time(ended.get("finishedAt")), ended.get("exitCode", 0)
+        )
+    running = (first.get("state") or {}).get("running")
+    record.stage = HollowPodStage.RUNNING if running else HollowPodStage.BACKOFF
+    record.started_s = record.ready_s = _time(running.get("startedAt")) if running else record.admitted_s
+
+
+def _resume_allocation(record: HollowPod, spec: Object, status: Object) -> None:
+    """What was allocated by another process is kept. A status that does not say it is written again."""
+    record.guaranteed = status.get("qosClass") == "Guaranteed"
+    allocated = reported(spec, status)
+    if allocated is None:
+        record.observed_generation = 0
+        return
+    if allocated != record.desired:
+        record.desired_requests = record.requests
+        record.allocated = allocated
+        record.requests = requests_of({"spec": with_resources(spec, allocated)})
+    pending = next((each for each in status.get("conditions") or () if each.get("type") == PENDING), None)
+    if pending is not None:
+        record.shows_pending = True
+        since_s, probed_s = _time(pending.get("lastTransitionTime")), _time(pending.get("lastProbeTime"))
+        record.pending = PendingResize(pending.get("reason", ""), pending.get("message", ""), since_s, probed_s)
+
+
+def shows_pending(status: Object) -> bool:
+    return any(each.get("type") == PENDING for each in status.get("conditions") or ())
+
+
+def _container_set(spec: Object) -> ContainerSet:
+    return _shared(
+        ContainerSet(
+            containers=tuple(Container(c["name"], c.get("image", "")) for c in spec["containers"]),
+            init_containers=tuple(
+                Container(c["name"], c.get("image", ""), is_sidecar(c)) for c in spec.get("initContainers") or ()
+            ),
+            readiness_gates=tuple(gate["conditionType"] for gate in spec.get("readinessGates") or ()),
+            restart_policy=spec.get("restartPolicy", "Always"),
+            host_network=bool(spec.get("hostNetwork")),
+        )
+    )
+
+
+@lru_cache(maxsize=10_000)
+def _shared(shape: ContainerSet) -> ContainerSet:
+    return shape
+
+
+def _time(text: str | None) -> float:
+    value = parse_time(text) if text else 0
+    return 0.0 if isinstance(value, str) else float(value)

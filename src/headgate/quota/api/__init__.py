@@ -1,0 +1,1 @@
+"""Kueue's kinds as values: ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload and their parts."""

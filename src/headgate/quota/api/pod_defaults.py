@@ -1,0 +1,110 @@
+"""What admission will add to the pods of a workload: defaults of LimitRanges and the overhead of RuntimeClasses.
+
+A job's template has not passed pod admission, so its requests are not yet those of its pods. Workloads of existing pods
+are made from admitted pods, and a later LimitRange does not change them. The order is the API server's: limits replace
+missing requests when the pod is decoded, then the namespace's LimitRanges fill the rest. (Kueue takes the LimitRange's
+request even if the container has a limit.)
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from headgate.kube.pods.limit_ranges import container_defaults
+from headgate.quota.api.pod_set import Defaults, PodSet, with_defaults
+from headgate.quota.api.wire_reader import InvalidObject, Wire, read_amount, read_object, read_objects
+from headgate.quota.api.workload import Workload
+
+
+class PodDefaults:
+    """LimitRanges by namespace and name, RuntimeClasses by name, as far as they add requests. An invalid one adds
+    nothing."""
+
+    def __init__(self) -> None:
+        self._ranges: Final[dict[str, dict[str, bytes]]] = {}
+        self._in_order: Final[dict[str, tuple[bytes, ...]]] = {}
+        self._overheads: Final[dict[str, bytes]] = {}
+
+    def put_range(self, wire: Wire) -> str:
+        """The namespace whose defaults changed; empty if none did."""
+        metadata = wire["metadata"]
+        namespace, name = metadata["namespace"], metadata["name"]
+        return namespace if self._put_range(namespace, name, _encoded(_read_range, wire)) else ""
+
+    def remove_range(self, key: str) -> str:
+        namespace, _, name = key.partition("/")
+        return namespace if self._put_range(namespace, name, b"") else ""
+
+    def put_class(self, wire: Wire) -> str:
+        """The name of the class, if its overhead changed."""
+        name: str = wire["metadata"]["name"]
+        return name if _put(self._overheads, name, _encoded(_read_overhead, wire)) else ""
+
+    def remove_class(self, name: str) -> str:
+        return name if _put(self._overheads, name, b"") else ""
+
+    def applied_to(self, workload: Workload) -> Workload:
+        """The workload with the requests that its pods will have."""
+        if workload.is_of_pods:
+            return workload
+        ranges = self._in_order.get(workload.namespace, ())
+        sets = tuple([self._with_defaults(ranges, each) for each in workload.pod_sets])
+        is_same = all(map(operator.is_, sets, workload.pod_sets))
+        return workload if is_same else msgspec.structs.replace(workload, pod_sets=sets)
+
+    def _with_defaults(self, ranges: tuple[bytes, ...], pod_set: PodSet) -> PodSet:
+        overhead = self._overheads.get(pod_set.runtime_class, b"") if pod_set.runtime_class else b""
+        known = pod_set.defaults
+        if known.ranges == ranges and known.overhead == overhead:
+            return pod_set
+        return with_defaults(pod_set, Defaults(ranges, overhead))
+
+    def _put_range(self, namespace: str, name: str, encoded: bytes) -> bool:
+        ranges = self._ranges.setdefault(namespace, {})
+        is_changed = _put(ranges, name, encoded)
+        self._in_order[namespace] = tuple(ranges[each] for each in sorted(ranges))
+        if not ranges:
+            del self._ranges[namespace], self._in_order[namespace]
+        return is_changed
+
+
+def _encoded(read: Callable[[Wire], Mapping[str, object]], wire: Wire) -> bytes:
+    """Empty if there is nothing, or nothing that can be read."""
+    try:
+        found = read(wire)
+    except InvalidObject:
+        return b""
+    return msgspec.json.encode(found, order="sorted") if any(found.values()) else b""
+
+
+def _read_range(wire: Wire) -> Mapping[str, Mapping[str, object]]:
+    limits = [
+        {**each, **{field: read_object(each, field, path) for field in ("default", "defaultRequest")}}
+        for path, each in read_objects(read_object(wire, "spec"), "limits", "spec.")
+    ]
+    found = container_defaults(limits)
+    for amounts in found.values():
+        for resource, value in amounts.items():
+            read_amount(resource, value, resource)
+    return found
+
+
+def _read_overhead(wire: Wire) -> Mapping[str, object]:
+    fixed = read_object(read_object(wire, "overhead"), "podFixed", "overhead.")
+    for resource, value in fixed.items():
+        read_amount(resource, value, resource)
+    return fixed
+
+
+def _put(known: dict[str, bytes], name: str, encoded: bytes) -> bool:
+    """Whether that is another value; empty: none."""
+    before = known.get(name, b"")
+    if encoded:
+        known[name] = encoded
+    else:
+        known.pop(name, None)
+    return before != encoded

@@ -1,0 +1,168 @@
+"""The quota reservation annotation of pods, and the pods and workloads that hold quota as the ledgers count them.
+
+A Workload loses its admission when its quota is released, and may be deleted before its pods have ended. Each pod
+therefore records the ClusterQueue, the flavors and the reservation. ``jobs/framework/pod_set_info.py`` makes the
+annotation, which is written when a pod's gate is removed or a job is resumed. ``quota/cache/quota_ledger.py`` counts
+holders; ``quota/cache/occupancy.py`` also counts terminating pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube import conditions
+from headgate.kube.object_meta import controller_of
+from headgate.kube.pods.requests import pod_requests
+from headgate.kube.pods.termination import MAX_TERMINATION_WAIT_S, OVERDUE_AFTER_S
+from headgate.kube.resource_amounts import PODS, units
+from headgate.kube.timestamps import parse_time
+from headgate.quota import names
+from headgate.quota.api.cohort import Usage
+
+Object = Mapping[str, Any]
+
+SKEW_S: Final = 10.0
+"""By how much the clock of the API server, which times deletions, may be ahead of the one that times reservations."""
+_ENDED: Final = ("Succeeded", "Failed")
+
+
+class QuotaReservation(msgspec.Struct, frozen=True, rename="camel"):
+    """``workload``: its uid. ``reserved_at``: when its quota was reserved, from its condition; another reservation of
+    the same Workload has another time."""
+
+    workload: str
+    cluster_queue: str
+    local_queue: str
+    flavors: Mapping[str, str]
+    reserved_at: str = ""
+
+
+class QuotaPod(msgspec.Struct, frozen=True):
+    """A pod that was started with quota and is on a node. ``name`` and ``local_queue`` include the namespace.
+    ``began_s``: when its deletion began; ``until_s``: until when workloads wait for it; both None if it does not
+    terminate. ``is_cut``: ``until_s`` is the longest wait after ``began_s``, before the pod is overdue."""
+
+    uid: str
+    name: str
+    workload: str
+    reserved_s: float
+    local_queue: str
+    queue: str
+    usage: Usage
+    began_s: float | None = None
+    until_s: float | None = None
+    is_cut: bool = False
+
+
+_decode: Final = msgspec.json.Decoder(QuotaReservation).decode
+
+
+def reservation_text(workload: Object, pod_set: str) -> str:
+    """The annotation for the pods of a pod set of an admitted Workload."""
+    status = workload.get("status") or {}
+    admission = status.get("admission") or {}
+    given: Object = next((each for each in admission.get("podSetAssignments") or () if each.get("name") == pod_set), {})
+    reserved = conditions.find(status.get("conditions"), names.QUOTA_RESERVED) or {}
+    made = QuotaReservation(
+        str(workload["metadata"].get("uid", "")),
+        str(admission.get("clusterQueue", "")),
+        str((workload.get("spec") or {}).get("queueName") or ""),
+        {name: str(flavor) for name, flavor in sorted((given.get("flavors") or {}).items())},
+        str(reserved.get("lastTransitionTime") or ""),
+    )
+    return msgspec.json.encode(made).decode()
+
+
+def read_reservation(pod: Object) -> QuotaReservation | None:
+    """None if the pod has none, or none that can be read."""
+    text = ((pod.get("metadata") or {}).get("annotations") or {}).get(names.QUOTA_RESERVATION)
+    if not isinstance(text, str):
+        return None
+    try:
+        return _decode(text.encode())
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return None
+
+
+def has_ended(pod: Object) -> bool:
+    return (pod.get("status") or {}).get("phase") in _ENDED
+
+
+def read_quota_pod(pod: Object, max_wait_s: float = MAX_TERMINATION_WAIT_S) -> QuotaPod | str | None:
+    """None if the pod uses no quota on a node: it was not started with quota, has no node, or has ended. A returned
+    string says why its reservation cannot be true. Users can write the annotation."""
+    found = read_reservation(pod)
+    if found is None:
+        return None
+    metadata, spec = (pod.get(part) or {} for part in ("metadata", "spec"))
+    if not spec.get("nodeName") or has_ended(pod):
+        return None
+    reserved_s = _seconds(found.reserved_at)
+    if reserved_s is None:
+        return "its time of reservation cannot be read"
+    if (metadata.get("labels") or {}).get(names.QUEUE_LABEL) != found.local_queue and controller_of(pod) is None:
+        return "the pod has neither the label of the LocalQueue nor a controller"
+    namespace = metadata.get("namespace", "")
+    usage = {
+        (flavor, resource): amount
+        for resource, flavor in found.flavors.items()
+        if (amount := _amount(pod, resource)) > 0
+    }
+    deleted_s = _seconds(metadata.get("deletionTimestamp"))
+    grace_s = metadata.get("deletionGracePeriodSeconds")
+    began_s = None if deleted_s is None else deleted_s - (grace_s if isinstance(grace_s, int) else 0)
+    if began_s is not None and reserved_s > began_s + SKEW_S:
+        return "its time of reservation is after the deletion of the pod"
+    is_cut = deleted_s is not None and began_s is not None and began_s + max_wait_s < deleted_s
+    ends_s = began_s + max_wait_s if is_cut and began_s is not None else deleted_s
+    return QuotaPod(
+        metadata.get("uid", ""),
+        f"{namespace}/{metadata.get('name', '')}",
+        found.workload,
+        reserved_s,
+        f"{namespace}/{found.local_queue}",
+        found.cluster_queue,
+        usage,
+        began_s,
+        None if ends_s is None else ends_s + OVERDUE_AFTER_S,
+        is_cut,
+    )
+
+
+def uses_reservation_of(occupant: QuotaPod, workload: Object) -> bool:
+    """Whether the pod was started with the quota that the Workload holds now."""
+    reserved = conditions.find((workload.get("status") or {}).get("conditions"), names.QUOTA_RESERVED) or {}
+    is_same = workload["metadata"].get("uid") == occupant.workload
+    return is_same and _seconds(reserved.get("lastTransitionTime")) == occupant.reserved_s
+
+
+def _amount(pod: Object, resource: str) -> int:
+    if resource == PODS:
+        return 1
+    found = pod_requests(pod).get(resource)
+    return 0 if found is None else units(resource, found)
+
+
+def _seconds(stamp: Any) -> float | None:
+    parsed = parse_time(stamp) if isinstance(stamp, str) else ""
+    return None if isinstance(parsed, str) else float(parsed)
+
+
+class QuotaHolder(msgspec.Struct, frozen=True):
+    """A workload with quota. ``order_s``: its queue order time, were it pending; ``reserved_s``: since when it holds
+    quota. ``cycle_order``: its position among the admissions of a cycle, until the API shows it. ``is_waiting``: it has
+    not started yet, because terminating pods still use its quota."""
+
+    key: str
+    uid: str
+    queue: str
+    usage: Usage
+    priority: int
+    order_s: float
+    reserved_s: float
+    is_evicted: bool = False
+    cycle_order: int = 0
+    is_waiting: bool = False

@@ -1,0 +1,100 @@
+"""Reads untrusted JSON: each field has the expected type, or the object is rejected with a reason.
+
+:class:`InvalidObject` does not leave this package: every ``read_…`` of a kind returns its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from headgate.kube.resource_amounts import read_units
+from headgate.kube.timestamps import parse_time
+
+Wire = Mapping[str, Any]
+
+
+class InvalidObject(Exception):
+    """Why an object cannot be used, as a message for its owner."""
+
+
+def read_object(wire: Wire, name: str, path: str = "") -> Wire:
+    """An object inside; an absent one is empty."""
+    found = wire.get(name)
+    if found is None:
+        return {}
+    if not isinstance(found, Mapping):
+        raise InvalidObject(f"{path}{name}: must be an object")
+    return found
+
+
+def read_objects(wire: Wire, name: str, path: str = "") -> Iterator[tuple[str, Wire]]:
+    """The objects of a list, each with its path."""
+    found = wire.get(name)
+    if found is None:
+        return
+    if not isinstance(found, list | tuple):
+        raise InvalidObject(f"{path}{name}: must be a list")
+    for at, each in enumerate(found):
+        if not isinstance(each, Mapping):
+            raise InvalidObject(f"{path}{name}[{at}]: must be an object")
+        yield f"{path}{name}[{at}].", each
+
+
+def read_text(wire: Wire, name: str, otherwise: str = "", path: str = "") -> str:
+    found = wire.get(name)
+    if found is None or found == "":
+        return otherwise
+    if not isinstance(found, str):
+        raise InvalidObject(f"{path}{name}: must be a string")
+    return found
+
+
+def read_texts(wire: Wire, name: str, path: str = "") -> dict[str, str]:
+    """A map of strings to strings, such as labels."""
+    found = read_object(wire, name, path)
+    if not all(isinstance(key, str) and isinstance(value, str) for key, value in found.items()):
+        raise InvalidObject(f"{path}{name}: must be a map of strings")
+    return dict(found)
+
+
+def read_choice(wire: Wire, name: str, allowed: tuple[str, ...], path: str = "") -> str:
+    """One of a few words; the first of them if it is absent."""
+    found = read_text(wire, name, allowed[0], path)
+    if found not in allowed:
+        raise InvalidObject(f"{path}{name}: {found!r} is none of {', '.join(allowed)}")
+    return found
+
+
+def read_integer(wire: Wire, name: str, otherwise: int = 0, path: str = "") -> int:
+    found = wire.get(name)
+    if found is None:
+        return otherwise
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise InvalidObject(f"{path}{name}: must be a whole number")
+    return found
+
+
+def read_bool(wire: Wire, name: str, otherwise: bool, path: str = "") -> bool:
+    found = wire.get(name)
+    if found is None:
+        return otherwise
+    if not isinstance(found, bool):
+        raise InvalidObject(f"{path}{name}: must be true or false")
+    return found
+
+
+def read_amount(resource: str, value: Any, path: str) -> int:
+    found = read_units(resource, value, path)
+    if isinstance(found, str):
+        raise InvalidObject(found)
+    return found
+
+
+def read_time_s(wire: Wire, name: str) -> float | None:
+    """A timestamp; None if there is none, or none that can be read."""
+    found = wire.get(name)
+    if not isinstance(found, str) or not found:
+        return None
+    read = parse_time(found)
+    return None if isinstance(read, str) else float(read)

@@ -1,0 +1,235 @@
+"""A Workload as the engine reads it from the API: its pod sets, its admission, and its conditions.
+
+A frozen value that decides nothing. ``quota/queues/queue_manager.py`` holds pending workloads,
+``quota/cache/quota_ledger.py`` the quota in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from headgate.kube.integers import read_natural
+from headgate.quota import names
+from headgate.quota.api.cohort import FlavorResource
+from headgate.quota.api.pod_set import PodSet, read_pod_set
+from headgate.quota.api.wire_reader import (
+    InvalidObject,
+    Wire,
+    read_amount,
+    read_bool,
+    read_integer,
+    read_object,
+    read_objects,
+    read_text,
+    read_texts,
+    read_time_s,
+)
+
+
+class WorkloadCondition(msgspec.Struct, frozen=True):
+    is_true: bool
+    reason: str = ""
+    message: str = ""
+    since_s: float = 0.0
+
+
+class AdmissionCheckState(msgspec.Struct, frozen=True):
+    """The state of one admission check of one workload."""
+
+    name: str
+    state: str = names.CHECK_PENDING
+    message: str = ""
+    since_s: float = 0.0
+    requeue_after_s: int | None = None
+    retries: int = 0
+
+
+class AdmittedPodSet(msgspec.Struct, frozen=True):
+    """The assignment of a pod set: flavors by resource, and the usage of ``count`` pods together."""
+
+    name: str
+    flavors: Mapping[str, str]
+    usage: Mapping[str, int]
+    count: int
+
+
+class Admission(msgspec.Struct, frozen=True):
+    cluster_queue: str
+    pod_sets: tuple[AdmittedPodSet, ...]
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """``gates``: the annotation ``admission-gated-by``. ``revision`` is 0 if the server's revisions cannot be compared.
+    ``is_of_pods``: it was made from existing pods, not from a template."""
+
+    namespace: str
+    name: str
+    uid: str
+    queue: str = ""
+    priority: int = 0
+    created_s: float = 0.0
+    pod_sets: tuple[PodSet, ...] = ()
+    is_active: bool = True
+    gates: str = ""
+    conditions: Mapping[str, WorkloadCondition] = {}
+    admission: Admission | None = None
+    reclaimable: Mapping[str, int] = {}
+    checks: tuple[AdmissionCheckState, ...] = ()
+    requeue_count: int = 0
+    requeue_at_s: float | None = None
+    max_execution_s: int | None = None
+    past_execution_s: int = 0
+    job_uid: str = ""
+    revision: int = 0
+    is_terminating: bool = False
+    is_of_pods: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def queue_key(self) -> str:
+        return f"{self.namespace}/{self.queue}"
+
+    def has(self, condition: str) -> bool:
+        found = self.conditions.get(condition)
+        return found is not None and found.is_true
+
+    def lacks(self, condition: str, reason: str = "") -> bool:
+        """Whether it says that the condition is false, for this reason if one is named."""
+        found = self.conditions.get(condition)
+        return found is not None and not found.is_true and (not reason or found.reason == reason)
+
+    @property
+    def is_finished(self) -> bool:
+        return self.has(names.FINISHED)
+
+    @property
+    def holds_quota(self) -> bool:
+        return self.admission is not None and self.has(names.QUOTA_RESERVED) and not self.is_finished
+
+    @property
+    def is_evicted(self) -> bool:
+        return self.has(names.EVICTED)
+
+    @property
+    def shape(self) -> tuple[int, tuple[tuple[bytes, int], ...]]:
+        """Workloads of one shape that wait in one queue fit or do not fit together."""
+        return self.priority, tuple((each.shape, self.count_of(each)) for each in self.pod_sets)
+
+    def count_of(self, pod_set: PodSet) -> int:
+        """Pods that still need room: those that were reclaimed do not."""
+        return max(pod_set.count - max(self.reclaimable.get(pod_set.name, 0), 0), 0)
+
+
+def usage_of(workload: Workload, admission: Admission) -> dict[FlavorResource, int]:
+    """What the workload holds. Pods that were reclaimed since hold nothing any more."""
+    found: dict[FlavorResource, int] = {}
+    sets = {each.name: each for each in workload.pod_sets}
+    for given in admission.pod_sets:
+        pod_set = sets.get(given.name)
+        left = given.count if pod_set is None else min(workload.count_of(pod_set), given.count)
+        for resource, total in given.usage.items():
+            flavor = given.flavors.get(resource)
+            if flavor is None or not total:
+                continue
+            held = total if left == given.count else total // given.count * left
+            if held:
+                found[flavor, resource] = found.get((flavor, resource), 0) + held
+    return found
+
+
+def read_workload(wire: Wire) -> Workload | str:
+    """The workload, or why it cannot be counted with."""
+    try:
+        return _read(wire)
+    except InvalidObject as problem:
+        return str(problem)
+
+
+def _read(wire: Wire) -> Workload:
+    metadata, spec, status = (read_object(wire, each) for each in ("metadata", "spec", "status"))
+    requeue = read_object(status, "requeueState", "status.")
+    maximum = spec.get("maximumExecutionTimeSeconds")
+    pod_sets = tuple(read_pod_set(each, path) for path, each in read_objects(spec, "podSets", "spec."))
+    if len({each.name for each in pod_sets}) != len(pod_sets):
+        raise InvalidObject("spec.podSets: two have the same name")
+    revision = read_text(metadata, "resourceVersion")
+    return Workload(
+        namespace=read_text(metadata, "namespace"),
+        name=read_text(metadata, "name"),
+        uid=read_text(metadata, "uid"),
+        queue=read_text(spec, "queueName", path="spec."),
+        priority=read_integer(spec, "priority", path="spec."),
+        created_s=read_time_s(metadata, "creationTimestamp") or 0.0,
+        pod_sets=pod_sets,
+        is_active=read_bool(spec, "active", True, "spec."),
+        gates=read_texts(metadata, "annotations", "metadata.").get(names.ADMISSION_GATED_BY, ""),
+        conditions=dict(_conditions(status)),
+        admission=_admission(status, pod_sets),
+        reclaimable={
+            read_text(each, "name", path=path): read_integer(each, "count", path=path)
+            for path, each in read_objects(status, "reclaimablePods", "status.")
+        },
+        checks=tuple(_check(each, path) for path, each in read_objects(status, "admissionChecks", "status.")),
+        requeue_count=read_integer(requeue, "count", path="status.requeueState."),
+        requeue_at_s=read_time_s(requeue, "requeueAt"),
+        max_execution_s=None if maximum is None else read_integer(spec, "maximumExecutionTimeSeconds", path="spec."),
+        past_execution_s=read_integer(status, "accumulatedPastExecutionTimeSeconds", path="status."),
+        job_uid=read_texts(metadata, "labels", "metadata.").get(names.JOB_UID_LABEL, ""),
+        revision=read_natural(revision) or 0,
+        is_terminating=bool(metadata.get("deletionTimestamp")),
+        is_of_pods=any(
+            (each.get("apiVersion"), each.get("kind")) == ("v1", "Pod")
+            for _, each in read_objects(metadata, "ownerReferences", "metadata.")
+        ),
+    )
+
+
+def _conditions(status: Wire) -> list[tuple[str, WorkloadCondition]]:
+    return [
+        (
+            read_text(each, "type", path=path),
+            WorkloadCondition(
+                each.get("status") == "True",
+                read_text(each, "reason", path=path),
+                read_text(each, "message", path=path),
+                read_time_s(each, "lastTransitionTime") or 0.0,
+            ),
+        )
+        for path, each in read_objects(status, "conditions", "status.")
+    ]
+
+
+def _admission(status: Wire, pod_sets: tuple[PodSet, ...]) -> Admission | None:
+    if status.get("admission") is None:
+        return None
+    counts = {each.name: each.count for each in pod_sets}
+    wire = read_object(status, "admission", "status.")
+    given = []
+    for path, each in read_objects(wire, "podSetAssignments", "status.admission."):
+        name = read_text(each, "name", "main", path)
+        usage = {
+            resource: read_amount(resource, value, f"{path}resourceUsage.{resource}")
+            for resource, value in read_object(each, "resourceUsage", path).items()
+        }
+        count = read_integer(each, "count", counts.get(name, 0), path)
+        if count <= 0 and any(usage.values()):
+            raise InvalidObject(f"{path}count: no pods cannot use anything")
+        given.append(AdmittedPodSet(name, read_texts(each, "flavors", path), usage, count))
+    return Admission(read_text(wire, "clusterQueue", path="status.admission."), tuple(given))
+
+
+def _check(wire: Wire, path: str) -> AdmissionCheckState:
+    after = wire.get("requeueAfterSeconds")
+    return AdmissionCheckState(
+        read_text(wire, "name", path=path),
+        read_text(wire, "state", names.CHECK_PENDING, path),
+        read_text(wire, "message", path=path),
+        read_time_s(wire, "lastTransitionTime") or 0.0,
+        None if after is None else read_integer(wire, "requeueAfterSeconds", path=path),
+        read_integer(wire, "retryCount", path=path),
+    )

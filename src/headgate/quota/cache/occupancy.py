@@ -1,0 +1,411 @@
+"""Occupancy: quota in use on nodes by started workloads, and by terminating pods whose quota was released.
+
+The quota of pods is free as soon as they terminate (KEP-6143), so a workload may be admitted before any node has
+capacity for it. A workload that fits beside the terminating pods starts at once. One that fits only without them has
+quota and waits until it fits, until the pods that began to terminate before its reservation are gone, or until those
+are overdue. All state follows from Workloads and pods in the API. A waiting workload is checked when something in its
+tree is freed or quotas change, never per pod; workloads with equal requests to one queue form one line, and only the
+first is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from headgate.kube.pods.termination import OVERDUE_AFTER_S
+from headgate.kube.timestamps import format_time
+from headgate.quota import names
+from headgate.quota.api.cluster_queue import ClusterQueue
+from headgate.quota.api.cohort import Cohort, FlavorResource, Usage
+from headgate.quota.api.quota_reservation import SKEW_S, QuotaHolder, QuotaPod
+from headgate.quota.cache.quota_tree import QuotaTree
+from headgate.waiting.heap import Heap
+
+UsageKey = tuple[tuple[FlavorResource, int], ...]
+ClusterQueueOf = Callable[[str], str]
+"""The ClusterQueue of a LocalQueue; empty if there is none."""
+
+WaitOverCause = Literal["left", "overdue", "max wait", "not counted", "fits", "disabled"]
+"""Why a workload waits no longer; of several at once the first of these is told."""
+
+WAIT_OVER_REASONS: Final[Mapping[WaitOverCause, tuple[str, str]]] = {
+    "left": (
+        names.TERMINATING_PODS_LEFT,
+        "Enough of the terminating pods have left, or all that began to terminate before the reservation",
+    ),
+    "overdue": (
+        names.TERMINATING_PODS_OVERDUE,
+        f"Terminating pods are overdue, {OVERDUE_AFTER_S:g} seconds after their deletion timestamps, and are waited "
+        "for no longer; they may still use their nodes",
+    ),
+    "max wait": (
+        names.TERMINATING_PODS_MAX_WAIT,
+        "Terminating pods were waited for as long as --max-wait-for-terminating-pods allows; they may still use their "
+        "nodes until their deletion timestamps",
+    ),
+    "not counted": (
+        names.TERMINATING_PODS_NOT_COUNTED,
+        "Pods that were waited for count no longer: their annotation, their LocalQueue or the flavors of their "
+        "ClusterQueue changed, or they do not terminate; they may still use their nodes",
+    ),
+    "fits": (names.FITS_BESIDE_TERMINATING_PODS, "The workload fits in its quota beside the terminating pods"),
+    "disabled": (
+        names.START_AFTER_TERMINATING_PODS_DISABLED,
+        "The feature gate StartAfterTerminatingPods is off: no terminating pod is waited for",
+    ),
+}
+"""The reason and the message of the condition and the Event."""
+
+
+class TerminatingPodsAhead(msgspec.Struct, frozen=True):
+    """What a workload waits for: the number of pods, and the one that began to terminate first."""
+
+    count: int
+    first: QuotaPod
+
+
+def describe_terminating(leaving: TerminatingPodsAhead) -> str:
+    """In words, for a condition and an Event."""
+    first = leaving.first
+    until = "" if first.until_s is None else f" (waited for until {format_time(first.until_s)} at the latest)"
+    return (
+        f"Quota is reserved, and {leaving.count} terminating pod(s) that gave it back early still use it on nodes, "
+        f"such as {first.name}{until}. Pods start when enough of them have left"
+    )
+
+
+class Occupancy:
+    def __init__(self, leads_to: ClusterQueueOf) -> None:
+        self.tree: Final = QuotaTree()
+        self._leads_to: Final = leads_to
+        self._started: Final[dict[str, QuotaHolder]] = {}  # by key
+        self._by_uid: Final[dict[str, QuotaHolder]] = {}  # the same by uid
+        self._waiting: Final[dict[str, QuotaHolder]] = {}
+        self._lines: Final[dict[str, dict[UsageKey, Heap[str]]]] = {}  # by queue
+        self._pods: Final[dict[str, QuotaPod]] = {}
+        self._pods_of: Final[dict[str, dict[str, None]]] = {}  # by the uid of the Workload
+        self._pods_in: Final[dict[str, dict[str, None]]] = {}  # by LocalQueue
+        self._pods_by_queue: Final[dict[str, dict[str, None]]] = {}  # by ClusterQueue
+        self._offered: Final[dict[str, frozenset[FlavorResource]]] = {}  # what the ClusterQueues have quota for
+        self._counted: Final[dict[str, QuotaPod]] = {}
+        self._leaving: Final[dict[tuple[str, FlavorResource], Heap[str]]] = {}  # counted pods by tree, oldest first
+        self._ends: Final[Heap[str]] = Heap()
+        self._overdue: Final[set[str]] = set()
+        self._released: Final[set[str]] = set()  # pods not known to terminate yet, whose Workload lost its quota
+        self._fresh: Final[list[str]] = []  # those of them that have no deadline yet
+        self._dirty: Final[dict[str, set[WaitOverCause]]] = {}  # trees
+        self.ignored: Final[dict[str, str]] = {}
+        """Why reservations of pods are not counted, and the first pod of which that was found."""
+        self._is_moved = False  # queues are in other trees now
+        self._has_other_quota = False  # quotas are others than when workloads were last tried
+
+    # Queues.
+
+    def place_queue(self, queue: ClusterQueue) -> None:
+        is_new = self.tree.queue(queue.name) is None
+        offered = frozenset(queue.quotas)
+        is_other = self._offered.get(queue.name) != offered
+        self._offered[queue.name] = offered
+        self.tree.place_queue(queue.name, queue.cohort, queue.quotas)
+        if is_new:
+            shares = [(each.queue, each.usage) for each in self._started.values()]
+            shares += [(each.queue, each.usage) for each in self._counted.values()]
+            for name, usage in shares:
+                if name == queue.name:
+                    self._add(name, usage, +1)
+        self._is_moved = True
+        self._has_other_quota |= not is_new
+        if is_other:
+            self._recount(self._pods_by_queue.get(queue.name, ()))
+
+    def remove_queue(self, name: str) -> None:
+        self._offered.pop(name, None)
+        self.tree.remove_queue(name)
+        self._is_moved = self._has_other_quota = True
+
+    def place_cohort(self, cohort: Cohort) -> None:
+        self.tree.place_cohort(cohort.name, cohort.parent, cohort.quotas)
+        self._is_moved = self._has_other_quota = True
+
+    def remove_cohort(self, name: str) -> None:
+        self.tree.remove_cohort(name)
+        self._is_moved = self._has_other_quota = True
+
+    # Workloads with quota.
+
+    def put(self, holder: QuotaHolder) -> None:
+        known = self._started.get(holder.key)
+        if known is not None and not holder.is_waiting and _reservation(known) == _reservation(holder):
+            self._started[holder.key] = self._by_uid[holder.uid] = holder
+            if known.usage != holder.usage:
+                self._add(known.queue, known.usage, -1)
+                self._add(holder.queue, holder.usage, +1)
+                self._mark(self._tree_of(holder.queue))
+            return
+        self.remove(holder.key)
+        if not holder.is_waiting:
+            self._started[holder.key] = self._by_uid[holder.uid] = holder
+            self._add(holder.queue, holder.usage, +1)
+            self._recount(self._pods_of.get(holder.uid, ()))
+        elif not holder.is_evicted:  # an evicted one does not start any more
+            self._settle()  # quotas that changed before are not why it starts
+            self._waiting[holder.key] = holder
+            line = self._lines.setdefault(holder.queue, {}).setdefault(_ask(holder), Heap())
+            line.put(holder.key, (holder.reserved_s, holder.key))
+            self._mark(self._tree_of(holder.queue))
+
+    def remove(self, key: str, *, keeps_pods: bool = False) -> None:
+        """``keeps_pods``: its quota is released because its pods terminate, which may not have been heard yet."""
+        waiting = self._waiting.pop(key, None)
+        if waiting is not None:
+            self._leave_line(waiting)
+        holder = self._started.pop(key, None)
+        if holder is None:
+            return
+        del self._by_uid[holder.uid]
+        self._add(holder.queue, holder.usage, -1)
+        if keeps_pods:
+            for uid in self._pods_of.get(holder.uid, ()):
+                pod = self._pods[uid]
+                if pod.until_s is None and pod.reserved_s == holder.reserved_s:
+                    self._released.add(uid)
+                    self._fresh.append(uid)
+        self._recount(self._pods_of.get(holder.uid, ()))
+        self._mark(self._tree_of(holder.queue))
+
+    # Pods.
+
+    def pod_applied(self, pod: QuotaPod) -> bool:
+        """Whether that changed anything."""
+        known, was_counted = self._pods.get(pod.uid), False
+        if known == pod:
+            return False
+        if known is not None:
+            if known.began_s is not None and pod.began_s is not None:  # a deletion that is shortened began before that
+                pod = _shortened(known, pod)
+            was_counted = pod.uid in self._counted
+            self._forget(pod.uid, None)
+        self._pods[pod.uid] = pod
+        for index, place in self._places(pod):
+            index.setdefault(place, {})[pod.uid] = None
+        if pod.until_s is not None:
+            self._ends.put(pod.uid, pod.until_s)
+        self._count(pod)
+        if was_counted and known is not None and pod.uid not in self._counted:
+            self._mark(self._tree_of(known.queue), "not counted")
+        return pod.until_s is not None or known is not None
+
+    def pod_removed(self, uid: str, cause: WaitOverCause = "left") -> bool:
+        """Whether it was known."""
+        return self._forget(uid, cause)
+
+    def _forget(self, uid: str, cause: WaitOverCause | None) -> bool:
+        pod = self._pods.pop(uid, None)
+        if pod is None:
+            return False
+        for index, place in self._places(pod):
+            del index[place][uid]
+            if not index[place]:
+                del index[place]
+        self._ends.discard(uid)
+        self._overdue.discard(uid)
+        self._released.discard(uid)
+        self._uncount(uid, cause)
+        return True
+
+    def local_queue_changed(self, key: str) -> None:
+        """Only pods of namespaces that may use a ClusterQueue count there, whatever their annotation says."""
+        self._recount(self._pods_in.get(key, ()))
+
+    # Decisions.
+
+    def leaving_for(self, queue: str, usage: Usage, reserved_s: float) -> TerminatingPodsAhead | None:
+        """The terminating pods that a workload has to wait for; None if it may start."""
+        short = self._short(queue, usage, reserved_s)
+        if not short:
+            return None
+        tree = self._tree_of(queue)
+        lines = [self._leaving[tree, fr] for fr in short]
+        first = min(first for line in lines if (first := line.first()) is not None)
+        return TerminatingPodsAhead(max(map(len, lines)), self._counted[first[1]])
+
+    def ready(self) -> list[tuple[QuotaHolder, WaitOverCause]]:
+        """Workloads that wait no longer, in the order of their reservations, and why. They count as started from now
+        on."""
+        self._settle()
+        if not self._dirty:
+            return []
+        dirty, started = dict(self._dirty), list[tuple[QuotaHolder, WaitOverCause]]()
+        self._dirty.clear()
+        heads: Heap[tuple[str, UsageKey]] = Heap()
+        for queue, lines in self._lines.items():
+            if self._tree_of(queue) in dirty:
+                for ask, line in lines.items():
+                    heads.put((queue, ask), _order_of(line))
+        while (head := heads.pop()) is not None:
+            queue, ask = head
+            line = self._lines[queue][ask]
+            (reserved_s, key) = _order_of(line)
+            holder = self._waiting[key]
+            if self._short(queue, holder.usage, reserved_s):
+                continue
+            started.append((holder, self._why(holder, dirty)))
+            self.put(msgspec.structs.replace(holder, is_waiting=False))
+            if len(line):
+                heads.put(head, _order_of(line))
+        return started
+
+    def expire(self, now_s: float) -> None:
+        """Pods that are overdue are waited for no longer."""
+        for uid in self._fresh:
+            if uid in self._released:
+                self._ends.put(uid, now_s + OVERDUE_AFTER_S)
+        self._fresh.clear()
+        while (first := self._ends.first()) is not None and first[0] <= now_s:
+            self._ends.pop()
+            uid = first[1]
+            self._overdue.add(uid)
+            self._released.discard(uid)
+            pod = self._pods[uid]
+            self._uncount(uid, "not counted" if pod.until_s is None else "max wait" if pod.is_cut else "overdue")
+
+    def next_deadline_s(self) -> float | None:
+        first = self._ends.first()
+        return None if first is None else first[0]
+
+    # Inside.
+
+    def _short(self, queue: str, usage: Usage, reserved_s: float) -> list[FlavorResource]:
+        """What does not fit and may fit when pods that began to terminate before the reservation have left."""
+        self._settle()
+        node = self.tree.queue(queue)
+        if node is None or not self._counted:
+            return []
+        tree, found = self._tree_of(queue), []
+        for fr, amount in usage.items():
+            line = self._leaving.get((tree, fr))
+            first = None if line is None else line.first()
+            if first is not None and first[0][0] <= reserved_s + SKEW_S and amount > node.available(fr):
+                found.append(fr)
+        return found
+
+    def _is_counted(self, pod: QuotaPod) -> bool:
+        """A started workload counts for its pods: those that replace them wait for their places. Pods of an earlier
+        reservation count beside it."""
+        holder = self._by_uid.get(pod.workload)
+        if holder is not None and holder.reserved_s == pod.reserved_s:
+            return False
+        if self._leads_to(pod.local_queue) != pod.queue:
+            return False
+        offered = self._offered.get(pod.queue)
+        if offered is not None and not offered.issuperset(pod.usage):
+            self.ignored.setdefault("its ClusterQueue has no quota of these flavors", pod.name)
+            return False
+        return pod.uid in self._released or (pod.until_s is not None and pod.uid not in self._overdue)
+
+    def _recount(self, uids: Iterable[str]) -> None:
+        for uid in tuple(uids):
+            self._count(self._pods[uid])
+
+    def _places(self, pod: QuotaPod) -> Iterator[tuple[dict[str, dict[str, None]], str]]:
+        yield self._pods_of, pod.workload
+        yield self._pods_in, pod.local_queue
+        yield self._pods_by_queue, pod.queue
+
+    def _count(self, pod: QuotaPod) -> None:
+        self._settle()
+        if not self._is_counted(pod):
+            is_covered = pod.workload in self._by_uid
+            self._uncount(pod.uid, None if is_covered else "not counted")
+        elif pod.uid not in self._counted:
+            self._counted[pod.uid] = pod
+            self._add(pod.queue, pod.usage, +1)
+            self._list(pod)
+
+    def _uncount(self, uid: str, cause: WaitOverCause | None) -> None:
+        self._settle()
+        pod = self._counted.pop(uid, None)
+        if pod is None:
+            return
+        tree = self._tree_of(pod.queue)
+        self._add(pod.queue, pod.usage, -1)
+        for fr in pod.usage:
+            line = self._leaving.get((tree, fr))
+            if line is not None:
+                line.discard(uid)
+                if not len(line):
+                    del self._leaving[tree, fr]
+        self._mark(tree, cause)
+
+    def _mark(self, tree: str, cause: WaitOverCause | None = None) -> None:
+        """Workloads of the tree are tried again; ``cause``: what they are told if they start."""
+        self._dirty.setdefault(tree, set()).update(() if cause is None else (cause,))
+
+    def _why(self, holder: QuotaHolder, causes: Mapping[str, set[WaitOverCause]]) -> WaitOverCause:
+        """What changed in its tree since it was tried; if nothing is known to have, what can be seen."""
+        tree = self._tree_of(holder.queue)
+        found = causes.get(tree, ())
+        seen: WaitOverCause = "fits" if any((tree, fr) in self._leaving for fr in holder.usage) else "left"
+        return next((each for each in WAIT_OVER_REASONS if each in found), seen)
+
+    def _list(self, pod: QuotaPod) -> None:
+        tree = self._tree_of(pod.queue)
+        for fr in pod.usage:
+            self._leaving.setdefault((tree, fr), Heap()).put(pod.uid, (pod.began_s or 0.0, pod.uid))
+
+    def _settle(self) -> None:
+        """After queues moved: which pods leave which tree. Quotas are others then, too."""
+        if not self._is_moved:
+            return
+        self._is_moved = False
+        self._leaving.clear()
+        for pod in self._counted.values():
+            self._list(pod)
+        cause: WaitOverCause | None = "fits" if self._has_other_quota else None
+        self._has_other_quota = False
+        for queue in self._lines:
+            self._mark(self._tree_of(queue), cause)
+
+    def _leave_line(self, holder: QuotaHolder) -> None:
+        lines, ask = self._lines[holder.queue], _ask(holder)
+        lines[ask].discard(holder.key)
+        if not len(lines[ask]):
+            del lines[ask]
+        if not lines:
+            del self._lines[holder.queue]
+
+    def _tree_of(self, queue: str) -> str:
+        node = self.tree.queue(queue)
+        root = None if node is None else node.root
+        return f"/{queue}" if root is None or root.is_queue else root.name
+
+    def _add(self, queue: str, usage: Usage, sign: int) -> None:
+        node = self.tree.queue(queue)
+        if node is not None:
+            self.tree.add(node, usage, sign)
+
+
+def _reservation(holder: QuotaHolder) -> tuple[str, str, float]:
+    return holder.uid, holder.queue, holder.reserved_s
+
+
+def _shortened(known: QuotaPod, pod: QuotaPod) -> QuotaPod:
+    """A deletion that was shortened: it began when it began first, and is not waited for longer than before."""
+    began_s = min(known.began_s or 0.0, pod.began_s or 0.0)
+    is_sooner = known.until_s is not None and pod.until_s is not None and known.until_s < pod.until_s
+    last = known if is_sooner else pod
+    return msgspec.structs.replace(pod, began_s=began_s, until_s=last.until_s, is_cut=last.is_cut)
+
+
+def _ask(holder: QuotaHolder) -> UsageKey:
+    return tuple(sorted(holder.usage.items()))
+
+
+def _order_of(line: Heap[str]) -> tuple[float, str]:
+    first = line.first()
+    assert first is not None, "lines without anybody are dropped"
+    order: tuple[float, str] = first[0]
+    return order

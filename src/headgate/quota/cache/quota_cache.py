@@ -1,0 +1,210 @@
+"""The objects that workloads refer to: flavors, ClusterQueues, Cohorts, LocalQueues, namespaces, admission checks.
+
+Each ``…_applied`` and ``…_removed`` updates the trees of the ledger and returns what may have changed for which queues.
+An invalid object is ignored with its problem; a queue that was valid before keeps its place in the tree, so that its
+usage stays counted, and admits nothing. ``engine.py`` handles Workloads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from headgate.quota.api.cluster_queue import ActiveCondition, ClusterQueue, find_active_condition, read_cluster_queue
+from headgate.quota.api.cohort import read_cohort
+from headgate.quota.api.local_queue import LocalQueue, read_local_queue
+from headgate.quota.api.resource_flavor import ResourceFlavor, read_flavor
+from headgate.quota.api.wire_reader import Wire
+from headgate.quota.api.workload import Workload
+from headgate.quota.cache.quota_ledger import QuotaLedger
+from headgate.quota.queues.blockers import WorkloadContext
+
+
+class CacheChange(msgspec.Struct, frozen=True):
+    """``trees``: trees that may have more quota available. ``queues``: queues whose rules or active condition may have
+    changed."""
+
+    trees: frozenset[str] = frozenset()
+    queues: frozenset[str] = frozenset()
+
+
+class QuotaCache:
+    def __init__(self, book: QuotaLedger, honours_gates: bool = True) -> None:
+        self._book = book
+        self._honours_gates = honours_gates
+        self.queues: dict[str, ClusterQueue] = {}
+        self.flavors: dict[str, ResourceFlavor] = {}
+        self.local_queues: dict[str, LocalQueue] = {}
+        self.activity: dict[str, ActiveCondition] = {}
+        self.problems: dict[tuple[str, str], str] = {}
+        """Objects that are set aside, by kind and name (or namespace/name), and why."""
+        self._namespaces: dict[str, Mapping[str, str]] = {}
+        self._checks: dict[str, bool] = {}
+        self._by_flavor: dict[str, set[str]] = {}
+        self._by_check: dict[str, set[str]] = {}
+
+    def context_of(self, workload: Workload) -> WorkloadContext:
+        """Who holds quota is seen with the queue that gave it."""
+        local = self.local_queues.get(workload.queue_key)
+        name = "" if local is None else local.cluster_queue
+        if workload.holds_quota and workload.admission is not None:
+            name = workload.admission.cluster_queue
+        return WorkloadContext(
+            local,
+            self.queues.get(name),
+            self.activity.get(name),
+            self._namespaces.get(workload.namespace),
+            self._honours_gates,
+        )
+
+    def flavor_applied(self, wire: Wire) -> CacheChange:
+        name, flavor = _name(wire), read_flavor(wire)
+        if isinstance(flavor, str):
+            self.problems["ResourceFlavor", name] = flavor
+            return self.flavor_removed(name, problem=flavor)
+        self.problems.pop(("ResourceFlavor", name), None)
+        if self.flavors.get(name) == flavor:
+            return CacheChange()
+        self.flavors[name] = flavor
+        return self._reconsider(self._by_flavor.get(name, ()))
+
+    def flavor_removed(self, name: str, problem: str = "") -> CacheChange:
+        if not problem:
+            self.problems.pop(("ResourceFlavor", name), None)
+        return self._reconsider(self._by_flavor.get(name, ())) if self.flavors.pop(name, None) else CacheChange()
+
+    def check_applied(self, name: str, is_active: bool) -> CacheChange:
+        if self._checks.get(name) is is_active:
+            return CacheChange()
+        self._checks[name] = is_active
+        return self._reconsider(self._by_check.get(name, ()))
+
+    def check_removed(self, name: str) -> CacheChange:
+        known = self._checks.pop(name, None)
+        return CacheChange() if known is None else self._reconsider(self._by_check.get(name, ()))
+
+    def cluster_queue_applied(self, wire: Wire) -> CacheChange:
+        name, queue = _name(wire), read_cluster_queue(wire)
+        if isinstance(queue, str):
+            self.problems["ClusterQueue", name] = queue
+            return self._reconsider((name,)) if name in self.queues else CacheChange()
+        return self.cluster_queue_replaced(queue)
+
+    def cluster_queue_replaced(self, queue: ClusterQueue) -> CacheChange:
+        name = queue.name
+        is_mended = self.problems.pop(("ClusterQueue", name), None) is not None
+        before = self.queues.get(name)
+        if before == queue and not is_mended:
+            return CacheChange()
+        trees = {self._book.tree_of(name)}
+        self._index(before, queue)
+        self.queues[name] = queue
+        self._book.place_queue(queue)
+        touched = self._reconsider((name,))
+        return CacheChange(touched.trees | trees, frozenset((name,)))
+
+    def cluster_queue_removed(self, name: str) -> CacheChange:
+        self.problems.pop(("ClusterQueue", name), None)
+        before = self.queues.pop(name, None)
+        if before is None:
+            return CacheChange()
+        trees = frozenset((self._book.tree_of(name),))
+        self._index(before, None)
+        self.activity.pop(name, None)
+        self._book.remove_queue(name)
+        return CacheChange(trees, frozenset((name,)))
+
+    def cohort_applied(self, wire: Wire) -> CacheChange:
+        name, cohort = _name(wire), read_cohort(wire)
+        if isinstance(cohort, str):
+            self.problems["Cohort", name] = cohort
+            return CacheChange()
+        self.problems.pop(("Cohort", name), None)
+        before = self._below(name)
+        trees = {self._book.tree_of(each) for each in before}
+        self._book.place_cohort(cohort)
+        return self._moved(name, before, trees)
+
+    def cohort_removed(self, name: str) -> CacheChange:
+        self.problems.pop(("Cohort", name), None)
+        before = self._below(name)
+        trees = {self._book.tree_of(each) for each in before}
+        self._book.remove_cohort(name)
+        return self._moved(name, before, trees)
+
+    def local_queue_applied(self, wire: Wire) -> str:
+        """The key of the queue, if something about it is different now."""
+        queue = read_local_queue(wire)
+        if isinstance(queue, str):
+            metadata = wire.get("metadata")
+            namespace = str(metadata.get("namespace", "")) if isinstance(metadata, Mapping) else ""
+            key = f"{namespace}/{_name(wire)}"
+            self.problems["LocalQueue", key] = queue
+            return key if self.local_queues.pop(key, None) else ""
+        self.problems.pop(("LocalQueue", queue.key), None)
+        if self.local_queues.get(queue.key) == queue:
+            return ""
+        self.local_queues[queue.key] = queue
+        return queue.key
+
+    def local_queue_removed(self, key: str) -> bool:
+        self.problems.pop(("LocalQueue", key), None)
+        return self.local_queues.pop(key, None) is not None
+
+    def namespace_applied(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Whether its labels are different now."""
+        if self._namespaces.get(name) == labels:
+            return False
+        self._namespaces[name] = dict(labels)
+        return True
+
+    def namespace_removed(self, name: str) -> bool:
+        return self._namespaces.pop(name, None) is not None
+
+    def queues_of_flavor(self, name: str) -> frozenset[str]:
+        return frozenset(self._by_flavor.get(name, ()))
+
+    def queues_of_check(self, name: str) -> frozenset[str]:
+        return frozenset(self._by_check.get(name, ()))
+
+    def _index(self, before: ClusterQueue | None, after: ClusterQueue | None) -> None:
+        for index, listed in (
+            (self._by_flavor, lambda queue: queue.flavors),
+            (self._by_check, lambda queue: [name for name, _ in queue.checks]),
+        ):
+            for each in listed(before) if before is not None else ():
+                index[each].discard(before.name if before is not None else "")
+            for each in listed(after) if after is not None else ():
+                index.setdefault(each, set()).add(after.name if after is not None else "")
+
+    def _below(self, cohort: str) -> set[str]:
+        """The queues that a cohort has below it; with those on a circle with it, theirs, too."""
+        tree = self._book.now
+        nodes = (tree.cohort(name) for name in {cohort, *tree.cycle_of(cohort)})
+        return {queue.name for node in nodes if node is not None for queue in tree.queues_below(node)}
+
+    def _moved(self, cohort: str, before: set[str], trees: set[str]) -> CacheChange:
+        """All queues of the trees that the cohort left and came to may have more room, or have none to go to."""
+        queues = before | self._below(cohort)
+        touched = self._reconsider(queues)
+        return CacheChange(touched.trees | trees, frozenset(queues))
+
+    def _reconsider(self, queues: Iterable[str]) -> CacheChange:
+        names = [name for name in queues if name in self.queues]
+        for name in names:
+            self.activity[name] = self._activity(self.queues[name])
+        return CacheChange(frozenset(self._book.tree_of(name) for name in names), frozenset(names))
+
+    def _activity(self, queue: ClusterQueue) -> ActiveCondition:
+        problem = self.problems.get(("ClusterQueue", queue.name))
+        if problem is not None:
+            return ActiveCondition(False, "Invalid", f"Can't admit new workloads: {problem}.")
+        circle = self._book.now.cycle_of(queue.cohort) if queue.cohort else ()
+        return find_active_condition(queue, self.flavors.keys(), self._checks, circle)
+
+
+def _name(wire: Wire) -> str:
+    metadata = wire.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    return name if isinstance(name, str) else ""

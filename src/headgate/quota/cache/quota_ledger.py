@@ -1,0 +1,166 @@
+"""The quota ledger: usage in two trees, now and after all pending evictions.
+
+``now`` counts all workloads that hold quota, evicted or not. ``ahead`` leaves out evicted workloads and counts claims:
+what a preemptor waits for while its victims end. An admission must fit both, so quota that was freed for a preemptor
+stays reserved for it (kueue#13797), and no workload is evicted for quota that is about to be free.
+``quota/preemption/targets.py`` chooses victims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from headgate.quota.api.cluster_queue import ClusterQueue
+from headgate.quota.api.cohort import Cohort, FlavorResource, Usage
+from headgate.quota.api.quota_reservation import QuotaHolder
+from headgate.quota.cache.occupancy import ClusterQueueOf, Occupancy
+from headgate.quota.cache.quota_tree import QuotaNode, QuotaTree
+
+
+class QuotaClaim(msgspec.Struct, frozen=True):
+    queue: str
+    usage: Usage
+
+
+def _no_cluster_queue(local_queue: str) -> str:
+    return ""
+
+
+class QuotaLedger:
+    """``occupancy``: usage on nodes, including terminating pods whose quota was released."""
+
+    def __init__(self, leads_to: ClusterQueueOf = _no_cluster_queue) -> None:
+        self.now = QuotaTree()
+        self.ahead = QuotaTree()
+        self.occupancy = Occupancy(leads_to)
+        self._holders: dict[str, QuotaHolder] = {}
+        self._by_queue: dict[str, dict[FlavorResource, dict[str, QuotaHolder]]] = {}
+        self._claims: dict[str, QuotaClaim] = {}
+
+    def get(self, key: str) -> QuotaHolder | None:
+        return self._holders.get(key)
+
+    def claim_of(self, key: str) -> QuotaClaim | None:
+        return self._claims.get(key)
+
+    def holders(self) -> Iterable[QuotaHolder]:
+        return self._holders.values()
+
+    def claims(self) -> Mapping[str, QuotaClaim]:
+        return self._claims
+
+    def tree_of(self, queue: str) -> str:
+        """The name of the tree that a queue belongs to: its root's, or ``/queue`` if it is alone."""
+        node = self.now.queue(queue)
+        if node is None:
+            return f"/{queue}"
+        root = node.root
+        return f"/{root.name}" if root.is_queue else root.name
+
+    def available_ahead(self, queue: str, fr: FlavorResource) -> int:
+        """How much the queue may use once all evicted workloads have ended."""
+        node = self.ahead.queue(queue)
+        return 0 if node is None else node.available(fr)
+
+    def users(self, queue: str, frs: Iterable[FlavorResource]) -> Iterator[QuotaHolder]:
+        """The workloads that hold some of these in a queue and are not evicted; each once."""
+        by_resource = self._by_queue.get(queue, {})
+        found: dict[str, QuotaHolder] = {}
+        for fr in frs:
+            found.update(by_resource.get(fr, {}))
+        return (each for each in found.values() if not each.is_evicted)
+
+    def held_in(self, queue: str) -> list[QuotaHolder]:
+        """All workloads that hold quota in a queue, by key."""
+        found = {key: each for users in self._by_queue.get(queue, {}).values() for key, each in users.items()}
+        return [found[key] for key in sorted(found)]
+
+    def place_queue(self, queue: ClusterQueue) -> None:
+        is_new = self.now.queue(queue.name) is None
+        for tree in (self.now, self.ahead):
+            tree.place_queue(queue.name, queue.cohort, queue.quotas)
+        self.occupancy.place_queue(queue)
+        if is_new:
+            for holder in self.held_in(queue.name):
+                self._count(holder, +1)
+            for claim in self._claims.values():
+                if claim.queue == queue.name:
+                    self._add(self.ahead, claim.queue, claim.usage, +1)
+
+    def remove_queue(self, name: str) -> None:
+        """Who holds quota in it is remembered: should the queue come back, they are counted again."""
+        for tree in (self.now, self.ahead):
+            tree.remove_queue(name)
+        self.occupancy.remove_queue(name)
+
+    def place_cohort(self, cohort: Cohort) -> None:
+        for tree in (self.now, self.ahead):
+            tree.place_cohort(cohort.name, cohort.parent, cohort.quotas)
+        self.occupancy.place_cohort(cohort)
+
+    def remove_cohort(self, name: str) -> None:
+        for tree in (self.now, self.ahead):
+            tree.remove_cohort(name)
+        self.occupancy.remove_cohort(name)
+
+    def put(self, holder: QuotaHolder) -> None:
+        """A workload holds this, whatever it held before."""
+        self._take_out(holder.key)
+        self._holders[holder.key] = holder
+        by_resource = self._by_queue.setdefault(holder.queue, {})
+        for fr in holder.usage:
+            by_resource.setdefault(fr, {})[holder.key] = holder
+        self._count(holder, +1)
+        self.occupancy.put(holder)
+
+    def remove(self, key: str, *, keeps_pods: bool = False) -> QuotaHolder | None:
+        """``keeps_pods``: see ``occupancy.py``."""
+        self.occupancy.remove(key, keeps_pods=keeps_pods)
+        return self._take_out(key)
+
+    def _take_out(self, key: str) -> QuotaHolder | None:
+        holder = self._holders.pop(key, None)
+        if holder is None:
+            return None
+        by_resource = self._by_queue[holder.queue]
+        for fr in holder.usage:
+            del by_resource[fr][key]
+            if not by_resource[fr]:
+                del by_resource[fr]
+        if not by_resource:
+            del self._by_queue[holder.queue]
+        self._count(holder, -1)
+        return holder
+
+    def claim(self, key: str, claim: QuotaClaim | None) -> None:
+        """What a workload waits for while others go for it; None for nothing any more."""
+        before = self._claims.pop(key, None)
+        if before is not None:
+            self._add(self.ahead, before.queue, before.usage, -1)
+        if claim is not None:
+            self._claims[key] = claim
+            self._add(self.ahead, claim.queue, claim.usage, +1)
+
+    def simulate_usage(self, queue: str, usage: Usage, sign: int) -> None:
+        """Adds usage for a simulation; the caller undoes it."""
+        self._add(self.ahead, queue, usage, sign)
+
+    def fits(self, queue: str, usage: Usage) -> bool:
+        nodes = (self.now.queue(queue), self.ahead.queue(queue))
+        return all(node is not None and fits(node, usage) for node in nodes)
+
+    def _count(self, holder: QuotaHolder, sign: int) -> None:
+        self._add(self.now, holder.queue, holder.usage, sign)
+        if not holder.is_evicted:
+            self._add(self.ahead, holder.queue, holder.usage, sign)
+
+    def _add(self, tree: QuotaTree, queue: str, usage: Usage, sign: int) -> None:
+        node = tree.queue(queue)
+        if node is not None:
+            tree.add(node, usage, sign)
+
+
+def fits(node: QuotaNode, usage: Usage) -> bool:
+    return all(amount <= node.available(fr) for fr, amount in usage.items() if amount)

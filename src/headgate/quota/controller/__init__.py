@@ -1,0 +1,1 @@
+"""The controller that feeds the engine and writes what it decides."""

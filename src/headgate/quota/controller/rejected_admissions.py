@@ -1,0 +1,37 @@
+"""Admissions that the server rejected: their back-off, and the Event with the reason.
+
+A failing webhook or a stricter schema may reject one workload repeatedly. Its quota is free for other workloads
+meanwhile, and it is retried with growing delays.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from headgate.controllers.framework.effects import EmitEvent
+from headgate.controllers.ownership.pods import object_reference
+from headgate.quota.controller.workload_writes import COMPONENT, KIND
+
+Object = dict[str, Any]
+
+REASON: Final = "AdmissionRefused"
+_MOST_S: Final = 60.0
+_MOST_TEXT: Final = 1024
+
+
+class RejectedAdmissions:
+    def __init__(self) -> None:
+        self._counts: Final[dict[str, int]] = {}
+
+    def backoff_s(self, key: str) -> float:
+        """After one more of them."""
+        count = self._counts[key] = self._counts.get(key, 0) + 1
+        return float(min(2 ** min(count - 1, 10), _MOST_S))
+
+    def forget(self, key: str) -> None:
+        self._counts.pop(key, None)
+
+
+def rejected_event(workload: Object, why: str) -> EmitEvent:
+    text = f"The server would not write down the admission: {why}"
+    return EmitEvent(object_reference(workload, KIND), "Warning", REASON, text[:_MOST_TEXT], COMPONENT)

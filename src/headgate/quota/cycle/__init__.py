@@ -1,0 +1,1 @@
+"""One admission cycle: nominate the heads of all queues, order them, admit or preempt."""

@@ -1,0 +1,107 @@
+"""Explains why a workload is pending: its position, and per flavor the shortage and the holders.
+
+Explanations are computed on request by the functions that decide; nothing is kept or changed. ``description.py`` turns
+them into text.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from headgate.quota.api.cohort import FlavorResource
+from headgate.quota.cache.quota_ledger import QuotaLedger
+from headgate.quota.cycle.nomination import nominate
+from headgate.quota.engine import QuotaEngine
+from headgate.quota.flavors.assignment import FlavorCandidate
+from headgate.quota.queues.queue_manager import PendingReason
+
+
+class QuotaShare(msgspec.Struct, frozen=True):
+    """How much of a quota a workload holds, or waits for while its victims end."""
+
+    key: str
+    queue: str
+    amount: int
+    is_evicted: bool = False
+    is_claim: bool = False
+
+
+class QuotaShortage(msgspec.Struct, frozen=True):
+    """Of one resource in one flavor: what is ``available`` to the queue now and at most, and its holders in the whole
+    tree, the largest first. ``remedies.py`` finds what would help."""
+
+    flavor: str
+    resource: str
+    asked: int
+    available: int
+    most: int
+    held_by: tuple[QuotaShare, ...]
+
+
+class WorkloadExplanation(msgspec.Struct, frozen=True):
+    """``position``: how many come before it in its queue; None if it is in none. ``behind``: the head of a StrictFIFO
+    queue, if the workload waits for it. ``message``: why no flavors can be assigned, in Kueue's words."""
+
+    key: str
+    state: str
+    queue: str = ""
+    position: int | None = None
+    behind: str = ""
+    reason: PendingReason | None = None
+    attempts: tuple[tuple[str, FlavorCandidate], ...] = ()
+    """Pod sets by name, each with one flavor that was looked at."""
+    shortages: tuple[QuotaShortage, ...] = ()
+    would_evict: tuple[str, ...] = ()
+    message: str = ""
+
+
+def explain_workload(engine: QuotaEngine, key: str) -> WorkloadExplanation:
+    problem = engine.cache.problems.get(("Workload", key))
+    holder, waiter = engine.ledger.get(key), engine.queue_manager.get(key)
+    if holder is not None:
+        return WorkloadExplanation(key, "Evicted" if holder.is_evicted else "QuotaReserved", holder.queue)
+    if problem is not None:
+        return WorkloadExplanation(key, "SetAside", reason=PendingReason("Misconfigured", problem))
+    if waiter is None:
+        known = engine.workloads.get(key)
+        state = "NotFound" if known is None else "Finished" if known.is_finished else "Inadmissible"
+        return WorkloadExplanation(key, state, reason=engine.queue_manager.pending_reason(key))
+    queue = engine.cache.queues[waiter.queue]
+    line = [each.key for each in engine.queue_manager.pending(waiter.queue)]
+    claim = engine.ledger.claim_of(key)
+    engine.ledger.claim(key, None)
+    found = nominate(engine.ledger, queue, engine.cache.flavors, waiter.workload, waiter.order_s)
+    engine.ledger.claim(key, claim)
+    asked: dict[FlavorResource, int] = {}
+    for one in found.assignment.pod_sets:
+        for attempt in (each for group in one.groups for each in group):
+            for fr in attempt.short:
+                asked[fr] = asked.get(fr, 0) + one.requests[fr[1]]
+    return WorkloadExplanation(
+        key,
+        "Pending",
+        waiter.queue,
+        line.index(key),
+        line[0] if queue.is_strict and line[0] != key else "",
+        engine.queue_manager.pending_reason(key),
+        tuple((one.name, each) for one in found.assignment.pod_sets for group in one.groups for each in group),
+        tuple(_shortage(engine.ledger, waiter.queue, fr, asked[fr]) for fr in sorted(asked)),
+        tuple(target.holder.key for target in found.targets),
+        found.assignment.message,
+    )
+
+
+def _shortage(book: QuotaLedger, queue: str, fr: FlavorResource, asked: int) -> QuotaShortage:
+    now, ahead = book.now.queue(queue), book.ahead.queue(queue)
+    available = min((node.available(fr) for node in (now, ahead) if node is not None), default=0)
+    most = 0 if now is None else now.potential_available(fr)
+    queues = [] if now is None else [each.name for each in book.now.queues_below(now.root)]
+    holders = [each for name in queues for each in book.held_in(name) if each.usage.get(fr)]
+    shares = [QuotaShare(each.key, each.queue, each.usage[fr], each.is_evicted) for each in holders]
+    shares += [
+        QuotaShare(key, claim.queue, claim.usage[fr], is_claim=True)
+        for key, claim in sorted(book.claims().items())
+        if claim.queue in queues and claim.usage.get(fr)
+    ]
+    shares.sort(key=lambda each: (-each.amount, each.key))
+    return QuotaShortage(*fr, asked, available, most, tuple(shares))

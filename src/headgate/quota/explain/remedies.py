@@ -1,0 +1,213 @@
+"""Finds what would give a workload quota, workloads that end or more quota, by dry runs on copies of the engine.
+
+Each remedy is applied to a fresh copy of the engine, followed by a cycle with all other pending workloads, and is
+reported only if the workload is admitted. The search is for single calls such as ``headgate explain``: a copy costs as
+much as the whole engine.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from headgate.quota import names
+from headgate.quota.api.cohort import FlavorResource
+from headgate.quota.api.quota_reservation import QuotaHolder
+from headgate.quota.cycle.nomination import nominate
+from headgate.quota.effects import Admit
+from headgate.quota.engine import QuotaEngine
+from headgate.quota.flavors.assignment import PodSetAssignment
+from headgate.quota.queues.queue_manager import PendingWorkload
+
+_MOST_STEPS: Final = 200
+_MAX_WORKLOADS_TO_END: Final = 10
+"""A longer list of workloads that would have to end is no advice."""
+
+
+class QuotaGrowth(msgspec.Struct, frozen=True):
+    """The nominal quota of a ClusterQueue, now and as needed."""
+
+    queue: str
+    flavor: str
+    resource: str
+    nominal: int
+    needed: int
+
+
+class QuotaRemedy(msgspec.Struct, frozen=True):
+    """``growth`` and ``workloads_to_end``: each is enough, including all workloads that come first; empty if none was
+    found. ``uncovered``: resources that no resource group of the ClusterQueue covers, so that no quota helps.
+    ``never_fits``: it requests more than its ClusterQueue could ever have, in the flavors that match it."""
+
+    growth: tuple[QuotaGrowth, ...] = ()
+    workloads_to_end: tuple[str, ...] = ()
+    uncovered: tuple[str, ...] = ()
+    never_fits: bool = False
+
+
+class QuotaDryRun:
+    """A copy of all mutable state for one attempt. Frozen values are shared."""
+
+    def __init__(self, engine: QuotaEngine) -> None:
+        shared: dict[int, Any] = {id(each): each for each in _frozen(engine)}
+        self.engine: QuotaEngine = copy.deepcopy(engine, shared)
+
+    def helps(self, key: str, now_s: float) -> bool:
+        """Whether the workload is admitted by the next cycle."""
+        return any(isinstance(each, Admit) and each.key == key for each in self.engine.run_cycle(now_s))
+
+    def grow(self, growth: Iterable[QuotaGrowth], now_s: float) -> None:
+        for each in growth:
+            queue, fr = self.engine.cache.queues[each.queue], (each.flavor, each.resource)
+            quota = msgspec.structs.replace(queue.quotas[fr], nominal=each.needed)
+            self.engine.cluster_queue_replaced(
+                msgspec.structs.replace(queue, quotas={**queue.quotas, fr: quota}), now_s
+            )
+
+    def missing(self, key: str) -> dict[FlavorResource, int]:
+        """What it lacks in the flavors that it would get, or the first that suit it; of whoever is first in a strict
+        queue, if that is another one."""
+        waiter = self.engine.queue_manager.get(key)
+        return {} if waiter is None else dict(_missing(self.engine, _head(self.engine, waiter)))
+
+
+def _frozen(engine: QuotaEngine) -> Iterator[object]:
+    """Values that are replaced and never changed."""
+    yield from engine.workloads.values()
+    world = engine.cache
+    for known in (world.queues, world.flavors, world.local_queues):
+        yield from known.values()
+
+
+def find_remedy(engine: QuotaEngine, key: str, now_s: float) -> QuotaRemedy:
+    """Of a workload that waits in a queue."""
+    waiter = engine.queue_manager.get(key)
+    if waiter is None:
+        return QuotaRemedy()
+    uncovered = tuple(sorted(_uncovered(engine, waiter)))
+    if uncovered:
+        return QuotaRemedy(uncovered=uncovered)
+    never = _never_fits(engine, waiter, now_s)
+    enders = () if never else _find_workloads_to_end(engine, key, now_s)
+    return QuotaRemedy(_find_growth(engine, key, now_s), enders, (), never)
+
+
+def _head(engine: QuotaEngine, waiter: PendingWorkload) -> PendingWorkload:
+    if not engine.cache.queues[waiter.queue].is_strict:
+        return waiter
+    return next(iter(engine.queue_manager.pending(waiter.queue)), waiter)
+
+
+def _choices(engine: QuotaEngine, waiter: PendingWorkload) -> tuple[PodSetAssignment, ...]:
+    queue, claim = engine.cache.queues[waiter.queue], engine.ledger.claim_of(waiter.key)
+    engine.ledger.claim(waiter.key, None)
+    found = nominate(engine.ledger, queue, engine.cache.flavors, waiter.workload, waiter.order_s)
+    engine.ledger.claim(waiter.key, claim)
+    return found.assignment.pod_sets
+
+
+def _uncovered(engine: QuotaEngine, waiter: PendingWorkload) -> set[str]:
+    covered = engine.cache.queues[waiter.queue].group_of
+    asked = {
+        resource
+        for pod_set in waiter.workload.pod_sets
+        for resource, amount in pod_set.requests.items()
+        if amount and waiter.workload.count_of(pod_set)
+    }
+    return asked - set(covered)
+
+
+def _never_fits(engine: QuotaEngine, waiter: PendingWorkload, now_s: float) -> bool:
+    """Whether it would not be admitted if it were alone, because flavors that suit it are too small."""
+    alone = QuotaDryRun(engine)
+    for key in [each for each in alone.engine.workloads if each != waiter.key]:
+        alone.engine.workload_removed(key, now_s)
+    if alone.helps(waiter.key, now_s):
+        return False
+    attempts = (each for one in _choices(alone.engine, waiter) for group in one.groups for each in group)
+    return any(each.why == names.EXCEEDS_MAX_QUOTA for each in attempts)
+
+
+def _missing(engine: QuotaEngine, waiter: PendingWorkload) -> Iterator[tuple[FlavorResource, int]]:
+    asked: dict[FlavorResource, int] = {}
+    group_of = engine.cache.queues[waiter.queue].group_of
+    for one in _choices(engine, waiter):
+        firsts = [_first_that_suits(one, at) for at in range(len(one.groups))]
+        for resource, amount in one.requests.items():
+            chosen = one.flavors.get(resource)
+            flavor = chosen.flavor if chosen is not None else ""
+            if not flavor and resource in group_of:
+                flavor = next((each for each in firsts if each in group_of[resource].flavors), "")
+            if flavor:
+                asked[flavor, resource] = asked.get((flavor, resource), 0) + amount
+    now, ahead = engine.ledger.now.queue(waiter.queue), engine.ledger.ahead.queue(waiter.queue)
+    for fr, amount in sorted(asked.items()):
+        available = min((node.available(fr) for node in (now, ahead) if node is not None), default=0)
+        if amount > available:
+            yield fr, amount - available
+
+
+def _first_that_suits(one: PodSetAssignment, at: int) -> str:
+    return next((each.flavor for each in one.groups[at] if each.why != names.NO_MATCHING_FLAVOR), "")
+
+
+def _find_growth(engine: QuotaEngine, key: str, now_s: float) -> tuple[QuotaGrowth, ...]:
+    """Step by step, for others that come first take of what was added; then all of it at once on a fresh copy."""
+    waiter = engine.queue_manager.get(key)
+    if waiter is None:
+        return ()
+    trial, needed = QuotaDryRun(engine), dict[FlavorResource, QuotaGrowth]()
+    for _ in range(_MOST_STEPS):
+        missing = trial.missing(key)
+        for fr, amount in missing.items():
+            before = engine.cache.queues[waiter.queue].quotas[fr].nominal
+            so_far = needed[fr].needed if fr in needed else before
+            needed[fr] = QuotaGrowth(waiter.queue, *fr, before, so_far + amount)
+        trial.grow(needed.values(), now_s)
+        if trial.helps(key, now_s):
+            break
+        if not missing:
+            return ()
+    growth = tuple(needed[fr] for fr in sorted(needed))
+    fresh = QuotaDryRun(engine)
+    fresh.grow(growth, now_s)
+    return growth if growth and fresh.helps(key, now_s) else ()
+
+
+def _find_workloads_to_end(engine: QuotaEngine, key: str, now_s: float) -> tuple[str, ...]:
+    """The newest first; only workloads that hold something of what is missing, in the same tree of cohorts."""
+    trial, ended = QuotaDryRun(engine), dict[str, None]()
+    holders = sorted(_holders(engine, key), key=lambda each: (-each.reserved_s, each.key))
+    for _ in range(_MOST_STEPS):
+        if trial.helps(key, now_s):
+            break
+        missing = trial.missing(key)
+        if not missing:
+            return ()
+        while missing:
+            chosen = next((each.key for each in holders if each.key not in ended and _gives(each, missing)), None)
+            if chosen is None or len(ended) == _MAX_WORKLOADS_TO_END:
+                return ()
+            ended[chosen] = None
+            trial.engine.workload_removed(chosen, now_s)
+            missing = trial.missing(key)
+    fresh = QuotaDryRun(engine)
+    for each in ended:
+        fresh.engine.workload_removed(each, now_s)
+    return tuple(ended) if ended and fresh.helps(key, now_s) else ()
+
+
+def _holders(engine: QuotaEngine, key: str) -> Iterator[QuotaHolder]:
+    waiter = engine.queue_manager.get(key)
+    node = None if waiter is None else engine.ledger.now.queue(waiter.queue)
+    if node is None:
+        return
+    for below in engine.ledger.now.queues_below(node.root):
+        yield from (each for each in engine.ledger.held_in(below.name) if not each.is_evicted)
+
+
+def _gives(holder: QuotaHolder, missing: Iterable[FlavorResource]) -> bool:
+    return any(holder.usage.get(fr) for fr in missing)

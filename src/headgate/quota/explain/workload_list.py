@@ -1,0 +1,148 @@
+"""One row per workload, with the columns of ``kueuectl list workload``: owner, queue, state, times.
+
+The rows are read from the engine; nothing is decided. ``explanation.py`` explains why a workload is pending;
+``cli/commands/workloads.py`` prints the rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from headgate.kube.object_meta import group_kind_of, owner_references
+from headgate.quota import names
+from headgate.quota.api.pods_ready import started_s
+from headgate.quota.api.workload import Workload, read_workload
+from headgate.quota.engine import QuotaEngine
+
+Wire = Mapping[str, Any]
+State = Literal["pending", "quotareserved", "waitingtostart", "admitted", "finished"]
+
+STATES: Final[tuple[State, ...]] = ("pending", "quotareserved", "waitingtostart", "admitted", "finished")
+"""In the order of a workload's life. ``waitingtostart``: admitted, and its pods wait for terminating pods."""
+
+
+class WorkloadOwner(msgspec.Struct, frozen=True):
+    """``type``: as kubectl takes it, such as ``job.batch``."""
+
+    type: str
+    name: str
+
+
+class WorkloadRow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """``position``: how many workloads of its LocalQueue come before it, ``place``: how many of its ClusterQueue; None
+    if it is in no queue. ``reason``: of the condition that keeps it from the next state. ``started_s``: since when its
+    pods may run. Times are in seconds."""
+
+    namespace: str
+    name: str
+    state: State
+    owners: tuple[WorkloadOwner, ...] = ()
+    local_queue: str = ""
+    cluster_queue: str = ""
+    position: int | None = None
+    place: int | None = None
+    priority: int = 0
+    reason: str = ""
+    message: str = ""
+    created_s: float = 0.0
+    admitted_s: float | None = None
+    finished_s: float | None = None
+    started_s: float | None = None
+
+
+class QueuePositions:
+    """Positions in queues; each ClusterQueue is sorted once, on first use."""
+
+    def __init__(self, engine: QuotaEngine) -> None:
+        self._engine = engine
+        self._lines: dict[str, dict[str, tuple[int, int]]] = {}
+
+    def position_of(self, key: str) -> tuple[int, int] | None:
+        """How many of its LocalQueue, and of its ClusterQueue, come before it."""
+        waiter = self._engine.queue_manager.get(key)
+        if waiter is None:
+            return None
+        if waiter.queue not in self._lines:
+            before: Counter[str] = Counter()
+            line = self._lines[waiter.queue] = {}
+            for place, each in enumerate(self._engine.queue_manager.pending(waiter.queue)):
+                line[each.key] = before[each.workload.queue_key], place
+                before[each.workload.queue_key] += 1
+        return self._lines[waiter.queue].get(key)
+
+
+def workload_rows(engine: QuotaEngine, workloads: Iterable[Wire], knows_places: bool = True) -> list[WorkloadRow]:
+    """By namespace and name. ``knows_places``: whether the engine has heard of everybody who waits."""
+    places = QueuePositions(engine)
+    found = (_row(engine, wire, places if knows_places else None) for wire in workloads)
+    return sorted(found, key=lambda row: (row.namespace, row.name))
+
+
+def state_of(workload: Workload) -> State:
+    if workload.is_finished:
+        return "finished"
+    if workload.has(names.ADMITTED):
+        return "waitingtostart" if workload.has(names.WAITING_FOR_TERMINATING_PODS) else "admitted"
+    return "quotareserved" if workload.has(names.QUOTA_RESERVED) else "pending"
+
+
+def owners_of(wire: Wire) -> tuple[WorkloadOwner, ...]:
+    found = []
+    for reference in owner_references(wire):
+        group, kind = group_kind_of(reference)
+        found.append(
+            WorkloadOwner(f"{kind.lower()}.{group}" if group else kind.lower(), str(reference.get("name", "")))
+        )
+    return tuple(sorted(found, key=lambda each: (each.type, each.name)))
+
+
+def _row(engine: QuotaEngine, wire: Wire, places: QueuePositions | None) -> WorkloadRow:
+    metadata = wire.get("metadata") or {}
+    read = read_workload(wire)
+    if isinstance(read, str):
+        return WorkloadRow(
+            metadata.get("namespace", ""), metadata.get("name", ""), "pending", owners_of(wire), message=read
+        )
+    state = state_of(read)
+    local = engine.cache.local_queues.get(read.queue_key)
+    place = places.position_of(read.key) if places is not None and state == "pending" else None
+    reason, message = state_reason(read, state)
+    admitted, finished = read.conditions.get(names.ADMITTED), read.conditions.get(names.FINISHED)
+    return WorkloadRow(
+        read.namespace,
+        read.name,
+        state,
+        owners_of(wire),
+        read.queue,
+        read.admission.cluster_queue if read.admission is not None else "" if local is None else local.cluster_queue,
+        None if place is None else place[0],
+        None if place is None else place[1],
+        read.priority,
+        reason,
+        message,
+        read.created_s,
+        admitted.since_s if admitted is not None and admitted.is_true else None,
+        finished.since_s if finished is not None and finished.is_true else None,
+        started_s(read),
+    )
+
+
+_CONDITION_OF_STATE: Final[Mapping[State, str]] = {
+    "pending": names.QUOTA_RESERVED,
+    "quotareserved": names.ADMITTED,
+    "waitingtostart": names.WAITING_FOR_TERMINATING_PODS,
+    "finished": names.FINISHED,
+}
+
+
+def state_reason(workload: Workload, state: State) -> tuple[str, str]:
+    """The reason and message of what keeps it where it is, as its conditions tell; nothing if they do not."""
+    if state != "finished" and workload.has(names.EVICTED):
+        evicted = workload.conditions[names.EVICTED]
+        return evicted.reason, evicted.message
+    found = workload.conditions.get(_CONDITION_OF_STATE.get(state, ""))
+    return ("", "") if found is None else (found.reason, found.message)

@@ -1,0 +1,1 @@
+"""Flavor assignment: which flavors of a queue a workload gets."""

@@ -1,0 +1,185 @@
+"""The flavor assigner: finds the best flavor for every pod set and resource group, in the order of the queue.
+
+A flavor must match the pods (``quota/api/resource_flavor.py``) and have quota, now or by preemption, for all resources
+of the group at once; earlier pod sets of the same workload count. ``fungibility.py`` chooses between flavors. An oracle
+(``quota/cycle/nomination.py``) tells whether preemption would help, so that this module needs no knowledge of holders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from headgate.kube.resource_amounts import PODS, amount_text
+from headgate.quota import names
+from headgate.quota.api.cluster_queue import ClusterQueue
+from headgate.quota.api.cohort import FlavorResource, ResourceGroup
+from headgate.quota.api.pod_set import PodSet
+from headgate.quota.api.resource_flavor import ResourceFlavor, find_flavor_mismatch
+from headgate.quota.api.workload import Workload
+from headgate.quota.cache.quota_tree import QuotaNode
+from headgate.quota.flavors.assignment import (
+    MODE_OF_GRANULAR,
+    Assignment,
+    FlavorAssignment,
+    FlavorCandidate,
+    GranularMode,
+    PodSetAssignment,
+    worst,
+)
+from headgate.quota.flavors.fungibility import BEST, WORST, Grade, is_better, tries_next_flavor
+
+PreemptionOracle = Callable[[FlavorResource, int], Grade]
+"""How so much of a resource could be had by preemption: no candidates, preempt or reclaim; and from how high."""
+LastTriedFlavors = Sequence[Mapping[str, int]]
+
+_NOTHING: Final = frozenset[FlavorResource]()
+
+
+class _Fit(msgspec.Struct, frozen=True):
+    grade: Grade
+    reason: str = ""
+    why: str = ""
+    is_short: bool = False
+
+
+class FlavorAssigner:
+    """For one workload at a time. ``now`` and ``ahead`` are the queue's nodes in the two trees of
+    ``quota/cache/quota_ledger.py``."""
+
+    def __init__(
+        self,
+        queue: ClusterQueue,
+        now: QuotaNode,
+        ahead: QuotaNode,
+        flavors: Mapping[str, ResourceFlavor],
+        oracle: PreemptionOracle,
+    ) -> None:
+        self._queue = queue
+        self._now = now
+        self._ahead = ahead
+        self._flavors = flavors
+        self._oracle = oracle
+
+    def assign(self, workload: Workload, counts: Sequence[int] = (), tried: LastTriedFlavors = ()) -> Assignment:
+        """``counts`` of pods other than asked for; ``tried``: where an earlier search stopped."""
+        chosen: list[PodSetAssignment] = []
+        usage: dict[FlavorResource, int] = {}
+        borrow = 0
+        for at, pod_set in enumerate(workload.pod_sets):
+            count = counts[at] if counts else workload.count_of(pod_set)
+            found = self._assign_set(pod_set, count, usage, tried[at] if at < len(tried) else {})
+            chosen.append(found)
+            for resource, choice in found.flavors.items():
+                fr = (choice.flavor, resource)
+                usage[fr] = usage.get(fr, 0) + found.requests[resource]
+                borrow = max(borrow, choice.borrow)
+            if found.is_failed:
+                break
+        return Assignment(tuple(chosen), usage, borrow)
+
+    def _assign_set(
+        self, pod_set: PodSet, count: int, before: Mapping[FlavorResource, int], tried: Mapping[str, int]
+    ) -> PodSetAssignment:
+        requests = {resource: amount * count for resource, amount in pod_set.requests.items()}
+        if PODS in self._queue.group_of:
+            requests[PODS] = count
+        flavors: dict[str, FlavorAssignment] = {}
+        reasons: list[str] = []
+        groups: list[tuple[FlavorCandidate, ...]] = []
+        for resource in sorted(requests):
+            group = self._queue.group_of.get(resource)
+            if resource in flavors or (group is None and not requests[resource]):
+                continue
+            if group is None:
+                reasons, is_failed = [f"resource {resource} unavailable in ClusterQueue"], True
+            else:
+                found, said, attempts = self._find(group, pod_set, requests, before, tried.get(resource, -1) + 1)
+                groups.append(attempts)
+                is_failed = not found
+                flavors.update(found)
+                reasons = said if is_failed else reasons + said
+            if is_failed:
+                return PodSetAssignment(pod_set.name, count, requests, {}, tuple(reasons), tuple(groups), True)
+        return PodSetAssignment(pod_set.name, count, requests, flavors, tuple(reasons), tuple(groups))
+
+    def _find(
+        self,
+        group: ResourceGroup,
+        pod_set: PodSet,
+        requests: Mapping[str, int],
+        before: Mapping[FlavorResource, int],
+        first: int,
+    ) -> tuple[dict[str, FlavorAssignment], list[str], tuple[FlavorCandidate, ...]]:
+        wanted = sorted(resource for resource in group.resources if resource in requests)
+        fungibility = self._queue.fungibility
+        best, best_grade = {}, WORST
+        attempts: list[FlavorCandidate] = []
+        last = -1
+        for last in range(first, len(group.flavors)):
+            name = group.flavors[last]
+            attempt, choices, grade = self._try(name, pod_set, wanted, requests, before)
+            attempts.append(attempt)
+            stops = not tries_next_flavor(grade, fungibility)
+            if stops or is_better(grade, best_grade, fungibility):
+                best, best_grade = choices, grade
+            if stops:
+                break
+        stopped_at = -1 if last == len(group.flavors) - 1 else last
+        found = {name: msgspec.structs.replace(each, tried=stopped_at) for name, each in best.items()}
+        said = [] if best_grade[0] == GranularMode.FIT else [reason for each in attempts for reason in each.reasons]
+        return found, said, tuple(attempts)
+
+    def _try(
+        self,
+        name: str,
+        pod_set: PodSet,
+        wanted: Sequence[str],
+        requests: Mapping[str, int],
+        before: Mapping[FlavorResource, int],
+    ) -> tuple[FlavorCandidate, dict[str, FlavorAssignment], Grade]:
+        flavor = self._flavors.get(name)
+        mismatch = (
+            f"flavor {name} not found"
+            if flavor is None
+            else find_flavor_mismatch(flavor, pod_set.tolerations, pod_set.nodes)
+        )
+        if mismatch:
+            return FlavorCandidate(name, GranularMode.NO_FIT, 0, (mismatch,), names.NO_MATCHING_FLAVOR), {}, WORST
+        grade, choices, borrow = BEST, {}, 0
+        fits = {resource: self._fit((name, resource), before, requests[resource]) for resource in wanted}
+        for resource, fit in fits.items():
+            borrow = max(borrow, fit.grade[1])
+            if is_better(grade, fit.grade, self._queue.fungibility):
+                grade = fit.grade
+            choices[resource] = FlavorAssignment(name, MODE_OF_GRANULAR[fit.grade[0]], fit.grade[1])
+        reasons = tuple(sorted(each.reason for each in fits.values() if each.reason))
+        short = frozenset((name, resource) for resource, each in fits.items() if each.is_short)
+        why = worst(each.why for each in fits.values())
+        return FlavorCandidate(name, grade[0], borrow, reasons, why, short or _NOTHING), choices, grade
+
+    def _fit(self, fr: FlavorResource, before: Mapping[FlavorResource, int], amount: int) -> _Fit:
+        flavor, resource = fr
+        assumed = before.get(fr, 0)
+        value = assumed + amount
+        most = self._now.potential_available(fr)
+        if value > most:
+            had, asked, limit = (amount_text(resource, each) for each in (assumed, amount, most))
+            reason = (
+                f"insufficient quota for {resource} in flavor {flavor}, previously considered podsets requests ({had})"
+                f" + current podset request ({asked}) > maximum capacity ({limit})"
+            )
+            return _Fit((GranularMode.NO_FIT, 0), reason, names.EXCEEDS_MAX_QUOTA)
+        now, ahead = self._now.available(fr), self._ahead.available(fr)
+        if value <= now and value <= ahead:
+            return _Fit((GranularMode.FIT, self._now.lowest_fitting_height(fr, value)[0]))
+        missing = amount_text(resource, value - min(now, ahead))
+        reason = f"insufficient unused quota for {resource} in flavor {flavor}, {missing} more needed"
+        borrow, is_part = self._ahead.lowest_fitting_height(fr, value)
+        if value <= ahead:
+            return _Fit((GranularMode.DEFERRED, borrow), reason, "", True)
+        if self._now.quota(fr).nominal >= value or is_part or self._queue.preemption.may_borrow:
+            return _Fit(self._oracle(fr, value), reason, "", True)
+        return _Fit((GranularMode.NO_FIT, borrow), reason, names.WAITING_FOR_QUOTA, True)

@@ -1,0 +1,42 @@
+"""Compares two ways to get a flavor, and decides whether to try the next flavor.
+
+A grade is a mode and the height in the tree where the quota is available. The ``flavorFungibility`` of the queue says
+whether it prefers to borrow or to preempt.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.quota import names
+from headgate.quota.api.cluster_queue import Fungibility
+from headgate.quota.flavors.assignment import GranularMode
+
+Grade = tuple[GranularMode, int]
+BEST: Final[Grade] = (GranularMode.FIT, 0)
+WORST: Final[Grade] = (GranularMode.NO_FIT, 1 << 30)
+
+_UNUSABLE: Final = (GranularMode.NO_FIT, GranularMode.NO_CANDIDATES)
+_NEEDS_RELEASE: Final = (GranularMode.PREEMPT, GranularMode.RECLAIM, GranularMode.DEFERRED)
+
+
+def is_better(one: Grade, other: Grade, fungibility: Fungibility) -> bool:
+    """A way that leads nowhere in this attempt loses to any that does, whatever is preferred."""
+    if one[0] == GranularMode.NO_FIT or other[0] == GranularMode.NO_FIT:
+        return one[0] != GranularMode.NO_FIT
+    if (one[0] == GranularMode.NO_CANDIDATES) is not (other[0] == GranularMode.NO_CANDIDATES):
+        return other[0] == GranularMode.NO_CANDIDATES
+    ranks = ((-one[0], one[1]), (-other[0], other[1]))
+    if fungibility.preference == names.PREEMPTION_OVER_BORROWING:
+        ranks = ((one[1], -one[0]), (other[1], -other[0]))
+    return ranks[0] < ranks[1]
+
+
+def tries_next_flavor(grade: Grade, fungibility: Fungibility) -> bool:
+    """Whether the next flavor is looked at."""
+    degree, borrow = grade
+    if degree in _UNUSABLE:
+        return True
+    if degree in _NEEDS_RELEASE and fungibility.when_can_preempt == names.TRY_NEXT_FLAVOR:
+        return True
+    return borrow > 0 and fungibility.when_can_borrow == names.TRY_NEXT_FLAVOR

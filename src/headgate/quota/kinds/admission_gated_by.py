@@ -1,0 +1,49 @@
+"""The annotation ``kueue.x-k8s.io/admission-gated-by``: a list of names that hold a workload or a job.
+
+It is set at creation; later names can only be removed. Messages are Kueue's. The engine applies the gate.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.kube.field_errors import FieldErrors, forbidden, invalid, too_long
+from headgate.kube.validation.values import domain_prefixed_path
+from headgate.quota.kinds.lenient_reader import Object, find_object, find_text
+from headgate.quota.names import ADMISSION_GATED_BY
+
+_PATH: Final = f"metadata.annotations[{ADMISSION_GATED_BY}]"
+_MOST_BYTES: Final = 63
+
+
+def gate_problems(obj: Object) -> FieldErrors:
+    """What is wrong with the names themselves."""
+    value = find_text(find_object(obj, "metadata", "annotations"), ADMISSION_GATED_BY)
+    found: FieldErrors = []
+    seen: set[str] = set()
+    for name in _names(value):
+        if not name:
+            found.append(invalid(_PATH, value, "cannot contain empty gate names"))
+        elif name in seen:
+            found.append(invalid(_PATH, value, f"duplicate gate name: {name}"))
+        else:
+            found += domain_prefixed_path(name, _PATH)
+            found += [too_long(_PATH, _MOST_BYTES)] if len(name.encode()) > _MOST_BYTES else []
+        seen.add(name)
+    return found
+
+
+def gate_changes(new: Object, old: Object) -> FieldErrors:
+    """Why a value may not follow another."""
+    after, before = (
+        _names(find_text(find_object(each, "metadata", "annotations"), ADMISSION_GATED_BY)) for each in (new, old)
+    )
+    if not before:
+        return [forbidden(_PATH, "cannot add admission gate after creation")] if after else []
+    if not set(after) <= set(before):
+        return [forbidden(_PATH, "can only remove gates, not add new ones")]
+    return []
+
+
+def _names(value: str) -> list[str]:
+    return [each.strip() for each in value.split(",")] if value else []

@@ -1,0 +1,138 @@
+"""Fields that a conversion loses: the differences between an object and its round trip.
+
+:func:`find_lost_fields` compares an object with its round trip; :func:`restore_lost_fields` puts the lost fields back,
+each only if no client has changed it since. Related fields (``linked``) are restored together or not at all.
+``conversion.py`` stores the differences in an annotation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+Object = dict[str, Any]
+Step = str | tuple[str]
+"""A field, or the item of a list by its name."""
+Path = tuple[Step, ...]
+
+
+class _Absent(msgspec.Struct, frozen=True):
+    pass
+
+
+ABSENT: Final = _Absent()
+
+
+class LostField(msgspec.Struct, frozen=True, omit_defaults=True):
+    """``now``: the value after the round trip, ``was``: the value before it; unset where there is none."""
+
+    at: tuple[str | tuple[str], ...]
+    now: Any = msgspec.UNSET
+    was: Any = msgspec.UNSET
+
+
+_PARTS: Final = ("spec", "status")
+_places: Final = msgspec.json.Decoder(tuple[LostField, ...])
+_encode: Final = msgspec.json.Encoder(order="sorted").encode
+
+
+def find_lost_fields(now: Object, was: Object) -> tuple[LostField, ...]:
+    """Where ``was`` differs from ``now``."""
+    return tuple(LostField(at, _unset(here), _unset(there)) for at, here, there in _differences((), now, was))
+
+
+def restore_lost_fields(obj: Object, places: Sequence[LostField], linked: Sequence[frozenset[Path]] = ()) -> Object:
+    """``obj`` as it was, where it still is as it came from the round trip."""
+    for group in _together(places, linked):
+        if all(_holds(obj, place) for place in group):
+            for place in group:
+                obj = _put(obj, place.at, place.was)
+    return obj
+
+
+def encode_lost_fields(places: Sequence[LostField]) -> str:
+    return _encode(places).decode()
+
+
+def decode_lost_fields(text: str) -> tuple[LostField, ...] | None:
+    """None if :func:`encode_lost_fields` cannot have written the text: any client can write annotations."""
+    try:
+        places = _places.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return places if all(map(_is_inside, places)) else None
+
+
+def _is_inside(place: LostField) -> bool:
+    """Whether it is a field in the spec or the status. Names and versions are nobody's to restore."""
+    return (
+        len(place.at) > 1 and place.at[0] in _PARTS and isinstance(place.at[1], str) and isinstance(place.at[-1], str)
+    )
+
+
+def _differences(at: Path, now: Any, was: Any) -> Iterator[tuple[Path, Any, Any]]:
+    if now == was and type(now) is type(was):
+        return
+    if isinstance(now, dict) and isinstance(was, dict):
+        for name in sorted({*now, *was}):
+            yield from _differences((*at, name), now.get(name, ABSENT), was.get(name, ABSENT))
+        return
+    if isinstance(now, list) and isinstance(was, list):
+        here, there = _named(now), _named(was)
+        if here is not None and there is not None and list(here) == list(there):
+            for name in here:
+                yield from _differences((*at, (name,)), here[name], there[name])
+            return
+    yield at, now, was
+
+
+def _named(items: list[Any]) -> dict[str, Any] | None:
+    """Items by their names, if all have one and no two the same."""
+    found = {each["name"]: each for each in items if isinstance(each, dict) and isinstance(each.get("name"), str)}
+    return found if len(found) == len(items) else None
+
+
+def _together(places: Sequence[LostField], linked: Sequence[frozenset[Path]]) -> list[list[LostField]]:
+    groups: dict[int, list[LostField]] = {}
+    for index, place in enumerate(places):
+        link = next((number for number, paths in enumerate(linked) if _is_below(place, paths)), len(linked) + index)
+        groups.setdefault(link, []).append(place)
+    return list(groups.values())
+
+
+def _is_below(place: LostField, paths: frozenset[Path]) -> bool:
+    return any(place.at[: len(path)] == path for path in paths)
+
+
+def _holds(obj: Object, place: LostField) -> bool:
+    """Whether the place is there, and as it was after the round trip."""
+    inside: Any = obj
+    for step in place.at[:-1]:
+        inside = _below(inside, step)
+    found = _below(inside, place.at[-1])
+    return isinstance(inside, dict) and bool(found == (ABSENT if place.now is msgspec.UNSET else place.now))
+
+
+def _below(inside: Any, step: Step) -> Any:
+    if isinstance(step, str):
+        return inside.get(step, ABSENT) if isinstance(inside, dict) else ABSENT
+    items = (_named(inside) if isinstance(inside, list) else None) or {}
+    return items.get(step[0], ABSENT)
+
+
+def _put(inside: Any, at: Sequence[Step], value: Any) -> Any:
+    """A copy of ``inside`` with one place changed; all else is shared."""
+    step, rest = at[0], at[1:]
+    if isinstance(step, tuple):
+        return [_put(each, rest, value) if each["name"] == step[0] else each for each in inside]
+    if rest:
+        return {**inside, step: _put(inside[step], rest, value)}
+    if value is msgspec.UNSET:
+        return {name: below for name, below in inside.items() if name != step}
+    return {**inside, step: value}
+
+
+def _unset(value: Any) -> Any:
+    return msgspec.UNSET if value is ABSENT else value

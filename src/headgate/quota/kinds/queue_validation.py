@@ -1,0 +1,194 @@
+"""Validation of ResourceFlavor, ClusterQueue, Cohort and LocalQueue beyond their schemas, with Kueue's messages.
+
+Each rule is a small function from an object in v1beta2 to field errors. A ResourceFlavor's labels, taints and
+tolerations must be valid for nodes and pods. ``unsupported.py`` rejects unsupported fields; ``validation.py`` calls the
+rules and decides what an update may keep.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube import quantity
+from headgate.kube.field_errors import FieldErrors, duplicate, invalid, invalid_without_value, not_supported
+from headgate.kube.names import is_qualified_name
+from headgate.kube.quantity import Quantity
+from headgate.kube.validation.labels import validate_label_selector, validate_labels
+from headgate.kube.validation.taints import validate_taints, validate_tolerations
+from headgate.kube.validation.values import NEGATIVE, immutable, validate_text
+from headgate.quota.kinds.lenient_reader import Object, find_object, find_objects, find_strings, find_text, find_texts
+from headgate.quota.names import NEVER, TRY_NEXT_FLAVOR
+
+
+def resource_flavor_problems(obj: Object) -> FieldErrors:
+    spec = find_object(obj, "spec")
+    found = validate_labels(find_texts(spec, "nodeLabels"), "spec.nodeLabels")
+    found += validate_taints([each for _, each in find_objects(spec, "nodeTaints", "")], "spec.nodeTaints")
+    return found + validate_tolerations([each for _, each in find_objects(spec, "tolerations", "")], "spec.tolerations")
+
+
+_MOST: Final = 256
+_MOST_PAIRS: Final = 512
+_GROUPS: Final = "spec.resourceGroups"
+_SMALLEST_WEIGHT_NANO: Final = 1
+
+
+class _Owner(msgspec.Struct, frozen=True):
+    """Whose groups they are. ``lends_own``: it lends nothing but what is nominally its own."""
+
+    has_parent: bool
+    parent: str
+    lends_own: bool
+
+
+def cluster_queue_problems(obj: Object) -> FieldErrors:
+    spec = find_object(obj, "spec")
+    found = _resource_groups(spec, _Owner(bool(find_text(spec, "cohortName")), "cohort", lends_own=True))
+    found += validate_label_selector(find_object(spec, "namespaceSelector"), "spec.namespaceSelector")
+    found += _preemption(find_object(spec, "preemption"))
+    found += _fungibility(find_object(spec, "flavorFungibility"))
+    found += _fair_sharing(spec)
+    found += _totals(spec)
+    return found + _check_flavors(spec)
+
+
+def cohort_problems(obj: Object) -> FieldErrors:
+    spec = find_object(obj, "spec")
+    owner = _Owner(bool(find_text(spec, "parentName")), "parent", lends_own=False)
+    return _fair_sharing(spec) + _resource_groups(spec, owner)
+
+
+def local_queue_problems(obj: Object) -> FieldErrors:
+    return _fair_sharing(find_object(obj, "spec"))
+
+
+def local_queue_changes(new: Object, old: Object) -> FieldErrors:
+    after, before = (find_object(each, "spec").get("clusterQueue") for each in (new, old))
+    return immutable(after, before, "spec.clusterQueue") if before is not None else []
+
+
+def _resource_groups(spec: Object, owner: _Owner) -> FieldErrors:
+    found: FieldErrors = []
+    seen_resources: set[str] = set()
+    seen_flavors: set[str] = set()
+    for path, group in find_objects(spec, "resourceGroups", "spec"):
+        covered = find_strings(group, "coveredResources")
+        for index, name in enumerate(covered):
+            at = f"{path}.coveredResources[{index}]"
+            found += validate_text(is_qualified_name, name, at)
+            found += [duplicate(at, name)] if name in seen_resources else []
+            seen_resources.add(name)
+        for at, flavor in find_objects(group, "flavors", path):
+            name = find_text(flavor, "name")
+            found += _quotas(flavor, covered, owner, at)
+            found += [duplicate(f"{at}.name", name)] if name in seen_flavors else []
+            seen_flavors.add(name)
+        if any(
+            len(flavor.get("resources") or ()) != len(covered) for _, flavor in find_objects(group, "flavors", path)
+        ):
+            found.append(
+                invalid_without_value(path, "flavors must have the same number of resources as the coveredResources")
+            )
+    return found
+
+
+def _quotas(flavor: Object, covered: list[str], owner: _Owner, path: str) -> FieldErrors:
+    found: FieldErrors = []
+    for (at, quota), resource in zip(find_objects(flavor, "resources", path), covered, strict=False):
+        name = find_text(quota, "name")
+        if name != resource:
+            found.append(invalid(f"{at}.name", name, "must match the name in coveredResources"))
+        nominal = _amount(quota.get("nominalQuota"))
+        found += _not_negative(nominal, f"{at}.nominalQuota")
+        borrowing, lending = _amount(quota.get("borrowingLimit")), _amount(quota.get("lendingLimit"))
+        found += _limit(borrowing, owner, f"{at}.borrowingLimit") + _limit(lending, owner, f"{at}.lendingLimit")
+        if owner.lends_own and lending is not None and nominal is not None and lending.nano > nominal.nano:
+            text_ = "must be less than or equal to the nominalQuota"
+            found.append(invalid(f"{at}.lendingLimit", lending.canonical, text_))
+    return found
+
+
+def _limit(limit: Quantity | None, owner: _Owner, path: str) -> FieldErrors:
+    """A limit says how much is shared with others, so there must be others."""
+    if limit is None:
+        return []
+    alone = [] if owner.has_parent else [invalid(path, limit.canonical, f"must be nil when {owner.parent} is empty")]
+    return alone + _not_negative(limit, path)
+
+
+def _preemption(preemption: Object) -> FieldErrors:
+    borrowing = find_object(preemption, "borrowWithinCohort")
+    policy = find_text(borrowing, "policy") or NEVER
+    if (find_text(preemption, "reclaimWithinCohort") or NEVER) == NEVER and policy != NEVER:
+        return [
+            invalid_without_value("spec.preemption", "reclaimWithinCohort=Never and borrowWithinCohort.Policy!=Never")
+        ]
+    return []
+
+
+def _fungibility(fungibility: Object) -> FieldErrors:
+    preference = find_text(fungibility, "preference")
+    chosen = {find_text(fungibility, "whenCanBorrow"), find_text(fungibility, "whenCanPreempt")}
+    if not preference or chosen == {TRY_NEXT_FLAVOR}:
+        return []
+    detail = f'preference "{preference}" requires both whenCanBorrow and whenCanPreempt to be TryNextFlavor'
+    return [invalid("spec.flavorFungibility.preference", preference, detail)]
+
+
+def _fair_sharing(spec: Object) -> FieldErrors:
+    weight = _amount(find_object(spec, "fairSharing").get("weight"))
+    if weight is None:
+        return []
+    found = _not_negative(weight, "spec.fairSharing")
+    if 0 < weight.nano <= _SMALLEST_WEIGHT_NANO:
+        found.append(invalid("spec.fairSharing", weight.canonical, "When not 0, weight must be > 10e-9"))
+    return found
+
+
+def _totals(spec: Object) -> FieldErrors:
+    groups = list(find_objects(spec, "resourceGroups", "spec"))
+    flavors = sum(len(list(find_objects(group, "flavors", ""))) for _, group in groups)
+    resources = sum(len(find_strings(group, "coveredResources")) for _, group in groups)
+    found: FieldErrors = []
+    for count, words in ((flavors, "flavors"), (resources, "covered resources")):
+        if count > _MOST:
+            detail = f"total number of {words} across all resourceGroups must be ≤ {_MOST}, got {count}"
+            found.append(invalid(_GROUPS, count, detail))
+    for path, group in groups:
+        pairs = sum(
+            len(list(find_objects(flavor, "resources", ""))) for _, flavor in find_objects(group, "flavors", "")
+        )
+        if pairs > _MOST_PAIRS:
+            detail = f"number of flavor-resource combinations in a resourceGroup must be ≤ {_MOST_PAIRS}, got {pairs}"
+            found.append(invalid(path, pairs, detail))
+    return found
+
+
+def _check_flavors(spec: Object) -> FieldErrors:
+    """Checks that are for some flavors only name flavors of this queue."""
+    known = {
+        find_text(flavor, "name")
+        for _, group in find_objects(spec, "resourceGroups", "")
+        for _, flavor in find_objects(group, "flavors", "")
+    }
+    strategy = find_object(spec, "admissionChecksStrategy")
+    return [
+        not_supported(f"{path}.onFlavors[{index}]", flavor, sorted(known))
+        for path, check in find_objects(strategy, "admissionChecks", "spec.admissionChecksStrategy")
+        for index, flavor in enumerate(find_strings(check, "onFlavors"))
+        if flavor not in known
+    ]
+
+
+def _amount(value: Any) -> Quantity | None:
+    """None where there is none, or none that can be read: the schema says so then."""
+    if not isinstance(value, int | str) or isinstance(value, bool):
+        return None
+    found = quantity.parse(value)
+    return found if isinstance(found, Quantity) else None
+
+
+def _not_negative(amount: Quantity | None, path: str) -> FieldErrors:
+    return [invalid(path, amount.canonical, NEGATIVE)] if amount is not None and amount.nano < 0 else []

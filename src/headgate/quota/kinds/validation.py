@@ -1,0 +1,79 @@
+"""Validation of objects of ``kueue.x-k8s.io`` on create and update: reports all errors, each with its field.
+
+Pure; ``admission/`` calls it. Both versions are validated as v1beta2. Errors that existed before an update and that it
+does not touch are allowed, so that finalizers can always be removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from headgate.kube.field_errors import FieldErrors
+from headgate.kube.validation.values import immutable
+from headgate.quota.kinds import queue_validation
+from headgate.quota.kinds.admission_gated_by import gate_changes, gate_problems
+from headgate.quota.kinds.conversion import convert
+from headgate.quota.kinds.lenient_reader import Object, find_object
+from headgate.quota.kinds.names import API_VERSION
+from headgate.quota.kinds.queue_validation import resource_flavor_problems
+from headgate.quota.kinds.unsupported import unsupported, warnings
+from headgate.quota.kinds.workload_update_validation import workload_changes
+from headgate.quota.kinds.workload_validation import workload_problems
+
+Rule = Callable[[Object], FieldErrors]
+Change = Callable[[Object, Object], FieldErrors]
+
+
+class ValidationResult(msgspec.Struct, frozen=True):
+    problems: FieldErrors = []
+    warnings: list[str] = []
+
+
+def _nothing(obj: Object) -> FieldErrors:
+    return []
+
+
+def _anything(new: Object, old: Object) -> FieldErrors:
+    return []
+
+
+def _same_controller(new: Object, old: Object) -> FieldErrors:
+    after, before = (find_object(each, "spec").get("controllerName") for each in (new, old))
+    return immutable(after, before, "spec.controllerName")
+
+
+_RULES: Final[dict[str, tuple[Rule, Change]]] = {
+    "ResourceFlavor": (resource_flavor_problems, _anything),
+    "ClusterQueue": (queue_validation.cluster_queue_problems, _anything),
+    "Cohort": (queue_validation.cohort_problems, _anything),
+    "LocalQueue": (queue_validation.local_queue_problems, queue_validation.local_queue_changes),
+    "Workload": (workload_problems, workload_changes),
+    "AdmissionCheck": (_nothing, _same_controller),
+}
+
+
+def validate_object(new: Object, old: Object | None, *, honours_gates: bool = True) -> ValidationResult:
+    """``old``: what is replaced, if anything is. ``honours_gates``: the feature gate AdmissionGatedBy; while it is off
+    the annotation has no rules."""
+    new = convert(new, API_VERSION)
+    kind = str(new.get("kind"))
+    rules = _RULES.get(kind)
+    if rules is None:
+        return ValidationResult()
+    has_gates = honours_gates and kind == "Workload"
+    problems = _object_problems(kind, new, has_gates)
+    if old:
+        old = convert(old, API_VERSION)
+        if problems:
+            before = set(map(str, _object_problems(kind, old, has_gates)))
+            problems = [each for each in problems if str(each) not in before]
+        problems += rules[1](new, old) + (gate_changes(new, old) if has_gates else [])
+    return ValidationResult(problems, warnings(kind, new))
+
+
+def _object_problems(kind: str, obj: Object, has_gates: bool) -> FieldErrors:
+    """What is wrong with it by itself."""
+    return unsupported(kind, obj) + _RULES[kind][0](obj) + (gate_problems(obj) if has_gates else [])

@@ -1,0 +1,110 @@
+"""Validation of Workload updates: while a Workload holds quota, what was admitted is immutable.
+
+Each rule is a small function from the new and the old object in v1beta2 to field errors, with Kueue's messages.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.kube import conditions
+from headgate.kube.field_errors import FieldErrors, invalid, invalid_without_value, required
+from headgate.kube.validation.values import IMMUTABLE
+from headgate.quota.kinds.lenient_reader import Object, find_integer, find_object, find_objects, find_text
+from headgate.quota.kinds.workload_validation import has_reservation
+from headgate.quota.names import ADMITTED, CHECK_READY
+
+_WHILE_RESERVED: Final = "is immutable while workload quota reserved"
+_POD_CLASS: Final = ("scheduling.k8s.io", "PriorityClass")
+
+
+def workload_changes(new: Object, old: Object) -> FieldErrors:
+    after, before = find_object(new, "spec"), find_object(old, "spec")
+    held, holds = has_reservation(old), has_reservation(new)
+    found = _pod_sets(after, before) + _priority_class(after, before) if held else []
+    if held and holds:
+        if after.get("queueName") != before.get("queueName"):
+            found.append(invalid_without_value("spec.queueName", f"queueName {_WHILE_RESERVED}"))
+        found += _reclaimable(find_object(new, "status"), find_object(old, "status"))
+    longest = "maximumExecutionTimeSeconds"
+    if _is_admitted(new) and _is_admitted(old) and find_integer(after, longest) != find_integer(before, longest):
+        found.append(invalid_without_value(f"spec.{longest}", f"{longest} {_WHILE_RESERVED}"))
+    found += _admission(find_object(new, "status"), find_object(old, "status"))
+    return found + _pod_set_updates(find_object(new, "status"), find_object(old, "status"))
+
+
+def _pod_sets(after: Object, before: Object) -> FieldErrors:
+    new, old = (list(find_objects(each, "podSets", "spec")) for each in (after, before))
+    if len(new) != len(old):
+        return [invalid_without_value("spec.podSets", IMMUTABLE)]
+    return [
+        invalid_without_value(path, IMMUTABLE) for (path, one), (_, other) in zip(new, old, strict=True) if one != other
+    ]
+
+
+def _priority_class(after: Object, before: Object) -> FieldErrors:
+    """The value of a WorkloadPriorityClass may be given by another name; all else stays."""
+    name = "priorityClassRef"
+    new, old = after.get(name), before.get(name)
+    if not isinstance(new, dict) or not isinstance(old, dict):
+        return (
+            [invalid_without_value(f"spec.{name}", f"{name} {_WHILE_RESERVED}")]
+            if (new is None) != (old is None)
+            else []
+        )
+    found = [
+        invalid_without_value(f"spec.{name}.{field}", f"{name}.{field} {_WHILE_RESERVED}")
+        for field in ("group", "kind")
+        if new.get(field) != old.get(field)
+    ]
+    if (new.get("group"), new.get("kind")) == _POD_CLASS and new.get("name") != old.get("name"):
+        detail = f"{name}.name is immutable for scheduling.k8s.io/priorityclass while workload quota reserved"
+        found.append(invalid_without_value(f"spec.{name}.name", detail))
+    return found
+
+
+def _reclaimable(after: Object, before: Object) -> FieldErrors:
+    """Pods that were given back are not taken again."""
+    new, old = (
+        {
+            find_text(each, "name"): find_integer(each, "count")
+            for _, each in find_objects(status, "reclaimablePods", "")
+        }
+        for status in (after, before)
+    )
+    found: FieldErrors = []
+    for name, count in old.items():
+        path = f"status.reclaimablePods[{name}]"
+        if name not in new:
+            found.append(required(path, "cannot be removed"))
+        elif new[name] < count:
+            found.append(invalid(f"{path}.count", new[name], f"cannot be less than {count}"))
+    return found
+
+
+def _admission(after: Object, before: Object) -> FieldErrors:
+    """It is set or unset, and never changed."""
+    new, old = after.get("admission"), before.get("admission")
+    return (
+        [invalid_without_value("status.admission", IMMUTABLE)]
+        if new is not None and old is not None and new != old
+        else []
+    )
+
+
+def _pod_set_updates(after: Object, before: Object) -> FieldErrors:
+    new = {find_text(each, "name"): each for _, each in find_objects(after, "admissionChecks", "")}
+    return [
+        invalid_without_value(f"{path}.podSetUpdates", IMMUTABLE)
+        for path, old in find_objects(before, "admissionChecks", "status")
+        for now in [new.get(find_text(old, "name"))]
+        if now is not None
+        and old.get("state") == now.get("state") == CHECK_READY
+        and (old.get("podSetUpdates") or []) != (now.get("podSetUpdates") or [])
+    ]
+
+
+def _is_admitted(obj: Object) -> bool:
+    return conditions.is_true(
+        [each for _, each in find_objects(find_object(obj, "status"), "conditions", "")], ADMITTED
+    )

@@ -1,0 +1,1 @@
+"""Which admitted workloads are evicted for another one."""

@@ -1,0 +1,105 @@
+"""Blockers: what keeps a workload out of its queue, and which events may change that.
+
+There is one order and one writer: a workload with two blockers reports the first (in Kueue two writers alternate
+forever when the queue of a gated workload is stopped). A workload without a blocker is pending in ``queue_manager.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from headgate.quota import names
+from headgate.quota.api.cluster_queue import ActiveCondition, ClusterQueue
+from headgate.quota.api.local_queue import LocalQueue
+from headgate.quota.api.workload import Workload
+from headgate.quota.queues.queue_manager import PendingReason
+from headgate.waiting.queueing_hints import Topic
+
+
+class WorkloadContext(msgspec.Struct, frozen=True):
+    """The objects that a workload refers to. ``labels`` of its namespace; None if the namespace does not exist."""
+
+    local_queue: LocalQueue | None = None
+    cluster_queue: ClusterQueue | None = None
+    activity: ActiveCondition | None = None
+    labels: Mapping[str, str] | None = None
+    honours_gates: bool = True
+
+
+class Blocker(msgspec.Struct, frozen=True):
+    reason: PendingReason
+    topics: tuple[Topic, ...] = ()
+    until_s: float | None = None
+
+
+_SILENT = PendingReason("")
+_CLAIMS = "Workload uses DRA resources (spec.resourceClaims of its pods), which are not counted"
+
+
+def find_blocker(workload: Workload, around: WorkloadContext, now_s: float) -> Blocker | None:
+    """A blocker that names no topic ends when the workload itself changes."""
+    for find in (_own_blocker, _queue_blocker, _namespace_blocker, _state_blocker):
+        found = find(workload, around, now_s)
+        if found is not None:
+            return found
+    return None
+
+
+def _own_blocker(workload: Workload, around: WorkloadContext, now_s: float) -> Blocker | None:
+    if not workload.is_active:
+        return Blocker(PendingReason(names.DEACTIVATED, "The workload is deactivated"))
+    if workload.lacks(names.QUOTA_RESERVED, names.ON_HOLD):
+        return Blocker(_SILENT)
+    claiming = [each.name for each in workload.pod_sets if each.has_claims]
+    if claiming:
+        return Blocker(PendingReason(names.MISCONFIGURED, f"{_CLAIMS}: pod sets {', '.join(claiming)}"))
+    return None
+
+
+def _queue_blocker(workload: Workload, around: WorkloadContext, now_s: float) -> Blocker | None:
+    local, queue, activity = around.local_queue, around.cluster_queue, around.activity
+    here: Topic = ("local queue", workload.queue_key)
+    if local is None:
+        return Blocker(PendingReason(names.MISCONFIGURED, f"LocalQueue {workload.queue} doesn't exist"), (here,))
+    if local.stop_policy != names.NONE or local.is_terminating:
+        return Blocker(PendingReason(names.SUSPENDED, f"LocalQueue {workload.queue} is inactive"), (here,))
+    there: Topic = ("cluster queue", local.cluster_queue)
+    if queue is None:
+        message = f"ClusterQueue {local.cluster_queue} doesn't exist"
+        return Blocker(PendingReason(names.MISCONFIGURED, message), (here, there))
+    if activity is None or not activity.is_active:
+        return Blocker(PendingReason(names.SUSPENDED, f"ClusterQueue {queue.name} is inactive"), (here, there))
+    return None
+
+
+def _namespace_blocker(workload: Workload, around: WorkloadContext, now_s: float) -> Blocker | None:
+    queue, labels = around.cluster_queue, around.labels
+    if queue is None:
+        return None
+    if labels is not None and queue.namespaces.matches(labels):
+        return None
+    topics: tuple[Topic, ...] = (
+        ("local queue", workload.queue_key),
+        ("cluster queue", queue.name),
+        ("namespace", workload.namespace),
+    )
+    said = (
+        f'workload namespace "{workload.namespace}" does not exist'
+        if labels is None
+        else "workload namespace doesn't match ClusterQueue selector"
+    )
+    return Blocker(PendingReason(names.MISCONFIGURED, said), topics)
+
+
+def _state_blocker(workload: Workload, around: WorkloadContext, now_s: float) -> Blocker | None:
+    if around.honours_gates and workload.gates:
+        return Blocker(PendingReason(names.ADMISSION_GATED, f"Admission is gated by: {workload.gates}"))
+    if any(check.state in (names.CHECK_RETRY, names.CHECK_REJECTED) for check in workload.checks):
+        return Blocker(PendingReason(names.PENDING_EVALUATION, "The workload has failed admission checks"))
+    if workload.has(names.WAITING_FOR_REPLACEMENT_PODS) or workload.lacks(names.REQUEUED):
+        return Blocker(_SILENT)
+    if workload.requeue_at_s is not None and workload.requeue_at_s > now_s:
+        return Blocker(_SILENT, (), workload.requeue_at_s)
+    return None

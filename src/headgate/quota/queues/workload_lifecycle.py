@@ -1,0 +1,277 @@
+"""The lifecycle of one workload by rules and deadlines, pending or admitted: one step at a time.
+
+The steps are checked in order, and the first that applies is taken; when its effects show in the API the workload is
+reviewed again. ``quota/cycle/admission_cycle.py`` decides which workloads get quota, ``blockers.py`` which may not be
+queued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from headgate.quota import names
+from headgate.quota.api.admission_checks import (
+    are_satisfied,
+    describe,
+    in_state,
+    required_checks,
+    retry_at_s,
+    synced_checks,
+)
+from headgate.quota.api.eviction_stats import is_deactivation
+from headgate.quota.api.pods_ready import (
+    WaitForPodsReady,
+    backoff_s,
+    exceeds_backoff_limit,
+    execution_deadline,
+    ready_deadline,
+)
+from headgate.quota.api.workload import Workload
+from headgate.quota.effects import (
+    Deactivate,
+    Effect,
+    EmitWorkloadEvent,
+    Evict,
+    PutOff,
+    Release,
+    Requeue,
+    SetChecks,
+    SetCondition,
+)
+from headgate.quota.queues.blockers import WorkloadContext
+
+
+class WorkloadReviewInput(msgspec.Struct, frozen=True):
+    workload: Workload
+    context: WorkloadContext
+    rules: WaitForPodsReady | None
+    now_s: float
+
+
+class WorkloadReview(msgspec.Struct, frozen=True):
+    """``at_s``: when to review again without an event."""
+
+    effects: tuple[Effect, ...] = ()
+    at_s: float | None = None
+
+
+Step = Callable[[WorkloadReviewInput], WorkloadReview | None]
+_RESTARTED: Final = {
+    names.BY_LOCAL_QUEUE_STOPPED: ("LocalQueueRestarted", "The LocalQueue was restarted after being stopped"),
+    names.BY_CLUSTER_QUEUE_STOPPED: ("ClusterQueueRestarted", "The ClusterQueue was restarted after being stopped"),
+}
+_BACKOFF_OVER: Final = ("BackoffFinished", "The workload backoff was finished")
+
+
+def review(case: WorkloadReviewInput) -> WorkloadReview:
+    if case.workload.is_finished:
+        return WorkloadReview()
+    for step in _STEPS:
+        found = step(case)
+        if found is not None:
+            return found
+    return WorkloadReview()
+
+
+def _delayed_retry(case: WorkloadReviewInput) -> WorkloadReview | None:
+    """A check asked for a retry, and not at once."""
+    until_s, known_s = retry_at_s(case.workload.checks), case.workload.requeue_at_s
+    if until_s is None or until_s <= case.now_s or (known_s is not None and known_s >= until_s):
+        return None
+    return WorkloadReview((PutOff(case.workload.key, case.workload.uid, until_s),))
+
+
+def _back_off(case: WorkloadReviewInput) -> WorkloadReview | None:
+    workload = case.workload
+    if not workload.is_active:
+        return None
+    if workload.has(names.DEACTIVATION_TARGET):
+        return WorkloadReview((Deactivate(workload.key, workload.uid),))
+    at_s, requeued = workload.requeue_at_s, workload.conditions.get(names.REQUEUED)
+    if at_s is not None and at_s > case.now_s:
+        # Who still holds quota has not begun to wait: Kueue would let him hold it until the wait is over.
+        return None if workload.holds_quota else WorkloadReview((), at_s)
+    if at_s is not None and not workload.holds_quota:
+        return WorkloadReview((Requeue(workload.key, workload.uid, *_BACKOFF_OVER),))
+    if requeued is None or requeued.is_true:
+        return None
+    if is_deactivation(requeued.reason):
+        return WorkloadReview((Requeue(workload.key, workload.uid, "Reactivated", "The workload was reactivated"),))
+    if requeued.reason in (names.BY_PODS_READY_TIMEOUT, names.BY_ADMISSION_CHECK, names.BY_REFUSED_START):
+        return WorkloadReview((Requeue(workload.key, workload.uid, *_BACKOFF_OVER),))
+    return None
+
+
+def _deactivated(case: WorkloadReviewInput) -> WorkloadReview | None:
+    workload = case.workload
+    if workload.is_active:
+        return None
+    if workload.is_evicted:
+        return WorkloadReview()
+    target = workload.conditions.get(names.DEACTIVATION_TARGET)
+    message = "The workload is deactivated" + (f" due to {target.message}" if target is not None else "")
+    cause = "" if target is None else target.reason
+    return WorkloadReview((Evict(workload.key, workload.uid, names.DEACTIVATED, message, cause=cause),))
+
+
+def _requeued(case: WorkloadReviewInput) -> WorkloadReview | None:
+    requeued = case.workload.conditions.get(names.REQUEUED)
+    if requeued is None or requeued.is_true or requeued.reason not in _RESTARTED:
+        return None
+    is_local = requeued.reason == names.BY_LOCAL_QUEUE_STOPPED
+    queue = case.context.local_queue if is_local else case.context.cluster_queue
+    if queue is None or queue.stop_policy != names.NONE:
+        return None
+    return WorkloadReview((Requeue(case.workload.key, case.workload.uid, *_RESTARTED[requeued.reason]),))
+
+
+def _gates(case: WorkloadReviewInput) -> WorkloadReview | None:
+    workload = case.workload
+    if not case.context.honours_gates:
+        return None
+    if workload.gates and workload.holds_quota:
+        message = f"Admission is gated by: {workload.gates}"
+        return WorkloadReview((Release(workload.key, workload.uid, names.ADMISSION_GATED, message),))
+    if not workload.gates and workload.lacks(names.QUOTA_RESERVED, names.ADMISSION_GATED):
+        said = "AdmissionGatedBy cleared, waiting for quota reservation"
+        cleared = "Admission gate cleared, workload is now admissible"
+        return WorkloadReview(
+            (
+                SetCondition(workload.key, workload.uid, names.QUOTA_RESERVED, False, names.PENDING_EVALUATION, said),
+                EmitWorkloadEvent(workload.key, workload.uid, False, "AdmissionGateCleared", cleared),
+            )
+        )
+    return None
+
+
+def _checks(case: WorkloadReviewInput) -> WorkloadReview | None:
+    """The checks it needs are listed; with quota and all of them ready it is admitted."""
+    workload, queue = case.workload, case.context.cluster_queue
+    if queue is None:
+        return None
+    required = required_checks(queue, workload.admission if workload.holds_quota else None)
+    synced = synced_checks(workload, required, case.now_s)
+    if synced is not None:
+        return WorkloadReview((SetChecks(workload.key, workload.uid, synced),))
+    if not workload.holds_quota or workload.is_evicted or workload.has(names.ADMITTED):
+        return None
+    if are_satisfied(workload, required):
+        reserved = workload.conditions[names.QUOTA_RESERVED]
+        said = f"Admitted by ClusterQueue {queue.name}, wait time since reservation was "
+        return WorkloadReview(
+            (
+                SetCondition(workload.key, workload.uid, names.ADMITTED, True, "Admitted", "The workload is admitted"),
+                EmitWorkloadEvent(
+                    workload.key, workload.uid, False, "Admitted", f"{said}{case.now_s - reserved.since_s:.0f}s"
+                ),
+            )
+        )
+    failed = in_state(workload.checks, names.CHECK_RETRY) or in_state(workload.checks, names.CHECK_REJECTED)
+    if failed or workload.lacks(names.ADMITTED, names.UNSATISFIED_CHECKS):
+        return None
+    said = "The workload has not all checks ready"
+    return WorkloadReview(
+        (SetCondition(workload.key, workload.uid, names.ADMITTED, False, names.UNSATISFIED_CHECKS, said),)
+    )
+
+
+def _failed_checks(case: WorkloadReviewInput) -> WorkloadReview | None:
+    workload = case.workload
+    if not workload.holds_quota or workload.is_evicted:
+        return None
+    rejected = in_state(workload.checks, names.CHECK_REJECTED)
+    if rejected:
+        said = describe(rejected, names.CHECK_REJECTED)
+        return WorkloadReview(
+            (
+                SetCondition(
+                    workload.key, workload.uid, names.DEACTIVATION_TARGET, True, names.BY_ADMISSION_CHECK, said
+                ),
+                EmitWorkloadEvent(
+                    workload.key, workload.uid, True, "AdmissionCheckRejected", f"Deactivated due to {said}"
+                ),
+            )
+        )
+    retry = in_state(workload.checks, names.CHECK_RETRY)
+    if not retry:
+        return None
+    said = f"Evicted due to {describe(retry, names.CHECK_RETRY)}"
+    return WorkloadReview((Evict(workload.key, workload.uid, names.BY_ADMISSION_CHECK, said),))
+
+
+def _stopped(case: WorkloadReviewInput) -> WorkloadReview | None:
+    """Hold keeps what runs and takes back what is only reserved; HoldAndDrain evicts. A queue that is gone takes back
+    what is only reserved. The words are those of ``blockers.py``, which would say them next."""
+    workload, around = case.workload, case.context
+    if not workload.holds_quota or workload.admission is None:
+        return None
+    for kind, name, queue, reason in (
+        ("LocalQueue", workload.queue, around.local_queue, names.BY_LOCAL_QUEUE_STOPPED),
+        ("ClusterQueue", workload.admission.cluster_queue, around.cluster_queue, names.BY_CLUSTER_QUEUE_STOPPED),
+    ):
+        policy = names.NONE if queue is None else queue.stop_policy
+        if workload.has(names.ADMITTED):
+            if policy == names.HOLD_AND_DRAIN and not workload.is_evicted:
+                return WorkloadReview((Evict(workload.key, workload.uid, reason, f"The {kind} is stopped"),))
+        elif queue is None:
+            said = f"{kind} {name} doesn't exist"
+            return WorkloadReview((Release(workload.key, workload.uid, names.MISCONFIGURED, said),))
+        elif policy != names.NONE or queue.is_terminating:
+            return WorkloadReview((Release(workload.key, workload.uid, names.SUSPENDED, f"{kind} {name} is inactive"),))
+    return None
+
+
+def _deadlines(case: WorkloadReviewInput) -> WorkloadReview | None:
+    workload, rules = case.workload, case.rules
+    if not workload.holds_quota or workload.is_evicted:
+        return None
+    ready, execution = ready_deadline(workload, rules), execution_deadline(workload)
+    if ready is not None and ready.at_s <= case.now_s and rules is not None:
+        return WorkloadReview((_time_out(workload, rules, ready.cause, case.now_s),))
+    if execution is not None and execution.at_s <= case.now_s:
+        said = f"The maximum execution time ({workload.max_execution_s}s) exceeded"
+        target = SetCondition(
+            workload.key,
+            workload.uid,
+            names.DEACTIVATION_TARGET,
+            True,
+            names.MAXIMUM_EXECUTION_TIME_EXCEEDED,
+            "exceeding the maximum execution time",
+        )
+        return WorkloadReview((target, EmitWorkloadEvent(workload.key, workload.uid, True, execution.cause, said)))
+    at_s = min((each.at_s for each in (ready, execution) if each is not None), default=None)
+    return None if at_s is None else WorkloadReview((), at_s)
+
+
+def _time_out(workload: Workload, rules: WaitForPodsReady, cause: str, now_s: float) -> Effect:
+    if exceeds_backoff_limit(workload, rules):
+        said = "exceeding the maximum number of re-queuing retries"
+        return SetCondition(
+            workload.key, workload.uid, names.DEACTIVATION_TARGET, True, names.REQUEUING_LIMIT_EXCEEDED, said
+        )
+    count = workload.requeue_count + 1
+    return Evict(
+        workload.key,
+        workload.uid,
+        names.BY_PODS_READY_TIMEOUT,
+        f"Exceeded the PodsReady timeout {workload.key}",
+        cause=cause,
+        requeue_at_s=now_s + backoff_s(count, rules.backoff_base_s, rules.backoff_most_s),
+        requeue_count=count,
+    )
+
+
+_STEPS: Final[tuple[Step, ...]] = (
+    _delayed_retry,
+    _back_off,
+    _deactivated,
+    _requeued,
+    _gates,
+    _checks,
+    _failed_checks,
+    _stopped,
+    _deadlines,
+)

@@ -1,0 +1,1 @@
+"""Counters and status of ClusterQueues and LocalQueues."""

@@ -1,0 +1,139 @@
+"""What a gate holds back before quota reservation: jobs without a Workload, and Workloads that may not reserve quota.
+
+``scheduling-gated-by`` (KEP-6915) leaves no Workload in a queue, so the jobs themselves are listed, in the kinds that
+may have the annotation. Lists are read page by page, and only gated jobs are kept. A generator that yields requests and
+is sent responses; ``docs/gated-jobs.md`` explains the gates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from headgate.client.pager import ListRefused, ListResponse, list_all
+from headgate.http.transport import HTTPRequest, HTTPResponse
+from headgate.jobs.framework.scheduling_gated_by import gate_of
+from headgate.jobs.framework.workload import gates_of
+from headgate.jobs.kinds.job_kind import JobKind, get_path
+from headgate.jobs.names import QUEUE_NAME
+from headgate.jobs.pods.pod_metadata import foreign_gates_of, is_managed
+from headgate.kube.api_resources import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS, APIResource
+from headgate.kube.object_meta import owner_references
+from headgate.kube.serializer import wire_json
+from headgate.quota import names
+from headgate.quota.api.workload import Workload, read_workload
+from headgate.quota.explain.workload_list import owners_of
+from headgate.quota.kinds.names import WORKLOADS
+from headgate.runtime.inspection.unavailable import UnavailableResource, lacks, unavailable_resource
+
+Wire = dict[str, Any]
+
+KINDS: Final[dict[APIResource, str]] = {
+    JOBS: "job.batch",
+    PODS: "pod",
+    DEPLOYMENTS: "deployment.apps",
+    REPLICA_SETS: "replicaset.apps",
+    STATEFUL_SETS: "statefulset.apps",
+}
+"""Where a gate may be, and how kubectl calls it."""
+CREATION: Final = "its Workload"
+UNKNOWN: Final = "its Workload, if it has none yet"
+"""Where Workloads may not be listed: a job may have been admitted before."""
+ADMISSION: Final = "admission"
+
+_decode: Final = wire_json.WireDecoder(ListResponse[Wire]).decode
+
+
+class GatedJob(msgspec.Struct, frozen=True):
+    """``holds``: what does not happen while the gate is there. ``created``: a wire timestamp; they sort as text."""
+
+    namespace: str
+    type: str
+    name: str
+    gate: str
+    holds: str
+    queue: str
+    created: str
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        return self.created, self.namespace, self.type, self.name
+
+
+class GatedJobList(msgspec.Struct, frozen=True):
+    gated: tuple[GatedJob, ...]
+    gaps: tuple[UnavailableResource, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything could be listed that there is."""
+        return all(gap.is_absent for gap in self.gaps)
+
+
+def find_gated_jobs(
+    namespace: str, further: Iterable[JobKind] = ()
+) -> Generator[HTTPRequest, HTTPResponse, GatedJobList]:
+    """The oldest first; in all namespaces if none is named. ``further``: kinds that are looked at, too."""
+    kinds = {**KINDS, **{each.resource: f"{each.kind.kind.lower()}.{each.kind.group}" for each in further}}
+    where = namespace or None
+    gaps: list[UnavailableResource] = []
+    listed = yield from list_all(WORKLOADS.collection_path(where), _decode)
+    if isinstance(listed, ListRefused):
+        gaps.append(unavailable_resource(WORKLOADS, listed, where))
+        workloads: list[Wire] = []
+    else:
+        workloads = listed.items
+    served = frozenset(owner.get("uid") for each in workloads for owner in owner_references(each))
+    found = [each for wire in workloads for each in _of_workload(wire)]
+    for resource, type_ in kinds.items():
+        jobs = yield from list_all(resource.collection_path(where), lambda body: _gated_in(_decode(body)))
+        if isinstance(jobs, ListRefused):
+            gaps.append(unavailable_resource(resource, jobs, where))
+        else:
+            found += _of_jobs(type_, jobs.items, served, UNKNOWN if lacks(gaps, WORKLOADS) else CREATION)
+    return GatedJobList(tuple(sorted(found, key=lambda each: each.order)), tuple(gaps))
+
+
+def _gated_in(page: ListResponse[Wire]) -> ListResponse[Wire]:
+    return ListResponse(page.metadata, [each for each in page.items if _gate(each) and not _is_over(each)])
+
+
+def _gate(job: Wire) -> str:
+    """By name, or the scheduling gates of other controllers that keep a pod in a queue from its Workload."""
+    return gate_of(job) or (", ".join(foreign_gates_of(job)) if is_managed(job) else "")
+
+
+def _of_jobs(type_: str, jobs: Iterable[Wire], served: Collection[str | None], holds: str) -> list[GatedJob]:
+    """A job that has a Workload is not held back: it was admitted before, or the feature gate is off."""
+    return [
+        GatedJob(
+            job["metadata"].get("namespace", ""),
+            type_,
+            job["metadata"]["name"],
+            _gate(job),
+            holds,
+            str(get_path(job, ("metadata", "labels", QUEUE_NAME)) or ""),
+            job["metadata"].get("creationTimestamp") or "",
+        )
+        for job in jobs
+        if job["metadata"].get("uid") not in served
+    ]
+
+
+def _of_workload(wire: Wire) -> list[GatedJob]:
+    """As the job that it is of, if there is one."""
+    gates, read = gates_of(wire), read_workload(wire)
+    if not gates or not isinstance(read, Workload) or read.is_finished or read.has(names.QUOTA_RESERVED):
+        return []
+    owner = next(iter(owners_of(wire)), None)
+    type_, name = ("workload", read.name) if owner is None else (owner.type, owner.name)
+    created = wire["metadata"].get("creationTimestamp") or ""
+    return [GatedJob(read.namespace, type_, name, gates, ADMISSION, read.queue, created)]
+
+
+def _is_over(job: Wire) -> bool:
+    told = get_path(job, ("status", "conditions")) or ()
+    has_ended = any(each.get("type") in ("Complete", "Failed") and each.get("status") == "True" for each in told)
+    return has_ended or get_path(job, ("status", "phase")) in ("Succeeded", "Failed")

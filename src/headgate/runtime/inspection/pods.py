@@ -1,0 +1,78 @@
+"""The reads that explain a pod in Kueue's queues: its Workload, or its group and its owners.
+
+A generator that yields requests and is sent responses. ``runtime/inspection/queues.py`` explains what holds a pod
+beside Kueue's gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, Final
+
+import msgspec
+
+from headgate.client.pager import ListRefused, ListResponse, list_all
+from headgate.controllers.ownership.pods import is_finished
+from headgate.http.transport import HTTPRequest, HTTPResponse
+from headgate.jobs.explanation import MissingWorkload, explain_missing_pod_workload, unknown_workload
+from headgate.jobs.framework.management import known_ancestors
+from headgate.jobs.pods.pod_metadata import foreign_gates_of, group_of
+from headgate.kube.api_resources import PODS
+from headgate.kube.object_meta import controller_of, owner_references
+from headgate.kube.serializer import wire_json
+from headgate.quota.explain.description import WorkloadDescription, describe_workload
+from headgate.quota.kinds.names import WORKLOADS
+from headgate.runtime.inspection.ancestry import find_ancestor
+from headgate.runtime.inspection.quota import QuotaInspection
+from headgate.runtime.inspection.unavailable import UnavailableResource, unavailable_resource
+from headgate.runtime.inspection.workloads import unsure_of
+
+Wire = dict[str, Any]
+
+_decode: Final = wire_json.WireDecoder(ListResponse[Wire]).decode
+
+
+class PodInspection(msgspec.Struct, frozen=True):
+    """``absence``: why there is no Workload, or that it cannot be seen. ``missing``: what could not be read."""
+
+    accounts: tuple[WorkloadDescription, ...] = ()
+    absence: MissingWorkload | None = None
+    missing: tuple[UnavailableResource, ...] = ()
+
+
+def inspect_pod(pod: Wire, found: QuotaInspection, now_s: float) -> Generator[HTTPRequest, HTTPResponse, PodInspection]:
+    """Of the Workloads that a pod belongs to: its own, its group's, or its job's."""
+    namespace, group = pod["metadata"].get("namespace", ""), group_of(pod)
+    owner = controller_of(pod) or {}
+    uids = {pod["metadata"].get("uid"), owner.get("uid")} - {None}
+    mine = [
+        wire
+        for key, wire in sorted(found.workloads.items())
+        if (group and key == f"{namespace}/{group}") or any(each.get("uid") in uids for each in owner_references(wire))
+    ]
+    if mine:
+        return PodInspection(tuple(describe_workload(found.engine, wire, found.knows_places, now_s) for wire in mine))
+    if not found.sees(WORKLOADS):
+        why = found.gaps[0].text if found.is_absent else found.why_unseen(WORKLOADS)
+        return PodInspection((), unknown_workload(pod, why))
+    ancestor = yield from find_ancestor(pod, known_ancestors())
+    members, gates = 1, dict[str, None]()
+    missing: tuple[UnavailableResource, ...] = ()
+    if group:
+        listed = yield from list_all(PODS.collection_path(namespace), lambda body: _of_group(body, group))
+        if isinstance(listed, ListRefused):
+            members, missing = -1, (unavailable_resource(PODS, listed, namespace),)
+        else:
+            members = len(listed.items)
+            gates = {gate: None for each in listed.items for gate in foreign_gates_of(each)}
+    absence = explain_missing_pod_workload(pod, unsure_of(ancestor), members, tuple(sorted(gates)))
+    return PodInspection((), absence, missing)
+
+
+def _of_group(body: bytes, group: str) -> ListResponse[Wire]:
+    page = _decode(body)
+    return ListResponse(page.metadata, [each for each in page.items if group_of(each) == group and _is_live(each)])
+
+
+def _is_live(pod: Wire) -> bool:
+    return not is_finished(pod) and not pod["metadata"].get("deletionTimestamp")

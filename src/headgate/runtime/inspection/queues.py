@@ -1,0 +1,129 @@
+"""The queues of a cluster at one revision, rebuilt from lists for one command, such as ``headgate explain``.
+
+A generator that yields requests and is sent responses. Pods are listed first, and the other lists are requested at
+their revision, so that all show the same moment; a server that does not have that revision returns its newest. A
+refused list is reported as unavailable, with the missing permission, and the rest is built without it. Nothing is
+decided here: the engine is queried, and never asked to admit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Generator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.capacity.api.queue import OPEN, Queue, read_queue
+from headgate.capacity.api.task import ANNOTATIONS
+from headgate.capacity.conf import DEFAULTS, SchedulerConf
+from headgate.capacity.engine import QueueEngine
+from headgate.capacity.names import POD_GROUPS, QUEUES, ROOT
+from headgate.client.pager import ListRefused, ListResponse, ListResult, list_all
+from headgate.client.permissions import FORBIDDEN, NOT_FOUND
+from headgate.http.transport import HTTPRequest, HTTPResponse
+from headgate.kube.api_resources import NAMESPACES, PODS, APIResource
+from headgate.kube.serializer import wire_json
+from headgate.runtime.inspection.unavailable import UnavailableResource, lacks, unavailable_resource
+from headgate.scheduling.cache.pod import PodInfo, read_pod
+from headgate.scheduling.cache.pod_shape import ShapeTable
+from headgate.scheduling.gates.capacity_objects import task_of
+
+Wire = dict[str, Any]
+ListSteps = Generator[HTTPRequest, HTTPResponse, ListResult[Any] | ListRefused]
+
+_decode: Final = wire_json.WireDecoder(ListResponse[Wire]).decode
+
+
+class QueueInspection(msgspec.Struct, frozen=True):
+    """``revision``: of the pods, and of all the rest if the server can. ``specs``: the queues that exist, by name.
+    ``problems``: objects that are set aside, and why. ``strays``: how many pods name a queue that does not exist."""
+
+    queues: QueueEngine
+    specs: Mapping[str, Queue]
+    revision: str
+    pods: int
+    problems: Mapping[str, str]
+    strays: Mapping[str, int] = {}
+    gaps: tuple[UnavailableResource, ...] = ()
+
+    def lacks(self, resource: APIResource) -> bool:
+        """Whether a list could not be had that is there, as far as is known."""
+        return lacks(self.gaps, resource)
+
+    @property
+    def knows_usage(self) -> bool:
+        """Whether all is known that says which pod counts in which queue: the pods, and what may name their queue."""
+        return not any(map(self.lacks, (PODS, POD_GROUPS, NAMESPACES)))
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether something may not be seen without which no verdict can be given."""
+        return self.lacks(QUEUES) or not self.knows_usage
+
+
+def inspect_queues(
+    served: Collection[str], settings: SchedulerConf = DEFAULTS
+) -> Generator[HTTPRequest, HTTPResponse, QueueInspection]:
+    """``served``: the schedulers whose pods go by queues."""
+    queues, gaps, problems = QueueEngine(settings), [], {}
+    shapes = ShapeTable()
+
+    def ours(body: bytes) -> ListResponse[PodInfo]:
+        """Page by page, so that no more of each pod is kept than counts."""
+        page = _decode(body)
+        read = []
+        for wire in page.items:
+            if ((wire.get("spec") or {}).get("schedulerName") or "default-scheduler") not in served:
+                continue
+            pod = read_pod(wire, shapes, ANNOTATIONS)
+            if isinstance(pod, str):
+                problems[_key("pod", wire)] = pod
+            else:
+                read.append(pod)
+        return ListResponse(page.metadata, read)
+
+    pods = yield from list_all(PODS.collection_path(), ours)
+    revision = "" if isinstance(pods, ListRefused) else pods.revision
+    listed: dict[APIResource, list[Wire]] = {}
+    for resource in (QUEUES, POD_GROUPS, NAMESPACES):
+        found = yield from list_at(resource, revision)
+        if isinstance(found, ListRefused):
+            gaps.append(unavailable_resource(resource, found))
+        listed[resource] = [] if isinstance(found, ListRefused) else found.items
+        revision = revision or ("" if isinstance(found, ListRefused) else found.revision)
+    for wire in listed[QUEUES]:
+        queues.queue_applied(wire)
+    for wire in listed[NAMESPACES]:
+        queues.namespace_applied(wire)
+    for wire in listed[POD_GROUPS]:
+        queues.group_applied(wire)
+    if isinstance(pods, ListRefused):
+        gaps.insert(0, unavailable_resource(PODS, pods))
+        known: list[PodInfo] = []
+    else:
+        known = pods.items
+    for pod in known:
+        queues.task_applied(task_of(pod))
+    specs = {queue.name: queue for queue in map(read_queue, listed[QUEUES])}
+    specs.setdefault(ROOT, Queue(ROOT, parent="", state=OPEN))
+    named = Counter(queues.queue_of(pod.uid) for pod in known if not pod.terminal)
+    strays = {name: count for name, count in sorted(named.items()) if name and name not in specs}
+    return QueueInspection(queues, specs, revision, len(known), {**problems, **queues.problems()}, strays, tuple(gaps))
+
+
+def list_at(resource: APIResource, revision: str, namespace: str | None = None) -> ListSteps:
+    """As of a revision, if the server still has it. ``namespace``: None for all of them."""
+    path = resource.collection_path(namespace)
+    if revision:
+        exact = {"resourceVersion": revision, "resourceVersionMatch": "Exact"}
+        found = yield from list_all(path, _decode, exact)
+        if not isinstance(found, ListRefused) or found.status in (FORBIDDEN, NOT_FOUND):
+            return found
+    return (yield from list_all(path, _decode))
+
+
+def _key(kind: str, wire: Wire) -> str:
+    metadata = wire.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    return f"{kind}/{metadata.get('namespace')}/{metadata.get('name')}"

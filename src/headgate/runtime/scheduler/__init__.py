@@ -1,0 +1,1 @@
+"""Runs the scheduler: watches, its timer, and the dispatcher of its API calls."""

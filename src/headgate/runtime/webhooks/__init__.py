@@ -1,0 +1,1 @@
+"""The webhook server: TLS, certificates, and the configuration objects that point to it."""

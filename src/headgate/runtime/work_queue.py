@@ -1,0 +1,86 @@
+"""The work queue: each key is processed by one worker at a time, and only as often as needed.
+
+A key that is added while it waits is not queued twice; one that is added while it is processed is processed again
+afterwards. A key may be due later; the earliest time counts. The queue keeps that time itself: the handle that
+``call_at`` returns may not have it (uvloop returns a plain ``Handle`` for a delay below 1 ms).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
+
+from headgate.client.backoff import Backoff
+
+K = TypeVar("K", bound=Hashable)
+
+_FIRST_RETRY_S: Final = 0.005
+_LONGEST_RETRY_S: Final = 60.0
+
+
+class WorkQueue(Generic[K]):
+    """Make it inside a running event loop."""
+
+    def __init__(self) -> None:
+        self._loop: Final = asyncio.get_running_loop()
+        self._ready: Final[asyncio.Queue[K]] = asyncio.Queue()
+        self._waiting: Final[set[K]] = set()
+        self._processing: Final[set[K]] = set()
+        self._later: Final[dict[K, tuple[float, asyncio.Handle]]] = {}  # when it is due, in the loop's time
+        self._backoffs: Final[dict[K, Backoff]] = {}
+        self.idle: Final = asyncio.Event()
+        """Nothing is worked on, and nothing waits for a worker."""
+        self.idle.set()
+
+    def add(self, key: K, after_s: float = 0.0) -> None:
+        if after_s > 0:
+            self._delay(key, after_s)
+            return
+        delayed = self._later.pop(key, None)
+        if delayed is not None:
+            delayed[1].cancel()
+        if key in self._waiting:
+            return
+        self._waiting.add(key)
+        self.idle.clear()
+        if key not in self._processing:
+            self._ready.put_nowait(key)
+
+    def add_rate_limited(self, key: K, jitter: float) -> float:
+        """After a failure: later each time. Returns how much later."""
+        wait_s = self._backoffs.setdefault(key, Backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)).next(jitter)
+        self.add(key, wait_s)
+        return wait_s
+
+    def forget(self, key: K) -> None:
+        self._backoffs.pop(key, None)
+
+    async def get(self) -> K:
+        key = await self._ready.get()
+        self._waiting.discard(key)
+        self._processing.add(key)
+        return key
+
+    def done(self, key: K) -> None:
+        self._processing.discard(key)
+        if key in self._waiting:
+            self._ready.put_nowait(key)
+        elif not self._processing and not self._waiting:
+            self.idle.set()
+
+    def close(self) -> None:
+        for _, handle in self._later.values():
+            handle.cancel()
+        self._later.clear()
+
+    def _delay(self, key: K, after_s: float) -> None:
+        if key in self._waiting:
+            return
+        due_s = self._loop.time() + after_s
+        delayed = self._later.get(key)
+        if delayed is not None:
+            if delayed[0] <= due_s:
+                return
+            delayed[1].cancel()
+        self._later[key] = due_s, self._loop.call_at(due_s, self.add, key)

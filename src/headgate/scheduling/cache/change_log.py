@@ -1,0 +1,49 @@
+"""The change log of a node matrix: changes of its rows, in order, for readers that keep results.
+
+A reader keeps the position it has read and asks for the entries after it. The log is bounded: a reader that is too far
+behind gets None and recomputes everything, which is then cheaper. There is one entry per change of one row.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from headgate.scheduling.cache.pod import PodInfo
+
+_KEPT: Final = 8192
+
+Entry = TypeVar("Entry")
+
+
+class NodeChange(msgspec.Struct, frozen=True, gc=False):
+    """``pod`` was added (``sign`` +1) or removed (-1); without a pod the node itself was added, removed or updated.
+
+    ``relabels``: more than the node's amounts or images changed, so its topology domains may be others."""
+
+    row: int
+    pod: PodInfo | None = None
+    sign: int = 0
+    relabels: bool = True
+
+
+class ChangeLog(Generic[Entry]):
+    def __init__(self, kept: int = _KEPT) -> None:
+        self._kept = kept
+        self._entries: list[Entry] = []
+        self._first = 0
+
+    @property
+    def position(self) -> int:
+        return self._first + len(self._entries)
+
+    def add(self, change: Entry) -> None:
+        self._entries.append(change)
+        if len(self._entries) > 2 * self._kept:
+            del self._entries[: self._kept]
+            self._first += self._kept
+
+    def since(self, position: int) -> list[Entry] | None:
+        """``None``: too long ago to tell."""
+        return self._entries[position - self._first :] if position >= self._first else None

@@ -1,0 +1,242 @@
+"""Shapes: what a pod requires of a node, interned, so that a thousand replicas share one object and its results.
+
+:meth:`ShapeTable.intern` returns the same object for equal specifications, compared by the fields that plugins read;
+names, commands and mounted tokens do not count. A pod's namespace and labels are part of its shape only if its own
+constraints use them; a plugin that reads more declares a ``key`` (``scheduling/framework/interface.py``). A shape lives
+as long as a pod has it. Amounts that no machine has, or a specification that is too long to match against nodes, set
+``problem``: such a pod is not scheduled. On a node it is counted, up to the largest amounts that can be counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from headgate.kube import node_affinity, quantity
+from headgate.kube.pod_resources import may_be_pod_level
+from headgate.kube.pods.requests import Amounts, pod_requests
+from headgate.kube.resource_amounts import CPU, EPHEMERAL_STORAGE, MAX_POD_AMOUNT, MEMORY, as_units, find_problem
+from headgate.scheduling.cache import pod_fields
+
+Object = Mapping[str, Any]
+
+MAX_RESOURCES: Final = 30
+"""Kinds of resource that one pod may request: each needs two bits in the filter result of a node
+(``scheduling/plugins/noderesources/fit.py``)."""
+_MAX_COUNTED: Final = 256
+"""Kinds of resource that are counted of a pod on a node, which another scheduler may have put there: each is a column
+for all nodes."""
+_COUNTED_FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+MAX_BYTES: Final = 32 * 1024
+"""The length of what a pod asks of nodes, as it is encoded here. The time that one pod takes is in proportion to it,
+and work on a pod cannot be interrupted."""
+
+_DEFAULTS: Final[Amounts] = {CPU: quantity.of_milli(100), MEMORY: quantity.of_units(200 * 1024 * 1024)}
+"""What a container that asks for nothing is taken to use, so that such pods do not all go to one node."""
+
+_NO_VOLUMES: Final = pod_fields.SpecVolumes()
+_CONTAINER: Final = ("image", "ports", "restartPolicy")
+
+
+class PodShape(msgspec.Struct, frozen=True, eq=False, weakref=True):
+    """Interned: equal only to itself. ``requests`` have no zeros and are sorted by name."""
+
+    number: int
+    requests: Mapping[str, int] = msgspec.field(default_factory=dict)
+    held_milli_cpu: int = 0
+    """With defaults for containers that ask for nothing: what scores count the pod with once it is on a node."""
+    held_memory: int = 0
+    scored: Mapping[str, int] = msgspec.field(default_factory=dict)
+    """With the same defaults, and without amounts of the pod level: what scores count for the pod to be placed."""
+    ports: tuple[pod_fields.HostPort, ...] = ()
+    tolerations: tuple[Object, ...] = ()
+    required: node_affinity.RequiredNodeAffinity = node_affinity.RequiredNodeAffinity()
+    has_node_rules: bool = False
+    """Whether the pod states a node selector or required node affinity at all, even one that asks for nothing."""
+    pinned: frozenset[str] | None = None
+    """Names of the only nodes that required affinity can mean, if it names nodes; none when its terms conflict."""
+    preferred: node_affinity.PreferredSchedulingTerms | None = None
+    spread: tuple[pod_fields.SpreadConstraint, ...] = ()
+    affinity: pod_fields.PodAffinityTerms = pod_fields.PodAffinityTerms()
+    anti_affinity: pod_fields.PodAffinityTerms = pod_fields.PodAffinityTerms()
+    images: tuple[str, ...] = ()
+    volumes: pod_fields.SpecVolumes = _NO_VOLUMES
+    namespace: str = ""
+    """Empty unless something in the shape looks at it."""
+    labels: Mapping[str, str] | None = None
+    """``None`` unless something in the shape looks at them."""
+    has_claims: bool = False
+    """Whether the pod asks for devices by resource claims."""
+    problem: str = ""
+    """Why no node can be looked for; empty for a sound shape. The rest is what a pod holds that another gave a node."""
+
+
+class ShapeTable:
+    """All shapes in use."""
+
+    def __init__(self) -> None:
+        self._known: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
+        self._next = 0
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def intern(self, spec: Object, namespace: str = "", labels: Mapping[str, str] | None = None) -> PodShape:
+        key = _key(spec, namespace, labels)
+        found = self._known.get(key)
+        if found is None:
+            self._next += 1
+            if len(key) > MAX_BYTES:
+                found = _read_amounts(self._next, spec, len(key))
+            else:
+                found = _read(self._next, spec, namespace, labels)
+            self._known[key] = found
+        return found
+
+
+def _looks_at_pods(spec: Object) -> bool:
+    between = spec.get("affinity") or {}
+    return bool(spec.get("topologySpreadConstraints") or between.get("podAffinity") or between.get("podAntiAffinity"))
+
+
+def _key(spec: Object, namespace: str, labels: Mapping[str, str] | None) -> bytes:
+    volumes = [
+        {name: value for name, value in each.items() if name != "name" or "ephemeral" in each}
+        for each in spec.get("volumes") or ()
+        if "projected" not in each and "configMap" not in each and "secret" not in each and "emptyDir" not in each
+    ]
+    looks = _looks_at_pods(spec)
+    return msgspec.msgpack.encode(
+        (
+            [_container_key(each) for each in spec.get("containers") or ()],
+            [_container_key(each) for each in spec.get("initContainers") or ()],
+            (spec.get("resources") or {}).get("requests"),
+            spec.get("overhead"),
+            spec.get("nodeSelector"),
+            spec.get("affinity"),
+            spec.get("tolerations"),
+            spec.get("topologySpreadConstraints"),
+            volumes,
+            bool(spec.get("resourceClaims")),
+            namespace if looks or volumes else None,
+            labels if looks else None,
+        ),
+        order="deterministic",
+    )
+
+
+def _container_key(container: Object) -> list[Any]:
+    return [(container.get("resources") or {}).get("requests"), *(container.get(name) for name in _CONTAINER)]
+
+
+def _read(number: int, spec: Object, namespace: str, labels: Mapping[str, str] | None) -> PodShape:
+    pod = {"spec": spec}
+    asked = pod_requests(pod, as_spec=True)
+    held = _bounded(as_units(pod_requests(pod, as_spec=True, missing=_missing(spec, asked)).items()))
+    wanted = as_units(asked.items())
+    scored = pod_requests(pod, as_spec=True, missing=_DEFAULTS, pod_level=False)
+    between = spec.get("affinity") or {}
+    rules = (between.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution")
+    wishes = (between.get("nodeAffinity") or {}).get("preferredDuringSchedulingIgnoredDuringExecution")
+    volumes = pod_fields.read_volumes(spec.get("volumes"))
+    looks = _looks_at_pods(spec)
+    return PodShape(
+        number,
+        requests=MappingProxyType(_counted(_bounded(wanted))),  # shared by pods, and plugins of others are given it
+        held_milli_cpu=held.get(CPU, 0),
+        held_memory=held.get(MEMORY, 0),
+        scored=MappingProxyType(_bounded(as_units(scored.items()))),
+        ports=pod_fields.read_host_ports(spec),
+        tolerations=tuple(spec.get("tolerations") or ()),
+        required=node_affinity.required_node_affinity(pod),
+        has_node_rules=rules is not None or bool(spec.get("nodeSelector")),
+        pinned=_pinned(rules),
+        preferred=node_affinity.preferred_scheduling_terms(pod) if wishes else None,
+        spread=pod_fields.read_spread(spec.get("topologySpreadConstraints")),
+        affinity=pod_fields.read_pod_affinity(between.get("podAffinity"), namespace),
+        anti_affinity=pod_fields.read_pod_affinity(between.get("podAntiAffinity"), namespace),
+        images=pod_fields.read_images(spec),
+        volumes=volumes,
+        has_claims=bool(spec.get("resourceClaims")),
+        namespace=namespace if looks or volumes else "",
+        labels=MappingProxyType(dict(labels or {})) if looks else None,
+        problem=_find_problem(spec) or _find_problem_of_sum(wanted),
+    )
+
+
+def _read_amounts(number: int, spec: Object, length: int) -> PodShape:
+    """Of a specification that is too long."""
+    asked = as_units(pod_requests({"spec": spec}, as_spec=True).items())
+    wanted = _bounded(asked)
+    return PodShape(
+        number,
+        requests=MappingProxyType(_counted(wanted)),
+        held_milli_cpu=wanted.get(CPU, 0),
+        held_memory=wanted.get(MEMORY, 0),
+        scored=MappingProxyType(wanted),
+        problem=_find_problem_of_sum(asked)
+        or "spec: containers, affinity, tolerations, topologySpreadConstraints and volumes "
+        f"take {length} bytes as the scheduler reads them, and it reads at most {MAX_BYTES}",
+    )
+
+
+def _counted(amounts: Mapping[str, int]) -> dict[str, int]:
+    names = [name for name, each in amounts.items() if each]
+    if len(names) > _MAX_COUNTED:
+        names = sorted(names, key=lambda name: (name not in _COUNTED_FIRST, name))[:_MAX_COUNTED]
+    return {name: amounts[name] for name in sorted(names)}
+
+
+def _bounded(amounts: Mapping[str, int]) -> dict[str, int]:
+    """Whatever somebody put on a node is counted there: as nothing if it is less, as full if it is beyond counting."""
+    return {name: min(max(each, 0), MAX_POD_AMOUNT) for name, each in amounts.items()}
+
+
+def _find_problem_of_sum(wanted: Mapping[str, int]) -> str:
+    for name, each in wanted.items():
+        if each > MAX_POD_AMOUNT:
+            return f"spec: the containers together ask for more {name} than any machine has"
+    if sum(map(bool, wanted.values())) > MAX_RESOURCES:
+        return f"spec: more than {MAX_RESOURCES} kinds of resource are asked for"
+    return ""
+
+
+def _find_problem(spec: Object) -> str:
+    for field in ("containers", "initContainers"):
+        for i, container in enumerate(spec.get(field) or ()):
+            listed = (container.get("resources") or {}).get("requests")
+            if problem := find_problem(listed, f"spec.{field}[{i}].resources.requests", MAX_POD_AMOUNT):
+                return problem
+    listed = (spec.get("resources") or {}).get("requests")
+    return find_problem(listed, "spec.resources.requests", MAX_POD_AMOUNT) or find_problem(
+        spec.get("overhead"), "spec.overhead", MAX_POD_AMOUNT
+    )
+
+
+def _missing(spec: Object, asked: Amounts) -> Amounts:
+    """Where the pod as a whole states amounts, only what neither it nor a container states is made up for."""
+    stated = (spec.get("resources") or {}).get("requests") or {}
+    if not any(may_be_pod_level(name) for name in stated):
+        return _DEFAULTS
+    return {name: amount for name, amount in _DEFAULTS.items() if name not in asked}
+
+
+def _pinned(rules: Object | None) -> frozenset[str] | None:
+    """Terms are alternatives, so a single one that names no node leaves all nodes open."""
+    names: set[str] = set()
+    terms = (rules or {}).get("nodeSelectorTerms") or ()
+    for term in terms:
+        named = [
+            frozenset(each.get("values") or ())
+            for each in term.get("matchFields") or ()
+            if each.get("key") == node_affinity.NAME_FIELD and each.get("operator") == "In"
+        ]
+        if not named:
+            return None
+        names |= frozenset.intersection(*named)
+    return frozenset(names) if terms else None

@@ -1,0 +1,1 @@
+"""Objects beside pods and nodes that plugins need: namespaces, selectors, budgets, terminating pods."""

@@ -1,0 +1,113 @@
+"""The cluster state that plugins may read besides the pod: the nodes with their pods, and other API objects.
+
+Each group of other objects is an event handler in its own module: it declares the resources it watches, stores them,
+and returns the events that may wake waiting pods. :meth:`Cluster.add_event_handler` adds one. ``runtime/scheduler/``
+watches the API server; the node matrix holds the pods that have a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from headgate.kube.api_resources import APIResource
+from headgate.scheduling.cache.node_matrix import NodeMatrix
+from headgate.scheduling.cluster.disruption_budgets import DisruptionBudgets
+from headgate.scheduling.cluster.namespace_labels import NamespaceLabels
+from headgate.scheduling.cluster.ongoing_preemptions import OngoingPreemptions
+from headgate.scheduling.cluster.pod_selectors import PodSelectors
+from headgate.scheduling.cluster.terminating_pods import TerminatingPods
+from headgate.scheduling.cluster.victim_rules import VictimRule
+from headgate.scheduling.framework import result_checks
+from headgate.scheduling.framework.cluster_events import ClusterEvent
+from headgate.scheduling.framework.interface import ResourceEventHandler
+from headgate.scheduling.framework.plugin_timers import ERROR, SUCCESS, ProfileTimers
+from headgate.scheduling.volumes.storage_cache import StorageCache
+
+Object = Mapping[str, Any]
+
+
+class Cluster:
+    def __init__(
+        self,
+        capacity: int = 64,
+        spared: Collection[str] = (),
+        waiting: Collection[str] = (),
+        watch: ProfileTimers | None = None,
+    ) -> None:
+        """Pods with a label in ``spared``, and pods of the schedulers in ``waiting``, are no shortage while room is
+        being left (``terminating_pods.py``). ``watch`` times plugins that are told about objects."""
+        self._watch = watch or ProfileTimers()
+        self.matrix = NodeMatrix(capacity)
+        self.namespaces = NamespaceLabels()
+        self.disruption_budgets = DisruptionBudgets()
+        self.ongoing_preemptions = OngoingPreemptions()
+        self.terminating_pods = TerminatingPods(spared, waiting)
+        self.victim_rules: dict[str, VictimRule] = {}
+        self.pod_selectors = PodSelectors()
+        self.storage = StorageCache()
+        self.event_handlers: tuple[ResourceEventHandler, ...] = (
+            self.namespaces,
+            self.disruption_budgets,
+            self.pod_selectors,
+            self.storage,
+        )
+        self._listeners: dict[APIResource, list[ResourceEventHandler]] = {}
+        for part in self.event_handlers:
+            self.add_event_handler(part)
+        self._needed = frozenset(self._listeners)
+
+    def add_event_handler(self, part: ResourceEventHandler, *, needed: bool = False) -> None:
+        """A plugin that receives objects of its own choice is an event handler, too."""
+        for resource in part.watched:
+            self._listeners.setdefault(resource, []).append(part)
+        if needed:
+            self._needed |= frozenset(part.watched)
+
+    @property
+    def needed(self) -> frozenset[APIResource]:
+        """What built-in plugins and queues look at. Other resources that are watched are plugins' own choice."""
+        return self._needed
+
+    def watchers(self, resource: APIResource) -> list[str]:
+        """The names of the plugins that receive the resource."""
+        names = (getattr(part, "name", "") for part in self._listeners.get(resource, ()))
+        return sorted({name for name in names if name})
+
+    def watched(self) -> dict[APIResource, frozenset[str]]:
+        """The fields that some part reads of each resource; none are all fields, as soon as one part reads all."""
+        return {
+            resource: frozenset(field for part in parts for field in part.watched[resource])
+            if all(part.watched[resource] for part in parts)
+            else frozenset()
+            for resource, parts in self._listeners.items()
+        }
+
+    def applied(self, resource: APIResource, wire: Object) -> list[ClusterEvent]:
+        """An object is new, or changed."""
+        return self._told(resource, "applied", lambda part: part.applied(resource, wire))
+
+    def removed(self, resource: APIResource, namespace: str, name: str) -> list[ClusterEvent]:
+        return self._told(resource, "removed", lambda part: part.removed(resource, namespace, name))
+
+    def _told(
+        self, resource: APIResource, method: str, tell: Callable[[ResourceEventHandler], Iterable[ClusterEvent]]
+    ) -> list[ClusterEvent]:
+        """A plugin that raises, or returns something else than events, keeps the other parts from nothing."""
+        found: list[ClusterEvent] = []
+        part: Any
+        for part in self._listeners[resource]:
+            if result_checks.is_built_in(part):
+                found += tell(part)
+                continue
+            meter = self._watch.timer(part.name, method)
+            began_s = meter.begin()
+            status = SUCCESS
+            try:
+                found += result_checks.cluster_events(tell(part))
+            except BaseException as broken:
+                status = ERROR
+                self._watch.failures.failed(part, method, broken, f"a change of {resource.plural}")
+            if began_s is not None:
+                meter.end(began_s, status)
+        return found

@@ -1,0 +1,92 @@
+"""PodDisruptionBudgets: how many more pods may be disrupted. An event handler of ``scheduling/cluster/cluster.py``.
+
+A budget counts by its status, which the disruption controller maintains: the allowed disruptions, and the pods whose
+disruption has begun. Preemption may violate a budget, but prefers nodes with the fewest violations. An empty selector
+selects no pod, as in kube-scheduler. Budgets wake no pods, because they never keep a pod from a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube.api_resources import POD_DISRUPTION_BUDGETS, APIResource
+from headgate.kube.labels import NOTHING, Selector, from_label_selector
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.framework.cluster_events import ClusterEvent
+
+
+class DisruptionBudget(msgspec.Struct, frozen=True):
+    selector: Selector
+    allowed: int
+    underway: frozenset[str]
+    """Names of pods whose disruption the API server has granted and counted."""
+
+    def counts(self, pod: PodInfo) -> bool:
+        """Whether taking this pod away draws on the budget."""
+        return bool(pod.labels) and self.selector.matches(pod.labels) and pod.name not in self.underway
+
+
+class DisruptionBudgets:
+    watched: Final[Mapping[APIResource, tuple[str, ...]]] = {
+        POD_DISRUPTION_BUDGETS: ("spec.selector", "status.disruptionsAllowed", "status.disruptedPods")
+    }
+
+    def __init__(self) -> None:
+        self._by_namespace: dict[str, dict[str, DisruptionBudget]] = {}
+        self.set_aside: dict[str, str] = {}
+        """By ``namespace/name``, why a budget is not counted with."""
+        self.version = 0
+        """Moves when any budget does."""
+
+    def overdrawn(self, pods: Sequence[PodInfo]) -> tuple[bool, ...]:
+        """Pod by pod, whether a budget would be overdrawn if they went away one after the other, in this order."""
+        left: dict[tuple[str, str], int] = {}
+        found: list[bool] = []
+        for pod in pods:
+            hurts = False
+            for name, budget in self._by_namespace.get(pod.namespace, {}).items():
+                if budget.counts(pod):
+                    key = (pod.namespace, name)
+                    left[key] = left.get(key, budget.allowed) - 1
+                    hurts = hurts or left[key] < 0
+            found.append(hurts)
+        return tuple(found)
+
+    def applied(self, resource: APIResource, wire: Mapping[str, Any], /) -> Iterable[ClusterEvent]:
+        namespace, name = wire["metadata"].get("namespace") or "", wire["metadata"]["name"]
+        budget = _read(wire)
+        if isinstance(budget, str):
+            self.removed(resource, namespace, name)
+            self.set_aside[f"{namespace}/{name}"] = budget
+            return ()
+        self.set_aside.pop(f"{namespace}/{name}", None)
+        known = self._by_namespace.setdefault(namespace, {})
+        if known.get(name) != budget:
+            known[name] = budget
+            self.version += 1
+        return ()
+
+    def removed(self, resource: APIResource, namespace: str, name: str, /) -> Iterable[ClusterEvent]:
+        self.set_aside.pop(f"{namespace}/{name}", None)
+        known = self._by_namespace.get(namespace, {})
+        if known.pop(name, None) is not None:
+            self.version += 1
+            if not known:
+                del self._by_namespace[namespace]
+        return ()
+
+
+def _read(wire: Mapping[str, Any]) -> DisruptionBudget | str:
+    try:
+        status = wire.get("status") or {}
+        selector = from_label_selector((wire.get("spec") or {}).get("selector"))
+        return DisruptionBudget(
+            NOTHING if selector.is_everything else selector,
+            int(status.get("disruptionsAllowed") or 0),
+            frozenset(status.get("disruptedPods") or ()),
+        )
+    except (AttributeError, TypeError, ValueError) as broken:
+        return f"the budget cannot be read: {broken!r}"

@@ -1,0 +1,61 @@
+"""Labels of namespaces, for terms with a namespace selector. An event handler of ``scheduling/cluster/cluster.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from headgate.kube.api_resources import NAMESPACES, APIResource
+from headgate.kube.labels import Selector
+from headgate.scheduling.framework.cluster_events import ClusterEvent
+
+Labels = Mapping[str, str]
+
+_NONE: Final[Labels] = MappingProxyType({})
+
+
+class NamespaceLabels:
+    watched: Final[Mapping[APIResource, tuple[str, ...]]] = {NAMESPACES: ("metadata.labels",)}
+
+    def __init__(self) -> None:
+        self._labels: dict[str, Labels] = {}
+        self.version = 0
+        """Moves when a namespace comes, goes, or has other labels."""
+        self._changed: dict[str, int] = {}
+        self._selected: dict[Selector, frozenset[str]] = {}
+
+    def labels(self, name: str) -> Labels:
+        """None at all for a namespace that is not known."""
+        return self._labels.get(name, _NONE)
+
+    def changed(self, name: str) -> int:
+        """The version in which a namespace came or got its labels; 0 if it is not known."""
+        return self._changed.get(name, 0)
+
+    def selected(self, selector: Selector) -> frozenset[str]:
+        """The names of those that a selector means."""
+        found = self._selected.get(selector)
+        if found is None:
+            found = frozenset(name for name, labels in self._labels.items() if selector.matches(labels))
+            self._selected[selector] = found
+        return found
+
+    def applied(self, resource: APIResource, wire: Mapping[str, Any], /) -> Iterable[ClusterEvent]:
+        metadata = wire["metadata"]
+        name, labels = metadata["name"], metadata.get("labels") or {}
+        if self._labels.get(name) != labels:
+            self._labels[name] = labels
+            self._moved()
+            self._changed[name] = self.version
+        return ()
+
+    def removed(self, resource: APIResource, namespace: str, name: str, /) -> Iterable[ClusterEvent]:
+        if self._labels.pop(name, None) is not None:
+            del self._changed[name]
+            self._moved()
+        return ()
+
+    def _moved(self) -> None:
+        self.version += 1
+        self._selected.clear()

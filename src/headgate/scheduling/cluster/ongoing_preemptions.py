@@ -1,0 +1,43 @@
+"""Preemptions in progress: the preemptors, and the victims whose deletion was requested.
+
+Until all victims have been requested to terminate, the preemptor is not tried again, even if some of them are gone: it
+would see a node with only part of the capacity freed, and preempt once more. Victims count as terminating from the
+request on, even before the API server shows it. ``scheduling/preemption/executor.py`` updates this state; the plugin
+``DefaultPreemption`` holds the pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+
+class OngoingPreemptions:
+    def __init__(self) -> None:
+        self._victims: dict[str, frozenset[str]] = {}
+        self._told: dict[str, frozenset[str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._victims)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._victims
+
+    def victims_of(self, uid: str) -> Collection[str]:
+        """The uids of the victims whose deletion was last requested for this pod."""
+        return self._told.get(uid, ())
+
+    def begin(self, uid: str, victims: Iterable[str]) -> None:
+        self._told.pop(uid, None)
+        self._victims[uid] = frozenset(victims)
+
+    def end(self, uid: str) -> frozenset[str]:
+        """The uids of the victims whose deletion was to be requested."""
+        return self._victims.pop(uid, frozenset())
+
+    def victims_deleted(self, uid: str, told: Collection[str]) -> None:
+        if told:
+            self._told[uid] = frozenset(told)
+
+    def forget(self, uid: str) -> None:
+        """The pod needs no preemption any more."""
+        self._told.pop(uid, None)

@@ -1,0 +1,176 @@
+"""Terminating pods: capacity that becomes free soon, so that no preemption and no new node is needed for it.
+
+A queue's share, and Kueue's quota with KEP-6143, is free as soon as its holder terminates. The next pod is then
+admitted before a node has capacity for it. :meth:`TerminatingPods.find_node` nominates the node where it fits after the
+terminating pods, beside the pods nominated there before; the pod is not reported as Unschedulable until those pods are
+overdue. This applies to pods of profiles with queues, to pods with certain labels, and, by option, to all pods; other
+pods behave as in kube-scheduler. ``scheduling/schedule_one.py`` sets the pod's condition. A search costs what changed
+since the last one for a pod of the same kind.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Hashable, Sequence
+from typing import Final
+
+import msgspec
+
+from headgate.kube import conditions
+from headgate.kube.pods.termination import OVERDUE_AFTER_S
+from headgate.scheduling.cache.change_log import ChangeLog
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.framework.interface import Handle
+from headgate.waiting.heap import Heap
+
+WAITING_FOR_TERMINATING_PODS: Final = conditions.WAITING_FOR_TERMINATING_PODS
+"""The reason that hides a pod from autoscalers while the room that it fits in is being left."""
+
+_KINDS: Final = 64
+_NEVER: Final = -1
+
+
+class NodeAfterTermination(msgspec.Struct, frozen=True):
+    """A node where a pod fits after termination. ``last``: the terminating pod that may take longest. ``until_s``: when
+    the first of the terminating pods is overdue, and the scheduler has to check whether the others are enough."""
+
+    node_name: str
+    until_s: float
+    last: PodInfo
+
+
+class _TerminatingPod(msgspec.Struct, frozen=True):
+    pod: PodInfo
+    until_s: float
+
+
+class _Candidates:
+    """The nodes where a pod of one kind may fit, those first where a pod leaves first; as of a position in each log."""
+
+    __slots__ = ("changes", "left", "nodes", "promises")
+
+    def __init__(self) -> None:
+        self.nodes: Heap[str] = Heap()
+        self.changes = self.promises = self.left = _NEVER
+
+
+class TerminatingPods:
+    def __init__(self, labels: Collection[str] = (), schedulers: Collection[str] = ()) -> None:
+        """Pods that have one of these labels, or name one of these schedulers, wait for terminating pods."""
+        self._labels = tuple(labels)
+        self._schedulers = frozenset(schedulers)
+        self._by_node: dict[str, dict[str, _TerminatingPod]] = {}
+        self._node_of: dict[str, str] = {}
+        self._log: ChangeLog[str] = ChangeLog()
+        self._kinds: OrderedDict[Hashable, _Candidates] = OrderedDict()
+
+    def applied(self, pod: PodInfo, until_s: float) -> None:
+        """A pod on a node has to be gone by then."""
+        if pod.is_daemon:
+            return  # its successor uses the capacity
+        self.removed(pod.uid)
+        self._by_node.setdefault(pod.node_name, {})[pod.uid] = _TerminatingPod(pod, until_s + OVERDUE_AFTER_S)
+        self._node_of[pod.uid] = pod.node_name
+        self._log.add(pod.node_name)
+
+    def removed(self, uid: str) -> None:
+        node = self._node_of.pop(uid, None)
+        if node is not None:
+            there = self._by_node[node]
+            del there[uid]
+            if not there:
+                del self._by_node[node]
+            self._log.add(node)
+
+    def until_s(self, uid: str) -> float | None:
+        """By when a terminating pod has to be gone."""
+        node = self._node_of.get(uid)
+        return None if node is None else self._by_node[node][uid].until_s
+
+    @property
+    def has_waiters(self) -> bool:
+        """Whether there are pods that wait for terminating pods, for all that is known."""
+        return bool(self._schedulers or self._labels)
+
+    def waits_for_termination(self, pod: PodInfo) -> bool:
+        """Whether the pod is one that waits for terminating pods."""
+        return pod.scheduler_name in self._schedulers or any(name in pod.labels for name in self._labels)
+
+    def find_node(self, pod: PodInfo, ground: Handle, now_s: float) -> NodeAfterTermination | None:
+        """Where the pod, which fits nowhere, would fit when terminating pods are gone; the node it was promised first,
+        and then where a pod leaves first."""
+        if not self._by_node or not self.waits_for_termination(pod):
+            return None
+        mine = ground.nominated_node(pod)
+        room = self._look(pod, mine, self._in_time(mine, now_s), ground)
+        if room is not None:
+            return room
+        nodes = self._candidates(pod, ground).nodes
+        while (first := nodes.first()) is not None:
+            (until_s, _), name = first
+            there = self._in_time(name, now_s)
+            if there and there[0].until_s != until_s:  # those before are overdue
+                nodes.put(name, (there[0].until_s, name))
+                continue
+            room = None if name == mine else self._look(pod, name, there, ground)
+            if room is not None:
+                return room
+            nodes.discard(name)
+        return None
+
+    def _look(
+        self, pod: PodInfo, node: str, there: Sequence[_TerminatingPod], ground: Handle
+    ) -> NodeAfterTermination | None:
+        row = ground.matrix.row_of(node) if there else None
+        last = None if row is None else _last_to_leave(pod, row, there, ground)
+        return None if last is None else NodeAfterTermination(node, there[0].until_s, last.pod)
+
+    def _in_time(self, node: str, now_s: float) -> Sequence[_TerminatingPod]:
+        """Those that are not overdue, the first to leave first."""
+        there = (each for each in self._by_node.get(node, {}).values() if each.until_s > now_s)
+        return sorted(there, key=lambda each: (each.until_s, each.pod.key))
+
+    def _candidates(self, pod: PodInfo, ground: Handle) -> _Candidates:
+        question, looks_around = ground.cycle_state_key(pod)
+        kind = question, pod.priority
+        found = self._kinds.setdefault(kind, _Candidates())
+        self._kinds.move_to_end(kind)
+        if len(self._kinds) > _KINDS:
+            self._kinds.popitem(last=False)
+        for name in self._changed(found, ground, looks_around):
+            leavers = self._by_node.get(name)
+            if leavers is None:
+                found.nodes.discard(name)
+            else:
+                found.nodes.put(name, (min(each.until_s for each in leavers.values()), name))
+        return found
+
+    def _changed(self, found: _Candidates, ground: Handle, looks_around: bool) -> Collection[str]:
+        """The nodes where something changed since this was last asked: all that pods leave, if too much did."""
+        matrix, promises = ground.matrix, ground.nomination_log
+        left, promised = self._log.since(found.left), promises.since(found.promises)
+        changes = matrix.log.since(found.changes)
+        moved = looks_around and found.changes != matrix.log.position
+        found.left, found.promises, found.changes = self._log.position, promises.position, matrix.log.position
+        if left is None or promised is None or changes is None or moved:
+            return tuple(self._by_node)
+        rows = (matrix.name(each.row) for each in changes)
+        # A pod that got a node does not count any more on the one that it was promised.
+        freed = (ground.nominated_node(each.pod) for each in changes if each.pod is not None)
+        return dict.fromkeys((*left, *promised, *rows, *freed)).keys()
+
+
+def _last_to_leave(pod: PodInfo, row: int, there: Sequence[_TerminatingPod], ground: Handle) -> _TerminatingPod | None:
+    """Of those whose leaving makes room, if all of them going would."""
+    with ground.dry_run(pod, row) as trial:
+        known = ground.matrix.pods_on(row)
+        leavers = [each for each in there if each.pod.uid in known]
+        for each in leavers:
+            trial.take(each.pod)
+        if not leavers or trial.reasons():
+            return None
+        for each in reversed(leavers):
+            trial.put(each.pod)
+            if trial.reasons():
+                return each
+    return leavers[0]

@@ -1,0 +1,53 @@
+"""Which pods are eligible as preemption victims for a pod: by priority alone, or by the rules of its queue.
+
+By priority, as in kube-scheduler, every pod of lower priority is eligible. For pods with queues
+``capacity/preemption/victim_rules.py`` decides: by priority inside the queue, and by deserved shares between queues.
+``scheduling/plugins/default_preemption.py`` chooses the victims among the eligible pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Final, Protocol
+
+from headgate.capacity.engine import QueueEngine
+from headgate.capacity.names import PREEMPTABLE
+from headgate.capacity.preemption.victim_rules import VictimCandidate
+from headgate.scheduling.cache.pod import PodInfo
+
+
+class VictimRule(Protocol):
+    def kind(self, pod: PodInfo, /) -> Hashable:
+        """What stands for the answers: pods of one kind and priority have the same ones, as long as nodes do not
+        change."""
+
+    def eligible(self, pod: PodInfo, there: Sequence[PodInfo], /) -> Sequence[PodInfo]: ...
+
+
+class PriorityVictimRule:
+    def kind(self, pod: PodInfo, /) -> Hashable:
+        return None
+
+    def eligible(self, pod: PodInfo, there: Sequence[PodInfo], /) -> Sequence[PodInfo]:
+        return [each for each in there if each.priority < pod.priority]
+
+
+class QueueVictimRule:
+    def __init__(self, queues: QueueEngine) -> None:
+        self._queues = queues
+        # Shares and groups change without their nodes: such answers are not kept.
+        self._is_fleeting = queues.victim_rules.depends_on_queues
+
+    def kind(self, pod: PodInfo, /) -> Hashable:
+        return object() if self._is_fleeting else self._queues.queue_of(pod.uid)
+
+    def eligible(self, pod: PodInfo, there: Sequence[PodInfo], /) -> Sequence[PodInfo]:
+        residents = [
+            VictimCandidate(each.uid, each.namespace, each.priority, each.annotations.get(PREEMPTABLE) != "false")
+            for each in there
+        ]
+        found = frozenset(self._queues.victim_candidates(pod.uid, residents))
+        return [each for each in there if each.uid in found]
+
+
+BY_PRIORITY: Final = PriorityVictimRule()

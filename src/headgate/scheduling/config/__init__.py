@@ -1,0 +1,1 @@
+"""Profiles and plugin arguments from KubeSchedulerConfiguration and Volcano's configuration."""

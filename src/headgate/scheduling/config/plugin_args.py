@@ -1,0 +1,248 @@
+"""Arguments of built-in plugins (``profiles[].pluginConfig[].args``): strict decoding, defaults, validation.
+
+``READERS`` has one entry per plugin. Rules and messages are kube-scheduler's. Two field paths differ, because
+kube-scheduler prints paths that do not exist: the points of a shape are under ``requestedToCapacityRatio``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from headgate.kube.field_errors import FieldErrors, Verbatim, duplicate, forbidden, invalid, not_supported, required
+from headgate.kube.validation.labels import validate_label_name
+from headgate.scheduling.config import added_affinity
+from headgate.scheduling.config.strict_decoding import (
+    Decoder,
+    Object,
+    boolean,
+    int32,
+    int64,
+    listed,
+    named_texts,
+    record,
+    seconds,
+    text,
+)
+from headgate.scheduling.config.types import (
+    CPU_AND_MEMORY,
+    Args,
+    DefaultPreemptionArgs,
+    DynamicResourcesArgs,
+    InterPodAffinityArgs,
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PodTopologySpreadArgs,
+    ResourceSpec,
+    UtilizationShapePoint,
+    VolumeBindingArgs,
+)
+
+Reader = Callable[[Object, str, FieldErrors], Args]
+"""The document's own words, their path, the list of complaints; the arguments with defaults."""
+
+_RATIO: Final = "RequestedToCapacityRatio"
+_STRATEGIES: Final = ("LeastAllocated", "MostAllocated", _RATIO)
+_TYPE_META: Final[Mapping[str, Decoder]] = {"apiVersion": text, "kind": text}
+_RESOURCES: Final = listed(record({"name": text, "weight": int64}))
+_SHAPE: Final = listed(record({"utilization": int32, "score": int32}))
+_SELECTOR: Final = record(
+    {
+        "matchLabels": named_texts,
+        "matchExpressions": listed(record({"key": text, "operator": text, "values": listed(text)})),
+    }
+)
+_SPREAD: Final = record(
+    {
+        **dict.fromkeys(("maxSkew", "minDomains"), int32),
+        **dict.fromkeys(("topologyKey", "whenUnsatisfiable", "nodeAffinityPolicy", "nodeTaintsPolicy"), text),
+        "labelSelector": _SELECTOR,
+        "matchLabelKeys": listed(text),
+    }
+)
+_TOP_SHAPE_SCORE: Final = 10
+
+
+def args_form(fields: Mapping[str, Decoder]) -> Decoder:
+    return record({**_TYPE_META, **fields})
+
+
+def _fit(given: Object, path: str, errors: FieldErrors) -> NodeResourcesFitArgs:
+    names: list[str] = [each or "" for each in given.get("ignoredResources", ())]
+    groups: list[str] = [each or "" for each in given.get("ignoredResourceGroups", ())]
+    for i, name in enumerate(names):
+        errors += validate_label_name(name, f"{path}.ignoredResources[{i}]")
+    for i, group in enumerate(groups):
+        if "/" in group:
+            errors.append(invalid(f"{path}.ignoredResourceGroups[{i}]", group, "resource group name can't contain '/'"))
+        errors += validate_label_name(group, f"{path}.ignoredResourceGroups[{i}]")
+    at = f"{path}.scoringStrategy"
+    strategy: Object = given.get("scoringStrategy", {"type": "LeastAllocated"})
+    kind = strategy.get("type", "")
+    if kind not in _STRATEGIES:
+        errors.append(not_supported(f"{at}.type", kind, _STRATEGIES))
+    resources = _weighted(strategy.get("resources"))
+    for i, each in enumerate(resources):
+        if not 0 < each.weight <= 100:
+            detail = f"resource weight of {each.name} not in valid range (0, 100]"
+            errors.append(invalid(f"{at}.resources[{i}].weight", each.weight, detail))
+    ratio = strategy.get("requestedToCapacityRatio")
+    shape: tuple[UtilizationShapePoint, ...] = ()
+    if ratio is not None:
+        shape = _shape(ratio.get("shape"), f"{at}.requestedToCapacityRatio.shape", errors)
+    elif kind == _RATIO:
+        errors.append(required(f"{at}.requestedToCapacityRatio", f"the strategy {_RATIO} needs a shape"))
+    return NodeResourcesFitArgs(frozenset(names), frozenset(groups), kind, resources, shape)
+
+
+def _weighted(given: list[Object | None] | None) -> tuple[ResourceSpec, ...]:
+    """A weight of 0 counts as none given."""
+    read = tuple(ResourceSpec((each or {}).get("name", ""), (each or {}).get("weight", 0) or 1) for each in given or ())
+    return read or CPU_AND_MEMORY
+
+
+def _shape(given: list[Object | None] | None, path: str, errors: FieldErrors) -> tuple[UtilizationShapePoint, ...]:
+    points = tuple(
+        UtilizationShapePoint((each or {}).get("utilization", 0), (each or {}).get("score", 0)) for each in given or ()
+    )
+    if not points:
+        errors.append(required(path, "at least one point must be specified"))
+    for i in range(1, len(points)):
+        if points[i - 1].utilization >= points[i].utilization:
+            at = f"{path}[{i}].utilization"
+            errors.append(invalid(at, points[i].utilization, "values must be sorted in increasing order"))
+            break
+    for i, point in enumerate(points):
+        if not 0 <= point.utilization <= 100:
+            errors.append(invalid(f"{path}[{i}].utilization", point.utilization, "not in valid range [0, 100]"))
+        if not 0 <= point.score <= _TOP_SHAPE_SCORE:
+            detail = f"not in valid range [0, {_TOP_SHAPE_SCORE}]"
+            errors.append(invalid(f"{path}[{i}].score", point.score, detail))
+    return points
+
+
+def _balanced(given: Object, path: str, errors: FieldErrors) -> NodeResourcesBalancedAllocationArgs:
+    resources = _weighted(given.get("resources"))
+    seen: set[str] = set()
+    for i, each in enumerate(resources):
+        if each.name in seen:
+            errors.append(duplicate(f"{path}.resources[{i}].name", each.name))
+        seen.add(each.name)
+        if each.weight != 1:
+            errors.append(invalid(f"{path}.resources[{i}].weight", each.weight, "must be 1"))
+    return NodeResourcesBalancedAllocationArgs(resources)
+
+
+def _spread(given: Object, path: str, errors: FieldErrors) -> PodTopologySpreadArgs:
+    kind = given.get("defaultingType") or "System"
+    constraints: list[Object] = [each or {} for each in given.get("defaultConstraints", ())]
+    if kind not in ("System", "List"):
+        errors.append(not_supported(f"{path}.defaultingType", kind, ("System", "List")))
+    elif kind == "System" and constraints:
+        errors.append(invalid(f"{path}.defaultingType", kind, "when .defaultConstraints are not empty"))
+    seen: set[tuple[str, str]] = set()
+    for i, each in enumerate(constraints):
+        at = f"{path}.defaultConstraints[{i}]"
+        key, action = each.get("topologyKey", ""), each.get("whenUnsatisfiable", "")
+        if each.get("maxSkew", 0) <= 0:
+            errors.append(invalid(f"{at}.maxSkew", each.get("maxSkew", 0), "not in valid range (0, inf)"))
+        if not key:
+            errors.append(required(f"{at}.topologyKey", "can not be empty"))
+        else:
+            errors += validate_label_name(key, f"{at}.topologyKey")
+        if not action:
+            errors.append(required(f"{at}.whenUnsatisfiable", "can not be empty"))
+        elif action not in ("DoNotSchedule", "ScheduleAnyway"):
+            errors.append(not_supported(f"{at}.whenUnsatisfiable", action, ("DoNotSchedule", "ScheduleAnyway")))
+        if "labelSelector" in each:
+            detail = "constraint must not define a selector, as they deduced for each pod"
+            errors.append(forbidden(f"{at}.labelSelector", detail))
+        if (key, action) in seen:
+            errors.append(duplicate(at, Verbatim(f'"{{{key}, {action}}}"')))
+        seen.add((key, action))
+    return PodTopologySpreadArgs(tuple(constraints), kind)
+
+
+def _inter_pod(given: Object, path: str, errors: FieldErrors) -> InterPodAffinityArgs:
+    weight = given.get("hardPodAffinityWeight", 1)
+    if not 0 <= weight <= 100:
+        errors.append(invalid(f"{path}.hardPodAffinityWeight", weight, "not in valid range [0, 100]"))
+    return InterPodAffinityArgs(weight, given.get("ignorePreferredTermsOfExistingPods", False))
+
+
+def _node_affinity(given: Object, path: str, errors: FieldErrors) -> NodeAffinityArgs:
+    added = given.get("addedAffinity")
+    if added is None:
+        return NodeAffinityArgs()
+    errors += added_affinity.check(added, f"{path}.addedAffinity")
+    return added_affinity.read(added)
+
+
+def _volume_binding(given: Object, path: str, errors: FieldErrors) -> VolumeBindingArgs:
+    timeout_s = given.get("bindTimeoutSeconds", 600)
+    if timeout_s < 0:
+        detail = "invalid BindTimeoutSeconds, should not be a negative value"
+        errors.append(invalid(f"{path}.bindTimeoutSeconds", timeout_s, detail))
+    if "shape" in given:
+        detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+        errors.append(invalid(f"{path}.shape", given["shape"], detail))
+    return VolumeBindingArgs(timeout_s)
+
+
+def _preemption(given: Object, path: str, errors: FieldErrors) -> DefaultPreemptionArgs:
+    percentage, absolute = given.get("minCandidateNodesPercentage", 10), given.get("minCandidateNodesAbsolute", 100)
+    at, other = f"{path}.minCandidateNodesPercentage", f"{path}.minCandidateNodesAbsolute"
+    if not 0 <= percentage <= 100:
+        errors.append(invalid(at, percentage, "not in valid range [0, 100]"))
+    if absolute < 0:
+        errors.append(invalid(other, absolute, "not in valid range [0, inf)"))
+    if percentage == 0 and absolute == 0:
+        errors.append(invalid(at, 0, "cannot be zero at the same time as minCandidateNodesAbsolute"))
+        errors.append(invalid(other, 0, "cannot be zero at the same time as minCandidateNodesPercentage"))
+    return DefaultPreemptionArgs(percentage, absolute)
+
+
+def _dynamic(given: Object, path: str, errors: FieldErrors) -> DynamicResourcesArgs:
+    timeout_s = given.get("filterTimeout", 10.0)
+    if timeout_s < 0:
+        errors.append(invalid(f"{path}.filterTimeout", f"{timeout_s:g}s", "must be zero or positive"))
+    if "bindingTimeout" in given:
+        detail = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled"
+        errors.append(forbidden(f"{path}.bindingTimeout", detail))
+    return DynamicResourcesArgs(timeout_s)
+
+
+READERS: Final[Mapping[str, tuple[Decoder, Reader]]] = {
+    "NodeResourcesFit": (
+        args_form(
+            {
+                "ignoredResources": listed(text),
+                "ignoredResourceGroups": listed(text),
+                "scoringStrategy": record(
+                    {"type": text, "resources": _RESOURCES, "requestedToCapacityRatio": record({"shape": _SHAPE})}
+                ),
+            }
+        ),
+        _fit,
+    ),
+    "NodeResourcesBalancedAllocation": (args_form({"resources": _RESOURCES}), _balanced),
+    "PodTopologySpread": (args_form({"defaultConstraints": listed(_SPREAD), "defaultingType": text}), _spread),
+    "InterPodAffinity": (
+        args_form({"hardPodAffinityWeight": int32, "ignorePreferredTermsOfExistingPods": boolean}),
+        _inter_pod,
+    ),
+    "NodeAffinity": (args_form({"addedAffinity": added_affinity.FORM}), _node_affinity),
+    "VolumeBinding": (args_form({"bindTimeoutSeconds": int64, "shape": _SHAPE}), _volume_binding),
+    "DefaultPreemption": (
+        args_form({"minCandidateNodesPercentage": int32, "minCandidateNodesAbsolute": int32}),
+        _preemption,
+    ),
+    "DynamicResources": (args_form({"filterTimeout": seconds, "bindingTimeout": seconds}), _dynamic),
+}
+
+
+def empty_args(plugin: str) -> Any:
+    """The arguments of a plugin that is not configured; ``None`` if it takes none."""
+    form = READERS.get(plugin)
+    return None if form is None else form[1]({}, "", [])

@@ -1,0 +1,138 @@
+"""A profile with queues: which plugins implement Volcano's ``predicates``, ``nodeorder`` and ``binpack``.
+
+``predicates`` enables the filters; without it only resources, the node's name and volumes are checked. ``nodeorder``
+and ``binpack`` are scores. The weights ``leastrequested`` and ``mostrequested`` oppose each other on the same
+resources: the larger one counts, with the difference. docs/queue-profiles.md lists the other differences. ``capacity/``
+reads the settings of queues.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.capacity.conf import DEFAULTS, PREEMPT, RECLAIM, PluginOption, SchedulerConf
+from headgate.scheduling.config.plugin_args import empty_args
+from headgate.scheduling.config.plugin_registry import BUILT_IN, DEFAULT_ENABLED, POINTS
+from headgate.scheduling.config.types import (
+    CPU_AND_MEMORY,
+    Args,
+    BinPackArgs,
+    DefaultPreemptionArgs,
+    Enabled,
+    KubeSchedulerProfile,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    ResourceSpec,
+    VolumeBindingArgs,
+)
+from headgate.scheduling.config.volcano_arguments import (
+    BIND_TIMEOUT,
+    BINPACK_RESOURCES,
+    SWITCHES,
+    WEIGHTS,
+    listed_resources,
+)
+
+QUEUE_SCHEDULERS: Final = frozenset({"headgate", "volcano"})
+"""The names that are served in the order of queues unless a configuration says otherwise."""
+
+_FIT: Final = "NodeResourcesFit"
+_PREEMPTION: Final = "DefaultPreemption"
+_SCORES: Final = {
+    "NodeAffinity": "nodeaffinity.weight",
+    "InterPodAffinity": "podaffinity.weight",
+    "NodeResourcesBalancedAllocation": "balancedresource.weight",
+    "TaintToleration": "tainttoleration.weight",
+    "ImageLocality": "imagelocality.weight",
+    "PodTopologySpread": "podtopologyspread.weight",
+}
+_ALWAYS: Final = frozenset({"NodeName", _FIT, "VolumeBinding", "VolumeRestrictions", "DynamicResources"})
+"""Filters that no configuration takes away: without them pods would be bound where they cannot run."""
+_BALANCED: Final = (*CPU_AND_MEMORY, ResourceSpec("nvidia.com/gpu"))
+_ASKED: Final = frozenset({"preFilter", "filter"})
+
+
+def queue_profile(name: str, settings: SchedulerConf = DEFAULTS) -> KubeSchedulerProfile:
+    filters = _filters(settings)
+    scores = _scores(settings)
+    weights = dict(scores)
+    evicts = settings.runs(PREEMPT) or settings.runs(RECLAIM)
+    points = {point: _at(point, filters, scores, evicts=evicts) for point in POINTS}
+    running = {each for enabled in points.values() for each, _ in enabled}
+    args: dict[str, Args] = {each: made for each in sorted(running) if (made := empty_args(each)) is not None}
+    args[_FIT] = NodeResourcesFitArgs(strategy=_strategy(settings))
+    if "NodeResourcesBalancedAllocation" in weights:
+        args["NodeResourcesBalancedAllocation"] = NodeResourcesBalancedAllocationArgs(_BALANCED)
+    if "BinPack" in weights:
+        args["BinPack"] = BinPackArgs(_packed(_plugin(settings, "binpack")))
+    if _PREEMPTION in running:
+        args[_PREEMPTION] = _preemption(settings)
+    timeout_s = _plugin(settings, "predicates").arguments.get(BIND_TIMEOUT)
+    if timeout_s is not None:
+        args["VolumeBinding"] = VolumeBindingArgs(int(timeout_s))
+    return KubeSchedulerProfile(name, points, args, queues=settings)
+
+
+def _at(point: str, filters: frozenset[str], scores: tuple[Enabled, ...], *, evicts: bool) -> tuple[Enabled, ...]:
+    if point == "score":
+        return scores
+    serving = [name for name, _ in DEFAULT_ENABLED if point in BUILT_IN[name].points]
+    if point == "preScore":
+        scored = [name for name, _ in scores]
+        return tuple((name, 0) for name in scored if name in serving or name not in BUILT_IN)
+    if point in _ASKED:
+        serving = [name for name in serving if name in filters]
+    return tuple((name, 0) for name in serving if name != _PREEMPTION or evicts)
+
+
+def _filters(settings: SchedulerConf) -> frozenset[str]:
+    """Everything that filters, without what is switched off."""
+    if not settings.is_enabled_at("predicates", "predicate"):
+        return _ALWAYS
+    arguments = _plugin(settings, "predicates").arguments
+    off = {plugin for argument, plugin in SWITCHES.items() if arguments.get(argument) is False}
+    return frozenset(name for name in BUILT_IN if name in _ALWAYS or name not in off)
+
+
+def _scores(settings: SchedulerConf) -> tuple[Enabled, ...]:
+    weights: dict[str, int] = {}
+    if settings.is_enabled_at("nodeorder", "nodeOrder"):
+        weights = {plugin: _weight(settings, argument) for plugin, argument in _SCORES.items()}
+        weights[_FIT] = abs(_spreading(settings))
+    if settings.is_enabled_at("binpack", "nodeOrder"):
+        weights["BinPack"] = int(_plugin(settings, "binpack").arguments.get("binpack.weight", 1))
+    in_order = [name for name, _ in DEFAULT_ENABLED if name in weights]
+    return tuple((name, weights[name]) for name in dict.fromkeys((*in_order, *weights)) if weights[name])
+
+
+def _weight(settings: SchedulerConf, argument: str) -> int:
+    return int(_plugin(settings, "nodeorder").arguments.get(argument, WEIGHTS[argument]))
+
+
+def _spreading(settings: SchedulerConf) -> int:
+    """How much emptier nodes are preferred; below zero, how much fuller ones are."""
+    return _weight(settings, "leastrequested.weight") - _weight(settings, "mostrequested.weight")
+
+
+def _strategy(settings: SchedulerConf) -> str:
+    return "MostAllocated" if _spreading(settings) < 0 else "LeastAllocated"
+
+
+def _packed(binpack: PluginOption) -> tuple[ResourceSpec, ...]:
+    given = binpack.arguments
+    weights = {name: f"{BINPACK_RESOURCES}.{name}" for name in listed_resources(given.get(BINPACK_RESOURCES))}
+    weights |= {"cpu": "binpack.cpu", "memory": "binpack.memory"}
+    return tuple(ResourceSpec(name, int(given.get(argument, 1))) for name, argument in weights.items())
+
+
+def _preemption(settings: SchedulerConf) -> DefaultPreemptionArgs:
+    given = settings.action_arguments.get(PREEMPT, {})
+    default = DefaultPreemptionArgs()
+    return DefaultPreemptionArgs(
+        int(given.get("minCandidateNodesPercentage", default.min_candidate_nodes_percentage)),
+        int(given.get("minCandidateNodesAbsolute", default.min_candidate_nodes_absolute)),
+    )
+
+
+def _plugin(settings: SchedulerConf, name: str) -> PluginOption:
+    return settings.plugin(name) or PluginOption(name)

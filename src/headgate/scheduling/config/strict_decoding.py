@@ -1,0 +1,118 @@
+"""Strict decoding: checks a document against a table of its fields and collects all errors.
+
+An unknown field or a wrong type is reported with its path and then treated as absent, so that one error does not hide
+the next. ``null`` means absent, as in every Kubernetes document. Callers check ranges, duplicates and defaults.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from headgate.kube.field_errors import FieldErrors, forbidden, type_invalid
+from headgate.kube.timestamps import parse_duration
+
+Object = dict[str, Any]
+Decoder = Callable[[Any, str, FieldErrors], Any]
+"""Value, path and the list of complaints in; the value, or ``None`` if it does not fit."""
+
+_SPELLING: Final = 0.75
+_NANOS: Final = 1_000_000_000
+
+
+def _scalar(words: str, fits: Callable[[Any], bool]) -> Decoder:
+    def read(value: Any, path: str, errors: FieldErrors) -> Any:
+        if fits(value):
+            return value
+        errors.append(type_invalid(path, value, f"must be {words}"))
+        return None
+
+    return read
+
+
+def _whole(bits: int) -> Callable[[Any], bool]:
+    top = 1 << (bits - 1)
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and -top <= value < top
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+int32: Final = _scalar("an integer of 32 bits", _whole(32))
+int64: Final = _scalar("an integer of 64 bits", _whole(64))
+number: Final = _scalar("a number", _is_number)
+text: Final = _scalar("a string", lambda value: isinstance(value, str))
+boolean: Final = _scalar("true or false", lambda value: isinstance(value, bool))
+anything: Final = _scalar("anything", lambda value: True)
+mapping: Final = _scalar("an object", lambda value: isinstance(value, dict))
+
+
+def seconds(value: Any, path: str, errors: FieldErrors) -> float | None:
+    """A Go duration such as ``1m30s``; a bare number is nanoseconds, as it is to every Kubernetes component."""
+    nanos = value if isinstance(value, int) and not isinstance(value, bool) else None
+    if isinstance(value, str):
+        parsed = parse_duration(value)
+        if isinstance(parsed, str):
+            errors.append(type_invalid(path, value, parsed))
+            return None
+        nanos = parsed
+    if nanos is None:
+        errors.append(type_invalid(path, value, "must be a duration such as 15s"))
+        return None
+    return nanos / _NANOS
+
+
+def listed(each: Decoder) -> Decoder:
+    def read(value: Any, path: str, errors: FieldErrors) -> Any:
+        if not isinstance(value, list):
+            errors.append(type_invalid(path, value, "must be a list"))
+            return None
+        # What does not fit keeps its place: paths count from what the user wrote.
+        return [None if item is None else each(item, f"{path}[{i}]", errors) for i, item in enumerate(value)]
+
+    return read
+
+
+def named_texts(value: Any, path: str, errors: FieldErrors) -> Any:
+    """An object of strings, such as ``matchLabels``."""
+    if mapping(value, path, errors) is None:
+        return None
+    return {key: text(each, f"{path}.{key}", errors) for key, each in value.items() if each is not None}
+
+
+def record(fields: Mapping[str, Decoder], hints: Mapping[str, str] | None = None) -> Decoder:
+    """An object with these fields and no others. ``hints`` say more about some that are not among them."""
+
+    def read(value: Any, path: str, errors: FieldErrors) -> Any:
+        if not isinstance(value, dict):
+            errors.append(type_invalid(path, value, "must be an object"))
+            return None
+        read_fields: Object = {}
+        for name, given in value.items():
+            at = f"{path}.{name}" if path else str(name)
+            form = fields.get(name)
+            if form is None:
+                errors.append(forbidden(at, unknown(str(name), fields, hints or {})))
+            elif given is not None:
+                fitting = form(given, at, errors)
+                if fitting is not None:
+                    read_fields[name] = fitting
+        return read_fields
+
+    return read
+
+
+def unknown(name: str, fields: Mapping[str, Any], hints: Mapping[str, str]) -> str:
+    if name in hints:
+        return f"unknown field: {hints[name]}"
+    close = similar(name, fields)
+    return f"unknown field: is it {close}?" if close else "unknown field"
+
+
+def similar(name: str, known: Mapping[str, Any]) -> str:
+    """The known name that was probably meant; empty if none is near."""
+    by_lower = {each.lower(): each for each in known}
+    found = difflib.get_close_matches(name.lower(), by_lower, 1, _SPELLING)
+    return by_lower[found[0]] if found else ""

@@ -1,0 +1,204 @@
+"""Arguments in a ``volcano-scheduler.conf``: the known ones, for plugins and for actions, and their allowed values.
+
+There is one table entry per argument. Numbers and booleans may be written as text (``"10"``), as Volcano reads them.
+Arguments that Volcano supports and Headgate does not have an entry too, so that the error gives the reason and does not
+call them unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.capacity.conf import Argument
+from headgate.kube.field_errors import FieldErrors, forbidden, invalid, type_invalid
+from headgate.scheduling.config.strict_decoding import Object, similar
+
+ArgumentReader = Callable[[Any, str, FieldErrors], Argument | None]
+
+_TRUTH: Final = {"true": True, "false": False}
+
+
+class VolcanoArgument(msgspec.Struct, frozen=True):
+    """``ignored``: why the argument is accepted and has no effect. ``refused``: why it is rejected."""
+
+    read: ArgumentReader | None = None
+    ignored: str = ""
+    refused: str = ""
+
+
+def _whole(least: int, most: int = (1 << 31) - 1) -> ArgumentReader:
+    def read(value: Any, path: str, errors: FieldErrors) -> int | None:
+        text = str(value)
+        if isinstance(value, bool) or not isinstance(value, int | str) or not text.removeprefix("-").isdecimal():
+            errors.append(type_invalid(path, value, "must be a whole number"))
+            return None
+        number = int(text) if len(text) <= 20 else most + 1
+        if not least <= number <= most:
+            errors.append(invalid(path, value, f"must be from {least} to {most}"))
+            return None
+        return number
+
+    return read
+
+
+def _truth(value: Any, path: str, errors: FieldErrors) -> bool | None:
+    found = value if isinstance(value, bool) else _TRUTH.get(str(value).lower())
+    if found is None:
+        errors.append(type_invalid(path, value, "must be true or false"))
+    return found
+
+
+def _factor(value: Any, path: str, errors: FieldErrors) -> float | None:
+    try:
+        number = float("nan" if isinstance(value, bool) else value)
+    except (TypeError, ValueError, OverflowError):
+        number = float("nan")
+    if not 1 <= number <= 1e6:  # which NaN is not, either
+        errors.append(invalid(path, value, "must be a number from 1 to 1000000"))
+        return None
+    return number
+
+
+def _names(value: Any, path: str, errors: FieldErrors) -> str | None:
+    if not isinstance(value, str):
+        errors.append(type_invalid(path, value, "must be the names of resources, separated by commas"))
+        return None
+    return value
+
+
+_WEIGHT: Final = VolcanoArgument(_whole(0, 1_000_000))
+_ENABLE: Final = VolcanoArgument(_truth)
+_DEVICES: Final = VolcanoArgument(
+    refused="shared devices are not supported; whole ones are asked for as any other resource"
+)
+_CLAIMS: Final = VolcanoArgument(refused="resource claims are not allocated by this scheduler")
+_PACES: Final = VolcanoArgument(_truth, ignored="nothing is looked up twice here that a cache could spare")
+
+WEIGHTS: Final[Mapping[str, int]] = {
+    "leastrequested.weight": 1,
+    "mostrequested.weight": 0,
+    "nodeaffinity.weight": 2,
+    "podaffinity.weight": 2,
+    "balancedresource.weight": 1,
+    "tainttoleration.weight": 3,
+    "imagelocality.weight": 1,
+    "podtopologyspread.weight": 2,
+}
+"""Of ``nodeorder``, with what they are unless given."""
+SWITCHES: Final[Mapping[str, str]] = {
+    "predicate.NodeAffinityEnable": "NodeAffinity",
+    "predicate.NodePortsEnable": "NodePorts",
+    "predicate.TaintTolerationEnable": "TaintToleration",
+    "predicate.PodAffinityEnable": "InterPodAffinity",
+    "predicate.NodeVolumeLimitsEnable": "NodeVolumeLimits",
+    "predicate.VolumeZoneEnable": "VolumeZone",
+    "predicate.PodTopologySpreadEnable": "PodTopologySpread",
+    "predicate.VolumeBindingEnable": "VolumeBinding",
+}
+"""Of ``predicates``: each switches a filter of ours."""
+BIND_TIMEOUT: Final = "volumebinding.bindTimeoutSeconds"
+BINPACK_RESOURCES: Final = "binpack.resources"
+
+_PLUGINS: Final[Mapping[str, Mapping[str, VolcanoArgument]]] = {
+    "capacity": {
+        "ancestorReclaimLevel": VolcanoArgument(_whole(0, 5)),
+        "capacity.DynamicResourceAllocationEnable": _CLAIMS,
+        "capacity.DRAConsumableCapacityEnable": _CLAIMS,
+    },
+    "overcommit": {"overcommit-factor": VolcanoArgument(_factor)},
+    "nodeorder": dict.fromkeys(WEIGHTS, _WEIGHT),
+    "binpack": {
+        **dict.fromkeys(("binpack.weight", "binpack.cpu", "binpack.memory"), _WEIGHT),
+        BINPACK_RESOURCES: VolcanoArgument(_names),
+    },
+    "predicates": {
+        **dict.fromkeys(SWITCHES, _ENABLE),
+        BIND_TIMEOUT: VolcanoArgument(_whole(0)),
+        "predicate.CacheEnable": _PACES,
+        "predicate.DynamicResourceAllocationEnable": _CLAIMS,
+        "dynamicresources.filterTimeoutSeconds": _CLAIMS,
+        **dict.fromkeys(("predicate.GPUSharingEnable", "predicate.GPUNumberEnable", "predicate.VGPUEnable"), _DEVICES),
+        **dict.fromkeys(
+            ("predicate.ProportionalEnable", "predicate.resources"),
+            VolcanoArgument(
+                refused="keeping CPU and memory back beside devices is not supported; set requests instead"
+            ),
+        ),
+        **dict.fromkeys(
+            ("volumebinding.shape", "volumebinding.weight"),
+            VolcanoArgument(refused="nodes are not scored by the storage they have left"),
+        ),
+    },
+}
+_CACHE: Final = {"predicateErrorCacheEnable": _PACES}
+_ACTIONS: Final[Mapping[str, Mapping[str, VolcanoArgument]]] = {
+    "allocate": _CACHE,
+    "backfill": _CACHE,
+    "reclaim": _CACHE,
+    "preempt": {
+        **_CACHE,
+        "minCandidateNodesPercentage": VolcanoArgument(_whole(0, 100)),
+        "minCandidateNodesAbsolute": VolcanoArgument(_whole(0)),
+        "enableTopologyAwarePreemption": VolcanoArgument(
+            _truth, ignored="victims are always chosen by trying whether the pod fits without them"
+        ),
+        "topologyAwarePreemptWorkerNum": VolcanoArgument(
+            _whole(1), ignored="there are no workers: all nodes are tried at once"
+        ),
+        "maxCandidateNodesAbsolute": VolcanoArgument(_whole(0), ignored="the candidates are not bounded from above"),
+    },
+}
+
+
+def read_plugin(name: str, given: Object, path: str, errors: FieldErrors, idle: list[str]) -> dict[str, Argument]:
+    rows = _PLUGINS.get(name, {})
+    if name == "binpack":
+        rows = {**rows, **_binpack_rows(given.get(BINPACK_RESOURCES))}
+    return _read(rows, f"the plugin {name}", given, path, errors, idle)
+
+
+def read_action(name: str, given: Object, path: str, errors: FieldErrors, idle: list[str]) -> dict[str, Argument]:
+    return _read(_ACTIONS.get(name, {}), f"the action {name}", given, path, errors, idle)
+
+
+def listed_resources(names: object) -> list[str]:
+    return [each for each in map(str.strip, names.split(",")) if each] if isinstance(names, str) else []
+
+
+def _binpack_rows(names: object) -> dict[str, VolcanoArgument]:
+    """A weight for each resource that the list names: one that it does not name would be ignored."""
+    return {f"{BINPACK_RESOURCES}.{each}": _WEIGHT for each in listed_resources(names)}
+
+
+def _read(
+    rows: Mapping[str, VolcanoArgument], whose: str, given: Object, path: str, errors: FieldErrors, idle: list[str]
+) -> dict[str, Argument]:
+    found: dict[str, Argument] = {}
+    for name, value in given.items():
+        at = f"{path}.{name}"
+        row = rows.get(name)
+        if row is None:
+            errors.append(forbidden(at, _unknown(name, whose, rows)))
+        elif row.read is None:
+            if value not in (False, "false", None):
+                errors.append(forbidden(at, row.refused))
+        elif value is not None:
+            read = row.read(value, at, errors)
+            if read is not None:
+                found[name] = read
+            if row.ignored:
+                idle.append(f"{at}: changes nothing: {row.ignored}")
+    return found
+
+
+def _unknown(name: str, whose: str, rows: Mapping[str, VolcanoArgument]) -> str:
+    if name.startswith(f"{BINPACK_RESOURCES}.") and BINPACK_RESOURCES in rows:
+        return f"name the resource in {BINPACK_RESOURCES}, too: a weight alone does not count"
+    close = similar(name, rows)
+    if close:
+        return f"{whose} has no such argument: is it {close}?"
+    known = ", ".join(each for each, row in rows.items() if row.read is not None)
+    return f"{whose} has no such argument; it has {known}" if known else f"{whose} takes no arguments"

@@ -1,0 +1,225 @@
+"""Reads a ``volcano-scheduler.conf``: returns a :class:`VolcanoConfiguration`, or all errors in it.
+
+Actions are a comma-separated text; plugins are listed in tiers, each with options (``enablePreemptable: false``) and
+arguments. Features that only Volcano has are rejected by name; settings that are allowed and have no effect give a
+remark. ``volcano_arguments.py`` reads the arguments, ``queue_profile.py`` makes the node plugins, and
+``cli/wiring/scheduler_config.py`` adds line numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.capacity.conf import (
+    ACTIONS,
+    ALLOCATE,
+    BACKFILL,
+    ENABLE_OPTIONS,
+    ENQUEUE,
+    EXTENSION_POINTS,
+    Argument,
+    PluginOption,
+    SchedulerConf,
+)
+from headgate.kube.field_errors import FieldErrors, duplicate, forbidden, invalid, not_supported, required
+from headgate.scheduling.config.strict_decoding import Object, boolean, listed, mapping, record, similar, text
+from headgate.scheduling.config.volcano_arguments import read_action, read_plugin
+
+HIERARCHY: Final = "enableHierarchy"
+OPTIONS: Final[Mapping[str, str]] = {
+    **{
+        f"enable{point[0].upper()}{point[1:]}": point
+        for point in (
+            *("jobOrder", "jobReady", "jobPipelined", "jobEnqueued", "jobStarving", "taskOrder", "queueOrder"),
+            *("preemptable", "reclaimable", "preemptive", "predicate", "bestNode", "nodeOrder", "targetJob"),
+            *("reservedNodes",),
+        )
+    },
+    **{
+        f"enabled{point[0].upper()}{point[1:]}": point
+        for point in (
+            *("overused", "allocatable", "victim", "clusterOrder", "hyperNodeOrder", "subJobReady"),
+            *("subJobPipelined", "subJobOrder", "hyperNodeGradient"),
+        )
+    },
+}
+"""Volcano's spelling of the points: some say ``enable``, some ``enabled``."""
+
+_OTHER_ACTIONS: Final = {
+    "shuffle": "moving pods that run is not supported",
+    "gangpreempt": "use preempt: a gang is placed whole or not at all by every action here",
+    "gangreclaim": "use reclaim: a gang is placed whole or not at all by every action here",
+    "elect": "Volcano took it away in 1.6",
+    "reserve": "Volcano took it away in 1.6",
+}
+_PLUGIN: Final = record(
+    {"name": text, "arguments": mapping, HIERARCHY: boolean, **dict.fromkeys(OPTIONS, boolean)},
+)
+_DOCUMENT: Final = record(
+    {
+        "actions": text,
+        "tiers": listed(record({"plugins": listed(_PLUGIN)})),
+        "configurations": listed(record({"name": text, "arguments": mapping})),
+        "metrics": mapping,
+    }
+)
+DISTINGUISHING: Final = frozenset({"actions", "tiers", "configurations"})
+"""Fields that a document of another kind does not have."""
+
+
+class VolcanoConfiguration(msgspec.Struct, frozen=True):
+    settings: SchedulerConf
+    remarks: tuple[str, ...] = ()
+
+
+def parse_volcano_conf(value: Any) -> VolcanoConfiguration | FieldErrors:
+    """``value`` is a decoded document, and is not changed."""
+    errors: FieldErrors = []
+    remarks: list[str] = []
+    given: Object = _DOCUMENT(value, "", errors) or {}
+    if "metrics" in given:
+        errors.append(forbidden("metrics", "only the plugin usage reads it, and that is not supported"))
+    actions = _actions(given, errors, remarks)
+    written = [
+        _plugins((tier or {}).get("plugins", ()), f"tiers[{i}].plugins", errors, remarks)
+        for i, tier in enumerate(given.get("tiers", ()))
+    ]
+    errors += _at_odds(written)
+    tiers = tuple(tuple(each for each in tier if each is not None) for tier in written)
+    if not any(tiers) and not errors:
+        errors.append(required("tiers", "name at least one plugin, such as predicates"))
+    arguments = _configurations(given.get("configurations", ()), actions, errors, remarks)
+    if errors:
+        return errors
+    settings = SchedulerConf(actions, tiers, arguments)
+    return VolcanoConfiguration(settings, (*remarks, *_gaps(settings)))
+
+
+def _actions(given: Object, errors: FieldErrors, remarks: list[str]) -> tuple[str, ...]:
+    if not given.get("actions"):
+        errors.append(required("actions", f"such as {', '.join(ACTIONS[:3])}"))
+        return ()
+    found: list[str] = []
+    for name in (each.strip() for each in given["actions"].split(",")):
+        if name in found:
+            errors.append(duplicate("actions", name))
+        elif name in _OTHER_ACTIONS:
+            errors.append(invalid("actions", name, f"the action is not supported: {_OTHER_ACTIONS[name]}"))
+        elif name not in ACTIONS:
+            close = similar(name, dict.fromkeys(ACTIONS))
+            meant = f"is it {close}?" if close else f"there are {', '.join(ACTIONS)}"
+            errors.append(invalid("actions", name, f"no such action: {meant}"))
+        found.append(name)
+    if ALLOCATE not in found and all(each in ACTIONS for each in found):
+        errors.append(required("actions", f"{ALLOCATE} is missing: without it nothing would be placed"))
+    if ENQUEUE in found and ALLOCATE in found and found.index(ENQUEUE) > found.index(ALLOCATE):
+        remarks.append("actions: enqueue comes after allocate: a new group waits for one more pass")
+    return tuple(found)
+
+
+def _plugins(
+    given: list[Object | None], path: str, errors: FieldErrors, remarks: list[str]
+) -> list[PluginOption | None]:
+    """What is no plugin keeps its place: paths count from what the user wrote."""
+    found: list[PluginOption | None] = []
+    for i, each in enumerate(given):
+        written = each or {}
+        at = f"{path}[{i}]"
+        name = written.get("name", "")
+        if name not in EXTENSION_POINTS:
+            errors.append(_wrong_plugin(name, f"{at}.name"))
+            found.append(None)
+            continue
+        off = _switched_off(name, written, at, errors, remarks)
+        arguments = read_plugin(name, written.get("arguments", {}), f"{at}.arguments", errors, remarks)
+        found.append(PluginOption(name, off, arguments))
+    return found
+
+
+def _wrong_plugin(name: str, path: str) -> Any:
+    if not name:
+        return required(path, f"one of {', '.join(EXTENSION_POINTS)}")
+    close = similar(name, EXTENSION_POINTS)
+    if not close:
+        return not_supported(path, name, tuple(EXTENSION_POINTS))
+    return invalid(path, name, f"no such plugin: is it {close}?")
+
+
+def _switched_off(plugin: str, written: Object, path: str, errors: FieldErrors, remarks: list[str]) -> frozenset[str]:
+    off: set[str] = set()
+    for option, point in OPTIONS.items():
+        switched = written.get(option)
+        if switched is None:
+            continue
+        if point not in EXTENSION_POINTS[plugin] and not switched:
+            continue  # it has no say there anyway
+        if point not in EXTENSION_POINTS[plugin]:
+            remarks.append(f"{path}.{option}: changes nothing: the plugin {plugin} has no say there")
+        elif not switched and point not in ENABLE_OPTIONS:
+            detail = f"cannot be switched off here: leave the plugin {plugin} out to be without it"
+            errors.append(forbidden(f"{path}.{option}", detail))
+        elif not switched:
+            off.add(point)
+    if written.get(HIERARCHY) and plugin == "drf":
+        detail = "drf over a tree of queues is not supported: use the plugin capacity, which has one"
+        errors.append(forbidden(f"{path}.{HIERARCHY}", detail))
+    elif HIERARCHY in written and plugin != "capacity":
+        remarks.append(f"{path}.{HIERARCHY}: changes nothing: the plugin {plugin} has no say there")
+    elif written.get(HIERARCHY) is False:
+        remarks.append(f"{path}.{HIERARCHY}: changes nothing: a queue that names a parent counts there, too")
+    return frozenset(off)
+
+
+def _at_odds(tiers: list[list[PluginOption | None]]) -> FieldErrors:
+    """Plugins that stand twice, or beside one that wants the opposite."""
+    errors: FieldErrors = []
+    seen: dict[str, str] = {}
+    for i, tier in enumerate(tiers):
+        for j, each in enumerate(tier):
+            at = f"tiers[{i}].plugins[{j}].name"
+            if each is None:
+                continue
+            if each.name in seen:
+                errors.append(duplicate(at, each.name))
+            seen.setdefault(each.name, at)
+    if "capacity" in seen and "proportion" in seen:
+        detail = "capacity and proportion both give queues their limits: keep one of them"
+        later = [at for name, at in seen.items() if name in ("capacity", "proportion")][-1]
+        errors.append(forbidden(later, detail))
+    return errors
+
+
+def _configurations(
+    given: list[Object | None], actions: tuple[str, ...], errors: FieldErrors, remarks: list[str]
+) -> dict[str, Mapping[str, Argument]]:
+    found: dict[str, Mapping[str, Argument]] = {}
+    for i, each in enumerate(given):
+        name, at = (each or {}).get("name", ""), f"configurations[{i}]"
+        if name not in ACTIONS:
+            errors.append(not_supported(f"{at}.name", name, ACTIONS))
+            continue
+        if name in found:
+            errors.append(duplicate(f"{at}.name", name))
+        if name not in actions:
+            remarks.append(f"{at}.name: the action {name} does not run")
+        found[name] = read_action(name, (each or {}).get("arguments", {}), f"{at}.arguments", errors, remarks)
+    return found
+
+
+def _gaps(settings: SchedulerConf) -> list[str]:
+    """What is probably missing."""
+    gaps = []
+    if settings.overcommit_factor is not None:
+        gaps.append(
+            "overcommit: changes nothing: queues let groups in, and the size of the cluster, which may grow, does not"
+        )
+    if not settings.runs(BACKFILL):
+        gaps.append("actions: pods that ask for nothing are placed all the same: leaving backfill out changes nothing")
+    if not settings.has_limits:
+        gaps.append("tiers: without capacity or proportion queues have no limits")
+    if not settings.is_enabled_at("predicates", "predicate"):
+        gaps.append("tiers: without predicates pods go wherever there is room, whatever they say about nodes")
+    return gaps

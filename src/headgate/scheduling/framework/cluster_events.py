@@ -1,0 +1,247 @@
+"""Cluster events: a resource and an action, the unit that plugins register for and metrics are labelled with.
+
+An event is as specific as possible (``UpdateNodeTaint``, not ``Update``). Plugins register the events that may make a
+rejected pod schedulable (:func:`on`); a registered ``Update`` covers the specific updates, not the reverse, so a pod
+that lost one of two gates wakes no pod. Updates of an unscheduled pod wake only that pod (``target``); events of pods
+on nodes and of other objects wake every pod that registered for them. ``waiting/parking_lot.py`` finds the pods to
+wake; ``scheduling/queue/scheduling_queue.py`` requeues them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube import quantity
+from headgate.kube.api_resources import APIResource
+from headgate.scheduling.cache.pod import PodLike
+from headgate.waiting.queueing_hints import ClusterEventWithHint, QueueingHint, Topic
+
+POD: Final = "Pod"
+ASSIGNED_POD: Final = "AssignedPod"
+UNSCHEDULABLE_POD: Final = "UnschedulablePod"
+NODE: Final = "Node"
+PERSISTENT_VOLUME: Final = "PersistentVolume"
+PERSISTENT_VOLUME_CLAIM: Final = "PersistentVolumeClaim"
+CSI_NODE: Final = "storage.k8s.io/CSINode"
+CSI_DRIVER: Final = "storage.k8s.io/CSIDriver"
+CSI_STORAGE_CAPACITY: Final = "storage.k8s.io/CSIStorageCapacity"
+VOLUME_ATTACHMENT: Final = "storage.k8s.io/VolumeAttachment"
+STORAGE_CLASS: Final = "storage.k8s.io/StorageClass"
+QUEUE_GATE: Final = "QueueAllocationGate"
+ANY: Final = "*"
+
+ADD: Final = "Add"
+DELETE: Final = "Delete"
+UPDATE: Final = "Update"
+ALL: Final = "All"
+POD_LABEL: Final = "UpdatePodLabel"
+POD_SCALE_DOWN: Final = "UpdatePodScaleDown"
+POD_GATES_ELIMINATED: Final = "UpdatePodSchedulingGatesEliminated"
+POD_TOLERATION: Final = "UpdatePodToleration"
+NODE_ALLOCATABLE: Final = "UpdateNodeAllocatable"
+NODE_LABEL: Final = "UpdateNodeLabel"
+NODE_TAINT: Final = "UpdateNodeTaint"
+NODE_CONDITION: Final = "UpdateNodeCondition"
+NODE_ANNOTATION: Final = "UpdateNodeAnnotation"
+GRANTED: Final = "Granted"
+GATE_REMOVED: Final = "Lifted"
+
+POD_UPDATES: Final = (POD_LABEL, POD_SCALE_DOWN, POD_GATES_ELIMINATED, POD_TOLERATION)
+NODE_UPDATES: Final = (NODE_ALLOCATABLE, NODE_LABEL, NODE_TAINT, NODE_CONDITION, NODE_ANNOTATION)
+_PODS: Final = (ASSIGNED_POD, UNSCHEDULABLE_POD)
+_UPDATES: Final[Mapping[str, tuple[str, ...]]] = {
+    ASSIGNED_POD: POD_UPDATES,
+    UNSCHEDULABLE_POD: POD_UPDATES,
+    NODE: NODE_UPDATES,
+    ANY: POD_UPDATES + NODE_UPDATES,
+}
+
+Owned = Callable[[str], bool]
+"""Whether a scheduling gate belongs to a plugin of ours, which then waits for it itself."""
+
+
+def no_gate_owned(gate: str) -> bool:
+    return False
+
+
+class ClusterEvent(msgspec.Struct, frozen=True):
+    """``old`` is None for a new object, ``new`` for a deleted one. ``custom``: the label of events without an object.
+
+    ``subjects`` name the object, and groups it belongs to, for units that registered only for these: there may be many
+    other objects of its kind."""
+
+    resource: str
+    action: str
+    old: Any = None
+    new: Any = None
+    target: str | None = None
+    custom: str = ""
+    subjects: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        return self.custom or self.resource + self.action
+
+    @property
+    def topics(self) -> tuple[Topic, ...]:
+        general = (self.resource, self.action), (ANY, self.action)
+        return (*general, *((self.resource, self.action, each) for each in self.subjects)) if self.subjects else general
+
+    @property
+    def for_everyone(self) -> bool:
+        """Wakes whoever waits (or its target), whatever they wait for."""
+        return self.resource == ANY
+
+
+UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(ANY, ALL, custom="UnschedulableTimeout")
+
+# Ways into a queue that are no event of the cluster, as the metrics name them.
+SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE: Final = "BackoffComplete"
+POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
+FORCE_ACTIVATE: Final = "ForceActivate"
+POD_ADD: Final = UNSCHEDULABLE_POD + ADD
+POD_UPDATE: Final = UNSCHEDULABLE_POD + UPDATE
+
+
+def named(resource: APIResource) -> str:
+    """The resource name in events of any other kind: ``foos.v1.example.com``."""
+    if not isinstance(resource, APIResource):
+        raise TypeError(f"named takes an APIResource, not {resource!r}")
+    return ".".join(filter(None, (resource.plural, resource.version, resource.group)))
+
+
+def force_activate(uid: str) -> ClusterEvent:
+    return ClusterEvent(ANY, ALL, target=uid, custom=FORCE_ACTIVATE)
+
+
+def queue_gate_event(action: str, uid: str) -> ClusterEvent:
+    """The pod's queue granted it capacity, or the removal of its gate was answered: an event of that pod alone."""
+    return ClusterEvent(QUEUE_GATE, action, target=uid)
+
+
+def on(resource: str, *actions: str, guard: QueueingHint | None = None) -> tuple[ClusterEventWithHint, ...]:
+    """Registers a plugin for these actions; ``Pod`` means pods with and without a node."""
+    wakers: dict[ClusterEventWithHint, None] = {}
+    for one in _PODS if resource == POD else (resource,):
+        for action in actions:
+            for each in _specific(one, action):
+                own = one == UNSCHEDULABLE_POD and each not in (ADD, DELETE)
+                wakers[ClusterEventWithHint((one, each), guard, own)] = None
+    return tuple(wakers)
+
+
+def _specific(resource: str, action: str) -> tuple[str, ...]:
+    if action == UPDATE:
+        return UPDATE, *_UPDATES.get(resource, ())
+    if action == ALL:
+        return ADD, DELETE, *_specific(resource, UPDATE)
+    return (action,)
+
+
+def on_one(
+    resource: str, subject: str, *actions: str, guard: QueueingHint | None = None
+) -> tuple[ClusterEventWithHint, ...]:
+    """The same for one object or group alone: however many wait for others, its events find just these."""
+    return tuple(
+        ClusterEventWithHint((*each.topic, subject), guard)
+        for each in on(resource, *actions)
+        if isinstance(each.topic, tuple)
+    )
+
+
+def own_update(guard: QueueingHint | None = None) -> tuple[ClusterEventWithHint, ...]:
+    """Any change of the pod itself."""
+    return on(UNSCHEDULABLE_POD, UPDATE, guard=guard)
+
+
+def pod_update_events(old: PodLike, new: PodLike, owned: Owned = no_gate_owned) -> list[ClusterEvent]:
+    """What changed about a pod, in a fixed order; a general update if nothing that has a name did."""
+    resource = ASSIGNED_POD if new.node_name else UNSCHEDULABLE_POD
+    target = None if new.node_name else new.uid
+    changes = {
+        POD_LABEL: old.labels != new.labels,
+        POD_SCALE_DOWN: _scaled_down(old, new),
+        POD_GATES_ELIMINATED: gates_eliminated(old.gates, new.gates, owned),
+        POD_TOLERATION: _toleration_added(old, new),
+    }
+    actions = [action for action, changed in changes.items() if changed]
+    return [ClusterEvent(resource, action, old, new, target) for action in actions or [UPDATE]]
+
+
+def gates_eliminated(old: Sequence[str], new: Sequence[str], owned: Owned = no_gate_owned) -> bool:
+    """Whether all gates are gone, or all that nobody of ours will lift: from then on it is up to us."""
+    if len(new) >= len(old):
+        return False
+    return not new or (not all(map(owned, old)) and all(map(owned, new)))
+
+
+def _scaled_down(old: PodLike, new: PodLike) -> bool:
+    if old.shape is new.shape:
+        return False
+    now = new.shape.requests
+    return any(name not in now or now[name] < amount for name, amount in old.shape.requests.items())
+
+
+def _toleration_added(old: PodLike, new: PodLike) -> bool:
+    # Tolerations can only be added, and their number says so.
+    return old.shape is not new.shape and len(old.shape.tolerations) != len(new.shape.tolerations)
+
+
+Object = Mapping[str, Any]
+
+
+def node_update_events(old: Object, new: Object) -> list[ClusterEvent]:
+    """What changed about a node in its wire form; nothing at all if only what no plugin looks at did."""
+    return [ClusterEvent(NODE, action, old, new) for action, changed in _NODE_CHANGES if changed(old, new)]
+
+
+def _part(obj: Object, *path: str) -> Any:
+    found: Any = obj
+    for key in path:
+        found = (found or {}).get(key)
+    return found
+
+
+def _allocatable_changed(old: Object, new: Object) -> bool:
+    before, after = (_part(node, "status", "allocatable") or {} for node in (old, new))
+    return before != after and _amounts(before) != _amounts(after)
+
+
+def _amounts(listed: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: quantity.parse(value) for name, value in listed.items()}
+
+
+def _labels_of_node_changed(old: Object, new: Object) -> bool:
+    return (_part(old, "metadata", "labels") or {}) != (_part(new, "metadata", "labels") or {})
+
+
+def _annotations_changed(old: Object, new: Object) -> bool:
+    return (_part(old, "metadata", "annotations") or {}) != (_part(new, "metadata", "annotations") or {})
+
+
+def _taints_changed(old: Object, new: Object) -> bool:
+    """A node that takes pods again counts as well: being cordoned is a taint by another name."""
+    uncordoned = bool(_part(old, "spec", "unschedulable")) and not _part(new, "spec", "unschedulable")
+    return uncordoned or (_part(old, "spec", "taints") or []) != (_part(new, "spec", "taints") or [])
+
+
+def _conditions_changed(old: Object, new: Object) -> bool:
+    """Heartbeats change times, not what is so."""
+    return _conditions(old) != _conditions(new)
+
+
+def _conditions(node: Object) -> dict[str, str]:
+    return {each.get("type", ""): each.get("status", "") for each in _part(node, "status", "conditions") or ()}
+
+
+_NODE_CHANGES: Final[tuple[tuple[str, Callable[[Object, Object], bool]], ...]] = (
+    (NODE_ALLOCATABLE, _allocatable_changed),
+    (NODE_LABEL, _labels_of_node_changed),
+    (NODE_TAINT, _taints_changed),
+    (NODE_CONDITION, _conditions_changed),
+    (NODE_ANNOTATION, _annotations_changed),
+)

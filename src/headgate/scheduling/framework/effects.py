@@ -1,0 +1,107 @@
+"""Effects of the scheduler: frozen values that ``runtime/scheduler/`` performs and answers with events.
+
+Only :class:`Bind` and :class:`RemoveSchedulingGate` are urgent: the dispatcher performs them before conditions and
+Events. :class:`WriteResult` lists the outcomes of a write that the scheduler distinguishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Literal
+
+import msgspec
+
+from headgate.kube.api_resources import APIResource
+from headgate.scheduling.cache.pod import PodInfo
+
+
+class WriteResult(Enum):
+    DONE = "done"
+    GONE = "gone"
+    """The pod is not there any more, or is another one under the same name."""
+    TAKEN = "taken"
+    """The pod is not what we thought: it has a node, or is being deleted. The watch will show it."""
+    GATED = "gated"
+    """The pod has gates, and the server minds."""
+    REFUSED = "refused"
+    """The server will not do this, however often it is asked as it stands."""
+    LATER = "later"
+    """It did not happen, and may if it is tried again."""
+    UNKNOWN = "unknown"
+    """It may have happened, or may yet."""
+
+
+class ObjectPatch(msgspec.Struct, frozen=True):
+    """A patch of the object with this uid."""
+
+    resource: APIResource
+    namespace: str
+    name: str
+    uid: str
+    body: Mapping[str, Any]
+    how: Literal["merge", "strategic"] = "merge"
+    subresource: str = ""
+
+
+class PreBindWrites(msgspec.Struct, frozen=True):
+    """Writes that must be done before the pod is bound, in order. Answered with ``Scheduler.prepared``."""
+
+    pod: PodInfo
+    writes: tuple[ObjectPatch, ...]
+
+
+class RemoveSchedulingGate(msgspec.Struct, frozen=True, gc=False):
+    """Remove the queue's gate from the pod and write the stamp (``capacity/api/stamp.py``) in one idempotent patch that
+    changes nothing else. Without a stamp only the gate is removed. Answered with ``Scheduler.gate_removed``."""
+
+    pod: PodInfo
+    stamp: str
+
+
+class RemoveStamp(msgspec.Struct, frozen=True, gc=False):
+    """Remove exactly this stamp from the pod, because its promise was or will be revoked. A later stamp is kept.
+    Answered with ``Scheduler.stamp_removed``."""
+
+    pod: PodInfo
+    stamp: str
+
+
+class Bind(msgspec.Struct, frozen=True, gc=False):
+    """Answered with ``Scheduler.bound``. ``instead``: what a Bind plugin writes in place of a binding."""
+
+    pod: PodInfo
+    node_name: str
+    instead: ObjectPatch | None = None
+
+
+class SetStatus(msgspec.Struct, frozen=True):
+    """``condition`` replaces the pod's ``PodScheduled``; ``nominated_node`` of ``None`` leaves the nomination
+    unchanged."""
+
+    pod: PodInfo
+    condition: Mapping[str, Any] | None = None
+    nominated_node: str | None = None
+
+
+class Preempt(msgspec.Struct, frozen=True):
+    """Set the DisruptionTarget condition on each victim, then delete it. Answered with ``Scheduler.preempted``."""
+
+    pod: PodInfo
+    node_name: str
+    victims: tuple[PodInfo, ...]
+
+
+class EmitPodEvent(msgspec.Struct, frozen=True):
+    """An Event about a pod. ``once``: at most one in the pod's life, also across restarts. ``related``: the cause."""
+
+    pod: PodInfo
+    type: Literal["Normal", "Warning"]
+    reason: str
+    action: str
+    message: str
+    once: bool = False
+    related: PodInfo | None = None
+
+
+Effect = Bind | RemoveSchedulingGate | RemoveStamp | PreBindWrites | ObjectPatch | SetStatus | Preempt | EmitPodEvent

@@ -1,0 +1,34 @@
+"""The plugins of one profile, by extension point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from headgate.scheduling.framework.interface import (
+    AwaitingPreBindPlugin,
+    CyclePlugins,
+    PreEnqueuePlugin,
+    QueueSortPlugin,
+    ResourceEventHandler,
+)
+
+
+class Framework(msgspec.Struct, frozen=True):
+    """The plugins of a profile, in the order in which they are called."""
+
+    name: str
+    pre_enqueue: tuple[PreEnqueuePlugin, ...]
+    queue_sort: QueueSortPlugin
+    cycle_plugins: CyclePlugins
+    binding_plugins: Mapping[str, tuple[Any, ...]]
+    """Those of the points from ``reserve`` to ``postBind``."""
+    awaiting_plugins: tuple[AwaitingPreBindPlugin, ...]
+    """Those of ``preBind`` that a binding waits for."""
+    unknown_plugins: tuple[str, ...]
+    annotations: frozenset[str]
+    """The annotations of pods that some plugin reads (``PreEnqueuePlugin``)."""
+    event_handlers: tuple[ResourceEventHandler, ...] = ()
+    """Plugins that are told about objects of their choice (:class:`ResourceEventHandler`)."""

@@ -1,0 +1,415 @@
+"""Validates the results of plugins at each extension point before the engine uses them.
+
+Plugins are external code and Python checks no types: an ``async def`` returns a coroutine, a missing ``return`` returns
+``None``. Each function returns the result if its type and values match ``interface.py``, and raises
+:class:`InvalidPluginResult` otherwise. The caller handles that like an exception of the plugin: an error of one pod and
+one plugin. ``signature_checks.py`` checks earlier that a plugin has the required methods and parameters.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from headgate.kube.api_resources import APIResource
+from headgate.scheduling.cache.label_columns import Mask
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cache.resource_columns import Ints
+from headgate.scheduling.framework import effects
+from headgate.scheduling.framework.cluster_events import ClusterEvent
+from headgate.scheduling.framework.effects import ObjectPatch
+from headgate.scheduling.framework.interface import (
+    FilterReason,
+    PermitWait,
+    PostFilterNomination,
+    PostFilterUnresolvable,
+    PostFilterUnschedulable,
+    PreBindPending,
+    PreFilterRejection,
+    PreFilterResult,
+    Rejection,
+    Skip,
+    State,
+)
+from headgate.scheduling.framework.stable_hints import with_stable_hints
+from headgate.waiting.queueing_hints import ClusterEventWithHint
+
+MAX_SCORE: Final = 100
+_LARGEST: Final = (1 << 63) - 1
+_LONGEST_VALUE: Final = 80
+_LONGEST_TEXT: Final = 4096
+_BUILT_IN: Final = "headgate."
+# Values that are never a plugin's own data: results of other points, and calls that did not run.
+_NEVER_A_STATE: Final = (
+    bool,
+    str,
+    type,
+    Rejection,
+    FilterReason,
+    PermitWait,
+    PostFilterNomination,
+    PostFilterUnschedulable,
+    PostFilterUnresolvable,
+)
+
+
+class InvalidPluginResult(TypeError):
+    """The plugin returned a value that is invalid at its extension point."""
+
+
+def is_built_in(plugin: object) -> bool:
+    """Built-in plugins are covered by our own tests and type checks: what costs time is not checked."""
+    of: Any = type(plugin)
+    return _is_of_this_package(of)
+
+
+@cache
+def _is_of_this_package(plugin: Any) -> bool:
+    """Of a class. Asked several times per pod."""
+    return str(plugin.__module__).startswith(_BUILT_IN)
+
+
+def invalid_result(value: object, due: str) -> InvalidPluginResult:
+    """``due``: what the extension point asks for."""
+    if inspect.iscoroutine(value):
+        value.close()  # it never runs; unclosed it would warn when it is collected
+        return InvalidPluginResult(f"returned a coroutine instead of {due}: the method must not be async")
+    if inspect.isgenerator(value) or inspect.isasyncgen(value):
+        return InvalidPluginResult(f"returned a generator instead of {due}: the method must not yield")
+    if value is None:
+        return InvalidPluginResult(f"returned None instead of {due}")
+    return InvalidPluginResult(f"returned {_shown(value)} instead of {due}")
+
+
+def _shown(value: object) -> str:
+    try:
+        text = plain(repr(value), _LONGEST_VALUE)
+    except BaseException:
+        text = "a value that cannot be shown"
+    return f"{text} ({type(value).__name__})"
+
+
+def printed(error: BaseException) -> str:
+    """The text of an exception that a plugin raised, whatever its ``__str__`` does."""
+    try:
+        return plain(str(error), _LONGEST_TEXT)
+    except BaseException:
+        return "the text of the exception cannot be shown"
+
+
+def described(error: BaseException) -> str:
+    """The same with its type."""
+    return f"{type(error).__name__}: {printed(error)}"
+
+
+def plain(text: str, longest: int = _LONGEST_TEXT) -> str:
+    """A text of a plugin as it can be written into an object and onto a screen: of bounded length, with characters that
+    UTF-8 has, and with control characters escaped."""
+    text = str.__str__(text)  # of a subclass, its characters
+    if len(text) > longest:
+        text = text[:longest] + "..."
+    if text.isprintable():
+        return text
+    text = text.encode("utf-8", "replace").decode()
+    escaped = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    return escaped if len(escaped) <= longest + len("...") else escaped[:longest] + "..."
+
+
+# Rejections and what they carry
+
+
+def rejection(value: Any, plugin: str) -> Rejection | None:
+    """Of ``pre_enqueue`` and ``reserve``."""
+    return None if value is None else _rejection(value, plugin, "None or a Rejection")
+
+
+def permit_result(value: Any, plugin: str) -> Rejection | PermitWait | None:
+    if isinstance(value, PermitWait):
+        if not _is_seconds(value.timeout_s) or value.timeout_s < 0:
+            raise InvalidPluginResult(
+                f"timeout_s of PermitWait must be a finite number of seconds, not {_shown(value.timeout_s)}"
+            )
+        return value
+    return None if value is None else _rejection(value, plugin, "None, a Rejection or a PermitWait")
+
+
+def released_pods(value: Any) -> dict[str, Any]:
+    """By uid of a pod; each value is to be checked by :func:`rejection`."""
+    if not isinstance(value, Mapping):
+        raise invalid_result(value, "a mapping from uids to None or a Rejection")
+    return dict(value)
+
+
+def _rejection(value: Any, plugin: str, due: str) -> Rejection:
+    if not isinstance(value, Rejection):
+        raise invalid_result(value, due)
+    if value.plugin != plugin:
+        raise InvalidPluginResult(f"plugin of Rejection must be the plugin's own name, not {_shown(value.plugin)}")
+    reason = _text(value.reason, "reason of Rejection")
+    fixed = events_to_register(value.wakers, "wakers of Rejection must be")
+    for name in ("pending", "expires"):
+        if not isinstance(getattr(value, name), bool):
+            raise InvalidPluginResult(f"{name} of Rejection must be True or False, not {_shown(getattr(value, name))}")
+    again_s = value.look_again_s
+    if again_s is not None and not (_is_seconds(again_s) and again_s > 0):
+        raise InvalidPluginResult(
+            f"look_again_s of Rejection must be None or a finite number of seconds above 0, not {_shown(again_s)}"
+        )
+    if reason is value.reason and fixed is value.wakers:
+        return value
+    return replace(value, reason=reason, wakers=fixed)
+
+
+def events_to_register(value: Any, where: str = "") -> tuple[ClusterEventWithHint, ...]:
+    """Also of ``wakers(shape)``, the queueing hints of a filter."""
+    due = "a tuple of ClusterEventWithHint"
+    if not isinstance(value, tuple) or not all(isinstance(each, ClusterEventWithHint) for each in value):
+        raise InvalidPluginResult(f"{where} {due}, not {_shown(value)}") if where else invalid_result(value, due)
+    if not all(_is_topic(each.topic) and isinstance(each.own, bool) for each in value):
+        raise invalid_result(value, "a tuple of ClusterEventWithHint that on, on_one and own_update made")
+    guards = [each.guard for each in value if each.guard is not None]
+    if not guards:
+        return value
+    if not all(_is_guard(each) for each in guards):
+        raise invalid_result(value, "a tuple of ClusterEventWithHint whose guards have a method matches(event)")
+    try:
+        return with_stable_hints(value)
+    except BaseException:
+        raise invalid_result(value, "a tuple of ClusterEventWithHint with hashable guards") from None
+
+
+def _is_guard(guard: Any) -> bool:
+    try:
+        return not isinstance(guard, type) and callable(getattr(guard, "matches", None))
+    except BaseException:
+        return False
+
+
+def _is_topic(topic: Any) -> bool:
+    return type(topic) is tuple and all(type(each) is str for each in topic)
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidPluginResult(f"{where} must be a text, not {_shown(value)}")
+    return plain(value)
+
+
+def _is_seconds(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def seconds(value: Any, where: str) -> float:
+    if not _is_seconds(value) or value < 0:
+        raise InvalidPluginResult(f"{where} must be a finite number of seconds, not {_shown(value)}")
+    return float(value)
+
+
+# Before nodes are looked at
+
+
+def pre_filter_result(value: Any, *, has_filter: bool) -> Skip | PreFilterRejection | PreFilterResult | State:
+    """A state is of use only to the plugin's filter."""
+    if isinstance(value, PreFilterRejection):
+        return PreFilterRejection(reason(value.reason, "reason of PreFilterRejection"))
+    if isinstance(value, PreFilterResult):
+        if not isinstance(value.names, frozenset | set) or not all(isinstance(each, str) for each in value.names):
+            raise InvalidPluginResult(
+                f"names of PreFilterResult must be a frozenset of texts, not {_shown(value.names)}"
+            )
+        return PreFilterResult(frozenset(value.names), value.state)
+    return state(value, "None, SKIP, a PreFilterRejection, a PreFilterResult", has_reader=has_filter)
+
+
+def state(value: Any, due: str = "None, SKIP", *, has_reader: bool) -> Skip | State:
+    """Of ``pre_filter`` and ``pre_score``."""
+    if value is None or isinstance(value, Skip):
+        return value
+    if has_reader:
+        due = f"{due} or a state of the plugin's own"
+    is_call = inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value)
+    if is_call or isinstance(value, _NEVER_A_STATE) or not has_reader:
+        raise invalid_result(value, due)
+    return value
+
+
+def reason(value: Any, where: str) -> FilterReason:
+    if not isinstance(value, FilterReason):
+        raise InvalidPluginResult(f"{where} must be a FilterReason, not {_shown(value)}")
+    text = _text(value.text, "text of FilterReason")
+    if not isinstance(value.unresolvable, bool):
+        raise InvalidPluginResult(
+            f"unresolvable of FilterReason must be True or False, not {_shown(value.unresolvable)}"
+        )
+    return value if text is value.text else FilterReason(text, value.unresolvable)
+
+
+def hashable(value: Any) -> Hashable:
+    """Of ``key``, ``stamp`` and ``scale``."""
+    if inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value):
+        raise invalid_result(value, "a hashable value")
+    return _hashed(value, "a hashable value")
+
+
+def _hashed(value: Any, due: str) -> Hashable:
+    try:
+        hash(value)
+    except BaseException:
+        raise invalid_result(value, due) from None
+    found: Hashable = value
+    return found
+
+
+# About nodes
+
+
+def filter_result(value: Any, count: int) -> Ints | None:
+    """``count``: how many rows were asked about."""
+    return None if value is None else _integers(value, count, "None or")
+
+
+def score_result(value: Any, count: int, final: Mask | None) -> Ints:
+    """``final``: the rows whose scores are not normalized by the plugin afterwards; ``None`` if all are."""
+    found = _integers(value, count, "")
+    if final is not None and final.any():
+        least, most = int(found[final].min()), int(found[final].max())
+        if least < 0 or most > MAX_SCORE:
+            raise InvalidPluginResult(
+                f"returned scores from {least} to {most}: they must be in the range 0 to {MAX_SCORE}"
+            )
+    return found
+
+
+def _integers(value: Any, count: int, also: str) -> Ints:
+    due = f"{also} a numpy array of {count} integers".strip()
+    if not isinstance(value, np.ndarray):
+        raise invalid_result(value, due)
+    if value.dtype.kind not in "iu" or value.shape != (count,):
+        shape = "x".join(map(str, value.shape)) or "no"
+        raise InvalidPluginResult(f"returned an array of {shape} elements of type {value.dtype} instead of {due}")
+    if value.dtype.itemsize == np.int64().itemsize and value.dtype.kind == "u" and (value > _LARGEST).any():
+        raise InvalidPluginResult(f"returned an array with numbers above {_LARGEST} instead of {due}")
+    # Sums with weights do not fit into small integers. A copy, since the plugin may go on to use its array.
+    return value.astype(np.int64)
+
+
+def reasons(value: Any) -> Sequence[FilterReason]:
+    if not isinstance(value, list | tuple):
+        raise invalid_result(value, "a list or tuple of FilterReason")
+    return [reason(each, "each of reasons") for each in value]
+
+
+# Around the choice of a node
+
+
+def post_filter_result(value: Any) -> PostFilterNomination | PostFilterUnschedulable | PostFilterUnresolvable | str:
+    if isinstance(value, PostFilterNomination):
+        _text(value.node_name, "node_name of PostFilterNomination")
+        if not isinstance(value.victims, tuple) or not all(isinstance(each, PodInfo) for each in value.victims):
+            raise InvalidPluginResult(
+                f"victims of PostFilterNomination must be a tuple of pods, not {_shown(value.victims)}"
+            )
+        return value
+    if isinstance(value, PostFilterUnschedulable | PostFilterUnresolvable):
+        return type(value)(_text(value.reason, f"reason of {type(value).__name__}"))
+    if isinstance(value, str):
+        return plain(value)
+    raise invalid_result(value, "a PostFilterNomination, a PostFilterUnschedulable, a PostFilterUnresolvable or a text")
+
+
+def writes(value: Any, due: str = "a list or tuple of ObjectPatch") -> Collection[ObjectPatch]:
+    """Of ``post_bind``."""
+    if not isinstance(value, list | tuple) or not all(isinstance(each, ObjectPatch) for each in value):
+        raise invalid_result(value, due)
+    for each in value:
+        _write(each)
+    return value
+
+
+def _write(value: ObjectPatch) -> None:
+    """A write that cannot be sent would fail where it is sent, and with it the writes of others."""
+    if not isinstance(value.resource, APIResource):
+        raise InvalidPluginResult(f"resource of ObjectPatch must be an APIResource, not {_shown(value.resource)}")
+    resource = value.resource
+    of_kind = (resource.group, resource.version, resource.plural)
+    texts = (*of_kind, value.namespace, value.name, value.uid, value.subresource)
+    if not all(isinstance(each, str) and plain(each) == each for each in texts):
+        raise InvalidPluginResult(f"returned an ObjectPatch whose names are not texts: {_shown(value)}")
+    if value.how not in ("merge", "strategic"):
+        raise InvalidPluginResult(f"how of ObjectPatch must be merge or strategic, not {_shown(value.how)}")
+    try:
+        # What msgspec writes as null, NaN and infinity, JSON has no numbers for.
+        is_body = isinstance(value.body, Mapping) and bool(msgspec.json.encode(value.body))
+        json.dumps(msgspec.to_builtins(value.body), allow_nan=False)
+    except BaseException:
+        is_body = False
+    if not is_body:
+        raise InvalidPluginResult(
+            f"body of ObjectPatch must be a mapping that JSON can express, not {_shown(value.body)}"
+        )
+
+
+def pre_bind_result(value: Any, plugin: str) -> Collection[ObjectPatch] | Rejection:
+    due = "a Rejection, or a list or tuple of ObjectPatch"
+    return _rejection(value, plugin, due) if isinstance(value, Rejection) else writes(value, due)
+
+
+def awaited(value: Any) -> PreBindPending | str | None:
+    if isinstance(value, PreBindPending):
+        return PreBindPending(events_to_register(value.wakers, "wakers of PreBindPending must be"))
+    if isinstance(value, str):
+        return plain(value)
+    if value is None:
+        return None
+    raise invalid_result(value, "None, a PreBindPending or a text")
+
+
+def bind_result(value: Any, pod: PodInfo, node_name: str) -> effects.Bind | ObjectPatch | None:
+    if isinstance(value, effects.Bind):
+        if value.pod.uid != pod.uid or value.node_name != node_name:
+            raise InvalidPluginResult("returned a Bind of another pod, or to another node, than it was asked about")
+        if value.instead is not None and not isinstance(value.instead, ObjectPatch):
+            raise InvalidPluginResult(f"instead of Bind must be None or an ObjectPatch, not {_shown(value.instead)}")
+        if value.instead is not None:
+            _write(value.instead)
+        return value
+    if isinstance(value, ObjectPatch):
+        _write(value)
+        return value
+    if value is None:
+        return None
+    raise invalid_result(value, "None, a Bind or an ObjectPatch")
+
+
+def no_result(value: Any) -> None:
+    """Of ``unreserve``."""
+    if value is not None:
+        raise invalid_result(value, "None")
+
+
+def cluster_events(value: Any) -> list[ClusterEvent]:
+    """Of ``applied`` and ``removed``: any iterable will do, and a generator runs here."""
+    if isinstance(value, str | Mapping) or not hasattr(value, "__iter__"):
+        raise invalid_result(value, "an iterable of ClusterEvent")
+    found = list(value)
+    for each in found:
+        if not isinstance(each, ClusterEvent):
+            raise invalid_result(each, "a ClusterEvent (one of those returned)")
+        texts = (each.resource, each.action, each.custom, *(() if each.target is None else (each.target,)))
+        if not all(type(text) is str for text in texts):
+            raise InvalidPluginResult(
+                f"returned a ClusterEvent whose resource, action, target or custom is no text: {_shown(each)}"
+            )
+        if not _is_topic(each.subjects):
+            raise InvalidPluginResult(
+                f"returned a ClusterEvent whose subjects are not a tuple of texts: {_shown(each)}"
+            )
+    return found

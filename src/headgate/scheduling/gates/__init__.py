@@ -1,0 +1,1 @@
+"""Admission by queue and removal of the queue gate."""

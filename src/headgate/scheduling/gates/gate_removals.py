@@ -1,0 +1,128 @@
+"""Removals of the queue gate: one patch per pod, repeated with the same bytes until its outcome is known.
+
+:meth:`GateRemovals.begin` is called when a queue has reserved capacity for the pod; the patch is sent while the
+scheduler searches for a node. Before the pod is bound or reported as Unschedulable, :meth:`GateRemovals.is_open` must
+be false. The response or the watch confirms a removal, whichever comes first. A patch with an unknown outcome is sent
+again, which is idempotent. ``capacity/`` decides which pods get capacity; ``queue_admission.py`` handles the outcomes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.framework.effects import RemoveSchedulingGate, WriteResult
+from headgate.waiting.heap import Heap
+
+MAX_CONCURRENT: Final = 64
+"""Removals under way: more would only wait in line for a connection, so more wait for their turn instead."""
+
+_FIRST_RETRY_S: Final = 1.0
+_LONGEST_RETRY_S: Final = 30.0
+_AGAIN: Final = (WriteResult.LATER, WriteResult.UNKNOWN, WriteResult.TAKEN, WriteResult.GATED)
+
+
+# Mutable: the state of one removal.
+class _Removal(msgspec.Struct, eq=False):
+    effect: RemoveSchedulingGate
+    retries: int = 0
+    is_renewed: bool = False
+    """Another stamp is to be written than the one that is under way."""
+
+
+class GateRemovals:
+    def __init__(self) -> None:
+        self._open: dict[str, _Removal] = {}
+        self._began_s: dict[str, float] = {}  # of each removal that is not over: the answer may come after the watch
+        self._confirmed: dict[str, str] = {}  # and the stamp that was written
+        self._refused: dict[str, str] = {}
+        self._later: Heap[str] = Heap()
+
+    @property
+    def free_slots(self) -> int:
+        """How many more may be asked for now."""
+        return max(MAX_CONCURRENT - len(self._open), 0)
+
+    def is_open(self, uid: str) -> bool:
+        """Asked for, and not confirmed yet."""
+        return uid in self._open
+
+    def is_confirmed(self, uid: str) -> bool:
+        """Answered; the watch may not show it yet."""
+        return uid in self._confirmed
+
+    def stamp(self, uid: str) -> str:
+        """What is to be written while the removal is under way; the loss of the gate alone may be somebody else's."""
+        lift = self._open.get(uid)
+        return "" if lift is None else lift.effect.stamp
+
+    def refusal(self, uid: str) -> str:
+        """Why the server will not have it; empty if it has not said so."""
+        return self._refused.get(uid, "")
+
+    def begin(self, pod: PodInfo, stamp: str, now_s: float) -> RemoveSchedulingGate | None:
+        """The patch to send; nothing if it was asked for before. Another stamp than the one under way goes out when
+        that is answered."""
+        under_way = self._open.get(pod.uid)
+        if under_way is not None and under_way.effect.stamp != stamp:
+            under_way.effect, under_way.is_renewed = RemoveSchedulingGate(pod, stamp), True
+        if under_way is not None or self._confirmed.get(pod.uid) == stamp:
+            return None
+        self._refused.pop(pod.uid, None)
+        lift = self._open[pod.uid] = _Removal(RemoveSchedulingGate(pod, stamp))
+        self._began_s[pod.uid] = now_s
+        return lift.effect
+
+    def answered(self, uid: str, result: WriteResult, message: str, now_s: float) -> bool:
+        """Whether that settles it. What is not settled goes out again later, by :meth:`due`."""
+        lift = self._open.get(uid)
+        if lift is None:
+            return False
+        if lift.is_renewed and result is WriteResult.DONE:
+            lift.is_renewed = False
+            self._later.put(uid, now_s)
+            return False
+        if result in _AGAIN:
+            self._later.put(uid, now_s + min(_FIRST_RETRY_S * 2.0**lift.retries, _LONGEST_RETRY_S))
+            lift.retries += 1
+            return False
+        self.forget(uid)
+        if result is WriteResult.DONE:
+            self._confirmed[uid] = lift.effect.stamp
+        elif result is WriteResult.REFUSED:
+            self._refused[uid] = message
+        return True
+
+    def observed(self, uid: str) -> bool:
+        """The watch shows what we wanted to write; whether that is news."""
+        was_open = uid in self._open
+        self.forget(uid)
+        return was_open
+
+    def awaits_retry(self, uid: str) -> bool:
+        """Asked for, answered, and to be asked for again: no answer is on its way."""
+        return uid in self._later
+
+    def ended(self, uid: str, now_s: float) -> float | None:
+        """The removal is over, and this is how long it took; None if that was said before."""
+        began_s = self._began_s.pop(uid, None)
+        return None if began_s is None else now_s - began_s
+
+    def due(self, now_s: float) -> Iterator[RemoveSchedulingGate]:
+        while (first := self._later.first()) is not None and first[0] <= now_s:
+            self._later.pop()
+            yield self._open[first[1]].effect
+
+    def next_deadline_s(self) -> float | None:
+        first = self._later.first()
+        return None if first is None else float(first[0])
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone, or has a node, or its gate is seen to be gone."""
+        self._open.pop(uid, None)
+        self._later.discard(uid)
+        self._confirmed.pop(uid, None)
+        self._refused.pop(uid, None)

@@ -1,0 +1,356 @@
+"""The admission step of a scheduling pass: queues with capacity admit pods, and the pods' queue gates are removed.
+
+``capacity/`` knows all pods of profiles with queues. :meth:`QueueAdmission.step` asks it for grants, starts the removal
+of each pod's gate together with the stamp that proves the grant, and lets the scheduling queue try the pod while the
+removal is in progress. A pod without a node is not reported before its removal is confirmed, nor a group before the
+removals of its minimum are: an autoscaler would see a shortage too early. With the feature gate off there are no
+promises: Headgate's gates are removed at a bounded rate, and pods wait like other pods.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from headgate.capacity.api.stamp import Stamp, read_stamp, write_stamp
+from headgate.capacity.api.task import read_annotations
+from headgate.capacity.engine import GangAttempt, QueueEngine, QueueWait, WaitReason
+from headgate.capacity.names import GATE, OPT_IN, STAMP
+from headgate.kube import conditions, scheduling_gates
+from headgate.kube.metrics import Sample
+from headgate.kube.timestamps import format_micro_time
+from headgate.scheduling import pod_conditions
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.framework import cluster_events
+from headgate.scheduling.framework.effects import Effect, RemoveStamp, WriteResult
+from headgate.scheduling.gates.capacity_objects import task_of
+from headgate.scheduling.gates.gate_removals import GateRemovals
+from headgate.scheduling.metrics.capacity_queue_metrics import CapacityQueueMetrics
+from headgate.scheduling.queue.queued_pod_info import PodQueueState, QueuedPodInfo
+from headgate.scheduling.queue.scheduling_queue import SchedulingQueue
+from headgate.waiting.heap import Heap
+
+WAITING_FOR_QUEUE: Final = "WaitingForQueue"
+"""The reason that hides a pod without a gate from autoscalers while its queue has no room."""
+
+RELEASES_PER_S: Final = 100
+_FIRST_WAIT_S: Final = 5.0
+_LONGEST_WAIT_S: Final = 300.0
+
+
+class QueueAdmissionSettings(msgspec.Struct, frozen=True):
+    """``enabled``: the feature gate QueueAllocationGate. ``day`` returns the time of day, for stamps."""
+
+    enabled: bool = True
+    day: Callable[[], float] = lambda: 0.0
+
+
+ENABLED: Final = QueueAdmissionSettings()
+
+
+class QueueAdmission:
+    """``names``: the schedulers whose pods use queues."""
+
+    def __init__(
+        self,
+        queues: QueueEngine,
+        queue: SchedulingQueue[PodInfo],
+        said: pod_conditions.PodConditions,
+        lifts: GateRemovals,
+        names: Iterable[str],
+        queueing: QueueAdmissionSettings,
+        metrics: CapacityQueueMetrics,
+    ) -> None:
+        self.queues = queues
+        self._queue = queue
+        self._conditions = said
+        self._names = frozenset(names)
+        self._gate_removals = lifts
+        self._day = queueing.day
+        self._metrics = metrics
+        self._enabled = queueing.enabled
+        self._deferred: dict[str, tuple[str, str]] = {}  # reason and message
+        self._refusals: dict[str, int] = {}
+        self._removing: dict[str, str] = {}  # stamps of promises that were taken back, until the API shows another
+        self._pending_effects: list[Effect] = []
+        self._releasing: Heap[str] = Heap()
+        self._release_s = 0.0
+        self._is_asked = False
+
+    # What the API shows
+
+    def pod_applied(self, pod: PodInfo, now_s: float) -> bool:
+        """Whether a removal that was under way is confirmed by this."""
+        if pod.scheduler_name not in self._names:
+            return False
+        task = task_of(pod, enabled=self._enabled)
+        self.queues.task_applied(task)
+        self._pending_effects += self._remove_stamp(pod, task.stamp)
+        if GATE in pod.gates:
+            if not self._enabled and pod.annotations.get(OPT_IN) == "true" and len(pod.gates) == 1:
+                self._releasing.put(pod.uid, (-pod.priority, pod.created_s, pod.namespace, pod.name))
+            return False
+        self._releasing.discard(pod.uid)
+        is_written = pod.annotations.get(STAMP, "") == self._gate_removals.stamp(pod.uid)
+        if self._gate_removals.is_open(pod.uid) and not is_written and not pod.node_name:
+            return False
+        self._ended_unanswered(pod.uid, WriteResult.DONE, now_s)
+        return self._gate_removals.observed(pod.uid)
+
+    def _ended_unanswered(self, uid: str, result: WriteResult, now_s: float) -> None:
+        """The watch says what became of a removal, and no answer to it is on its way."""
+        if self._gate_removals.awaits_retry(uid):
+            self._metrics.answered(result, self._gate_removals.ended(uid, now_s))
+
+    def pod_removed(self, uid: str, now_s: float) -> None:
+        """The pod will never run again, or never ran."""
+        self.queues.task_removed(uid)
+        self._ended_unanswered(uid, WriteResult.GONE, now_s)
+        self._gate_removals.forget(uid)
+        self._deferred.pop(uid, None)
+        self._refusals.pop(uid, None)
+        self._removing.pop(uid, None)
+        self._releasing.discard(uid)
+
+    def pod_succeeded(self, pod: PodInfo) -> None:
+        """A member that succeeded still counts for its gang, as long as it exists: who comes for one that failed would
+        otherwise wait for the others for ever."""
+        if pod.succeeded and pod.scheduler_name in self._names:
+            task = task_of(pod, enabled=self._enabled)
+            if task.group:
+                self.queues.task_applied(task)
+
+    # The step
+
+    def step(self, now_s: float) -> list[Effect]:
+        self._is_asked = False
+        effects, self._pending_effects = self._pending_effects, []
+        effects += [*self._gate_removals.due(now_s), *self._release(now_s)]
+        grants = self.queues.admit(now_s, self._gate_removals.free_slots)
+        for uid in self.queues.withdrawn():
+            effects += self._withdrawn(uid)
+        for grant in grants:
+            for uid in grant.uids:
+                effects += self._promise(uid, grant.queue, now_s)
+        for uid in self.queues.pods_to_retry():
+            effects += self._stir(uid, now_s)
+        for uid in self.queues.pods_to_reassign():
+            effects += self._judge_again(uid, now_s)
+        return effects
+
+    def _withdrawn(self, uid: str) -> Iterator[Effect]:
+        """A promise was taken back: its stamp goes, and so does the node that was kept for the pod. What the pod waits
+        for is told with the others whose turn is over."""
+        self._deferred.pop(uid, None)
+        queued = self._queue.get(uid)
+        if queued is None:
+            return
+        pod = queued.pod
+        yield from self._remove_stamp(pod, read_stamp(pod.annotations.get(STAMP), uid))
+        self._queue.nominate(pod, "")
+        yield from self._conditions.nominated(pod, "")
+
+    def _remove_stamp(self, pod: PodInfo, stamp: Stamp | None) -> Iterator[Effect]:
+        """As soon as the API shows it, once."""
+        if stamp is None or not self.queues.is_withdrawn(pod.uid, stamp):
+            self._removing.pop(pod.uid, None)
+        elif self._removing.get(pod.uid) != stamp.at:
+            self._removing[pod.uid] = stamp.at
+            yield RemoveStamp(pod, pod.annotations[STAMP])
+
+    def stamp_removed(self, uid: str, stamp: str) -> None:
+        """The API server has taken the stamp off; a watch that still shows it is late."""
+        read = read_stamp(stamp, uid)
+        if read is not None and self._queue.get(uid) is not None:
+            self._removing[uid] = read.at
+
+    def _promise(self, uid: str, queue_name: str, now_s: float) -> Iterator[Effect]:
+        queued = self._queue.get(uid)
+        if queued is None:
+            return
+        pod = queued.pod
+        self._metrics.admitted(queue_name, self._day() - pod.created_s)
+        if not self._opted_in(pod):
+            return
+        stamp = Stamp(uid, queue_name, pod.shape.requests, format_micro_time(self._day()))
+        self.queues.stamped(uid, stamp)
+        lift = self._gate_removals.begin(pod, write_stamp(stamp), now_s)
+        if lift is not None:
+            yield lift
+
+    def _stir(self, uid: str, now_s: float) -> Iterator[Effect]:
+        """It may be tried, or no longer: then it is put where it waits, and loses what made it look like a shortage."""
+        queued = self._queue.get(uid)
+        if queued is None or self.queues.gave_grant_back(uid):
+            return
+        was_visible = queued.state is not PodQueueState.GATED
+        held = self.queues.peek_wait_reason(uid)
+        if held is None:
+            self._queue.event(cluster_events.queue_gate_event(cluster_events.GRANTED, uid), now_s)
+            return
+        self._queue.activate([uid], now_s)
+        if was_visible or self._is_shortage(queued.pod):
+            yield from self._hide(queued)
+
+    def _judge_again(self, uid: str, now_s: float) -> Iterator[Effect]:
+        """What the last decision about the pod was based on has changed: it is tried if it may be, without any wait; if
+        not, its condition says why as of now."""
+        queued = self._queue.get(uid)
+        if queued is None:
+            return
+        was_visible = queued.state is not PodQueueState.GATED
+        self._queue.activate([uid], now_s)
+        if was_visible or self._is_shortage(queued.pod) or self._conditions.reason(queued.pod) == WAITING_FOR_QUEUE:
+            yield from self._hide(queued)
+
+    def _is_shortage(self, pod: PodInfo) -> bool:
+        """Whether the pod was told, or is to be told, that it has no node, or none yet; or a node is kept for it."""
+        if pod.uid in self._deferred or self._queue.nominator.node_of(pod.uid) is not None:
+            return True
+        return self._conditions.reason(pod) in (conditions.UNSCHEDULABLE, conditions.WAITING_FOR_TERMINATING_PODS)
+
+    def _hide(self, queued: QueuedPodInfo[PodInfo]) -> Iterator[Effect]:
+        """A pod that may not be tried keeps no room from others, and does not look like a shortage."""
+        if queued.state is PodQueueState.GATED:
+            self.drop_deferred_condition(queued.pod)
+            self._queue.nominate(queued.pod, "")
+            yield from self._conditions.nominated(queued.pod, "")
+            yield from self.waiting_condition(queued.pod)
+
+    def _opted_in(self, pod: PodInfo) -> bool:
+        return self._enabled and pod.annotations.get(OPT_IN) == "true"
+
+    def _release(self, now_s: float) -> Iterator[Effect]:
+        """Gates that the feature added and, switched off, has to take away."""
+        while (
+            self._gate_removals.free_slots and self._release_s <= now_s and (uid := self._releasing.pop()) is not None
+        ):
+            queued = self._queue.get(uid)
+            lift = None if queued is None else self._gate_removals.begin(queued.pod, "", now_s)
+            if lift is not None:
+                self._release_s = max(self._release_s, now_s - 1.0) + 1.0 / RELEASES_PER_S
+                yield lift
+
+    def next_deadline_s(self) -> float | None:
+        if self._is_asked or self._pending_effects or self.queues.has_withdrawn:
+            return -math.inf
+        release_s = self._release_s if self._releasing and self._gate_removals.free_slots else None
+        found = (self._gate_removals.next_deadline_s(), self.queues.next_deadline_s(), release_s)
+        return min((moment for moment in found if moment is not None), default=None)
+
+    # What became of removals
+
+    def gate_removal_answered(self, uid: str, result: WriteResult, message: str, now_s: float) -> bool:
+        """Whether a removal is settled by this; if not, it is asked for again later. Switched off, we do not give up:
+        nobody else will lift it."""
+        if result is WriteResult.REFUSED and not self._enabled:
+            result = WriteResult.LATER
+        settled = self._gate_removals.answered(uid, result, message, now_s)
+        is_over = not self._gate_removals.is_open(uid)
+        self._metrics.answered(result, self._gate_removals.ended(uid, now_s) if is_over else None)
+        return settled
+
+    def samples(self) -> Iterator[Sample]:
+        return self._metrics.samples(self.queues, self._day()) if self._names else iter(())
+
+    def gate_removal_refused(self, uid: str, message: str, now_s: float) -> list[Effect]:
+        """Somebody does not let us: the share goes back, others come in, and we ask again after a while."""
+        before = self._refusals.get(uid, 0)
+        self._refusals[uid] = before + 1
+        until_s = now_s + min(_FIRST_WAIT_S * 2.0**before, _LONGEST_WAIT_S)
+        self.queues.refused(uid, until_s, message)
+        queued = self._queue.get(uid)
+        return [] if queued is None else list(self.waiting_condition(queued.pod))
+
+    def gate_removal_confirmed(self, uid: str, now_s: float) -> list[Effect]:
+        """Its gate is off: what could not be said before can be now, unless others of its group are not so far."""
+        self._refusals.pop(uid, None)
+        if not self._enabled:
+            self._queue.activate([uid], now_s)
+        minimum = self.queues.minimum(uid)
+        if any(map(self._gate_removals.is_open, minimum)):
+            return []
+        told = dict.fromkeys((uid, *minimum, *self.queues.gang_attempt(uid).uids))
+        return [effect for each in told if not self._gate_removals.is_open(each) for effect in self._say_now(each)]
+
+    def _say_now(self, uid: str) -> Iterator[Effect]:
+        unsaid = self._deferred.pop(uid, None)
+        queued = self._queue.get(uid)
+        if (
+            unsaid is not None
+            and queued is not None
+            and queued.state not in (PodQueueState.IN_FLIGHT, PodQueueState.GATED)
+        ):
+            reason, message = unsaid
+            yield from self._conditions.failed(self._ungated(queued.pod), message, reason)
+
+    def _ungated(self, pod: PodInfo) -> PodInfo:
+        """As the watch will show it in a moment."""
+        if GATE not in pod.gates:
+            return pod
+        left = tuple(each for each in pod.gates if each != GATE)
+        return msgspec.structs.replace(pod, gates=left, generation=pod.generation + 1)
+
+    # What may be said
+
+    def held(self, pod: PodInfo) -> QueueWait | None:
+        return self.queues.peek_wait_reason(pod.uid) if pod.scheduler_name in self._names else None
+
+    def check_admitted(self, pod: PodInfo) -> QueueWait | None:
+        """Why the pod must not be tried although it may be tried for all that the scheduling queue knows. If it stands
+        in line just now, the next step lets it in, and there must be one: nothing else may happen."""
+        held = self.queues.wait_reason(pod.uid) if pod.scheduler_name in self._names else None
+        self._is_asked |= held is not None and held.why is WaitReason.WAITING_TURN
+        return held
+
+    def group(self, pod: PodInfo) -> str:
+        """The PodGroup that a pod of ours names."""
+        return read_annotations(pod.annotations, pod.uid).group if pod.scheduler_name in self._names else ""
+
+    def gang_attempt(self, pod: PodInfo) -> GangAttempt:
+        """Whom the pod is tried together with, itself among them."""
+        return self.queues.gang_attempt(pod.uid) if pod.scheduler_name in self._names else GangAttempt((pod.uid,))
+
+    def unplaced(self, pod: PodInfo) -> None:
+        """It got no node: what a queue promised stays promised, and who was promised nothing gives way to others."""
+        if pod.scheduler_name in self._names:
+            self.queues.unplaced(pod.uid)
+
+    def has_no_node(self, pod: PodInfo, is_so: bool) -> None:
+        """Whether the pod fits nowhere and was promised no node either."""
+        if pod.scheduler_name in self._names:
+            self.queues.set_unplaceable(pod.uid, is_so)
+
+    def drop_deferred_condition(self, pod: PodInfo) -> None:
+        """There is nothing to be said about the pod now, nor later about how it was before."""
+        self._deferred.pop(pod.uid, None)
+
+    def defer_condition(self, pod: PodInfo, message: str, reason: str = conditions.UNSCHEDULABLE) -> bool:
+        """Whether it is too early to say why the pod has no node; it will be said in time."""
+        self._deferred.pop(pod.uid, None)
+        if pod.scheduler_name not in self._names:
+            return False
+        if not any(map(self._gate_removals.is_open, (pod.uid, *self.queues.minimum(pod.uid)))):
+            return False
+        self._deferred[pod.uid] = reason, message
+        return True
+
+    def deferred_reason(self, uid: str) -> str:
+        """The reason that is said of the pod as soon as its gate is off, if there is one."""
+        return self._deferred.get(uid, ("", ""))[0]
+
+    def waiting_condition(self, pod: PodInfo) -> Iterator[Effect]:
+        """Why the pod waits for its queue, in its condition: a reason that no autoscaler takes for a shortage, unless
+        the pod asked for nothing of that kind."""
+        held = self.held(pod)
+        if held is None or held.why is WaitReason.WAITING_TURN:
+            return
+        reason = conditions.UNSCHEDULABLE
+        if pod.gates:
+            reason = scheduling_gates.SCHEDULING_GATED
+        elif self._opted_in(pod):
+            reason = WAITING_FOR_QUEUE
+        yield from self._conditions.waiting(pod, reason, held.message)

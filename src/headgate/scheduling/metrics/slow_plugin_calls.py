@@ -1,0 +1,62 @@
+"""Slow plugin calls: counted by plugin and extension point, and formatted as log messages.
+
+Plugins run in the scheduler's loop, so a slow one delays every pod. All calls of external plugins are timed
+(``scheduling/framework/plugin_timers.py``). A plugin is logged at its first slow call, and then once a minute with the
+number of slow calls. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from headgate.kube.metrics import MetricFamily, Sample
+
+SLOW_S: Final = 0.02
+NAME: Final = "headgate_scheduler_slow_plugin_calls_total"
+FAMILY: Final = MetricFamily(
+    "counter", f"Calls of plugins that took {SLOW_S * 1000:.0f} ms or longer. Built-in ones are out."
+)
+_EVERY_S: Final = 60.0
+
+
+class _Slow:
+    """One plugin at one extension point."""
+
+    __slots__ = ("calls", "longest_s", "said_s", "unsaid")
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.unsaid = 0
+        self.longest_s = 0.0
+        self.said_s: float | None = None
+
+
+class SlowPluginCalls:
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], _Slow] = {}
+        self._messages: list[str] = []
+
+    def took(self, plugin: str, point: str, duration_s: float, now_s: float) -> None:
+        if duration_s < SLOW_S:
+            return
+        slow = self._found.setdefault((plugin, point), _Slow())
+        slow.calls += 1
+        slow.unsaid += 1
+        slow.longest_s = max(slow.longest_s, duration_s)
+        if slow.said_s is not None and now_s - slow.said_s < _EVERY_S:
+            return
+        self._messages.append(
+            f"plugin {plugin} is slow: {slow.unsaid} of its {point} calls took {SLOW_S * 1000:.0f} ms or longer, the "
+            f"longest {slow.longest_s * 1000:.0f} ms; all pods wait meanwhile, as plugins run in the scheduler's loop"
+        )
+        slow.said_s, slow.unsaid, slow.longest_s = now_s, 0, 0.0
+
+    def messages(self) -> list[str]:
+        """For the log; each once."""
+        messages, self._messages = self._messages, []
+        return messages
+
+    def samples(self) -> Iterator[Sample]:
+        for (plugin, point), slow in sorted(self._found.items()):
+            yield Sample(NAME, (("extension_point", point), ("plugin", plugin)), slow.calls)

@@ -1,0 +1,173 @@
+"""InterPodAffinity: required and preferred affinity and anti-affinity between pods.
+
+Terms apply in both directions: existing pods with matching terms also repel or attract the incoming pod. A pod with
+terms of its own has its namespace and labels in its shape, and its states follow terms as they are added and removed. A
+pod without terms is evaluated separately only while terms of pods on nodes match it: those terms are its ``key``.
+Without such terms the plugin costs nothing. ``term_counts.py`` counts, ``queueing_hints.py`` wakes waiting pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from headgate.scheduling.cache.existing_terms import REPELS, ExistingTerm
+from headgate.scheduling.cache.node_matrix import NodeMatrix
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.cache.resource_columns import Ints, Rows
+from headgate.scheduling.cluster.cluster import Cluster
+from headgate.scheduling.config.types import InterPodAffinityArgs
+from headgate.scheduling.framework.interface import READS_PODS, SKIP, FilterReason, Reads, Skip
+from headgate.scheduling.framework.normalize_score import MAX_SCORE
+from headgate.scheduling.plugins.interpodaffinity.queueing_hints import events_to_register
+from headgate.scheduling.plugins.interpodaffinity.term_counts import PreferredTermCounts, RequiredTermCounts
+from headgate.scheduling.plugins.interpodaffinity.terms import IncomingTerm, MatchingTerms, namespace_selectors
+from headgate.waiting.queueing_hints import ClusterEventWithHint
+
+NAME: Final = "InterPodAffinity"
+REASONS: Final = (
+    # Taking pods away makes no pod come near, so preemption cannot help with the first.
+    FilterReason("node(s) didn't match pod affinity rules", unresolvable=True),
+    FilterReason("node(s) didn't match pod anti-affinity rules"),
+    FilterReason("node(s) didn't satisfy existing pods anti-affinity rules"),
+)
+
+
+class InterPodAffinity:
+    name: Final = NAME
+    reads: Final[Reads] = READS_PODS
+
+    def __init__(self, args: InterPodAffinityArgs, cluster: Cluster) -> None:
+        self._args = args
+        self._namespaces = cluster.namespaces
+        self._terms = cluster.matrix.terms
+        self._facts: WeakKeyDictionary[PodShape, _Facts] = WeakKeyDictionary()
+
+    # -- what an answer depends on ------------------------------------------------------------------------------------
+
+    def key(self, pod: PodInfo, /) -> Hashable:
+        if not self._terms or _has_terms(pod.shape):
+            return None
+        return tuple(self._meaning(pod)) or None
+
+    def stamp(self, shape: PodShape, matrix: NodeMatrix, /) -> Hashable:
+        """The labels of namespaces, as far as the shape's own terms or those that may mean it look at them.
+
+        And whether there is anything to score by: most pods with terms only have and meet required anti-affinity.
+        """
+        if not _has_terms(shape):
+            return None
+        facts = self._facts.get(shape)
+        if facts is None:
+            facts = self._facts[shape] = _Facts(shape)
+        namespaces = self._namespaces
+        changed = namespaces.changed(shape.namespace)
+        if facts.seen != (changed, self._terms.version):
+            facts.seen = (changed, self._terms.version)
+            facts.is_scored = self._is_scored(shape)
+        return facts.is_scored, changed, *map(namespaces.selected, facts.selectors)
+
+    def _is_scored(self, shape: PodShape) -> bool:
+        if _has_wishes(shape):
+            return True
+        found = self._terms.matching(shape.namespace, shape.labels or {}, self._namespaces.labels(shape.namespace))
+        return self._scores(shape) and any(map(self._weigh, found))
+
+    def _meaning(self, pod: PodInfo) -> list[ExistingTerm]:
+        """The carried terms that mean a pod, as far as they count here."""
+        found = self._terms.matching(pod.namespace, pod.labels, self._namespaces.labels(pod.namespace))
+        return [each for each in found if each.role == REPELS or (self._weigh(each) and self._scores(pod.shape))]
+
+    def _meant(self, pod: PodInfo, known: list[ExistingTerm]) -> MatchingTerms:
+        identity = (pod.namespace, pod.labels, self._namespaces.labels(pod.namespace))
+        return MatchingTerms(known, identity if _has_terms(pod.shape) else None)
+
+    def _scores(self, shape: PodShape) -> bool:
+        """Whether preferences count at all: if those of others are ignored, then only for pods that have some."""
+        return not self._args.ignore_preferred_terms_of_existing_pods or _has_wishes(shape)
+
+    def _weigh(self, carried: ExistingTerm) -> int:
+        match carried.role:
+            case "attracts":
+                return self._args.hard_pod_affinity_weight
+            case "likes":
+                return carried.term.weight
+            case "dislikes":
+                return -carried.term.weight
+            case "repels":
+                return 0
+
+    # -- filter -------------------------------------------------------------------------------------------------------
+
+    def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | RequiredTermCounts:
+        repelling = [each for each in self._meaning(pod) if each.role == REPELS]
+        if not repelling and not _has_terms(pod.shape):
+            return SKIP
+        affinity = tuple(IncomingTerm(each, self._namespaces) for each in pod.shape.affinity.required)
+        anti = tuple(IncomingTerm(each, self._namespaces) for each in pod.shape.anti_affinity.required)
+        counts = RequiredTermCounts(matrix, pod, affinity, anti, self._meant(pod, repelling))
+        counts.fill(repelling)
+        return counts
+
+    def filter(
+        self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: RequiredTermCounts, /
+    ) -> Ints | None:
+        return state.rejected(rows)
+
+    def reasons(self, shape: PodShape, /) -> Sequence[FilterReason]:
+        return REASONS
+
+    # -- score --------------------------------------------------------------------------------------------------------
+
+    def pre_score(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | PreferredTermCounts:
+        carried = [each for each in self._meaning(pod) if each.role != REPELS]
+        if not carried and not _has_wishes(pod.shape):
+            return SKIP
+        wishes = (
+            *(IncomingTerm(each, self._namespaces) for each in pod.shape.affinity.preferred),
+            *(IncomingTerm(each, self._namespaces, -1) for each in pod.shape.anti_affinity.preferred),
+        )
+        counts = PreferredTermCounts(matrix, wishes, self._meant(pod, carried), self._weigh)
+        counts.fill(carried)
+        return counts
+
+    def score(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: PreferredTermCounts, /) -> Ints:
+        return state.scores(rows)
+
+    def scale(self, feasible: Ints, /) -> Hashable:
+        return (int(feasible.min()), int(feasible.max())) if len(feasible) else (0, 0)
+
+    def normalize(self, raw: Ints, scale: Any, /) -> Ints:
+        least, most = scale
+        if most <= least:
+            return np.zeros_like(raw)
+        # Divided first, then multiplied, in floating point: kube-scheduler's rounding.
+        scores: Ints = (MAX_SCORE * ((raw - least) / (most - least))).astype(np.int64)
+        return scores
+
+    # -- waking -------------------------------------------------------------------------------------------------------
+
+    def wakers(self, shape: PodShape, /) -> tuple[ClusterEventWithHint, ...]:
+        return events_to_register(shape, self._namespaces, self._terms)
+
+
+class _Facts:
+    """What was found out about a shape with terms of its own."""
+
+    def __init__(self, shape: PodShape) -> None:
+        self.selectors = namespace_selectors(shape)
+        self.seen = (-1, -1)
+        """The version of its namespace, and of the carried terms, that ``is_scored`` is true of."""
+        self.is_scored = False
+
+
+def _has_terms(shape: PodShape) -> bool:
+    return shape.labels is not None and bool(shape.affinity or shape.anti_affinity)
+
+
+def _has_wishes(shape: PodShape) -> bool:
+    return bool(shape.affinity.preferred or shape.anti_affinity.preferred)

@@ -1,0 +1,117 @@
+"""Queueing hints of InterPodAffinity: pods that are added, deleted or relabelled, and nodes that change domain.
+
+The hints check the pod's own terms as kube-scheduler's do, and four cases that kube-scheduler misses, so that pods wait
+there for five minutes: a deleted pod whose own anti-affinity rejected the pod, a pod that matched one of several
+anti-affinity terms, the last pod that matched the incoming pod's own labels (the next one is the first again), and
+namespace selectors.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from headgate.scheduling.cache.existing_terms import ExistingTermIndex
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cache.pod_fields import AffinityTerm
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.cluster.namespace_labels import NamespaceLabels
+from headgate.scheduling.framework import cluster_events
+from headgate.scheduling.framework.event_objects import new_node, old_node
+from headgate.scheduling.plugins.interpodaffinity.terms import matched_namespaces
+from headgate.waiting.queueing_hints import ClusterEventWithHint
+
+
+def events_to_register(
+    shape: PodShape, namespaces: NamespaceLabels, terms: ExistingTermIndex
+) -> tuple[ClusterEventWithHint, ...]:
+    came = cluster_events.on(cluster_events.ASSIGNED_POD, cluster_events.ADD, guard=AffinityPodAdded(shape, namespaces))
+    return (
+        *(came if shape.affinity.required else ()),
+        *cluster_events.on(
+            cluster_events.ASSIGNED_POD, cluster_events.DELETE, guard=AffinityPodDeleted(shape, namespaces)
+        ),
+        *cluster_events.on(
+            cluster_events.ASSIGNED_POD, cluster_events.POD_LABEL, guard=AffinityPodRelabeled(shape, namespaces)
+        ),
+        *cluster_events.on(cluster_events.UNSCHEDULABLE_POD, cluster_events.POD_LABEL),
+        *cluster_events.on(cluster_events.NODE, cluster_events.ADD, guard=AffinityNodeAdded(shape)),
+        *cluster_events.on(cluster_events.NODE, cluster_events.NODE_LABEL, guard=AffinityNodeMoved(shape, terms)),
+    )
+
+
+def _pod(found: object) -> PodInfo | None:
+    return found if isinstance(found, PodInfo) else None
+
+
+class _OwnTerms(msgspec.Struct, frozen=True):
+    shape: PodShape
+    namespaces: NamespaceLabels
+
+    def wants(self, pod: PodInfo) -> bool:
+        """Whether a pod is one that the waiting one has to be near of."""
+        terms = self.shape.affinity.required
+        return bool(terms) and all(self._means(each, pod) for each in terms)
+
+    def shuns(self, pod: PodInfo) -> bool:
+        return any(self._means(each, pod) for each in self.shape.anti_affinity.required)
+
+    def _means(self, term: AffinityTerm, pod: PodInfo) -> bool:
+        if not term.selector.matches(pod.labels):
+            return False
+        meant = matched_namespaces(term, self.namespaces)
+        return meant is None or pod.namespace in meant
+
+    def is_shunned_by(self, pod: PodInfo) -> bool:
+        """Whether a pod on a node keeps the waiting one away, as far as the shape can tell."""
+        shape = self.shape
+        repelling = pod.shape.anti_affinity.required
+        if shape.labels is None:
+            return bool(repelling)
+        around = self.namespaces.labels(shape.namespace)
+        return any(each.means(shape.namespace, shape.labels, around) for each in repelling)
+
+
+class AffinityPodAdded(_OwnTerms, frozen=True):
+    def matches(self, event: cluster_events.ClusterEvent, /) -> bool:
+        pod = _pod(event.new)
+        return pod is None or self.wants(pod)
+
+
+class AffinityPodDeleted(_OwnTerms, frozen=True):
+    def matches(self, event: cluster_events.ClusterEvent, /) -> bool:
+        pod = _pod(event.old)
+        return pod is None or self.is_shunned_by(pod) or self.shuns(pod) or self.wants(pod)
+
+
+class AffinityPodRelabeled(_OwnTerms, frozen=True):
+    """Labels of a pod on a node changed, and so whether the waiting pod's own terms match it."""
+
+    def matches(self, event: cluster_events.ClusterEvent, /) -> bool:
+        old, new = _pod(event.old), _pod(event.new)
+        if old is None or new is None:
+            return True
+        return self.wants(old) != self.wants(new) or (self.shuns(old) and not self.shuns(new))
+
+
+class AffinityNodeAdded(msgspec.Struct, frozen=True):
+    shape: PodShape
+
+    def matches(self, event: cluster_events.ClusterEvent, /) -> bool:
+        node = new_node(event)
+        terms = self.shape.affinity.required
+        return node is not None and (not terms or any(each.topology_key in node.labels for each in terms))
+
+
+class AffinityNodeMoved(msgspec.Struct, frozen=True):
+    """A node joined, left or changed a domain of a term: of the pod's own, or of an existing pod's."""
+
+    shape: PodShape
+    terms: ExistingTermIndex
+
+    def matches(self, event: cluster_events.ClusterEvent, /) -> bool:
+        old, new = old_node(event), new_node(event)
+        if old is None or new is None:
+            return new is not None
+        own = (*self.shape.affinity.required, *self.shape.anti_affinity.required)
+        keys = (*(each.topology_key for each in own), *self.terms.repelling_keys)
+        return any(old.labels.get(key) != new.labels.get(key) for key in keys)

@@ -1,0 +1,83 @@
+"""Pod affinity terms, prepared for matching: the incoming pod's own terms, and the terms of existing pods.
+
+Own terms match existing pods; their namespace selectors are resolved once, when a state is made. Terms of existing pods
+(``scheduling/cache/existing_terms.py``) match the incoming pod with the current labels of its namespace.
+``scheduling/plugins/interpodaffinity/term_counts.py`` counts the matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from headgate.kube.labels import Selector
+from headgate.scheduling.cache.existing_terms import ExistingTerm
+from headgate.scheduling.cache.label_groups import LabelGroupIndex
+from headgate.scheduling.cache.pod_fields import AffinityTerm
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.cluster.namespace_labels import NamespaceLabels
+
+Identity = tuple[str, Mapping[str, str], Mapping[str, str]]
+"""What a carried term reads of a pod: its namespace, its labels, the labels of its namespace."""
+
+
+class IncomingTerm:
+    """One of a pod's own terms."""
+
+    __slots__ = ("namespaces", "selector", "topology_key", "weight")
+
+    def __init__(self, term: AffinityTerm, namespaces: NamespaceLabels, sign: int = 1) -> None:
+        self.topology_key = term.topology_key
+        self.selector = term.selector
+        self.weight = sign * term.weight
+        self.namespaces = matched_namespaces(term, namespaces)
+
+    def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        return (self.namespaces is None or namespace in self.namespaces) and self.selector.matches(labels)
+
+
+def matched_namespaces(term: AffinityTerm, namespaces: NamespaceLabels) -> frozenset[str] | None:
+    """The namespaces whose pods a pod's own term means; ``None`` for all.
+
+    kube-scheduler holds the selector against no labels at all after it has listed the namespaces that it selects, so a
+    selector that only excludes (``DoesNotExist``, ``NotIn``) means every namespace. We place pods as it does.
+    """
+    selector = term.namespace_selector
+    if selector.nothing:
+        return term.namespaces
+    return None if selector.matches({}) else term.namespaces | namespaces.selected(selector)
+
+
+def namespace_selectors(shape: PodShape) -> tuple[Selector, ...]:
+    """Those of the shape's own terms for which the labels of namespaces have to be looked up."""
+    both = (shape.affinity, shape.anti_affinity)
+    found = (term.namespace_selector for each in both for term in (*each.required, *each.preferred))
+    return tuple(dict.fromkeys(each for each in found if not each.nothing and not each.matches({})))
+
+
+def matches_all(terms: Iterable[IncomingTerm], namespace: str, labels: Mapping[str, str]) -> bool:
+    return all(each.matches(namespace, labels) for each in terms)
+
+
+def rows_matching(cohorts: LabelGroupIndex, terms: tuple[IncomingTerm, ...]) -> dict[int, int]:
+    """How many pods that match all of these terms are on which row."""
+    found: dict[int, int] = {}
+    first, *others = terms
+    for cohort in cohorts.selected(first.selector, first.namespaces):
+        if matches_all(others, cohort.namespace, cohort.labels):
+            for row, count in cohort.rows.items():
+                found[row] = found.get(row, 0) + count
+    return found
+
+
+class MatchingTerms:
+    """The terms of existing pods that match the pods which share a state.
+
+    Pods without terms of their own share a state if the same terms match them (their ``key``), so their result is
+    fixed. Other pods have their namespace and labels in their shape, and later terms are matched against those."""
+
+    def __init__(self, known: Iterable[ExistingTerm], identity: Identity | None) -> None:
+        self._known = frozenset(known)
+        self._identity = identity
+
+    def __contains__(self, carried: ExistingTerm) -> bool:
+        return carried in self._known if self._identity is None else carried.term.means(*self._identity)

@@ -1,0 +1,41 @@
+"""NodeResourcesBalancedAllocation: prefers nodes whose resources would be used to equal shares.
+
+Pods that request none of the resources are not scored: they would all go to the best balanced node.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.scheduling.cache.node_matrix import NodeMatrix
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.cache.resource_columns import Ints, Rows
+from headgate.scheduling.framework.interface import READS_PODS, SKIP, Reads, Skip, State
+from headgate.scheduling.plugins.noderesources.resource_allocation import (
+    DEFAULT_RESOURCES,
+    ResourceScorer,
+    Weights,
+    balanced,
+    scorer_for,
+)
+
+NAME: Final = "NodeResourcesBalancedAllocation"
+
+
+class NodeResourcesBalancedAllocation:
+    name: Final = NAME
+    reads: Final[Reads] = READS_PODS
+
+    def __init__(self, resources: Weights = DEFAULT_RESOURCES) -> None:
+        self._resources = tuple(resources)
+
+    def pre_score(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | ResourceScorer:
+        asked = pod.shape.requests
+        if not any(asked.get(name) for name, _ in self._resources):
+            return SKIP
+        return scorer_for(matrix, self._resources, asked, with_held=False)
+
+    def score(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
+        scale: ResourceScorer = state or scorer_for(matrix, self._resources, shape.requests, with_held=False)
+        return balanced(*scale.capacity_and_use(matrix, rows))

@@ -1,0 +1,146 @@
+"""Scores by the utilization of nodes with the pod on them: the arithmetic that the resource plugins share.
+
+A :class:`ResourceScorer` has a list of resources with weights for one shape: the columns of the matrix and the shape's
+amounts. It computes capacity and use, one line per resource; the strategies turn them into one number per node.
+Divisions are integer divisions that round down, as in Kubernetes. A resource that a node does not have is left out for
+that node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from headgate.kube.resource_amounts import CPU, MEMORY, is_scalar
+from headgate.scheduling.cache.node_matrix import NodeMatrix
+from headgate.scheduling.cache.resource_columns import Indices, Ints, Rows, pick
+from headgate.scheduling.framework.normalize_score import MAX_SCORE
+
+Weights = Sequence[tuple[str, int]]
+Strategy = Callable[[Ints, Ints, Ints], Ints]
+"""Of capacity, use and weights, each with one line per resource."""
+
+DEFAULT_RESOURCES: Final[Weights] = ((CPU, 1), (MEMORY, 1))
+_HELD_LINE: Final = {CPU: 0, MEMORY: 1}
+
+
+class ResourceScorer(msgspec.Struct, frozen=True, eq=False):
+    columns: Indices
+    amounts: Ints
+    weights: Ints
+    lines: Indices
+    """Which lines count what is held instead of what was asked for."""
+    non_zero_lines: Indices
+    """Where that stands, line by line."""
+
+    def capacity_and_use(self, matrix: NodeMatrix, rows: Rows | None) -> tuple[Ints, Ints]:
+        """Capacity, and use with the pod on top."""
+        columns, size = matrix.columns, matrix.size
+        capacity = pick(columns.allocatable, self.columns, rows, size)
+        if len(self.non_zero_lines) == len(self.columns):
+            use = pick(columns.held, self.non_zero_lines, rows, size)
+        else:
+            use = capacity - pick(columns.free, self.columns, rows, size)
+            if len(self.non_zero_lines):
+                use[self.lines] = pick(columns.held, self.non_zero_lines, rows, size)
+        use += self.amounts
+        return capacity, use
+
+
+def scorer_for(
+    matrix: NodeMatrix, resources: Weights, amounts: Mapping[str, int], *, with_held: bool
+) -> ResourceScorer:
+    """Scalar resources that the pod does not ask for are left out."""
+    seen = [(name, weight) for name, weight in resources if amounts.get(name) or not is_scalar(name)]
+    names = [name for name, _ in seen]
+    lines = [i for i, name in enumerate(names) if with_held and name in _HELD_LINE]
+    return ResourceScorer(
+        matrix.columns.indices(names),
+        np.array([amounts.get(name, 0) for name in names], np.int64).reshape(-1, 1),
+        np.array([weight for _, weight in seen], np.int64).reshape(-1, 1),
+        np.array(lines, np.intp),
+        np.array([_HELD_LINE[names[i]] for i in lines], np.intp),
+    )
+
+
+def least_allocated(capacity: Ints, use: Ints, weights: Ints) -> Ints:
+    left = capacity - use
+    np.maximum(left, 0, out=left)
+    return _weigh(left, capacity, weights)
+
+
+def most_allocated(capacity: Ints, use: Ints, weights: Ints) -> Ints:
+    return _weigh(np.minimum(use, capacity), capacity, weights)
+
+
+def _weigh(part: Ints, capacity: Ints, weights: Ints) -> Ints:
+    """The parts as percentages of capacity, and their weighted mean over the resources that the node has."""
+    part *= MAX_SCORE
+    total: Ints
+    if np.count_nonzero(capacity) == capacity.size:
+        part //= capacity
+        total = weights[:, 0] @ part
+        total //= max(int(weights.sum()), 1)
+        return total
+    part //= np.maximum(capacity, 1)
+    counted = np.where(capacity > 0, weights, 0)
+    total = (part * counted).sum(axis=0) // np.maximum(counted.sum(axis=0), 1)
+    return total
+
+
+def requested_to_capacity_ratio(points: Sequence[tuple[int, int]]) -> Strategy:
+    """A broken line of (utilization in percent, score from 0 to 10) points, each utilization larger than the last."""
+    line: Ints = np.array([_on_line(points, each) for each in range(MAX_SCORE + 1)], np.int64)
+
+    def strategy(capacity: Ints, use: Ints, weights: Ints) -> Ints:
+        percent = np.minimum(use, capacity) * MAX_SCORE // np.maximum(capacity, 1)
+        scores = line[percent]
+        # A resource with no score does not count at all, not even as a zero in the mean.
+        counted = np.where((capacity > 0) & (scores > 0), weights, 0)
+        sums = np.maximum(counted.sum(axis=0), 1)
+        rounded: Ints = np.floor((scores * counted).sum(axis=0) / sums + 0.5).astype(np.int64)
+        return rounded
+
+    return strategy
+
+
+def _on_line(points: Sequence[tuple[int, int]], percent: int) -> int:
+    before: tuple[int, int] | None = None
+    for at, score in points:
+        high = score * MAX_SCORE // 10
+        if percent <= at:
+            if before is None:
+                return high
+            rise, run = (high - before[1]) * (percent - before[0]), at - before[0]
+            return before[1] + (rise // run if rise >= 0 else -(-rise // run))
+        before = at, high
+    return 0 if before is None else before[1]
+
+
+def balanced(capacity: Ints, use: Ints) -> Ints:
+    """The less the shares of the resources differ, the better: 100 less their standard deviation."""
+    if len(capacity) == 2 and np.count_nonzero(capacity) == capacity.size:
+        shares = use / capacity
+        np.minimum(shares, 1.0, out=shares)
+        deviation = np.abs((shares[0] - shares[1]) / 2)
+    else:
+        deviation = _deviation(capacity, use)
+    scores: Ints = ((1 - deviation) * MAX_SCORE).astype(np.int64)
+    return scores
+
+
+def _deviation(capacity: Ints, use: Ints) -> NDArray[np.float64]:
+    known = capacity > 0
+    shares = np.where(known, np.minimum(use / np.maximum(capacity, 1), 1.0), 0.0)
+    number = known.sum(axis=0)
+    mean = shares.sum(axis=0) / np.maximum(number, 1)
+    squares = np.where(known, (shares - mean) ** 2, 0.0)
+    root = np.sqrt(squares.sum(axis=0) / np.maximum(number, 1))
+    # Of two the deviation is half the difference, which takes no root; of one there is none.
+    apart = np.where(known, shares, -1.0).max(axis=0) - np.where(known, shares, 2.0).min(axis=0)
+    found: NDArray[np.float64] = np.where(number > 2, root, np.where(number == 2, apart / 2, 0.0))
+    return found

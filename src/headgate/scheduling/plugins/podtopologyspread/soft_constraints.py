@@ -1,0 +1,134 @@
+"""Soft spread constraints: prefers nodes in domains with fewer matching pods.
+
+A node's raw score is the number of matching pods in its domain, summed over the constraints; lower is better. A
+topology with many domains has a higher weight, by a logarithm, since its counts are small. The domains depend on the
+feasible nodes, so the state receives them. Where the topology is the hostname, only pods on that node count. Nodes that
+lack a topology key score nothing, unless the constraints are Kubernetes' own defaults.
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headgate.scheduling.cache.label_columns import ABSENT, Ids, Mask
+from headgate.scheduling.cache.node_matrix import NodeMatrix
+from headgate.scheduling.cache.pod_fields import SpreadConstraint
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.cache.resource_columns import Ints, Rows
+from headgate.scheduling.plugins.podtopologyspread.constraints import HOSTNAME, SpreadConstraints
+from headgate.scheduling.plugins.podtopologyspread.domains import EligibleNodes, SpreadDomains
+from headgate.scheduling.plugins.podtopologyspread.pod_counts import MatchingPodCounts, SpreadState, matching_pod_counts
+
+IGNORED: Final = -1
+"""The raw score of a node that is not scored."""
+
+Floats = NDArray[np.float64]
+
+
+class SoftSpreadState(SpreadState["SoftConstraint"]):
+    """All soft constraints of one shape.
+
+    Pods are counted when scores are first requested: a pod with one feasible node needs no scores. Dry runs before that
+    are not followed, and neither is their end."""
+
+    def __init__(self, rules: SpreadConstraints, shape: PodShape, matrix: NodeMatrix) -> None:
+        super().__init__(rules, shape, matrix)
+        self._feasible: Mask = np.zeros(0, np.bool_)
+
+    def see(self, mask: Mask, /) -> bool:
+        self._feasible = mask.copy()
+        self._settle()
+        return self._weigh()
+
+    def raw_scores(self, rows: Rows | None) -> Ints:
+        self._settle()
+        where = slice(0, self._matrix.size) if rows is None else rows
+        total: Floats = np.zeros(self._matrix.size if rows is None else len(rows))
+        for each in self._constraints:
+            total += each.scores(where)
+        scores: Ints = np.floor(total + 0.5).astype(np.int64)
+        if self._rules.needs_all_keys:
+            for each in self._constraints:
+                scores = np.where(each.labelled[where], scores, IGNORED)
+        return scores
+
+    def _settle(self) -> None:
+        """Count for the first time, or look at nodes that changed."""
+        if not self._constraints:
+            eligible = self._eligible(None)
+            self._carry(
+                [
+                    SoftConstraint(each, self._matrix, tally, eligible)
+                    for each, tally in zip(
+                        self._rules.constraints, matching_pod_counts(self._rules, self._matrix), strict=True
+                    )
+                ]
+            )
+            self._weigh()
+        elif self._read_nodes():
+            self._weigh()
+
+    def _weigh(self) -> bool:
+        """Which domains do the feasible nodes have? Returns whether there are more or fewer than before."""
+        rows = np.flatnonzero(self._feasible)
+        if self._rules.needs_all_keys:
+            for each in self._constraints:
+                rows = rows[each.labelled[rows]]
+        changed = [each for each in self._constraints if each.weigh(rows)]
+        return bool(changed)
+
+
+class SoftConstraint:
+    """One constraint."""
+
+    def __init__(
+        self, constraint: SpreadConstraint, matrix: NodeMatrix, tally: MatchingPodCounts, eligible: EligibleNodes
+    ) -> None:
+        self.pods = tally
+        self._matrix = matrix
+        self._key = constraint.topology_key
+        self._tolerance = float(constraint.max_skew - 1)
+        self._weight = 0.0
+        self._fills_blanks = not eligible.needs_all_keys  # then rows without the label have a domain, but no score
+        self._domains = None if self._key == HOSTNAME else SpreadDomains(constraint, matrix)
+        self.labelled: Mask = np.zeros(matrix.capacity, np.bool_)
+        self.read(eligible)
+
+    def read(self, eligible: EligibleNodes, /) -> None:
+        where = eligible.where
+        ids: Ids = self._matrix.labels.column(self._key).ids[where]
+        self.labelled[where] = ids != ABSENT
+        if self._domains is not None:
+            self._domains.read(eligible, self.pods.on_row)
+
+    def add(self, row: int, sign: int, /) -> list[int] | None:
+        domains = self._domains
+        if domains is None:
+            return [row]
+        if not domains.counted[row]:
+            return []
+        domain = int(domains.ids[row])
+        domains.counts[domain] += sign
+        return domains.rows(domain, row)
+
+    def weigh(self, feasible: Rows) -> bool:
+        number = len(feasible) if self._domains is None else self._domains.number_among(feasible)
+        weight = log(number + 2)
+        is_other = weight != self._weight
+        self._weight = weight
+        return is_other
+
+    def scores(self, where: slice | Rows) -> Floats:
+        """Zero where the label is missing."""
+        domains = self._domains
+        if domains is None:
+            counts = self.pods.on_row[where].astype(np.float64)
+            return np.where(self.labelled[where], counts * self._weight + self._tolerance, 0.0)
+        # Rows without a domain have id -1, which reads the last place of the table.
+        table: Floats = np.append(domains.counts * self._weight + self._tolerance, 0.0)
+        scores = table.take(domains.ids[where])
+        return np.where(self.labelled[where], scores, 0.0) if self._fills_blanks else scores

@@ -1,0 +1,206 @@
+"""The ``PodScheduled`` condition and the Events of pods, in the form that users and autoscalers expect.
+
+A condition is written only when it changes, and never with ``Unschedulable`` on a gated pod: an autoscaler would see a
+shortage. A pod that is gated for longer than :data:`GATED_S` gets one Event that names its gates, since ``kubectl
+describe`` shows nothing else about gates; :class:`EventRateLimit` limits these Events. Pure: this module returns
+effects.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+from headgate.kube import conditions, scheduling_gates
+from headgate.scheduling.cache.pod import PodInfo, PodScheduledCondition
+from headgate.scheduling.framework.effects import Effect, EmitPodEvent, SetStatus
+
+GATED_S: Final = 10.0
+GATED_EVENTS_PER_HOUR: Final = 1000
+
+_NOTICE_EVERY_S: Final = 0.05
+_HOUR_S: Final = 3600.0
+_LONGEST_NOTE: Final = 1024
+_CUT: Final = " ..."
+
+
+def truncate_note(note: str) -> str:
+    """An Event's note holds so many bytes and no more."""
+    if len(note) <= _LONGEST_NOTE:
+        return note
+    return note[: _LONGEST_NOTE - len(_CUT)] + _CUT
+
+
+def scheduled_event(pod: PodInfo, node_name: str) -> EmitPodEvent:
+    message = f"Successfully assigned {pod.namespace}/{pod.name} to {node_name}"
+    return EmitPodEvent(pod, "Normal", "Scheduled", "Binding", truncate_note(message))
+
+
+def failed_event(pod: PodInfo, message: str) -> EmitPodEvent:
+    return EmitPodEvent(pod, "Warning", "FailedScheduling", "Scheduling", truncate_note(message))
+
+
+def held_event(pod: PodInfo, why: str, message: str, *, once: bool) -> EmitPodEvent:
+    if why == conditions.SCHEDULER_ERROR:
+        return EmitPodEvent(pod, "Warning", "FailedScheduling", "Scheduling", truncate_note(message), once=once)
+    return EmitPodEvent(pod, "Normal", why, "Scheduling", truncate_note(message), once=once)
+
+
+def preempted_event(victim: PodInfo, preemptor: PodInfo, node_name: str) -> EmitPodEvent:
+    message = f"Preempted by pod {preemptor.uid} on node {node_name}"
+    return EmitPodEvent(victim, "Normal", "Preempted", "Preempting", message, related=preemptor)
+
+
+class PodConditions:
+    """Conditions that were written by this process and that the watch may not have shown yet."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, PodScheduledCondition] = {}
+        self._promised: dict[str, str] = {}
+
+    def failed(
+        self,
+        pod: PodInfo,
+        message: str,
+        reason: str = conditions.UNSCHEDULABLE,
+        *,
+        nominated_node: str | None = None,
+        too_early: bool = False,
+    ) -> Iterator[Effect]:
+        """``nominated_node`` is what the pod is promised from now on; ``None`` leaves that as it is. ``too_early``: the
+        pod has gates for all that is known."""
+        promise = nominated_node if self._is_new(pod, nominated_node) else None
+        says = PodScheduledCondition("False", reason, message, pod.generation)
+        is_news = not pod.gates and not too_early and says != self._told.get(pod.uid, pod.scheduled)
+        if not is_news and promise is None:
+            return
+        if is_news:
+            self._told[pod.uid] = says
+        if promise is not None:
+            self._promised[pod.uid] = promise
+        yield SetStatus(pod, _condition(says) if is_news else None, promise)
+
+    def waiting(self, pod: PodInfo, reason: str, message: str) -> Iterator[Effect]:
+        """Not for want of a node; a pod that has gates is never told that it is."""
+        says = PodScheduledCondition("False", reason, message, pod.generation)
+        if says != self._told.get(pod.uid, pod.scheduled) and not (pod.gates and reason == conditions.UNSCHEDULABLE):
+            self._told[pod.uid] = says
+            yield SetStatus(pod, _condition(says))
+
+    def held(self, pod: PodInfo, plugin: str, reason: str, *, is_error: bool) -> Iterator[Effect]:
+        """A PreEnqueue plugin holds the pod, or (``is_error``) failed on it: its words, in the condition and, if it is
+        another plugin than was told before, in an Event. A pod with scheduling gates keeps the condition of those."""
+        why = conditions.SCHEDULER_ERROR if is_error else conditions.PRE_ENQUEUE_REJECTED
+        message = conditions.held_message(plugin, reason)
+        is_known = self.reason(pod) == why and self.holder(pod) == plugin
+        if not pod.gates:
+            yield from self.waiting(pod, why, message)
+        if not is_known:
+            yield held_event(pod, why, message, once=bool(pod.gates))
+
+    def has_node(self, pod: PodInfo, why: str, message: str) -> Iterator[Effect]:
+        """A pod that has a node waits for a plugin before it is bound, or (``SchedulerError``) is not bound by it."""
+        said = list(self.waiting(pod, why, message))
+        yield from said
+        if said:
+            yield held_event(pod, why, message, once=False)
+
+    def holder(self, pod: PodInfo) -> str:
+        """The PreEnqueue plugin that holds the pod, as was last said of it; empty if none was named."""
+        says = self._told.get(pod.uid, pod.scheduled)
+        found = None if says is None else conditions.held_by(says.reason, says.message)
+        return "" if found is None else found[0]
+
+    def reason(self, pod: PodInfo) -> str:
+        """Why the pod has no node, as was last said of it."""
+        says = self._told.get(pod.uid, pod.scheduled)
+        return "" if says is None else says.reason
+
+    def nominated(self, pod: PodInfo, nominated_node: str) -> Iterator[Effect]:
+        """Another node, or none, with nothing else to say."""
+        if self._is_new(pod, nominated_node):
+            self._promised[pod.uid] = nominated_node
+            yield SetStatus(pod, None, nominated_node)
+
+    def _is_new(self, pod: PodInfo, nominated_node: str | None) -> bool:
+        return nominated_node not in (None, self._promised.get(pod.uid, pod.nominated_node))
+
+    def seen(self, pod: PodInfo) -> bool:
+        """The API server shows the pod as we told it: nothing has to be remembered. Whether that is so by this."""
+        is_told = pod.scheduled is not None and pod.scheduled == self._told.get(pod.uid)
+        if is_told:
+            self._told.pop(pod.uid, None)
+        is_promised = pod.nominated_node == self._promised.get(pod.uid)
+        if is_promised:
+            self._promised.pop(pod.uid, None)
+        return is_told or is_promised
+
+    def forget(self, uid: str) -> None:
+        self._told.pop(uid, None)
+        self._promised.pop(uid, None)
+
+
+def _condition(says: PodScheduledCondition) -> conditions.Condition:
+    return {
+        "type": conditions.POD_SCHEDULED,
+        "status": says.status,
+        "reason": says.reason,
+        "message": says.message,
+        "observedGeneration": says.observed_generation,
+    }
+
+
+class GatedPodNotices:
+    """Which gated pods are due for an Event: all wait equally long, so the first added is the first due.
+
+    Events for ten thousand pods that are added together are spread over time."""
+
+    def __init__(self, wait_s: float = GATED_S) -> None:
+        self._wait_s = wait_s
+        self._due: deque[tuple[float, str]] = deque()
+        self._again_s = -math.inf
+
+    def waits(self, uid: str, now_s: float) -> None:
+        self._due.append((now_s + self._wait_s, uid))
+
+    def next_s(self) -> float | None:
+        return max(self._due[0][0], self._again_s) if self._due else None
+
+    def due(self, now_s: float) -> Iterator[str]:
+        while self._due and max(self._due[0][0], self._again_s) <= now_s:
+            yield self._due.popleft()[1]
+
+    def emitted(self, now_s: float) -> None:
+        """A notice went out; those who lost their gates meanwhile cost no time."""
+        self._again_s = now_s + _NOTICE_EVERY_S
+
+
+class EventRateLimit:
+    """A token bucket: a burst of Events, and as many again per hour, the default TTL of Events in API servers."""
+
+    def __init__(self, per_hour: int) -> None:
+        self.withheld = 0
+        self._most = float(per_hour)
+        self._left = self._most
+        self._since_s: float | None = None
+
+    def take(self, now_s: float) -> bool:
+        """Whether one more Event may be emitted."""
+        if self._since_s is not None:
+            self._left = min(self._most, self._left + (now_s - self._since_s) * self._most / _HOUR_S)
+        self._since_s = now_s
+        if self._left < 1.0:
+            self.withheld += 1
+            return False
+        self._left -= 1.0
+        return True
+
+
+def gated_event(pod: PodInfo) -> EmitPodEvent:
+    names = ", ".join(pod.gates)
+    message = f"Not scheduled until its scheduling gates are lifted: {names}"
+    return EmitPodEvent(
+        pod, "Normal", scheduling_gates.SCHEDULING_GATED, "Scheduling", truncate_note(message), once=True
+    )

@@ -1,0 +1,1 @@
+"""Preemption: dry runs on nodes, victims, and the deletions that follow."""

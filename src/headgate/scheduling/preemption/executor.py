@@ -1,0 +1,124 @@
+"""Executes a preemption: requests the deletion of the victims and clears nominations of pods of lower priority.
+
+:meth:`PreemptionExecutor.begin` turns a nomination into effects: one :class:`Preempt` for the victims to delete.
+Victims that wait for Permit are rejected at once, terminating victims are left alone. Pods of lower priority that were
+nominated to the same node lose the nomination. Until the deletions were requested the plugin ``DefaultPreemption``
+holds the preemptor (``scheduling/cluster/ongoing_preemptions.py``). If a deletion fails the preemptor is tried again at
+once, and after further failures with a delay. The plugin chooses node and victims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from headgate.scheduling import pod_conditions
+from headgate.scheduling.binding_cycle import BindingCycles, Step
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cluster.cluster import Cluster
+from headgate.scheduling.framework.effects import Effect, Preempt
+from headgate.scheduling.framework.interface import PostFilterNomination
+from headgate.scheduling.queue.scheduling_queue import SchedulingQueue
+from headgate.waiting.heap import Heap
+
+_PLUGIN: Final = "DefaultPreemption"
+_FIRST_WAIT_S: Final = 1.0
+_LONGEST_WAIT_S: Final = 10.0
+"""How long victims usually take to leave: so long a pod that goes by queues is not called a shortage."""
+
+
+class PreemptionExecutor:
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: SchedulingQueue[PodInfo],
+        bindings: BindingCycles,
+        conditions: pod_conditions.PodConditions,
+    ) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._bindings = bindings
+        self._conditions = conditions
+        self._failures: dict[str, int] = {}
+        self._later: Heap[str] = Heap()
+        self._leave_by_s: dict[str, float] = {}
+
+    def begin(self, pod: PodInfo, found: PostFilterNomination) -> Iterator[Step]:
+        for each in self._queue.nominator.on_node(found.node_name):
+            if each.priority < pod.priority:
+                self._queue.nominate(each, "")
+                yield from self._conditions.nominated(each, "")
+        doomed: list[PodInfo] = []
+        for victim in found.victims:
+            if victim.deleting:
+                continue
+            turned_away = self._bindings.reject(victim.uid, _PLUGIN, "preempted")
+            if turned_away is None:
+                doomed.append(victim)
+            else:
+                yield turned_away
+                yield pod_conditions.preempted_event(victim, pod, found.node_name)
+        if doomed:
+            self._cluster.ongoing_preemptions.begin(pod.uid, [each.uid for each in doomed])
+            yield Preempt(pod, found.node_name, tuple(doomed))
+
+    def ended(self, done: Preempt, told: Collection[str], *, ok: bool, now_s: float) -> list[Effect]:
+        """``told``: the uids of existing victims whose deletion was requested; ``ok``: no victim was left out."""
+        uid = done.pod.uid
+        if not ok and self._queue.get(uid) is not None:
+            self._failed(uid, now_s)
+        else:
+            self._failures.pop(uid, None)
+            victims = self._cluster.ongoing_preemptions.end(uid)
+            if not any(self._cluster.matrix.home(each) is not None for each in victims):
+                # It slept through the last event that would have woken it.
+                self._queue.activate([uid], now_s)
+            elif self._queue.get(uid) is not None:
+                self._cluster.ongoing_preemptions.victims_deleted(uid, told)
+                if done.pod.scheduler_name in self._cluster.victim_rules:
+                    by_s = now_s + max(each.grace_s for each in done.victims)
+                    self._leave_by_s[uid] = by_s
+                    self._later.put(uid, by_s)
+                    # Maybe only quota had to become free, and it does: nothing that happens on nodes would wake it.
+                    self._queue.activate([uid], now_s)
+        return [
+            pod_conditions.preempted_event(each, done.pod, done.node_name) for each in done.victims if each.uid in told
+        ]
+
+    def awaits_victims(self, pod: PodInfo, now_s: float) -> bool:
+        """Whether a pod that goes by queues waits for its victims to leave, who still have time to: to an autoscaler
+        that is no shortage. It is tried again when their time is over."""
+        under_way, matrix = self._cluster.ongoing_preemptions, self._cluster.matrix
+        if pod.scheduler_name not in self._cluster.victim_rules:
+            return False
+        if pod.uid in under_way:
+            return True
+        until_s = self._leave_by_s.get(pod.uid, now_s)
+        return until_s > now_s and any(matrix.home(each) is not None for each in under_way.victims_of(pod.uid))
+
+    def _failed(self, uid: str, now_s: float) -> None:
+        before = self._failures.get(uid, 0)
+        self._failures[uid] = before + 1
+        wait_s = min(_FIRST_WAIT_S * 2.0 ** (before - 1), _LONGEST_WAIT_S) if before else 0.0
+        self._later.put(uid, now_s + wait_s)
+        self.due(now_s)
+
+    def due(self, now_s: float) -> None:
+        """Those whose preemption failed are tried again when their time has come; until then they are held."""
+        while (first := self._later.first()) is not None and first[0] <= now_s:
+            self._later.pop()
+            self._cluster.ongoing_preemptions.end(first[1])
+            self._queue.activate([first[1]], now_s)
+
+    def next_deadline_s(self) -> float | None:
+        first = self._later.first()
+        return None if first is None else float(first[0])
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone, or has a node."""
+        self._cluster.ongoing_preemptions.forget(uid)
+        self._leave_by_s.pop(uid, None)
+        self._failures.pop(uid, None)
+        if uid in self._later:
+            self._later.discard(uid)
+            self._cluster.ongoing_preemptions.end(uid)

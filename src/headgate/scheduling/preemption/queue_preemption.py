@@ -1,0 +1,166 @@
+"""Preemption for a pod that waits for its queue: victims whose end gives the pod both capacity in its queue and a node.
+
+The queues report the starving pods, the missing capacity, and the eligible victims
+(``capacity/preemption/preemption_plan.py``). This module searches for a node where that helps: one with free resources,
+or one that has the victims. The queue gets the victims' shares when their deletion was requested and not before, so
+that promises never exceed capacity. Meanwhile the pod is nominated to the node, so autoscalers see no shortage.
+Promises without a node are revoked before any pod is preempted (``scheduling/gates/promise_revocation.py``); this works
+for groups, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from headgate.capacity.engine import PreemptionPlan, QueueEngine
+from headgate.capacity.names import OPT_IN
+from headgate.scheduling import pod_conditions
+from headgate.scheduling.binding_cycle import Step
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cluster.cluster import Cluster
+from headgate.scheduling.framework.interface import DryRun, FilterReason, PostFilterNomination, ScheduleResult
+from headgate.scheduling.framework.scheduling_cycle import SchedulingCycle
+from headgate.scheduling.gates.promise_revocation import PromiseRevocation
+from headgate.scheduling.preemption.executor import PreemptionExecutor
+from headgate.scheduling.preemption.victim_selection import Victims, pick_one_node, select_victims
+from headgate.scheduling.queue.scheduling_queue import SchedulingQueue
+
+_LACKING: Final = (FilterReason("its queue would still be full"),)
+
+
+class QueuePreemption:
+    def __init__(
+        self,
+        queues: QueueEngine,
+        queue: SchedulingQueue[PodInfo],
+        cluster: Cluster,
+        cycles: Mapping[str, SchedulingCycle],
+        conditions: pod_conditions.PodConditions,
+        preempting: PreemptionExecutor,
+        retracting: PromiseRevocation,
+    ) -> None:
+        self._queues = queues
+        self._queue = queue
+        self._cluster = cluster
+        self._cycles = cycles
+        self._conditions = conditions
+        self._executor = preempting
+        self._promise_revocation = retracting
+
+    def step(self) -> Iterator[Step]:
+        for uid in self._queues.starving():
+            queued = self._queue.get(uid)
+            if queued is None or self._is_under_way(uid):
+                continue
+            room = self._queues.plan_preemption(uid, may_evict=queued.pod.preemption_policy != "Never")
+            # A group waits until there is capacity: which nodes would take all of it is not known beforehand.
+            found = self._find(queued.pod, room) if room is not None and room.victims else None
+            if room is None or (room.victims and found is None):
+                continue
+            if room.promises:
+                if found is not None or self._would_keep(queued.pod, room):
+                    yield from self._promise_revocation.begin(uid, room.promises)
+            elif found is not None:
+                yield from self._make_go(queued.pod, found)
+
+    def retracted(self, uid: str) -> Iterator[Step]:
+        """All promises are taken back that were to be for this pod: pods that have to go as well are told now."""
+        queued = self._queue.get(uid)
+        if queued is not None and not self._is_preempting(uid):
+            may_evict = queued.pod.preemption_policy != "Never"
+            room = self._queues.plan_preemption(uid, may_evict=may_evict, freed=self._promise_revocation.taken_off(uid))
+            found = self._find(queued.pod, room) if room is not None and room.victims and not room.promises else None
+            if found is not None:
+                yield from self._make_go(queued.pod, found)
+        if uid not in self._cluster.ongoing_preemptions:
+            self._promise_revocation.release(uid)
+
+    def _would_keep(self, pod: PodInfo, room: PreemptionPlan) -> bool:
+        """A pod that did not opt in keeps its share only if it gets a node: without one it would give back what was
+        taken from others for it, again and again."""
+        if pod.annotations.get(OPT_IN) == "true":
+            return True
+        is_alone = room.preemptor_uids == (pod.uid,)
+        return is_alone and isinstance(self._cycles[pod.scheduler_name].decide(pod), ScheduleResult)
+
+    def _make_go(self, pod: PodInfo, found: PostFilterNomination) -> Iterator[Step]:
+        self._queue.nominate(pod, found.node_name)
+        yield from self._conditions.nominated(pod, found.node_name)
+        yield from self._executor.begin(pod, found)
+
+    def _is_under_way(self, uid: str) -> bool:
+        return self._promise_revocation.is_under_way(uid) or self._is_preempting(uid)
+
+    def _is_preempting(self, uid: str) -> bool:
+        """Victims are being told to go for it, or were told and have not gone."""
+        under_way, matrix = self._cluster.ongoing_preemptions, self._cluster.matrix
+        return uid in under_way or any(matrix.home(each) is not None for each in under_way.victims_of(uid))
+
+    def _find(self, pod: PodInfo, room: PreemptionPlan) -> PostFilterNomination | None:
+        """Where the pod would fit if some of those went that may."""
+        if room.preemptor_uids != (pod.uid,):
+            return None
+        cycle, budgets, matrix = (
+            self._cycles[pod.scheduler_name],
+            self._cluster.disruption_budgets,
+            self._cluster.matrix,
+        )
+        by_row: dict[int, list[PodInfo]] = {}
+        for uid in room.alternatives:
+            home = matrix.home(uid)
+            if home is not None:
+                by_row.setdefault(home, []).append(matrix.pods_on(home)[uid])
+        outcome = cycle.decide(pod)
+        if isinstance(outcome, ScheduleResult):
+            rivals = {each.uid: each for there in by_row.values() for each in there}
+            victims = tuple(rivals[uid] for uid in room.victims if uid in rivals)
+            return PostFilterNomination(outcome.node_name, victims) if len(victims) == len(room.victims) else None
+        candidates: dict[str, Victims] = {}
+        for row, there in sorted(by_row.items()):
+            name = matrix.node_of(there[0].uid)
+            if name in outcome.resolvable:
+                try:
+                    with cycle.dry_run(pod, row) as trial:
+                        found = select_victims(there, _QuotaDryRun(room, trial), budgets)
+                except BaseException:
+                    return None  # a plugin failed: it fails the pod's own attempt as well, which says so
+                if isinstance(found, Victims) and found.pods:
+                    candidates[name] = found
+        if not candidates:
+            return None
+        chosen = pick_one_node(candidates)
+        return PostFilterNomination(chosen, candidates[chosen].pods)
+
+
+class _QuotaDryRun:
+    """A trial in which the queue has to have room, too."""
+
+    def __init__(self, room: PreemptionPlan, trial: DryRun) -> None:
+        self._rivals = room.alternatives
+        self._missing = dict(room.missing)
+        self._trial = trial
+
+    def __enter__(self) -> _QuotaDryRun:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """The node is its owner's to bring back to what it was."""
+
+    def put(self, pod: PodInfo, /) -> None:
+        self._count(pod, +1)
+        self._trial.put(pod)
+
+    def take(self, pod: PodInfo, /) -> None:
+        self._count(pod, -1)
+        self._trial.take(pod)
+
+    def reasons(self) -> tuple[FilterReason, ...]:
+        is_full = any(amount > 0 for amount in self._missing.values())
+        return _LACKING if is_full else self._trial.reasons()
+
+    def _count(self, pod: PodInfo, sign: int) -> None:
+        path = self._rivals[pod.uid]
+        for queue, resource in self._missing:
+            if queue in path:
+                self._missing[queue, resource] += sign * pod.shape.requests.get(resource, 0)

@@ -1,0 +1,94 @@
+"""Selects the victims on one node, and the node with the least costly victims, by kube-scheduler's rules.
+
+:func:`select_victims` removes all eligible pods (``scheduling/cluster/victim_rules.py``) in a dry run. If the pod fits,
+it reprieves them one by one as long as the pod still fits: first those whose eviction would violate a disruption
+budget, then the others, the more important first. :func:`pick_one_node` compares nodes by a list of rules, each used
+only where nodes are equal by the rules before it. kube-scheduler breaks the last tie at random; here the name decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import inf
+from typing import Final
+
+import msgspec
+
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cluster.disruption_budgets import DisruptionBudgets
+from headgate.scheduling.framework.interface import DryRun
+
+NO_VICTIMS: Final = "No preemption victims found for incoming pod"
+
+
+class Victims(msgspec.Struct, frozen=True):
+    """``pods``: the most important first. ``violations``: how many of them violate a disruption budget.
+
+    ``lower`` are all eligible pods in order, and ``overdrawn`` tells for each whether it violates a budget."""
+
+    pods: tuple[PodInfo, ...]
+    violations: int
+    lower: tuple[PodInfo, ...]
+    overdrawn: tuple[bool, ...]
+
+
+Hopeless = tuple[str, ...]
+"""Why room cannot be made on the node."""
+
+
+def importance(pod: PodInfo) -> tuple[int, float, str]:
+    """The least key is the most important pod. One that has not started counts as if it did just now."""
+    return -pod.priority, inf if pod.started_s is None else pod.started_s, pod.key
+
+
+def select_victims(eligible: Iterable[PodInfo], trial: DryRun, budgets: DisruptionBudgets) -> Victims | Hopeless:
+    lower = tuple(sorted(eligible, key=importance))
+    if not lower:
+        return (NO_VICTIMS,)
+    for each in lower:
+        trial.take(each)
+    if reasons := trial.reasons():
+        return tuple(each.text for each in reasons)
+    overdrawn = budgets.overdrawn(lower)
+    victims: list[PodInfo] = []
+    violations = 0
+    for hurts in (True, False):
+        for each, is_overdrawn in zip(lower, overdrawn, strict=True):
+            if is_overdrawn is hurts and not _is_spared(each, trial):
+                victims.append(each)
+                violations += hurts
+    return Victims(tuple(sorted(victims, key=importance)), violations, lower, overdrawn)
+
+
+def _is_spared(pod: PodInfo, trial: DryRun) -> bool:
+    trial.put(pod)
+    if not trial.reasons():
+        return True
+    trial.take(pod)
+    return False
+
+
+_LIFT: Final = 1 << 31
+"""Makes every priority positive, so that one victim more is never a gain however low its priority."""
+
+Key = tuple[int, int, int, int, float, str]
+
+
+def pick_one_node(candidates: Mapping[str, Victims]) -> str:
+    """By node name; there is at least one."""
+    return min(candidates, key=lambda name: _key(name, candidates[name]))
+
+
+def _key(name: str, victims: Victims) -> Key:
+    highest = victims.pods[0].priority
+    started = min(
+        inf if each.started_s is None else each.started_s for each in victims.pods if each.priority == highest
+    )
+    return (
+        victims.violations,
+        highest,
+        sum(each.priority + _LIFT for each in victims.pods),
+        len(victims.pods),
+        -started,
+        name,
+    )

@@ -1,0 +1,50 @@
+"""A pod in the scheduling queue: its state, its attempts, and the plugins that rejected it.
+
+Only the queue changes these fields. ``backoff_queue.py`` computes the next attempt from them.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+import msgspec
+
+from headgate.scheduling.cache.pod import PodLike
+from headgate.scheduling.framework.interface import Rejection
+
+P = TypeVar("P", bound=PodLike)
+
+
+class PodQueueState(StrEnum):
+    """A pod is in exactly one of these. GATED was rejected before an attempt, UNSCHEDULABLE by one."""
+
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    ERROR_BACKOFF = "error-backoff"
+    UNSCHEDULABLE = "unschedulable"
+    GATED = "gated"
+    IN_FLIGHT = "in-flight"
+
+
+# Mutable, because it is the state itself: one per pod, changed by every step the pod takes.
+class QueuedPodInfo(msgspec.Struct, Generic[P], eq=False):
+    """``since_s``: when it was added or last failed. ``rejectors``: the plugins that rejected it since its last
+    attempt, the gating plugin included. ``initial_attempt_s``: when it first could be tried, which excludes gated time.
+    """
+
+    pod: P
+    since_s: float
+    state: PodQueueState | None = None
+    attempts: int = 0
+    unschedulable_count: int = 0
+    consecutive_errors: int = 0
+    initial_attempt_s: float | None = None
+    backoff_until_s: float | None = None
+    rejectors: tuple[str, ...] = ()
+    rejections: tuple[Rejection, ...] = ()
+    gating: Rejection | None = None
+
+    @property
+    def uid(self) -> str:
+        return self.pod.uid

@@ -1,0 +1,136 @@
+"""Gang scheduling: finds nodes for enough pods of a group, or for none.
+
+Each pod is assumed before the next one is tried, and all are forgotten if too few get a node. Once enough have a node
+the others are not tried, because another group may come first. If there are too few nodes, the group may fit after
+terminating pods (:func:`nominate_group`); its pods then wait, each with a nominated node. ``capacity/`` decides which
+pods form a group and how many are enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+import msgspec
+
+from headgate.capacity.engine import GangAttempt
+from headgate.scheduling.cache.node_matrix import NodeIndex
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cluster.terminating_pods import NodeAfterTermination, TerminatingPods
+from headgate.scheduling.framework.interface import ScheduleResult, Unplaced
+from headgate.scheduling.framework.scheduling_cycle import SchedulingCycle, unplaced_by_error
+from headgate.scheduling.queue.nominator import Nominator
+
+
+class GroupPlacement(msgspec.Struct, frozen=True):
+    """The nodes of the placed pods, by uid."""
+
+    nodes: dict[str, str]
+
+
+class GroupNomination(msgspec.Struct, frozen=True):
+    """A group that fits after termination. ``nodes``: of its pods, by uid, including nodes with free capacity.
+    ``after_termination``: of the pods that wait for terminating pods. ``unplaced``: why the other pods get no node even
+    then."""
+
+    nodes: Mapping[str, str]
+    after_termination: Mapping[str, NodeAfterTermination]
+    unplaced: Mapping[str, Unplaced]
+
+    @property
+    def until_s(self) -> float:
+        """When the first of the terminating pods is overdue."""
+        return min(each.until_s for each in self.after_termination.values())
+
+
+class GroupNominatedNodes:
+    """Sets the nominated nodes of one group's pods aside while the group is tried: the nomination of one member must
+    not reject another when all of them get nodes anew."""
+
+    def __init__(self, nominations: Nominator[PodInfo], uids: Collection[str]) -> None:
+        self._nominations = nominations
+        self._kept = nominations.set_aside(uids)
+
+    @contextmanager
+    def of(self, pod: PodInfo) -> Iterator[None]:
+        """A pod still prefers the node that it was promised itself."""
+        kept = self._kept.get(pod.uid)
+        if kept is not None:
+            self._nominations.nominate(*kept)
+        try:
+            yield
+        finally:
+            if kept is not None:
+                self._nominations.forget(pod.uid)
+
+    def restore(self) -> None:
+        for pod, node in self._kept.values():
+            self._nominations.nominate(pod, node)
+
+
+def schedule_group(
+    cycle: SchedulingCycle, pods: Iterator[PodInfo], company: GangAttempt, own: GroupNominatedNodes
+) -> GroupPlacement | Unplaced | None:
+    """``pods``: those of the company that may be tried, asked for one by one. ``None``: there were too few. Room that
+    others would have to make is not looked for: it is made for a whole or not at all."""
+    found: dict[str, str] = {}
+    total, tried, first = len(company.uids), 0, None
+    if total < company.least:
+        return None
+    for pod in pods:
+        tried += 1
+        with own.of(pod):
+            outcome = cycle.decide(pod)
+        if isinstance(outcome, Unplaced):
+            first = first or outcome
+            if len(found) + total - tried < company.least:
+                break
+            continue
+        cycle.matrix.assume(pod, NodeIndex(outcome.row))
+        found[pod.uid] = outcome.node_name
+        if company.is_enough(found):
+            return GroupPlacement(found)
+    for uid in found:
+        cycle.matrix.forget(uid)
+    if first is None:
+        return None
+    message = f"{total - len(found)}/{total} tasks in gang unschedulable: {first.message}"
+    return msgspec.structs.replace(first, message=message)
+
+
+def nominate_group(
+    cycle: SchedulingCycle,
+    leaving: TerminatingPods,
+    pods: Iterable[PodInfo],
+    company: GangAttempt,
+    own: GroupNominatedNodes,
+    now_s: float,
+) -> GroupNomination | None:
+    """Nodes for the group in free room and in the room that terminating pods leave, each pod counted in before the next
+    is looked at. ``None``: too few of them would get one."""
+    nodes: dict[str, str] = {}
+    rooms: dict[str, NodeAfterTermination] = {}
+    unplaced: dict[str, Unplaced] = {}
+    for pod in pods:
+        with own.of(pod):
+            outcome = cycle.decide(pod)
+            room = None
+            if isinstance(outcome, Unplaced) and not outcome.is_error:
+                try:
+                    room = leaving.find_node(pod, cycle, now_s)
+                except BaseException as broken:  # a plugin that is asked about terminating pods
+                    cycle.report_failure(broken, pod)
+                    outcome = unplaced_by_error(broken)
+        node = outcome.node_name if isinstance(outcome, ScheduleResult) else "" if room is None else room.node_name
+        row = cycle.matrix.row_of(node)
+        if row is None:
+            unplaced[pod.uid] = outcome if isinstance(outcome, Unplaced) else Unplaced("")
+            continue
+        # A node that pods are leaving may hold more than it has for the moment: what it will have is looked at.
+        cycle.matrix.assume(pod, row)
+        nodes[pod.uid] = node
+        if room is not None:
+            rooms[pod.uid] = room
+    for uid in nodes:
+        cycle.matrix.forget(uid)
+    return GroupNomination(nodes, rooms, unplaced) if rooms and company.is_enough(nodes) else None

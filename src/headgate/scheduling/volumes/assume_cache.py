@@ -1,0 +1,49 @@
+"""An assume cache: objects as the API server shows them, overlaid with the writes that the scheduler is about to make.
+
+An assumed object is valid for the revision it was assumed at; the next version from the API server replaces it.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from headgate.scheduling.volumes.storage_objects import PersistentVolume, PersistentVolumeClaim
+
+T = TypeVar("T", PersistentVolumeClaim, PersistentVolume)
+
+
+class AssumeCache(Generic[T]):
+    def __init__(self) -> None:
+        self._stored: dict[str, T] = {}
+        self._assumed: dict[str, T] = {}
+
+    def get(self, key: str) -> T | None:
+        """As it will be, if all goes well."""
+        return self._assumed.get(key) or self._stored.get(key)
+
+    def stored(self, key: str) -> T | None:
+        """As the API server showed it last."""
+        return self._stored.get(key)
+
+    def put(self, key: str, new: T) -> None:
+        assumed = self._assumed.get(key)
+        if assumed is not None and assumed.revision != new.revision:
+            del self._assumed[key]
+        self._stored[key] = new
+
+    def remove(self, key: str) -> None:
+        self._assumed.pop(key, None)
+        self._stored.pop(key, None)
+
+    def assume(self, key: str, new: T) -> bool:
+        """False: the object is another one by now, or gone."""
+        stored = self._stored.get(key)
+        if stored is None or stored.revision != new.revision:
+            return False
+        self._assumed[key] = new
+        return True
+
+    def restore(self, key: str, assumed: T) -> None:
+        """Take back what was assumed; whatever came after that stays."""
+        if self._assumed.get(key) == assumed:
+            del self._assumed[key]

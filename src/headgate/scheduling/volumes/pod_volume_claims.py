@@ -1,0 +1,133 @@
+"""The volume claims of a pod: bound ones, and unbound ones with delayed binding.
+
+:func:`read_pod_volume_claims` classifies the claims, or returns why the pod cannot be scheduled.
+:meth:`PodVolumeClaims.match` finds volumes for the unbound claims on a node with given labels: the smallest claim
+first, so that each gets the smallest volume. ``provisioning.py`` decides whether the rest can be provisioned there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Final
+
+import msgspec
+
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.volumes.storage_cache import StorageCache
+from headgate.scheduling.volumes.storage_objects import PersistentVolume, PersistentVolumeClaim
+from headgate.scheduling.volumes.unbound_volumes import UnboundVolumes
+
+NOT_BOUND: Final = "pod has unbound immediate PersistentVolumeClaims"
+
+
+class VolumeMatch(msgspec.Struct, frozen=True):
+    """``found``: volumes for some of the claims; the others have none."""
+
+    found: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...] = ()
+    without: tuple[PersistentVolumeClaim, ...] = ()
+
+
+class DelayBindingClaim(msgspec.Struct, frozen=True):
+    """An unbound claim with delayed binding, with the volume reserved for it or the volumes it may be bound to."""
+
+    claim: PersistentVolumeClaim
+    prebound: PersistentVolume | None
+    candidates: UnboundVolumes
+
+
+class PodVolumeClaims(msgspec.Struct, frozen=True, eq=False):
+    bound: tuple[tuple[PersistentVolumeClaim, PersistentVolume | None], ...] = ()
+    """Each with its volume, if that is there."""
+    underway: tuple[PersistentVolumeClaim, ...] = ()
+    """A volume is being made for a node already."""
+    waiting: tuple[DelayBindingClaim, ...] = ()
+    """By size, then in the pod's order."""
+
+    @property
+    def has_choice(self) -> bool:
+        return any(each.prebound is not None or each.candidates for each in self.waiting)
+
+    @property
+    def label_keys(self) -> frozenset[str]:
+        """The labels of a node that decide about a match."""
+        return frozenset(
+            key
+            for each in self.waiting
+            for key in (each.candidates.label_keys if each.prebound is None else each.prebound.label_keys)
+        )
+
+    def match(self, labels: Mapping[str, str]) -> VolumeMatch:
+        found: dict[str, tuple[PersistentVolumeClaim, PersistentVolume]] = {}
+        without: list[PersistentVolumeClaim] = []
+        for each in self.waiting:
+            if each.prebound is None:
+                volume = each.candidates.smallest(each.claim, labels, found)
+            else:
+                volume = each.prebound if each.prebound.can_be_reached(labels) else None
+            if volume is None:
+                without.append(each.claim)
+            else:
+                found[volume.name] = (each.claim, volume)
+        return VolumeMatch(tuple(found.values()), tuple(without))
+
+
+def read_pod_volume_claims(storage: StorageCache, pod: PodInfo) -> PodVolumeClaims | str:
+    """The claims of a pod, sorted; a text if one of them stands in the way."""
+    claims: list[PersistentVolumeClaim] = []
+    for each in pod.shape.volumes.claimed:
+        claim = storage.claim(pod.namespace, each.name(pod.name))
+        problem = _find_problem(pod, each.name(pod.name), claim, is_ephemeral=bool(each.volume))
+        if problem or claim is None:
+            return problem
+        claims.append(claim)
+    unbound = [each for each in claims if not each.is_bound]
+    if not all(map(storage.waits, unbound)):
+        return NOT_BOUND
+    choosing = sorted((each for each in unbound if each.selected_node is None), key=lambda each: each.request)
+    return PodVolumeClaims(
+        tuple((each, storage.volumes.get(each.volume_name)) for each in claims if each.is_bound),
+        tuple(each for each in unbound if each.selected_node is not None),
+        tuple(
+            DelayBindingClaim(each, storage.prebound_volume(each), storage.unbound_volumes(each.storage_class))
+            for each in choosing
+        ),
+    )
+
+
+def _find_problem(pod: PodInfo, name: str, claim: PersistentVolumeClaim | None, *, is_ephemeral: bool) -> str:
+    if claim is None:
+        if is_ephemeral:
+            return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
+        return missing_claim(name)
+    if claim.is_lost:
+        return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.volume_name}"'
+    if claim.is_deleting:
+        return f'persistentvolumeclaim "{name}" is being deleted'
+    if is_ephemeral and not is_owned(claim, pod):
+        return f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"
+    return ""
+
+
+def is_owned(claim: PersistentVolumeClaim, pod: PodInfo) -> bool:
+    """Whether the claim was made for an ephemeral volume of the pod, and not by somebody who took its name."""
+    return claim.controller_uid == pod.uid
+
+
+def missing_claim(name: str) -> str:
+    return f'persistentvolumeclaim "{name}" not found'
+
+
+def claims_version(storage: StorageCache, shape: PodShape) -> Hashable:
+    """Stays the same as long as what was found out about the claims of a shape; ``None`` if it has none."""
+    volumes = shape.volumes
+    if not volumes.claimed:
+        return None
+    if volumes.has_ephemeral:
+        return storage.version  # a shape does not say what the claims are called
+    return tuple([storage.version_of(storage.claim(shape.namespace, each)) for each in volumes.claims])
+
+
+def ephemeral_key(pod: PodInfo) -> Hashable:
+    """What tells pods of one shape apart that have ephemeral volumes: their claims are named after them."""
+    return (pod.name, pod.uid) if pod.shape.volumes.has_ephemeral else None

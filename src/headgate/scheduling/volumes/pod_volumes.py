@@ -1,0 +1,163 @@
+"""Volume binding for a pod that was given a node: volumes are bound to its claims, and claims get the selected node.
+
+:meth:`PodVolumes.assume` applies the decision to the cache, so that the next pod does not get the same volumes;
+:meth:`PodVolumes.writes` returns the patches, and :meth:`PodVolumes.progress` tells whether the volume controller has
+finished. The writes name the revision they were decided at, so they fail instead of overwriting another client's
+change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from headgate.scheduling.framework import cluster_events
+from headgate.scheduling.framework.effects import ObjectPatch
+from headgate.scheduling.volumes.pod_volume_claims import PodVolumeClaims
+from headgate.scheduling.volumes.storage_cache import CLAIMS, VOLUMES, StorageCache
+from headgate.scheduling.volumes.storage_objects import (
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
+from headgate.waiting.queueing_hints import ClusterEventWithHint
+
+
+class BindingInfo(msgspec.Struct, frozen=True):
+    """``before`` is the API server's version: if another pod of this scheduler binds the volume, too, both write."""
+
+    claim: PersistentVolumeClaim
+    before: PersistentVolume
+    after: PersistentVolume
+
+
+class PodVolumes(msgspec.Struct, frozen=True):
+    bindings: tuple[BindingInfo, ...]
+    provisions: tuple[PersistentVolumeClaim, ...]
+    """As they are assumed."""
+
+    @staticmethod
+    def assume(
+        storage: StorageCache, wanted: PodVolumeClaims, labels: Mapping[str, str], node_name: str
+    ) -> PodVolumes | None:
+        """``None``, and nothing is assumed, if something is not what it was."""
+        match = wanted.match(labels)
+        bound = [
+            (claim, storage.volumes.stored(volume.name), storage.assume_bound(volume, claim))
+            for claim, volume in match.found
+        ]
+        told = [storage.assume_provisioned(each, node_name) for each in (*wanted.underway, *match.without)]
+        made = PodVolumes(
+            tuple(BindingInfo(claim, before, after) for claim, before, after in bound if before and after),
+            tuple(each for each in told if each is not None),
+        )
+        if len(made.bindings) == len(bound) and len(made.provisions) == len(told):
+            return made
+        made.revert(storage)
+        return None
+
+    def revert(self, storage: StorageCache) -> None:
+        for each in self.bindings:
+            if each.after != each.before:
+                storage.forget_bound(each.after)
+        for claim in self.provisions:
+            storage.forget_provisioned(claim)
+
+    def writes(self) -> Sequence[ObjectPatch]:
+        return [
+            *(_bind(each) for each in self.bindings if each.after != each.before),
+            *(_select_node(each) for each in self.provisions),
+        ]
+
+    def progress(self, storage: StorageCache, labels: Mapping[str, str], node_name: str) -> bool | str:
+        """Whether all is done; a text says why it will not be."""
+        found = [_progress_of_binding(storage, each, labels, node_name) for each in self.bindings]
+        found += [_progress_of_provision(storage, each, labels, node_name) for each in self.provisions]
+        return next((each for each in found if isinstance(each, str)), all(found))
+
+    def wakers(self, storage: StorageCache) -> tuple[ClusterEventWithHint, ...]:
+        """What may bring it on, or end it."""
+        claims = [*(each.claim for each in self.bindings), *self.provisions]
+        volumes = {each.after.name: None for each in self.bindings}
+        for each in self.provisions:
+            now = storage.claims.stored(each.key)
+            if now is not None and now.volume_name:
+                volumes[now.volume_name] = None
+        return (
+            *(
+                waker
+                for each in claims
+                for waker in cluster_events.on_one(cluster_events.PERSISTENT_VOLUME_CLAIM, each.key, cluster_events.ALL)
+            ),
+            *(
+                waker
+                for each in volumes
+                for waker in cluster_events.on_one(cluster_events.PERSISTENT_VOLUME, each, cluster_events.ALL)
+            ),
+        )
+
+
+def _bind(binding: BindingInfo) -> ObjectPatch:
+    claim, volume = binding.claim, binding.before
+    ref = {
+        "kind": "PersistentVolumeClaim",
+        "apiVersion": "v1",
+        "namespace": claim.namespace,
+        "name": claim.name,
+        "uid": claim.uid,
+        "resourceVersion": claim.revision,
+    }
+    metadata: dict[str, Any] = {"resourceVersion": volume.revision}
+    if binding.after.is_bound_by_controller and not volume.is_bound_by_controller:
+        metadata["annotations"] = {BOUND_BY_CONTROLLER: "yes"}
+    return ObjectPatch(VOLUMES, "", volume.name, volume.uid, {"metadata": metadata, "spec": {"claimRef": ref}})
+
+
+def _select_node(claim: PersistentVolumeClaim) -> ObjectPatch:
+    metadata = {"resourceVersion": claim.revision, "annotations": {SELECTED_NODE: claim.selected_node}}
+    return ObjectPatch(CLAIMS, claim.namespace, claim.name, claim.uid, {"metadata": metadata})
+
+
+def _progress_of_binding(
+    storage: StorageCache, binding: BindingInfo, labels: Mapping[str, str], node_name: str
+) -> bool | str:
+    volume = storage.volumes.stored(binding.after.name)
+    claim = storage.claims.stored(binding.claim.key)
+    if volume is None:
+        return f'failed to check binding: persistentvolumes "{binding.after.name}" not found'
+    if claim is None:
+        return f'failed to check binding: persistentvolumeclaims "{binding.claim.key}" not found'
+    if binding.after != binding.before and volume.revision == binding.before.revision:
+        return False  # what we wrote has not come back yet
+    if not volume.can_be_reached(labels):
+        return _out_of_reach(volume, node_name)
+    if volume.claim is None or not volume.claim.uid:
+        return f'ClaimRef got reset for pv "{volume.name}"'
+    return claim.is_bound
+
+
+def _progress_of_provision(
+    storage: StorageCache, told: PersistentVolumeClaim, labels: Mapping[str, str], node_name: str
+) -> bool | str:
+    claim = storage.claims.stored(told.key)
+    if claim is None:
+        return f'failed to check provisioning pvc: persistentvolumeclaims "{told.key}" not found'
+    if claim.selected_node != node_name:
+        if claim.revision == told.revision:
+            return False  # what we wrote has not come back yet
+        # Whoever makes volumes takes the node back when it cannot make one there.
+        return f'provisioning failed for PVC "{claim.name}"'
+    if claim.volume_name:
+        volume = storage.volumes.stored(claim.volume_name)
+        if volume is None:
+            return False
+        if not volume.can_be_reached(labels):
+            return _out_of_reach(volume, node_name)
+    return claim.is_bound
+
+
+def _out_of_reach(volume: PersistentVolume, node_name: str) -> str:
+    return f'pv "{volume.name}" node affinity doesn\'t match node "{node_name}": no matching NodeSelectorTerms'

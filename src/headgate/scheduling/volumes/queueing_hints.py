@@ -1,0 +1,141 @@
+"""Queueing hints of the volume plugins: which changes of storage objects may help a waiting pod.
+
+Events are registered by claim, volume or class, so that a pod that waits for its own claim is not woken by changes of a
+hundred thousand others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from headgate.scheduling.cache.pod_shape import PodShape
+from headgate.scheduling.framework import cluster_events
+from headgate.scheduling.framework.cluster_events import ClusterEvent
+from headgate.scheduling.volumes.storage_cache import StorageCache, of_class
+from headgate.scheduling.volumes.storage_objects import CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolumeClaim
+from headgate.waiting.queueing_hints import ClusterEventWithHint
+
+_CHANGE: Final = (cluster_events.ADD, cluster_events.UPDATE)
+
+
+def claim_events(shape: PodShape, *actions: str, ephemeral: bool = True) -> tuple[ClusterEventWithHint, ...]:
+    """For these actions on claims of the shape's pods, and on no others."""
+    volumes = shape.volumes
+    wakers = [
+        waker
+        for name in dict.fromkeys(volumes.claims)
+        for waker in cluster_events.on_one(
+            cluster_events.PERSISTENT_VOLUME_CLAIM, f"{shape.namespace}/{name}", *actions
+        )
+    ]
+    if ephemeral and volumes.has_ephemeral:
+        endings = tuple(f"-{each.volume}" for each in volumes.claimed if each.volume)
+        guard = EphemeralClaimChanged(shape.namespace, endings)
+        wakers += cluster_events.on(cluster_events.PERSISTENT_VOLUME_CLAIM, *actions, guard=guard)
+    return tuple(wakers)
+
+
+def named_claims(storage: StorageCache, shape: PodShape) -> list[PersistentVolumeClaim] | None:
+    """The claims that pods of the shape name; ``None`` if one is not there, or no good: then it alone can help."""
+    found = [storage.claim(shape.namespace, name) for name in dict.fromkeys(shape.volumes.claims)]
+    sound = [each for each in found if each is not None and not each.is_lost and not each.is_deleting]
+    return sound if len(sound) == len(found) else None
+
+
+def binding_events(storage: StorageCache, shape: PodShape) -> tuple[ClusterEventWithHint, ...]:
+    """What may help pods whose volumes are not to be had. Whatever becomes of a claim makes them look again, so only
+    what concerns the claims as they are now counts."""
+    claims = named_claims(storage, shape)
+    own = claim_events(shape, *_CHANGE)
+    if claims is None:
+        return own
+    unbound = [each for each in claims if not each.is_bound]
+    classes = dict.fromkeys(each.storage_class for each in unbound if each.storage_class)
+    own += tuple(
+        waker for each in classes for waker in cluster_events.on_one(cluster_events.STORAGE_CLASS, each, *_CHANGE)
+    )
+    if not all(map(storage.waits, unbound)):
+        return own
+    if shape.volumes.has_ephemeral:
+        return (*own, *_anything())
+    wakers = [
+        *own,
+        *cluster_events.on(cluster_events.NODE, cluster_events.ADD, cluster_events.NODE_LABEL),
+        *volume_events(claims),
+    ]
+    for each in classes:
+        wakers += cluster_events.on_one(cluster_events.PERSISTENT_VOLUME, of_class(each), *_CHANGE)
+        wakers += cluster_events.on_one(
+            cluster_events.CSI_STORAGE_CAPACITY, of_class(each), *_CHANGE, guard=StorageCapacityIncreased()
+        )
+    if classes:
+        wakers += cluster_events.on(cluster_events.CSI_DRIVER, cluster_events.UPDATE, guard=CapacityCheckDisabled())
+    return tuple(wakers)
+
+
+def volume_events(claims: Iterable[PersistentVolumeClaim]) -> tuple[ClusterEventWithHint, ...]:
+    """For the volumes that claims name."""
+    names = dict.fromkeys(each.volume_name for each in claims if each.volume_name)
+    return tuple(
+        waker for each in names for waker in cluster_events.on_one(cluster_events.PERSISTENT_VOLUME, each, *_CHANGE)
+    )
+
+
+def _anything() -> tuple[ClusterEventWithHint, ...]:
+    """A shape does not say what the claims of ephemeral volumes are called, let alone what they are like."""
+    return (
+        *cluster_events.on(cluster_events.NODE, cluster_events.ADD, cluster_events.NODE_LABEL),
+        *cluster_events.on(cluster_events.PERSISTENT_VOLUME, *_CHANGE),
+        *cluster_events.on(cluster_events.STORAGE_CLASS, *_CHANGE),
+        *cluster_events.on(cluster_events.CSI_STORAGE_CAPACITY, *_CHANGE, guard=StorageCapacityIncreased()),
+        *cluster_events.on(cluster_events.CSI_DRIVER, cluster_events.UPDATE, guard=CapacityCheckDisabled()),
+    )
+
+
+class EphemeralClaimChanged(msgspec.Struct, frozen=True):
+    """The claim may belong to an ephemeral volume: its name begins with a pod's name."""
+
+    namespace: str
+    endings: tuple[str, ...]
+
+    def matches(self, event: ClusterEvent, /) -> bool:
+        claim = event.new
+        return (
+            isinstance(claim, PersistentVolumeClaim)
+            and claim.namespace == self.namespace
+            and claim.name.endswith(self.endings)
+        )
+
+
+class CapacityCheckDisabled(msgspec.Struct, frozen=True):
+    """The driver no longer reports capacity, so capacity limits no pod."""
+
+    def matches(self, event: ClusterEvent, /) -> bool:
+        old, new = event.old, event.new
+        return (
+            isinstance(old, CsiDriver)
+            and old.reports_capacity
+            and isinstance(new, CsiDriver)
+            and not new.reports_capacity
+        )
+
+
+class StorageCapacityIncreased(msgspec.Struct, frozen=True):
+    def matches(self, event: ClusterEvent, /) -> bool:
+        old, new = event.old, event.new
+        if not isinstance(old, CsiStorageCapacity) or not isinstance(new, CsiStorageCapacity):
+            return True
+        return new.limit is not None and (old.limit is None or new.limit > old.limit)
+
+
+class AttachLimitIncreased(msgspec.Struct, frozen=True):
+    """The node's attach limit of some driver increased."""
+
+    def matches(self, event: ClusterEvent, /) -> bool:
+        old, new = event.old, event.new
+        if not isinstance(old, CsiNode) or not isinstance(new, CsiNode):
+            return True
+        return any(limit > old.limits.get(driver, 0) for driver, limit in new.limits.items())

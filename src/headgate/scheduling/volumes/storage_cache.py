@@ -1,0 +1,326 @@
+"""The storage cache: the storage objects that volume plugins read.
+
+An event handler of ``scheduling/cluster/cluster.py``. It follows volumes, claims, classes, drivers, capacities and
+attachments, and knows which volumes are free and which are reserved for a claim. :meth:`StorageCache.assume_bound` and
+:meth:`StorageCache.assume_provisioned` apply the decision for a pod that was just placed. Version counters, one per
+class and one for all, let readers keep a claim's result until something relevant changes. An object that cannot be
+decoded is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube.api_resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES, APIResource
+from headgate.scheduling.framework import cluster_events
+from headgate.scheduling.framework.cluster_events import ClusterEvent
+from headgate.scheduling.volumes import storage_objects
+from headgate.scheduling.volumes.assume_cache import AssumeCache
+from headgate.scheduling.volumes.storage_objects import (
+    ClaimRef,
+    CsiDriver,
+    CsiStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from headgate.scheduling.volumes.unbound_volumes import UnboundVolumes
+
+Object = Mapping[str, Any]
+
+VOLUMES: Final = PERSISTENT_VOLUMES
+CLAIMS: Final = PERSISTENT_VOLUME_CLAIMS
+CLASSES: Final = STORAGE_CLASSES
+CSI_NODES: Final = APIResource("storage.k8s.io", "v1", "csinodes", namespaced=False)
+CSI_DRIVERS: Final = APIResource("storage.k8s.io", "v1", "csidrivers", namespaced=False)
+CAPACITIES: Final = APIResource("storage.k8s.io", "v1", "csistoragecapacities", namespaced=True)
+ATTACHMENTS: Final = APIResource("storage.k8s.io", "v1", "volumeattachments", namespaced=False)
+
+_NO_VOLUMES: Final[Mapping[str, PersistentVolume]] = MappingProxyType({})
+_NO_ATTACHMENTS: Final[Mapping[str, VolumeAttachment]] = MappingProxyType({})
+_NO_POOL: Final = UnboundVolumes()
+
+
+class StorageKind(msgspec.Struct, frozen=True):
+    event: str
+    read: Callable[[Object], Any]
+    fields: tuple[str, ...]
+
+
+_KINDS: Final[Mapping[APIResource, StorageKind]] = {
+    VOLUMES: StorageKind(
+        cluster_events.PERSISTENT_VOLUME,
+        storage_objects.read_volume,
+        ("metadata.labels", "metadata.annotations", "metadata.deletionTimestamp", "spec", "status.phase"),
+    ),
+    CLAIMS: StorageKind(
+        cluster_events.PERSISTENT_VOLUME_CLAIM,
+        storage_objects.read_claim,
+        ("metadata.annotations", "metadata.deletionTimestamp", "metadata.ownerReferences", "spec", "status.phase"),
+    ),
+    CLASSES: StorageKind(
+        cluster_events.STORAGE_CLASS,
+        storage_objects.read_storage_class,
+        ("provisioner", "volumeBindingMode", "allowedTopologies"),
+    ),
+    CSI_NODES: StorageKind(cluster_events.CSI_NODE, storage_objects.read_csi_node, ("spec.drivers",)),
+    CSI_DRIVERS: StorageKind(cluster_events.CSI_DRIVER, storage_objects.read_csi_driver, ("spec.storageCapacity",)),
+    CAPACITIES: StorageKind(
+        cluster_events.CSI_STORAGE_CAPACITY,
+        storage_objects.read_capacity,
+        ("storageClassName", "nodeTopology", "capacity", "maximumVolumeSize"),
+    ),
+    ATTACHMENTS: StorageKind(
+        cluster_events.VOLUME_ATTACHMENT,
+        storage_objects.read_attachment,
+        ("spec.attacher", "spec.nodeName", "spec.source"),
+    ),
+}
+
+
+class StorageCache:
+    watched: Final[Mapping[APIResource, tuple[str, ...]]] = {resource: kind.fields for resource, kind in _KINDS.items()}
+
+    def __init__(self) -> None:
+        self.version = 0
+        """Moves with everything here."""
+        self.set_aside: dict[str, str] = {}
+        """By ``<plural>/<key>``, why an object is not counted with."""
+        self.volumes: AssumeCache[PersistentVolume] = AssumeCache()
+        self.claims: AssumeCache[PersistentVolumeClaim] = AssumeCache()
+        self._plain: dict[APIResource, dict[str, Any]] = {each: {} for each in _KINDS if each not in (VOLUMES, CLAIMS)}
+        self._pools: dict[str, UnboundVolumes] = {}
+        self._promised: dict[str, dict[str, PersistentVolume]] = {}
+        self._capacities: dict[str, dict[str, CsiStorageCapacity]] = {}
+        self._attached: dict[str, dict[str, VolumeAttachment]] = {}
+        self._limited: dict[str, dict[str, int]] = {}
+        self._ticks: dict[str, int] = {}
+        self._drivers_tick = 0
+
+    # -- looking ------------------------------------------------------------------------------------------------------
+
+    def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
+        return self.claims.get(f"{namespace}/{name}")
+
+    def storage_class(self, name: str) -> StorageClass | None:
+        found: StorageClass | None = self._plain[CLASSES].get(name)
+        return found
+
+    def waits(self, claim: PersistentVolumeClaim) -> bool:
+        """Whether the claim is left without a volume until a pod with it has a node."""
+        found = self.storage_class(claim.storage_class) if claim.storage_class else None
+        return found is not None and found.waits and not claim.volume_name
+
+    def unbound_volumes(self, storage_class: str) -> UnboundVolumes:
+        """The volumes of a class that no claim has."""
+        return self._pools.get(storage_class, _NO_POOL)
+
+    def prebound_volume(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
+        """The volume that somebody bound to the claim from its side, if it is of the claim's class."""
+        there = self._promised.get(claim.key, _NO_VOLUMES)
+        fitting = (each for _, each in sorted(there.items()) if each.storage_class == claim.storage_class)
+        return next((each for each in fitting if each.is_for(claim) and _may_serve(each, claim)), None)
+
+    def reports_capacity(self, driver: str) -> bool:
+        found: CsiDriver | None = self._plain[CSI_DRIVERS].get(driver)
+        return found is not None and found.reports_capacity
+
+    def capacities(self, storage_class: str) -> Collection[CsiStorageCapacity]:
+        return self._capacities.get(storage_class, {}).values()
+
+    @property
+    def has_limits(self) -> bool:
+        return bool(self._limited)
+
+    def limits(self, driver: str) -> Mapping[str, int]:
+        """By node name, how many volumes of a driver it takes; nodes without a limit are not named."""
+        return self._limited.get(driver, {})
+
+    def attachments(self, node_name: str) -> Mapping[str, VolumeAttachment]:
+        return self._attached.get(node_name, _NO_ATTACHMENTS)
+
+    def attached_as(self, claim: PersistentVolumeClaim) -> tuple[str, str]:
+        """The driver and the name there of the claim's volume, a name of its own if it has none yet; or nothing."""
+        volume = self.volumes.stored(claim.volume_name) if claim.volume_name else None
+        if volume is not None:
+            return volume.driver, volume.handle
+        found = self.storage_class(claim.storage_class) if claim.storage_class else None
+        return ("", "") if found is None else (found.driver, f"unbound {claim.key}")
+
+    def version_of(self, claim: PersistentVolumeClaim | None) -> Hashable:
+        """Stays the same as long as everything that decides where the claim can be had."""
+        if claim is None or claim.is_bound:
+            return claim, claim and self.volumes.get(claim.volume_name)
+        return claim, self._ticks.get(claim.storage_class, 0), self._drivers_tick
+
+    # -- what the API server shows ------------------------------------------------------------------------------------
+
+    def applied(self, resource: APIResource, wire: Object, /) -> Iterable[ClusterEvent]:
+        metadata = wire["metadata"]
+        namespace, name = metadata.get("namespace") or "", metadata["name"]
+        key = f"{namespace}/{name}" if resource.namespaced else name
+        try:
+            new = _KINDS[resource].read(wire)
+        except (AttributeError, KeyError, TypeError, ValueError) as broken:
+            happened = self.removed(resource, namespace, name)
+            self.set_aside[f"{resource.plural}/{key}"] = f"cannot be read: {broken!r}"
+            return happened
+        self.set_aside.pop(f"{resource.plural}/{key}", None)
+        old = self._stored(resource, key)
+        if old == new:
+            return ()
+        self._store(resource, key, new)
+        if old is not None and _without_revision(old) == _without_revision(new):
+            return ()
+        action = cluster_events.ADD if old is None else cluster_events.UPDATE
+        return (ClusterEvent(_KINDS[resource].event, action, old, new, subjects=_subjects(key, new)),)
+
+    def removed(self, resource: APIResource, namespace: str, name: str, /) -> Iterable[ClusterEvent]:
+        key = f"{namespace}/{name}" if resource.namespaced else name
+        self.set_aside.pop(f"{resource.plural}/{key}", None)
+        old = self._stored(resource, key)
+        if old is None:
+            return ()
+        self._store(resource, key, None)
+        return (ClusterEvent(_KINDS[resource].event, cluster_events.DELETE, old, subjects=_subjects(key, old)),)
+
+    def _stored(self, resource: APIResource, key: str) -> Any:
+        if resource == VOLUMES:
+            return self.volumes.stored(key)
+        return self.claims.stored(key) if resource == CLAIMS else self._plain[resource].get(key)
+
+    def _store(self, resource: APIResource, key: str, new: Any) -> None:
+        self.version += 1
+        if resource == VOLUMES:
+            before = self.volumes.get(key)
+            _keep(self.volumes, key, new)
+            self._index_volume(before, self.volumes.get(key))
+        elif resource == CLAIMS:
+            _keep(self.claims, key, new)
+        else:
+            there = self._plain[resource]
+            old = there.pop(key, None)
+            if new is not None:
+                there[key] = new
+            self._index(resource, key, old, new)
+
+    # -- what we are about to bring about -----------------------------------------------------------------------------
+
+    def assume_bound(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume | None:
+        """Count the volume as the claim's; ``None`` if either is not what it was."""
+        ref = ClaimRef(claim.namespace, claim.name, claim.uid)
+        by_us = volume.is_bound_by_controller or not volume.is_for(claim)
+        new = msgspec.structs.replace(volume, claim=ref, is_bound_by_controller=by_us)
+        if new == volume:
+            return volume
+        before = self.volumes.get(volume.name)
+        if not self.volumes.assume(volume.name, new):
+            return None
+        self.version += 1
+        self._index_volume(before, new)
+        return new
+
+    def assume_provisioned(self, claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim | None:
+        """Count the claim as one that is being served for a node; ``None`` if it is not what it was."""
+        new = msgspec.structs.replace(claim, selected_node=node_name)
+        if not self.claims.assume(claim.key, new):
+            return None
+        self.version += 1
+        return new
+
+    def forget_bound(self, assumed: PersistentVolume) -> None:
+        before = self.volumes.get(assumed.name)
+        self.volumes.restore(assumed.name, assumed)
+        self._index_volume(before, self.volumes.get(assumed.name))
+        self.version += 1
+
+    def forget_provisioned(self, assumed: PersistentVolumeClaim) -> None:
+        self.claims.restore(assumed.key, assumed)
+        self.version += 1
+
+    # -- indexes ------------------------------------------------------------------------------------------------------
+
+    def _index_volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
+        for volume, is_new in ((old, False), (new, True)):
+            if volume is None:
+                continue
+            self._touch(volume.storage_class)
+            if volume.claim is not None:
+                key = f"{volume.claim.namespace}/{volume.claim.name}"
+                _set(self._promised, key, volume.name, volume if is_new else None)
+            elif volume.is_free:
+                pool = self._pools.setdefault(volume.storage_class, UnboundVolumes())
+                (pool.add if is_new else pool.remove)(volume)
+                if not pool:
+                    del self._pools[volume.storage_class]
+
+    def _index(self, resource: APIResource, key: str, old: Any, new: Any) -> None:
+        if resource == CLASSES:
+            self._touch(key)
+        elif resource == CSI_DRIVERS:
+            self._drivers_tick += 1
+        elif resource == CSI_NODES:
+            for driver in {**(old.limits if old else {}), **(new.limits if new else {})}:
+                _set(self._limited, driver, key, new.limits.get(driver) if new else None)
+        elif resource == CAPACITIES:
+            for each, now in ((old, None), (new, new)):
+                if each is not None:
+                    self._touch(each.storage_class)
+                    _set(self._capacities, each.storage_class, key, now)
+        else:
+            for each, now in ((old, None), (new, new)):
+                if each is not None:
+                    _set(self._attached, each.node_name, key, now)
+
+    def _touch(self, storage_class: str) -> None:
+        self._ticks[storage_class] = self._ticks.get(storage_class, 0) + 1
+
+
+def of_class(name: str) -> str:
+    """The group of volumes, or of capacities, of a storage class, as events name it."""
+    return f"of class {name}"
+
+
+def _subjects(key: str, value: Any) -> tuple[str, ...]:
+    return (key, of_class(value.storage_class)) if isinstance(value, CsiStorageCapacity | PersistentVolume) else (key,)
+
+
+def _may_serve(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """What even a volume that was bound to the claim by hand has to be."""
+    return (
+        volume.capacity >= claim.request
+        and volume.mode == claim.mode
+        and volume.attributes_class == claim.attributes_class
+        and not volume.is_deleting
+    )
+
+
+def _keep(shelf: AssumeCache[Any], key: str, new: Any) -> None:
+    if new is None:
+        shelf.remove(key)
+    else:
+        shelf.put(key, new)
+
+
+def _set(index: dict[str, dict[str, Any]], outer: str, inner: str, value: Any) -> None:
+    """Put a value in its place, or (``None``) take it away; places that are empty go."""
+    if value is not None:
+        index.setdefault(outer, {})[inner] = value
+        return
+    there = index.get(outer, {})
+    there.pop(inner, None)
+    if not there:
+        index.pop(outer, None)
+
+
+def _without_revision(value: Any) -> Any:
+    return (
+        msgspec.structs.replace(value, revision="")
+        if isinstance(value, PersistentVolumeClaim | PersistentVolume)
+        else value
+    )

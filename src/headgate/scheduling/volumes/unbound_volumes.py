@@ -1,0 +1,123 @@
+"""The free volumes of one class: finds the smallest that satisfies a claim and a node's labels.
+
+Most volumes state their location by one label value (a host, a zone) and are indexed by it; the few others are checked
+one by one. Among equal sizes the first name is taken.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from headgate.kube.node_affinity import NodeSelector
+from headgate.scheduling.volumes.storage_objects import PersistentVolume, PersistentVolumeClaim
+
+Entry = tuple[int, str, PersistentVolume, bool]
+"""Size, name, the volume, and whether the spot says all about where it can be reached."""
+VolumeLocation = tuple[str, str] | NodeSelector | None
+"""Where volumes can be reached: where a label has a value, where a selector says, or everywhere."""
+
+
+class UnboundVolumes:
+    def __init__(self) -> None:
+        self._at: dict[VolumeLocation, list[Entry]] = {}
+        """Sorted by size, then by name."""
+        self._spot_keys: Counter[str] = Counter()
+        self._selectors: dict[NodeSelector, None] = {}
+        self._label_keys: Counter[str] = Counter()
+
+    def __bool__(self) -> bool:
+        return bool(self._at)
+
+    @property
+    def label_keys(self) -> Collection[str]:
+        """The labels of a node that matter here."""
+        return self._label_keys
+
+    def add(self, volume: PersistentVolume) -> None:
+        for spot in _spots(volume):
+            entry = (volume.capacity, volume.name, volume, _says_all(spot, volume))
+            insort(self._at.setdefault(spot, []), entry, key=_order)
+            if isinstance(spot, NodeSelector):
+                self._selectors[spot] = None
+            elif spot is not None:
+                self._spot_keys[spot[0]] += 1
+        self._label_keys.update(volume.label_keys)
+
+    def remove(self, volume: PersistentVolume) -> None:
+        for spot in _spots(volume):
+            there = self._at[spot]
+            del there[bisect_left(there, (volume.capacity, volume.name), key=_order)]
+            if isinstance(spot, tuple):
+                _less(self._spot_keys, spot[0])
+            if not there:
+                del self._at[spot]
+                if isinstance(spot, NodeSelector):
+                    del self._selectors[spot]
+        for key in volume.label_keys:
+            _less(self._label_keys, key)
+
+    def smallest(
+        self, claim: PersistentVolumeClaim, labels: Mapping[str, str], taken: Collection[str]
+    ) -> PersistentVolume | None:
+        """The smallest volume for the claim that a node with these labels can reach, none of ``taken``."""
+        best: Entry | None = None
+        for there in self._reachable(labels):
+            for i in range(bisect_left(there, claim.request, key=_size), len(there)):
+                entry = there[i]
+                if best is not None and entry[:2] >= best[:2]:
+                    break
+                _, name, volume, is_all = entry
+                if name not in taken and matches_claim(volume, claim) and (is_all or volume.can_be_reached(labels)):
+                    best = entry
+                    break
+        return None if best is None else best[2]
+
+    def _reachable(self, labels: Mapping[str, str]) -> Iterator[list[Entry]]:
+        spots: list[VolumeLocation] = [None]
+        spots += [(key, labels[key]) for key in self._spot_keys if key in labels]
+        spots += [each for each in self._selectors if each.matches(labels, "")]
+        return (self._at[spot] for spot in spots if spot in self._at)
+
+
+def matches_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether a free volume of the claim's class is what the claim asks for, wherever it is."""
+    return (
+        volume.capacity >= claim.request
+        and volume.mode == claim.mode
+        and volume.attributes_class == claim.attributes_class
+        and (claim.selector is None or claim.selector.matches(volume.labels))
+        and volume.access_modes.issuperset(claim.access_modes)
+    )
+
+
+def _order(entry: Entry) -> tuple[int, str]:
+    return entry[:2]
+
+
+def _size(entry: Entry) -> int:
+    return entry[0]
+
+
+def _spots(volume: PersistentVolume) -> Sequence[VolumeLocation]:
+    affinity = volume.affinity
+    if affinity is None:
+        return (None,)
+    if len(affinity.terms) == 1:
+        for each in affinity.terms[0].labels.requirements:
+            if each.operator == "in":
+                return [(each.key, value) for value in sorted(set(each.values))]
+    return (affinity,)
+
+
+def _says_all(spot: VolumeLocation, volume: PersistentVolume) -> bool:
+    if not isinstance(spot, tuple) or volume.affinity is None:
+        return True
+    return len(volume.affinity.terms[0].labels.requirements) == 1
+
+
+def _less(counts: Counter[str], key: str) -> None:
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]

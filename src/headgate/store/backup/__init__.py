@@ -1,1 +1,0 @@
-"""Copies of the data: taken while the server runs, put back, and saved from a damaged file."""

@@ -1,1 +1,0 @@
-"""Who may change the store at present."""

@@ -1,1 +1,0 @@
-"""The SQLite file: who may open it, and whether it is what was written."""

@@ -1,0 +1,178 @@
+"""The file with the high-water mark, and whether the store reaches it.
+
+``reach`` is asked before SQLite opens the file: SQLite drops what it cannot read of the write-ahead file, and writes
+what remains over pages that may be newer. What the records mean: ``store/high_water_mark.py``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import mmap
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+from headgate.store import high_water_mark, log_head, sqlite_wal
+from headgate.store.high_water_mark import HighWaterMark, HighWaterMarks
+from headgate.store.io.database_file import (
+    FILE,
+    PAGE_BYTES,
+    StoreDamagedError,
+    StoreError,
+    is_there,
+    refuse_other_kinds,
+)
+from headgate.store.log_head import LogHead
+from headgate.store.sqlite_btree import Buffer, Pages, UnreadablePage
+from headgate.store.sqlite_contents import format_of, head_of
+
+MARK: Final = FILE + "-mark"
+WAL: Final = FILE + "-wal"
+
+_FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
+"""On macOS a synchronous write ends in the cache of the disk."""
+_UNMARKED: Final = (
+    f"{MARK} is missing beside it, so that nothing says how far it has to reach "
+    "(if it is a copy of the database file alone: put it elsewhere, and make a data folder with `headgate restore`)"
+)
+_ATTEMPTS: Final = 5  # to read a record that the server may be writing just now
+
+
+class HighWaterMarkFile:
+    """The file, open to be written. Raises ``OSError``; then the last record may be on disk or not."""
+
+    def __init__(self, folder: Path, newest: HighWaterMark) -> None:
+        self._file: Final = os.open(folder / MARK, os.O_RDWR | os.O_DSYNC)
+        self.newest = newest
+        """The last record that is known to be on disk."""
+        self.in_doubt = False
+        """Whether writing the next record failed; it is on disk, or not, or in part."""
+
+    def acknowledge(self, ended: LogHead) -> None:
+        """Records a commit that is synced."""
+        self._write(self.newest.following(ended))
+
+    def refuse(self) -> None:
+        """Records that nothing after the last acknowledged commit counts."""
+        if self.in_doubt or not self.newest.refused:
+            self._write(self.newest.refusing())
+
+    def _write(self, mark: HighWaterMark) -> None:
+        self.in_doubt = True
+        data = mark.encode()
+        if os.pwrite(self._file, data, mark.place) != len(data):
+            raise OSError("the high-water mark was written in part")
+        if _FULL_SYNC is not None:
+            fcntl.fcntl(self._file, _FULL_SYNC)
+        self.newest, self.in_doubt = mark, False
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def new_identity() -> int:
+    """A number for a store that no other one has."""
+    return secrets.randbits(62) + 1
+
+
+def create_mark(folder: Path, newest: HighWaterMark) -> None:
+    """Makes the file, or replaces it, whole or not at all. Raises ``StoreError``."""
+    partial = folder / f"{MARK}.partial"
+    try:
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            os.write(descriptor, high_water_mark.contents(newest))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(partial, folder / MARK)
+        sync_folder(folder)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise StoreError(f"{folder / MARK} cannot be written: {error.strerror}; see to the disk") from error
+
+
+def sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_marks(folder: Path) -> HighWaterMarks | None:
+    """What the file says; ``None`` if there is none. Raises ``StoreDamagedError``."""
+    marks: HighWaterMarks | str = ""
+    for _ in range(_ATTEMPTS):
+        try:
+            marks = high_water_mark.read((folder / MARK).read_bytes())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreError(f"{folder / MARK} cannot be read: {error.strerror}; see to the disk") from error
+        if isinstance(marks, HighWaterMarks) and marks.whole:
+            return marks
+    if isinstance(marks, str):
+        raise StoreDamagedError(folder / FILE, f"in {MARK} {marks}")
+    return marks
+
+
+def check_reached(folder: Path) -> HighWaterMarks | None:
+    """What a store that no process has open acknowledged, if it reaches that far; ``None`` if it has no mark yet.
+
+    Raises ``StoreError`` if a file cannot be read, ``StoreDamagedError`` if the store ends too early. ``connect``
+    refuses a file that is not ours.
+    """
+    refuse_other_kinds(folder)
+    path, marks = folder / FILE, read_marks(folder)
+    if not is_there(path):
+        if marks is not None and marks != HighWaterMarks(high_water_mark.first(LogHead(store=marks.newest.store))):
+            raise StoreDamagedError(path, _gone(marks.newest))
+        if is_there(folder / WAL):
+            raise StoreDamagedError(path, f"it is not there, and {WAL} is")
+        return marks
+    data, taken = read_files(folder)
+    pages = Pages(data, taken.pages, PAGE_BYTES)
+    form = format_of(pages)
+    if form is None or form.application_id != log_head.APPLICATION_ID:
+        if marks is not None:
+            raise StoreDamagedError(path, f"it does not begin as a Headgate store does, and {MARK} is beside it")
+        return None
+    if form.user_version == log_head.UNCHAINED:
+        if marks is not None and marks.newest.commits:
+            raise StoreDamagedError(path, f"it is older than {MARK} beside it")
+        if taken.lost_commits > 1:
+            raise StoreDamagedError(path, f"the last {taken.lost_commits} commits in {WAL} cannot be read")
+    elif form.user_version == log_head.FORMAT:
+        _compare(path, pages, marks)
+    return marks
+
+
+def _compare(path: Path, pages: Pages, marks: HighWaterMarks | None) -> None:
+    if marks is None:
+        raise StoreDamagedError(path, _UNMARKED)
+    try:
+        ended = head_of(pages)
+    except UnreadablePage:
+        return  # SQLite will find the same, and say more about it
+    if ended is None:
+        raise StoreDamagedError(path, "its head does not match its seal")
+    problem = high_water_mark.mismatch(marks, ended)
+    if problem is not None:
+        raise StoreDamagedError(path, problem)
+
+
+def read_files(folder: Path, *, every_frame: bool = False) -> tuple[Buffer, sqlite_wal.WALContents]:
+    """The bytes of the database file, and what its write-ahead file holds."""
+    path = folder / WAL
+    taken = sqlite_wal.read(path.read_bytes() if path.exists() else b"", PAGE_BYTES, every_frame=every_frame)
+    with (folder / FILE).open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(file.fileno()).st_size else b""
+    return data, taken
+
+
+def _gone(mark: HighWaterMark) -> str:
+    return f"it is not there, or empty, and {mark.commits} commits up to revision {mark.revision} were acknowledged"

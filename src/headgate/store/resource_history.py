@@ -1,0 +1,202 @@
+"""The committed objects of one resource: the present state, its key order, and the recent changes.
+
+A page at an older revision is the present with the newer changes undone; only the keys that those changes touched are
+read. :class:`SortedKeys` keeps the keys in runs of at most twice ``RUN``, so that an insert into a hundred thousand
+keys moves one run. This module knows nothing of staging, commits or other resources; ``store/memory.py`` owns one
+:class:`ResourceHistory` per resource.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import islice
+from typing import Final
+
+from headgate.store.item import Item, ItemPage, Revision, StoreChange, key_of
+
+RUN: Final = 512
+
+
+class SortedKeys:
+    """Strings in order, each once."""
+
+    __slots__ = ("_lasts", "_run", "_runs", "_size")
+
+    def __init__(self, run: int = RUN) -> None:
+        self._run = run
+        self._runs: list[list[str]] = []
+        self._lasts: list[str] = []  # the last key of each run, to find a run by bisection
+        self._size = 0
+
+    @classmethod
+    def of(cls, keys: Iterable[str], run: int = RUN) -> SortedKeys:
+        """All of ``keys``, which come each once and in any order."""
+        made, ordered = cls(run), sorted(keys)
+        made._runs = [ordered[start : start + run] for start in range(0, len(ordered), run)]
+        made._lasts = [each[-1] for each in made._runs]
+        made._size = len(ordered)
+        return made
+
+    def __len__(self) -> int:
+        return self._size
+
+    def add(self, key: str) -> None:
+        """Puts a key that is not there yet."""
+        self._size += 1
+        if not self._runs:
+            self._runs.append([key])
+            self._lasts.append(key)
+            return
+        index = min(bisect_left(self._lasts, key), len(self._runs) - 1)
+        run = self._runs[index]
+        insort(run, key)
+        self._lasts[index] = run[-1]
+        if len(run) > 2 * self._run:
+            self._runs[index : index + 1] = [run[: self._run], run[self._run :]]
+            self._lasts[index : index + 1] = [run[self._run - 1], run[-1]]
+
+    def remove(self, key: str) -> None:
+        """Takes out a key that is there."""
+        index = bisect_left(self._lasts, key)
+        run = self._runs[index]
+        del run[bisect_left(run, key)]
+        self._size -= 1
+        if run:
+            self._lasts[index] = run[-1]
+        else:
+            del self._runs[index]
+            del self._lasts[index]
+
+    def rank(self, key: str) -> int:
+        """How many keys sort before ``key``."""
+        index = bisect_left(self._lasts, key)
+        before = sum(len(run) for run in self._runs[:index])
+        return before + (bisect_left(self._runs[index], key) if index < len(self._runs) else 0)
+
+    def between(self, after: str, before: str | None) -> Iterator[str]:
+        """The keys greater than ``after`` and less than ``before`` (``None``: to the end).
+
+        The set must not change while the iterator is in use.
+        """
+        index = bisect_right(self._lasts, after)
+        start = bisect_right(self._runs[index], after) if index < len(self._runs) else 0
+        for run in self._runs[index:]:
+            end = len(run) if before is None or run[-1] < before else bisect_left(run, before)
+            yield from run[start:end]
+            if end < len(run):
+                return
+            start = 0
+
+
+def _revision(change: StoreChange) -> Revision:
+    return change.revision
+
+
+def key_range(namespace: str | None) -> tuple[str, str | None]:
+    """The keys of one namespace (``None``: of all) lie strictly between these two."""
+    if namespace is None:
+        return "", None
+    return f"{namespace}/", f"{namespace}0"  # "0" is the character after "/"
+
+
+class ResourceHistory:
+    """One resource."""
+
+    __slots__ = ("_dropped", "_history", "_keys", "items", "newest")
+
+    def __init__(self) -> None:
+        self.items: dict[str, Item] = {}
+        self.newest = Revision(0)
+        self._keys = SortedKeys()
+        self._history: list[StoreChange] = []
+        self._dropped = 0  # compacted entries still at the front of _history; cut off when they are the larger half
+
+    def publish(self, change: StoreChange) -> None:
+        """Makes one change the present, and remembers it."""
+        item = change.item
+        key = key_of(item.namespace, item.name)
+        self.newest = item.revision
+        if change.deleted:
+            if self.items.pop(key, None) is not None:
+                self._keys.remove(key)
+        else:
+            if key not in self.items:
+                self._keys.add(key)
+            self.items[key] = item
+        self._history.append(change)
+
+    def restore(self, item: Item, *, deleted: bool, remembered: bool) -> StoreChange:
+        """Takes back one recorded write. The order of keys is made once, after the last one: ``settle``."""
+        key = key_of(item.namespace, item.name)
+        change = StoreChange(revision=item.revision, item=item, previous=self.items.get(key), deleted=deleted)
+        self.newest = item.revision
+        if deleted:
+            self.items.pop(key, None)
+        else:
+            self.items[key] = item
+        if remembered:
+            self._history.append(change)
+        return change
+
+    def settle(self) -> None:
+        self._keys = SortedKeys.of(self.items)
+
+    def forget_oldest(self) -> None:
+        """Drops the oldest remembered change."""
+        self._dropped += 1
+        if self._dropped > len(self._history) // 2:
+            del self._history[: self._dropped]
+            self._dropped = 0
+
+    def changes(self, since: Revision, limit: int = 0) -> Sequence[StoreChange]:
+        start = bisect_right(self._history, since, lo=self._dropped, key=_revision)
+        return self._history[start : start + limit] if limit else self._history[start:]
+
+    def sorted_items(self, namespace: str | None) -> Iterator[Item]:
+        for key in self._keys.between(*key_range(namespace)):
+            yield self.items[key]
+
+    def page(self, namespace: str | None, at: Revision, after: tuple[str, str] | None, limit: int) -> ItemPage:
+        first, last = key_range(namespace)
+        start = first if after is None else max(first, key_of(*after))
+        undone = self._undone(at, start, last)
+        found: list[Item] = []
+        wanted = self._walk(undone, start, last)
+        found.extend(islice(wanted, limit) if limit > 0 else wanted)
+        if not found or limit <= 0:
+            return ItemPage(items=found, revision=at, more=False, remaining=0)
+        end = key_of(found[-1].namespace, found[-1].name)
+        remaining = self._count(undone, end, last)
+        return ItemPage(items=found, revision=at, more=remaining > 0, remaining=remaining)
+
+    def _undone(self, at: Revision, start: str, last: str | None) -> dict[str, Item | None]:
+        """The state at ``at`` of every key that changed later."""
+        undone: dict[str, Item | None] = {}
+        for change in self.changes(at):
+            key = key_of(change.item.namespace, change.item.name)
+            if key > start and (last is None or key < last):
+                undone.setdefault(key, change.previous)
+        return undone
+
+    def _walk(self, undone: dict[str, Item | None], start: str, last: str | None) -> Iterator[Item]:
+        present = self._keys.between(start, last)
+        if not undone:
+            for key in present:
+                yield self.items[key]
+            return
+        gone = sorted(key for key in undone if key not in self.items)
+        for key in merge(present, gone):
+            item = undone[key] if key in undone else self.items[key]
+            if item is not None:
+                yield item
+
+    def _count(self, undone: dict[str, Item | None], end: str, last: str | None) -> int:
+        """How many keys after ``end`` existed."""
+        stop = len(self._keys) if last is None else self._keys.rank(last)
+        count = stop - self._keys.rank(end) - (end in self.items)
+        for key, item in undone.items():
+            if key > end:
+                count += (item is not None) - (key in self.items)
+        return count

@@ -1,0 +1,59 @@
+"""What may wake a parked unit: a topic, and a queueing hint that checks the event.
+
+A topic is any hashable key and the cheap part: units that did not register it are never checked. A hint is the
+expensive part: it reads the event. Hints are compared by equality, and equal hints are evaluated once per event for all
+their units; a hint must therefore depend on what its units share (a shape), not on one unit. ``parking_lot.py`` holds
+the units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+Topic = Hashable
+
+
+class WakeUpEvent(Protocol):
+    """An event that may wake the units that registered one of its topics; only ``target``, if it has one."""
+
+    @property
+    def topics(self) -> Sequence[Topic]: ...
+
+    @property
+    def target(self) -> Any: ...
+
+
+class QueueingHint(Protocol):
+    def matches(self, event: Any, /) -> bool:
+        """Whether the event may end the wait. Saying yes too often costs work; saying no wrongly costs a wait."""
+
+    def __hash__(self) -> int: ...
+
+
+class ClusterEventWithHint(msgspec.Struct, frozen=True):
+    """``own``: only events of the unit itself count, so the unit is not indexed by the topic."""
+
+    topic: Topic
+    guard: QueueingHint | None = None
+    own: bool = False
+
+
+def hint_matches(guard: QueueingHint | None, event: WakeUpEvent) -> bool:
+    if guard is None:
+        return True
+    try:
+        return bool(guard.matches(event))
+    except BaseException:
+        # A hint that fails must not strand its units: they are tried, and fail with a reason.
+        return True
+
+
+def any_event_matches(wakers: Sequence[ClusterEventWithHint], event: WakeUpEvent) -> bool:
+    """Whether the event wakes a unit with these registered events; the caller checks the event's target."""
+    about_one, topics = event.target is not None, event.topics
+    return any(
+        waker.topic in topics and (about_one or not waker.own) and hint_matches(waker.guard, event) for waker in wakers
+    )

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from typing import Any
+
+import interpreter_lock
+from headgate.apimachinery.apply.field_sets import (
+    FieldSet,
+    difference,
+    difference_below,
+    from_paths,
+    has,
+    intersection,
+    of_fields,
+    ordered,
+    paths_of,
+    read,
+    union,
+)
+from headgate.apimachinery.apply.path_elements import order
+
+
+def test_a_field_can_be_a_member_beside_its_parts() -> None:
+    fields = from_paths([("f:a", "f:b"), ("f:a",)])
+    assert fields == {"f:a": {".": {}, "f:b": {}}}
+    assert has(fields, ("f:a",))
+    assert has(fields, ("f:a", "f:b"))
+    assert not has(fields, ("f:a", "f:c"))
+    assert not has(fields, ())
+
+
+def test_a_parent_is_no_member_because_its_part_is_one() -> None:
+    assert not has(from_paths([("f:a", "f:b")]), ("f:a",))
+
+
+def test_taking_a_parent_away_leaves_its_parts() -> None:
+    fields: FieldSet = {"f:a": {".": {}, "f:b": {}}}
+    assert difference(fields, {"f:a": {}}) == {"f:a": {"f:b": {}}}
+    assert difference(fields, {"f:a": {"f:b": {}}}) == {"f:a": {}}
+    assert difference(fields, fields) == {}
+
+
+def test_taking_all_below_a_field_away_takes_its_parts_too() -> None:
+    fields: FieldSet = {"f:a": {".": {}, "f:b": {}}, "f:c": {}}
+    assert difference_below(fields, {"f:a": {}}) == {"f:c": {}}
+    assert difference_below(fields, {"f:a": {"f:b": {}}}) == {"f:a": {}, "f:c": {}}
+
+
+def test_an_intersection_keeps_no_empty_branches() -> None:
+    assert intersection({"f:a": {"f:b": {}}}, {"f:a": {"f:c": {}}}) == {}
+    assert intersection({"f:a": {}}, {"f:a": {".": {}, "f:b": {}}}) == {"f:a": {}}
+
+
+def test_union_makes_a_parent_a_member_if_one_side_has_it() -> None:
+    assert union({"f:a": {}}, {"f:a": {"f:b": {}}}) == {"f:a": {".": {}, "f:b": {}}}
+
+
+def test_the_wire_order_is_by_value_and_by_kind_of_element() -> None:
+    fields = ordered({'v:"x"': {}, 'k:{"p":10}': {}, 'k:{"p":9}': {}, "f:b": {}, "f:a": {}, ".": {}})
+    assert list(fields) == [".", "f:a", "f:b", 'k:{"p":9}', 'k:{"p":10}', 'v:"x"']
+
+
+def test_members_of_a_level_come_before_what_is_below_it() -> None:
+    fields: FieldSet = {"f:a": {"f:deep": {}}, "f:b": {}}
+    assert list(paths_of(fields)) == [("f:b",), ("f:a", "f:deep")]
+
+
+def test_a_canonical_set_is_read_uncopied() -> None:
+    fields: FieldSet = {"f:a": {".": {}, "f:b": {}}, "f:c": {'k:{"name":"x"}': {}}}
+    assert read(fields) is fields
+
+
+def test_what_a_client_wrote_is_brought_into_form() -> None:
+    given: dict[str, Any] = {"f:b": None, "f:a": {"z:later": {}}, "f:c": {'k:{"b":1,"a":2}': {".": {}}}, ".": {}}
+    read_back = read(given)
+    assert read_back == {"f:a": {}, "f:b": {}, "f:c": {'k:{"a":2,"b":1}': {}}}
+    assert list(read_back or ()) == ["f:a", "f:b", "f:c"]
+
+
+def test_a_malformed_set_is_none() -> None:
+    assert read({"nonsense": {}}) is None
+    assert read({"f:a": 1}) is None
+    assert read("f:a") is None
+    assert read(None) == {}
+
+
+def test_fields_can_be_named_plainly() -> None:
+    assert of_fields((("status",), ("metadata", "labels"))) == {"f:metadata": {"f:labels": {}}, "f:status": {}}
+
+
+def test_many_elements_are_sorted_as_few_are() -> None:
+    numbers = [*range(9_000, 0, -1)]
+    elements = [
+        *(f'k:{{"containerPort":{number},"protocol":"TCP"}}' for number in numbers),
+        *(f"v:{number}" for number in numbers),
+        *(f"f:{number}" for number in numbers),
+        ".",
+    ]
+    found = list(ordered({element: {} for element in elements}))
+    assert found == sorted(sorted(elements), key=order)
+
+
+def test_other_threads_run_while_many_elements_are_sorted() -> None:
+    fields: FieldSet = {
+        f'k:{{"containerPort":{number * 7919 % 100_003},"protocol":"TCP"}}': {} for number in range(100_000)
+    }
+    assert interpreter_lock.is_shared(0.1, lambda: interpreter_lock.longest_s(lambda: ordered(fields)))

@@ -1,0 +1,147 @@
+"""Reading JSON: every text here is the answer of a v1.35.8 API server to the same bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.kube.serializer.json_decoder import (
+    MAX_DENSE_BYTES,
+    MAX_NODES,
+    TOO_MANY_NODES,
+    DuplicateKeysObject,
+    NumberLiteral,
+    decode_json,
+)
+from headgate.kube.serializer.json_syntax import MAX_DEPTH
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b"", "unexpected end of JSON input"),
+        (b"{", "unexpected end of JSON input"),
+        (b'{"a"', "unexpected end of JSON input"),
+        (b'{"a":}', "invalid character '}' looking for beginning of value"),
+        (b'{"a":tru}', "invalid character '}' in literal true (expecting 'e')"),
+        (b"nul", "invalid character ' ' in literal null (expecting 'l')"),
+        (b'{"a":1,}', "invalid character '}' looking for beginning of object key string"),
+        (b'{"a":1 "b":2}', "invalid character '\"' after object key:value pair"),
+        (b'{"a" 1}', "invalid character '1' after object key"),
+        (b"[1,]", "invalid character ']' looking for beginning of value"),
+        (b"[1 2]", "invalid character '2' after array element"),
+        (b'{"a":01}', "invalid character '1' after object key:value pair"),
+        (b'{"a":1.}', "invalid character '}' after decimal point in numeric literal"),
+        (b'{"a":-}', "invalid character '}' in numeric literal"),
+        (b'{"a":1e}', "invalid character '}' in exponent of numeric literal"),
+        (b'{"a":"\\x"}', "invalid character 'x' in string escape code"),
+        (b'{"a":"\\u12g4"}', "invalid character 'g' in \\u hexadecimal character escape"),
+        (b'{"a":"\n"}', "invalid character '\\n' in string literal"),
+        (b"{}{}", "invalid character '{' after top-level value"),
+        (b"\xef\xbb\xbf{}", "invalid character 'ï' looking for beginning of value"),
+        (b"\xff{}", "invalid character 'ÿ' looking for beginning of value"),
+        (b"{'a':1}", "invalid character '\\'' looking for beginning of object key string"),
+        (b"NaN", "invalid character 'N' looking for beginning of value"),
+        (b'{"a":Infinity}', "invalid character 'I' looking for beginning of value"),
+        (b'{"a":1e999}', "json: cannot unmarshal number 1e999 into Go value of type float64"),
+    ],
+)
+def test_malformed_input_is_refused_in_the_words_of_the_server(body: bytes, text: str) -> None:
+    assert decode_json(body).error == text
+
+
+@pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
+def test_depth_is_bounded(opening: bytes, closing: bytes) -> None:
+    assert decode_json(opening * MAX_DEPTH + b"1" + closing * MAX_DEPTH).error is None
+    for depth in (MAX_DEPTH + 1, 5_000):
+        error = decode_json(opening * depth + b"1" + closing * depth).error
+        assert error == f"invalid character '{opening[:1].decode()}' exceeded max depth"
+    assert decode_json(opening * 100_000 + b"1" + closing * 100_000).error == "exceeded max depth"
+
+
+def test_a_large_malformed_body_is_refused_without_looking_for_the_exact_words() -> None:
+    error = decode_json(b"[" + b"1," * 100_000).error
+    assert error is not None
+    assert error.startswith("invalid JSON: ")
+
+
+def test_broken_text_is_replaced_byte_by_byte() -> None:
+    body = b'{"a":"\xff\xe4\xbd z\\ud800 \\ud83d\\ude00 \xed\xa0\x80 \\\\ud800"}'
+    assert decode_json(body).value == {"a": "��� z� 😀 ��� \\ud800"}
+
+
+def test_repeated_keys_are_told_once_with_their_path_in_the_order_of_the_document() -> None:
+    parsed = decode_json(b'{"m":{"l":{"a":"b","a":"c","\\u0061":"d"},"f":1,"f":2},"z":[{"q":1,"q":{"y":1,"y":1}}]}')
+    assert parsed.duplicates == (
+        'duplicate field "m.l.a"',
+        'duplicate field "m.f"',
+        'duplicate field "z[0].q"',
+        'duplicate field "z[0].q.y"',
+    )
+    assert parsed.value == {"m": {"l": {"a": "d"}, "f": 2}, "z": [{"q": {"y": 1}}]}
+    assert isinstance(parsed.value["m"]["l"], DuplicateKeysObject)
+
+
+@pytest.mark.parametrize("body", [b'{"a":"\\"a\\":\\\\"}', b' { "a" : [ "x" , { } ] }\n', b'{"a":"\\u003c"}', b"null"])
+def test_unusual_spelling_is_no_repetition(body: bytes) -> None:
+    parsed = decode_json(body)
+    assert (parsed.duplicates, parsed.error) == ((), None)
+
+
+def test_at_most_a_hundred_repetitions_are_told() -> None:
+    body = b"{" + b",".join(b'"k%d":1,"k%d":1' % (each, each) for each in range(200)) + b"}"
+    assert len(decode_json(body).duplicates) == 100
+
+
+def test_numbers_keep_their_spelling_only_on_request() -> None:
+    body = b'{"a":1e3,"b":1.50,"c":1.5,"d":12345678901234567890123}'
+    plain, spelled = decode_json(body).value, decode_json(body, numbers="spelled").value
+    assert plain == spelled == {"a": 1000.0, "b": 1.5, "c": 1.5, "d": 12345678901234567890123}
+    assert [type(each) for each in plain.values()] == [float, float, float, int]
+    assert [getattr(each, "text", None) for each in spelled.values()] == ["1e3", "1.50", None, None]
+    assert isinstance(spelled["a"], NumberLiteral)
+
+
+def test_whole_floats_become_integers_on_request() -> None:
+    value = decode_json(b"[1.0,1e3,1.5,1e21,123456789012345678901.0]", numbers="whole").value
+    assert value == [1, 1000, 1.5, 1e21, 123456789012345680000]
+    assert [type(each) for each in value] == [int, int, float, float, int]
+
+
+def test_an_integer_of_any_length_is_read() -> None:
+    assert decode_json(b"1" * 5000).error is not None  # beyond a float
+    assert decode_json(b"0." + b"1" * 5000).value == pytest.approx(1 / 9)
+
+
+_LONG = b" " * MAX_DENSE_BYTES
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" + b",".join([b"1"] * (MAX_NODES + 1)) + b"]",
+        b"[" + b",".join([b"[]"] * MAX_NODES) + b"]",
+        b"{" + b",".join(b'"%d":""' % number for number in range(MAX_NODES)) + b"}",
+        b'{"a":"\\"","b":[' + b",".join([b"1"] * MAX_NODES) + b"]}",
+    ],
+)
+def test_a_long_document_of_too_many_nodes_is_refused_and_a_short_one_is_read(body: bytes) -> None:
+    assert decode_json(body + _LONG).error == TOO_MANY_NODES
+    if len(body) <= MAX_DENSE_BYTES:
+        assert decode_json(body).error is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"a":"' + b",:[{" * MAX_NODES + b'"}',
+        b'{"a":"' + b'\\",' * MAX_NODES + b'"}',
+        b"[" + b",".join([b'"[{,:"'] * (MAX_NODES // 2)) + b"]",
+        b"[" + b",".join([b"1"] * (MAX_NODES - 10)) + b"]",
+    ],
+)
+def test_only_what_stands_outside_of_strings_is_a_node(body: bytes) -> None:
+    assert decode_json(body + _LONG).error is None
+
+
+def test_the_count_of_nodes_does_not_change_what_is_said_about_broken_documents() -> None:
+    assert "invalid JSON" in (decode_json(b'{"a":"' + b"," * MAX_NODES + _LONG).error or "")

@@ -1,0 +1,119 @@
+"""Reading YAML: every value and text here is the answer of a v1.35.8 API server to the same bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.kube.serializer.json_decoder import MAX_NODES
+from headgate.kube.serializer.yaml_decoder import decode_yaml
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a: yes", True),
+        ("a: on", True),
+        ("a: n", False),
+        ("a:", None),
+        ("a: ~", None),
+        ("a: 1.5", 1.5),
+        ("a: 1e3", 1000),
+        ("a: 0x10", 16),
+        ("a: -0x10", -16),
+        ("a: 0o17", 15),
+        ("a: 017", 15),
+        ("a: 08", 8),
+        ("a: 0b11", 3),
+        ("a: 1_000", 1000),
+        ("a: +5", 5),
+        ("a: 12345678901234567890", 12345678901234567890),
+        ("a: 123456789012345678901234567890", 1.2345678901234568e29),
+        ("a: 1e999", "1e999"),
+        ("a: 2020-01-01", "2020-01-01"),
+        ("a: 1:30", "1:30"),
+        ("a: !!str 5", "5"),
+        ("a: !!float 1", 1),
+        ("a: !!binary aGk=", "hi"),
+        ("a: !foo x", "x"),
+        ("a: |\n  x\n  y\n", "x\ny\n"),
+        ('a: "\\x41"', "A"),
+        ("b: &x {c: d}\na: *x", {"c": "d"}),
+        ("a: {<<: {b: 1}, c: 2}", {"b": 1, "c": 2}),
+        ("a: {1: w, 1.5: x, yes: v, 1e3: z}", {"1": "w", "1.5": "x", "1000": "z", "true": "v"}),
+    ],
+)
+def test_scalars_mean_what_they_mean_to_the_server(text: str, value: Any) -> None:
+    found = decode_yaml(text.encode()).value["a"]
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b"a: *x", "yaml: unknown anchor 'x' referenced"),
+        (b"&a [*a]", "yaml: anchor 'a' value contains itself"),
+        (b"<<: 5", "yaml: map merge requires map or sequence of maps as the value"),
+        (b"a: .inf", "json: unsupported value: +Inf"),
+        (b"a: .nan", "json: unsupported value: NaN"),
+        (b"x:\n  a: @x", "yaml: line 2: found character that cannot start any token"),
+        (b"a: b\n c: d\n", "yaml: line 2: mapping values are not allowed in this context"),
+        (b"a: !!int x", "yaml: cannot decode !!str `x` as a !!int"),
+        (b"a: !!binary a@k=", "yaml: !!binary value contains invalid base64 data"),
+        (b"%FOO\n", "yaml: found unknown directive name"),
+        (b"\x00", "yaml: control characters are not allowed"),
+        (b'a: "\xff"', "yaml: invalid leading UTF-8 octet"),
+    ],
+)
+def test_bad_documents_are_refused_in_the_words_of_the_server(body: bytes, text: str) -> None:
+    assert decode_yaml(body).error == text
+
+
+@pytest.mark.parametrize(
+    ("body", "beginning"),
+    [(b"[1]: x", "yaml: invalid map key: "), (b"~: x", "unsupported map key of type: %!s(<nil>), key: <nil>")],
+)
+def test_keys_that_are_no_text_are_refused(body: bytes, beginning: str) -> None:
+    assert (decode_yaml(body).error or "").startswith(beginning)
+
+
+@pytest.mark.parametrize("body", [b"", b"---\n", b"# nothing\n", b"--- \n---\n"])
+def test_an_empty_document_is_nothing(body: bytes) -> None:
+    parsed = decode_yaml(body)
+    assert (parsed.value, parsed.error) == (None, None)
+
+
+@pytest.mark.parametrize("second", [b"---\nfoo: [", b"...\nfoo: ["])
+def test_only_the_first_document_counts(second: bytes) -> None:
+    assert decode_yaml(b"a: 1\n" + second).value == {"a": 1}
+
+
+def test_repeated_keys_are_told_with_their_lines_and_the_last_one_counts() -> None:
+    parsed = decode_yaml(b"zeta: 1\nfoo: 2\ndata:\n  a: x\n  a: z\nfoo: 3\n")
+    assert parsed.duplicates == ('line 5: key "a" already set in map', 'line 6: key "foo" already set in map')
+    assert parsed.value == {"data": {"a": "z"}, "foo": 3, "zeta": 1}
+    assert list(parsed.value) == ["data", "foo", "zeta"]
+
+
+def test_json_is_read_as_yaml_would_read_it() -> None:
+    assert decode_yaml(b'{\n\t"a": 1.0, "b": [2e2]\n}').value == {"a": 1, "b": [200]}
+    assert decode_yaml(b'{"a":1,"a":2}').duplicates == ('line 1: key "a" already set in map',)
+
+
+def test_a_few_lines_cannot_grow_into_a_large_value() -> None:
+    lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]"]
+    lines += [f"a{each}: &a{each} [{','.join([f'*a{each - 1}'] * 9)}]" for each in range(1, 9)]
+    assert decode_yaml("\n".join(lines).encode()).error == "yaml: document contains excessive aliasing"
+
+
+def test_depth_is_bounded_with_aliases_written_out() -> None:
+    assert decode_yaml(b"[" * 20_000).error == "yaml: exceeded max depth of 250"
+    chain = ["a0: &a0 [x]", *(f"a{each}: &a{each} [*a{each - 1}]" for each in range(1, 280))]
+    assert decode_yaml("\n".join(chain).encode()).error == "yaml: exceeded max depth of 250"
+
+
+def test_the_number_of_nodes_is_bounded() -> None:
+    assert decode_yaml(b"- [" + b"1," * 80_000 + b"1]").error is None
+    assert "more than" in (decode_yaml(b"- [" + b"1," * MAX_NODES + b"1]").error or "")

@@ -1,0 +1,96 @@
+"""Structural schemas on plain values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headgate.apimachinery.structural.defaulting import copy, fill
+from headgate.apimachinery.structural.list_types import check_lists
+from headgate.apimachinery.structural.pruning import drop_nulls, prune
+from headgate.apimachinery.structural.schema import StructuralSchema, as_resource
+from headgate.apimachinery.structural.validation import compile_schema
+
+STRING = {"type": "string"}
+SPEC = {
+    "type": "object",
+    "properties": {
+        "name": STRING,
+        "size": {"type": "integer", "default": 3, "minimum": 1},
+        "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        "items": {"type": "array", "items": {"type": "object", "properties": {"a": {**STRING, "default": "x"}}}},
+    },
+}
+
+
+def complaints(schema: dict[str, Any], value: Any, old: Any = None) -> list[str]:
+    return [
+        str(each)
+        for each in compile_schema(schema)(value, old, StructuralSchema(schema) if old is not None else None, "")
+    ]
+
+
+def test_unknown_fields_go_and_are_told_in_order() -> None:
+    value = {"z": 1, "name": "n", "open": {"any": 1}, "items": [{"a": "1", "b": 2}], "a": {"c": 1}}
+    assert prune(value, StructuralSchema(SPEC)) == ["a", "items[0].b", "z"]
+    assert value == {"name": "n", "open": {"any": 1}, "items": [{"a": "1"}]}
+
+
+def test_the_type_of_a_resource_is_not_pruned() -> None:
+    value = {"apiVersion": "v1", "kind": "K", "metadata": {"odd": 1}, "other": 1}
+    assert prune(value, as_resource(SPEC)) == ["other"]
+    assert value == {"apiVersion": "v1", "kind": "K", "metadata": {"odd": 1}}
+
+
+def test_nulls_go_unless_they_may_stand_or_are_replaced() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": STRING, "b": {**STRING, "nullable": True}, "c": {**STRING, "default": "d"}},
+    }
+    value: dict[str, Any] = {"a": None, "b": None, "c": None}
+    drop_nulls(value, StructuralSchema(schema))
+    assert value == {"b": None, "c": None}
+    fill(value, StructuralSchema(schema), 1000)
+    assert value == {"b": None, "c": "d"}
+
+
+def test_defaults_are_filled_in_down_to_the_items_of_lists() -> None:
+    value: dict[str, Any] = {"items": [{}, {"a": "own"}]}
+    fill(value, StructuralSchema(SPEC), 1000)
+    assert value == {"size": 3, "items": [{"a": "x"}, {"a": "own"}]}
+
+
+def test_a_default_is_not_shared_between_objects() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "object", "default": {"b": []}}}}
+    one: dict[str, Any] = {}
+    other: dict[str, Any] = {}
+    fill(one, StructuralSchema(schema), 1000)
+    fill(other, StructuralSchema(schema), 1000)
+    one["a"]["b"].append(1)
+    assert other == {"a": {"b": []}}
+    assert copy(one) == one
+
+
+def test_of_alternatives_that_all_fail_the_nearest_is_told() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": STRING, "b": STRING},
+        "anyOf": [{"required": ["a", "b"]}, {"properties": {"a": {"minLength": 3}}}],
+    }
+    told = complaints(schema, {"a": "xy"})
+    assert told[0] == '<nil>: Invalid value: "": "" must validate at least one schema (anyOf)'
+    assert told[1:] == ['a: Invalid value: "xy": a in body should be at least 3 chars long']
+
+
+def test_what_did_not_change_is_not_held_against_anybody() -> None:
+    old = {"name": "n", "size": 0}
+    assert complaints(SPEC, {"name": "m", "size": 0}, old) == []
+    assert complaints(SPEC, {"name": "m", "size": -1}, old) == [
+        "size: Invalid value: -1: size in body should be greater than or equal to 1"
+    ]
+
+
+def test_one_is_not_true_in_a_set() -> None:
+    schema = {"type": "array", "x-kubernetes-list-type": "set", "items": {"x-kubernetes-preserve-unknown-fields": True}}
+    node = StructuralSchema({"type": "object", "properties": {"s": schema}})
+    assert check_lists({"s": [1, True, 0, False, "1"]}, node) == []
+    assert [str(each) for each in check_lists({"s": [1, 2, 1, 1]}, node)] == ["s[2]: Duplicate value: 1"]

@@ -1,0 +1,108 @@
+"""ReplicaSets and Deployments in a world, and pods that are run by hand, as short to say as the tests need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from headgate.controllers.framework.reconcile import Controller
+from headgate.kube.timestamps import format_time
+from unit.controllers.world import Object, World
+
+PODS = "/api/v1/namespaces/a/pods"
+SETS = "/apis/apps/v1/namespaces/a/replicasets"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/a/deployments"
+A_WHILE_S = 1.0
+
+
+def drawing() -> Callable[[], str]:
+    numbers = count()
+    return lambda: f"{next(numbers):05}"
+
+
+def a_world(*makers: Callable[[], Controller]) -> World:
+    world = World(*makers)
+    world.server.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
+    return world.settle()
+
+
+def template(image: str = "one", **labels: str) -> Object:
+    return {"metadata": {"labels": labels or {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": image}]}}
+
+
+def a_set(name: str = "web", replicas: int = 3, **spec: Any) -> Object:
+    selector = {"matchLabels": {"app": "web"}}
+    return {
+        "metadata": {"name": name},
+        "spec": {"replicas": replicas, "selector": selector, "template": template(), **spec},
+    }
+
+
+def put(world: World, path: str, obj: Object) -> Object:
+    answer = world.server.post(path, obj)
+    assert answer.status == 201, answer.body
+    made: Object = answer.body
+    return made
+
+
+def get(world: World, path: str) -> Object:
+    answer = world.server.get(path)
+    assert answer.status == 200, answer.body
+    found: Object = answer.body
+    return found
+
+
+def patch(world: World, path: str, body: Object) -> None:
+    answer = world.server.patch(path, body)
+    assert answer.status == 200, answer.body
+
+
+def pods(world: World) -> list[Object]:
+    items: list[Object] = get(world, PODS)["items"]
+    return items
+
+
+def names(world: World) -> list[str]:
+    return sorted(pod["metadata"]["name"] for pod in pods(world))
+
+
+def run(world: World, *names: str, node: str = "n", ready: bool = True) -> None:
+    """Bind these pods and let them run; without names, all that have no node yet."""
+    for pod in pods(world):
+        name = pod["metadata"]["name"]
+        if name in names or (not names and "nodeName" not in pod["spec"]):
+            if "nodeName" not in pod["spec"]:
+                bind(world, name, node)
+            set_ready(world, name, ready=ready)
+
+
+def bind(world: World, name: str, node: str = "n") -> None:
+    binding = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
+    bound = world.server.post(f"{PODS}/{name}/binding", binding)
+    assert bound.status == 201, bound.body
+
+
+def set_ready(world: World, name: str, *, ready: bool = True, phase: str = "Running", **status: Any) -> None:
+    now = {"lastTransitionTime": stamp(world)}
+    condition = {"type": "Ready", "status": "True" if ready else "False", **now}
+    patch(world, f"{PODS}/{name}/status", {"status": {"phase": phase, "conditions": [condition], **status}})
+
+
+def stamp(world: World) -> str:
+    return format_time(world.server.epoch_s)
+
+
+def kill(world: World, name: str) -> None:
+    """What a kubelet does when a pod was told to go: it is gone."""
+    world.server.delete(f"{PODS}/{name}", {"gracePeriodSeconds": 0})
+
+
+def bury(world: World) -> None:
+    for pod in pods(world):
+        if "deletionTimestamp" in pod["metadata"]:
+            kill(world, pod["metadata"]["name"])
+
+
+def reasons(world: World) -> list[str]:
+    return [each.reason for each in world.emitted]

@@ -1,0 +1,67 @@
+"""Asking a path of an object takes a bounded number of visits, whatever the path repeats."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from headgate.apimachinery.jsonpath import MAX_VISITS, JsonPath, VisitBudget, parse_path
+
+
+def _path(text: str) -> JsonPath:
+    found = parse_path(text)
+    assert isinstance(found, JsonPath)
+    return found
+
+
+def _tree(levels: int) -> dict[str, Any]:
+    tree: dict[str, Any] = {"a": "leaf", "b": ["x"]}
+    for _ in range(levels):
+        tree = {"a": json.loads(json.dumps(tree)), "b": json.loads(json.dumps(tree))}
+    return tree
+
+
+@pytest.mark.parametrize("times", [1, 2, 5, 8])
+def test_each_further_descent_visits_every_part_once(times: int) -> None:
+    visits = VisitBudget()
+    found = _path(".spec" + "..a" * times).first({"spec": _tree(8)}, visits)
+    assert found
+    assert MAX_VISITS - visits.left < times * 4_000
+
+
+def test_a_chain_of_descents_finds_the_first_value_in_document_order() -> None:
+    obj = {"a": {"b": {"a": {"a": 1}}, "a": 2}, "c": {"a": 3}}
+    assert _path("..a").first(obj) == ({"b": {"a": {"a": 1}}, "a": 2},)
+    assert _path("..a..a").first(obj) == (2,)
+    assert _path("..a..a..a").first(obj) == (1,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".l" + "[*,*]" * 40,
+        ".l[" + ",".join(["*"] * 20_000) + "]",
+        ".l[?(@.a==1)]" + "[?(@..a)]",
+        ".m" + ".*" * 3,
+        ".big..a",
+    ],
+)
+def test_a_path_that_needs_too_many_visits_finds_nothing_and_spends_no_more(text: str) -> None:
+    big = [{"a": 0, "b": [1]} for _ in range(MAX_VISITS)]
+    obj = {
+        "l": [[1]] * 20,
+        "m": {f"k{i}": {f"k{j}": {"a": 1, "b": 2} for j in range(200)} for i in range(200)},
+        "big": big,
+    }
+    visits = VisitBudget(10 * MAX_VISITS)
+    assert _path(text).first(obj, visits) == ()
+    assert 10 * MAX_VISITS - visits.left <= MAX_VISITS
+
+
+def test_paths_that_share_visits_find_nothing_when_none_are_left() -> None:
+    visits = VisitBudget(10)
+    path = _path(".a.b")
+    found = [path.first({"a": {"b": 1}}, visits) for _ in range(4)]
+    assert found == [(1,), (1,), (), ()]

@@ -1,0 +1,249 @@
+"""Every parser of text that users write takes linear time, and reads or refuses texts of any length without failing."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+from typing import Any
+
+import pytest
+
+import collector
+import headgate
+from headgate.apimachinery import field_selectors, ip_addresses, jsonpath
+from headgate.apimachinery.validation.workloads.completion_indexes import count_indexes
+from headgate.kube import cron, labels, names, quantity, timestamps
+from headgate.kube.integers import BEYOND, read_integer, read_natural, scaled_int_or_percent
+from headgate.nodes import behaviour
+
+_SIZE = 20_000
+_TIMES = 8
+_MOST = 14.0
+_SMALL_S = 0.001
+_ROUNDS = 4
+
+Text = Callable[[int], str]
+
+
+def _repeated(part: str, before: str = "", after: str = "") -> Text:
+    return lambda n: before + part * (n // len(part)) + after
+
+
+_DIGITS = (_repeated("1"), _repeated("0"), _repeated("0", after="1"), _repeated("1", "-"), _repeated("1", after="x"))
+_PARSERS: dict[str, tuple[Callable[[str], Any], tuple[Text, ...]]] = {
+    "durations": (
+        timestamps.parse_duration,
+        (*_DIGITS, _repeated("1s"), _repeated("1.5h"), _repeated("1", "0.", "s"), _repeated("x", "1"), _repeated(".")),
+    ),
+    "times": (timestamps.parse_time, (*_DIGITS, _repeated("1", "2020-01-01T00:00:00.", "Z"), _repeated("-"))),
+    "quantities": (
+        quantity.parse,
+        (
+            *_DIGITS,
+            _repeated("1", "0."),
+            _repeated("0", "1e", "1"),
+            _repeated("1", "1e"),
+            _repeated("k", "1"),
+            _repeated("k", "1", "!"),
+            _repeated("."),
+        ),
+    ),
+    "integers": (read_integer, (*_DIGITS, _repeated("+"))),
+    "percentages": (lambda text: scaled_int_or_percent(text, 10, round_up=True), (_repeated("1", after="%"), *_DIGITS)),
+    "indexes": (
+        lambda text: count_indexes(text, 1_000_000_000),
+        (*_DIGITS, _repeated("1,"), _repeated("1-"), _repeated(",")),
+    ),
+    "label selectors": (
+        labels.parse_selector,
+        (
+            _repeated("a=b,", after="c"),
+            _repeated("a,", "x in (", ")"),
+            _repeated("!"),
+            _repeated("("),
+            _repeated(" "),
+            _repeated("1", "a>"),
+        ),
+    ),
+    "field selectors": (
+        field_selectors.parse_field_selector,
+        (_repeated("a=b,"), _repeated("\\,", "a="), _repeated("\\")),
+    ),
+    "schedules": (
+        cron.parse_schedule,
+        (
+            _repeated("1,", after="1 * * * *"),
+            _repeated("1", after=" * * * *"),
+            _repeated("1s", "@every "),
+            _repeated("*/", after=" * * * *"),
+            _repeated("-", "1", " * * * *"),
+            _repeated(" "),
+        ),
+    ),
+    "paths in JSON": (
+        jsonpath.parse_path,
+        (
+            _repeated(".a"),
+            _repeated("[0]", "."),
+            _repeated("1", ".a[", "]"),
+            _repeated("1", ".a[?(@.b==", ")]"),
+            _repeated("'", ".a["),
+            _repeated("["),
+        ),
+    ),
+    "addresses": (
+        ip_addresses.is_valid_ip,
+        (*_DIGITS, _repeated("1."), _repeated("1:"), _repeated("::"), _repeated("0", "::")),
+    ),
+    "qualified names": (
+        names.is_qualified_name,
+        (_repeated("a"), _repeated("a."), _repeated("a/"), _repeated("-", "a")),
+    ),
+    "annotations of hollow nodes": (
+        lambda text: behaviour.annotation_problems(
+            {"annotations": {f"headgate.dev/{name}": text for name in ("run-for", "exit-code", "late-resources")}}
+        ),
+        (*_DIGITS, _repeated("1s"), _repeated("a=1,")),
+    ),
+}
+_CASES = [(name, index) for name, (_, made) in _PARSERS.items() for index in range(len(made))]
+
+
+def _cost_s(act: Callable[[], object]) -> float:
+    began = time.thread_time()
+    act()
+    return time.thread_time() - began
+
+
+def _is_linear(act: Callable[[str], object], made: Text) -> bool:
+    small_text, large_text = made(_SIZE), made(_SIZE * _TIMES)
+    small = large = float("inf")
+    with collector.switched_off():
+        for _ in range(_ROUNDS):
+            small = min(small, _cost_s(lambda: act(small_text)))
+            large = min(large, _cost_s(lambda: act(large_text)))
+            if large <= _MOST * max(small, _SMALL_S):
+                return True
+    return False
+
+
+@pytest.mark.parametrize(("name", "index"), _CASES)
+def test_a_text_of_eight_times_the_length_takes_about_eight_times_as_long(name: str, index: int) -> None:
+    parse, made = _PARSERS[name]
+    assert _is_linear(parse, made[index])
+
+
+_PUMPS = (
+    "a",
+    "1",
+    "0",
+    "-",
+    ".",
+    "/",
+    ":",
+    " ",
+    "\\",
+    "'",
+    '"',
+    "(",
+    "[",
+    "{",
+    "a.",
+    "1.",
+    "a/",
+    "a-",
+    "k",
+    "::",
+    "a,",
+)
+_BEFORE = ("", "a", "1", ".", "-")
+_AFTER = ("", "\0", "x")
+_UNANCHORED = "search|sub|finditer|findall|split"
+
+
+def _patterns_in(value: Any, depth: int = 0) -> Iterator[re.Pattern[Any]]:
+    if isinstance(value, re.Pattern):
+        yield value
+    elif depth < 3 and isinstance(value, dict | list | tuple | frozenset):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _patterns_in(each, depth + 1)
+
+
+def _expressions() -> dict[str, tuple[re.Pattern[Any], tuple[str, ...]]]:
+    """All that modules keep, by where they are kept, with the methods that their module calls."""
+    found: dict[str, tuple[re.Pattern[Any], tuple[str, ...]]] = {}
+    for each in pkgutil.walk_packages(headgate.__path__, "headgate."):
+        if each.name.endswith("__main__"):
+            continue
+        module = importlib.import_module(each.name)
+        source = inspect.getsource(module)
+        for name, value in vars(module).items():
+            for index, pattern in enumerate(_patterns_in(value)):
+                anywhere = re.search(rf"\b{name}\.(?:{_UNANCHORED})\(", source) is not None
+                found[f"{each.name}.{name}[{index}]"] = pattern, ("fullmatch", "search") if anywhere else ("fullmatch",)
+    return found
+
+
+def _slowest_s(pattern: re.Pattern[Any], method: str, size: int) -> float:
+    match: Callable[[str | bytes], object] = getattr(pattern, method)
+    worst = 0.0
+    for pump, before, after in product(_PUMPS, _BEFORE, _AFTER):
+        text = before + pump * (size // len(pump)) + after
+        subject = text if isinstance(pattern.pattern, str) else text.encode()
+        act = partial(match, subject)
+        took = _cost_s(act)
+        if took > _SMALL_S:
+            took = min(took, _cost_s(act), _cost_s(act))
+        worst = max(worst, took)
+    return worst
+
+
+def test_no_regular_expression_goes_back_over_a_text_again_and_again() -> None:
+    """Two thousand characters in a few milliseconds: an expression that tries every pair of places takes longer."""
+    expressions = _expressions()
+    with collector.switched_off():
+        slow = {
+            place: f"{took * 1000:.1f} ms"
+            for place, (pattern, methods) in expressions.items()
+            for method in methods
+            if (took := _slowest_s(pattern, method, 2_000)) > 0.008
+        }
+    assert slow == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0),
+        ("-7", -7),
+        ("+7", 7),
+        ("9" * 18, int("9" * 18)),
+        ("0" * 50_000 + "5", 5),
+        ("1" * 50_000, BEYOND),
+        ("-" + "1" * 50_000, -BEYOND),
+        ("", None),
+        ("-", None),
+        ("1_0", None),
+        (" 1", None),
+        ("1.0", None),
+        ("١", None),
+    ],
+)
+def test_an_integer_of_any_length_is_read(text: str, number: int | None) -> None:
+    assert read_integer(text) == number
+
+
+def test_a_natural_number_has_no_sign() -> None:
+    assert read_natural("12") == 12
+    assert read_natural("+12") is None
+    assert read_natural("-12") is None
+
+
+def test_a_quantity_may_have_an_exponent_with_many_zeros() -> None:
+    assert quantity.parse("1e" + "0" * 5_000 + "3") == quantity.parse("1e3")

@@ -1,0 +1,66 @@
+"""Quota when news and answers cross: what has gone is not counted again, and who is there is not forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from headgate.controllers.framework.effects import Effect, Patch
+from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
+from unit.controllers.deaths import Mortal
+from unit.quota.controller.test_quota_serving import WORKLOADS, a_world, add, admitted
+
+
+def during(world: Mortal, name: str, happens: Callable[[], None]) -> None:
+    """Happens once, after the first write to this workload was carried out and before anybody hears the answer."""
+    left = [happens]
+
+    def carried_out(effect: Effect) -> bool:
+        if left and isinstance(effect, Patch) and effect.name == name:
+            left.pop()()
+        return False
+
+    world.lose = carried_out
+
+
+def test_an_answer_that_comes_after_the_end_of_a_workload_holds_no_quota() -> None:
+    world = a_world(cpu=1)
+
+    def end() -> None:
+        world.server.delete(f"{WORKLOADS}/a")
+        world.hear_all()
+
+    during(world, "a", end)
+    add(world, "a")
+    world.advance(1)
+    assert admitted(world) == []
+    add(world, "b")
+    world.advance(1)
+    assert admitted(world) == ["b"]
+
+
+def test_the_end_of_the_one_before_takes_no_quota_from_who_has_its_name_now() -> None:
+    world = a_world(cpu=1)
+    add(world, "a", priority=5)
+    add(world, "b")
+    world.hear_all()
+    world.server.delete(f"{WORKLOADS}/a")
+    add(world, "a", priority=5)
+    world.settle(deaf=[WORKLOAD])
+    assert admitted(world) == ["a"], "the conflict was settled by asking"
+    world.settle(lambda options: options[-1])  # each piece of news is acted upon before the next one is heard
+    assert admitted(world) == ["a"]
+
+
+def test_who_came_and_went_while_the_watch_was_cut_holds_no_quota() -> None:
+    world = a_world(cpu=1)
+    add(world, "a")
+    world.hear_all()
+    world.server.delete(f"{WORKLOADS}/a")
+    add(world, "a")
+    world.settle(deaf=[WORKLOAD])
+    assert admitted(world) == ["a"]
+    world.server.delete(f"{WORKLOADS}/a")
+    world.cut(WORKLOAD)
+    add(world, "b")
+    world.advance(5)
+    assert admitted(world) == ["b"]

@@ -1,0 +1,120 @@
+"""An admission that no write was asked for yet is withdrawn, not evicted, when its quota is reclaimed."""
+
+from __future__ import annotations
+
+from headgate.quota.api.quota_reservation import QuotaHolder
+from headgate.quota.api.workload import Workload, read_workload
+from headgate.quota.cycle.admission_cycle import UnwrittenAdmissions
+from headgate.quota.effects import Admit, Effect, Evict
+from headgate.quota.queues.queue_manager import PendingWorkload
+from kueueing import a_workload
+from quota_engine import Api
+from quota_load import BACKLOG, EngineDecider, run
+
+_RECLAIMS = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
+
+
+def lender_and_borrower(quota: int) -> Api:
+    api = Api()
+    for name, nominal in (("lender", quota), ("borrower", 0)):
+        api.queue(name, {"default": {"cpu": nominal}}, local=name, cohortName="co", preemption=_RECLAIMS)
+    return api
+
+
+def admits(effects: list[Effect]) -> list[str]:
+    return [each.key.removeprefix("ns/") for each in effects if isinstance(each, Admit)]
+
+
+def evicts(effects: list[Effect]) -> list[str]:
+    return [each.key.removeprefix("ns/") for each in effects if isinstance(each, Evict)]
+
+
+def test_what_a_round_lends_and_the_next_one_reclaims_is_not_evicted() -> None:
+    api = lender_and_borrower(10)
+    api.submit("holder", cpu=10, queue="lender")
+    api.cycle()
+    api.submit("borrowing", cpu=5, queue="borrower", at_s=1)
+    api.submit("first", cpu=5, queue="lender", at_s=2)
+    api.submit("second", cpu=5, queue="lender", at_s=3)
+    api.finish("holder")
+    effects = api.cycle()
+    assert (admits(effects), evicts(effects)) == (["first", "second"], [])
+    assert api.condition("borrowing")[:2] == ("False", "WaitingForQuota")
+    assert not [each for each in api.events if "preempt" in each.message.lower()]
+
+
+def test_a_withdrawn_workload_keeps_its_place_and_follows_when_quota_comes_free() -> None:
+    api = lender_and_borrower(10)
+    api.submit("holder", cpu=10, queue="lender")
+    api.cycle()
+    for number in range(2):
+        api.submit(f"borrowing{number}", cpu=5, queue="borrower", at_s=1 + number)
+        api.submit(f"own{number}", cpu=5, queue="lender", at_s=5 + number)
+    api.finish("holder")
+    api.cycle()
+    assert api.admitted() == ["own0", "own1"]
+    api.finish("own0")
+    assert admits(api.cycle()) == ["borrowing0"]
+
+
+def test_what_was_written_is_evicted() -> None:
+    api = lender_and_borrower(10)
+    api.submit("borrowing", cpu=5, queue="borrower")
+    api.submit("first", cpu=5, queue="lender", at_s=1)
+    assert admits(api.cycle()) == ["first", "borrowing"]
+    api.submit("second", cpu=5, queue="lender", at_s=2)
+    effects = api.cycle()
+    assert (admits(effects), evicts(effects)) == ([], ["borrowing"])
+
+
+def test_a_preemptor_that_only_withdraws_waits_for_those_who_still_go() -> None:
+    api = lender_and_borrower(11)
+    api.submit("going", cpu=5, queue="borrower")
+    api.cycle()
+    api.change("going", lambda wire: wire["spec"].update(active=False))
+    api.submit("borrowing", cpu=5, queue="borrower", at_s=1)
+    api.submit("small", cpu=1, queue="lender", priority=1, at_s=2)
+    api.submit("large", cpu=10, queue="lender", at_s=3)
+    effects = api.cycle()
+    assert (admits(effects), evicts(effects)) == (["small"], [])
+    status, reason, message = api.condition("large")
+    assert (status, reason) == ("False", "WaitingForPreemptedWorkloads")
+    assert message.endswith("Pending the release of quota by evicted workload(s)")
+    api.gone("going")
+    assert admits(api.cycle()) == ["large"]
+
+
+def test_the_load_of_kueues_benchmark_evicts_nobody_in_the_tick_of_its_admission() -> None:
+    found = run(BACKLOG, EngineDecider(), 60)
+    assert not [tick for tick in found.ticks if found.admitted[tick] & found.evicted[tick]]
+    assert found.evictions == 92
+
+
+def a_waiter(name: str, queue: str) -> PendingWorkload:
+    workload = read_workload(a_workload(name))
+    assert isinstance(workload, Workload)
+    return PendingWorkload(workload, queue, 0.0, workload.shape)
+
+
+def a_holder(waiter: PendingWorkload) -> QuotaHolder:
+    return QuotaHolder(waiter.key, waiter.workload.uid, waiter.queue, {}, 0, 0.0, 0.0)
+
+
+def test_only_the_last_admissions_of_a_queue_are_withdrawn() -> None:
+    unwritten, waiters = UnwrittenAdmissions(), [a_waiter(f"w{number}", "cq") for number in range(3)]
+    for at, waiter in enumerate(waiters):
+        unwritten.add(waiter, at)
+    first, second, third = map(a_holder, waiters)
+    assert unwritten.withdrawable([first, second]) == frozenset()
+    assert unwritten.withdrawable([first, third]) == {third.key}
+    assert unwritten.withdrawable([second, third]) == {second.key, third.key}
+    elsewhere = a_holder(a_waiter("elsewhere", "other"))
+    assert unwritten.withdrawable([elsewhere, third]) == {third.key}
+
+
+def test_a_workload_is_withdrawn_once_in_a_cycle() -> None:
+    unwritten, waiter = UnwrittenAdmissions(), a_waiter("w", "cq")
+    unwritten.add(waiter, 3)
+    assert unwritten.withdraw(waiter.key, "cq") == (waiter, 3)
+    unwritten.add(waiter, 7)
+    assert unwritten.withdrawable([a_holder(waiter)]) == frozenset()

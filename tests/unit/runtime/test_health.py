@@ -1,0 +1,151 @@
+"""Health and metrics over HTTP: what probes and Prometheus get, and what nobody can do to the component."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from headgate.runtime.health.handler import HealthHandler, HealthPage
+from headgate.runtime.health.server import serve_health
+
+
+def broken() -> str:
+    raise RuntimeError("no idea")
+
+
+def answers(synced: str = "", *, breaks: bool = False) -> HealthHandler:
+    ready = {"ping": lambda: "", "informer-sync": broken if breaks else lambda: synced}
+    pages = {"/metrics": HealthPage("text/plain; version=0.0.4", lambda: b"scheduler_pending_pods 1\n")}
+    return HealthHandler({"/livez": {"ping": lambda: ""}, "/readyz": ready}, pages)
+
+
+def asked(target: str, to: HealthHandler | None = None, method: str = "GET") -> tuple[int, bytes]:
+    response = (to or answers()).handle(f"{method} {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    head, _, body = response.partition(b"\r\n\r\n")
+    return int(head.split(b" ")[1]), body
+
+
+def test_all_is_well() -> None:
+    assert asked("/livez") == (200, b"ok")
+    assert asked("/readyz") == (200, b"ok")
+
+
+def test_every_check_is_named_on_demand() -> None:
+    assert asked("/readyz?verbose") == (200, b"[+]ping ok\n[+]informer-sync ok\nreadyz check passed\n")
+
+
+def test_a_check_that_fails_says_why_and_the_others_stand_beside_it() -> None:
+    status, body = asked("/readyz", answers("pods are not listed yet"))
+    assert status == 500
+    assert body == b"[+]ping ok\n[-]informer-sync failed: pods are not listed yet\nreadyz check failed\n"
+
+
+def test_a_component_may_live_and_not_be_ready() -> None:
+    assert asked("/livez", answers("pods are not listed yet")) == (200, b"ok")
+
+
+def test_a_check_that_breaks_has_failed() -> None:
+    status, body = asked("/readyz", answers(breaks=True))
+    assert (status, b"RuntimeError: no idea" in body) == (500, True)
+
+
+def test_metrics_are_a_page_of_text() -> None:
+    response = answers().handle(b"GET /metrics HTTP/1.1\r\n\r\n")
+    assert b"Content-Type: text/plain; version=0.0.4\r\n" in response
+    assert response.endswith(b"\r\n\r\nscheduler_pending_pods 1\n")
+
+
+def test_a_head_has_the_length_and_no_body() -> None:
+    response = answers().handle(b"HEAD /metrics HTTP/1.1\r\n\r\n")
+    assert b"Content-Length: 25\r\n" in response
+    assert response.endswith(b"\r\n\r\n")
+
+
+def test_a_page_that_breaks_is_an_error_and_not_an_end() -> None:
+    pages = {"/metrics": HealthPage("text/plain", lambda: broken().encode())}
+    assert asked("/metrics", HealthHandler({}, pages)) == (500, b"/metrics failed: RuntimeError: no idea\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        ("GET /else HTTP/1.1", 404),
+        ("POST /metrics HTTP/1.1", 405),
+        ("DELETE /livez HTTP/1.1", 405),
+        ("GET /metrics", 400),
+        ("", 400),
+        ("GET  /metrics HTTP/1.1", 400),
+        ("GET /metrics SPDY/3", 400),
+    ],
+)
+def test_other_requests_are_refused(line: str, status: int) -> None:
+    assert answers().handle(line.encode() + b"\r\n\r\n").startswith(f"HTTP/1.1 {status} ".encode())
+
+
+async def exchange(port: int, sent: bytes, *, ends: bool = False) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(sent)
+        if ends:
+            writer.write_eof()
+        return await reader.read()
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+
+def test_a_probe_is_answered_over_a_connection_that_then_ends() -> None:
+    async def story() -> bytes:
+        async with serve_health(answers(), "127.0.0.1", 0) as port:
+            return await exchange(port, b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+
+    assert asyncio.run(story()).endswith(b"\r\n\r\nok")
+
+
+@pytest.mark.parametrize(
+    ("sent", "ends", "status"),
+    [
+        (b"GET /" + b"x" * 20_000, False, b"431"),
+        (b"GET /metrics HT", True, b"400"),
+        (b"GET /metrics HT", False, b"408"),
+    ],
+)
+def test_heads_that_are_too_long_too_short_or_too_slow_are_refused(sent: bytes, ends: bool, status: bytes) -> None:
+    async def story() -> bytes:
+        async with serve_health(answers(), "127.0.0.1", 0, patience_s=0.2) as port:
+            return await exchange(port, sent, ends=ends)
+
+    assert asyncio.run(story()).startswith(b"HTTP/1.1 " + status)
+
+
+def test_one_connection_too_many_is_cut_and_the_others_are_served() -> None:
+    async def is_cut(port: int) -> bool:
+        try:
+            return not await exchange(port, b"GET /livez HTTP/1.1\r\n\r\n")
+        except ConnectionError:
+            return True
+
+    async def story() -> bytes:
+        async with serve_health(answers(), "127.0.0.1", 0, most=1) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            while not await is_cut(port):
+                pass  # the first one has not been taken in yet
+            writer.write(b"GET /livez HTTP/1.1\r\n\r\n")
+            served = await reader.read()
+            writer.close()
+            await writer.wait_closed()
+            return served
+
+    assert asyncio.run(story()).endswith(b"ok")
+
+
+def test_whoever_holds_a_connection_open_does_not_hold_up_the_end() -> None:
+    async def story() -> None:
+        async with serve_health(answers(), "127.0.0.1", 0) as port:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            assert (await exchange(port, b"GET /livez HTTP/1.1\r\n\r\n")).endswith(b"ok")
+        writer.close()
+        await writer.wait_closed()
+
+    asyncio.run(asyncio.wait_for(story(), 5))

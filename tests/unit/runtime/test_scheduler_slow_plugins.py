@@ -1,0 +1,106 @@
+"""A scheduler with a plugin that takes long for each pod: it keeps its Lease, and other tasks of its loop get turns."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any
+
+from clusters import a_node, a_pod
+from headgate.client.io.leader_elector import LeaderElector
+from headgate.client.leader_election import LeaderElectionConfig
+from headgate.runtime.scheduler.runner import SchedulerRunner, run_scheduler
+from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.framework.interface import Rejection
+from headgate.scheduling.scheduler import Scheduler
+from unit.client.test_elector import Server as LeaseServer
+from unit.runtime.serving import a_server, ask, until
+from unit.runtime.test_scheduler import writer
+from unit.scheduling.world import configured
+
+Object = dict[str, Any]
+PODS = "/api/v1/namespaces/default/pods"
+COUNT = 80
+TIMING = LeaderElectionConfig(lease_s=2, renew_s=1.5, retry_s=0.1)
+
+
+class Slow:
+    """A PreEnqueue plugin that blocks the scheduler's loop."""
+
+    name = "Slow"
+
+    def __init__(self, takes_s: float) -> None:
+        self.takes_s = takes_s
+        self.asked = 0
+
+    def pre_enqueue(self, pod: PodInfo, /) -> Rejection | None:
+        self.asked += 1
+        time.sleep(self.takes_s)
+        return None
+
+
+def make(plugin: Slow) -> Callable[[Callable[[str], None]], Scheduler]:
+    return lambda report: Scheduler(*configured([plugin]), report=report)
+
+
+async def with_pods(transport: Any, count: int) -> None:
+    await ask(transport, "POST", "/api/v1/namespaces", {"metadata": {"name": "default"}})
+    await ask(transport, "POST", "/api/v1/nodes", a_node("a", cpu="1k", pods="1k"))
+    for number in range(count):
+        pod = a_pod(f"p{number}", {"cpu": "1m"})
+        del pod["metadata"]["uid"]
+        status, told = await ask(transport, "POST", PODS, pod)
+        assert status == 201, told
+
+
+def test_a_plugin_that_takes_longer_for_all_pods_than_the_lease_lasts_does_not_lose_the_lease() -> None:
+    async def story() -> None:
+        leases = LeaseServer()
+        elector = LeaderElector(leases.reach("slow"), "kube-system", "headgate", "slow", TIMING)
+        slow = Slow(2 * TIMING.lease_s / COUNT)
+        elected = 0
+        async with a_server() as transport:
+            await with_pods(transport, COUNT)
+
+            async def lead() -> None:
+                nonlocal elected
+                elected += 1
+                await run_scheduler(make(slow), transport, room_s=elector.write_budget_s, reports=False)
+
+            running = asyncio.create_task(elector.run(lead))
+
+            async def all_bound() -> bool:
+                _, listed = await ask(transport, "GET", PODS)
+                return all(each["spec"].get("nodeName") for each in listed["items"])
+
+            await until(all_bound)
+            running.cancel()
+            await asyncio.wait([running])
+        assert elected == 1
+        assert slow.asked == COUNT
+        assert leases.lease is not None
+        assert leases.lease["spec"]["leaseTransitions"] == 0
+
+    asyncio.run(story())
+
+
+def test_other_tasks_of_the_loop_get_turns_while_a_slow_plugin_is_asked_about_a_list_of_pods() -> None:
+    async def story() -> None:
+        slow = Slow(0.002)
+        asked_at_turns: list[int] = []
+        async with a_server() as transport:
+            await with_pods(transport, COUNT)
+            shell = SchedulerRunner(make(slow), transport, writer(transport))
+            running = asyncio.create_task(shell.run())
+            while not shell.synced.is_set():
+                asked_at_turns.append(slow.asked)
+                await asyncio.sleep(0)
+            asked_at_turns.append(slow.asked)
+            running.cancel()
+            await asyncio.wait([running])
+        steps = [after - before for before, after in itertools.pairwise(asked_at_turns)]
+        assert max(steps) <= 16
+
+    asyncio.run(story())

@@ -1,0 +1,300 @@
+"""The shell that serves controllers: on the embedded server in this process, and on servers that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from headgate.controllers.framework.effects import EmitEvent, Get, ParallelRequests
+from headgate.controllers.framework.reconcile import (
+    Controller,
+    Done,
+    Enqueue,
+    ReconcileSteps,
+    RequeueAfter,
+    RequeueWithBackoff,
+    WatchSpec,
+)
+from headgate.controllers.garbage_collector.controller import GarbageCollector
+from headgate.controllers.namespaces import NamespaceController
+from headgate.http.transport import HTTPRequest, HTTPResponse, LineStream, Transport, Unreachable
+from headgate.kube.api_resources import CONFIG_MAPS, EVENTS, APIResource
+from headgate.runtime.controller_manager import run_controllers
+from headgate.runtime.work_queue import WorkQueue
+from unit.runtime.serving import MAPS, PATIENCE_S, Object, a_server, ask, running, until, with_namespace
+
+
+class Watcher(Controller):
+    """Works on every ConfigMap that it hears of, by name, and remembers."""
+
+    name = "watcher"
+
+    def __init__(self, verdicts: Iterable[Any] = ()) -> None:
+        self.worked: list[str] = []
+        self.heard: list[Object] = []
+        self.gone: list[str] = []
+        self.verdicts = iter(verdicts)
+
+    def watches(self) -> Iterable[WatchSpec]:
+        return (WatchSpec(CONFIG_MAPS, frozenset({"data"})),)
+
+    def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
+        self.heard.append(obj)
+        return (Enqueue(obj["metadata"]["name"]),)
+
+    def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
+        self.gone.append(name)
+        return ()
+
+    def reconcile(self, key: str, now_s: float) -> ReconcileSteps:
+        self.worked.append(key)
+        yield Get(CONFIG_MAPS, "default", key)
+        verdict = next(self.verdicts, Done())
+        if isinstance(verdict, Exception):
+            raise verdict
+        return verdict
+
+
+def test_families_and_namespaces_end_in_a_running_process() -> None:
+    async def main() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            _, owner = await ask(server, "POST", MAPS, {"metadata": {"name": "owner"}})
+            named = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}
+            await ask(server, "POST", MAPS, {"metadata": {"name": "child", "ownerReferences": [named]}})
+            async with running(server, GarbageCollector(), NamespaceController()):
+                await ask(server, "DELETE", f"{MAPS}/owner", {"propagationPolicy": "Foreground"})
+
+                async def childless() -> bool:
+                    return not (await ask(server, "GET", MAPS))[1]["items"]
+
+                await until(childless)
+                await ask(server, "POST", "/api/v1/namespaces", {"metadata": {"name": "x"}})
+                await ask(server, "DELETE", "/api/v1/namespaces/x")
+
+                async def gone() -> bool:
+                    return (await ask(server, "GET", "/api/v1/namespaces/x"))[0] == 404
+
+                await until(gone)
+
+    asyncio.run(main())
+
+
+def test_a_watch_tells_only_what_was_asked_for() -> None:
+    async def main() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            await ask(server, "POST", MAPS, {"metadata": {"name": "m", "labels": {"a": "b"}}, "data": {"k": "v"}})
+            watcher = Watcher()
+            async with running(server, watcher):
+                await until(lambda: watcher.worked)
+                (seen,) = watcher.heard
+                assert seen["data"] == {"k": "v"}
+                assert set(seen["metadata"]) == {"name", "namespace", "uid", "resourceVersion"}
+                await ask(server, "DELETE", f"{MAPS}/m")
+                await until(lambda: watcher.gone == ["m"])
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("verdict", [RequeueWithBackoff("no"), RequeueAfter(0.01), ValueError("a bug")])
+def test_work_that_is_not_done_is_done_again(verdict: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            await ask(server, "POST", MAPS, {"metadata": {"name": "m"}})
+            watcher = Watcher([verdict, verdict])
+            async with running(server, watcher):
+                await until(lambda: watcher.worked == ["m", "m", "m"])
+                await ask(server, "POST", MAPS, {"metadata": {"name": "n"}})
+                await until(lambda: watcher.worked[3:] == ["n"])
+
+    asyncio.run(main())
+    assert ("a bug" in caplog.text) == isinstance(verdict, ValueError)
+
+
+def test_an_event_is_written_once_and_then_counted() -> None:
+    class Crier(Watcher):
+        def reconcile(self, key: str, now_s: float) -> ReconcileSteps:
+            about = {"kind": "ConfigMap", "namespace": "default", "name": "m", "uid": "u", "apiVersion": "v1"}
+            for _ in range(3):
+                yield EmitEvent(about, "Warning", "Loud", "it is loud", "crier")
+            self.worked.append(key)
+            return Done()
+
+    async def main() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            await ask(server, "POST", MAPS, {"metadata": {"name": "m"}})
+            crier = Crier()
+
+            async def told() -> list[Object]:
+                found: list[Object] = (await ask(server, "GET", EVENTS.collection_path("default")))[1]["items"]
+                return [each for each in found if each["count"] == 3]
+
+            async with running(server, crier):
+                await until(told)
+                (event,) = await told()
+                assert (event["reason"], event["source"]) == ("Loud", {"component": "crier"})
+                await ask(server, "DELETE", EVENTS.object_path("default", event["metadata"]["name"]))
+                await ask(server, "POST", MAPS, {"metadata": {"name": "again"}})
+                await until(told)
+
+    asyncio.run(main())
+
+
+class Shaky:
+    """A transport on which many requests are lost."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self._dice = random.Random(7)
+
+    async def request(self, request: HTTPRequest) -> HTTPResponse:
+        if self._dice.random() < 0.4:
+            raise Unreachable("the line is dead")
+        return await self._inner.request(request)
+
+    async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:
+        return await self._inner.stream(request, idle_s=idle_s)
+
+    async def close(self) -> None: ...
+
+
+def test_a_line_that_breaks_all_the_time_only_makes_it_slower() -> None:
+    async def at_once(seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    async def main() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            _, owner = await ask(server, "POST", MAPS, {"metadata": {"name": "owner"}})
+            named = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}
+            await ask(server, "POST", MAPS, {"metadata": {"name": "child", "ownerReferences": [named]}})
+            await ask(server, "DELETE", f"{MAPS}/owner")
+            async with running(Shaky(server), GarbageCollector(), sleep=at_once):
+
+                async def gone() -> bool:
+                    return (await ask(server, "GET", f"{MAPS}/child"))[0] == 404
+
+                await until(gone)
+
+    asyncio.run(main())
+
+
+def test_controllers_that_fail_as_a_whole_start_again_from_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Watcher):
+        def watches(self) -> Iterable[WatchSpec]:
+            raise RuntimeError("a bug")
+
+    async def at_once(seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    async def main() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            await ask(server, "POST", MAPS, {"metadata": {"name": "m"}})
+            made: list[Watcher] = [Watcher(), Broken(), Broken()]
+            last = made[0]
+            task = asyncio.create_task(run_controllers(lambda: [made.pop()], server, sleep=at_once))
+            await until(lambda: last.worked == ["m"])
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled()
+
+    asyncio.run(main())
+    assert caplog.text.count("RuntimeError: a bug") == 2
+
+
+def test_a_key_waits_once_is_worked_on_alone_and_comes_again_if_it_was_woken_meanwhile() -> None:
+    async def main() -> None:
+        queue: WorkQueue[str] = WorkQueue()
+        queue.add("a")
+        queue.add("a")
+        queue.add("b")
+        assert await queue.get() == "a"
+        queue.add("a")
+        assert await queue.get() == "b"
+        queue.done("b")
+        queue.done("a")
+        assert await queue.get() == "a"
+        queue.done("a")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(queue.get(), 0)
+
+    asyncio.run(main())
+
+
+def test_the_earliest_time_counts_and_failures_wait_longer_each_time() -> None:
+    async def main() -> None:
+        queue: WorkQueue[str] = WorkQueue()
+        queue.add("a", 100.0)
+        queue.add("a", 0.001)
+        queue.add("a", 50.0)
+        assert await asyncio.wait_for(queue.get(), PATIENCE_S) == "a"
+        queue.done("a")
+        assert [queue.add_rate_limited("b", 0.0) for _ in range(4)] == [0.005, 0.01, 0.02, 0.04]
+        queue.forget("b")
+        assert queue.add_rate_limited("b", 0.0) == 0.005
+        queue.add("b")
+        assert await queue.get() == "b"
+        queue.close()
+
+    asyncio.run(main())
+
+
+class Crowd:
+    """A transport that answers requests for ConfigMaps when all that can come at the same time have come."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self._waiting = 0
+        self.most = 0
+
+    async def request(self, request: HTTPRequest) -> HTTPResponse:
+        if "/configmaps/crowd-" in request.path:
+            self._waiting += 1
+            self.most = max(self.most, self._waiting)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            self._waiting -= 1
+        return await self._inner.request(request)
+
+    async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:
+        return await self._inner.stream(request, idle_s=idle_s)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+@pytest.mark.parametrize(("asked", "at_once"), [(0, 0), (1, 1), (3, 3), (200, 64)])
+def test_requests_of_one_step_go_out_a_bounded_number_at_a_time_and_answers_keep_their_order(
+    asked: int, at_once: int
+) -> None:
+    class Asker(Watcher):
+        answers: tuple[Any, ...] = ()
+
+        def reconcile(self, key: str, now_s: float) -> ReconcileSteps:
+            answer = yield ParallelRequests(tuple(Get(CONFIG_MAPS, "default", f"crowd-{n}") for n in range(asked)))
+            self.answers = answer.parts
+            self.worked.append(key)
+            return Done()
+
+    async def main() -> tuple[int, tuple[Any, ...]]:
+        async with a_server() as server:
+            await with_namespace(server)
+            await ask(server, "POST", MAPS, {"metadata": {"name": "m"}})
+            crowd, asker = Crowd(server), Asker()
+            async with running(crowd, asker):
+                await until(lambda: asker.worked)
+            return crowd.most, asker.answers
+
+    most, answers = asyncio.run(main())
+    assert most == at_once
+    assert [each.body["message"] for each in answers] == [
+        f'configmaps "crowd-{number}" not found' for number in range(asked)
+    ]

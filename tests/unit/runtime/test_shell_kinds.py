@@ -1,0 +1,205 @@
+"""The shell that serves controllers, while kinds come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from functools import partial
+
+import pytest
+
+from headgate.controllers.garbage_collector.controller import GarbageCollector
+from headgate.http.transport import HTTPRequest, HTTPResponse, LineStream, Transport
+from headgate.runtime import controller_manager
+from unit.runtime.serving import MAPS, Object, a_server, ask, running, until, with_namespace
+
+WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
+DEFINITION: Object = {
+    "metadata": {"name": "widgets.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "widgets", "kind": "Widget"},
+        "versions": [
+            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+        ],
+    },
+}
+
+
+class LateWatch:
+    """A transport whose watch of widgets tells of their end only after discovery was seen without them."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.seen = False
+        self._missed = asyncio.Event()
+
+    async def request(self, request: HTTPRequest) -> HTTPResponse:
+        answer = await self._transport.request(request)
+        if request.path == "/apis":
+            is_there = b'"widgets"' in answer.body
+            if self.seen and not is_there:
+                asyncio.get_running_loop().call_later(0.2, self._missed.set)
+            self.seen |= is_there
+        return answer
+
+    async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:
+        lines = await self._transport.stream(request, idle_s=idle_s)
+        if isinstance(lines, HTTPResponse) or "widgets" not in request.path:
+            return lines
+        return _Late(lines, self._missed)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+
+class _Late:
+    def __init__(self, lines: LineStream, missed: asyncio.Event) -> None:
+        self._lines = lines
+        self._missed = missed
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for line in self._lines:
+            if b'"DELETED"' in line:
+                await self._missed.wait()
+            yield line
+
+    async def close(self) -> None:
+        await self._lines.close()
+
+
+def test_the_end_of_objects_is_heard_although_their_kind_is_gone_by_then() -> None:
+    async def main() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+            late, collector = LateWatch(server), GarbageCollector()
+            async with running(late, collector):
+                assert (await ask(server, "POST", definitions, DEFINITION))[0] == 201
+                await until(lambda: late.seen)
+                kind = {"apiVersion": "example.com/v1", "kind": "Widget"}
+                status, widget = await ask(server, "POST", WIDGETS, {**kind, "metadata": {"name": "owner"}})
+                assert status == 201, widget
+                named = {**kind, "name": "owner", "uid": widget["metadata"]["uid"]}
+                _, owned = await ask(server, "POST", MAPS, {"metadata": {"name": "map", "ownerReferences": [named]}})
+                uids = [each["metadata"]["uid"] for each in (widget, owned)]
+                await until(lambda: all(map(collector.graph.get, uids)))
+                assert (await ask(server, "DELETE", f"{definitions}/widgets.example.com"))[0] == 200
+
+                async def is_gone() -> bool:
+                    return (await ask(server, "GET", f"{MAPS}/map"))[0] == 404
+
+                await until(is_gone)
+
+    asyncio.run(main())
+
+
+def test_a_kind_that_comes_and_goes_within_moments_takes_along_what_its_objects_own() -> None:
+    async def main() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+            async with running(server, GarbageCollector()):
+                for number in range(4):  # the later ones while the dust of the first has not settled
+                    group = f"e{number}.example.com"
+                    spec = {**DEFINITION["spec"], "group": group}
+                    made = {"metadata": {"name": f"widgets.{group}"}, "spec": spec}
+                    assert (await ask(server, "POST", definitions, made))[0] == 201
+                    kind = {"apiVersion": f"{group}/v1", "kind": "Widget"}
+                    path = f"/apis/{group}/v1/namespaces/default/widgets"
+                    status, widget = await ask(server, "POST", path, {**kind, "metadata": {"name": "owner"}})
+                    assert status == 201, widget
+                    named = {**kind, "name": "owner", "uid": widget["metadata"]["uid"]}
+                    owned = {"metadata": {"name": f"map-{number}", "ownerReferences": [named]}}
+                    assert (await ask(server, "POST", MAPS, owned))[0] == 201
+                    await asyncio.sleep(0.1)  # it is there for a moment
+                    assert (await ask(server, "DELETE", f"{definitions}/widgets.{group}"))[0] == 200
+
+                async def are_gone() -> bool:
+                    return not (await ask(server, "GET", MAPS))[1]["items"]
+
+                await until(are_gone)
+
+    asyncio.run(main())
+
+
+class Refusing:
+    """A transport that counts the answers 404 to who asks for widgets, and gives them for ``refused``, too."""
+
+    def __init__(self, transport: Transport, refused: str = "no path") -> None:
+        self._transport = transport
+        self._refused = refused
+        self.not_found = 0
+
+    async def request(self, request: HTTPRequest) -> HTTPResponse:
+        if request.path.endswith(self._refused):
+            self.not_found += 1
+            return HTTPResponse(404, {}, b"404 page not found\n")
+        answer = await self._transport.request(request)
+        self.not_found += answer.status == 404 and request.path.endswith("widgets")
+        return answer
+
+    async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:
+        answer = await self._transport.stream(request, idle_s=idle_s)
+        self.not_found += isinstance(answer, HTTPResponse) and answer.status == 404
+        return answer
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+
+def test_a_definition_that_is_deleted_leaves_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+            transport, collector = Refusing(server), GarbageCollector()
+
+            def is_forgotten(uid: str) -> bool:
+                return not collector.graph.get(uid)
+
+            def has_refused_since(count: int) -> bool:
+                return transport.not_found > count
+
+            async with running(transport, collector):
+                for _ in range(3):
+                    assert (await ask(server, "POST", definitions, DEFINITION))[0] == 201
+                    kind = {"apiVersion": "example.com/v1", "kind": "Widget"}
+                    status, widget = await ask(server, "POST", WIDGETS, {**kind, "metadata": {"name": "w"}})
+                    assert status == 201, widget
+                    uid = widget["metadata"]["uid"]
+                    await until(partial(collector.graph.get, uid))
+                    before = transport.not_found
+                    assert (await ask(server, "DELETE", f"{definitions}/widgets.example.com"))[0] == 200
+                    await until(partial(is_forgotten, uid))
+                    await until(partial(has_refused_since, before))
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(main())
+    assert [record.getMessage() for record in caplog.records] == []
+
+
+def test_a_kind_that_discovery_lists_and_that_is_not_served_is_told_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controller_manager, "_NOT_SERVED_S", 0.0)
+
+    async def at_once(seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    async def main() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            transport = Refusing(server, "/configmaps")
+            async with running(transport, GarbageCollector(), sleep=at_once):
+                await until(lambda: transport.not_found > 20)
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(main())
+    said = [record.getMessage() for record in caplog.records]
+    expected = (
+        "controllers: discovery lists a kind that is not served: /api/v1/configmaps answered 404: 404 page not found"
+    )
+    assert said == [expected]

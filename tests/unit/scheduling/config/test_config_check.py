@@ -1,0 +1,138 @@
+"""``headgate config check`` and the plugins of other packages."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from headgate.cli.main import main
+from headgate.cli.wiring.plugins import find_plugins
+from headgate.cli.wiring.scheduler import configuration_of, scheduler_factory
+from headgate.kube.feature_gates import FeatureGates
+
+HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def test_a_right_file_is_answered_with_what_runs(tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(HEADER)
+    run = CliRunner().invoke(main, ["config", "check", str(file)])
+    assert run.exit_code == 0
+    assert "profile default-scheduler" in run.output
+    assert "queueSort   PrioritySort\n" in run.output
+
+
+def test_a_wrong_file_is_answered_with_paths_and_exit_code_one() -> None:
+    run = CliRunner().invoke(main, ["config", "check", "-"], input=HEADER + "parallelism: 0\nparallelism: x\nmore: 1\n")
+    assert run.exit_code == 1
+    for path in (
+        'line 4: Forbidden: key "parallelism" already set in map',
+        "parallelism: Invalid value",
+        "more: Forbidden",
+    ):
+        assert f"-: {path}" in run.output
+
+
+def test_a_file_that_is_not_there_or_not_yaml_is_told_in_one_line(tmp_path: Path) -> None:
+    absent = CliRunner().invoke(main, ["config", "check", str(tmp_path / "absent")])
+    assert (absent.exit_code, absent.output.count("\n")) == (1, 1)
+    garbled = CliRunner().invoke(main, ["config", "check", "-"], input="a: [")
+    assert (garbled.exit_code, garbled.output.count("\n")) == (1, 1)
+
+
+def test_one_broken_package_does_not_keep_the_others_away() -> None:
+    found = find_plugins(
+        [
+            EntryPoint("Absent", "no.such.module:Plugin", "headgate.plugins"),
+            EntryPoint("Json", "json:JSONDecodeError", "headgate.plugins"),
+            EntryPoint("NodeName", "email.message:Message", "headgate.plugins"),
+            EntryPoint("Filters", "logging:Filterer", "headgate.plugins"),
+        ]
+    )
+    assert found.registry["Filters"].points == {"filter"}
+    assert "Filters" in found.builders
+    absent, json, _ = found.problems
+    assert "cannot be loaded" in absent
+    assert "serves no extension point" in json
+
+
+STRANGERS = """
+class Async:
+    name = "Async"
+
+    def __init__(self, args):
+        pass
+
+    async def pre_enqueue(self, pod):
+        return None
+
+
+class Short:
+    name = "Short"
+
+    def __init__(self, args):
+        pass
+
+    def permit(self, pod):
+        return None
+
+
+class Right:
+    name = "Right"
+
+    def __init__(self, args):
+        pass
+
+    def pre_enqueue(self, pod):
+        return None
+"""
+
+
+@pytest.fixture
+def strangers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package of plugins, installed where Python looks first."""
+    (tmp_path / "headgate_strangers.py").write_text(STRANGERS)
+    folder = tmp_path / "headgate_strangers-1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: headgate-strangers\nVersion: 1\n")
+    lines = (f"{each} = headgate_strangers:{each}" for each in ("Async", "Short", "Right"))
+    (folder / "entry_points.txt").write_text("\n".join(("[headgate.plugins]", *lines)))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "headgate_strangers", raising=False)
+
+
+def enabling(*names: str) -> str:
+    listed = ", ".join(f"{{name: {each}}}" for each in names)
+    return f"{HEADER}profiles: [{{plugins: {{multiPoint: {{enabled: [{listed}]}}}}}}]\n"
+
+
+@pytest.mark.usefixtures("strangers")
+def test_plugins_whose_methods_are_async_or_take_other_parameters_are_refused() -> None:
+    run = CliRunner().invoke(main, ["config", "check", "-"], input=enabling("Async", "Short", "Right"))
+    assert run.exit_code == 1
+    assert 'profiles[0].plugins[Async]: Invalid value: "headgate-strangers": pre_enqueue is async' in run.output
+    assert "profiles[0].plugins[Short]" in run.output
+    assert "permit(pod) cannot be called as permit(pod, node_name)" in run.output
+    assert "Right" not in run.output
+
+
+@pytest.mark.usefixtures("strangers")
+def test_plugins_that_are_installed_and_not_enabled_are_not_refused() -> None:
+    run = CliRunner().invoke(main, ["config", "check", "-"], input=enabling("Right"))
+    assert run.exit_code == 0
+
+
+@pytest.mark.usefixtures("strangers")
+def test_a_scheduler_does_not_start_with_a_plugin_that_the_check_refuses(tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(enabling("Async"))
+    found = find_plugins()
+    configuration = configuration_of(file, found, ())
+    assert not isinstance(configuration, str)
+    made = scheduler_factory(configuration, found, FeatureGates())
+    assert isinstance(made, str)
+    assert "plugin Async: pre_enqueue is async" in made

@@ -1,0 +1,182 @@
+"""Scheduler configurations: what is read, and that everything wrong is told at once, with its path."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from headgate.scheduling.config.plugin_registry import PluginEntry, Registry, with_plugins
+from headgate.scheduling.config.scheduler_configuration import parse_configuration
+from headgate.scheduling.config.types import (
+    ExternalPluginArgs,
+    KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
+    NodeResourcesFitArgs,
+)
+
+Object = dict[str, Any]
+HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+
+
+def parsed(**fields: Any) -> KubeSchedulerConfiguration:
+    read = parse_configuration({**HEADER, **fields})
+    assert isinstance(read, KubeSchedulerConfiguration), [str(each) for each in read]
+    return read
+
+
+def complaints(**fields: Any) -> list[str]:
+    read = parse_configuration({**HEADER, **fields})
+    assert not isinstance(read, KubeSchedulerConfiguration)
+    return [str(each) for each in read]
+
+
+def profile(plugins: Object) -> KubeSchedulerProfile:
+    return parsed(profiles=[{"plugins": plugins}]).profiles[0]
+
+
+def names(plugins: Object, point: str) -> list[str]:
+    return [name for name, _ in profile(plugins).points[point]]
+
+
+def test_an_empty_document_is_the_default_profile() -> None:
+    only = parsed().profiles[0]
+    assert only.name == "default-scheduler"
+    assert only.points["preEnqueue"][0] == ("SchedulingGates", 0)
+    assert dict(only.points["score"])["TaintToleration"] == 3
+    assert only.args["NodeResourcesFit"] == NodeResourcesFitArgs()
+
+
+def test_a_document_is_not_changed_by_reading_it() -> None:
+    document = {**HEADER, "profiles": [{"plugins": {"score": {"enabled": [{"name": "NodeAffinity", "weight": None}]}}}]}
+    before = copy.deepcopy(document)
+    parse_configuration(document)
+    assert document == before
+
+
+def test_everything_that_is_wrong_is_told_at_once() -> None:
+    told = complaints(
+        nonsense=1,
+        parallelism="x",
+        podInitialBackoffSeconds=0,
+        leaderElection={"resourceLock": "endpoints"},
+        profiles=[
+            {"schedulerName": "a", "plugins": {"score": {"enabled": [{"name": "Nobody"}]}}},
+            {"schedulerName": "a", "pluginConfig": [{"name": "InterPodAffinity", "args": {"more": 1}}]},
+        ],
+    )
+    assert [each.split(": ")[0] for each in told] == [
+        "nonsense",
+        "parallelism",
+        "leaderElection.resourceLock",
+        "profiles[0].plugins.score.enabled[0].name",
+        "profiles[1].pluginConfig[0].args.more",
+        "profiles[1].schedulerName",
+        "podInitialBackoffSeconds",
+    ]
+
+
+def test_the_proposals_names_are_refused_with_the_shipped_ones() -> None:
+    told = complaints(profiles=[{"plugins": {"enqueue": {}, "preEnqueue": {"enabled": [{"name": "DefaultEnqueue"}]}}}])
+    assert "profiles[0].plugins.enqueue: Forbidden: unknown field" in told[0]
+    assert "preEnqueue" in told[0]
+    assert "SchedulingGates" in told[1]
+
+
+def test_a_misspelt_name_is_answered_with_the_one_that_was_meant() -> None:
+    told = complaints(
+        percentageOfNodeToScore=1, profiles=[{"plugins": {"score": {"enabled": [{"name": "nodeaffinity"}]}}}]
+    )
+    assert told[0].endswith("unknown field: is it percentageOfNodesToScore?")
+    assert told[1].endswith("no such plugin; is it NodeAffinity?")
+
+
+def test_what_is_not_an_object_at_all_is_a_complaint() -> None:
+    values: tuple[Any, ...] = (None, [], "text", 3)
+    for value in values:
+        read = parse_configuration(value)
+        assert isinstance(read, list)
+        assert read
+
+
+def test_extenders_are_refused() -> None:
+    assert "extenders: Forbidden" in complaints(extenders=[{"urlPrefix": "http://x"}])[0]
+    assert parsed(extenders=[]).profiles
+
+
+def test_a_point_goes_before_multi_point_and_that_before_defaults() -> None:
+    plugins = {
+        "multiPoint": {"enabled": [{"name": "NodeAffinity", "weight": 8}, {"name": "ImageLocality", "weight": 6}]},
+        "score": {"enabled": [{"name": "NodeAffinity", "weight": 4}]},
+    }
+    weights = dict(profile(plugins).points["score"])
+    assert (weights["NodeAffinity"], weights["ImageLocality"], weights["TaintToleration"]) == (4, 6, 3)
+
+
+def test_enabled_beats_disabled_in_the_same_list() -> None:
+    plugins = {"filter": {"disabled": [{"name": "*"}], "enabled": [{"name": "NodeName"}]}}
+    assert names(plugins, "filter") == ["NodeName"]
+
+
+def test_at_a_point_overridden_plugins_come_first_and_new_ones_last() -> None:
+    plugins = {
+        "multiPoint": {"disabled": [{"name": "NodePorts"}]},
+        "filter": {"enabled": [{"name": "NodePorts"}, {"name": "InterPodAffinity"}]},
+    }
+    listed = names(plugins, "filter")
+    assert (listed[0], listed[-1]) == ("InterPodAffinity", "NodePorts")
+
+
+def test_what_does_nothing_is_remarked_on() -> None:
+    read = parsed(
+        profiles=[
+            {
+                "plugins": {"score": {"disabled": [{"name": "ImageLocallity"}]}},
+                "pluginConfig": [{"name": "NodeName", "args": {"x": 1}}, {"name": "Nobody", "args": {}}],
+            }
+        ]
+    )
+    assert [each.split(": ")[0] for each in read.remarks] == [
+        "profiles[0].plugins.score.disabled[0].name",
+        "profiles[0].pluginConfig[0].args",
+        "profiles[0].pluginConfig[1].name",
+    ]
+
+
+def elsewhere(name: str, *points: str) -> Registry:
+    registry = with_plugins([PluginEntry(name, frozenset(points), "a-package")])
+    assert not isinstance(registry, str)
+    return registry
+
+
+def test_a_plugin_from_elsewhere_runs_where_it_serves_and_keeps_its_arguments() -> None:
+    document = {
+        **HEADER,
+        "profiles": [
+            {
+                "plugins": {"multiPoint": {"enabled": [{"name": "HoldUntil"}]}},
+                "pluginConfig": [{"name": "HoldUntil", "args": {"annotation": "x/y"}}],
+            }
+        ],
+    }
+    read = parse_configuration(document, elsewhere("HoldUntil", "preEnqueue"))
+    assert isinstance(read, KubeSchedulerConfiguration)
+    assert read.profiles[0].points["preEnqueue"][-1] == ("HoldUntil", 0)
+    assert read.profiles[0].args["HoldUntil"] == ExternalPluginArgs({"annotation": "x/y"})
+    assert not isinstance(parse_configuration(document), KubeSchedulerConfiguration)
+
+
+def test_one_queue_has_one_order() -> None:
+    registry = elsewhere("Oldest", "queueSort")
+    both = {**HEADER, "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Oldest"}]}}}]}
+    told = parse_configuration(both, registry)
+    assert isinstance(told, list)
+    assert "but got 2" in told[0].detail
+    replaced = {"multiPoint": {"disabled": [{"name": "PrioritySort"}], "enabled": [{"name": "Oldest"}]}}
+    differ = {**HEADER, "profiles": [{"schedulerName": "a"}, {"schedulerName": "b", "plugins": replaced}]}
+    told = parse_configuration(differ, registry)
+    assert isinstance(told, list)
+    assert "different queue sort plugins" in told[0].detail
+
+
+def test_two_plugins_of_one_name_are_a_problem() -> None:
+    assert "NodeName" in str(with_plugins([PluginEntry("NodeName", frozenset({"filter"}), "a-package")]))
