@@ -1,8 +1,9 @@
 """Installs CustomResourceDefinitions and initial objects on any API server; existing objects stay as they are.
 
 A definition is installed by server-side apply: it is created, or updated regardless of its creator, and not written if
-it is up to date. A new kind is served shortly after its definition was created, and the installer waits for that. Pure:
-it yields requests and delays and is sent responses; the caller sends and sleeps.
+it is up to date. A new kind is served shortly after its definition was created, and the installer waits for that: the
+condition Established comes first, and until its storage is initialized kube-apiserver still answers 429. Pure: it
+yields requests and delays and is sent responses; the caller sends and sleeps.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ MANAGER: Final = "headgate"
 _APPLY: Final = {**ACCEPT, "content-type": "application/apply-patch+yaml"}
 _CONFLICT: Final = 409
 _NOT_FOUND: Final = 404
+_NOT_SERVED_YET: Final = frozenset({_NOT_FOUND, 429, 503})
 _LOOKS: Final = 100
 _PAUSE_S: Final = 0.1
 
@@ -75,10 +77,23 @@ def install(
     if before.ok and _read(before)["metadata"]["generation"] == _read(answer)["metadata"]["generation"]:
         what = "unchanged"
     for _ in range(_LOOKS):
-        if _is_served(answer):
-            return InstallResult(name, what)
+        if _is_established(answer):
+            break
         answer = yield DelayedRequest(HTTPRequest("GET", path, "", ACCEPT), _PAUSE_S)
-    return InstallRefused(f"CustomResourceDefinition {name}: its names are not accepted; see its conditions")
+    else:
+        return InstallRefused(f"CustomResourceDefinition {name}: its names are not accepted; see its conditions")
+    if what == "unchanged":
+        return InstallResult(name, what)
+    for collection in _collections(wanted):
+        pause_s = 0.0
+        for _ in range(_LOOKS):
+            listed = yield DelayedRequest(HTTPRequest("GET", collection, "limit=1", ACCEPT), pause_s)
+            if listed.status not in _NOT_SERVED_YET:
+                break  # 403 included: an account without rights on the objects may install their kind
+            pause_s = _PAUSE_S
+        else:
+            return InstallRefused(f"CustomResourceDefinition {name}: {collection}: {pager.refusal_message(listed)}")
+    return InstallResult(name, what)
 
 
 def create_missing(
@@ -103,7 +118,13 @@ def create_missing(
     return made
 
 
-def _is_served(answer: HTTPResponse) -> bool:
+def _collections(definition: Object) -> list[str]:
+    spec = definition["spec"]
+    root = f"/apis/{spec['group']}"
+    return [f"{root}/{each['name']}/{spec['names']['plural']}" for each in spec["versions"] if each.get("served")]
+
+
+def _is_established(answer: HTTPResponse) -> bool:
     conditions = (_read(answer).get("status") or {}).get("conditions") or ()
     return any(each.get("type") == "Established" and each.get("status") == "True" for each in conditions)
 
