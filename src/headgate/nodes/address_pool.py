@@ -1,6 +1,6 @@
-"""Addresses for pods and nodes that do not exist: each is used once at a time.
+"""Addresses for simulated pods and nodes. No two of them have the same address at the same time.
 
-A node's pods get theirs from the node's own pod CIDR; when that is missing or used up, from a pool that all share.
+The pods of a node get addresses from its pod CIDR. If the node has none, or all are in use, a shared pool is used.
 Pure bookkeeping over integers.
 """
 
@@ -14,7 +14,7 @@ NODE_POOL: Final = IPv4Network("172.16.0.0/12")
 
 
 class AddressPool:
-    """Addresses of one network, without the first and the last. An address given back is the last to be given again."""
+    """Addresses of one network, without the first and the last. A released address is the last one to be reused."""
 
     def __init__(self, network: IPv4Network) -> None:
         self._first = int(network.network_address) + 1
@@ -53,7 +53,7 @@ class AddressPool:
 
 
 def network_of(cidr: str) -> IPv4Network | None:
-    """``None`` for what is not an IPv4 network; such a node's pods live in the shared pool."""
+    """``None`` if the text is not an IPv4 network; the pods of such a node use the shared pool."""
     try:
         return IPv4Network(cidr)
     except (AddressValueError, NetmaskValueError, ValueError):

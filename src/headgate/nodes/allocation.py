@@ -34,12 +34,12 @@ class PendingResize(msgspec.Struct, frozen=True):
 
 
 def desired(spec: Object) -> Allocation:
-    """What the spec asks for."""
+    """The resources that the spec requests."""
     return _shared(tuple(_encode(each.get("resources")) for field, _ in _LISTS for each in spec.get(field) or ()))
 
 
 def reported(spec: Object, status: Object) -> Allocation | None:
-    """What the status says is allocated; None if it does not say so of every container."""
+    """The resources that the status reports as allocated; None if a container has none in the status."""
     found: list[bytes] = []
     for field, statuses in _LISTS:
         resources = {each.get("name"): each.get("resources") for each in status.get(statuses) or ()}
@@ -52,7 +52,7 @@ def reported(spec: Object, status: Object) -> Allocation | None:
 
 
 def with_resources(spec: Object, allocation: Allocation) -> Object:
-    """The spec, with the resources that are allocated in place of those that it asks for."""
+    """The spec with the allocated resources instead of the requested ones."""
     rest = iter(allocation)
     listed = {
         field: [{**each, "resources": decode(next(rest))} for each in spec[field]]
@@ -68,11 +68,11 @@ def decode(resources: bytes) -> Object:
 
 
 def check_resize(requests: Counts, used: Counts, pods: int, allocatable: Counts) -> AdmitRejection | None:
-    """Whether the node can give the pod what it asks for now. ``used`` and ``pods`` are those of the other pods."""
+    """Whether the node has the capacity for the resize. ``used`` and ``pods`` are those of the other pods."""
     for name in ("memory", "cpu"):
-        asked, capacity = requests.get(name, 0), allocatable.get(name, 0)
-        if asked > capacity:
-            text = f"Node didn't have enough capacity: {name}, requested: {asked}, capacity: {capacity}"
+        requested, capacity = requests.get(name, 0), allocatable.get(name, 0)
+        if requested > capacity:
+            text = f"Node didn't have enough capacity: {name}, requested: {requested}, capacity: {capacity}"
             return AdmitRejection(INFEASIBLE, text)
     rejection = check(requests, used, pods, allocatable)
     return None if rejection is None else AdmitRejection(DEFERRED, rejection.message)

@@ -27,7 +27,7 @@ HELP: Final = {
     for row in SUPPORTED_ANNOTATIONS
     if row.kind == "annotation" and row.key.startswith(PREFIX)
 }
-"""Annotations of ours, without the prefix; the table is ``annotations.py``."""
+"""Headgate's annotations without the prefix; the table is in ``annotations.py``."""
 
 
 class PodBehaviour(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ _DEFAULT_NODE_BEHAVIOUR: Final = NodeBehaviour()
 
 
 def is_hollow(node: Object) -> bool:
-    """Whether a node is ours to play: marked as KWOK's users and the autoscalers' kwok providers mark theirs."""
+    """Whether Headgate simulates the node: it has KWOK's annotation, which kwok providers set, too, or our label."""
     metadata = node["metadata"]
     annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
     return annotations.get(KWOK_NODE) == "fake" or labels.get(HOLLOW) == "true"
@@ -78,22 +78,22 @@ def node_behaviour(metadata: Object) -> NodeBehaviour:
     annotations = metadata.get("annotations")
     if not annotations:
         return _DEFAULT_NODE_BEHAVIOUR
-    asked = {name: seconds(annotations.get(f"{PREFIX}{name}")) for name in HELP}
+    requested = {name: seconds(annotations.get(f"{PREFIX}{name}")) for name in HELP}
     return NodeBehaviour(
-        boot_s=asked["boot-after"],
+        boot_s=requested["boot-after"],
         boot_never=annotations.get(f"{PREFIX}boot-never") == "true",
-        not_ready_every_s=asked["not-ready-every"],
-        not_ready_for_s=asked["not-ready-for"],
-        silent_s=asked["silent-after"],
-        killed_s=asked["killed-after"],
-        stop_s=asked["stop-after"],
-        late_s=asked["late-resources-after"],
+        not_ready_every_s=requested["not-ready-every"],
+        not_ready_for_s=requested["not-ready-for"],
+        silent_s=requested["silent-after"],
+        killed_s=requested["killed-after"],
+        stop_s=requested["stop-after"],
+        late_s=requested["late-resources-after"],
         late_resources=_resources(annotations.get(f"{PREFIX}late-resources", "")) or {},
     )
 
 
 def annotation_problems(metadata: Object) -> list[str]:
-    """One line for every annotation of ours that cannot be read."""
+    """One line for each Headgate annotation that cannot be parsed."""
     found: list[str] = []
     for key, value in (metadata.get("annotations") or {}).items():
         name = key.removeprefix(PREFIX)
@@ -104,7 +104,7 @@ def annotation_problems(metadata: Object) -> list[str]:
 
 
 def seconds(text: str | None) -> float | None:
-    """A Go duration, or a plain number of seconds; ``None`` for anything else, and for less than nothing."""
+    """A Go duration, or a plain number of seconds; ``None`` for any other text and for a negative duration."""
     if text is None:
         return None
     nanos = parse_duration(f"{text}s" if text.replace(".", "", 1).isdigit() else text)

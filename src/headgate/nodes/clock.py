@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 _TOLERANCE_S: Final = 0.05
-"""Differences below this are not worth moving every deadline for."""
+"""Deadlines are not moved for a smaller difference."""
 
 
 class FollowingClock:
@@ -37,7 +37,7 @@ class FollowingClock:
 
 
 class SteadyClock:
-    """Seconds since 1970 as of the start, steady from then on: for users that read times but write none."""
+    """Seconds since 1970, read once at the start and monotonic from then on, for users that do not write times."""
 
     def __init__(self, steady: Callable[[], float], wall: Callable[[], float]) -> None:
         self._steady: Final = steady
@@ -48,5 +48,5 @@ class SteadyClock:
         return self._offset_s + self._steady()
 
     def ahead_s(self) -> float:
-        """How far the wall clock, and with it every time that others write now, has moved ahead of this one."""
+        """How far the wall clock is ahead of this clock, and with it the times that other processes write now."""
         return self._wall() - self.now_s()

@@ -25,7 +25,7 @@ class PatchNodeStatus(msgspec.Struct, frozen=True):
 
 
 class PatchNodeTaints(msgspec.Struct, frozen=True):
-    """A strategic merge patch of the taint list: entries to add, or with ``$patch: delete`` to take out, by key."""
+    """A strategic merge patch of the taints: entries to add, or to remove by key with ``$patch: delete``."""
 
     name: str
     uid: str
@@ -38,7 +38,7 @@ class DeleteNode(msgspec.Struct, frozen=True):
 
 
 class RenewLease(msgspec.Struct, frozen=True):
-    """The heartbeat of a node; made if it is missing."""
+    """Renew the lease of a node; create it if it is missing."""
 
     name: str
     uid: str
@@ -56,7 +56,7 @@ class PatchPodStatus(msgspec.Struct, frozen=True):
 
 
 class DeletePod(msgspec.Struct, frozen=True):
-    """With no grace: the containers have stopped."""
+    """Delete the pod without a grace period: its containers have stopped."""
 
     namespace: str
     name: str

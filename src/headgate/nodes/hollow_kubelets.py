@@ -20,12 +20,12 @@ from headgate.nodes.timer_heap import TimerHeap
 Object = dict[str, Any]
 
 _CREATE: Final = "create"
-_CREATE_AGAIN_S: Final = 2.0
+_CREATE_RETRY_S: Final = 2.0
 _TIMER_RETRY_S: Final = 5.0
 
 
 class HollowKubelets:
-    """Every method returns the writes that follow, in order; those to one object must be done in that order."""
+    """Every method returns the writes that follow. Writes to one object must be performed in the returned order."""
 
     def __init__(self, options: HollowOptions | None = None, wanted: Sequence[Object] = ()) -> None:
         """``wanted``: nodes to create, unless they exist when the fleet starts."""
@@ -34,103 +34,103 @@ class HollowKubelets:
         self._expected = set(self._wanted)  # nodes that the API has not shown with a Ready condition yet
         self._out: list[Effect] = []
         self._timers: TimerHeap[tuple[str, str]] = TimerHeap()
-        self._machines = HollowNodes(settings, self._timers, self._emit, self._node_changed, self._repeat_pods)
-        self._workers = PodWorkers(settings, self._timers, self._emit, self._machines.nodes)
-        self._nodes_known = False
-        self._pods_known = False
+        self._nodes = HollowNodes(settings, self._timers, self._emit, self._node_changed, self._report_pods)
+        self._workers = PodWorkers(settings, self._timers, self._emit, self._nodes.nodes)
+        self._nodes_synced = False
+        self._pods_synced = False
 
     def node_applied(self, node: Object, now_s: float) -> list[Effect]:
-        self._machines.applied(node, now_s)
+        self._nodes.applied(node, now_s)
         name = node["metadata"]["name"]
-        if name in self._expected and self._machines.nodes[name].observed:
+        if name in self._expected and self._nodes.nodes[name].observed:
             self._expected.discard(name)
-        return self._take(now_s)
+        return self._flush(now_s)
 
     def node_removed(self, name: str, uid: str, now_s: float) -> list[Effect]:
-        self._machines.removed(name, uid, now_s)
-        return self._take(now_s)
+        self._nodes.removed(name, uid, now_s)
+        return self._flush(now_s)
 
     def pod_applied(self, pod: Object, now_s: float) -> list[Effect]:
         """Only pods that are bound to a node."""
         self._workers.applied(pod, now_s)
-        return self._take(now_s)
+        return self._flush(now_s)
 
     def pod_removed(self, namespace: str, name: str, uid: str, now_s: float) -> list[Effect]:
         self._workers.removed(namespace, name, uid, now_s)
-        return self._take(now_s)
+        return self._flush(now_s)
 
     def nodes_synced(self, now_s: float) -> list[Effect]:
-        """All nodes have been told. Called again after every further full list, which changes nothing."""
-        if not self._nodes_known:
-            self._nodes_known = True
+        """The initial list of nodes is complete. Later calls, after further full lists, have no effect."""
+        if not self._nodes_synced:
+            self._nodes_synced = True
             for name, node in self._wanted.items():
-                if name not in self._machines.nodes:
+                if name not in self._nodes.nodes:
                     self._emit(CreateNode(node))
-            self._settle(now_s)
-        return self._take(now_s)
+            self._start_workers(now_s)
+        return self._flush(now_s)
 
     def pods_synced(self, now_s: float) -> list[Effect]:
-        if not self._pods_known:
-            self._pods_known = True
-            self._settle(now_s)
-        return self._take(now_s)
+        if not self._pods_synced:
+            self._pods_synced = True
+            self._start_workers(now_s)
+        return self._flush(now_s)
 
     def due(self, now_s: float) -> list[Effect]:
-        """Rings what has run out."""
-        return self._take(now_s)
+        """Fires the timers that are due."""
+        return self._flush(now_s)
 
     def clock_moved(self, by_s: float) -> None:
-        """The clock was set by so much. What is under way takes as long as it would have."""
+        """The clock was set forward by ``by_s``. Waits that have begun keep their duration."""
         self._timers.move(by_s)
-        self._machines.clock_moved(by_s)
+        self._nodes.clock_moved(by_s)
         self._workers.clock_moved(by_s)
 
     @property
     def has_reported(self) -> bool:
-        """Every wanted node has said once how it is."""
+        """Every wanted node has reported its Ready condition once."""
         return not self._expected
 
     def next_deadline_s(self) -> float | None:
         return self._timers.next_deadline_s()
 
     def failed(self, effect: Effect, now_s: float) -> list[Effect]:
-        """A write did not reach the server, and it makes sense to try again."""
+        """A write failed and may be retried."""
         if isinstance(effect, (PatchPodStatus, DeletePod)):
             self._workers.failed(effect, now_s)
         elif isinstance(effect, CreateNode):
-            self._timers.set((_CREATE, effect.node["metadata"]["name"]), now_s + _CREATE_AGAIN_S)
+            self._timers.set((_CREATE, effect.node["metadata"]["name"]), now_s + _CREATE_RETRY_S)
         else:
-            self._machines.failed(effect, now_s)
-        return self._take(now_s)
+            self._nodes.failed(effect, now_s)
+        return self._flush(now_s)
 
-    def _settle(self, now_s: float) -> None:
-        if self._nodes_known and self._pods_known:
-            self._workers.settle(now_s)
+    def _start_workers(self, now_s: float) -> None:
+        if self._nodes_synced and self._pods_synced:
+            self._workers.start(now_s)
 
     def _node_changed(self, name: str, now_s: float) -> None:
         self._workers.node_changed(name, now_s)
 
-    def _repeat_pods(self, name: str) -> None:
-        self._workers.repeat(name)
+    def _report_pods(self, name: str) -> None:
+        self._workers.report_running(name)
 
     def _emit(self, effect: Effect) -> None:
         self._out.append(effect)
 
-    def _take(self, now_s: float) -> list[Effect]:
-        """What is due now belongs to the same moment as the event that came now. A timer that fails rings again some
-        time later; the writes and timers that it interrupted are still there for the next call."""
-        for bell, owner in self._timers.due(now_s):
+    def _flush(self, now_s: float) -> list[Effect]:
+        """Fires the timers that are due, and returns all writes. A timer that fails is set again for later; the writes
+        and timers after it are kept for the next call."""
+        for timer, owner in self._timers.due(now_s):
             try:
-                self._fire(bell, owner, now_s)
+                self._fire(timer, owner, now_s)
             except Exception as error:
-                self._timers.set((bell, owner), now_s + _TIMER_RETRY_S)
-                error.add_note(f"in the timer {bell!r} of {owner}")
+                self._timers.set((timer, owner), now_s + _TIMER_RETRY_S)
+                error.add_note(f"in the timer {timer!r} of {owner}")
                 raise
         out, self._out = self._out, []
         return out
 
-    def _fire(self, bell: str, owner: str, now_s: float) -> None:
-        if bell == _CREATE:
+    def _fire(self, timer: str, owner: str, now_s: float) -> None:
+        if timer == _CREATE:
             self._emit(CreateNode(self._wanted[owner]))
-        elif not self._machines.timer_fired(bell, owner, now_s):
-            self._workers.timer_fired(bell, owner, now_s)
+        elif not self._nodes.timer_fired(timer, owner, now_s):
+            self._workers.timer_fired(timer, owner, now_s)

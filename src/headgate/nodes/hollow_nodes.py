@@ -20,7 +20,7 @@ from headgate.nodes.timer_heap import TimerHeap
 
 Object = dict[str, Any]
 
-_MOST_RETRY_S: Final = 60.0
+_MAX_RETRY_S: Final = 60.0
 _CONFIRM_STATUS_S: Final = 1.0
 
 
@@ -30,19 +30,19 @@ class HollowNodes:
         options: HollowOptions,
         timers: TimerHeap[tuple[str, str]],
         emit: Callable[[Effect], None],
-        tell: Callable[[str, float], None],
-        repeat: Callable[[str], None],
+        node_changed: Callable[[str, float], None],
+        report_pods: Callable[[str], None],
     ) -> None:
-        """``tell(name, now_s)`` is called after a node came, went, or changed its readiness or size, and
-        ``repeat(name)`` when others may have said of its pods what they did not know."""
+        """``node_changed(name, now_s)`` is called after a node was added or removed, or changed its readiness or size.
+        ``report_pods(name)`` is called when other components may have overwritten the status of its pods."""
         self._options = options
         self._timers = timers
         self._emit = emit
-        self._tell = tell
-        self._repeat = repeat
+        self._node_changed = node_changed
+        self._report_pods = report_pods
         self._nodes: dict[str, HollowNode] = {}
         self._addresses = AddressPool(NODE_POOL)
-        self._bells: Final[dict[str, Callable[[HollowNode, float], None]]] = {
+        self._timer_handlers: Final[dict[str, Callable[[HollowNode, float], None]]] = {
             "boot": self._boot,
             "flap": self._flap,
             "silent": self._stop_reporting,
@@ -68,30 +68,32 @@ class HollowNodes:
             node = None
         if node is None:
             self._nodes[seen.name] = seen
-            self._place(seen)
+            self._set_defaults(seen)
             self._begin(seen, now_s)
-            self._tell(seen.name, now_s)
+            self._node_changed(seen.name, now_s)
             return
         was_hollow, was_observed, was_tainted = node.hollow, node.observed, node.tainted
-        was_to_fall_silent, was_allocatable = node.behaviour.silent_s, node.allocatable
-        self._follow(node, seen)
+        was_silent_s, was_allocatable = node.behaviour.silent_s, node.allocatable
+        self._update(node, seen)
         if node.hollow != was_hollow:
-            self._quiet(node)
+            self._cancel_timers(node)
             node.booted_s = None
             self._begin(node, now_s)
-            self._tell(node.name, now_s)
-        elif node.alive:  # what did not change has been answered, or is being answered
+            self._node_changed(node.name, now_s)
+        elif node.alive:  # a write for each earlier change was already emitted
             if node.observed != was_observed:
-                self._correct(node, now_s)
+                self._correct_status(node, now_s)
                 if was_observed == "Unknown":
                     self._timers.set(("believed", node.name), now_s + _CONFIRM_STATUS_S)
             if node.tainted != was_tainted:
-                self._retaint(node)
+                self._update_taint(node)
             if node.allocatable != was_allocatable:
-                self._tell(node.name, now_s)
-            if node.behaviour.silent_s is not None and node.behaviour.silent_s != was_to_fall_silent:
-                self._timers.set(("silent", node.name), (node.booted_s or 0.0) + node.moved_s + node.behaviour.silent_s)
-        elif node.silent and was_to_fall_silent is not None and node.behaviour.silent_s is None:
+                self._node_changed(node.name, now_s)
+            if node.behaviour.silent_s is not None and node.behaviour.silent_s != was_silent_s:
+                self._timers.set(
+                    ("silent", node.name), (node.booted_s or 0.0) + node.clock_offset_s + node.behaviour.silent_s
+                )
+        elif node.silent and was_silent_s is not None and node.behaviour.silent_s is None:
             node.silent = False
             self._set_timers(node, now_s)
             self._set_ready(node, ready=True, now_s=now_s)
@@ -100,66 +102,66 @@ class HollowNodes:
         node = self._nodes.get(name)
         if node is None or node.uid != uid:
             return
-        self._quiet(node)
+        self._cancel_timers(node)
         self._addresses.release(node.ip)
         del self._nodes[name]
-        self._tell(name, now_s)
+        self._node_changed(name, now_s)
 
-    def timer_fired(self, bell: str, name: str, now_s: float) -> bool:
-        """A timer ran out; false if it was not one of these."""
-        if bell not in self._bells:
+    def timer_fired(self, timer: str, name: str, now_s: float) -> bool:
+        """A timer is due. False if it is not a timer of nodes."""
+        if timer not in self._timer_handlers:
             return False
-        self._bells[bell](self._nodes[name], now_s)
+        self._timer_handlers[timer](self._nodes[name], now_s)
         return True
 
     def failed(self, effect: PatchNodeStatus | PatchNodeTaints | DeleteNode | RenewLease, now_s: float) -> None:
-        """A write did not reach the server, and may be tried again. A heartbeat comes again by itself."""
+        """A write failed and may be retried. A lease is renewed at the next heartbeat anyway."""
         node = self._nodes.get(effect.name)
         if node is None or node.uid != effect.uid or isinstance(effect, RenewLease):
             return
         node.failures += 1
-        wait_s = min(2.0 ** min(node.failures, 10), _MOST_RETRY_S)
-        bell = "killed" if isinstance(effect, DeleteNode) else "node-retry"
-        self._timers.set((bell, node.name), now_s + wait_s)
+        wait_s = min(2.0 ** min(node.failures, 10), _MAX_RETRY_S)
+        timer = "killed" if isinstance(effect, DeleteNode) else "node-retry"
+        self._timers.set((timer, node.name), now_s + wait_s)
 
     def clock_moved(self, by_s: float) -> None:
-        """The clock was set. What was to happen so long after a node booted still takes as long."""
+        """The clock was set. Timers that count from the boot of a node keep their duration."""
         for node in self._nodes.values():
-            node.moved_s += by_s
+            node.clock_offset_s += by_s
 
-    # -- life ------------------------------------------------------------------------------------------------------
+    # -- life cycle ------------------------------------------------------------------------------------------------
 
     def _begin(self, node: HollowNode, now_s: float) -> None:
         if not node.hollow:
             return
-        if node.observed == "True":  # another process booted it; its faults go on counting from then
+        if node.observed == "True":  # another process booted it; its timers count from that time
             node.booted_s, node.ready, node.changed_s = node.observed_since_s, True, node.observed_since_s
-            node.moved_s = 0.0
+            node.clock_offset_s = 0.0
             self._set_timers(node, now_s)
-            self._retaint(node)
+            self._update_taint(node)
         elif not node.behaviour.boot_never:
             wait_s = self._options.boot_s if node.behaviour.boot_s is None else node.behaviour.boot_s
             self._timers.set(("boot", node.name), max(now_s, node.created_s + wait_s))
 
     def _boot(self, node: HollowNode, now_s: float) -> None:
-        node.booted_s, node.moved_s = now_s, 0.0
+        node.booted_s, node.clock_offset_s = now_s, 0.0
         self._set_timers(node, now_s)
         self._set_ready(node, ready=True, now_s=now_s)
 
     def _set_timers(self, node: HollowNode, now_s: float) -> None:
-        """Sets everything that happens to a node after it has booted."""
-        booted_s = (node.booted_s if node.booted_s is not None else now_s) + node.moved_s
-        wishes = node.behaviour
-        if wishes.not_ready_every_s is not None and wishes.not_ready_for_s is not None:
-            self._timers.set(("flap", node.name), now_s + wishes.not_ready_every_s)
-        if wishes.silent_s is not None:
-            self._timers.set(("silent", node.name), booted_s + wishes.silent_s)
-        if wishes.killed_s is not None:
-            self._timers.set(("killed", node.name), booted_s + wishes.killed_s)
-        if wishes.late_resources and any(name not in node.allocatable for name in wishes.late_resources):
-            self._timers.set(("late", node.name), booted_s + (wishes.late_s or 0.0))
+        """Sets the timers of a node that has booted."""
+        booted_s = (node.booted_s if node.booted_s is not None else now_s) + node.clock_offset_s
+        behaviour = node.behaviour
+        if behaviour.not_ready_every_s is not None and behaviour.not_ready_for_s is not None:
+            self._timers.set(("flap", node.name), now_s + behaviour.not_ready_every_s)
+        if behaviour.silent_s is not None:
+            self._timers.set(("silent", node.name), booted_s + behaviour.silent_s)
+        if behaviour.killed_s is not None:
+            self._timers.set(("killed", node.name), booted_s + behaviour.killed_s)
+        if behaviour.late_resources and any(name not in node.allocatable for name in behaviour.late_resources):
+            self._timers.set(("late", node.name), booted_s + (behaviour.late_s or 0.0))
         if self._options.controller_manager:
-            # A fleet that was started at once must not beat at once for ever.
+            # Nodes that were started together must not send their heartbeats together.
             share = crc32(node.name.encode()) / 2**32
             self._emit(RenewLease(node.name, node.uid, now_s, self._options.lease_s))
             self._timers.set(("lease", node.name), now_s + self._options.heartbeat_s * share)
@@ -168,7 +170,7 @@ class HollowNodes:
     def _set_ready(self, node: HollowNode, *, ready: bool, now_s: float) -> None:
         node.ready, node.changed_s = ready, now_s
         self._write_all(node, now_s)
-        self._tell(node.name, now_s)
+        self._node_changed(node.name, now_s)
 
     def _flap(self, node: HollowNode, now_s: float) -> None:
         self._set_ready(node, ready=not node.ready, now_s=now_s)
@@ -178,15 +180,15 @@ class HollowNodes:
 
     def _stop_reporting(self, node: HollowNode, now_s: float) -> None:
         node.silent = True
-        self._quiet(node)
+        self._cancel_timers(node)
         if node.behaviour.killed_s is not None and node.booted_s is not None:
-            self._timers.set(("killed", node.name), node.booted_s + node.moved_s + node.behaviour.killed_s)
-        self._tell(node.name, now_s)
+            self._timers.set(("killed", node.name), node.booted_s + node.clock_offset_s + node.behaviour.killed_s)
+        self._node_changed(node.name, now_s)
 
     def _delete_node(self, node: HollowNode, now_s: float) -> None:
         node.silent = True
-        self._quiet(node)
-        self._tell(node.name, now_s)
+        self._cancel_timers(node)
+        self._node_changed(node.name, now_s)
         self._emit(DeleteNode(node.name, node.uid))
 
     def _add_late_resources(self, node: HollowNode, now_s: float) -> None:
@@ -197,8 +199,8 @@ class HollowNodes:
         self._timers.set(("lease", node.name), now_s + self._options.heartbeat_s)
 
     def _confirm_status(self, node: HollowNode, now_s: float) -> None:
-        """Who took the node for dead said so of its pods, too: they are told of again when that is over."""
-        self._repeat(node.name)
+        """Whichever component set Ready to Unknown also marked the pods as not ready, so their status is repeated."""
+        self._report_pods(node.name)
 
     def _report_again(self, node: HollowNode, now_s: float) -> None:
         self._report(node, now_s)
@@ -206,20 +208,20 @@ class HollowNodes:
 
     # -- writes ----------------------------------------------------------------------------------------------------
 
-    def _correct(self, node: HollowNode, now_s: float) -> None:
+    def _correct_status(self, node: HollowNode, now_s: float) -> None:
         """Another client changed a field that the kubelet owns."""
         if node.observed != ("True" if node.ready else "False"):
             self._report(node, now_s)
 
     def _write_all(self, node: HollowNode, now_s: float) -> None:
         self._report(node, now_s)
-        self._retaint(node)
+        self._update_taint(node)
 
     def _report(self, node: HollowNode, now_s: float) -> None:
         self._emit(PatchNodeStatus(node.name, node.uid, node_status(node, self._options, now_s)))
 
-    def _retaint(self, node: HollowNode) -> None:
-        """A controller manager's work, done here where there is none."""
+    def _update_taint(self, node: HollowNode) -> None:
+        """Adds or removes the not-ready taint, if there is no controller manager to do so."""
         if self._options.controller_manager or node.tainted != node.ready:
             return
         taint = {"key": NOT_READY, "$patch": "delete"} if node.ready else {"key": NOT_READY, "effect": "NoSchedule"}
@@ -227,26 +229,26 @@ class HollowNodes:
 
     # -- bookkeeping -----------------------------------------------------------------------------------------------
 
-    def _quiet(self, node: HollowNode) -> None:
-        for bell in self._bells:
-            self._timers.cancel((bell, node.name))
+    def _cancel_timers(self, node: HollowNode) -> None:
+        for timer in self._timer_handlers:
+            self._timers.cancel((timer, node.name))
 
-    def _place(self, node: HollowNode) -> None:
+    def _set_defaults(self, node: HollowNode) -> None:
         if node.ip:
             self._addresses.claim(node.ip)
         elif node.hollow:
             node.ip = self._addresses.take() or ""
-        if not node.sized:
+        if not node.has_capacity:
             node.allocatable = counts_of(self._options.resources)
 
-    def _follow(self, node: HollowNode, seen: HollowNode) -> None:
-        """Takes over what the API says now; what the kubelet says of itself stays."""
+    def _update(self, node: HollowNode, seen: HollowNode) -> None:
+        """Copies the fields that the API owns; the fields that the kubelet owns stay."""
         node.hollow, node.behaviour = seen.hollow, seen.behaviour
         node.observed, node.observed_since_s, node.tainted = seen.observed, seen.observed_since_s, seen.tainted
-        node.described, node.sized = seen.described, seen.sized
+        node.has_node_info, node.has_capacity = seen.has_node_info, seen.has_capacity
         node.failures = 0
         node.pool = node.pool or seen.pool
-        if seen.sized:
+        if seen.has_capacity:
             node.allocatable = seen.allocatable
         if seen.ip and seen.ip != node.ip:
             self._addresses.release(node.ip)

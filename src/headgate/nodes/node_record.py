@@ -17,44 +17,44 @@ NOT_READY: Final = "node.kubernetes.io/not-ready"
 
 
 class HollowNode(msgspec.Struct):
-    """Mutable: it follows the node's life. Only ``nodes/hollow_nodes.py`` changes it."""
+    """Mutable. Only ``nodes/hollow_nodes.py`` changes it."""
 
     name: str
     uid: str
     created_s: float
     hollow: bool
-    """Whether it is ours to play."""
+    """Whether Headgate simulates it."""
     behaviour: NodeBehaviour
     allocatable: dict[str, int]
     ip: str
     pool: AddressPool | None
-    described: bool
-    """Whether its status says what kind of machine it is."""
-    sized: bool
-    """Whether its status says how large it is."""
+    has_node_info: bool
+    """Whether its status has ``nodeInfo``."""
+    has_capacity: bool
+    """Whether its status has ``allocatable`` or ``capacity``."""
     observed: str
     """The status of its Ready condition, as the API has it; empty if there is none."""
     observed_since_s: float
     tainted: bool
     """Whether it carries the not-ready taint."""
     booted_s: float | None = None
-    moved_s: float = 0.0
-    """By how much the clock was set since then."""
+    clock_offset_s: float = 0.0
+    """By how much the clock was set since the boot."""
     ready: bool = False
-    """What its kubelet says of itself."""
+    """The Ready condition that its kubelet reports."""
     changed_s: float = 0.0
-    """Since when."""
+    """When ``ready`` last changed."""
     silent: bool = False
     failures: int = 0
 
     @property
     def alive(self) -> bool:
-        """Its kubelet is at work."""
+        """Whether its kubelet runs."""
         return self.hollow and self.booted_s is not None and not self.silent
 
     @property
     def up(self) -> bool:
-        """It takes new pods."""
+        """Whether it admits new pods."""
         return self.alive and self.ready
 
 
@@ -74,8 +74,8 @@ def read(node: Object) -> HollowNode:
         allocatable=counts_of(listed),
         ip=next((a["address"] for a in addresses if a.get("type") == "InternalIP"), ""),
         pool=AddressPool(network) if network is not None else None,
-        described=bool((status.get("nodeInfo") or {}).get("kubeletVersion")),
-        sized=bool(listed),
+        has_node_info=bool((status.get("nodeInfo") or {}).get("kubeletVersion")),
+        has_capacity=bool(listed),
         observed=ready.get("status", ""),
         observed_since_s=_time(ready.get("lastTransitionTime")),
         tainted=any(taint.get("key") == NOT_READY for taint in spec.get("taints") or ()),

@@ -37,9 +37,9 @@ def node_status(node: HollowNode, options: HollowOptions, now_s: float) -> Objec
         "conditions": conditions,
         "addresses": [{"type": "InternalIP", "address": node.ip}, {"type": "Hostname", "address": node.name}],
     }
-    if not node.described:
+    if not node.has_node_info:
         status["nodeInfo"] = _info(node, options)
-    if not node.sized:
+    if not node.has_capacity:
         status |= {"capacity": dict(options.resources), "allocatable": dict(options.resources)}
     return status
 

@@ -13,28 +13,28 @@ from typing import Any, Final
 import msgspec
 
 from headgate.nodes.annotations import HOLLOW, KWOK_NODE
-from headgate.nodes.options import RESOURCES
+from headgate.nodes.options import DEFAULT_RESOURCES
 
 Object = dict[str, Any]
 
 POD_NETWORK: Final = IPv4Network("10.128.0.0/9")  # clear of the usual service networks, 10.0.0.0/24 and 10.96.0.0/12
 _NODE_BITS: Final = 24
-MOST_NODES: Final = 2 ** (_NODE_BITS - POD_NETWORK.prefixlen)
+MAX_NODES: Final = 2 ** (_NODE_BITS - POD_NETWORK.prefixlen)
 
 
 class NodeTemplate(msgspec.Struct, frozen=True):
-    resources: Mapping[str, str] = RESOURCES
+    resources: Mapping[str, str] = DEFAULT_RESOURCES
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
     taints: Sequence[Object] = ()
     zones: Sequence[str] = ()
-    """Nodes are dealt out to these in turn."""
+    """The nodes are assigned to the zones in turn."""
     prefix: str = "node-"
 
 
 def make_nodes(count: int, template: NodeTemplate) -> list[Object]:
-    if not 0 <= count <= MOST_NODES:
-        raise ValueError(f"{count} nodes cannot be made; ask for at most {MOST_NODES}")
+    if not 0 <= count <= MAX_NODES:
+        raise ValueError(f"{count} nodes cannot be made; ask for at most {MAX_NODES}")
     return [_node(index, template) for index in range(count)]
 
 
@@ -44,7 +44,7 @@ def _node(index: int, template: NodeTemplate) -> Object:
         "kubernetes.io/hostname": name,
         "kubernetes.io/arch": "amd64",
         "kubernetes.io/os": "linux",
-        "beta.kubernetes.io/arch": "amd64",  # kubelets still say it under the old names, too
+        "beta.kubernetes.io/arch": "amd64",  # kubelets still set the old names, too
         "beta.kubernetes.io/os": "linux",
         HOLLOW: "true",
     }

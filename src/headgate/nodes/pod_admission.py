@@ -18,7 +18,7 @@ Object = dict[str, Any]
 Counts = Mapping[str, int]
 """Whole numbers per resource: thousandths for cpu, units for everything else."""
 
-_FIRST: Final = ("cpu", "memory", "ephemeral-storage")
+_CHECKED_FIRST: Final = ("cpu", "memory", "ephemeral-storage")
 
 
 class AdmitRejection(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class AdmitRejection(msgspec.Struct, frozen=True):
 
 
 def counts_of(listed: Mapping[str, str] | None) -> dict[str, int]:
-    """A resource list of the API as whole numbers; what is not a quantity is left out."""
+    """A resource list of the API as whole numbers; an invalid quantity is left out."""
     found = {name: quantity.parse(text) for name, text in (listed or {}).items()}
     return _whole({name: value for name, value in found.items() if not isinstance(value, str)})
 
@@ -46,17 +46,17 @@ def requests_of(pod: Object) -> dict[str, int]:
 
 
 def check(requests: Counts, used: Counts, pods: int, allocatable: Counts) -> AdmitRejection | None:
-    """``used`` and ``pods`` are what the node's other pods have booked."""
+    """``used`` and ``pods`` are the usage of the node's other pods."""
     if pods + 1 > allocatable.get("pods", 0):
         return _rejection("pods", 1, pods, allocatable.get("pods", 0))
-    others = sorted(name for name in requests if name not in _FIRST)
-    for name in (*_FIRST, *others):
-        asked = requests.get(name, 0)
-        if not asked or (name not in allocatable and not is_native(name)):
-            continue  # a kubelet does not know of resources that its node does not have
-        taken, capacity = used.get(name, 0), allocatable.get(name, 0)
-        if asked > capacity - taken:
-            return _rejection(name, asked, taken, capacity)
+    others = sorted(name for name in requests if name not in _CHECKED_FIRST)
+    for name in (*_CHECKED_FIRST, *others):
+        requested = requests.get(name, 0)
+        if not requested or (name not in allocatable and not is_native(name)):
+            continue  # a kubelet does not check resources that its node does not have
+        in_use, capacity = used.get(name, 0), allocatable.get(name, 0)
+        if requested > capacity - in_use:
+            return _rejection(name, requested, in_use, capacity)
     return None
 
 

@@ -54,7 +54,7 @@ class ContainerExit(msgspec.Struct, frozen=True):
 
 
 class HollowPod(msgspec.Struct, gc=False):
-    """Mutable: it follows the pod's life. Only ``nodes/pod_workers.py`` changes it."""
+    """Mutable. Only ``nodes/pod_workers.py`` changes it."""
 
     namespace: str
     name: str
@@ -65,57 +65,57 @@ class HollowPod(msgspec.Struct, gc=False):
     container_set: ContainerSet
     behaviour: PodBehaviour
     desired: Allocation
-    """What the spec asks for."""
+    """The resources in the spec."""
     allocated: Allocation
-    """What its containers have: the same, unless a resize is pending."""
+    """The resources of its containers: equal to ``desired``, unless a resize is pending."""
     requests: Counts
-    """What it allocates on its node: the sum of what is allocated."""
+    """The sum of ``allocated``."""
     priority: int
     of_job: bool
-    """Whether a Job of the group batch made it, and it may end: restarted for ever it would not."""
+    """Whether its owner is a batch Job and its restart policy allows it to end."""
     deadline_s: float | None
     """``activeDeadlineSeconds``."""
     delete_at_s: float | None
     """When its grace period ends, if it is being deleted."""
     desired_requests: Counts | None = None
-    """What it would allocate after the resize that is pending."""
-    pending: PendingResize | None = None
-    """Why the kubelet has not taken over what the spec asks for."""
-    shows_pending: bool = False
-    """Whether its status has that condition."""
+    """The requests after the pending resize."""
+    pending_resize: PendingResize | None = None
+    """Why the kubelet has not applied the resources of the spec."""
+    shows_pending_resize: bool = False
+    """Whether its status has the condition ``PodResizePending``."""
     guaranteed: bool = False
     """Its QoS class: of pending resizes, those of Guaranteed pods come first."""
     observed_generation: int = 0
-    """The generation that its status was last written for."""
+    """The generation for which its status was last written."""
     scheduled: bool = False
-    """Whether its status says that it is scheduled; that is not so of a pod that was created with a node."""
+    """Whether its status has PodScheduled. A pod that was created with ``nodeName`` does not have it."""
     stage: HollowPodStage = HollowPodStage.PARKED
     rejected: bool = False
-    """The node did not admit it."""
-    booked: bool = False
+    """Whether the node rejected it."""
+    counted: bool = False
     """Whether its requests count on its node."""
     ip: str = ""
     admitted_s: float = 0.0
     """``status.startTime``."""
-    admitted_moved_s: float = 0.0
-    """By how much the clock had been set when that was noted; the same for other times below."""
+    admitted_offset_s: float = 0.0
+    """The clock offset when ``admitted_s`` was set; the same for the other times below."""
     started_s: float = 0.0
     """When its containers last started."""
-    started_moved_s: float = 0.0
+    started_offset_s: float = 0.0
     ready_s: float = 0.0
     """Since when it has been Ready, if it is."""
     restarts: int = 0
-    previous: ContainerExit | None = None
-    """How the run before this one ended, if its containers were started again."""
-    last: ContainerExit | None = None
-    """How its containers ended for good."""
+    previous_exit: ContainerExit | None = None
+    """How the previous run ended, if the containers were restarted."""
+    final_exit: ContainerExit | None = None
+    """How the last run ended, if the pod has ended."""
     changed_s: float = 0.0
     """When it entered its stage."""
     exit_code: int = 0
     reason: str = ""
     message: str = ""
     stopping_since_s: float | None = None
-    stopping_moved_s: float = 0.0
+    stopping_offset_s: float = 0.0
     deleted: bool = False
     """The final delete has been sent."""
     failures: int = 0
@@ -137,8 +137,8 @@ def read(pod: Object) -> HollowPod:
         generation=metadata.get("generation", 0),
         container_set=_container_set(spec),
         behaviour=pod_behaviour(metadata),
-        desired=(asked := desired(spec)),
-        allocated=asked,
+        desired=(requested := desired(spec)),
+        allocated=requested,
         requests=requests_of(pod),
         priority=spec.get("priority") or 0,
         of_job=_is_of_job(metadata) and spec.get("restartPolicy", "Always") != "Always",
@@ -153,8 +153,8 @@ def read(pod: Object) -> HollowPod:
 
 
 def deletion_of(metadata: Object) -> float | None:
-    stamp = metadata.get("deletionTimestamp")
-    return None if stamp is None else _time(stamp)
+    timestamp = metadata.get("deletionTimestamp")
+    return None if timestamp is None else _time(timestamp)
 
 
 def deadline_of(spec: Object) -> float | None:
@@ -168,7 +168,7 @@ def is_scheduled(status: Object) -> bool:
 
 
 def _is_of_job(metadata: Object) -> bool:
-    """Of a batch Job. Pods of other kinds of jobs play parts that end or do not end; their kind does not tell."""
+    """Whether the owner is a batch Job. For other kinds of jobs, the kind does not say whether a pod ends."""
     owner = next((each for each in metadata.get("ownerReferences") or () if each.get("controller")), None)
     return owner is not None and owner.get("kind") == "Job" and str(owner.get("apiVersion")).startswith("batch/")
 
@@ -178,7 +178,7 @@ def is_terminal(status: Object) -> bool:
 
 
 def _resume(record: HollowPod, status: Object) -> None:
-    """Takes up a life that another process began."""
+    """Continues the state that another process reported."""
     record.ip = status.get("podIP", "") if not record.container_set.host_network else ""
     record.admitted_s = _time(status.get("startTime"))
     record.observed_generation = status.get("observedGeneration", 0)
@@ -193,7 +193,7 @@ def _resume(record: HollowPod, status: Object) -> None:
     record.restarts = first.get("restartCount", 0)
     ended = (first.get("lastState") or {}).get("terminated")
     if ended:
-        record.previous = ContainerExit(
+        record.previous_exit = ContainerExit(
             _time(ended.get("startedAt")), _time(ended.get("finishedAt")), ended.get("exitCode", 0)
         )
     running = (first.get("state") or {}).get("running")
@@ -202,7 +202,7 @@ def _resume(record: HollowPod, status: Object) -> None:
 
 
 def _resume_allocation(record: HollowPod, spec: Object, status: Object) -> None:
-    """What was allocated by another process is kept. A status that does not say it is written again."""
+    """Keeps the allocation that another process reported. A status without an allocation is written again."""
     record.guaranteed = status.get("qosClass") == "Guaranteed"
     allocated = reported(spec, status)
     if allocated is None:
@@ -214,12 +214,12 @@ def _resume_allocation(record: HollowPod, spec: Object, status: Object) -> None:
         record.requests = requests_of({"spec": with_resources(spec, allocated)})
     pending = next((each for each in status.get("conditions") or () if each.get("type") == PENDING), None)
     if pending is not None:
-        record.shows_pending = True
+        record.shows_pending_resize = True
         since_s, probed_s = _time(pending.get("lastTransitionTime")), _time(pending.get("lastProbeTime"))
-        record.pending = PendingResize(pending.get("reason", ""), pending.get("message", ""), since_s, probed_s)
+        record.pending_resize = PendingResize(pending.get("reason", ""), pending.get("message", ""), since_s, probed_s)
 
 
-def shows_pending(status: Object) -> bool:
+def shows_pending_resize(status: Object) -> bool:
     return any(each.get("type") == PENDING for each in status.get("conditions") or ())
 
 
@@ -238,8 +238,8 @@ def _container_set(spec: Object) -> ContainerSet:
 
 
 @lru_cache(maxsize=10_000)
-def _shared(shape: ContainerSet) -> ContainerSet:
-    return shape
+def _shared(container_set: ContainerSet) -> ContainerSet:
+    return container_set
 
 
 def _time(text: str | None) -> float:

@@ -20,16 +20,16 @@ Object = dict[str, Any]
 
 KILLED: Final = 137
 _FIRST_BACKOFF_S: Final = 10.0
-_MOST_BACKOFF_S: Final = 300.0
-_FORGIVEN_AFTER_S: Final = 600.0
+_MAX_BACKOFF_S: Final = 300.0
+_BACKOFF_RESET_S: Final = 600.0
 
 
 def pod_status(pod: HollowPod, host_ip: str) -> Object:
-    """What is to be written now; the same again for the same record."""
+    """The status to write. Equal records give an equal status."""
     status: Object = {"startTime": format_time(pod.admitted_s)}
     if pod.generation:
         status["observedGeneration"] = pod.generation
-    if pod.rejected:  # there is nothing to say about containers
+    if pod.rejected:  # it has no container statuses
         return status | {"phase": "Failed", "reason": pod.reason, "message": pod.message}
     status |= {"hostIP": host_ip, "hostIPs": [{"ip": host_ip}]}
     if pod.stage is HollowPodStage.ENDED:
@@ -53,19 +53,19 @@ def restarts_after(policy: str, exit_code: int) -> bool:
 
 
 def backoff_s(restarts: int, ran_s: float) -> float:
-    """The first restart is at once; a container that ran long enough is forgiven."""
-    if restarts == 0 or ran_s > _FORGIVEN_AFTER_S:
+    """The first restart is immediate. The back-off starts anew if the container has run long enough."""
+    if restarts == 0 or ran_s > _BACKOFF_RESET_S:
         return 0.0
-    return min(_FIRST_BACKOFF_S * 2.0 ** min(restarts - 1, 10), _MOST_BACKOFF_S)
+    return min(_FIRST_BACKOFF_S * 2.0 ** min(restarts - 1, 10), _MAX_BACKOFF_S)
 
 
 def _starting(pod: HollowPod, now_s: float) -> Object:
-    waiting_for = [container.name for container in pod.container_set.init_containers]
+    init_names = [container.name for container in pod.container_set.init_containers]
     initialized = _condition(pod, "Initialized", "True", now_s)
-    if waiting_for:
-        message = f"containers with incomplete status: [{' '.join(waiting_for)}]"
+    if init_names:
+        message = f"containers with incomplete status: [{' '.join(init_names)}]"
         initialized = _condition(pod, "Initialized", "False", now_s, "ContainersNotInitialized", message)
-    state = {"waiting": {"reason": "PodInitializing" if waiting_for else "ContainerCreating"}}
+    state = {"waiting": {"reason": "PodInitializing" if init_names else "ContainerCreating"}}
     conditions = [_condition(pod, "PodReadyToStartContainers", "False", now_s), initialized, *_unready(pod, now_s)]
     return {"phase": "Pending", "conditions": conditions} | _containers(
         main=[_container(pod, c, state, allocated) for c, allocated in _main(pod)],
@@ -122,7 +122,7 @@ def _ended(pod: HollowPod, now_s: float) -> Object:
     status: Object = {"phase": "Succeeded" if succeeded else "Failed", "conditions": conditions}
     if pod.reason:
         status |= {"reason": pod.reason, "message": pod.message}
-    ended = pod.last
+    ended = pod.final_exit
     if ended is None:
         return status  # it never ran
     done = ContainerExit(pod.admitted_s, pod.admitted_s, 0)
@@ -150,7 +150,7 @@ def _unready(pod: HollowPod, now_s: float) -> list[Object]:
 def _condition(
     pod: HollowPod, kind: str, status: str, at_s: float | None, reason: str | None = None, message: str | None = None
 ) -> Object:
-    """A null takes out what an earlier state left there; no time keeps the time that is there."""
+    """A null removes the value of an earlier state. Without ``at_s`` the present transition time is kept."""
     condition: Object = {"type": kind, "status": status, "reason": reason, "message": message, "lastProbeTime": None}
     if at_s is not None:
         condition["lastTransitionTime"] = format_time(at_s)
@@ -160,11 +160,13 @@ def _condition(
 
 
 def _resize(pod: HollowPod) -> list[Object]:
-    """The condition of a resize that waits; one that is in the status and no longer holds is taken out."""
-    if pod.pending is None:
-        return [{"type": PENDING, "$patch": "delete"}] if pod.shows_pending else []
-    condition = _condition(pod, PENDING, "True", pod.pending.since_s, pod.pending.reason, pod.pending.message)
-    return [condition | {"lastProbeTime": format_time(pod.pending.probed_s)}]
+    """The condition of a pending resize, or the patch that removes a condition that no longer holds."""
+    if pod.pending_resize is None:
+        return [{"type": PENDING, "$patch": "delete"}] if pod.shows_pending_resize else []
+    condition = _condition(
+        pod, PENDING, "True", pod.pending_resize.since_s, pod.pending_resize.reason, pod.pending_resize.message
+    )
+    return [condition | {"lastProbeTime": format_time(pod.pending_resize.probed_s)}]
 
 
 def _containers(*, main: list[Object], init: list[Object]) -> Object:
@@ -205,8 +207,8 @@ def _container(
         status["resources"] = resources = decode(allocated)
         if "requests" in resources:
             status["allocatedResources"] = resources["requests"]
-    if restarts and pod.previous is not None:
-        status["lastState"] = _terminated(pod, container, pod.previous)
+    if restarts and pod.previous_exit is not None:
+        status["lastState"] = _terminated(pod, container, pod.previous_exit)
     return status
 
 
@@ -224,8 +226,8 @@ def _terminated(pod: HollowPod, container: Container, ended: ContainerExit) -> O
 
 def _waiting(pod: HollowPod, container: Container) -> Object:
     wait = format_duration(int(backoff_s(pod.restarts, 0.0) * 1e9))
-    who = f"container={container.name} pod={pod.name}_{pod.namespace}({pod.uid})"
-    return {"waiting": {"reason": "CrashLoopBackOff", "message": f"back-off {wait} restarting failed {who}"}}
+    container_name = f"container={container.name} pod={pod.name}_{pod.namespace}({pod.uid})"
+    return {"waiting": {"reason": "CrashLoopBackOff", "message": f"back-off {wait} restarting failed {container_name}"}}
 
 
 def _container_id(pod: HollowPod, container: Container) -> str:

@@ -29,7 +29,7 @@ from headgate.nodes.pod_record import (
     is_scheduled,
     is_terminal,
     read,
-    shows_pending,
+    shows_pending_resize,
 )
 from headgate.nodes.pod_status import KILLED, backoff_s, pod_status, restarts_after
 from headgate.nodes.timer_heap import TimerHeap
@@ -37,8 +37,8 @@ from headgate.nodes.timer_heap import TimerHeap
 Object = dict[str, Any]
 Key = tuple[str, str]
 
-_MOST_RETRY_S: Final = 60.0
-_RUNS: Final = frozenset({HollowPodStage.STARTING, HollowPodStage.RUNNING, HollowPodStage.BACKOFF})
+_MAX_RETRY_S: Final = 60.0
+_ADMITTED_STAGES: Final = frozenset({HollowPodStage.STARTING, HollowPodStage.RUNNING, HollowPodStage.BACKOFF})
 
 
 class NodeUsage(msgspec.Struct):
@@ -65,15 +65,15 @@ class PodWorkers:
         self._pods: dict[Key, HollowPod] = {}
         self._by_uid: dict[str, HollowPod] = {}
         self._on_node: dict[str, dict[Key, HollowPod]] = {}
-        self._bookings: dict[str, NodeUsage] = {}
+        self._usage: dict[str, NodeUsage] = {}
         self._deferred: dict[
             str, dict[Key, HollowPod]
         ] = {}  # by node: pods whose resize waits until others release capacity
         self._released: set[str] = set()  # nodes with such pods, on which others have released capacity
         self._shared_pool = AddressPool(POD_POOL)
-        self._settled = False
-        self._moved_s = 0.0  # by how much the clock was set so far
-        self._bells: Final[dict[str, Callable[[HollowPod, float], None]]] = {
+        self._started = False
+        self._clock_offset_s = 0.0  # by how much the clock was set so far
+        self._timer_handlers: Final[dict[str, Callable[[HollowPod, float], None]]] = {
             "start": self._run,
             "finish": self._finish,
             "restart": self._restart,
@@ -84,11 +84,11 @@ class PodWorkers:
 
     # -- events ----------------------------------------------------------------------------------------------------
 
-    def settle(self, now_s: float) -> None:
-        """All pods and nodes are known. Nothing was admitted so far, so pods that run already were all booked first."""
-        self._settled = True
+    def start(self, now_s: float) -> None:
+        """All pods and nodes are known. No pod was admitted before, so all running pods are counted first."""
+        self._started = True
         for pod in self._pods.values():
-            self._claim(pod)
+            self._claim_address(pod)
         for pod in sorted(self._pods.values(), key=_age):
             self._sync_pod(pod, now_s)
         self._retry_resizes(now_s)
@@ -102,8 +102,8 @@ class PodWorkers:
         if pod is None:
             pod = self._add(read(obj))
         else:
-            self._follow(pod, obj)
-        if self._settled:
+            self._update(pod, obj)
+        if self._started:
             self._sync_pod(pod, now_s)
             self._retry_resizes(now_s)
 
@@ -114,12 +114,12 @@ class PodWorkers:
             self._retry_resizes(now_s)
 
     def node_changed(self, name: str, now_s: float) -> None:
-        """The node came, went, became ready, or became larger or smaller."""
-        if not self._settled:
+        """The node was added or removed, or changed its readiness or size."""
+        if not self._started:
             return
         pods = self._on_node.get(name, {}).values()
         for pod in pods:
-            self._claim(pod)
+            self._claim_address(pod)
         if name in self._deferred:  # in their own order, before the pods are considered by age
             self._released.add(name)
             self._retry_resizes(now_s)
@@ -127,38 +127,38 @@ class PodWorkers:
             self._sync_pod(pod, now_s)
         self._retry_resizes(now_s)
 
-    def repeat(self, name: str) -> None:
-        """Say again of the pods that run on a node that they do."""
+    def report_running(self, name: str) -> None:
+        """Writes the status of the node's running pods again."""
         for pod in sorted(self._on_node.get(name, {}).values(), key=_age):
             if pod.stage is HollowPodStage.RUNNING:
                 self._report(pod)
 
-    def timer_fired(self, bell: str, uid: str, now_s: float) -> bool:
-        """A timer ran out; false if it was not one of these."""
-        if bell not in self._bells:
+    def timer_fired(self, timer: str, uid: str, now_s: float) -> bool:
+        """A timer is due. False if it is not a timer of pods."""
+        if timer not in self._timer_handlers:
             return False
-        self._bells[bell](self._by_uid[uid], now_s)
+        self._timer_handlers[timer](self._by_uid[uid], now_s)
         self._retry_resizes(now_s)
         return True
 
     def failed(self, effect: PatchPodStatus | DeletePod, now_s: float) -> None:
-        """A write did not reach the server, and may be tried again."""
+        """A write failed and may be retried."""
         pod = self._pods.get((effect.namespace, effect.name))
         if pod is not None and pod.uid == effect.uid:
             pod.failures += 1
-            self._timers.set(("retry", pod.uid), now_s + min(2.0 ** min(pod.failures, 10), _MOST_RETRY_S))
+            self._timers.set(("retry", pod.uid), now_s + min(2.0 ** min(pod.failures, 10), _MAX_RETRY_S))
 
     def clock_moved(self, by_s: float) -> None:
-        """The clock was set. Timers that run were moved; those that are set anew must come to the same."""
-        self._moved_s += by_s
+        """The clock was set. Running timers were moved; timers that are set later must have the same deadline."""
+        self._clock_offset_s += by_s
 
     # -- decisions -------------------------------------------------------------------------------------------------
 
     def _sync_pod(self, pod: HollowPod, now_s: float) -> None:
-        """What to do about this pod now, from what is known of it and of its node."""
+        """Decides the next step of the pod from its state and the state of its node."""
         node = self._nodes.get(pod.node)
         if node is None:
-            self._cancel_timers(pod)  # whoever collects pods of lost nodes will end it
+            self._cancel_timers(pod)  # the pod garbage collector deletes it
             return
         if not node.alive:
             if node.silent:
@@ -167,38 +167,38 @@ class PodWorkers:
             self._stop(pod, node, pod.delete_at_s, now_s)
         elif pod.stage is HollowPodStage.PARKED and node.up:
             self._admit(pod, node, now_s)
-        elif pod.stage in _RUNS:
+        elif pod.stage in _ADMITTED_STAGES:
             self._continue(pod, node, now_s)
 
     def _continue(self, pod: HollowPod, node: HollowNode, now_s: float) -> None:
-        """It is admitted: what was wished may have changed, its deadline too, and it is said what was seen of that."""
+        """The pod is admitted. Applies changes of its annotations, deadline and resources, and writes its status."""
         if pod.stage is HollowPodStage.RUNNING:
             self._set_timers(pod)
         else:
-            self._arm_deadline(pod)
+            self._set_deadline_timer(pod)
         if pod.stage is HollowPodStage.BACKOFF and ("restart", pod.uid) not in self._timers:
             self._timers.set(("restart", pod.uid), now_s + backoff_s(pod.restarts, 0.0))
-        is_news = self._resize(pod, node, now_s)
-        if is_news or pod.generation != pod.observed_generation:
+        status_changed = self._resize(pod, node, now_s)
+        if status_changed or pod.generation != pod.observed_generation:
             self._report(pod)
 
     def _resize(self, pod: HollowPod, node: HollowNode, now_s: float) -> bool:
         """Applies the requests of the spec, if the node has the capacity. True if the status changes."""
         if pod.desired_requests is None:
             self._end_resize(pod)
-            return pod.shows_pending
-        bookings = self._usage_of(pod.node)
-        others = {name: amount - pod.requests.get(name, 0) for name, amount in bookings.used.items()}
-        rejection = check_resize(pod.desired_requests, others, bookings.pods - 1, node.allocatable)
+            return pod.shows_pending_resize
+        usage = self._usage_of(pod.node)
+        others = {name: amount - pod.requests.get(name, 0) for name, amount in usage.used.items()}
+        rejection = check_resize(pod.desired_requests, others, usage.pods - 1, node.allocatable)
         if rejection is None:
-            self._add_up(pod, -1)
+            self._change_usage(pod, -1)
             pod.requests, pod.allocated = pod.desired_requests, pod.desired
-            self._add_up(pod, 1)
+            self._change_usage(pod, 1)
             self._end_resize(pod)
             if pod.node in self._deferred:
                 self._released.add(pod.node)
             return True
-        earlier = pod.pending
+        earlier = pod.pending_resize
         if rejection.reason == DEFERRED:
             self._deferred.setdefault(pod.node, {})[pod.key] = pod
         else:
@@ -206,22 +206,22 @@ class PodWorkers:
         if earlier is not None and (earlier.reason, earlier.message) == (rejection.reason, rejection.message):
             return False
         since_s = earlier.since_s if earlier is not None and earlier.reason == rejection.reason else now_s
-        pod.pending = PendingResize(rejection.reason, rejection.message, since_s, now_s)
+        pod.pending_resize = PendingResize(rejection.reason, rejection.message, since_s, now_s)
         return True
 
     def _retry_resizes(self, now_s: float) -> None:
-        """Capacity was released: resizes that wait for it are tried in the kubelet's order."""
+        """Retries deferred resizes on nodes with released capacity, in the kubelet's order."""
         while self._released:
             name = self._released.pop()
             node = self._nodes.get(name)
             if node is None or not node.alive:
-                continue  # all its pods are considered when it is back
+                continue  # all its pods are synced when it is back
             for pod in sorted(self._deferred.get(name, {}).values(), key=_resize_order):
                 if pod.delete_at_s is None and self._resize(pod, node, now_s):
                     self._report(pod)
 
     def _end_resize(self, pod: HollowPod) -> None:
-        pod.pending = pod.desired_requests = None
+        pod.pending_resize = pod.desired_requests = None
         self._forget_deferred(pod)
 
     def _forget_deferred(self, pod: HollowPod) -> None:
@@ -230,26 +230,26 @@ class PodWorkers:
             del self._deferred[pod.node]
 
     def _admit(self, pod: HollowPod, node: HollowNode, now_s: float) -> None:
-        bookings = self._usage_of(pod.node)
-        rejection = check(pod.requests, bookings.used, bookings.pods, node.allocatable)
+        usage = self._usage_of(pod.node)
+        rejection = check(pod.requests, usage.used, usage.pods, node.allocatable)
         if not pod.admitted_s:
-            pod.admitted_s, pod.admitted_moved_s = now_s, self._moved_s
+            pod.admitted_s, pod.admitted_offset_s = now_s, self._clock_offset_s
         if rejection is not None:
             pod.rejected, pod.reason, pod.message = True, rejection.reason, f"Pod was rejected: {rejection.message}"
             self._enter(pod, HollowPodStage.ENDED, now_s)
             return
         self._add_usage(pod)
-        start_s = _given(pod.behaviour.start_s, self._options.start_s)
+        start_s = _or_default(pod.behaviour.start_s, self._options.start_s)
         if start_s > 0:
             self._enter(pod, HollowPodStage.STARTING, now_s)
-            self._arm_deadline(pod)
+            self._set_deadline_timer(pod)
             self._timers.set(("start", pod.uid), now_s + start_s)
         else:
             self._run(pod, now_s)
 
     def _run(self, pod: HollowPod, now_s: float) -> None:
         pod.started_s = pod.ready_s = now_s
-        pod.started_moved_s = self._moved_s
+        pod.started_offset_s = self._clock_offset_s
         self._enter(pod, HollowPodStage.RUNNING, now_s)
         self._set_timers(pod)
 
@@ -260,16 +260,16 @@ class PodWorkers:
         if run_s is None or math.isinf(run_s):
             self._timers.cancel(("finish", pod.uid))
         else:
-            self._timers.set(("finish", pod.uid), pod.started_s + run_s + self._moved_s - pod.started_moved_s)
-        self._arm_deadline(pod)
+            self._timers.set(("finish", pod.uid), pod.started_s + run_s + self._clock_offset_s - pod.started_offset_s)
+        self._set_deadline_timer(pod)
 
-    def _arm_deadline(self, pod: HollowPod) -> None:
-        """From the start time, whenever the deadline came; validation allows it to be set later, and shortened."""
+    def _set_deadline_timer(self, pod: HollowPod) -> None:
+        """The deadline counts from the start time, also if it was added or shortened later."""
         if pod.deadline_s is None:
             self._timers.cancel(("deadline", pod.uid))
         else:
-            moved_s = self._moved_s - pod.admitted_moved_s
-            self._timers.set(("deadline", pod.uid), pod.admitted_s + pod.deadline_s + moved_s)
+            offset_s = self._clock_offset_s - pod.admitted_offset_s
+            self._timers.set(("deadline", pod.uid), pod.admitted_s + pod.deadline_s + offset_s)
 
     def _finish(self, pod: HollowPod, now_s: float) -> None:
         """The containers exit by themselves."""
@@ -277,15 +277,18 @@ class PodWorkers:
         if pod.delete_at_s is not None or not restarts_after(pod.container_set.restart_policy, code):
             self._end(pod, now_s, code)
             return
-        pod.previous = ContainerExit(pod.started_s, now_s, code)
+        pod.previous_exit = ContainerExit(pod.started_s, now_s, code)
         wait_s = backoff_s(pod.restarts, now_s - pod.started_s)
         if wait_s > 0:
             self._enter(pod, HollowPodStage.BACKOFF, now_s)
-            self._arm_deadline(pod)
+            self._set_deadline_timer(pod)
             self._timers.set(("restart", pod.uid), now_s + wait_s)
             return
         pod.restarts += 1
-        pod.started_s, pod.started_moved_s = now_s, self._moved_s  # and Ready as before: a gap of no length is not seen
+        pod.started_s, pod.started_offset_s = (
+            now_s,
+            self._clock_offset_s,
+        )  # it stays Ready: the restart takes no time
         self._enter(pod, HollowPodStage.RUNNING, now_s)
         self._set_timers(pod)
 
@@ -298,12 +301,13 @@ class PodWorkers:
         self._end(pod, now_s, KILLED, "DeadlineExceeded", message)
 
     def _stop(self, pod: HollowPod, node: HollowNode, delete_at_s: float, now_s: float) -> None:
-        """The pod is being deleted: let it stop, but not beyond its grace period. Ask again, and it may be shorter."""
+        """Stops a pod that is being deleted, at the latest at the end of its grace period. A second deletion may
+        shorten the period."""
         if pod.stage is HollowPodStage.RUNNING:
             if pod.stopping_since_s is None:
-                pod.stopping_since_s, pod.stopping_moved_s = now_s, self._moved_s
-            wanted_s = _given(pod.behaviour.stop_s, _given(node.behaviour.stop_s, self._options.stop_s))
-            stopped_s = pod.stopping_since_s + wanted_s + self._moved_s - pod.stopping_moved_s
+                pod.stopping_since_s, pod.stopping_offset_s = now_s, self._clock_offset_s
+            wanted_s = _or_default(pod.behaviour.stop_s, _or_default(node.behaviour.stop_s, self._options.stop_s))
+            stopped_s = pod.stopping_since_s + wanted_s + self._clock_offset_s - pod.stopping_offset_s
             if min(stopped_s, delete_at_s) > now_s:
                 self._timers.set(("stop", pod.uid), min(stopped_s, delete_at_s))
                 if pod.generation != pod.observed_generation:
@@ -318,9 +322,9 @@ class PodWorkers:
 
     def _end(self, pod: HollowPod, now_s: float, code: int, reason: str = "", message: str = "") -> None:
         if pod.stage is HollowPodStage.RUNNING:
-            pod.last = ContainerExit(pod.started_s, now_s, code)
+            pod.final_exit = ContainerExit(pod.started_s, now_s, code)
         elif pod.stage is HollowPodStage.BACKOFF:
-            pod.last = pod.previous
+            pod.final_exit = pod.previous_exit
         pod.exit_code, pod.reason, pod.message = code, reason, message
         self._enter(pod, HollowPodStage.ENDED, now_s)
         self._sync_pod(pod, now_s)
@@ -346,30 +350,30 @@ class PodWorkers:
     def _report(self, pod: HollowPod) -> None:
         status = pod_status(pod, self._nodes[pod.node].ip)
         pod.observed_generation = pod.generation
-        pod.shows_pending = pod.pending is not None
+        pod.shows_pending_resize = pod.pending_resize is not None
         self._emit(PatchPodStatus(pod.namespace, pod.name, pod.uid, status))
 
-    def _follow(self, pod: HollowPod, obj: Object) -> None:
-        """Takes over what others changed."""
+    def _update(self, pod: HollowPod, obj: Object) -> None:
+        """Copies the fields that other components changed."""
         metadata = obj["metadata"]
         pod.failures = 0
         if not pod.generation or pod.generation != metadata.get("generation"):
-            self._follow_resources(pod, obj)
+            self._update_resources(pod, obj)
         pod.generation = metadata.get("generation", 0)
         pod.behaviour = pod_behaviour(metadata)
         pod.delete_at_s = deletion_of(metadata)
         pod.deadline_s = deadline_of(obj["spec"])
         status = obj.get("status") or {}
         pod.scheduled = is_scheduled(status)
-        pod.shows_pending = shows_pending(status)
+        pod.shows_pending_resize = shows_pending_resize(status)
         pod.guaranteed = status.get("qosClass") == "Guaranteed"
         if is_terminal(status) and pod.stage is not HollowPodStage.ENDED:
             pod.stage = HollowPodStage.ENDED
             self._cancel_timers(pod)
             self._remove_usage(pod)
 
-    def _follow_resources(self, pod: HollowPod, obj: Object) -> None:
-        """Before the pod is admitted nothing is allocated; later its node needs the capacity for the request."""
+    def _update_resources(self, pod: HollowPod, obj: Object) -> None:
+        """A pod that is not admitted yet gets the new allocation at once; otherwise its node must have the capacity."""
         pod.desired = desired(obj["spec"])
         if pod.desired == pod.allocated:
             pod.desired_requests = None
@@ -379,11 +383,11 @@ class PodWorkers:
             pod.desired_requests = requests_of(obj)
 
     def _add(self, pod: HollowPod) -> HollowPod:
-        pod.admitted_moved_s = pod.started_moved_s = self._moved_s
+        pod.admitted_offset_s = pod.started_offset_s = self._clock_offset_s
         self._pods[pod.key] = pod
         self._by_uid[pod.uid] = pod
         self._on_node.setdefault(pod.node, {})[pod.key] = pod
-        if pod.stage in _RUNS:
+        if pod.stage in _ADMITTED_STAGES:
             self._add_usage(pod)
         return pod
 
@@ -397,32 +401,32 @@ class PodWorkers:
         del on_node[pod.key]
         if not on_node:
             del self._on_node[pod.node]
-            self._bookings.pop(pod.node, None)
+            self._usage.pop(pod.node, None)
 
     def _cancel_timers(self, pod: HollowPod) -> None:
-        for bell in ("start", "finish", "restart", "deadline", "stop"):
-            self._timers.cancel((bell, pod.uid))
+        for timer in ("start", "finish", "restart", "deadline", "stop"):
+            self._timers.cancel((timer, pod.uid))
 
     def _usage_of(self, node: str) -> NodeUsage:
-        return self._bookings.setdefault(node, NodeUsage({}))
+        return self._usage.setdefault(node, NodeUsage({}))
 
     def _add_usage(self, pod: HollowPod) -> None:
         self._usage_of(pod.node).pods += 1
-        self._add_up(pod, 1)
-        pod.booked = True
+        self._change_usage(pod, 1)
+        pod.counted = True
         if pod.ip:
-            self._claim(pod)
+            self._claim_address(pod)
         elif not pod.container_set.host_network:
             pod.ip = next((ip for pool in self._pools(pod) if (ip := pool.take()) is not None), "")
 
-    def _add_up(self, pod: HollowPod, sign: int) -> None:
+    def _change_usage(self, pod: HollowPod, sign: int) -> None:
         used = self._usage_of(pod.node).used
         for name, amount in pod.requests.items():
             used[name] = used.get(name, 0) + sign * amount
 
-    def _claim(self, pod: HollowPod) -> None:
-        """Keeps the address of a pod that runs from being given to another, in case its node has become known since."""
-        if pod.booked and pod.ip:
+    def _claim_address(self, pod: HollowPod) -> None:
+        """Reserves the address of a running pod, also in the pool of a node that became known later."""
+        if pod.counted and pod.ip:
             for pool in self._pools(pod):
                 pool.claim(pod.ip)
 
@@ -431,11 +435,11 @@ class PodWorkers:
         return [self._shared_pool] if node is None or node.pool is None else [node.pool, self._shared_pool]
 
     def _remove_usage(self, pod: HollowPod) -> None:
-        if not pod.booked:
+        if not pod.counted:
             return
-        pod.booked = False
+        pod.counted = False
         self._usage_of(pod.node).pods -= 1
-        self._add_up(pod, -1)
+        self._change_usage(pod, -1)
         self._forget_deferred(pod)
         if pod.node in self._deferred:
             self._released.add(pod.node)
@@ -444,17 +448,17 @@ class PodWorkers:
 
 
 def _age(pod: HollowPod) -> tuple[float, Key]:
-    """The older first."""
+    """Older pods first."""
     return pod.created_s, pod.key
 
 
 def _resize_order(pod: HollowPod) -> tuple[bool, int, bool, float, Key]:
-    """Resizes that need no more than before, high priorities, Guaranteed pods, those that wait for longest."""
-    asked = pod.desired_requests or {}
-    grows = any(asked.get(name, 0) > pod.requests.get(name, 0) for name in ("cpu", "memory"))
-    since_s = pod.pending.since_s if pod.pending is not None else 0.0
+    """First resizes that do not grow, then by priority, then Guaranteed pods, then by waiting time."""
+    requested = pod.desired_requests or {}
+    grows = any(requested.get(name, 0) > pod.requests.get(name, 0) for name in ("cpu", "memory"))
+    since_s = pod.pending_resize.since_s if pod.pending_resize is not None else 0.0
     return grows, -pod.priority, not pod.guaranteed, since_s, pod.key
 
 
-def _given(wish_s: float | None, otherwise_s: float) -> float:
-    return otherwise_s if wish_s is None else wish_s
+def _or_default(value_s: float | None, default_s: float) -> float:
+    return default_s if value_s is None else value_s

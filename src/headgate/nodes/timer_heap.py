@@ -20,8 +20,8 @@ class TimerHeap(Generic[K]):
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, K]] = []
         self._deadlines: dict[K, tuple[float, int]] = {}
-        self._sequence = 0  # timers of one instant ring in the order in which they were set
-        self._moved_s = 0.0  # by how much the clock was set; deadlines are kept as of a clock that never was
+        self._sequence = 0  # timers with equal deadlines fire in the order in which they were set
+        self._clock_offset_s = 0.0  # by how much the clock was set; stored deadlines do not include it
 
     def __len__(self) -> int:
         return len(self._deadlines)
@@ -30,9 +30,9 @@ class TimerHeap(Generic[K]):
         return key in self._deadlines
 
     def set(self, key: K, at_s: float) -> None:
-        at_s -= self._moved_s
-        standing = self._deadlines.get(key)
-        if standing is not None and standing[0] == at_s:
+        at_s -= self._clock_offset_s
+        current = self._deadlines.get(key)
+        if current is not None and current[0] == at_s:
             return
         self._sequence += 1
         self._deadlines[key] = (at_s, self._sequence)
@@ -45,21 +45,21 @@ class TimerHeap(Generic[K]):
         self._deadlines.pop(key, None)
 
     def next_deadline_s(self) -> float | None:
-        while self._heap and not self._live():
+        while self._heap and not self._is_head_live():
             heappop(self._heap)
-        return self._heap[0][0] + self._moved_s if self._heap else None
+        return self._heap[0][0] + self._clock_offset_s if self._heap else None
 
     def move(self, by_s: float) -> None:
-        """The clock was set: every timer rings as much later by it, and so after the same time as before."""
-        self._moved_s += by_s
+        """The clock was set forward by ``by_s``: all deadlines move with it, so that waits keep their duration."""
+        self._clock_offset_s += by_s
 
     def due(self, now_s: float) -> Iterator[K]:
-        """Takes out, one by one, what has run out by now; timers set meanwhile count too."""
+        """Removes and yields the timers that are due, including timers that are set meanwhile."""
         while (deadline := self.next_deadline_s()) is not None and deadline <= now_s:
             key = heappop(self._heap)[2]
             del self._deadlines[key]
             yield key
 
-    def _live(self) -> bool:
+    def _is_head_live(self) -> bool:
         at_s, sequence, key = self._heap[0]
         return self._deadlines.get(key) == (at_s, sequence)

@@ -21,7 +21,7 @@ from harness.processes import Process
 from harness.real import RealServer
 from harness.server import Server
 from harness.stories import Story, Teller, Told
-from headgate.nodes.options import RESOURCES, HollowOptions
+from headgate.nodes.options import DEFAULT_RESOURCES, HollowOptions
 from real.allowed_differences import ALLOWED
 from real.workloads.place import Workplace
 
@@ -104,7 +104,7 @@ def a_real_cluster(
     config, plugins = folder / "scheduler.yaml", folder / "plugins"
     plugins.mkdir()
     config.write_text(yaml.safe_dump(scheduler_config(str(server.kubeconfig), elected=False)))
-    nodes = Nodes(server, NODES, {**RESOURCES, **SIZE}, HollowOptions(controller_manager=True, heartbeat_s=3.0))
+    nodes = Nodes(server, NODES, {**DEFAULT_RESOURCES, **SIZE}, HollowOptions(controller_manager=True, heartbeat_s=3.0))
     processes = [
         Process(manager(server, programs, plugins), folder / "kube-controller-manager.log"),
         Process(

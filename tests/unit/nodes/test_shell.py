@@ -284,7 +284,7 @@ def test_a_pod_that_could_not_be_taken_in_is_tried_again(caplog: pytest.LogCaptu
 
 def test_a_timer_that_fails_rings_again_and_loses_no_other(caplog: pytest.LogCaptureFixture) -> None:
     hollow = HollowKubelets()
-    finish = hollow._workers._bells["finish"]
+    finish = hollow._workers._timer_handlers["finish"]
     left = 3
 
     def fails_at_first(pod: HollowPod, now_s: float) -> None:
@@ -295,7 +295,7 @@ def test_a_timer_that_fails_rings_again_and_loses_no_other(caplog: pytest.LogCap
                 raise RuntimeError("a bug")
         finish(pod, now_s)
 
-    hollow._workers._bells["finish"] = fails_at_first
+    hollow._workers._timer_handlers["finish"] = fails_at_first
 
     async def scenario(server: Server) -> None:
         server.put(NODE, a_node())
@@ -321,7 +321,7 @@ def test_the_fleet_stops_when_told_to_even_if_something_happens_at_that_moment(t
         fleet = HollowKubeletRunner(beating, InProcessTransport(Server().handle))
         task = asyncio.create_task(fleet.run())
         await asyncio.sleep(10)
-        fleet._moved.set()
+        fleet._deadline_changed.set()
         for _ in range(turns):
             await asyncio.sleep(0)
         task.cancel()

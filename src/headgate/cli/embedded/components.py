@@ -28,7 +28,7 @@ from headgate.nodes.hollow_kubelets import HollowKubelets
 from headgate.nodes.io.autoscaler_runner import AutoscalerRunner
 from headgate.nodes.io.kubelet_runner import HollowKubeletRunner
 from headgate.nodes.node_template import NodeTemplate, make_nodes
-from headgate.nodes.options import RESOURCES, HollowOptions
+from headgate.nodes.options import DEFAULT_RESOURCES, HollowOptions
 from headgate.runtime.scheduler.runner import run_scheduler
 from headgate.scheduling.config.types import KubeSchedulerConfiguration
 
@@ -48,7 +48,7 @@ async def start(plan: ClusterOptions, served: RunningServer, stack: contextlib.A
 
 
 async def _start_nodes(plan: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> None:
-    resources = {**RESOURCES, **plan.node_resources}
+    resources = {**DEFAULT_RESOURCES, **plan.node_resources}
     wanted = make_nodes(plan.node_count, NodeTemplate(resources=resources))
     # Controllers watch over the nodes, ours or somebody else's: theirs to taint and untaint, and they want heartbeats.
     beat_s = min(_BEAT_S, plan.patience.grace_s / 2.5)
@@ -62,7 +62,7 @@ async def _start_nodes(plan: ClusterOptions, served: RunningServer, stack: conte
 
 
 async def _start_autoscaler(plan: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> None:
-    machine = InstanceType("machine", {**RESOURCES, **plan.node_resources})
+    machine = InstanceType("machine", {**DEFAULT_RESOURCES, **plan.node_resources})
     model = make_autoscaler(plan.autoscaler, machine)
     run_in_background(stack, AutoscalerRunner(model, served.client(plan.autoscaler), plan.autoscaler).run())
 

@@ -16,11 +16,11 @@ from headgate.kube.taints import UNSCHEDULABLE, first_untolerated
 from headgate.nodes.autoscalers.instance_types import AutoscalerNode, InstanceType, labels_of
 from headgate.nodes.autoscalers.pending_pods import AutoscalerPod
 
-_CORDON = {"key": UNSCHEDULABLE, "effect": "NoSchedule"}
+_CORDON_TAINT = {"key": UNSCHEDULABLE, "effect": "NoSchedule"}
 
 
 class PackingNode(msgspec.Struct):
-    """Mutable: what is free on it shrinks as pods are put there. Lives for one plan."""
+    """Mutable: ``free`` shrinks as pods are placed. It exists for one plan."""
 
     name: str
     labels: Mapping[str, str]
@@ -48,18 +48,20 @@ class PackingNode(msgspec.Struct):
 def existing_node(node: AutoscalerNode, *, ignored_taints: frozenset[str] = frozenset()) -> PackingNode:
     """A node as the API shows it, without the pods on it."""
     taints = [taint for taint in node.taints if taint["key"] not in ignored_taints]
-    return PackingNode(node.name, node.labels, [*taints, _CORDON] if node.cordoned else taints, dict(node.allocatable))
+    return PackingNode(
+        node.name, node.labels, [*taints, _CORDON_TAINT] if node.cordoned else taints, dict(node.allocatable)
+    )
 
 
-def planned_node(name: str, group: str, shape: InstanceType) -> PackingNode:
+def planned_node(name: str, group: str, instance_type: InstanceType) -> PackingNode:
     """A machine that does not exist yet."""
-    return PackingNode(name, labels_of(name, group, shape), shape.taints, shape.counts)
+    return PackingNode(name, labels_of(name, group, instance_type), instance_type.taints, instance_type.counts)
 
 
-def place_pod(pod: AutoscalerPod, spots: Iterable[PackingNode]) -> PackingNode | None:
-    """Puts the pod on the first node that has capacity for it."""
-    for spot in spots:
-        if spot.fits(pod):
-            spot.add_pod(pod)
-            return spot
+def place_pod(pod: AutoscalerPod, candidates: Iterable[PackingNode]) -> PackingNode | None:
+    """Places the pod on the first node that has capacity for it."""
+    for candidate in candidates:
+        if candidate.fits(pod):
+            candidate.add_pod(pod)
+            return candidate
     return None

@@ -29,11 +29,11 @@ class ClusterSnapshot:
 
     @property
     def pending(self) -> Mapping[str, AutoscalerPod]:
-        """Pods that have no node and are not at their end."""
+        """Pods that have no node and are not terminal."""
         return self._pending
 
     def pod_applied(self, wire: Object) -> tuple[AutoscalerPod | None, AutoscalerPod]:
-        """What was known of it before, and what is known now."""
+        """Returns the previous state of the pod, if there is one, and the present state."""
         pod = read_pod(wire)
         old = self.pod_removed(pod.uid)
         self._pods[pod.uid] = pod
@@ -49,9 +49,9 @@ class ClusterSnapshot:
             return None
         self._pending.pop(uid, None)
         if pod.node:
-            there = self._on_node[pod.node]
-            del there[uid]
-            if not there:
+            on_node = self._on_node[pod.node]
+            del on_node[uid]
+            if not on_node:
                 del self._on_node[pod.node]
         return pod
 
@@ -68,14 +68,14 @@ class ClusterSnapshot:
         return self._nodes.pop(name, None)
 
     def running_on(self, node: str) -> Iterator[AutoscalerPod]:
-        """Pods bound there that have not ended."""
+        """Pods bound to the node that are not terminal."""
         return (pod for pod in self._on_node.get(node, {}).values() if not pod.terminal)
 
     def is_empty(self, node: str) -> bool:
-        """Nothing runs there but what stays with the node."""
+        """Whether only pods that stay with the node run there."""
         return all(pod.stays_with_its_node for pod in self.running_on(node))
 
     def new_name(self, group: str) -> str:
-        """A name that no machine of the group has or had, as far as is known."""
+        """A name that no known machine of the group has or had."""
         self._highest[group] = self._highest.get(group, 0) + 1
         return f"{group}-{self._highest[group]:04}"

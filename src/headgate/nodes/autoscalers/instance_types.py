@@ -21,14 +21,14 @@ Object = dict[str, Any]
 
 GROUP: Final = NODE_GROUP
 """The label that says which group or pool a machine was bought for."""
-_PRESSED: Final = ("DiskPressure", "NetworkUnavailable")
+_PRESSURE_CONDITIONS: Final = ("DiskPressure", "NetworkUnavailable")
 UNREADY_TAINTS: Final = frozenset(
     {NOT_READY, "node.kubernetes.io/disk-pressure", "node.kubernetes.io/network-unavailable"}
 )
-PASSING_TAINTS: Final = frozenset(
+EPHEMERAL_TAINTS: Final = frozenset(
     {NOT_READY, UNREACHABLE, "node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"}
 )
-"""They go when the node has started, so a plan for a node that starts ignores them (KP-9)."""
+"""They are removed once the node has started, so a plan for a starting node ignores them (KP-9)."""
 
 
 class InstanceType(msgspec.Struct, frozen=True):
@@ -58,24 +58,28 @@ class AutoscalerNode(msgspec.Struct, frozen=True):
     capacity: Mapping[str, int]
     ready: str
     """The status of its Ready condition; empty: it has none."""
-    pressed: bool
+    under_pressure: bool
     cordoned: bool
     deleting: bool
 
     @property
     def counts_as_ready(self) -> bool:
         """CA-22."""
-        return self.ready == "True" and not self.pressed and not any(t["key"] in UNREADY_TAINTS for t in self.taints)
+        return (
+            self.ready == "True"
+            and not self.under_pressure
+            and not any(t["key"] in UNREADY_TAINTS for t in self.taints)
+        )
 
     @property
     def is_initialized(self) -> bool:
         """KP-9."""
-        return self.ready == "True" and not any(t["key"] in PASSING_TAINTS for t in self.taints)
+        return self.ready == "True" and not any(t["key"] in EPHEMERAL_TAINTS for t in self.taints)
 
 
 def read_node(wire: Object) -> AutoscalerNode:
     metadata, spec, status = wire["metadata"], wire.get("spec") or {}, wire.get("status") or {}
-    said = status.get("conditions")
+    listed = status.get("conditions")
     created = parse_time(metadata.get("creationTimestamp") or "")
     labels = metadata.get("labels") or {}
     return AutoscalerNode(
@@ -88,35 +92,35 @@ def read_node(wire: Object) -> AutoscalerNode:
         taints=tuple(spec.get("taints") or ()),
         allocatable=counts_of(status.get("allocatable") or status.get("capacity")),
         capacity=counts_of(status.get("capacity")),
-        ready=(conditions.find(said, "Ready") or {}).get("status", ""),
-        pressed=any(conditions.is_true(said, each) for each in _PRESSED),
+        ready=(conditions.find(listed, "Ready") or {}).get("status", ""),
+        under_pressure=any(conditions.is_true(listed, each) for each in _PRESSURE_CONDITIONS),
         cordoned=bool(spec.get("unschedulable")),
         deleting="deletionTimestamp" in metadata,
     )
 
 
-def new_machine(name: str, group: str, shape: InstanceType) -> Object:
+def new_machine(name: str, group: str, instance_type: InstanceType) -> Object:
     """The Node object of a machine that was just bought."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {
             "name": name,
-            "labels": labels_of(name, group, shape),
-            "annotations": {KWOK_NODE: "fake", **shape.annotations},
+            "labels": labels_of(name, group, instance_type),
+            "annotations": {KWOK_NODE: "fake", **instance_type.annotations},
         },
         "spec": {"providerID": f"hollow://{name}"}
-        | ({"taints": [dict(t) for t in shape.taints]} if shape.taints else {}),
-        "status": {"capacity": dict(shape.resources), "allocatable": dict(shape.resources)},
+        | ({"taints": [dict(t) for t in instance_type.taints]} if instance_type.taints else {}),
+        "status": {"capacity": dict(instance_type.resources), "allocatable": dict(instance_type.resources)},
     }
 
 
-def labels_of(name: str, group: str, shape: InstanceType) -> dict[str, str]:
+def labels_of(name: str, group: str, instance_type: InstanceType) -> dict[str, str]:
     return {
         "kubernetes.io/hostname": name,
         "kubernetes.io/arch": "amd64",
         "kubernetes.io/os": "linux",
-        "node.kubernetes.io/instance-type": shape.name,
+        "node.kubernetes.io/instance-type": instance_type.name,
         GROUP: group,
-        **shape.labels,
+        **instance_type.labels,
     }

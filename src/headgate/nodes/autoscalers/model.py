@@ -15,7 +15,7 @@ Object = dict[str, Any]
 
 
 class AddMachine(msgspec.Struct, frozen=True):
-    """A machine joins: create this Node. ``pods`` (namespace/name) are those that caused the order."""
+    """Create this Node: the machine joins. ``pods`` (namespace/name) caused the order."""
 
     node: Object
     pods: tuple[str, ...]
@@ -60,7 +60,7 @@ class AutoscalerModel(Protocol):
     def node_removed(self, name: str, now_s: float) -> None: ...
 
     def synced(self, now_s: float) -> None:
-        """All pods and nodes that there are have been told; nothing is bought before."""
+        """The initial lists of pods and nodes are complete. The model orders no machine before."""
         ...
 
     def due(self, now_s: float) -> list[Effect]: ...

@@ -1,7 +1,7 @@
-"""NodeClaims of Karpenter: a plan of the pods on a new machine, whose instance type is still open.
+"""NodeClaims of Karpenter: the pods planned for a new machine whose instance type is not chosen yet.
 
-Pods are added while some instance type of the pool fits them all; the cheapest of those is bought in the end. Pools are
-tried by weight. ``karpenter.py`` decides which pods are planned, and when.
+Pods are added while some instance type of the pool fits them all; the cheapest of those is ordered in the end. Pools
+are tried by weight. ``karpenter.py`` decides which pods are planned, and when.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class NodePool(msgspec.Struct, frozen=True):
     """A NodePool, with the instance types that its provider offers for it."""
 
     name: str
-    shapes: tuple[InstanceType, ...]
+    instance_types: tuple[InstanceType, ...]
     weight: int = 0
     limits: Mapping[str, int] = {}
     """In units; resources that are not named are not limited."""
@@ -31,21 +31,25 @@ class NodeClaim(msgspec.Struct):
     """Mutable: it gathers pods while one plan is made."""
 
     pool: NodePool
-    shapes: Sequence[InstanceType]
+    instance_types: Sequence[InstanceType]
     pods: list[AutoscalerPod]
 
     def add(self, pod: AutoscalerPod) -> bool:
-        """False if no shape would hold this pod as well."""
-        fitting = [shape for shape in self.shapes if _holds(self.pool, shape, [*self.pods, pod])]
+        """False if no instance type of the claim has capacity for this pod, too."""
+        fitting = [
+            instance_type
+            for instance_type in self.instance_types
+            if _fits_all(self.pool, instance_type, [*self.pods, pod])
+        ]
         if not fitting:
             return False
-        self.shapes = fitting
+        self.instance_types = fitting
         self.pods.append(pod)
         return True
 
     @property
-    def shape(self) -> InstanceType:
-        return min(self.shapes, key=lambda shape: (shape.price, shape.name))
+    def instance_type(self) -> InstanceType:
+        return min(self.instance_types, key=lambda shape: (shape.price, shape.name))
 
 
 class NodeClaimPlan:
@@ -56,27 +60,27 @@ class NodeClaimPlan:
         self.claims: list[NodeClaim] = []
 
     def add(self, pod: AutoscalerPod) -> bool:
-        """To the claim with the fewest pods that can hold it, or to a new one."""
+        """Adds the pod to the claim with the fewest pods that has capacity for it, or to a new one."""
         for claim in sorted(self.claims, key=lambda claim: len(claim.pods)):
             if claim.add(pod):
                 return True
         for pool in self._pools:
-            claim = NodeClaim(pool, pool.shapes, [])
+            claim = NodeClaim(pool, pool.instance_types, [])
             if claim.add(pod):
                 self.claims.append(claim)
                 return True
         return False
 
 
-def within_limits(pool: NodePool, used: Mapping[str, int], shape: InstanceType) -> bool:
-    size = shape.counts
+def within_limits(pool: NodePool, used: Mapping[str, int], instance_type: InstanceType) -> bool:
+    size = instance_type.counts
     return all(used.get(name, 0) + size.get(name, 0) <= limit for name, limit in pool.limits.items())
 
 
-def _holds(pool: NodePool, shape: InstanceType, pods: Sequence[AutoscalerPod]) -> bool:
-    spot = planned_node("new", pool.name, shape)
+def _fits_all(pool: NodePool, instance_type: InstanceType, pods: Sequence[AutoscalerPod]) -> bool:
+    candidate = planned_node("new", pool.name, instance_type)
     for pod in pods:
-        if not spot.fits(pod):
+        if not candidate.fits(pod):
             return False
-        spot.add_pod(pod)
+        candidate.add_pod(pod)
     return True

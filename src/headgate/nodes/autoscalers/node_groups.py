@@ -16,7 +16,7 @@ from headgate.nodes.autoscalers.instance_types import AutoscalerNode, InstanceTy
 
 class NodeGroup(msgspec.Struct, frozen=True):
     name: str
-    shape: InstanceType
+    instance_type: InstanceType
     min_size: int = 0
     max_size: int = 200
 
@@ -27,28 +27,28 @@ class NodeGroupTimeouts(msgspec.Struct, frozen=True):
     startup_s: float = 900.0
     """How long a machine that joined may take to be Ready."""
     backoff_s: float = 300.0
-    most_backoff_s: float = 1800.0
+    max_backoff_s: float = 1800.0
 
 
 class NodeGroups:
-    def __init__(self, groups: Iterable[NodeGroup], patience: NodeGroupTimeouts) -> None:
+    def __init__(self, groups: Iterable[NodeGroup], timeouts: NodeGroupTimeouts) -> None:
         self.all = tuple(sorted(groups, key=lambda group: group.name))
-        self._timeouts = patience
-        self._ordered: dict[str, dict[str, float]] = {group.name: {} for group in self.all}  # name, when
+        self._timeouts = timeouts
+        self._ordered: dict[str, dict[str, float]] = {group.name: {} for group in self.all}  # by group and name: when
         self._members: dict[str, dict[str, AutoscalerNode]] = {group.name: {} for group in self.all}
         self._marked_for_removal: set[str] = set()
         self._backoff: dict[str, tuple[float, float]] = {}  # until when, and how long it was
 
-    # -- what happened ---------------------------------------------------------------------------------------------
+    # -- events ----------------------------------------------------------------------------------------------------
 
-    def joined(self, node: AutoscalerNode) -> None:
+    def node_joined(self, node: AutoscalerNode) -> None:
         if node.group in self._members:
             self._ordered[node.group].pop(node.name, None)
             self._members[node.group][node.name] = node
             if node.counts_as_ready:
                 self._backoff.pop(node.group, None)
 
-    def left(self, node: AutoscalerNode) -> None:
+    def node_left(self, node: AutoscalerNode) -> None:
         self._marked_for_removal.discard(node.name)
         self._members.get(node.group, {}).pop(node.name, None)
 
@@ -62,7 +62,7 @@ class NodeGroups:
         self._marked_for_removal.discard(name)
 
     def expire_orders(self, now_s: float) -> list[str]:
-        """The groups whose orders have just run out."""
+        """Drops orders that have timed out, and returns their groups."""
         failed = []
         for group, ordered in self._ordered.items():
             late = [name for name, since_s in ordered.items() if now_s - since_s > self._timeouts.provision_s]
@@ -70,12 +70,12 @@ class NodeGroups:
                 del ordered[name]
             if late:
                 last_s = self._backoff.get(group, (0.0, 0.0))[1]
-                wait_s = min(last_s * 2 or self._timeouts.backoff_s, self._timeouts.most_backoff_s)
+                wait_s = min(last_s * 2 or self._timeouts.backoff_s, self._timeouts.max_backoff_s)
                 self._backoff[group] = (now_s + wait_s, wait_s)
                 failed.append(group)
         return failed
 
-    # -- questions -------------------------------------------------------------------------------------------------
+    # -- queries ---------------------------------------------------------------------------------------------------
 
     def is_marked_for_removal(self, name: str) -> bool:
         return name in self._marked_for_removal
@@ -92,7 +92,7 @@ class NodeGroups:
         return len(self.staying(group)) + len(self._ordered[group])
 
     def upcoming(self, group: str, now_s: float) -> int:
-        """Ordered, or joined and still starting."""
+        """The number of machines that are ordered, or have joined and are still starting."""
         if self.is_backed_off(group, now_s):
             return 0
         starting = sum(

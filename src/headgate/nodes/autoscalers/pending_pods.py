@@ -38,10 +38,10 @@ class AutoscalerPod(msgspec.Struct, frozen=True):
     required: RequiredNodeAffinity
     tolerations: Sequence[Mapping[str, Any]]
     node: str
-    """Where it is bound; empty: nowhere yet."""
-    nominated: str
+    """The node that it is bound to; empty: not bound."""
+    nominated_node: str
     status: str
-    """Of its PodScheduled condition; empty: there is none."""
+    """The status of its PodScheduled condition; empty: it has none."""
     reason: str
     since_s: float
     """The condition's transition time."""
@@ -53,8 +53,8 @@ class AutoscalerPod(msgspec.Struct, frozen=True):
     deleting: bool
     mirror: bool
     delay_s: float
-    """What the pod asks Cluster Autoscaler to wait."""
-    booked: bool
+    """The scale-up delay that the pod asks of Cluster Autoscaler."""
+    consumes_provisioning_request: bool
     """It waits for a ProvisioningRequest."""
 
     @property
@@ -63,14 +63,14 @@ class AutoscalerPod(msgspec.Struct, frozen=True):
 
     @property
     def stays_with_its_node(self) -> bool:
-        """Daemons and mirror pods: a node with nothing else on it is empty."""
+        """True for pods of DaemonSets and mirror pods. A node that has only such pods is empty."""
         return self.mirror or self.owner in ("DaemonSet", "Node")
 
 
 def read_pod(wire: Object) -> AutoscalerPod:
     metadata, spec, status = wire["metadata"], wire["spec"], wire.get("status") or {}
     annotations = metadata.get("annotations") or {}
-    said = conditions.find(status.get("conditions"), conditions.POD_SCHEDULED) or {}
+    scheduled = conditions.find(status.get("conditions"), conditions.POD_SCHEDULED) or {}
     owner = next((each["kind"] for each in metadata.get("ownerReferences") or () if each.get("controller")), "")
     return AutoscalerPod(
         uid=metadata["uid"],
@@ -81,10 +81,10 @@ def read_pod(wire: Object) -> AutoscalerPod:
         required=required_node_affinity(wire),
         tolerations=tuple(spec.get("tolerations") or ()),
         node=spec.get("nodeName") or "",
-        nominated=status.get("nominatedNodeName") or "",
-        status=said.get("status") or "",
-        reason=said.get("reason") or "",
-        since_s=_time(said.get("lastTransitionTime")),
+        nominated_node=status.get("nominatedNodeName") or "",
+        status=scheduled.get("status") or "",
+        reason=scheduled.get("reason") or "",
+        since_s=_time(scheduled.get("lastTransitionTime")),
         scheduler=spec.get("schedulerName") or "default-scheduler",
         priority=spec.get("priority"),
         owner=owner,
@@ -92,7 +92,7 @@ def read_pod(wire: Object) -> AutoscalerPod:
         deleting="deletionTimestamp" in metadata,
         mirror=_MIRROR in annotations,
         delay_s=seconds(annotations.get(SCALE_UP_DELAY)) or 0.0,
-        booked=any(each in annotations for each in PROVISIONING_REQUESTS),
+        consumes_provisioning_request=any(each in annotations for each in PROVISIONING_REQUESTS),
     )
 
 

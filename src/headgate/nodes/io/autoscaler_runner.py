@@ -36,7 +36,7 @@ from headgate.nodes.clock import SteadyClock
 Object = dict[str, Any]
 
 _log: Final = logging.getLogger(__name__)
-_CLOCKS_DIFFER_S: Final = 1.0  # creation times are whole seconds
+_CLOCK_TOLERANCE_S: Final = 1.0  # creation times are whole seconds
 
 
 class AutoscalerRunner:
@@ -50,19 +50,19 @@ class AutoscalerRunner:
         self._component = component
         self._writer = Writer(transport, jitter=random.random, sleep=asyncio.sleep)
         self._events = EventRecorder(self._writer)
-        self._moved = asyncio.Event()  # the next deadline may have changed
+        self._deadline_changed = asyncio.Event()  # the next deadline may have changed
         self._unsynced = {PODS, NODES}
         self._wall = wall
         self.bought: Final[list[str]] = []
-        """The names of all machines that joined by order of the model, in order."""
+        """The names of all nodes that the model has added, in order."""
         self.removed: Final[list[str]] = []
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
         self._clock = SteadyClock(asyncio.get_running_loop().time, self._wall)
         # One object that cannot be understood must not stop the others.
-        pod_events = Redelivery(self._component, "pod", self._pod_happened)
-        node_events = Redelivery(self._component, "node", self._node_happened)
+        pod_events = Redelivery(self._component, "pod", self._handle_pod_event)
+        node_events = Redelivery(self._component, "node", self._handle_node_event)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._informer(PODS, pod_events.deliver).run())
@@ -74,32 +74,32 @@ class AutoscalerRunner:
             node_events.close()
 
     def _informer(self, resource: APIResource, deliver: Callable[[InformerEvent], None]) -> Informer:
-        def hear(event: InformerEvent) -> None:
+        def handle(event: InformerEvent) -> None:
             deliver(event)
-            self._moved.set()
+            self._deadline_changed.set()
 
         return Informer(
             self._transport,
             resource.collection_path(),
-            hear,
+            handle,
             jitter=random.random,
             sleep=asyncio.sleep,
             report=lambda problem: _log.warning("%s: %s", self._component, problem),
         )
 
-    # -- in --------------------------------------------------------------------------------------------------------
+    # -- events ----------------------------------------------------------------------------------------------------
 
-    def _pod_happened(self, event: InformerEvent) -> None:
+    def _handle_pod_event(self, event: InformerEvent) -> None:
         if isinstance(event, ObjectApplied):
-            self._model.pod_applied(self._in_own_time(event.object), self._now_s())
+            self._model.pod_applied(self._in_model_time(event.object), self._now_s())
         elif isinstance(event, ObjectDeleted):
             self._model.pod_removed(event.uid, self._now_s())
         else:
             self._synced(PODS)
 
-    def _node_happened(self, event: InformerEvent) -> None:
+    def _handle_node_event(self, event: InformerEvent) -> None:
         if isinstance(event, ObjectApplied):
-            self._model.node_applied(self._in_own_time(event.object), self._now_s())
+            self._model.node_applied(self._in_model_time(event.object), self._now_s())
         elif isinstance(event, ObjectDeleted):
             self._model.node_removed(event.name, self._now_s())
         else:
@@ -112,7 +112,7 @@ class AutoscalerRunner:
 
     async def _run_timers(self) -> None:
         while True:
-            self._moved.clear()
+            self._deadline_changed.clear()
             deadline_s = self._model.next_deadline_s()
             wait_s = None if deadline_s is None else deadline_s - self._now_s()
             if wait_s is not None and wait_s <= 0:
@@ -121,20 +121,21 @@ class AutoscalerRunner:
                 continue
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
-                    await self._moved.wait()
+                    await self._deadline_changed.wait()
 
     def _now_s(self) -> float:
         return self._clock.now_s()
 
-    def _in_own_time(self, obj: Object) -> Object:
-        """The model asks how old objects are: when the wall clock was set, they are not younger or older for it."""
+    def _in_model_time(self, obj: Object) -> Object:
+        """The object with its creation time on the model's clock, so that a change of the wall clock does not change
+        its age."""
         ahead_s = self._clock.ahead_s()
         created = parse_time(obj["metadata"].get("creationTimestamp") or "")
-        if abs(ahead_s) < _CLOCKS_DIFFER_S or isinstance(created, str):
+        if abs(ahead_s) < _CLOCK_TOLERANCE_S or isinstance(created, str):
             return obj
         return {**obj, "metadata": {**obj["metadata"], "creationTimestamp": format_time(created - ahead_s)}}
 
-    # -- out -------------------------------------------------------------------------------------------------------
+    # -- writes ----------------------------------------------------------------------------------------------------
 
     async def _perform(self, effect: Effect) -> None:
         match effect:
@@ -155,12 +156,12 @@ class AutoscalerRunner:
         if verdict.outcome is not WriteOutcome.DONE:
             _log.warning("%s: %s was answered: %s", self._component, effect, verdict.message)
 
-    def _emit_event(self, told: EmitAutoscalerEvent) -> None:
-        about = {
+    def _emit_event(self, effect: EmitAutoscalerEvent) -> None:
+        regarding = {
             "apiVersion": "v1",
             "kind": "Pod",
-            "namespace": told.namespace,
-            "name": told.name,
-            "uid": told.uid,
+            "namespace": effect.namespace,
+            "name": effect.name,
+            "uid": effect.uid,
         }
-        self._events.emit(EventToEmit(about, told.reason, told.message, "Normal", self._component))
+        self._events.emit(EventToEmit(regarding, effect.reason, effect.message, "Normal", self._component))

@@ -32,37 +32,37 @@ Object = dict[str, Any]
 _log: Final = logging.getLogger(__name__)
 _WRITERS: Final = 16
 _NOT_FOUND: Final = 404
-_FINAL: Final = frozenset({404, 409, 410, 422})
-"""The object is gone, is another one by now, or the server will never take this: not to be tried again."""
+_FINAL_STATUSES: Final = frozenset({404, 409, 410, 422})
+"""The object is gone or was replaced, or the server will never accept the write: it is not retried."""
 
 
 class HollowKubeletRunner:
-    """One machine, one server."""
+    """One set of hollow kubelets, one server."""
 
     def __init__(
         self,
-        hollow: HollowKubelets,
+        kubelets: HollowKubelets,
         transport: Transport,
         *,
         writers: int = _WRITERS,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        self._hollow = hollow
+        self._kubelets = kubelets
         self._transport = transport
         self._writers = writers
-        self._queues: dict[str, deque[Effect]] = {}  # per object; a key is here while a task works on it or will
+        self._queues: dict[str, deque[Effect]] = {}  # by object; a key is present while a writer works on it or will
         self._ready: asyncio.Queue[str] = asyncio.Queue()
-        self._moved = asyncio.Event()  # the next deadline may have changed
+        self._deadline_changed = asyncio.Event()  # the next deadline may have changed
         self._wall = wall
         self.reported: Final = asyncio.Event()
-        """Every wanted node has been seen with its condition."""
+        """Set when every wanted node has been seen with its Ready condition."""
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
         self._clock = FollowingClock(asyncio.get_running_loop().time, self._wall, self._clock_moved)
         # One object that cannot be understood must not stop the others.
-        node_events = Redelivery("hollow nodes", "node", self._node_happened)
-        pod_events = Redelivery("hollow nodes", "pod", self._pod_happened)
+        node_events = Redelivery("hollow nodes", "node", self._handle_node_event)
+        pod_events = Redelivery("hollow nodes", "pod", self._handle_pod_event)
         nodes = self._informer(NODES.collection_path(), {}, node_events.deliver)
         pods = self._informer(PODS.collection_path(), {"fieldSelector": "spec.nodeName!="}, pod_events.deliver)
         try:
@@ -71,7 +71,7 @@ class HollowKubeletRunner:
                 group.create_task(pods.run())
                 group.create_task(self._run_timers())
                 for _ in range(self._writers):
-                    group.create_task(self._write_for_ever())
+                    group.create_task(self._run_writer())
         finally:
             node_events.close()
             pod_events.close()
@@ -87,29 +87,29 @@ class HollowKubeletRunner:
             report=lambda problem: _log.warning("hollow nodes: %s", problem),
         )
 
-    # -- in --------------------------------------------------------------------------------------------------------
+    # -- events ----------------------------------------------------------------------------------------------------
 
-    def _node_happened(self, event: InformerEvent) -> None:
+    def _handle_node_event(self, event: InformerEvent) -> None:
         now_s = self._now_s()
         if isinstance(event, ObjectApplied):
             self._warn("node", event.object)
-            self._send(self._hollow.node_applied(event.object, now_s))
+            self._send(self._kubelets.node_applied(event.object, now_s))
         elif isinstance(event, ObjectDeleted):
-            self._send(self._hollow.node_removed(event.name, event.uid, now_s))
+            self._send(self._kubelets.node_removed(event.name, event.uid, now_s))
         else:
-            self._send(self._hollow.nodes_synced(now_s))
-        if self._hollow.has_reported:
+            self._send(self._kubelets.nodes_synced(now_s))
+        if self._kubelets.has_reported:
             self.reported.set()
 
-    def _pod_happened(self, event: InformerEvent) -> None:
+    def _handle_pod_event(self, event: InformerEvent) -> None:
         now_s = self._now_s()
         if isinstance(event, ObjectApplied):
             self._warn("pod", event.object)
-            self._send(self._hollow.pod_applied(event.object, now_s))
+            self._send(self._kubelets.pod_applied(event.object, now_s))
         elif isinstance(event, ObjectDeleted):
-            self._send(self._hollow.pod_removed(event.namespace, event.name, event.uid, now_s))
+            self._send(self._kubelets.pod_removed(event.namespace, event.name, event.uid, now_s))
         else:
-            self._send(self._hollow.pods_synced(now_s))
+            self._send(self._kubelets.pods_synced(now_s))
 
     def _warn(self, kind: str, obj: Object) -> None:
         if "annotations" in obj["metadata"]:
@@ -118,13 +118,13 @@ class HollowKubeletRunner:
 
     async def _run_timers(self) -> None:
         while True:
-            self._moved.clear()
+            self._deadline_changed.clear()
             now_s = self._now_s()  # first: if the clock was set, it moves the deadline
-            deadline_s = self._hollow.next_deadline_s()
+            deadline_s = self._kubelets.next_deadline_s()
             wait_s = None if deadline_s is None else deadline_s - now_s
             if wait_s is not None and wait_s <= 0:
                 try:
-                    self._send(self._hollow.due(self._now_s()))
+                    self._send(self._kubelets.due(self._now_s()))
                 except Exception:
                     _log.exception("hollow nodes: a timer failed; it rings again later, the others ring now")
                 await asyncio.sleep(0)
@@ -132,16 +132,16 @@ class HollowKubeletRunner:
             # Not wait_for: before Python 3.12 it forgets a cancellation that comes together with the event.
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
-                    await self._moved.wait()
+                    await self._deadline_changed.wait()
 
     def _now_s(self) -> float:
         return self._clock.now_s()
 
     def _clock_moved(self, by_s: float) -> None:
         _log.debug("hollow nodes: the clock was set by %.3f s", by_s)
-        self._hollow.clock_moved(by_s)
+        self._kubelets.clock_moved(by_s)
 
-    # -- out -------------------------------------------------------------------------------------------------------
+    # -- writes ----------------------------------------------------------------------------------------------------
 
     def _send(self, wanted: list[Effect]) -> None:
         for effect in wanted:
@@ -152,24 +152,24 @@ class HollowKubeletRunner:
             else:
                 self._queues[key] = deque((effect,))
                 self._ready.put_nowait(key)
-        self._moved.set()
+        self._deadline_changed.set()
 
-    async def _write_for_ever(self) -> None:
+    async def _run_writer(self) -> None:
         while True:
             key = await self._ready.get()
             queue = self._queues[key]
             while queue:
                 effect = queue[0]
-                arrived = await self._write(effect)
-                if arrived:
+                done = await self._write(effect)
+                if done:
                     queue.popleft()
                 else:
-                    queue.clear()  # what came after rests on what did not arrive; the machine will ask again
-                    self._send(self._hollow.failed(effect, self._now_s()))
+                    queue.clear()  # later writes depend on the failed one; ``failed`` returns what to retry
+                    self._send(self._kubelets.failed(effect, self._now_s()))
             del self._queues[key]
 
     async def _write(self, effect: Effect) -> bool:
-        """False if it makes sense to try again later."""
+        """False if the write may be retried later."""
         try:
             status, text = await self._perform(effect)
         except Unreachable as error:
@@ -180,7 +180,7 @@ class HollowKubeletRunner:
             return False
         if 200 <= status < 300:
             return True
-        if status in _FINAL:
+        if status in _FINAL_STATUSES:
             _log.debug("%s was refused for good: %s %s", _key(effect), status, text)
             return True
         _log.warning("%s was answered %s: %s", _key(effect), status, text)
@@ -194,7 +194,7 @@ class HollowKubeletRunner:
 
 
 def _key(effect: Effect) -> str:
-    """Writes to the same object wait for each other. A heartbeat waits for nothing."""
+    """Writes to the same object are done one after another. A lease is an object of its own."""
     match effect:
         case effects.PatchPodStatus(namespace=namespace, name=name) | effects.DeletePod(namespace=namespace, name=name):
             return f"pod {namespace}/{name}"
