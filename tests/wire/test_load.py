@@ -16,7 +16,7 @@ from wire.front import ADMIN, MAPS, PATIENCE_S, SOMEBODY, Front, GoodClient, clo
 
 LIMITS = ServerLimits(
     head_bytes=64 * 1024,
-    bodies_in_all_bytes=1024 * 1024,
+    total_body_bytes=1024 * 1024,
     unsent_bytes=64 * 1024,
     connections=60,
     handshake_s=1.0,

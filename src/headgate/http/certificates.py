@@ -21,8 +21,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 SERVER_DAYS: Final = 365
 _AUTHORITY_DAYS: Final = 3650
 _RENEW_BEFORE_DAYS: Final = 30
-_AHEAD: Final = datetime.timedelta(minutes=5)
-"""Clocks of others may be a little behind ours."""
+_CLOCK_SKEW: Final = datetime.timedelta(minutes=5)
+"""Certificates are valid from so long before now, because a client's clock may be slow."""
 
 
 class CertificateKeyPair(msgspec.Struct, frozen=True):
@@ -46,19 +46,19 @@ def make_authority(subject: str, now: datetime.datetime) -> CertificateKeyPair:
     return CertificateKeyPair(certificate.public_bytes(serialization.Encoding.PEM), _key_bytes(key))
 
 
-def make_server(
+def make_server_certificate(
     authority: CertificateKeyPair, subject: str, names: Sequence[str], now: datetime.datetime
 ) -> CertificateKeyPair:
-    """For a server that is called by these names and addresses; it ends no later than the authority does.
+    """A certificate for a server with these DNS names and addresses. It expires no later than the authority.
 
-    Raises ``ValueError`` for a key that is not ours.
+    Raises ``ValueError`` for a key that ``make_authority`` did not make.
     """
     issuer = x509.load_pem_x509_certificate(authority.certificate)
-    signing = serialization.load_pem_private_key(authority.key, password=None)
-    if not isinstance(signing, ec.EllipticCurvePrivateKey):
+    issuer_key = serialization.load_pem_private_key(authority.key, password=None)
+    if not isinstance(issuer_key, ec.EllipticCurvePrivateKey):
         raise ValueError("the authority's key is not one of ours")
     key = ec.generate_private_key(ec.SECP256R1())
-    identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key())
+    identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())
     end = min(now + datetime.timedelta(days=SERVER_DAYS), issuer.not_valid_after_utc)
     certificate = (
         _builder(subject, issuer.subject, end, now)
@@ -67,20 +67,20 @@ def make_server(
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(identifier, critical=False)
-        .sign(signing, hashes.SHA256())
+        .sign(issuer_key, hashes.SHA256())
     )
     return CertificateKeyPair(certificate.public_bytes(serialization.Encoding.PEM), _key_bytes(key))
 
 
 def is_authority(pair: CertificateKeyPair, now: datetime.datetime) -> bool:
-    """Whether both belong together and outlive whatever they sign now."""
+    """Whether certificate and key belong together and outlive a certificate that they sign now."""
     return is_key_pair(pair) and days_left(pair.certificate, now) >= SERVER_DAYS
 
 
 def authority_problem(
     pair: CertificateKeyPair, now: datetime.datetime
 ) -> tuple[Literal["certificate", "key"], str] | None:
-    """Why a server cannot go on with this authority, and which of the two is at fault."""
+    """Why a server cannot use this authority, and which of the two files is wrong."""
     try:
         certificate = x509.load_pem_x509_certificate(pair.certificate)
         public = certificate.public_key()
@@ -104,16 +104,16 @@ def authority_problem(
     return None
 
 
-def serves(
+def is_usable_server_pair(
     pair: CertificateKeyPair,
     authority: bytes,
     name: str,
     now: datetime.datetime,
     renew_before_days: int = _RENEW_BEFORE_DAYS,
 ) -> bool:
-    """Whether a server may go on with it: of this authority, for this name, and not about to end.
+    """Whether a server may use the pair: issued by this authority, valid for this name, and not due for renewal.
 
-    If the authority itself is about to end, a new certificate could not last longer.
+    If the authority itself is about to expire, a new certificate could not last longer.
     """
     if not is_key_pair(pair):
         return False
@@ -124,9 +124,9 @@ def serves(
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
         return False
-    due = min(now + datetime.timedelta(days=renew_before_days), issuer.not_valid_after_utc)
+    renewal_due = min(now + datetime.timedelta(days=renew_before_days), issuer.not_valid_after_utc)
     end = certificate.not_valid_after_utc
-    return general_name(name) in names and end >= due and end > now
+    return general_name(name) in names and end >= renewal_due and end > now
 
 
 def is_issued_by(certificate: bytes, authority: bytes) -> bool:
@@ -139,7 +139,7 @@ def is_issued_by(certificate: bytes, authority: bytes) -> bool:
 
 
 def is_key_pair(pair: CertificateKeyPair) -> bool:
-    """Whether both can be read and are of one pair: they may have been written one after the other."""
+    """Whether both can be read and belong together. They may have been written one after the other."""
     try:
         public = x509.load_pem_x509_certificate(pair.certificate).public_key()
         return public == serialization.load_pem_private_key(pair.key, password=None).public_key()
@@ -170,7 +170,7 @@ def _builder(
         .subject_name(_name(subject))
         .issuer_name(issuer)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _AHEAD)
+        .not_valid_before(now - _CLOCK_SKEW)
         .not_valid_after(end)
     )
 

@@ -1,7 +1,7 @@
 """The body of a chunked request: framed bytes in, the body's bytes out.
 
-As strict as a Go server: a chunk's lines end in CRLF and are short, and a sender may not spend more on framing than on
-content for long. Trailers are read and dropped. Fed by ``request_reader.py``, which also bounds the body.
+As strict as a Go server: a chunk's lines end in CRLF and are short, and a body may not have more framing than
+content for long. Trailers are read and dropped. ``request_reader.py`` feeds the decoder and limits the body.
 """
 
 from __future__ import annotations
@@ -28,61 +28,61 @@ _MOSTLY_FRAMING: Final = "chunked encoding contains too much non-data"
 
 
 class ChunkedDecoder:
-    """Takes framed bytes off the front of a buffer. After ``done`` what is left belongs to the next request."""
+    """Takes framed bytes from the front of a buffer. After ``done``, the remaining bytes belong to the next request."""
 
-    __slots__ = ("_excess", "_left", "place", "problem")
+    __slots__ = ("_excess", "_remaining", "problem", "state")
 
     def __init__(self) -> None:
-        self.place: ChunkState = "size"
-        self._left = 0  # bytes of the present chunk that are still to come
+        self.state: ChunkState = "size"
+        self._remaining = 0  # bytes of the current chunk that have not arrived
         self._excess = 0
-        self.problem = ""  # why it is broken
+        self.problem = ""  # why the state is "broken"
 
-    def take(self, buffer: bytearray, room: int) -> bytes:
-        """The next bytes of the body, at most ``room``; without any, more input is needed, or it is done or broken."""
+    def take(self, buffer: bytearray, limit: int) -> bytes:
+        """The next bytes of the body, at most ``limit``. Empty: more input is needed, or ``state`` is final."""
         taken = bytearray()
-        while len(taken) < room:
-            before = self.place, len(buffer)
-            if self.place == "data":
-                part = buffer[: min(self._left, room - len(taken))]
+        while len(taken) < limit:
+            before = self.state, len(buffer)
+            if self.state == "data":
+                part = buffer[: min(self._remaining, limit - len(taken))]
                 del buffer[: len(part)]
                 taken += part
-                self._left -= len(part)
-                self.place = "data" if self._left else "data end"
-            elif self.place == "size":
-                self.place = self._read_size(buffer)
-            elif self.place == "data end" and len(buffer) >= 2:
-                self.place = "size" if buffer.startswith(b"\r\n") else self._break(_NO_END)
+                self._remaining -= len(part)
+                self.state = "data" if self._remaining else "data end"
+            elif self.state == "size":
+                self.state = self._read_size(buffer)
+            elif self.state == "data end" and len(buffer) >= 2:
+                self.state = "size" if buffer.startswith(b"\r\n") else self._fail(_NO_END)
                 del buffer[:2]
-            elif self.place == "trailers":
-                self.place = self._read_trailers(buffer)
-            if (self.place, len(buffer)) == before:
+            elif self.state == "trailers":
+                self.state = self._read_trailers(buffer)
+            if (self.state, len(buffer)) == before:
                 break
         return bytes(taken)
 
     def _read_size(self, buffer: bytearray) -> ChunkState:
         end = buffer.find(b"\n")
         if end < 0:
-            return "size" if len(buffer) < _LINE_MAX else self._break(_TOO_LONG)
+            return "size" if len(buffer) < _LINE_MAX else self._fail(_TOO_LONG)
         line = bytes(buffer[: end + 1])
         if b"\r" not in line:
-            return self._break(_BARE_LF)
+            return self._fail(_BARE_LF)
         if line.find(b"\r") != end - 1:
-            return self._break(_STRAY_CR)
+            return self._fail(_STRAY_CR)
         if end > _LINE_MAX:
-            return self._break(_TOO_LONG)
+            return self._fail(_TOO_LONG)
         size = line[:-2].rstrip(b" \t").partition(b";")[0]
         if _SIZE.fullmatch(size) is None:
-            return self._break(_BAD_SIZE if size else _NO_SIZE)
+            return self._fail(_BAD_SIZE if size else _NO_SIZE)
         if len(size) > _SIZE_DIGITS:
-            return self._break(_LARGE_SIZE)
+            return self._fail(_LARGE_SIZE)
         del buffer[: end + 1]
-        self._left = int(size, 16)
+        self._remaining = int(size, 16)
         # Each chunk may cost 16 bytes of framing, and each byte of content two more.
-        self._excess = max(self._excess + end + 1 - 16 - 2 * self._left, 0)
+        self._excess = max(self._excess + end + 1 - 16 - 2 * self._remaining, 0)
         if self._excess > _EXCESS_MAX:
-            return self._break(_MOSTLY_FRAMING)
-        return "data" if self._left else "trailers"
+            return self._fail(_MOSTLY_FRAMING)
+        return "data" if self._remaining else "trailers"
 
     def _read_trailers(self, buffer: bytearray) -> ChunkState:
         if buffer.startswith(b"\r\n"):
@@ -90,10 +90,10 @@ class ChunkedDecoder:
             return "done"
         end = buffer.find(b"\r\n\r\n")
         if end < 0:
-            return "trailers" if len(buffer) <= _TRAILERS_MAX else self._break(_TOO_LONG)
+            return "trailers" if len(buffer) <= _TRAILERS_MAX else self._fail(_TOO_LONG)
         del buffer[: end + 4]
         return "done"
 
-    def _break(self, problem: str) -> ChunkState:
+    def _fail(self, problem: str) -> ChunkState:
         self.problem = problem
         return "broken"

@@ -16,72 +16,74 @@ from headgate.http.response_parser import LONGEST_BODY, MalformedResponse, Respo
 
 _Condition = Callable[[], bool]
 
-_FULL_BYTES: Final = 1 << 20
-"""So much of a watch may wait for its consumer before reading stops."""
+_MAX_WAITING_BYTES: Final = 1 << 20
+"""Reading pauses when more bytes of a watch than this wait for their consumer."""
 
 
 class ConnectionBroken(Exception):
-    """The connection ended before the response did. ``heard`` says whether any of the response had arrived."""
+    """The connection ended before the response did."""
 
-    def __init__(self, text: str, *, heard: bool) -> None:
+    def __init__(self, text: str, *, response_started: bool) -> None:
         super().__init__(text)
-        self.heard = heard
+        self.response_started = response_started
 
 
 class HTTPClientConnection(asyncio.Protocol):
-    """``lines`` holds every connection from the moment it is open until the event loop has closed its socket."""
+    """``connections`` holds every connection from the moment it is open until the event loop has closed its socket."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, lines: set[HTTPClientConnection], tls_age: int = 0) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, connections: set[HTTPClientConnection], tls_age: int = 0
+    ) -> None:
         self._loop = loop
-        self._lines = lines
+        self._connections = connections
         self._transport: asyncio.Transport | None = None
-        self._answer: ResponseParser | None = None
+        self._response: ResponseParser | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._streaming = False
         self._paused = False
         self._waiting_bytes = 0
-        self._trouble: Exception | None = None
+        self._error: Exception | None = None
         self.closed = False
         self.idle_since_s = 0.0
         self.tls_age = tls_age
 
-    # -- what the pool asks ----------------------------------------------------------------------------------------
+    # -- for the pool ----------------------------------------------------------------------------------------------
 
     @property
     def reusable(self) -> bool:
-        return not self.closed and self._answer is None
+        return not self.closed and self._response is None
 
     async def fetch(self, request: bytes) -> ResponseParser:
-        """The whole answer. Raises ``ConnectionBroken``; who stops waiting must ``abort``."""
-        answer = self._begin(request)
-        await self._wait(lambda: answer.done)
-        self._finish(answer)
-        return answer
+        """The whole response. Raises ``ConnectionBroken``. A caller that stops waiting must call ``abort``."""
+        response = self._begin(request)
+        await self._wait(lambda: response.done)
+        self._finish(response)
+        return response
 
     async def fetch_head(self, request: bytes) -> ResponseParser:
-        """The answer up to its head; ``parts`` gives the body."""
+        """The response up to the end of its head; ``parts`` returns the body."""
         self._streaming = True
-        answer = self._begin(request)
-        await self._wait(lambda: answer.status >= 200)
-        return answer
+        response = self._begin(request)
+        await self._wait(lambda: response.status >= 200)
+        return response
 
     async def parts(self, idle_s: float) -> AsyncGenerator[bytes, None]:
-        """The body's bytes as they come. ``idle_s`` without any break the line."""
-        answer = self._answer
-        assert answer is not None
+        """The body's bytes as they arrive. The connection fails if none arrive for ``idle_s``."""
+        response = self._response
+        assert response is not None
         while True:
-            while answer.parts:
-                taken = answer.parts
-                answer.parts = []
+            while response.parts:
+                taken = response.parts
+                response.parts = []
                 self._waiting_bytes = 0
                 self._resume()
                 for part in taken:
                     yield part
-            if answer.done:
+            if response.done:
                 return
-            watchdog = self._loop.call_later(idle_s, self.give_up, f"nothing was heard for {idle_s:.0f} s")
+            watchdog = self._loop.call_later(idle_s, self.fail, f"nothing was heard for {idle_s:.0f} s")
             try:
-                await self._wait(lambda: bool(answer.parts) or answer.done)
+                await self._wait(lambda: bool(response.parts) or response.done)
             finally:
                 watchdog.cancel()
 
@@ -94,40 +96,40 @@ class HTTPClientConnection(asyncio.Protocol):
 
     def _begin(self, request: bytes) -> ResponseParser:
         assert self._transport is not None
-        assert self._answer is None
-        self._answer = answer = ResponseParser()
+        assert self._response is None
+        self._response = response = ResponseParser()
         self._transport.write(request)
-        return answer
+        return response
 
-    def _finish(self, answer: ResponseParser) -> None:
-        if answer.keeps:
-            self._answer = None
+    def _finish(self, response: ResponseParser) -> None:
+        if response.keep_alive:
+            self._response = None
         else:
             self.abort()
 
     async def _wait(self, satisfied: _Condition) -> None:
         while not satisfied():
-            if self._trouble is not None:
-                raise self._trouble
+            if self._error is not None:
+                raise self._error
             self._waiter = self._loop.create_future()
             try:
                 await self._waiter
             finally:
                 self._waiter = None
 
-    def give_up(self, text: str) -> None:
-        """What is waited for will not be waited for any longer."""
-        self._break(text)
+    def fail(self, text: str) -> None:
+        """Ends the request in progress with an error, and closes the connection."""
+        self._set_error(text)
         self.abort()
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _break(self, text: str) -> None:
-        if self._trouble is None:
-            heard = self._answer is not None and self._answer.started
-            self._trouble = ConnectionBroken(text, heard=heard)
+    def _set_error(self, text: str) -> None:
+        if self._error is None:
+            response_started = self._response is not None and self._response.started
+            self._error = ConnectionBroken(text, response_started=response_started)
         self._wake()
 
     def _resume(self) -> None:
@@ -135,33 +137,33 @@ class HTTPClientConnection(asyncio.Protocol):
             self._paused = False
             self._transport.resume_reading()
 
-    # -- what the event loop tells ---------------------------------------------------------------------------------
+    # -- callbacks of the event loop -------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are not of that class
-        self._lines.add(self)
+        self._connections.add(self)
 
     def data_received(self, data: bytes) -> None:
-        answer = self._answer
-        if answer is None:
-            self.abort()  # nobody asked: whatever this is, it must not become the answer to the next request
+        response = self._response
+        if response is None:
+            self.abort()  # no request is in progress: these bytes must not become the response to the next one
             return
         try:
-            answer.feed(data)
+            response.feed(data)
         except MalformedResponse as error:
-            self.give_up(f"it does not speak HTTP: {error}")
+            self.fail(f"it does not speak HTTP: {error}")
             return
         if self._streaming:
-            self._heard(answer, len(data))
-        elif answer.size > LONGEST_BODY:
-            self.give_up(f"an answer is longer than {LONGEST_BODY} bytes")
-        elif answer.done:
+            self._count_waiting(response, len(data))
+        elif response.size > LONGEST_BODY:
+            self.fail(f"an answer is longer than {LONGEST_BODY} bytes")
+        elif response.done:
             self._wake()
 
-    def _heard(self, answer: ResponseParser, size: int) -> None:
-        if answer.status >= 200:
+    def _count_waiting(self, response: ResponseParser, size: int) -> None:
+        if response.status >= 200:
             self._waiting_bytes += size
-            if self._waiting_bytes > _FULL_BYTES and not self._paused and self._transport is not None:
+            if self._waiting_bytes > _MAX_WAITING_BYTES and not self._paused and self._transport is not None:
                 self._paused = True
                 self._transport.pause_reading()
             self._wake()
@@ -171,11 +173,11 @@ class HTTPClientConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
-        self._lines.discard(self)
-        answer = self._answer
-        if answer is not None:
-            answer.closed()
-        if answer is not None and answer.done:
+        self._connections.discard(self)
+        response = self._response
+        if response is not None:
+            response.closed()
+        if response is not None and response.done:
             self._wake()
         else:
-            self._break(f"the connection ended too early{f': {exc}' if exc else ''}")
+            self._set_error(f"the connection ended too early{f': {exc}' if exc else ''}")

@@ -1,7 +1,7 @@
-"""What all connections hold together, and which are closed when that is too much.
+"""The bytes that all connections hold in total, and which connections are closed when there are too many.
 
 A connection is *unserved* until its first request has been served; a flood of unserved connections evicts its own
-oldest, never a working client. Of unread responses, the one that waits longest is closed first. No I/O: a
+oldest, never a served one. Of unread responses, the one that waits longest is closed first. No I/O: a
 :class:`TrackedConnection` closes itself.
 """
 
@@ -41,64 +41,64 @@ class ConnectionTracker:
     def connections(self) -> list[TrackedConnection]:
         return list(self._connections)
 
-    def add(self, holder: TrackedConnection) -> bool:
-        """Whether there is room for one more."""
+    def add(self, connection: TrackedConnection) -> bool:
+        """Adds a connection; returns whether the limit allows it."""
         if len(self._connections) >= self._limits.connections:
             if not self._unserved:
                 return False
             next(iter(self._unserved)).abort("a newer connection needs its place")
-        self._connections[holder] = None
-        self._unserved[holder] = None
+        self._connections[connection] = None
+        self._unserved[connection] = None
         return True
 
-    def mark_served(self, holder: TrackedConnection) -> None:
-        """It has asked for something that it may have."""
-        self._unserved.pop(holder, None)
+    def mark_served(self, connection: TrackedConnection) -> None:
+        """The connection has sent a request that was allowed."""
+        self._unserved.pop(connection, None)
 
-    def remove(self, holder: TrackedConnection) -> None:
-        self._connections.pop(holder, None)
-        self._unserved.pop(holder, None)
-        self.set_head_bytes(holder, 0)
-        self.set_body_bytes(holder, 0)
-        self.clear_unsent_bytes(holder)
+    def remove(self, connection: TrackedConnection) -> None:
+        self._connections.pop(connection, None)
+        self._unserved.pop(connection, None)
+        self.set_head_bytes(connection, 0)
+        self.set_body_bytes(connection, 0)
+        self.clear_unsent_bytes(connection)
 
-    def set_head_bytes(self, holder: TrackedConnection, count: int) -> bool:
-        """It holds ``count`` bytes of a head that is not complete; whether all of them together are not too many.
+    def set_head_bytes(self, connection: TrackedConnection, count: int) -> bool:
+        """Records how many bytes of an incomplete head are buffered; returns whether the total is within the limit.
 
-        A head of ordinary length always has room: clients that send long ones cannot crowd out the others.
+        A head of ordinary length is not counted: clients that send long heads cannot crowd out the others.
         """
         excess = max(count - ORDINARY_HEAD_BYTES, 0)
-        before = self._heads.get(holder, 0)
+        before = self._heads.get(connection, 0)
         if not excess and not before:
             return True
         self._heads_bytes += excess - before
         if excess:
-            self._heads[holder] = excess
+            self._heads[connection] = excess
         else:
-            del self._heads[holder]
-        return not excess or self._heads_bytes <= self._limits.heads_in_all_bytes
+            del self._heads[connection]
+        return not excess or self._heads_bytes <= self._limits.total_head_bytes
 
-    def set_body_bytes(self, holder: TrackedConnection, count: int) -> bool:
-        """It holds ``count`` bytes of a body that is not complete; whether all of them together are not too many."""
-        self._bodies_bytes += count - self._bodies.get(holder, 0)
+    def set_body_bytes(self, connection: TrackedConnection, count: int) -> bool:
+        """Records how many bytes of an incomplete body are buffered; returns whether the total is within the limit."""
+        self._bodies_bytes += count - self._bodies.get(connection, 0)
         if count:
-            self._bodies[holder] = count
+            self._bodies[connection] = count
         else:
-            self._bodies.pop(holder, None)
-        return self._bodies_bytes <= self._limits.bodies_in_all_bytes
+            self._bodies.pop(connection, None)
+        return self._bodies_bytes <= self._limits.total_body_bytes
 
-    def set_unsent_bytes(self, holder: TrackedConnection, count: int) -> None:
-        """``count`` bytes wait for its client to read."""
-        self._unsent_bytes += count - self._unsent.get(holder, 0)
-        self._unsent[holder] = count
-        while self._unsent_bytes > self._limits.unsent_in_all_bytes:
+    def set_unsent_bytes(self, connection: TrackedConnection, count: int) -> None:
+        """Records that ``count`` bytes wait until the client reads. Above the limit the oldest such connections end."""
+        self._unsent_bytes += count - self._unsent.get(connection, 0)
+        self._unsent[connection] = count
+        while self._unsent_bytes > self._limits.total_unsent_bytes:
             next(iter(self._unsent)).abort("too much waits for clients that do not read")
 
-    def clear_unsent_bytes(self, holder: TrackedConnection) -> None:
-        self._unsent_bytes -= self._unsent.pop(holder, 0)
+    def clear_unsent_bytes(self, connection: TrackedConnection) -> None:
+        self._unsent_bytes -= self._unsent.pop(connection, 0)
 
     def is_at_request_limit(self, *, reading: bool) -> bool:
-        """Whether as many requests as allowed are being worked on."""
+        """Whether as many requests are in flight as allowed."""
         limit = self._limits.reads_in_flight if reading else self._limits.writes_in_flight
         return self._in_flight[reading] >= limit
 

@@ -17,9 +17,9 @@ _QUERY: Final = re.compile(r"[!-~]*")
 _FIELD: Final = re.compile(r"[ -~\t]*")
 _BODILESS: Final = frozenset({"GET", "DELETE"})
 
-REPEATABLE: Final = frozenset({"GET"})
-"""What may be sent again though it may have arrived. A PUT or DELETE is idempotent too, but its second answer lies:
-409 or 404 for what the first one did."""
+RETRYABLE_METHODS: Final = frozenset({"GET"})
+"""Requests that may be sent again even if the first one may have arrived. A PUT or DELETE is idempotent too, but its
+second response is wrong: 409 or 404 because of what the first one did."""
 
 
 class ServerAddress(msgspec.Struct, frozen=True):
@@ -45,23 +45,23 @@ def parse_server_address(server: str) -> ServerAddress | str:
     return ServerAddress(parts.hostname, port, parts.scheme == "https", parts.netloc, parts.path.rstrip("/"))
 
 
-def common_fields(place: ServerAddress, token: str) -> str:
-    """The header lines that every request to this place carries."""
+def common_fields(address: ServerAddress, token: str) -> str:
+    """The header lines that every request to this server has."""
     bearer = f"Authorization: Bearer {_checked(token)}\r\n" if token else ""
-    return f"Host: {place.authority}\r\n{bearer}"
+    return f"Host: {address.authority}\r\n{bearer}"
 
 
-def encode(request: HTTPRequest, place: ServerAddress, common: str, *, packed: bool = True) -> bytes:
-    """``packed``: the answer may come in gzip. Raises ``ValueError`` for a request that could be taken for two."""
+def encode(request: HTTPRequest, address: ServerAddress, common: str, *, accept_gzip: bool = True) -> bytes:
+    """Raises ``ValueError`` for a request that a server could read as two requests."""
     if _TARGET.fullmatch(request.path) is None or _QUERY.fullmatch(request.query) is None:
         raise ValueError(f"not a path that can be asked for: {request.path[:200]!r} {request.query[:200]!r}")
     query = f"?{request.query}" if request.query else ""
     headers = request.headers
     fields = "".join([f"{name}: {_checked(value)}\r\n" for name, value in headers.items()])
     agent = "" if "user-agent" in headers else _USER_AGENT
-    coding = _GZIP if packed else ""
+    coding = _GZIP if accept_gzip else ""
     length = f"Content-Length: {len(request.body)}\r\n" if request.body or request.method not in _BODILESS else ""
-    line = f"{request.method} {place.prefix}{request.path}{query} HTTP/1.1\r\n"
+    line = f"{request.method} {address.prefix}{request.path}{query} HTTP/1.1\r\n"
     head = f"{line}{common}{agent}{coding}{fields}{length}\r\n".encode("ascii")
     return head + request.body if request.body else head
 

@@ -19,7 +19,7 @@ _METHOD: Final = re.compile(_TOKEN + rb"+")
 _HOST: Final = re.compile(r"[0-9A-Za-z!$%&()*+,\-.:;=\['\]_~]*")
 _VERSION: Final = re.compile(rb"HTTP/([0-9])\.([0-9])")
 _VALUE: Final = rb"[\t\x20-\x7e\x80-\xff]"
-# None of these backtracks, or starts twice at the same blank: the time that they take is linear in the block.
+# None of these backtracks or starts twice at the same blank: their time is linear in the length of the block.
 _ORDINARY: Final = re.compile(rb"(?:" + _TOKEN + rb"++:" + _VALUE + rb"*+\r\n)*+")
 _LAX: Final = re.compile(rb"(?:[ !#$%&'*+\-.^_`|~0-9A-Za-z]++:" + _VALUE + rb"*+\n)*+")
 _FOLDED: Final = re.compile(rb"(?:[^:\n]++:[^\n]*+\n(?:[ \t][^\n]*+\n)*+)*+")  # the colon is in a header's first line
@@ -34,12 +34,12 @@ _BLANK: Final = b" \t"
 
 
 class MalformedRequest(msgspec.Struct, frozen=True):
-    """A request that cannot be understood: answered in plain text, and the connection closed."""
+    """A request that cannot be parsed. The server answers in plain text and closes the connection."""
 
     reason: str
     body: str = ""
 
-    def answer(self) -> bytes:
+    def response(self) -> bytes:
         text = f"HTTP/1.1 {self.reason}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
         return (text + (self.body or self.reason)).encode("latin-1")
 
@@ -54,7 +54,7 @@ _UNKNOWN_CODING: Final = MalformedRequest("501 Not Implemented", "Unsupported tr
 
 
 class HeaderFields(msgspec.Struct, frozen=True):
-    """The lines below the request line. ``first`` has each name's first value, ``repeated`` all values of some."""
+    """``first`` has the first value of each name, ``repeated`` all values of each name that occurs more than once."""
 
     first: dict[str, str]
     repeated: dict[str, tuple[str, ...]]
@@ -80,19 +80,19 @@ class RequestHead(msgspec.Struct, frozen=True):
     """Bytes of body that follow; -1 for chunks."""
     keep_alive: bool
     expects_continue: bool
-    expects_more: bool
-    """An expectation that this server does not know."""
+    expects_unknown: bool
+    """The head has an ``Expect`` that this server does not know."""
 
 
 def parse_head(line: bytes, fields: HeaderFields) -> RequestHead | MalformedRequest:
-    """A request line, without its end, above ``fields``."""
+    """``line``: the request line without its line end."""
     method, space, rest = line.partition(b" ")
     target, second_space, version = rest.partition(b" ")
     if not (space and second_space) or _METHOD.fullmatch(method) is None:
         return BAD_REQUEST
     numbers = _VERSION.fullmatch(version)
-    place = _split_target(method, target)
-    if numbers is None or place is None or len(fields.values("host")) > 1:
+    path_and_query = _split_target(method, target)
+    if numbers is None or path_and_query is None or len(fields.values("host")) > 1:
         return BAD_REQUEST
     major, minor = int(numbers[1]), int(numbers[2])
     length = _body_length(fields, at_least_1_1=(major, minor) >= (1, 1))
@@ -108,23 +108,23 @@ def parse_head(line: bytes, fields: HeaderFields) -> RequestHead | MalformedRequ
     if any(" " in name for name in fields.first):
         return _BAD_NAME
     expected = fields.first.get("expect", "")
-    continues = bool(expected) and fields.has_token("expect", "100-continue")
+    expects_continue = bool(expected) and fields.has_token("expect", "100-continue")
     return RequestHead(
         method=method.decode("ascii"),
-        path=place[0],
-        query=place[1],
+        path=path_and_query[0],
+        query=path_and_query[1],
         minor=minor,
         headers=fields.first,
         repeated=fields.repeated,
         length=length,
         keep_alive=_keeps_alive(fields, minor),
-        expects_continue=continues and minor >= 1 and length != 0,
-        expects_more=bool(expected) and not continues,
+        expects_continue=expects_continue and minor >= 1 and length != 0,
+        expects_unknown=bool(expected) and not expects_continue,
     )
 
 
 def parse_fields(block: bytes) -> HeaderFields | MalformedRequest:
-    """Header lines, each with its end."""
+    """``block``: header lines, each with its line end."""
     if _ORDINARY.fullmatch(block) is None:
         unfolded = _unfold(block)
         if unfolded is None:
@@ -148,8 +148,10 @@ def parse_fields(block: bytes) -> HeaderFields | MalformedRequest:
 
 
 def _unfold(block: bytes) -> bytes | None:
-    """The lines of a block in which some end in a bare line feed, or go on in the next line after a blank; ``None``
-    for what is no header. Each line that goes on is joined by one blank, as Go does."""
+    """Joins folded lines with one blank, as Go does, and ends all lines with a bare line feed.
+
+    Returns ``None`` if a line is not a header line.
+    """
     if block[:1] in (b" ", b"\t") or _FOLDED.fullmatch(block) is None:
         return None
     unfolded = _FOLD.sub(b" ", block).replace(b"\r\n", b"\n")
@@ -187,7 +189,7 @@ def _body_length(fields: HeaderFields, *, at_least_1_1: bool) -> int | Malformed
         text = lengths.pop()
         if lengths or _LENGTH.fullmatch(text) is None:
             return BAD_REQUEST
-        length = int(text.lstrip("0")[:20] or "0")  # more digits than 20 are too many as well
+        length = int(text.lstrip("0")[:20] or "0")  # 20 digits already exceed the maximum
         if length > _LENGTH_MAX:
             return BAD_REQUEST
     if not chunked:

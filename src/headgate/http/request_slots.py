@@ -1,6 +1,6 @@
 """The limit of concurrent requests: a number of slots, and a first-in first-out queue of waiting requests.
 
-Pure but for the futures. A free slot goes to the request that waits longest.
+No I/O. A free slot goes to the request that has waited longest.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ class RequestSlots:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def take(self) -> bool:
-        """A slot, if one is free at once."""
+        """Takes a slot if one is free; returns whether it did."""
         if self._free:
             self._free -= 1
             return True
         return False
 
     async def wait(self) -> None:
-        """A slot, as soon as it is our turn."""
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        """Waits for a slot and takes it."""
+        slot = asyncio.get_running_loop().create_future()
+        self._waiting.append(slot)
         try:
-            await turn
+            await slot
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.release()  # it came together with the cancellation
+            if slot.done() and not slot.cancelled():
+                self.release()  # the slot was assigned just before the cancellation
             raise
 
     def release(self) -> None:
         while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
+            slot = self._waiting.popleft()
+            if not slot.done():
+                slot.set_result(None)
                 return
         self._free += 1

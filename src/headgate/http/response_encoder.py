@@ -17,7 +17,7 @@ _LINES: Final = {
 
 Headers = tuple[tuple[str, str], ...]
 _NO_CACHE_CONTROL: Final = ("Cache-Control", "")
-"""Of an answer that has no such header at all."""
+"""A response with this pair has no ``Cache-Control`` header at all."""
 
 
 def encode_head(
@@ -31,13 +31,13 @@ def encode_head(
     audit_id: str,
     date: str,
 ) -> bytes:
-    """Without a ``length`` the body comes in chunks, or for a client that knows none until the connection closes."""
+    """Without a ``length`` the body is sent in chunks, or, for HTTP/1.0, until the connection closes."""
     line = _LINES.get((min(minor, 1), status)) or f"HTTP/1.{min(minor, 1)} {status} \r\n"
     parts = [line]
     if not headers:
         parts.append(f"Audit-Id: {audit_id}\r\nCache-Control: no-cache, private\r\n")
     else:
-        if headers[0][0] != "Audit-Id":  # a request that is recorded knows its own
+        if headers[0][0] != "Audit-Id":  # an audited request has its own
             parts.append(f"Audit-Id: {audit_id}\r\n")
         if not any(name.lower() == "cache-control" for name, _ in headers):
             parts.append("Cache-Control: no-cache, private\r\n")

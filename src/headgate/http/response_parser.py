@@ -17,7 +17,7 @@ LONGEST_HEAD: Final = 64 * 1024
 LONGEST_BODY: Final = 512 * 1024 * 1024
 _LONGEST_SIZE_LINE: Final = 1024
 _LONGEST_TRAILERS: Final = 64 * 1024
-_MOST_INFORMATIONAL: Final = 5  # answers below 200 before the one that counts, as in Go's client
+_MOST_INFORMATIONAL: Final = 5  # responses below 200 before the final one, as in Go's client
 _EXCESS_MAX: Final = 16 * 1024
 _HEAD_END: Final = b"\r\n\r\n"
 _NO_BODY: Final = frozenset({204, 304})
@@ -30,107 +30,107 @@ class MalformedResponse(Exception):
 
 
 class ResponseParser:
-    """One response. ``parts`` may be taken out (and the list emptied) at any time; ``done``: the response is whole."""
+    """One response. ``parts`` may be taken out (and the list emptied) at any time; ``done``: it is complete."""
 
     __slots__ = (
         "_excess",
         "_informational",
-        "_left",
-        "_place",
-        "_rest",
+        "_remaining",
         "_searched",
         "_size",
+        "_state",
         "_trailers",
+        "_unparsed",
         "headers",
         "parts",
         "status",
     )
 
     def __init__(self) -> None:
-        self.status = 0  # until the head is whole
+        self.status = 0  # until the head is complete
         self.headers: dict[str, str] = {}
         self.parts: list[bytes] = []
-        self._rest = bytearray()  # not understood yet
-        self._searched = 0  # up to here ``_rest`` has no end of a head
+        self._unparsed = bytearray()
+        self._searched = 0  # before this offset ``_unparsed`` has no end of a head
         self._informational = 0
         self._excess = 0  # bytes of framing beyond what the content allows
         self._trailers = 0
-        self._place: ResponseState = "head"
-        self._left = 0  # bytes of the body, or of a chunk, that are still to come
+        self._state: ResponseState = "head"
+        self._remaining = 0  # bytes of the body, or of a chunk, that have not arrived
         self._size = 0
 
     @property
     def done(self) -> bool:
-        return self._place == "done"
+        return self._state == "done"
 
     @property
     def surplus(self) -> bool:
-        """Something came after the end."""
-        return bool(self._rest) and self._place == "done"
+        """Whether bytes arrived after the end of the response."""
+        return bool(self._unparsed) and self._state == "done"
 
     @property
-    def keeps(self) -> bool:
+    def keep_alive(self) -> bool:
         """Whether the connection may serve another request."""
-        return self._place == "done" and not self._rest and self.headers.get("connection", "").lower() != "close"
+        return self._state == "done" and not self._unparsed and self.headers.get("connection", "").lower() != "close"
 
     @property
     def started(self) -> bool:
-        return bool(self.status or self._rest)
+        return bool(self.status or self._unparsed)
 
     def feed(self, data: bytes) -> None:
-        """Reads on; for a ``done`` answer anything more is surplus."""
-        if self._rest:
-            self._rest += data
-            if self._place == "head" and not self._has_head():
+        """Parses more bytes; after ``done`` they are surplus."""
+        if self._unparsed:
+            self._unparsed += data
+            if self._state == "head" and not self._has_head():
                 return
-            data, self._rest = bytes(self._rest), bytearray()
+            data, self._unparsed = bytes(self._unparsed), bytearray()
         at = 0
-        if self._place == "head":
+        if self._state == "head":
             at = self._read_head(data)
-            if self._place == "head":
-                self._rest += data[at:]
+            if self._state == "head":
+                self._unparsed += data[at:]
                 return
-        if self._place == "sized":
-            at = self._take(data, at, "done")
-        elif self._place == "until close":
-            self._keep(data[at:] if at else data)
+        if self._state == "sized":
+            at = self._take_body(data, at, "done")
+        elif self._state == "until close":
+            self._add_part(data[at:] if at else data)
             return
-        elif self._place != "done":
+        elif self._state != "done":
             at = self._read_chunks(data, at)
         if at < len(data):
-            self._rest += data[at:]
+            self._unparsed += data[at:]
 
     def closed(self) -> None:
-        """The server closed the connection: an end for some answers, and for others too early."""
-        if self._place == "until close":
-            self._place = "done"
+        """The server closed the connection, which completes a response without a length."""
+        if self._state == "until close":
+            self._state = "done"
 
     def body(self, limit: int = LONGEST_BODY) -> bytes:
-        """The whole body, unpacked if it came packed."""
+        """The whole body, decompressed if necessary."""
         whole = self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
-        packed = self.headers.get("content-encoding", "identity").lower()
-        if packed == "identity" or not whole:
+        encoding = self.headers.get("content-encoding", "identity").lower()
+        if encoding == "identity" or not whole:
             return whole
-        if packed not in ("gzip", "x-gzip"):
-            raise MalformedResponse(f"the body is packed as {packed!r}, which was not asked for")
-        return _unpacked(whole, limit)
+        if encoding not in ("gzip", "x-gzip"):
+            raise MalformedResponse(f"the body is packed as {encoding!r}, which was not asked for")
+        return _decompress(whole, limit)
 
     def _has_head(self) -> bool:
-        """Whether a head in ``_rest`` is whole. Each byte is searched once, however many pieces it comes in."""
-        found = self._rest.find(_HEAD_END, self._searched) >= 0
-        self._searched = 0 if found else max(len(self._rest) - len(_HEAD_END) + 1, 0)
+        """Whether ``_unparsed`` has a complete head. Each byte is searched once, however the head is split."""
+        found = self._unparsed.find(_HEAD_END, self._searched) >= 0
+        self._searched = 0 if found else max(len(self._unparsed) - len(_HEAD_END) + 1, 0)
         if not found:
-            _check_unfinished(self._rest)
+            _check_unfinished(self._unparsed)
         return found
 
     def _read_head(self, data: bytes) -> int:
-        """Where the body starts, or the head that is not whole yet."""
+        """The offset of the body, or of an incomplete head."""
         at = 0
         while (end := data.find(_HEAD_END, at)) >= 0:
             self._parse_head(data[at:end])
             at = end + len(_HEAD_END)
             if self.status >= 200:
-                self._place = self._body_place()
+                self._state = self._body_state()
                 return at
             self._informational += 1
             if self._informational > _MOST_INFORMATIONAL:
@@ -158,7 +158,7 @@ class ResponseParser:
         self.status = int(code)
         self.headers = headers
 
-    def _body_place(self) -> ResponseState:
+    def _body_state(self) -> ResponseState:
         headers = self.headers
         if self.status in _NO_BODY:
             return "done"
@@ -173,21 +173,21 @@ class ResponseParser:
             return "until close"
         if not length.isdecimal() or not length.isascii() or len(length) > 12:
             raise MalformedResponse(f"an answer has the content-length {length[:40]!r}")
-        self._left = int(length)
-        if self._left > LONGEST_BODY:
-            raise MalformedResponse(f"an answer of {self._left} bytes is longer than {LONGEST_BODY}")
-        return "sized" if self._left else "done"
+        self._remaining = int(length)
+        if self._remaining > LONGEST_BODY:
+            raise MalformedResponse(f"an answer of {self._remaining} bytes is longer than {LONGEST_BODY}")
+        return "sized" if self._remaining else "done"
 
-    def _take(self, data: bytes, at: int, then: ResponseState) -> int:
-        part = data[at : at + self._left] if at or len(data) > self._left else data
+    def _take_body(self, data: bytes, at: int, next_state: ResponseState) -> int:
+        part = data[at : at + self._remaining] if at or len(data) > self._remaining else data
         if part:
-            self._left -= len(part)
-            self._keep(part)
-        if not self._left:
-            self._place = then
+            self._remaining -= len(part)
+            self._add_part(part)
+        if not self._remaining:
+            self._state = next_state
         return at + len(part)
 
-    def _keep(self, part: bytes) -> None:
+    def _add_part(self, part: bytes) -> None:
         if part:
             self.parts.append(part)
             self._size += len(part)
@@ -198,7 +198,7 @@ class ResponseParser:
         return self._size
 
     def _read_chunks(self, data: bytes, at: int) -> int:
-        """The chunks that are in ``data``, as one part: of many small ones each would take more memory than it has."""
+        """Reads the chunks in ``data`` as one part: many small ones would take far more memory than their content."""
         first = len(self.parts)
         try:
             return self._read_framed(data, at)
@@ -208,44 +208,44 @@ class ResponseParser:
 
     def _read_framed(self, data: bytes, at: int) -> int:
         while True:
-            if self._place == "chunk":
-                at = self._take(data, at, "chunk end")
-                if self._left:
+            if self._state == "chunk":
+                at = self._take_body(data, at, "chunk end")
+                if self._remaining:
                     return at
-            elif self._place == "chunk size":
+            elif self._state == "chunk size":
                 end = data.find(b"\r\n", at, at + _LONGEST_SIZE_LINE + 2)
                 if end < 0:
-                    return self._short(data, at)
-                self._left = _chunk_size(data[at:end])
+                    return self._check_line_length(data, at)
+                self._remaining = _chunk_size(data[at:end])
                 self._count_framing(end - at)
-                self._place = "chunk" if self._left else "trailers"
+                self._state = "chunk" if self._remaining else "trailers"
                 at = end + 2
-            elif self._place == "chunk end":
+            elif self._state == "chunk end":
                 if len(data) - at < 2:
                     return at
                 if data[at : at + 2] != b"\r\n":
                     raise MalformedResponse(f"a chunk ends with {data[at : at + 2]!r}")
-                self._place = "chunk size"
+                self._state = "chunk size"
                 at += 2
-            elif self._place == "trailers":
+            elif self._state == "trailers":
                 end = data.find(b"\r\n", at, at + _LONGEST_SIZE_LINE + 2)
                 if end < 0:
-                    return self._short(data, at)
+                    return self._check_line_length(data, at)
                 self._trailers += end + 2 - at
                 if self._trailers > _LONGEST_TRAILERS:
                     raise MalformedResponse(f"the trailers of an answer are longer than {_LONGEST_TRAILERS} bytes")
-                self._place = "done" if end == at else "trailers"
+                self._state = "done" if end == at else "trailers"
                 at = end + 2
             else:
                 return at
 
     def _count_framing(self, size_line: int) -> None:
         """Each chunk may cost 16 bytes of framing, and each byte of content two more, as in Go's reader."""
-        self._excess = max(self._excess + size_line + 2 - 16 - 2 * self._left, 0)
+        self._excess = max(self._excess + size_line + 2 - 16 - 2 * self._remaining, 0)
         if self._excess > _EXCESS_MAX:
             raise MalformedResponse("an answer is mostly framing between its chunks")
 
-    def _short(self, data: bytes, at: int) -> int:
+    def _check_line_length(self, data: bytes, at: int) -> int:
         if len(data) - at > _LONGEST_SIZE_LINE:
             raise MalformedResponse(f"a line between chunks is longer than {_LONGEST_SIZE_LINE} bytes")
         return at
@@ -268,14 +268,14 @@ def _chunk_size(line: bytes) -> int:
         raise MalformedResponse(f"a chunk has the size {line[:40]!r}") from None
 
 
-def _unpacked(packed: bytes, limit: int) -> bytes:
-    machine = zlib.decompressobj(wbits=31)
+def _decompress(data: bytes, limit: int) -> bytes:
+    decompressor = zlib.decompressobj(wbits=31)
     try:
-        whole = machine.decompress(packed, limit)
+        whole = decompressor.decompress(data, limit)
     except zlib.error as error:
         raise MalformedResponse(f"a packed body cannot be unpacked: {error}") from None
-    if machine.unconsumed_tail:
+    if decompressor.unconsumed_tail:
         raise MalformedResponse(f"a packed body is longer than {limit} bytes")
-    if not machine.eof or machine.unused_data:
+    if not decompressor.eof or decompressor.unused_data:
         raise MalformedResponse("a packed body ends too early, or too late")
     return whole

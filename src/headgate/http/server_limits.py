@@ -1,4 +1,4 @@
-"""How much of the server one client, or all of them together, may hold: connections, bytes, seconds.
+"""Limits for one client and for all clients in total: connections, bytes, seconds.
 
 The defaults are kube-apiserver's where it has such a limit. Nothing here enforces them: ``request_reader.py`` bounds
 the input, ``apiserver/io/http_connection.py`` the duration and the unsent output, ``apiserver/io/http_server.py`` the
@@ -18,14 +18,14 @@ ORDINARY_HEAD_BYTES: Final = 16 * 1024
 class ServerLimits(msgspec.Struct, frozen=True):
     head_bytes: int = MIB + 4096
     body_bytes: int = 3 * MIB
-    heads_in_all_bytes: int = 64 * MIB
-    """What all heads that are not complete yet may take together beyond their first :data:`ORDINARY_HEAD_BYTES`."""
-    bodies_in_all_bytes: int = 256 * MIB
-    """What all request bodies that are not complete yet may take together."""
+    total_head_bytes: int = 64 * MIB
+    """For all incomplete heads in total, without the first :data:`ORDINARY_HEAD_BYTES` of each."""
+    total_body_bytes: int = 256 * MIB
+    """For all incomplete request bodies in total."""
     unsent_bytes: int = 256 * 1024
-    """An answer is cut into pieces of this size, and no further piece is made while one waits to go out."""
-    unsent_in_all_bytes: int = 256 * MIB
-    """What the rest of all answers whose clients do not read may take together."""
+    """A response is sent in pieces of this size; the next piece is made when the client has read the one before."""
+    total_unsent_bytes: int = 256 * MIB
+    """For the rest of all responses whose clients do not read, in total."""
     connections: int = 10_000
     handshake_s: float = 10.0
     head_s: float = 32.0

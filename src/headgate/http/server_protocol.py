@@ -33,13 +33,13 @@ class ConnectionHandler(Protocol):
 
     def received(self, data: bytes) -> None: ...
     def may_write(self) -> None:
-        """The client has read what it had not read when ``stalled`` became true."""
+        """The client reads again: ``stalled`` is false."""
 
     def expired(self) -> None:
         """The deadline has passed."""
 
     def sends_no_more(self) -> bool:
-        """The client has closed its half; whether it is still to get something."""
+        """The client has closed its half; returns whether the server still has something to send."""
 
     def finish(self) -> None:
         """The server stops."""
@@ -50,31 +50,31 @@ class ConnectionHandler(Protocol):
 class TLSServerProtocol(asyncio.Protocol):
     def __init__(
         self,
-        accounts: ConnectionTracker,
+        tracker: ConnectionTracker,
         context: ssl.SSLContext,
         limits: ServerLimits,
-        talk: Callable[[TLSServerProtocol], ConnectionHandler],
+        make_handler: Callable[[TLSServerProtocol], ConnectionHandler],
     ) -> None:
-        self._accounts: Final = accounts
+        self._tracker: Final = tracker
         self._limits: Final = limits
         self._loop: Final = asyncio.get_running_loop()
         self._tls: Final = TLSServerConnection(context)
-        self._talk: Final = talk(self)
+        self._handler: Final = make_handler(self)
         self._transport: asyncio.Transport | None = None
         self._state: Literal["handshake", "open", "lingering", "closed"] = "handshake"
         self._deadline_s: float | None = None
         self._stalled_until_s: float | None = None
         self._timer: tuple[float, asyncio.Handle] | None = None
-        """When it rings, and what cancels it: uvloop's handle of a delay below 1 ms does not know the time itself."""
-        self._start = b""
-        self._holds = False
+        """When it fires, and its handle: uvloop's handle of a delay below 1 ms does not know the time itself."""
+        self._first_bytes = b""
+        self._reading_paused = False
         self.client_certificate: ClientCertificate | None = None
         self.source = ""  # the client's address
-        self.waiting_bytes: Callable[[], int] = int  # what the talk has in hand besides what was written
+        self.waiting_bytes: Callable[[], int] = int  # what the handler has not written yet
 
     @property
     def closed(self) -> bool:
-        """Nothing can be said any more."""
+        """Whether nothing can be sent any more."""
         return self._state in ("lingering", "closed")
 
     @property
@@ -82,21 +82,21 @@ class TLSServerProtocol(asyncio.Protocol):
         """The client has not read what was last written."""
         return self._stalled_until_s is not None
 
-    # -- what the event loop tells ---------------------------------------------------------------------------------
+    # -- callbacks of the event loop -------------------------------------------------------------------------------
 
-    def connection_made(self, made: asyncio.BaseTransport) -> None:
-        self._transport = transport = cast(asyncio.Transport, made)  # uvloop's are not of that class
-        if not self._accounts.add(self):
+    def connection_made(self, base_transport: asyncio.BaseTransport) -> None:
+        self._transport = transport = cast(asyncio.Transport, base_transport)  # uvloop's are not of that class
+        if not self._tracker.add(self):
             self._state = "closed"
             transport.abort()
             return
         name = transport.get_extra_info("peername")
         self.source = str(name[0]) if name else ""
         transport.set_write_buffer_limits(high=self._limits.unsent_bytes)
-        self.wait(self._limits.handshake_s)
+        self.set_deadline(self._limits.handshake_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._leave()
+        self._release()
 
     def data_received(self, data: bytes) -> None:
         if self.closed or (self._state == "handshake" and self._is_not_tls(data)):
@@ -112,54 +112,54 @@ class TLSServerProtocol(asyncio.Protocol):
         if self._state == "handshake" and self._tls.established:
             self._state = "open"
             self.client_certificate = self._tls.client_certificate()
-            self.wait(self._limits.head_s)
+            self.set_deadline(self._limits.head_s)
         if plain:
-            self._talk.received(plain)
+            self._handler.received(plain)
         if self._tls.ended and not self.closed:
             self.eof_received()
 
     def eof_received(self) -> bool:
-        if self._state == "open" and self._talk.sends_no_more():
+        if self._state == "open" and self._handler.sends_no_more():
             return True
         self.close()
         return False
 
     def pause_writing(self) -> None:
         self._stalled_until_s = self._loop.time() + self._limits.stalled_s
-        self._arm(self._stalled_until_s)
-        self._accounts.set_unsent_bytes(self, self._limits.unsent_bytes + self.waiting_bytes())
+        self._set_timer(self._stalled_until_s)
+        self._tracker.set_unsent_bytes(self, self._limits.unsent_bytes + self.waiting_bytes())
 
     def resume_writing(self) -> None:
         self._stalled_until_s = None
-        self._accounts.clear_unsent_bytes(self)
+        self._tracker.clear_unsent_bytes(self)
         if self._state == "open":
-            self._talk.may_write()
+            self._handler.may_write()
 
-    # -- what the talk tells ---------------------------------------------------------------------------------------
+    # -- for the handler -------------------------------------------------------------------------------------------
 
     def write(self, data: bytes | memoryview) -> None:
         if not self.closed:
             self._send(self._tls.encrypt(data))
 
-    def wait(self, seconds: float | None) -> None:
-        """The deadline of what is waited for now, if it has one."""
+    def set_deadline(self, seconds: float | None) -> None:
+        """Sets the deadline of the current wait; ``None`` removes it."""
         if seconds is None:
             self._deadline_s = None
         else:
             self._deadline_s = self._loop.time() + seconds
-            self._arm(self._deadline_s)
+            self._set_timer(self._deadline_s)
 
     def hold_input(self, hold: bool) -> None:
-        """Read no more from the client, or do again."""
-        if hold != self._holds and self._transport is not None and not self._transport.is_closing():
-            self._holds = hold
+        """Pauses or resumes reading from the client."""
+        if hold != self._reading_paused and self._transport is not None and not self._transport.is_closing():
+            self._reading_paused = hold
             if hold:
                 self._transport.pause_reading()
             else:
                 self._transport.resume_reading()
 
     def close(self, *, linger: bool = False) -> None:
-        """After what was written. Lingering lets a client that is still sending read it before its pipe breaks."""
+        """Closes after what was written. Lingering lets a client that is still sending read it first."""
         if self.closed:
             return
         self._send(self._tls.close_notify())
@@ -169,23 +169,23 @@ class TLSServerProtocol(asyncio.Protocol):
         self._state = "closed"
         if self._transport is not None:
             self._transport.close()
-            self.wait(self._limits.stalled_s)
+            self.set_deadline(self._limits.stalled_s)
 
     def finish(self) -> None:
         if self._state == "open":
-            self._talk.finish()
+            self._handler.finish()
         else:
             self.abort("the server stops")
 
     def abort(self, reason: str) -> None:
         if self._transport is not None:
             _log.debug("a connection is cut: %s", reason)
-            # Reset: otherwise the kernel keeps what was written for as long as the client does not read it.
+            # Reset: otherwise the kernel keeps what was written until the client reads it.
             sock = self._transport.get_extra_info("socket")
             with contextlib.suppress(OSError):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             self._transport.abort()
-        self._leave()
+        self._release()
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
@@ -194,11 +194,11 @@ class TLSServerProtocol(asyncio.Protocol):
             self._transport.write(data)
 
     def _is_not_tls(self, data: bytes) -> bool:
-        """People type http:// for https://, and are told so in the plain."""
-        if len(self._start) >= _START_BYTES:
+        """Whether the client speaks plain HTTP; if so, it gets a plain-text explanation."""
+        if len(self._first_bytes) >= _START_BYTES:
             return False
-        self._start = (self._start + data)[:_START_BYTES]
-        if self._start not in _HTTP_STARTS:
+        self._first_bytes = (self._first_bytes + data)[:_START_BYTES]
+        if self._first_bytes not in _HTTP_STARTS:
             return False
         self._send(response_encoder.NOT_TLS)
         self._linger()
@@ -209,24 +209,24 @@ class TLSServerProtocol(asyncio.Protocol):
         if self._transport is not None:
             if self._transport.can_write_eof():
                 self._transport.write_eof()
-            self.wait(_LINGER_S)
+            self.set_deadline(_LINGER_S)
 
-    def _leave(self) -> None:
+    def _release(self) -> None:
         self._state = "closed"
         self._transport = None
         if self._timer is not None:
             self._timer[1].cancel()
             self._timer = None
-        self._accounts.remove(self)
-        self._talk.lost()
+        self._tracker.remove(self)
+        self._handler.lost()
 
-    def _arm(self, at_s: float) -> None:
+    def _set_timer(self, at_s: float) -> None:
         if self._timer is None or self._timer[0] > at_s:
             if self._timer is not None:
                 self._timer[1].cancel()
-            self._timer = at_s, self._loop.call_at(at_s, self._ring)
+            self._timer = at_s, self._loop.call_at(at_s, self._on_timer)
 
-    def _ring(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
         now_s = self._loop.time()
         if self._stalled_until_s is not None and now_s >= self._stalled_until_s:
@@ -234,9 +234,9 @@ class TLSServerProtocol(asyncio.Protocol):
         elif self._deadline_s is not None and now_s >= self._deadline_s:
             self._deadline_s = None
             if self._state == "open":
-                self._talk.expired()
+                self._handler.expired()
             else:
                 self.abort(f"it took too long ({self._state})")
         due = [each for each in (self._stalled_until_s, self._deadline_s) if each is not None]
         if due and self._transport is not None:
-            self._arm(min(due))
+            self._set_timer(min(due))

@@ -17,7 +17,9 @@ import msgspec
 
 from headgate.http.peer import CertificateSubject
 
-_NO_CHECK_TIME: Final = 0x200000  # X509_V_FLAG_NO_CHECK_TIME: out of date is for us to say, not for the handshake
+_NO_CHECK_TIME: Final = (
+    0x200000  # X509_V_FLAG_NO_CHECK_TIME: the server reports an expired certificate after the handshake
+)
 _RECORD_BYTES: Final = 16 * 1024
 
 
@@ -25,7 +27,7 @@ class TLSFiles(msgspec.Struct, frozen=True):
     certificate: Path
     key: Path
     client_authorities: tuple[Path, ...] = ()
-    """Whose client certificates are believed."""
+    """The CAs whose client certificates are trusted."""
 
 
 def server_context(files: TLSFiles) -> ssl.SSLContext:
@@ -48,7 +50,7 @@ class ClientCertificate(msgspec.Struct, frozen=True):
     not_before_s: float
     not_after_s: float
 
-    def is_good(self, epoch_s: float) -> bool:
+    def is_valid_at(self, epoch_s: float) -> bool:
         return self.not_before_s <= epoch_s <= self.not_after_s
 
 
@@ -62,10 +64,10 @@ class TLSServerConnection:
         self._outgoing = ssl.MemoryBIO()
         self._object = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self.established = False
-        self.ended = False  # the client said that it sends no more
+        self.ended = False  # the client has sent close_notify
 
     def decrypt(self, data: bytes) -> bytes:
-        """What the client said; ``to_send`` may hold an answer of TLS's own afterwards."""
+        """The plaintext that the client sent; ``to_send`` may then have bytes of the TLS protocol."""
         self._incoming.write(data)
         if not self.established:
             try:
@@ -98,18 +100,18 @@ class TLSServerConnection:
         return self.to_send()
 
     def client_certificate(self) -> ClientCertificate | None:
-        shown = self._object.getpeercert()
-        if not shown:
+        certificate = self._object.getpeercert()
+        if not certificate:
             return None
         raw = self._object.getpeercert(binary_form=True) or b""
         return ClientCertificate(
-            _peer(shown.get("subject", ()), hashlib.sha256(raw).hexdigest()),
-            ssl.cert_time_to_seconds(str(shown["notBefore"])),
-            ssl.cert_time_to_seconds(str(shown["notAfter"])),
+            _subject(certificate.get("subject", ()), hashlib.sha256(raw).hexdigest()),
+            ssl.cert_time_to_seconds(str(certificate["notBefore"])),
+            ssl.cert_time_to_seconds(str(certificate["notAfter"])),
         )
 
 
-def _peer(subject: object, fingerprint: str) -> CertificateSubject | None:
+def _subject(subject: object, fingerprint: str) -> CertificateSubject | None:
     names: list[str] = []
     organizations: list[str] = []
     for relative_name in subject if isinstance(subject, tuple) else ():
@@ -118,5 +120,5 @@ def _peer(subject: object, fingerprint: str) -> CertificateSubject | None:
                 names.append(value)
             elif key == "organizationName":
                 organizations.append(value)
-    # Of several common names the last one counts, as in Go's certificates.
+    # If there are several common names, the last one counts, as in Go.
     return CertificateSubject(names[-1], tuple(organizations), fingerprint) if names and names[-1] else None

@@ -15,14 +15,14 @@ import msgspec
 
 Query = Mapping[str, str]
 
-ANSWER_S: Final = 60.0
+DEFAULT_TIMEOUT_S: Final = 60.0
 _LONGEST_LINE: Final = 64 * 1024 * 1024
 
 
 class HTTPRequest(msgspec.Struct, frozen=True):
     """One request, ready to send. Header names are lower case; ``query`` is encoded.
 
-    ``timeout_s`` bounds everything from here to the last byte of the answer; a watch it bounds up to its first byte.
+    ``timeout_s`` is the limit up to the last byte of the response; for a watch, up to its first byte.
     """
 
     method: str
@@ -30,11 +30,11 @@ class HTTPRequest(msgspec.Struct, frozen=True):
     query: str = ""
     headers: Mapping[str, str] = {}
     body: bytes = b""
-    timeout_s: float = ANSWER_S
+    timeout_s: float = DEFAULT_TIMEOUT_S
 
 
 class HTTPResponse(msgspec.Struct, frozen=True):
-    """One answer, fully read. Header names are lower case."""
+    """One response, fully read. Header names are lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -69,7 +69,7 @@ class Transport(Protocol):
     async def request(self, request: HTTPRequest) -> HTTPResponse: ...
 
     async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:
-        """Opens a watch; a ``Response`` is the server's refusal. ``idle_s`` of silence count as unreachable."""
+        """Opens a watch; an ``HTTPResponse`` is the server's error. No bytes for ``idle_s`` count as unreachable."""
         ...
 
     async def close(self) -> None: ...
@@ -80,12 +80,12 @@ def encode_query(query: Query) -> str:
 
 
 async def split_lines(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Lines, however they were cut on the way. Raises :class:`Unreachable` for one that no server would send."""
+    """The lines of a stream of chunks. Raises :class:`Unreachable` for a line that is too long."""
     parts: list[bytes] = []
     size = 0
     async for chunk in chunks:
-        *whole, rest = chunk.split(b"\n")
-        for piece in whole:
+        *complete_lines, rest = chunk.split(b"\n")
+        for piece in complete_lines:
             line = b"".join((*parts, piece))
             parts, size = [], 0
             if line:

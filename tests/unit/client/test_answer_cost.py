@@ -79,7 +79,7 @@ def test_an_informational_answer_before_the_answer_is_passed_over() -> None:
     )
     for byte in data:
         answer.feed(bytes([byte]))
-    assert (answer.status, answer.body(), answer.keeps) == (200, b"{}", True)
+    assert (answer.status, answer.body(), answer.keep_alive) == (200, b"{}", True)
 
 
 def test_a_whole_head_that_is_too_long_is_refused_however_it_comes() -> None:

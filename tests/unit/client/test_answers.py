@@ -33,7 +33,7 @@ def test_an_answer_is_the_same_however_it_is_cut(whole: bytes, cuts: set[int]) -
         assert not answer.done
         answer.feed(whole[start:end])
     assert answer.done
-    assert answer.keeps
+    assert answer.keep_alive
     expected = read(whole)
     assert (answer.status, answer.headers, answer.body()) == (expected.status, expected.headers, expected.body())
     assert answer.body() == (b"" if whole is EMPTY else b"hello")
@@ -52,7 +52,7 @@ def test_without_a_length_the_end_of_the_connection_is_the_end() -> None:
     answer.closed()
     assert [*done, answer.done] == [False, True]
     assert answer.body() == b"hello"
-    assert not answer.keeps
+    assert not answer.keep_alive
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_without_a_length_the_end_of_the_connection_is_the_end() -> None:
 def test_a_connection_with_something_left_on_it_or_that_says_close_is_not_kept(spoiled: bytes) -> None:
     answer = read(spoiled)
     assert answer.done
-    assert not answer.keeps
+    assert not answer.keep_alive
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,9 @@ from headgate.http.certificates import (
     days_left,
     is_issued_by,
     is_key_pair,
+    is_usable_server_pair,
     make_authority,
-    make_server,
-    serves,
+    make_server_certificate,
 )
 
 _log: Final = logging.getLogger(__name__)
@@ -88,15 +88,15 @@ def renew_if_due(folder: Path, host: str, now: datetime.datetime) -> bool:
     """
     files, authority = _files(folder), read_authority(folder, now)
     found = _read_server(files)
-    if isinstance(found, CertificateKeyPair) and serves(found, authority.certificate, host, now):
+    if isinstance(found, CertificateKeyPair) and is_usable_server_pair(found, authority.certificate, host, now):
         return False
     # The host first, then what clients on this machine may call it.
     names = [host, *(name for name in _NAMES if name != host)]
     try:
-        _write(make_server(authority, "headgate-apiserver", names, now), files.server, files.server_key)
+        _write(make_server_certificate(authority, "headgate-apiserver", names, now), files.server, files.server_key)
     except OSError as problem:
         why = f"{problem.filename} cannot be written: {problem.strerror}"
-        if isinstance(found, CertificateKeyPair) and serves(
+        if isinstance(found, CertificateKeyPair) and is_usable_server_pair(
             found, authority.certificate, host, now, renew_before_days=0
         ):
             _log.warning("the server's certificate is due and is not renewed: %s", why)

@@ -151,7 +151,7 @@ class Connection:
             self._hub.accounts.set_body_bytes(self._line, 0)
         match got:
             case MalformedRequest():
-                self._line.write(got.answer())
+                self._line.write(got.response())
                 self._line.close(linger=True)
             case MalformedBody(head, problem):
                 # A real server calls this its own error (500), which is what clients and alerts take it for.
@@ -166,7 +166,7 @@ class Connection:
         elif head is None:
             if self._reader.buffered and self._phase == "idle":
                 self._phase = "head"
-                self._line.wait(limits.head_s)
+                self._line.set_deadline(limits.head_s)
             if not self._hub.accounts.set_head_bytes(self._line, self._reader.buffered):
                 self._line.close()
         else:
@@ -176,22 +176,22 @@ class Connection:
                 self._body_ends_s = now_s + limits.body_s
                 if self._hub.endpoint.user_of(self._request(head, b"")) is None:
                     # A body that would not be read must not fill memory; the refusal needs none.
-                    self._begin(ReceivedRequest(head, b"", whole=False))
+                    self._begin(ReceivedRequest(head, b"", complete=False))
                     return
                 if head.expects_continue:
                     self._line.write(response_encoder.CONTINUE)
             # A real server waits for a body for ever. Here it has so long in all, and so long between two pieces.
-            self._line.wait(max(min(limits.body_silent_s, self._body_ends_s - now_s), 0.0))
+            self._line.set_deadline(max(min(limits.body_silent_s, self._body_ends_s - now_s), 0.0))
             if not self._hub.accounts.set_body_bytes(self._line, self._reader.buffered):
                 self._refuse(head, _TOO_MANY)
 
     def _begin(self, arrived: ReceivedRequest) -> None:
         head, hub = arrived.head, self._hub
         self._phase, self._head = "answering", head
-        self._whole = arrived.whole
-        self._keep_alive = head.keep_alive and arrived.whole and not hub.stopping
-        self._line.wait(None)
-        if head.expects_more:
+        self._whole = arrived.complete
+        self._keep_alive = head.keep_alive and arrived.complete and not hub.stopping
+        self._line.set_deadline(None)
+        if head.expects_unknown:
             self._line.write(response_encoder.EXPECTATION_FAILED)
             self._line.close(linger=True)
             return
@@ -211,7 +211,7 @@ class Connection:
 
     def _request(self, head: RequestHead, body: bytes) -> ServerRequest:
         certificate = self._line.client_certificate
-        good = certificate is None or certificate.is_good(time.time())
+        good = certificate is None or certificate.is_valid_at(time.time())
         return ServerRequest(
             head.method,
             head.path,
@@ -245,7 +245,7 @@ class Connection:
         """An answer to a request whose rest is not read."""
         self._phase, self._keep_alive, self._whole = "answering", False, False
         self._hub.accounts.set_body_bytes(self._line, 0)
-        self._line.wait(None)
+        self._line.set_deadline(None)
         self._answer(head, answer)
 
     def _answer(self, head: RequestHead, answer: ServerResponse | WatchCursor) -> None:
@@ -317,7 +317,7 @@ class Connection:
             self._line.close(linger=not self._whole)
             return
         self._phase = "idle"
-        self._line.wait(self._hub.limits.idle_s)
+        self._line.set_deadline(self._hub.limits.idle_s)
         self._line.hold_input(False)
         if self._reader.buffered or self._last:
             self._advance()
@@ -354,7 +354,7 @@ class Connection:
         elif stream.behind:
             self._wake()
         else:
-            self._line.wait(max(stream.due_s - self._loop.time(), 0))
+            self._line.set_deadline(max(stream.due_s - self._loop.time(), 0))
 
     def _end_stream(self) -> None:
         self._stream = None

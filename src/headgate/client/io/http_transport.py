@@ -20,7 +20,7 @@ from typing import Final
 from headgate.client.io.credentials import ClientIdentity, CredentialSource
 from headgate.client.kubeconfig import RESTConfig
 from headgate.http.client_connection import ConnectionBroken, HTTPClientConnection
-from headgate.http.request_encoder import REPEATABLE, ServerAddress, common_fields, encode, parse_server_address
+from headgate.http.request_encoder import RETRYABLE_METHODS, ServerAddress, common_fields, encode, parse_server_address
 from headgate.http.request_slots import RequestSlots
 from headgate.http.response_parser import MalformedResponse, ResponseParser
 from headgate.http.transport import HTTPRequest, HTTPResponse, LineStream, Unreachable, split_lines
@@ -144,7 +144,11 @@ class HTTPTransport:
                 try:
                     return await self._ask(line, payload, deadline_s)
                 except ConnectionBroken as error:
-                    if error.heard or request.method not in REPEATABLE or self._loop.time() >= deadline_s:
+                    if (
+                        error.response_started
+                        or request.method not in RETRYABLE_METHODS
+                        or self._loop.time() >= deadline_s
+                    ):
                         raise self._unreachable(error) from error
                     self._drop_idle()  # kept too long; the others are no better
             line = await self._connect(place, deadline_s)
@@ -161,7 +165,7 @@ class HTTPTransport:
         if time.monotonic() >= deadline_s:
             self._put_back(line)
             raise self._unreachable("its time was up before it could be sent", sent=False)
-        timer = self._loop.call_at(deadline_s, line.give_up, "no answer came in time")
+        timer = self._loop.call_at(deadline_s, line.fail, "no answer came in time")
         try:
             answer = await line.fetch(payload)
         except BaseException:
@@ -191,9 +195,9 @@ class HTTPTransport:
         self, request: HTTPRequest, identity: ClientIdentity, deadline_s: float, idle_s: float
     ) -> LineStream | HTTPResponse:
         place = self._adopt(identity)
-        payload = encode(request, place, self._common, packed=False)
+        payload = encode(request, place, self._common, accept_gzip=False)
         line = await self._connect(place, deadline_s)
-        timer = self._loop.call_at(deadline_s, line.give_up, "no answer came in time")
+        timer = self._loop.call_at(deadline_s, line.fail, "no answer came in time")
         opened: LineStream | None = None
         try:
             answer = await line.fetch_head(payload)

@@ -17,7 +17,13 @@ import msgspec
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from headgate.http.certificates import CertificateKeyPair, is_authority, make_authority, make_server, serves
+from headgate.http.certificates import (
+    CertificateKeyPair,
+    is_authority,
+    is_usable_server_pair,
+    make_authority,
+    make_server_certificate,
+)
 from headgate.runtime.webhooks.target import WebhookTarget
 
 Object = dict[str, Any]
@@ -58,8 +64,8 @@ def ensure_certificates(
     if not is_authority(authority, now):
         authority = make_authority(_AUTHORITY, now)
     server = CertificateKeyPair(_read(data, _SERVER), _read(data, _SERVER_KEY))
-    if not serves(server, authority.certificate, target.name, now):
-        server = make_server(authority, _SUBJECT, target.names, now)
+    if not is_usable_server_pair(server, authority.certificate, target.name, now):
+        server = make_server_certificate(authority, _SUBJECT, target.names, now)
     elif believed == authorities and believed[:1] == [authority.certificate]:
         return WebhookCertificates(bundle, key, server)
     others = [each for each in dict.fromkeys(believed) if each != authority.certificate and not _has_ended(each, now)]

@@ -1,4 +1,4 @@
-"""Deadlines of a connection that lie less than a millisecond ahead, on both event loops."""
+"""Deadlines of less than a millisecond, on both event loops."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from headgate.http.server_protocol import TLSServerProtocol
 from loops import Run, on_both_loops
 
 
-class Silent:
-    """A talk that says nothing, and notes that the connection is gone."""
+class SilentHandler:
+    """A handler that sends nothing and records that the connection was lost."""
 
     def __init__(self) -> None:
         self.is_lost = asyncio.Event()
@@ -41,23 +41,23 @@ class Silent:
 def test_a_deadline_within_a_millisecond_can_be_replaced_and_ends_the_connection(
     run: Run, deadlines_s: tuple[float, ...]
 ) -> None:
-    async def story() -> None:
-        talk = Silent()
+    async def scenario() -> None:
+        handler = SilentHandler()
         limits = ServerLimits()
-        line = TLSServerProtocol(
-            ConnectionTracker(limits), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), limits, lambda line: talk
+        protocol = TLSServerProtocol(
+            ConnectionTracker(limits), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), limits, lambda line: handler
         )
         server, client = socket.socketpair()
         client.setblocking(False)
         loop = asyncio.get_running_loop()
         with client:
-            await loop.connect_accepted_socket(lambda: line, server)
+            await loop.connect_accepted_socket(lambda: protocol, server)
             for seconds in deadlines_s:
-                line.wait(seconds)
+                protocol.set_deadline(seconds)
             async with asyncio.timeout(10):
-                await talk.is_lost.wait()
+                await handler.is_lost.wait()
                 with contextlib.suppress(ConnectionResetError):
                     assert await loop.sock_recv(client, 1) == b""
-            assert line.closed
+            assert protocol.closed
 
-    run(story())
+    run(scenario())

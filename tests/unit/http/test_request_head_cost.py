@@ -1,7 +1,7 @@
-"""What the head of a request costs: time in proportion to its bytes, whatever its lines are and however they are cut.
+"""The CPU time of a request's head is linear in its bytes, whatever its lines are and however they are split.
 
-CPU time of this thread is measured, the least of several runs, at sizes that grow fourfold: a quadratic step would cost
-sixteen times as much. What the lines mean is compared with a slow reference.
+The tests measure the CPU time of this thread, the least of several runs, at two sizes with a factor of four between
+them: a quadratic step would cost sixteen times as much. The parsed fields are compared with a slow reference.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ SMALL, LARGE = 40_000, 160_000
 GROWTH = LARGE // SMALL
 SLACK = 2.0
 LINE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
-Make = Callable[[int], bytes]
+MakeHead = Callable[[int], bytes]
 
 
 def feed(data: bytes, step: int) -> ReceivedRequest | MalformedBody | MalformedRequest | None:
     reader = RequestReader(ServerLimits())
     for start in range(0, len(data), step):
         reader.feed(data[start : start + step])
-        got = reader.next()
-        if got is not None:
-            return got
+        result = reader.next()
+        if result is not None:
+            return result
     return None
 
 
@@ -43,14 +43,14 @@ def least_cpu_s(run: Callable[[], object]) -> float:
     return min(spent)
 
 
-def assert_linear(make: Make, step: int, outcome: type) -> None:
+def assert_linear(make: MakeHead, step: int, outcome: type) -> None:
     small, large = make(SMALL), make(LARGE)
     assert isinstance(feed(large, step), outcome)
     before, after = least_cpu_s(lambda: feed(small, step)), least_cpu_s(lambda: feed(large, step))
     assert after < before * GROWTH * SLACK, f"{before:.3f} s for {SMALL} bytes, {after:.3f} s for {LARGE}"
 
 
-HEADS: dict[str, Make] = {
+HEADS: dict[str, MakeHead] = {
     "one header repeated": lambda size: LINE + b"a:\r\n" * (size // 4) + b"\r\n",
     "two headers by turns": lambda size: LINE + b"a:\r\nb:\r\n" * (size // 8) + b"\r\n",
     "headers of many names": lambda size: LINE + b"".join(b"a%06d:\r\n" % at for at in range(size // 10)) + b"\r\n",
@@ -63,7 +63,7 @@ HEADS: dict[str, Make] = {
     "codings in one line": lambda size: LINE + b"Connection: " + b"a," * (size // 2) + b"\r\n\r\n",
     "expectations": lambda size: LINE + b"Expect: 100-continue\r\n" + b"Expect: b\r\n" * (size // 11) + b"\r\n",
 }
-REFUSED: dict[str, Make] = {
+REFUSED: dict[str, MakeHead] = {
     "a bad line after many": lambda size: LINE + b"a:\r\n" * (size // 4) + b"\x01\r\n\r\n",
     "a bad value after many folds": lambda size: LINE + b"X: y\r\n" + b" a\r\n" * (size // 4) + b" \x01\r\n\r\n",
     "names without an end": lambda size: LINE + b"a" * size + b"\r\n\r\n",
@@ -99,21 +99,21 @@ def test_small_chunks_take_time_in_proportion_to_their_bytes(size: str) -> None:
 
 
 def test_the_limit_is_bytes_and_not_lines() -> None:
-    most = ServerLimits().head_bytes
-    lines = (most - len(LINE) - 2) // 4
-    padding = most - len(LINE) - 2 - 4 * lines
+    limit = ServerLimits().head_bytes
+    lines = (limit - len(LINE) - 2) // 4
+    padding = limit - len(LINE) - 2 - 4 * lines
     head = LINE.replace(b"/healthz", b"/healthz" + b"z" * padding) + b"a:\r\n" * lines + b"\r\n"
-    assert len(head) == most
-    assert isinstance(feed(head, most), ReceivedRequest)
-    assert feed(head.replace(b"/healthz", b"/healthzz"), most + 1) == TOO_LARGE
+    assert len(head) == limit
+    assert isinstance(feed(head, limit), ReceivedRequest)
+    assert feed(head.replace(b"/healthz", b"/healthzz"), limit + 1) == TOO_LARGE
 
 
 def test_a_long_head_is_not_remembered_by_an_idle_connection() -> None:
     reader = RequestReader(ServerLimits())
     reader.feed(LINE + b"X: " + b"y" * 500_000 + b"\r\n\r\n")
     assert isinstance(reader.next(), ReceivedRequest)
-    assert reader._known is None
-    assert reader._known_fields is None
+    assert reader._last_head is None
+    assert reader._last_fields is None
 
 
 def slow_fields(block: bytes) -> HeaderFields | MalformedRequest:
@@ -165,5 +165,5 @@ PIECES = [
 @settings(max_examples=1000)
 @example(b"x: y\r\n \r\n\t \r\n  z \n")
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map(b"".join))
-def test_lines_mean_what_go_reads_in_them(block: bytes) -> None:
+def test_header_lines_are_parsed_as_go_parses_them(block: bytes) -> None:
     assert parse_fields(block + b"\n") == slow_fields(block + b"\n")

@@ -1,4 +1,4 @@
-"""Requests out of bytes: what is read, what is refused, and that it does not matter how the bytes are cut."""
+"""Requests are read from bytes: what is accepted, what is rejected, and that splitting the bytes changes nothing."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ def read(*pieces: bytes) -> list[ReceivedRequest | MalformedBody | MalformedRequ
     found: list[ReceivedRequest | MalformedBody | MalformedRequest] = []
     for piece in pieces:
         reader.feed(piece)
-        while (got := reader.next()) is not None:
-            found.append(got)
-            if not isinstance(got, ReceivedRequest) or not got.whole:
+        while (result := reader.next()) is not None:
+            found.append(result)
+            if not isinstance(result, ReceivedRequest) or not result.complete:
                 return found
     return found
 
 
-def arrived(*pieces: bytes) -> ReceivedRequest:
-    (got,) = read(*pieces)
-    assert isinstance(got, ReceivedRequest)
-    return got
+def read_one(*pieces: bytes) -> ReceivedRequest:
+    (result,) = read(*pieces)
+    assert isinstance(result, ReceivedRequest)
+    return result
 
 
 def test_a_request_has_its_parts() -> None:
-    got = arrived(POST + b"X-Two: 1\r\nx-two: 2\r\nContent-Length: 2\r\n\r\n{}")
-    assert (got.head.method, got.head.path, got.head.query, got.body) == ("POST", "/a/b", "c=d", b"{}")
-    assert got.head.headers["x-two"] == "1"
-    assert got.head.repeated == {"x-two": ("1", "2")}
-    assert got.head.keep_alive
-    assert got.whole
+    result = read_one(POST + b"X-Two: 1\r\nx-two: 2\r\nContent-Length: 2\r\n\r\n{}")
+    assert (result.head.method, result.head.path, result.head.query, result.body) == ("POST", "/a/b", "c=d", b"{}")
+    assert result.head.headers["x-two"] == "1"
+    assert result.head.repeated == {"x-two": ("1", "2")}
+    assert result.head.keep_alive
+    assert result.complete
 
 
-def test_a_body_longer_than_allowed_is_read_no_further_than_to_see_it() -> None:
-    got = arrived(POST + b"Content-Length: 1000\r\n\r\n" + b" " * 1000)
-    assert (len(got.body), got.whole) == (101, False)
+def test_a_body_that_is_too_long_is_read_up_to_one_byte_above_the_limit() -> None:
+    result = read_one(POST + b"Content-Length: 1000\r\n\r\n" + b" " * 1000)
+    assert (len(result.body), result.complete) == (101, False)
 
 
-def test_chunks_longer_than_allowed_are_read_no_further_than_to_see_it() -> None:
-    got = arrived(POST + b"Transfer-Encoding: chunked\r\n\r\n" + b"50\r\n" + b" " * 80 + b"\r\n50\r\n" + b" " * 80)
-    assert (len(got.body), got.whole) == (101, False)
+def test_chunks_that_are_too_long_are_read_up_to_one_byte_above_the_limit() -> None:
+    result = read_one(POST + b"Transfer-Encoding: chunked\r\n\r\n" + b"50\r\n" + b" " * 80 + b"\r\n50\r\n" + b" " * 80)
+    assert (len(result.body), result.complete) == (101, False)
 
 
-def test_a_body_of_just_the_allowed_length_is_whole() -> None:
-    assert arrived(POST + b"Content-Length: 100\r\n\r\n" + b" " * 100).whole
+def test_a_body_of_the_maximum_length_is_complete() -> None:
+    assert read_one(POST + b"Content-Length: 100\r\n\r\n" + b" " * 100).complete
 
 
 def test_a_head_without_an_end_is_too_large_before_it_fills_memory() -> None:
@@ -63,20 +63,20 @@ def test_a_bad_request_line_is_refused_before_its_headers_have_come() -> None:
     assert read(b"hello\r\n") == [BAD_REQUEST]
 
 
-def test_a_client_that_sends_one_byte_chunks_is_read() -> None:
-    got = arrived(POST + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 90 + b"0\r\n\r\n")
-    assert got.body == b"x" * 90
+def test_one_byte_chunks_are_accepted() -> None:
+    result = read_one(POST + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 90 + b"0\r\n\r\n")
+    assert result.body == b"x" * 90
 
 
-def test_a_client_that_sends_mostly_framing_is_not() -> None:
-    (got,) = read(
+def test_a_body_that_is_mostly_framing_is_rejected() -> None:
+    (result,) = read(
         POST + b"Transfer-Encoding: chunked\r\n\r\n", *(b"1;" + b"e" * 1000 + b"\r\nx\r\n" for _ in range(50))
     )
-    assert isinstance(got, MalformedBody)
-    assert "non-data" in got.problem
+    assert isinstance(result, MalformedBody)
+    assert "non-data" in result.problem
 
 
-def test_an_expectation_is_seen() -> None:
+def test_expect_100_continue_is_recognized() -> None:
     reader = RequestReader(LIMITS)
     reader.feed(POST + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
     assert reader.next() is None
@@ -88,8 +88,8 @@ def test_an_expectation_is_seen() -> None:
     ("field", "minor", "kept"),
     [("", 1, True), ("", 0, False), ("Connection: a, Close\r\n", 1, False), ("Connection: Keep-Alive\r\n", 0, True)],
 )
-def test_how_long_the_connection_is_kept(field: str, minor: int, kept: bool) -> None:
-    assert arrived(f"GET / HTTP/1.{minor}\r\nHost: x\r\n{field}\r\n".encode()).head.keep_alive is kept
+def test_keep_alive_follows_the_version_and_the_connection_header(field: str, minor: int, kept: bool) -> None:
+    assert read_one(f"GET / HTTP/1.{minor}\r\nHost: x\r\n{field}\r\n".encode()).head.keep_alive is kept
 
 
 WHOLE = [
@@ -103,14 +103,14 @@ WHOLE = [
 
 
 @given(st.lists(st.sampled_from(WHOLE), max_size=6), st.lists(st.integers(min_value=1, max_value=60), max_size=60))
-def test_it_does_not_matter_how_the_bytes_are_cut(requests: list[bytes], cuts: list[int]) -> None:
-    everything = b"".join(requests)
+def test_the_requests_do_not_depend_on_how_the_bytes_are_split(requests: list[bytes], cuts: list[int]) -> None:
+    stream = b"".join(requests)
     pieces, start = [], 0
     for cut in cuts:
-        pieces.append(everything[start : start + cut])
+        pieces.append(stream[start : start + cut])
         start += cut
-    pieces.append(everything[start:])
-    assert read(*pieces) == read(everything)
+    pieces.append(stream[start:])
+    assert read(*pieces) == read(stream)
 
 
 @given(st.binary(max_size=300), st.integers(min_value=0, max_value=5))

@@ -1,4 +1,4 @@
-"""The listening socket: what the connections that come out of it are like."""
+"""The listening socket: options of accepted connections, and how many connections it allows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from headgate.apiserver.io.http_server import _that_fit, listen
 from headgate.http.server_limits import ServerLimits
 
 
-def test_small_answers_are_not_held_back_on_accepted_connections() -> None:
-    """Nagle's wait together with a client's late acknowledgement costs 40 ms on each answer."""
+def test_accepted_connections_have_tcp_nodelay() -> None:
+    """Nagle's algorithm and a client's delayed acknowledgement would cost 40 ms per response."""
 
     async def accepted_option() -> int:
         seen: asyncio.Future[int] = asyncio.get_running_loop().create_future()
