@@ -1,22 +1,26 @@
-"""The delay after the n-th failure in a row. Pure: the caller provides the randomness."""
+"""The back-off of requests to an API server, with jitter, so that clients that failed together do not return together.
+
+Pure: the caller provides the randomness. The formula is in ``kube/backoff.py``.
+"""
 
 from __future__ import annotations
 
+from headgate.kube.backoff import ExponentialBackoff
+
 
 class Backoff:
-    """Doubles from ``first_s`` to ``most_s``; up to as much again is added at random."""
+    """Counts the failures in a row. The delay doubles from ``initial_s`` to ``max_s``; up to as much again is added at
+    random."""
 
-    def __init__(self, first_s: float = 0.8, most_s: float = 30.0) -> None:
-        self._first_s = first_s
-        self._most_s = most_s
-        self._next_s = first_s
+    def __init__(self, initial_s: float = 0.8, max_s: float = 30.0) -> None:
+        self._delays = ExponentialBackoff(initial_s, max_s)
+        self._failures = 0
 
     def next(self, jitter: float) -> float:
-        """The wait for this failure; ``jitter`` is in [0, 1)."""
-        wait_s = self._next_s * (1 + jitter)
-        self._next_s = min(self._next_s * 2, self._most_s)
-        return wait_s
+        """The delay after one more failure; ``jitter`` is in [0, 1)."""
+        self._failures += 1
+        return self._delays.delay_s(self._failures) * (1 + jitter)
 
     def reset(self) -> None:
         """Things work again."""
-        self._next_s = self._first_s
+        self._failures = 0

@@ -19,10 +19,12 @@ from headgate.client.permissions import refusal_text
 from headgate.client.write_status import retry_after_s
 from headgate.http.transport import HTTPRequest, HTTPResponse, encode_query
 from headgate.kube.api_resources import PODS
+from headgate.kube.backoff import ExponentialBackoff
 from headgate.kube.serializer import wire_json
 
 MANAGER: Final = "headgate"
 _ATTEMPTS: Final = 6
+_BACKOFF: Final = ExponentialBackoff(0.02, 10.0, factor=3.0)
 _HEADERS: Final = {"accept": "application/json", "content-type": "application/json-patch+json"}
 _READ: Final = {"accept": "application/json"}
 _TEST_FAILED: Final = 422
@@ -110,4 +112,4 @@ def _gates_of(answer: HTTPResponse) -> tuple[str, tuple[str, ...]]:
 
 def _pause_s(attempt: int, answer: HTTPResponse | None) -> float:
     asked_s = retry_after_s(answer) if answer is not None else 0.0
-    return asked_s or 0.02 * 3**attempt
+    return asked_s or _BACKOFF.delay_s(attempt + 1)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from zlib import crc32
 
+from headgate.kube.backoff import ExponentialBackoff
 from headgate.nodes.address_pool import NODE_POOL, AddressPool
 from headgate.nodes.effects import DeleteNode, Effect, PatchNodeStatus, PatchNodeTaints, RenewLease
 from headgate.nodes.node_record import NOT_READY, HollowNode, read
@@ -20,7 +21,7 @@ from headgate.nodes.timer_heap import TimerHeap
 
 Object = dict[str, Any]
 
-_MAX_RETRY_S: Final = 60.0
+_RETRY_BACKOFF: Final = ExponentialBackoff(2.0, 60.0)
 _CONFIRM_STATUS_S: Final = 1.0
 
 
@@ -120,9 +121,8 @@ class HollowNodes:
         if node is None or node.uid != effect.uid or isinstance(effect, RenewLease):
             return
         node.failures += 1
-        wait_s = min(2.0 ** min(node.failures, 10), _MAX_RETRY_S)
         timer = "killed" if isinstance(effect, DeleteNode) else "node-retry"
-        self._timers.set((timer, node.name), now_s + wait_s)
+        self._timers.set((timer, node.name), now_s + _RETRY_BACKOFF.delay_s(node.failures))
 
     def clock_moved(self, by_s: float) -> None:
         """The clock was set. Timers that count from the boot of a node keep their duration."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from headgate.kube.backoff import ExponentialBackoff
 from headgate.kube.timestamps import format_duration, format_time
 from headgate.nodes.allocation import PENDING, decode
 from headgate.nodes.pod_record import Container, ContainerExit, HollowPod, HollowPodStage
@@ -19,8 +20,7 @@ from headgate.nodes.pod_record import Container, ContainerExit, HollowPod, Hollo
 Object = dict[str, Any]
 
 KILLED: Final = 137
-_FIRST_BACKOFF_S: Final = 10.0
-_MAX_BACKOFF_S: Final = 300.0
+_BACKOFF: Final = ExponentialBackoff(10.0, 300.0)
 _BACKOFF_RESET_S: Final = 600.0
 
 
@@ -54,9 +54,7 @@ def restarts_after(policy: str, exit_code: int) -> bool:
 
 def backoff_s(restarts: int, ran_s: float) -> float:
     """The first restart is immediate. The back-off starts anew if the container has run long enough."""
-    if restarts == 0 or ran_s > _BACKOFF_RESET_S:
-        return 0.0
-    return min(_FIRST_BACKOFF_S * 2.0 ** min(restarts - 1, 10), _MAX_BACKOFF_S)
+    return 0.0 if ran_s > _BACKOFF_RESET_S else _BACKOFF.delay_s(restarts)
 
 
 def _starting(pod: HollowPod, now_s: float) -> Object:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.kube.backoff import ExponentialBackoff
 from headgate.nodes.address_pool import POD_POOL, AddressPool
 from headgate.nodes.allocation import DEFERRED, PendingResize, check_resize, desired
 from headgate.nodes.behaviour import pod_behaviour
@@ -37,7 +38,7 @@ from headgate.nodes.timer_heap import TimerHeap
 Object = dict[str, Any]
 Key = tuple[str, str]
 
-_MAX_RETRY_S: Final = 60.0
+_RETRY_BACKOFF: Final = ExponentialBackoff(2.0, 60.0)
 _ADMITTED_STAGES: Final = frozenset({HollowPodStage.STARTING, HollowPodStage.RUNNING, HollowPodStage.BACKOFF})
 
 
@@ -146,7 +147,7 @@ class PodWorkers:
         pod = self._pods.get((effect.namespace, effect.name))
         if pod is not None and pod.uid == effect.uid:
             pod.failures += 1
-            self._timers.set(("retry", pod.uid), now_s + min(2.0 ** min(pod.failures, 10), _MAX_RETRY_S))
+            self._timers.set(("retry", pod.uid), now_s + _RETRY_BACKOFF.delay_s(pod.failures))
 
     def clock_moved(self, by_s: float) -> None:
         """The clock was set. Running timers were moved; timers that are set later must have the same deadline."""

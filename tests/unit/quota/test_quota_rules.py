@@ -8,7 +8,7 @@ import pytest
 
 from headgate.quota.api.admission_checks import required_checks, reset_checks
 from headgate.quota.api.cluster_queue import ClusterQueue, find_active_condition, read_cluster_queue
-from headgate.quota.api.pods_ready import WaitForPodsReady, backoff_s
+from headgate.quota.api.pods_ready import WaitForPodsReady
 from headgate.quota.api.workload import AdmissionCheckState
 from headgate.quota.effects import Admit, Effect, Evict
 from headgate.quota.engine import QuotaSettings
@@ -290,7 +290,9 @@ def test_after_too_many_time_outs_the_workload_is_given_up() -> None:
 
 
 def test_the_wait_doubles_up_to_the_most() -> None:
-    assert [backoff_s(count, 60, 3600) for count in (1, 2, 3, 6, 7, 8, 100)] == [60, 120, 240, 1920, 3600, 3600, 3600]
+    rules = WaitForPodsReady(backoff_base_s=60, backoff_most_s=3600)
+    waits_s = [rules.backoff_s(count) for count in (0, 1, 2, 3, 6, 7, 8, 100)]
+    assert waits_s == [0, 60, 120, 240, 1920, 3600, 3600, 3600]
 
 
 def test_the_longest_running_time_ends_what_runs() -> None:

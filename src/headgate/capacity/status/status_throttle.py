@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from headgate.kube.backoff import ExponentialBackoff
 from headgate.waiting.heap import Heap
 
 Key = tuple[str, str, str]
@@ -83,7 +84,7 @@ class StatusThrottle:
         elif seen == slip.observed:
             return False
         else:  # another client reverted it
-            wait_s = min(self._intervals_s[key[0]] * 2**slip.repeats, _LONGEST_S)
+            wait_s = ExponentialBackoff(self._intervals_s[key[0]], _LONGEST_S).delay_s(slip.repeats + 1)
             if now_s < slip.since_s + wait_s:
                 self._put(key, slip, slip.since_s + wait_s)
                 return False

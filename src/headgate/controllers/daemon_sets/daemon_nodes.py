@@ -22,13 +22,14 @@ from headgate.controllers.daemon_sets.node_state import (
     observe_node,
 )
 from headgate.controllers.daemon_sets.placement import NodeFit, PlacementNode
+from headgate.kube.backoff import ExponentialBackoff
 
 Object = dict[str, Any]
 UpdateGroup = tuple[NodeUpdateState, bool]
 """Where nodes stand in a rolling update, and whether a pod is wanted there."""
 
-_BACKOFF_S: Final = 1.0
-_LONGEST_BACKOFF_S: Final = 900.0
+_BACKOFF: Final = ExponentialBackoff(1.0, 900.0)
+_FORGOTTEN_AFTER_S: Final = 2 * _BACKOFF.max_s
 
 
 class DaemonSetCounts(msgspec.Struct):
@@ -57,9 +58,9 @@ class DaemonSetCounts(msgspec.Struct):
         self.available += sign * spot.is_available
 
 
-class _Delay(msgspec.Struct, frozen=True):
+class _Failures(msgspec.Struct, frozen=True):
     generation: int
-    delay_s: float
+    count: int
     since_s: float
 
 
@@ -71,7 +72,7 @@ class DaemonNodes:
         self._rules: DaemonSetRules | None = None
         self._stale_nodes: Final[set[str]] = set()  # nodes whose spot has to be looked at
         self._due: Final[list[tuple[float, str]]] = []
-        self._delays: Final[dict[str, _Delay]] = {}
+        self._failures: Final[dict[str, _Failures]] = {}
         self.groups: Final[dict[UpdateGroup, set[str]]] = {}
         self.counts: Final = DaemonSetCounts()
         self.unclaimed: Final[set[str]] = set()
@@ -143,7 +144,7 @@ class DaemonNodes:
             self._leave_group((before.update_state, before.fit == NodeFit.WANTED), name)
         spot = observe_node(self._fit(name, rules), self.pods_on(name), rules, now_s)
         if spot.fit == NodeFit.GONE and not spot.is_scheduled:
-            self._delays.pop(name, None)
+            self._failures.pop(name, None)
             return
         self._states[name] = spot
         self.counts.add(spot, 1)
@@ -163,14 +164,14 @@ class DaemonNodes:
 
     def backoff_s(self, node: str, generation: int, now_s: float) -> float:
         """How long a failed pod stays for others not to fail in a tight loop: twice as long each time."""
-        last = self._delays.get(node)
-        if last is None or last.generation != generation or now_s - last.since_s > 2 * _LONGEST_BACKOFF_S:
-            return 0.0
-        return max(last.since_s + last.delay_s - now_s, 0.0)
+        last = self._failures_of(node, generation, now_s)
+        return max(last.since_s + _BACKOFF.delay_s(last.count) - now_s, 0.0) if last is not None else 0.0
 
     def ended_failed(self, node: str, generation: int, now_s: float) -> None:
-        last = self._delays.get(node)
-        delay_s = _BACKOFF_S
-        if last is not None and last.generation == generation and now_s - last.since_s <= 2 * _LONGEST_BACKOFF_S:
-            delay_s = min(2 * last.delay_s, _LONGEST_BACKOFF_S)
-        self._delays[node] = _Delay(generation, delay_s, now_s)
+        last = self._failures_of(node, generation, now_s)
+        self._failures[node] = _Failures(generation, 1 if last is None else last.count + 1, now_s)
+
+    def _failures_of(self, node: str, generation: int, now_s: float) -> _Failures | None:
+        last = self._failures.get(node)
+        is_current = last is not None and last.generation == generation and now_s - last.since_s <= _FORGOTTEN_AFTER_S
+        return last if is_current else None

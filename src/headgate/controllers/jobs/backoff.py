@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 
 from headgate.controllers.jobs.job_pods import JobPod
+from headgate.kube.backoff import ExponentialBackoff
 
-FIRST_S: Final = 10.0
-LONGEST_S: Final = 600.0
+_BACKOFF: Final = ExponentialBackoff(10.0, 600.0)
 
 
 class BackoffRecord(msgspec.Struct, frozen=True):
@@ -36,8 +36,7 @@ def record_after(record: BackoffRecord, succeeded: Collection[JobPod], failed: C
 def wait_s(record: BackoffRecord, now_s: float) -> float:
     if record.failures == 0:
         return 0.0
-    pause_s = min(FIRST_S * 2.0 ** min(record.failures - 1, 16), LONGEST_S)
-    return max(0.0, record.last_failure_s + pause_s - now_s)
+    return max(0.0, record.last_failure_s + _BACKOFF.delay_s(record.failures) - now_s)
 
 
 def index_wait_s(last_failed: JobPod | None, now_s: float) -> float:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from headgate.kube.backoff import ExponentialBackoff
 from headgate.nodes.autoscalers.instance_types import AutoscalerNode, InstanceType
 
 
@@ -26,8 +27,7 @@ class NodeGroupTimeouts(msgspec.Struct, frozen=True):
     """How long an ordered machine may take to join."""
     startup_s: float = 900.0
     """How long a machine that joined may take to be Ready."""
-    backoff_s: float = 300.0
-    max_backoff_s: float = 1800.0
+    backoff: ExponentialBackoff = ExponentialBackoff(300.0, 1800.0)
 
 
 class NodeGroups:
@@ -37,7 +37,7 @@ class NodeGroups:
         self._ordered: dict[str, dict[str, float]] = {group.name: {} for group in self.all}  # by group and name: when
         self._members: dict[str, dict[str, AutoscalerNode]] = {group.name: {} for group in self.all}
         self._marked_for_removal: set[str] = set()
-        self._backoff: dict[str, tuple[float, float]] = {}  # until when, and how long it was
+        self._backoff: dict[str, tuple[float, int]] = {}  # until when, and after how many failures in a row
 
     # -- events ----------------------------------------------------------------------------------------------------
 
@@ -69,9 +69,8 @@ class NodeGroups:
             for name in late:
                 del ordered[name]
             if late:
-                last_s = self._backoff.get(group, (0.0, 0.0))[1]
-                wait_s = min(last_s * 2 or self._timeouts.backoff_s, self._timeouts.max_backoff_s)
-                self._backoff[group] = (now_s + wait_s, wait_s)
+                failures = self._backoff.get(group, (0.0, 0))[1] + 1
+                self._backoff[group] = (now_s + self._timeouts.backoff.delay_s(failures), failures)
                 failed.append(group)
         return failed
 
@@ -102,7 +101,7 @@ class NodeGroups:
         return starting + len(self._ordered[group])
 
     def is_backed_off(self, group: str, now_s: float) -> bool:
-        return now_s < self._backoff.get(group, (0.0, 0.0))[0]
+        return now_s < self._backoff.get(group, (0.0, 0))[0]
 
     def max_increase(self, group: NodeGroup, now_s: float) -> int:
         """How many more machines the group may have now."""

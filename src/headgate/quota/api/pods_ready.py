@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from headgate.kube.backoff import ExponentialBackoff
 from headgate.quota import names
 from headgate.quota.api.workload import Workload, WorkloadCondition
 
@@ -28,17 +29,16 @@ class WaitForPodsReady(msgspec.Struct, frozen=True):
     backoff_most_s: int = 3600
     by_eviction_time: bool = True
 
+    def backoff_s(self, count: int) -> float:
+        """The delay after this many time-outs."""
+        return ExponentialBackoff(self.backoff_base_s, self.backoff_most_s).delay_s(count)
+
 
 class WorkloadDeadline(msgspec.Struct, frozen=True):
     """A deadline of a workload, and its reason."""
 
     cause: str
     at_s: float
-
-
-def backoff_s(count: int, base_s: int, most_s: int) -> int:
-    """After so many time-outs: the base doubled each time, up to the most."""
-    return min(base_s << min(count - 1, 32), most_s) if count > 0 else 0
 
 
 def ready_deadline(workload: Workload, rules: WaitForPodsReady | None) -> WorkloadDeadline | None:

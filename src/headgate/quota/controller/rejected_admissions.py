@@ -10,12 +10,13 @@ from typing import Any, Final
 
 from headgate.controllers.framework.effects import EmitEvent
 from headgate.controllers.ownership.pods import object_reference
+from headgate.kube.backoff import ExponentialBackoff
 from headgate.quota.controller.workload_writes import COMPONENT, KIND
 
 Object = dict[str, Any]
 
 REASON: Final = "AdmissionRefused"
-_MOST_S: Final = 60.0
+_BACKOFF: Final = ExponentialBackoff(1.0, 60.0)
 _MOST_TEXT: Final = 1024
 
 
@@ -26,7 +27,7 @@ class RejectedAdmissions:
     def backoff_s(self, key: str) -> float:
         """After one more of them."""
         count = self._counts[key] = self._counts.get(key, 0) + 1
-        return float(min(2 ** min(count - 1, 10), _MOST_S))
+        return _BACKOFF.delay_s(count)
 
     def forget(self, key: str) -> None:
         self._counts.pop(key, None)

@@ -24,7 +24,6 @@ from headgate.quota.api.admission_checks import (
 from headgate.quota.api.eviction_stats import is_deactivation
 from headgate.quota.api.pods_ready import (
     WaitForPodsReady,
-    backoff_s,
     exceeds_backoff_limit,
     execution_deadline,
     ready_deadline,
@@ -259,7 +258,7 @@ def _time_out(workload: Workload, rules: WaitForPodsReady, cause: str, now_s: fl
         names.BY_PODS_READY_TIMEOUT,
         f"Exceeded the PodsReady timeout {workload.key}",
         cause=cause,
-        requeue_at_s=now_s + backoff_s(count, rules.backoff_base_s, rules.backoff_most_s),
+        requeue_at_s=now_s + rules.backoff_s(count),
         requeue_count=count,
     )
 

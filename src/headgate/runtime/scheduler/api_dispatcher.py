@@ -22,6 +22,7 @@ from headgate.client.io.writer import Writer
 from headgate.client.write_status import WriteOutcome, WriteStatus
 from headgate.kube import conditions
 from headgate.kube.api_resources import PODS
+from headgate.kube.backoff import ExponentialBackoff
 from headgate.kube.conditions import PRE_ENQUEUE_REJECTED, WAITING_ON_PERMIT, WAITING_ON_PRE_BIND
 from headgate.kube.timestamps import format_time
 from headgate.scheduling.cache.pod import PodInfo
@@ -98,8 +99,8 @@ _STATUS_WORKERS: Final = 4
 _EVENTS_KEPT: Final = 16_384
 _STATUS_RETRY_S: Final = 1.0
 _RETRYABLE: Final = (WriteOutcome.LATER, WriteOutcome.UNKNOWN)
-_UNSTAMPING_S: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
-"""Waits between attempts to remove a stamp."""
+_UNSTAMPING_ATTEMPTS: Final = 6
+_UNSTAMPING_BACKOFF: Final = ExponentialBackoff(1.0, 30.0)
 _IDLE_WAIT_S: Final = 0.25
 """How long an Event waits for a moment without bindings: on a cluster that never rests it still gets its turn."""
 
@@ -233,11 +234,11 @@ class APIDispatcher:
         pod = removal.pod
         path = f"/metadata/annotations/{STAMP.replace('/', '~1')}"
         steps = [{"op": "test", "path": path, "value": removal.stamp}, {"op": "remove", "path": path}]
-        for wait_s in _UNSTAMPING_S:
+        for failures in range(1, _UNSTAMPING_ATTEMPTS + 1):
             verdict = await self._writer.patch_steps(PODS, pod.namespace, pod.name, pod.uid, steps)
             if verdict.outcome not in _RETRYABLE:
                 break
-            await asyncio.sleep(wait_s)
+            await asyncio.sleep(_UNSTAMPING_BACKOFF.delay_s(failures))
         self.perform(self._scheduler.stamp_removed(pod.uid, removal.stamp, result_of(verdict), time.monotonic()))
         self._on_result()
 

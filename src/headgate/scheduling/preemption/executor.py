@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
+from headgate.kube.backoff import ExponentialBackoff
 from headgate.scheduling import pod_conditions
 from headgate.scheduling.binding_cycle import BindingCycles, Step
 from headgate.scheduling.cache.pod import PodInfo
@@ -22,9 +23,7 @@ from headgate.scheduling.queue.scheduling_queue import SchedulingQueue
 from headgate.waiting.heap import Heap
 
 _PLUGIN: Final = "DefaultPreemption"
-_FIRST_WAIT_S: Final = 1.0
-_LONGEST_WAIT_S: Final = 10.0
-"""How long victims usually take to leave: so long a pod that goes by queues is not called a shortage."""
+_BACKOFF: Final = ExponentialBackoff(1.0, 10.0)
 
 
 class PreemptionExecutor:
@@ -99,8 +98,7 @@ class PreemptionExecutor:
     def _failed(self, uid: str, now_s: float) -> None:
         before = self._failures.get(uid, 0)
         self._failures[uid] = before + 1
-        wait_s = min(_FIRST_WAIT_S * 2.0 ** (before - 1), _LONGEST_WAIT_S) if before else 0.0
-        self._later.put(uid, now_s + wait_s)
+        self._later.put(uid, now_s + _BACKOFF.delay_s(before))
         self.due(now_s)
 
     def due(self, now_s: float) -> None:
