@@ -35,7 +35,7 @@ class Cluster:
     ) -> None:
         self.engine = QueueEngine()
         self.engine.namespace_applied({"metadata": {"name": NAMESPACE}})
-        self.reporting = StatusReporter(self.engine, schedulers or ("volcano",), makes_groups=makes_groups)
+        self.reporting = StatusReporter(self.engine, schedulers or ("volcano",), creates_groups=makes_groups)
         self.queues: dict[str, Object] = {}
         self.groups: dict[str, Object] = {}
         self.pods: dict[str, Object] = {}

@@ -145,7 +145,7 @@ class LotAgainstAskingEverybody(RuleBasedStateMachine):
     def the_index_holds_nothing_that_nobody_waits_for(self) -> None:
         wanted = {waker.topic for each in self.known.values() for waker in each.wakers if not waker.own}
         assert set(self.lot._index) == wanted
-        assert set(self.lot._lines) == {each.wakers for each in self.known.values()}
+        assert set(self.lot._lists) == {each.wakers for each in self.known.values()}
 
 
 TestLot = LotAgainstAskingEverybody.TestCase

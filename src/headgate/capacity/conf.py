@@ -39,11 +39,11 @@ EXTENSION_POINTS: Final[Mapping[str, tuple[str, ...]]] = {
     "nodeorder": ("nodeOrder",),
     "binpack": ("nodeOrder",),
 }
-"""The plugins that there are, and the points where each has a say."""
+"""All plugins, and the extension points of each."""
 ENABLE_OPTIONS: Final = frozenset(
     {"jobOrder", "taskOrder", "queueOrder", "jobEnqueued", "preemptable", "reclaimable", "predicate", "nodeOrder"}
 )
-"""The points where a plugin can be switched off and still do the rest."""
+"""The extension points at which a plugin can be disabled separately."""
 
 Argument = bool | int | float | str
 
@@ -76,26 +76,26 @@ class SchedulerConf(msgspec.Struct, frozen=True):
 
     @property
     def plugins(self) -> frozenset[str]:
-        """All that there are in some tier."""
+        """The plugins of all tiers."""
         return frozenset(each.name for tier in self.tiers for each in tier)
 
     @property
     def enqueues(self) -> bool:
-        """Whether groups wait until their minimum fits before their pods are looked at."""
+        """Whether the enqueue action runs: a group waits until its minimum fits before its pods are considered."""
         return self.runs(ENQUEUE)
 
     def runs(self, action: str) -> bool:
         return action in self.actions
 
     def plugin(self, name: str) -> PluginOption | None:
-        """The first of this name: a plugin has the same arguments wherever it stands."""
+        """The first plugin of this name: its arguments are the same in all tiers."""
         return next((each for tier in self.tiers for each in tier if each.name == name), None)
 
     def is_enabled_at(self, plugin: str, point: str) -> bool:
         return any(plugin in tier for tier in self.plugins_by_tier(point))
 
     def plugins_by_tier(self, point: str) -> tuple[tuple[str, ...], ...]:
-        """The plugins with a say at the point, tier by tier; tiers without any are left out."""
+        """The plugins that are enabled at the point, by tier; empty tiers are left out."""
         tiers = (
             tuple(each.name for each in tier if point in EXTENSION_POINTS[each.name] and point not in each.off)
             for tier in self.tiers
@@ -103,22 +103,22 @@ class SchedulerConf(msgspec.Struct, frozen=True):
         return tuple(tier for tier in tiers if tier)
 
     def order(self, point: str) -> tuple[str, ...]:
-        """The plugins that put things in order at the point (``queueOrder``, ``jobOrder``, ``taskOrder``)."""
+        """The plugins that define the order at the point (``queueOrder``, ``jobOrder``, ``taskOrder``)."""
         return tuple(dict.fromkeys(name for tier in self.plugins_by_tier(point) for name in tier))
 
     @property
     def has_limits(self) -> bool:
-        """Whether queues have limits at all: by ``capacity``, or by ``proportion``."""
+        """Whether queues have limits: ``capacity`` or ``proportion`` is enabled."""
         return bool(self.plugins_by_tier("allocatable"))
 
     @property
     def ancestor_reclaim_level(self) -> int:
-        """How many levels above a leaf may say that it deserves more."""
+        """How many ancestors of a leaf may reclaim for it with their deserved amounts."""
         return int(self._argument(CAPACITY, "ancestorReclaimLevel", 0))
 
     @property
     def overcommit_factor(self) -> float | None:
-        """How much of the nodes groups may wait for that did not opt in; ``None``: as much as they like."""
+        """How much of the cluster's capacity groups that did not opt in may be enqueued for; ``None``: unlimited."""
         if not self.is_enabled_at("overcommit", "jobEnqueued"):
             return None
         return float(self._argument("overcommit", "overcommit-factor", 1.2))

@@ -55,12 +55,12 @@ __all__ = [
 ]
 
 
-_GIVEN_ON: Final = "what it was promised, and had no node for, went to a pod of higher priority"
+_REVOKED_FOR_PREEMPTOR: Final = "what it was promised, and had no node for, went to a pod of higher priority"
 
 
 class QueueUsage(msgspec.Struct, frozen=True):
-    """Of a queue and all below it, in units. ``waiting``: the number of waiting pods, and ``wanted`` their requests.
-    ``terminating``: what terminating pods still use on their nodes; it is not in ``allocated``."""
+    """The usage of a queue and all queues below it, in units. ``waiting``: the number of waiting pods; ``wanted``:
+    their requests. ``terminating``: what terminating pods still use on their nodes; it is not in ``allocated``."""
 
     allocated: Amounts
     reserved: Amounts
@@ -83,201 +83,202 @@ class QueueLimits(msgspec.Struct, frozen=True):
 
 
 class QueueEngine:
-    def __init__(self, settings: SchedulerConf = DEFAULTS) -> None:
-        self._book = QueueCache(settings)
-        self._intake = QueueEventHandlers(self._book)
-        self.victim_rules = PreemptionRules(settings)
+    def __init__(self, conf: SchedulerConf = DEFAULTS) -> None:
+        self._cache = QueueCache(conf)
+        self._handlers = QueueEventHandlers(self._cache)
+        self.victim_rules = PreemptionRules(conf)
 
-    # What the API shows.
+    # Events from the API.
 
     def queue_applied(self, wire: Mapping[str, Any]) -> None:
-        self._intake.apply_queue(wire)
+        self._handlers.apply_queue(wire)
 
     def queue_removed(self, name: str) -> None:
-        self._intake.remove_queue(name)
+        self._handlers.remove_queue(name)
 
     def group_applied(self, wire: Mapping[str, Any]) -> None:
-        self._intake.apply_group(wire)
+        self._handlers.apply_group(wire)
 
     def group_removed(self, namespace: str, name: str) -> None:
-        self._intake.remove_group(namespace, name)
+        self._handlers.remove_group(namespace, name)
 
     def namespace_applied(self, wire: Mapping[str, Any]) -> None:
-        self._intake.apply_namespace(wire)
+        self._handlers.apply_namespace(wire)
 
     def namespace_removed(self, name: str) -> None:
-        self._intake.remove_namespace(name)
+        self._handlers.remove_namespace(name)
 
     def task_applied(self, task: TaskInfo) -> None:
-        self._intake.apply_task(task)
+        self._handlers.apply_task(task)
 
     def task_removed(self, uid: str) -> None:
-        self._intake.remove_task(uid)
+        self._handlers.remove_task(uid)
 
     def problems(self) -> Mapping[str, str]:
-        """What is set aside, and why: ``queue/NAME`` or ``podgroup/NAMESPACE/NAME``."""
-        return self._intake.problems
+        """The problems of invalid objects, by ``queue/NAME`` or ``podgroup/NAMESPACE/NAME``."""
+        return self._handlers.problems
 
     # Decisions.
 
-    def admit(self, now_s: float, most: int) -> list[Grant]:
-        """The admission step. Pods that did not opt in are granted, too, for as long as they are tried."""
-        return grants.admit(self._book, now_s, most)
+    def admit(self, now_s: float, max_pods: int) -> list[Grant]:
+        """The admission step. Pods that did not opt in get tentative grants, which end if they find no node."""
+        return grants.admit(self._cache, now_s, max_pods)
 
     def wait_reason(self, uid: str) -> QueueWait | None:
         """Why the pod may not be tried now; None if it may. For a pod that gave a tentative grant back (it did not opt
         in, and found no node) the call is a request to try it again: it is queued for the next admission, with the rest
         of its group. :meth:`peek_wait_reason` reads without that request."""
-        record = self._book.records.get(uid)
+        record = self._cache.records.get(uid)
         if record is not None and record.state is AllocationState.RESTING:
             members = (record,) if record.gang is None else tuple(record.gang.members.values())
             for each in members:
                 each.gave_grant_back = False
-                self._book.recount(each)
+                self._cache.recount(each)
         return self.peek_wait_reason(uid)
 
     def gave_grant_back(self, uid: str) -> bool:
         """Whether it gave a tentative grant back and has not requested another since."""
-        record = self._book.records.get(uid)
+        record = self._cache.records.get(uid)
         return record is not None and record.state is AllocationState.RESTING
 
     def peek_wait_reason(self, uid: str) -> QueueWait | None:
         """As :meth:`wait_reason`, without a change of state."""
-        self._book.flush()
-        record = self._book.records.get(uid)
-        return None if record is None else wait_reasons.find_wait_reason(self._book, record)
+        self._cache.flush()
+        record = self._cache.records.get(uid)
+        return None if record is None else wait_reasons.find_wait_reason(self._cache, record)
 
     def pods_to_retry(self) -> list[str]:
-        """Pods that may be tried now and could not before, or the reverse, since this was last asked."""
-        self._book.flush()
-        found, self._book.pods_to_retry = list(self._book.pods_to_retry), {}
+        """Pods that became triable, or stopped being so, since the last call."""
+        self._cache.flush()
+        found, self._cache.pods_to_retry = list(self._cache.pods_to_retry), {}
         return found
 
     def next_deadline_s(self) -> float | None:
         """When the next pod that was put off may be admitted."""
-        first = self._book.put_off.first()
+        first = self._cache.put_off.first()
         return None if first is None else float(first[0])
 
-    # What became of it.
+    # Outcomes of grants and writes.
 
     def stamped(self, uid: str, stamp: Stamp) -> None:
         """This stamp was written on the pod; the API may show it later."""
-        record = self._book.records.get(uid)
+        record = self._cache.records.get(uid)
         if record is None or record.promised_at == stamp.at:
             return
-        self._book.remove_from_counts(record)
+        self._cache.remove_from_counts(record)
         record.promise(stamp.queue, stamp.requests, stamp.at)
-        self._book.add_to_counts(record)
+        self._cache.add_to_counts(record)
 
     def take_back(self, uid: str, why: str) -> bool:
         """End the promise to a pod that has no node, so that its share is available to others; the pod waits again.
         Returns whether there was a promise. ``why`` is part of the pod's wait reason."""
-        record = self._book.records.get(uid)
+        record = self._cache.records.get(uid)
         if record is None or record.state not in PROMISED:
             return False
-        self._book.take_back(record, why)
+        self._cache.take_back(record, why)
         return True
 
     def withdrawn(self) -> list[str]:
         """Pods whose promise was withdrawn since the last call."""
-        found, self._book.withdrawn = list(self._book.withdrawn), {}
+        found, self._cache.withdrawn = list(self._cache.withdrawn), {}
         return found
 
     @property
     def has_withdrawn(self) -> bool:
         """Whether :meth:`withdrawn` would return any pods."""
-        return bool(self._book.withdrawn)
+        return bool(self._cache.withdrawn)
 
     def is_withdrawn(self, uid: str, stamp: Stamp) -> bool:
-        """Whether this stamp, which the API shows, is of a promise that was taken back."""
-        record = self._book.records.get(uid)
+        """Whether this stamp, which the API shows, belongs to a withdrawn promise."""
+        record = self._cache.records.get(uid)
         return record is not None and stamp.at in record.withdrawn
 
     def pods_to_reassign(self) -> list[str]:
-        """Pods about which everything has to be decided anew, since something changed after this was last asked: their
-        group, its object or its other members, or their requests. Pods with a node are not among them."""
-        book = self._book
-        book.flush()
-        found, book.regrouped = book.regrouped, {}
-        respecified, book.changed_groups = book.changed_groups, {}
-        for key in respecified:
-            gang = book.gangs.get(key)
+        """Pods without a node that must be evaluated again, because their requests, their group, its object or its
+        members changed since the last call."""
+        cache = self._cache
+        cache.flush()
+        found, cache.regrouped = cache.regrouped, {}
+        changed_groups, cache.changed_groups = cache.changed_groups, {}
+        for key in changed_groups:
+            gang = cache.gangs.get(key)
             found.update(dict.fromkeys(() if gang is None else gang.members))
-        return [uid for uid in found if book.records[uid].state not in NEEDS_NO_NODE]
+        return [uid for uid in found if cache.records[uid].state not in NEEDS_NO_NODE]
 
     def pods_with_new_queue(self) -> list[str]:
-        """Pods that count in another queue than before, since this was last asked."""
-        self._book.flush()
-        found, self._book.moved = list(self._book.moved), {}
+        """Pods whose queue changed since the last call."""
+        self._cache.flush()
+        found, self._cache.moved = list(self._cache.moved), {}
         return found
 
     def placed(self, uid: str) -> None:
-        record = self._book.records.get(uid)
+        record = self._cache.records.get(uid)
         if record is not None:
             record.is_placed = True
-            self._book.recount(record)
+            self._cache.recount(record)
             record.has_no_node = False
 
     def unplaced(self, uid: str) -> None:
         """The pod has no node after all. Only a tentative promise ends."""
-        record = self._book.records.get(uid)
+        record = self._cache.records.get(uid)
         if record is None or record.is_bound:
             return
         record.is_placed = False
         if record.is_tentative and record.promised_at:
             record.promised_at, record.gave_grant_back = "", True
-        self._book.recount(record)
+        self._cache.recount(record)
 
     def refused(self, uid: str, until_s: float, why: str) -> None:
         """The removal of its gate was rejected: the promise ends, and the pod waits again. If the API has shown that
         the gate was removed after all, the promise stays."""
-        record = self._book.records.get(uid)
+        record = self._cache.records.get(uid)
         if record is None or record.is_bound or record.is_stamped:
             return
-        self._book.remove_from_counts(record)
+        self._cache.remove_from_counts(record)
         record.promised_at, record.is_placed, record.put_off = "", False, (until_s, why)
-        self._book.add_to_counts(record)
+        self._cache.add_to_counts(record)
 
-    def set_unplaceable(self, uid: str, is_so: bool) -> None:
+    def set_unplaceable(self, uid: str, unplaceable: bool) -> None:
         """Whether it was tried, fits no node, and has no nominated node: then its promise can be revoked for a pod of
         higher priority."""
-        record = self._book.records.get(uid)
-        if record is None or record.has_no_node is is_so:
+        record = self._cache.records.get(uid)
+        if record is None or record.has_no_node is unplaceable:
             return
         if record.state not in PROMISED:
-            record.has_no_node = is_so
+            record.has_no_node = unplaceable
             return
-        self._book.remove_from_counts(record)
-        record.has_no_node = is_so
-        self._book.add_to_counts(record)
+        self._cache.remove_from_counts(record)
+        record.has_no_node = unplaceable
+        self._cache.add_to_counts(record)
 
-    def set_retracting(self, uid: str, is_so: bool) -> None:
-        """Its promise is being taken back: it may not be tried, and its share is in use until :meth:`retracted`."""
-        record = self._book.records.get(uid)
-        if record is not None and record.is_retracting is not is_so:
-            record.is_retracting = is_so
-            self._book.mark_for_retry(uid)
+    def set_retracting(self, uid: str, retracting: bool) -> None:
+        """Whether its promise is being revoked: then it may not be tried, and its share counts as used until
+        :meth:`retracted`."""
+        record = self._cache.records.get(uid)
+        if record is not None and record.is_retracting is not retracting:
+            record.is_retracting = retracting
+            self._cache.mark_for_retry(uid)
 
     def retraction_refused(self, uid: str) -> None:
-        """The API server refused to take its promise back."""
-        record = self._book.records.get(uid)
+        """The API server refused to remove the stamp, so the promise stays."""
+        record = self._cache.records.get(uid)
         if record is not None:
-            self._book.remove_from_counts(record)
+            self._cache.remove_from_counts(record)
             record.is_retracting, record.keeps_promise = False, True
-            self._book.add_to_counts(record)
-            self._book.mark_for_retry(uid)
+            self._cache.add_to_counts(record)
+            self._cache.mark_for_retry(uid)
 
     def retracted(self, uid: str) -> None:
-        """Its promise was taken back for a pod of higher priority: it waits for its queue again, in order. If it got a
-        node meanwhile, that counts."""
-        record = self._book.records.get(uid)
+        """Its promise was revoked for a pod of higher priority: it waits for its queue again, unless it got a node in
+        the meantime."""
+        record = self._cache.records.get(uid)
         if record is None or not record.is_retracting:
             return
         record.is_retracting = False
         if record.state in PROMISED:
-            self._book.take_back(record, _GIVEN_ON)
+            self._cache.take_back(record, _REVOKED_FOR_PREEMPTOR)
             record.has_no_node = False
-        self._book.mark_for_retry(uid)
+        self._cache.mark_for_retry(uid)
 
     def evicted(self, uid: str) -> None:
         """Its deletion was requested: its share is available at once to the preemptor."""
@@ -287,16 +288,16 @@ class QueueEngine:
         self._set_evicted(uid, is_evicted=False)
 
     def _set_evicted(self, uid: str, is_evicted: bool) -> None:
-        record = self._book.records.get(uid)
+        record = self._cache.records.get(uid)
         if record is not None:
             record.is_evicted = is_evicted
-            self._book.recount(record)
+            self._cache.recount(record)
 
     # Preemption.
 
     def starving(self) -> list[str]:
         """The heads of queues without capacity for them, where something changed since the last call."""
-        return preemption_plan.starving(self._book)
+        return preemption_plan.starving_pods(self._cache)
 
     def plan_preemption(
         self, uid: str, *, may_evict: bool = True, freed: Collection[str] = ()
@@ -305,115 +306,114 @@ class QueueEngine:
         there are none. The caller reports evictions by :meth:`evicted`, and revocations by :meth:`set_retracting` and
         :meth:`retracted`; the next admission then grants what they held. ``freed``: promises that were revoked for the
         pod and not released yet."""
-        known = [each for each in freed if each in self._book.records]
-        return preemption_plan.plan_preemption(self._book, self.victim_rules, uid, may_evict=may_evict, freed=known)
+        known = [each for each in freed if each in self._cache.records]
+        return preemption_plan.plan_preemption(self._cache, self.victim_rules, uid, may_evict=may_evict, freed=known)
 
     def new_granted_pod_queue(self) -> GrantedPodQueue:
-        """A new line for pods that may be tried."""
-        return self._book.new_granted_pod_queue()
+        """A new queue for pods that hold a grant."""
+        return self._cache.new_granted_pod_queue()
 
-    # Asking.
+    # Queries.
 
     def queue_of(self, uid: str) -> str:
-        self._book.flush()
-        record = self._book.records.get(uid)
+        self._cache.flush()
+        record = self._cache.records.get(uid)
         return "" if record is None else record.counted_queue
 
     def queue_names(self) -> list[str]:
-        """All that exist, and the root."""
-        return sorted(name for name in self._book.tree.nodes if self._book.tree.get(name) is not None)
+        """All existing queues, and the root."""
+        return sorted(name for name in self._cache.tree.nodes if self._cache.tree.get(name) is not None)
 
     def usage(self, queue: str) -> QueueUsage:
-        self._book.flush()
-        account, branch = self._book.ledger.account(queue), self._book.tree.nodes.get(queue)
+        self._cache.flush()
+        account, queue_node = self._cache.ledger.account(queue), self._cache.tree.nodes.get(queue)
         allocated, reserved, inqueue = (dict(account.total[column]) for column in list(LedgerColumn)[:3])
-        share = share_of({} if branch is None else branch.deserved, account.used)
+        share = share_of({} if queue_node is None else queue_node.deserved, account.used)
         wanted = dict(account.total[LedgerColumn.WAITING])
         terminating = dict(account.total[LedgerColumn.TERMINATING])
         return QueueUsage(allocated, reserved, inqueue, wanted.pop(PODS, 0), share, wanted, terminating)
 
     def refusal(self, queue: str) -> QueueWait | None:
         """Why the queue admits no pods at all, whatever its capacity; None if it does."""
-        return wait_reasons.find_queue_refusal(self._book, queue)
+        return wait_reasons.find_queue_refusal(self._cache, queue)
 
     def limits(self, queue: str) -> QueueLimits:
-        branch = self._book.tree.nodes.get(queue)
-        if branch is None:
+        queue_node = self._cache.tree.nodes.get(queue)
+        if queue_node is None:
             return QueueLimits({}, {}, {})
-        spec = branch.spec
-        return QueueLimits(branch.limits, branch.deserved, spec.guarantee, spec.capability, spec.weight)
+        spec = queue_node.spec
+        return QueueLimits(queue_node.limits, queue_node.deserved, spec.guarantee, spec.capability, spec.weight)
 
     def parent(self, queue: str) -> str:
         """The parent queue; empty for the root and for a queue without a valid place."""
-        path = self._book.tree.path(queue)
+        path = self._cache.tree.path(queue)
         return path[1] if len(path) > 1 and path[-1] == ROOT else ""
 
     def is_inqueue(self, namespace: str, name: str) -> bool:
-        """Whether the group was let in."""
-        self._book.flush()
-        gang = self._book.gangs.get((namespace, name))
-        return gang is not None and self._book.is_enqueued(gang)
+        """Whether the group is enqueued."""
+        self._cache.flush()
+        gang = self._cache.gangs.get((namespace, name))
+        return gang is not None and self._cache.is_enqueued(gang)
 
-    def victim_candidates(self, uid: str, there: Sequence[VictimCandidate]) -> list[str]:
+    def victim_candidates(self, uid: str, candidates: Sequence[VictimCandidate]) -> list[str]:
         """Of the pods on one node, those that this pod may preempt: of its own queue, or of queues over their share."""
-        self._book.flush()
-        record = self._book.records.get(uid)
-        return [] if record is None else self.victim_rules.find_victims(self._book, record, there)
+        self._cache.flush()
+        record = self._cache.records.get(uid)
+        return [] if record is None else self.victim_rules.find_victims(self._cache, record, candidates)
 
     def minimum(self, uid: str) -> tuple[str, ...]:
-        """The pods that its gang cannot do without, in order; only itself if it has none."""
-        record = self._book.records.get(uid)
+        """The pods that form the minimum of its gang, in order; only itself for a pod without a gang."""
+        record = self._cache.records.get(uid)
         return (uid,) if record is None or record.gang is None else record.gang.minimum_members()
 
     def members(self, namespace: str, group: str) -> tuple[str, ...]:
         """All pods that name the group."""
-        gang = self._book.gangs.get((namespace, group))
+        gang = self._cache.gangs.get((namespace, group))
         return () if gang is None else tuple(gang.members)
 
     def gang_attempt(self, uid: str) -> GangAttempt:
         """The pods to try together with this pod, itself included, and how many of them must get nodes."""
-        record = self._book.records.get(uid)
+        record = self._cache.records.get(uid)
         return GangAttempt((uid,)) if record is None else gang_attempt_of(record)
 
     def position(self, uid: str) -> int | None:
-        """How many units of its queue come before it; None if it does not wait for a grant. Pods of a group that are
-        granted together are one unit; the pods of its own group that go on before it are units, too."""
-        self._book.flush()
-        record = self._book.records.get(uid)
+        """The number of units before it in its queue; None if it does not wait for a grant. Pods of a group that are
+        granted together are one unit; units of its own group count, too."""
+        self._cache.flush()
+        record = self._cache.records.get(uid)
         if record is None or record.state not in WAITING_FOR_GRANT:
             return None
-        key = self._book.admission_key(record)
-        others = sum(other < key for other, _ in self._book.grant_index.waiting_units(record.counted_queue))
+        key = self._cache.admission_key(record)
+        others = sum(other < key for other, _ in self._cache.grant_index.waiting_units(record.counted_queue))
         return others + (0 if record.gang is None else record.gang.units_before(uid))
 
     def remedy(self, uid: str) -> QueueRemedy | None:
         """What would give the pod capacity in its queue, found by dry runs on copies; None if nothing is missing there.
         Costs as much as all pods together: for single calls."""
-        self._book.flush()
-        return find_remedy(self._book, self._intake, uid) if uid in self._book.records else None
+        self._cache.flush()
+        return find_remedy(self._cache, self._handlers, uid) if uid in self._cache.records else None
 
     def remedy_behind_gates(self, uid: str) -> QueueRemedy | None:
-        """As :meth:`remedy`, as if the gates of others were off the pod."""
-        self._book.flush()
-        if uid not in self._book.records:
+        """As :meth:`remedy`, as if the pod had no gates of other components."""
+        self._cache.flush()
+        if uid not in self._cache.records:
             return None
-        trial = without_other_gates(self._book, self._intake, uid)
-        return find_remedy(trial.book, trial.intake, uid)
+        dry_run = without_other_gates(self._cache, self._handlers, uid)
+        return find_remedy(dry_run.cache, dry_run.handlers, uid)
 
     def oldest_waiting_s(self, queue: str) -> float | None:
-        """When the oldest job that waits for a grant in this very queue was created."""
-        self._book.flush()
-        return min((created_s_of(key) for key, _ in self._book.grant_index.waiting_units(queue)), default=None)
+        """The creation time of the oldest job that waits for a grant in this queue (not below it)."""
+        self._cache.flush()
+        return min((created_s_of(key) for key, _ in self._cache.grant_index.waiting_units(queue)), default=None)
 
     def changed_queues(self) -> list[str]:
-        """Whose usage changed since this was last asked."""
-        self._book.flush()
-        found, self._book.changed = list(self._book.changed), {}
+        """Queues whose usage changed since the last call."""
+        self._cache.flush()
+        found, self._cache.changed = list(self._cache.changed), {}
         return found
 
     def enqueued_groups(self) -> list[tuple[str, str]]:
-        """Groups, by namespace and name, that were let in since this was last asked, or are kept out for another
-        reason."""
-        self._book.flush()
-        found, self._book.enqueued_groups = list(self._book.enqueued_groups), {}
+        """Groups, by namespace and name, that were enqueued since the last call, or whose reason to wait changed."""
+        self._cache.flush()
+        found, self._cache.enqueued_groups = list(self._cache.enqueued_groups), {}
         return found

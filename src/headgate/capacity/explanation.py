@@ -21,11 +21,11 @@ from headgate.kube.scheduling_gates import gate_names
 Wire = Mapping[str, Any]
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
-_GROUP_WHYS: Final = frozenset({WaitReason.NO_GROUP, WaitReason.GANG_SHORT, WaitReason.NOT_INQUEUE})
-_IN_LINE: Final = frozenset({WaitReason.FULL, WaitReason.WAITING_TURN})
-_WITHOUT_A_NODE: Final = (conditions.UNSCHEDULABLE, conditions.WAITING_FOR_TERMINATING_PODS)
-"""Reasons of pods that were tried: one that did not opt in gives its share back meanwhile."""
-_OF_PLUGINS: Final = (
+_GROUP_REASONS: Final = frozenset({WaitReason.NO_GROUP, WaitReason.GANG_SHORT, WaitReason.NOT_INQUEUE})
+_QUEUED_REASONS: Final = frozenset({WaitReason.FULL, WaitReason.WAITING_TURN})
+_NO_NODE_REASONS: Final = (conditions.UNSCHEDULABLE, conditions.WAITING_FOR_TERMINATING_PODS)
+"""Reasons of pods that were tried and found no node; if such a pod did not opt in, it gave its grant back."""
+_PLUGIN_REASONS: Final = (
     conditions.UNSCHEDULABLE,
     conditions.SCHEDULER_ERROR,
     conditions.WAITING_ON_PERMIT,
@@ -40,7 +40,7 @@ WAITS_FOR: Final = {
     "plugin": "a plugin of its scheduler",
     "scheduler": "its scheduler",
 }
-_NEXT: Final[Mapping[WaitReason, str]] = {
+_NEXT_STEPS: Final[Mapping[WaitReason, str]] = {
     WaitReason.FULL: "queue {blocker} has to have room for it",
     WaitReason.NOT_INQUEUE: "queue {blocker} has to have room for its group",
     WaitReason.NO_QUEUE: "queue {queue} has to be created; or the pod made anew for another one",
@@ -91,9 +91,9 @@ class PodHold(msgspec.Struct, frozen=True, omit_defaults=True):
     used: str = ""
     limit: str = ""
     together: int = 1
-    """How many pods of its group go on at once, itself among them: they ask for that much together."""
+    """How many pods of its group are granted together, itself included; ``asked`` is their sum."""
     position: int | None = None
-    """How many units stand before it in its queue; pods that go on together are one."""
+    """The number of units before it in its queue; pods that are granted together are one unit."""
 
 
 class PodExplanation(msgspec.Struct, frozen=True):
@@ -122,13 +122,13 @@ def explain(
     gates: Sequence[PodGate],
     served: Collection[str],
 ) -> PodExplanation:
-    """``queues``: ``None`` if they cannot be known. ``gates``: those of the pod, with who set them. ``served``: the
-    schedulers whose pods go by queues."""
+    """``queues``: ``None`` if their state is unknown. ``gates``: the gates of the pod, with the client that set each.
+    ``served``: the schedulers that use queues."""
     metadata, spec, status = (pod.get(part) or {} for part in ("metadata", "spec", "status"))
     scheduler = spec.get("schedulerName") or "default-scheduler"
     state, summary = _state(metadata, spec, status, scheduler, served)
     uid, annotations = str(metadata.get("uid")), metadata.get("annotations") or {}
-    about = PodExplanation(
+    explanation = PodExplanation(
         namespace=metadata.get("namespace") or "",
         name=metadata.get("name") or "",
         uid=uid,
@@ -142,13 +142,13 @@ def explain(
         requests={name: amount_text(name, amount) for name, amount in sorted(requests.items())},
     )
     if state not in ("waiting", "foreign"):
-        return about
-    found = list(_holds(pod, about, queues, gates))
+        return explanation
+    found = list(_holds(pod, explanation, queues, gates))
     holds = tuple(hold for hold, _ in found)
     if state == "foreign" and any(hold.kind == "plugin" for hold in holds):
         summary = f"it waits for a plugin of its scheduler {scheduler}; it does not go by queues"
-    following = tuple(step for _, step in found if step)
-    return msgspec.structs.replace(about, holds=holds, next=following, summary=summary or _headline(holds))
+    steps = tuple(step for _, step in found if step)
+    return msgspec.structs.replace(explanation, holds=holds, next=steps, summary=summary or _summary(holds))
 
 
 def _state(metadata: Wire, spec: Wire, status: Wire, scheduler: str, served: Collection[str]) -> tuple[str, str]:
@@ -167,85 +167,85 @@ def _state(metadata: Wire, spec: Wire, status: Wire, scheduler: str, served: Col
     return "waiting", ""
 
 
-def _headline(holds: Sequence[PodHold]) -> str:
+def _summary(holds: Sequence[PodHold]) -> str:
     kinds = list(dict.fromkeys(hold.kind for hold in holds))
     return "it waits for " + ", then for ".join(WAITS_FOR[kind] for kind in kinds)
 
 
 def _holds(
-    pod: Wire, about: PodExplanation, queues: QueueEngine | None, gates: Sequence[PodGate]
+    pod: Wire, explanation: PodExplanation, queues: QueueEngine | None, gates: Sequence[PodGate]
 ) -> Iterator[tuple[PodHold, str]]:
-    """What holds the pod, each with what would have to happen; the outermost first."""
-    strange = [each for each in gates if each.name != GATE or about.state == "foreign"]
-    for each in strange:
+    """The holds on the pod, the outermost first, each with the next step."""
+    foreign_gates = [each for each in gates if each.name != GATE or explanation.state == "foreign"]
+    for each in foreign_gates:
         text = "a gate that is not ours: who set it lifts it, and the queue promises nothing before"
         yield (
             PodHold("gate", each.name, text, by=each.by, since=each.since),
             f"{each.by or 'its owner'} has to lift {each.name}",
         )
-    held = queues.peek_wait_reason(about.uid) if queues is not None and about.state == "waiting" else None
-    scheduled = _scheduled(pod)
+    wait = queues.peek_wait_reason(explanation.uid) if queues is not None and explanation.state == "waiting" else None
+    scheduled = _pod_scheduled(pod)
     plugin = _plugin_hold(scheduled)
-    if plugin is not None and not strange:
+    if plugin is not None and not foreign_gates:
         yield plugin
-        if held is not None and held.why is WaitReason.WAITING_TURN:
-            return  # its turn is the queue's answer; the plugin keeps it from being tried
-    if held is not None and held.why is WaitReason.FOREIGN_GATE and queues is not None:
-        yield _behind(about, queues)
-    elif held is not None and not (held.why is WaitReason.WAITING_TURN and scheduled.get("reason") in _WITHOUT_A_NODE):
-        position = queues.position(about.uid) if queues is not None and held.why in _IN_LINE else None
-        remedy = queues.remedy(about.uid) if queues is not None and held.resource else None
-        yield _queue_hold(held, about.group, position, remedy), _next_of(held, about, position, remedy)
-    elif not strange and plugin is None:
-        yield _said(pod, about, scheduled)
+        if wait is not None and wait.why is WaitReason.WAITING_TURN:
+            return  # the queue has capacity; only the plugin holds the pod
+    if wait is not None and wait.why is WaitReason.FOREIGN_GATE and queues is not None:
+        yield _hold_behind_gates(explanation, queues)
+    elif wait is not None and not (wait.why is WaitReason.WAITING_TURN and scheduled.get("reason") in _NO_NODE_REASONS):
+        position = queues.position(explanation.uid) if queues is not None and wait.why in _QUEUED_REASONS else None
+        remedy = queues.remedy(explanation.uid) if queues is not None and wait.resource else None
+        yield _queue_hold(wait, explanation.group, position, remedy), _next_step(wait, explanation, position, remedy)
+    elif not foreign_gates and plugin is None:
+        yield _scheduler_hold(pod, explanation, scheduled)
 
 
-def _scheduled(pod: Wire) -> Wire:
+def _pod_scheduled(pod: Wire) -> Wire:
     return conditions.find((pod.get("status") or {}).get("conditions"), conditions.POD_SCHEDULED) or {}
 
 
 def _plugin_hold(scheduled: Wire) -> tuple[PodHold, str] | None:
-    """A PreEnqueue plugin that does not let the pod be tried, or that fails on it, as the scheduler said."""
+    """A PreEnqueue plugin that rejects the pod or fails, according to the pod's condition."""
     reason = scheduled.get("reason") or ""
     message = scheduled.get("message") or ""
     found = conditions.held_by(reason, message)
     if found is None:
-        return _refusal(reason, message)
-    plugin, words = found
+        return _rejection_hold(reason, message)
+    plugin, text = found
     step = f"what plugin {plugin} waits for has to happen"
     if reason == conditions.SCHEDULER_ERROR:
         step = f"plugin {plugin} fails on the pod: the plugin has to be mended, or the pod changed"
-    return PodHold("plugin", plugin, words, why=reason), step
+    return PodHold("plugin", plugin, text, why=reason), step
 
 
-def _refusal(reason: str, message: str) -> tuple[PodHold, str] | None:
-    """A plugin of another point that rejects the pod, has it wait, or fails on it: no node is at fault."""
-    found = conditions.refused_by(message) if reason in _OF_PLUGINS else None
+def _rejection_hold(reason: str, message: str) -> tuple[PodHold, str] | None:
+    """A plugin of another extension point that rejects the pod, makes it wait or fails."""
+    found = conditions.refused_by(message) if reason in _PLUGIN_REASONS else None
     if found is None:
         return None
-    plugin, words = found
+    plugin, text = found
     step = f"what plugin {plugin} waits for has to happen"
     if reason == conditions.SCHEDULER_ERROR:
         step = (
             f"it is tried again by itself; if plugin {plugin} goes on failing, it has to be mended or the pod changed"
         )
-        words = message  # with the extension point
-    return PodHold("plugin", plugin, words, why=reason), step
+        text = message  # with the extension point
+    return PodHold("plugin", plugin, text, why=reason), step
 
 
-def _queue_hold(held: QueueWait, group: str, position: int | None, remedy: QueueRemedy | None) -> PodHold:
-    kind = "group" if held.why in _GROUP_WHYS else "queue"
+def _queue_hold(wait: QueueWait, group: str, position: int | None, remedy: QueueRemedy | None) -> PodHold:
+    kind = "group" if wait.why in _GROUP_REASONS else "queue"
     numbers = (
-        [amount_text(held.resource, each) for each in (held.asked, held.used, held.limit)] if held.resource else []
+        [amount_text(wait.resource, each) for each in (wait.asked, wait.used, wait.limit)] if wait.resource else []
     )
     asked, used, limit = numbers or ("", "", "")
     return PodHold(
         kind,
-        group if kind == "group" else held.queue,
-        held.message,
-        why=held.why.value,
-        blocker=held.blocker,
-        resource=held.resource,
+        group if kind == "group" else wait.queue,
+        wait.message,
+        why=wait.why.value,
+        blocker=wait.blocker,
+        resource=wait.resource,
         asked=asked,
         used=used,
         limit=limit,
@@ -254,23 +254,25 @@ def _queue_hold(held: QueueWait, group: str, position: int | None, remedy: Queue
     )
 
 
-def _next_of(held: QueueWait, about: PodExplanation, position: int | None, remedy: QueueRemedy | None) -> str:
+def _next_step(wait: QueueWait, explanation: PodExplanation, position: int | None, remedy: QueueRemedy | None) -> str:
     if remedy is not None:
-        before = f"; {position} before it in queue {held.queue} come first" if position else ""
-        return remedy_text(remedy, about.group) + before
-    words = _NEXT[held.why].format(queue=held.queue, blocker=held.blocker, opt_in=OPT_IN, scheduler=about.scheduler)
-    return f"{position} before it in queue {held.queue} come first; then {words}" if position else words
+        before = f"; {position} before it in queue {wait.queue} come first" if position else ""
+        return remedy_text(remedy, explanation.group) + before
+    text = _NEXT_STEPS[wait.why].format(
+        queue=wait.queue, blocker=wait.blocker, opt_in=OPT_IN, scheduler=explanation.scheduler
+    )
+    return f"{position} before it in queue {wait.queue} come first; then {text}" if position else text
 
 
 def remedy_text(remedy: QueueRemedy, group: str = "") -> str:
-    """What would help, as it was tried out. What has to become free is the least of it: others may come first."""
+    """The remedy as text. The amount that must become free is a lower bound: other units may come first."""
     growth = [
         f"the capability of queue {each.queue} has to grow from {_amount(each, each.stated)} to "
         f"{_amount(each, each.needed)} {each.resource}"
         for each in remedy.growth
     ]
     if remedy.never:
-        whose = f"its group {group} asks" if group else "it asks"
+        subject = f"its group {group} asks" if group else "it asks"
         over = " and ".join(
             f"for {_amount(each, each.asked)} {each.resource} where queue {each.queue} may use "
             f"{_amount(each, each.limit)} at most"
@@ -278,37 +280,37 @@ def remedy_text(remedy: QueueRemedy, group: str = "") -> str:
         )
         less = "its pods have to ask for less" if group else "it has to ask for less"
         steps = ", or ".join(filter(None, (" and ".join(growth), less)))
-        return f"{whose} {over}, so nothing that becomes free helps: {steps}"
+        return f"{subject} {over}, so nothing that becomes free helps: {steps}"
     lacking = [f"{_amount(each, each.lacking)} {each.resource} in queue {each.queue}" for each in remedy.missing]
     free = f"{' and '.join(lacking)} {'have' if len(lacking) > 1 else 'has'} to become free"
     if not remedy.growth and not remedy.pods_to_end:
         return f"at least {free}, which may not be enough"
-    ends = f" (it would do if {_listed(remedy.pods_to_end)} ended)" if remedy.pods_to_end else ""
+    ends = f" (it would do if {_pod_list(remedy.pods_to_end)} ended)" if remedy.pods_to_end else ""
     return f"at least {free}{ends}" + (f", or {' and '.join(growth)}" if growth else "")
 
 
-def _amount(where: MissingCapacity | CapabilityGrowth, amount: int) -> str:
-    return amount_text(where.resource, amount)
+def _amount(entry: MissingCapacity | CapabilityGrowth, amount: int) -> str:
+    return amount_text(entry.resource, amount)
 
 
-def _listed(keys: Sequence[str]) -> str:
-    """All of them: fewer would not be enough."""
+def _pod_list(keys: Sequence[str]) -> str:
+    """Lists all pods: fewer would not be enough."""
     return f"pod {keys[0]}" if len(keys) == 1 else f"pods {', '.join(keys)}"
 
 
-def _behind(about: PodExplanation, queues: QueueEngine) -> tuple[PodHold, str]:
-    """What the queue would say if the gates before it were gone."""
-    remedy = queues.remedy_behind_gates(about.uid)
+def _hold_behind_gates(explanation: PodExplanation, queues: QueueEngine) -> tuple[PodHold, str]:
+    """The hold of the queue, as if the foreign gates were removed."""
+    remedy = queues.remedy_behind_gates(explanation.uid)
     if remedy is None:
         return PodHold(
-            "queue", about.queue, f"queue {about.queue} has room for it as of now, and promises nothing yet"
+            "queue", explanation.queue, f"queue {explanation.queue} has room for it as of now, and promises nothing yet"
         ), ""
     first = remedy.missing[0]
     asked, used, limit = (_amount(first, each) for each in (first.asked, first.used, first.limit))
     text = f"queue {first.queue} has no room for {asked} {first.resource} as of now: {used} of {limit} are taken"
     hold = PodHold(
         "queue",
-        about.queue,
+        explanation.queue,
         text,
         why=WaitReason.FULL.value,
         blocker=first.queue,
@@ -318,11 +320,11 @@ def _behind(about: PodExplanation, queues: QueueEngine) -> tuple[PodHold, str]:
         limit=limit,
         together=remedy.together,
     )
-    return hold, f"then {remedy_text(remedy, about.group)}"
+    return hold, f"then {remedy_text(remedy, explanation.group)}"
 
 
-def _said(pod: Wire, about: PodExplanation, scheduled: Wire) -> tuple[PodHold, str]:
-    """Nothing of ours holds it: what its scheduler said."""
+def _scheduler_hold(pod: Wire, explanation: PodExplanation, scheduled: Wire) -> tuple[PodHold, str]:
+    """The hold according to the pod's status: neither gates nor the queue hold the pod."""
     nominated = (pod.get("status") or {}).get("nominatedNodeName") or ""
     message, reason = scheduled.get("message") or "", scheduled.get("reason") or ""
     if nominated:
@@ -333,11 +335,11 @@ def _said(pod: Wire, about: PodExplanation, scheduled: Wire) -> tuple[PodHold, s
         return PodHold("node", "", message, why=reason), step
     if gate_names(pod):
         text = message or "it has scheduling gates"
-        return PodHold("scheduler", about.scheduler, text, why=reason), "its gates have to go"
+        return PodHold("scheduler", explanation.scheduler, text, why=reason), "its gates have to go"
     if scheduled.get("status") == "False":
         step = "it is tried again by itself"
-        return PodHold("scheduler", about.scheduler, message or reason, why=reason), step
-    text = f"scheduler {about.scheduler} has said nothing about it yet"
+        return PodHold("scheduler", explanation.scheduler, message or reason, why=reason), step
+    text = f"scheduler {explanation.scheduler} has said nothing about it yet"
     return PodHold(
-        "scheduler", about.scheduler, text
-    ), f"scheduler {about.scheduler} has to try it; if this stays so, look whether a scheduler of that name runs"
+        "scheduler", explanation.scheduler, text
+    ), f"scheduler {explanation.scheduler} has to try it; if this stays so, look whether a scheduler of that name runs"

@@ -16,13 +16,14 @@ QUEUES: Final = APIResource(GROUP, VERSION, "queues", namespaced=False)
 POD_GROUPS: Final = APIResource(GROUP, VERSION, "podgroups", namespaced=True)
 
 GATE: Final = QUEUE_ALLOCATION_GATE
-"""The scheduling gate that is lifted when the pod's queue has room for it."""
+"""The scheduling gate that is removed when the pod's queue has capacity for it."""
 OPT_IN: Final = GATE
-"""The annotation that asks for it: exactly ``"true"`` opts in, ``"false"`` opts out of what a queue says for all."""
+"""The annotation that requests the gate: exactly ``"true"`` opts in, ``"false"`` opts out if a queue opts in for
+all."""
 QUEUE_NAME: Final = f"{GROUP}/queue-name"
 """Names the queue, on a pod or on a namespace."""
 GROUP_NAMES: Final = ("scheduling.k8s.io/group-name", f"{GROUP}/group-name")
-"""Either names the PodGroup of a pod, in its own namespace. The first that is there counts."""
+"""Annotations with the PodGroup of a pod, in its own namespace. The first that is set counts."""
 TASK_SPEC: Final = "volcano.sh/task-spec"
 """The role of a pod in its group (``minTaskMember``)."""
 PREEMPTABLE: Final = "volcano.sh/preemptable"
@@ -34,4 +35,4 @@ STATE: Final = "headgate.dev/state"
 ROOT: Final = "root"
 DEFAULT: Final = "default"
 MAX_DEPTH: Final = 5
-"""Of queues below the root."""
+"""The maximum number of levels below the root."""

@@ -46,7 +46,7 @@ class QueueWait(msgspec.Struct, frozen=True):
 
 
 class QueueShortage(msgspec.Struct, frozen=True):
-    """Where it does not fit: the first such queue from the leaf upwards, and the first resource by name."""
+    """The first queue without capacity from the leaf upwards, and its first such resource by name."""
 
     blocker: str
     resource: str

@@ -284,7 +284,7 @@ class BindingCycles:
                 text = conditions.held_message(late, "timed out waiting on permit", PERMIT)
                 yield self._fail(way, Rejection(late, text))
             else:
-                why = self._awaiting.why(way.pod.uid)
+                why = self._awaiting.info(way.pod.uid)
                 text = "timed out waiting for what was asked for before binding"
                 yield self._fail(way, text if why is None else _running(PRE_BIND, why.reason, text))
 
@@ -306,7 +306,7 @@ class BindingCycles:
             return PluginWait(
                 PERMIT, first, f"the pod waits on permit for node {way.node_name}, for {wait_s:g} s at most"
             )
-        why = self._awaiting.why(uid) if way.stage is BindingStage.AWAIT else None
+        why = self._awaiting.info(uid) if way.stage is BindingStage.AWAIT else None
         if why is None or any(each.name == why.reason and is_built_in(each) for each in way.framework.awaiting_plugins):
             return None
         return PluginWait(

@@ -75,7 +75,7 @@ def schedule_group(
     others would have to make is not looked for: it is made for a whole or not at all."""
     found: dict[str, str] = {}
     total, tried, first = len(company.uids), 0, None
-    if total < company.least:
+    if total < company.min_member:
         return None
     for pod in pods:
         tried += 1
@@ -83,7 +83,7 @@ def schedule_group(
             outcome = cycle.decide(pod)
         if isinstance(outcome, Unplaced):
             first = first or outcome
-            if len(found) + total - tried < company.least:
+            if len(found) + total - tried < company.min_member:
                 break
             continue
         cycle.matrix.assume(pod, NodeIndex(outcome.row))

@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Final, Generic, TypeVar
 
 Name = TypeVar("Name", bound=Hashable)
-_FEW: Final = 64
+_MIN_STALE: Final = 64
 
 _Entry = tuple[Any, int, Any]
 
@@ -46,11 +46,11 @@ class Heap(Generic[Name]):
         entry = (key, self._count, name)
         self._live[name] = entry
         heappush(self._entries, entry)
-        self._tidy()
+        self._compact()
 
     def discard(self, name: Name) -> None:
         if self._live.pop(name, None) is not None:
-            self._tidy()
+            self._compact()
 
     def first(self) -> tuple[Any, Name] | None:
         """The least key and its name."""
@@ -70,7 +70,7 @@ class Heap(Generic[Name]):
         del self._live[first[1]]
         return first[1]
 
-    def _tidy(self) -> None:
-        if len(self._entries) > 2 * len(self._live) + _FEW:
+    def _compact(self) -> None:
+        if len(self._entries) > 2 * len(self._live) + _MIN_STALE:
             self._entries = list(self._live.values())
             heapify(self._entries)

@@ -1,10 +1,10 @@
 """The parking lot: waiting units with their reasons, indexed by the events that may wake them.
 
-Units with the same registered events are in one ordered line; lines are indexed by topic and hint. An event costs only
-the units it wakes: a topic without units costs nothing, a hint is evaluated once for all units that share it, and other
-units are not touched. A woken unit stays parked until it is released or parked again, so a consumer may stop at any
-time without moving the rest. One lot has one order: the keys of all its units must be comparable. The engine decides
-what a woken unit does (``scheduling/queue/scheduling_queue.py``).
+Units with the same registered events are in one ranked list; the lists are indexed by topic and hint. An event costs
+only the units it wakes: a topic without units costs nothing, a hint is evaluated once for all units that share it, and
+other units are not touched. A woken unit stays parked until it is released or parked again, so a consumer may stop at
+any time without moving the rest. One lot has one order: the keys of all its units must be comparable. The engine
+decides what a woken unit does (``scheduling/queue/scheduling_queue.py``).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class ParkingInfo(msgspec.Struct, Generic[Reason], frozen=True):
     until_s: float | None
 
 
-class _Place(msgspec.Struct, Generic[Reason], frozen=True, gc=False):
-    """Where a unit stands. ``entry`` is (order key, number of the parking, unit): unique, and as it is ordered."""
+class _ParkedUnit(msgspec.Struct, Generic[Reason], frozen=True, gc=False):
+    """A unit in the lot. ``entry`` is (order key, sequence number, unit): unique, and the unit's sort key."""
 
     entry: tuple[Any, int, Any]
     reason: Reason
@@ -50,73 +50,74 @@ class _Place(msgspec.Struct, Generic[Reason], frozen=True, gc=False):
 
 class ParkingLot(Generic[Unit, Reason]):
     def __init__(self) -> None:
-        self._places: dict[Unit, _Place[Reason]] = {}
-        self._lines: dict[RegisteredEvents, RankedList] = {}
+        self._parked: dict[Unit, _ParkedUnit[Reason]] = {}
+        self._lists: dict[RegisteredEvents, RankedList] = {}
         self._index: dict[Topic, dict[QueueingHint | None, dict[RankedList, None]]] = {}
         self._deadlines: Heap[Unit] = Heap()
-        self._parkings = 0
+        self._sequence = 0
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._parked)
 
     def __contains__(self, unit: Unit) -> bool:
-        return unit in self._places
+        return unit in self._parked
 
     def park(
         self, unit: Unit, reason: Reason, wakers: RegisteredEvents, order_key: Any, until_s: float | None = None
     ) -> None:
-        """Park a unit, or park it anew under another reason."""
+        """Park a unit. A unit that is parked already gets the new reason, events and deadline."""
         self.release(unit)
-        line = self._lines.get(wakers)
-        if line is None:
-            line = self._open(wakers)
-        entry = (order_key, self._parkings, unit)
-        self._parkings += 1
-        line.add(entry)
-        self._places[unit] = _Place(entry, reason, wakers, until_s)
+        ranked_list = self._lists.get(wakers)
+        if ranked_list is None:
+            ranked_list = self._add_list(wakers)
+        entry = (order_key, self._sequence, unit)
+        self._sequence += 1
+        ranked_list.add(entry)
+        self._parked[unit] = _ParkedUnit(entry, reason, wakers, until_s)
         if until_s is not None:
             self._deadlines.put(unit, until_s)
 
     def release(self, unit: Unit) -> bool:
-        """Take a unit out; whether it was here."""
-        place = self._places.pop(unit, None)
-        if place is None:
+        """Remove a unit. Returns whether it was parked."""
+        parked = self._parked.pop(unit, None)
+        if parked is None:
             return False
-        line = self._lines[place.wakers]
-        line.remove(place.entry)
-        if not line:
-            self._close(place.wakers, line)
-        if place.until_s is not None:
+        ranked_list = self._lists[parked.wakers]
+        ranked_list.remove(parked.entry)
+        if not ranked_list:
+            self._remove_list(parked.wakers, ranked_list)
+        if parked.until_s is not None:
             self._deadlines.discard(unit)
         return True
 
     def reorder(self, unit: Unit, order_key: Any) -> None:
-        """A unit has another place in the order now; all else about its wait stays."""
-        place = self._places.get(unit)
-        if place is None or place.entry[0] == order_key:
+        """Change the order key of a unit; its reason, events and deadline stay."""
+        parked = self._parked.get(unit)
+        if parked is None or parked.entry[0] == order_key:
             return
-        line = self._lines[place.wakers]
-        line.remove(place.entry)
-        entry = (order_key, self._parkings, unit)
-        self._parkings += 1
-        line.add(entry)
-        self._places[unit] = msgspec.structs.replace(place, entry=entry)
+        ranked_list = self._lists[parked.wakers]
+        ranked_list.remove(parked.entry)
+        entry = (order_key, self._sequence, unit)
+        self._sequence += 1
+        ranked_list.add(entry)
+        self._parked[unit] = msgspec.structs.replace(parked, entry=entry)
 
     def wake(self, event: WakeUpEvent) -> Iterator[Unit]:
-        """Who may go on because of this, in order, one at a time. What is parked from now on is not among them."""
+        """Iterate over the units that the event may wake, in order. Units that are parked after the call are left
+        out."""
         if event.target is not None:
-            return iter(self._one(event))
-        lines: dict[RankedList, None] = {}
+            return iter(self._wake_target(event))
+        lists: dict[RankedList, None] = {}
         for topic in event.topics:
-            for guard, behind in self._index.get(topic, {}).items():
-                if hint_matches(guard, event):
-                    lines.update(behind)
-        return self._walk(tuple(lines), self._parkings) if lines else iter(())
+            for hint, matching in self._index.get(topic, {}).items():
+                if hint_matches(hint, event):
+                    lists.update(matching)
+        return self._iterate(tuple(lists), self._sequence) if lists else iter(())
 
     def all_units(self) -> Iterator[Unit]:
         """All units, in order, for events that concern every unit. Units that are parked during the iteration are left
         out."""
-        return self._walk(tuple(self._lines.values()), self._parkings)
+        return self._iterate(tuple(self._lists.values()), self._sequence)
 
     def due(self, now_s: float) -> Iterator[Unit]:
         """Units whose time-out has passed. Each is returned once: it stays parked, without a deadline, until it is
@@ -126,54 +127,55 @@ class ParkingLot(Generic[Unit, Reason]):
         while (first := self._deadlines.first()) is not None and first[0] <= now_s:
             found.append(first[1])
             self._deadlines.pop()
-        return (unit for unit in found if unit in self._places)
+        return (unit for unit in found if unit in self._parked)
 
     def next_deadline_s(self) -> float | None:
         first = self._deadlines.first()
         return None if first is None else float(first[0])
 
     def position(self, unit: Unit, topic: Topic | None = None) -> int | None:
-        """How many units come before it: of those with the same registered events, or of all units of a topic."""
-        place = self._places.get(unit)
-        if place is None:
+        """The number of units before this one, among those with the same registered events or of the topic."""
+        parked = self._parked.get(unit)
+        if parked is None:
             return None
-        lines = [self._lines[place.wakers]] if topic is None else self._behind(topic)
-        return sum(line.rank(place.entry) for line in lines)
+        lists = [self._lists[parked.wakers]] if topic is None else self._lists_of_topic(topic)
+        return sum(ranked_list.rank(parked.entry) for ranked_list in lists)
 
-    def why(self, unit: Unit) -> ParkingInfo[Reason] | None:
-        place = self._places.get(unit)
-        return None if place is None else ParkingInfo(place.reason, place.wakers, place.until_s)
+    def info(self, unit: Unit) -> ParkingInfo[Reason] | None:
+        parked = self._parked.get(unit)
+        return None if parked is None else ParkingInfo(parked.reason, parked.wakers, parked.until_s)
 
-    def _one(self, event: WakeUpEvent) -> Sequence[Any]:
-        place = self._places.get(event.target)
-        return (event.target,) if place is not None and any_event_matches(place.wakers, event) else ()
+    def _wake_target(self, event: WakeUpEvent) -> Sequence[Any]:
+        parked = self._parked.get(event.target)
+        return (event.target,) if parked is not None and any_event_matches(parked.wakers, event) else ()
 
-    def _walk(self, lines: Sequence[RankedList], began: int) -> Iterator[Unit]:
-        """The numbers of parkings say who was here when this began. Walks look one entry ahead, hence the check."""
-        for entry in merge(*(line.walk() for line in lines)):
-            place = self._places.get(entry[2])
-            if place is not None and place.entry is entry and entry[1] < began:
+    def _iterate(self, lists: Sequence[RankedList], end: int) -> Iterator[Unit]:
+        """Iterate over units with a sequence number below ``end``. ``merge`` reads one entry ahead, so each entry is
+        checked: the unit may have been released or parked again."""
+        for entry in merge(*(ranked_list.walk() for ranked_list in lists)):
+            parked = self._parked.get(entry[2])
+            if parked is not None and parked.entry is entry and entry[1] < end:
                 yield entry[2]
 
-    def _behind(self, topic: Topic) -> dict[RankedList, None]:
-        return {line: None for behind in self._index.get(topic, {}).values() for line in behind}
+    def _lists_of_topic(self, topic: Topic) -> dict[RankedList, None]:
+        return {ranked_list: None for matching in self._index.get(topic, {}).values() for ranked_list in matching}
 
-    def _open(self, wakers: RegisteredEvents) -> RankedList:
-        line = self._lines[wakers] = RankedList()
+    def _add_list(self, wakers: RegisteredEvents) -> RankedList:
+        ranked_list = self._lists[wakers] = RankedList()
         for waker in wakers:
             if not waker.own:
-                self._index.setdefault(waker.topic, {}).setdefault(waker.guard, {})[line] = None
-        return line
+                self._index.setdefault(waker.topic, {}).setdefault(waker.guard, {})[ranked_list] = None
+        return ranked_list
 
-    def _close(self, wakers: RegisteredEvents, line: RankedList) -> None:
-        del self._lines[wakers]
+    def _remove_list(self, wakers: RegisteredEvents, ranked_list: RankedList) -> None:
+        del self._lists[wakers]
         for waker in wakers:
             if waker.own:
                 continue
-            guards = self._index.get(waker.topic, {})
-            behind = guards.get(waker.guard, {})
-            behind.pop(line, None)
-            if not behind:
-                guards.pop(waker.guard, None)
-            if not guards:
+            by_hint = self._index.get(waker.topic, {})
+            matching = by_hint.get(waker.guard, {})
+            matching.pop(ranked_list, None)
+            if not matching:
+                by_hint.pop(waker.guard, None)
+            if not by_hint:
                 self._index.pop(waker.topic, None)

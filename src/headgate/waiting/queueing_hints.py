@@ -28,7 +28,7 @@ class WakeUpEvent(Protocol):
 
 class QueueingHint(Protocol):
     def matches(self, event: Any, /) -> bool:
-        """Whether the event may end the wait. Saying yes too often costs work; saying no wrongly costs a wait."""
+        """Whether the event may end the wait. A wrong True costs an attempt; a wrong False leaves the unit waiting."""
 
     def __hash__(self) -> int: ...
 
@@ -41,19 +41,19 @@ class ClusterEventWithHint(msgspec.Struct, frozen=True):
     own: bool = False
 
 
-def hint_matches(guard: QueueingHint | None, event: WakeUpEvent) -> bool:
-    if guard is None:
+def hint_matches(hint: QueueingHint | None, event: WakeUpEvent) -> bool:
+    if hint is None:
         return True
     try:
-        return bool(guard.matches(event))
+        return bool(hint.matches(event))
     except BaseException:
-        # A hint that fails must not strand its units: they are tried, and fail with a reason.
+        # If a hint raises, its units are woken and tried: otherwise they might wait forever.
         return True
 
 
 def any_event_matches(wakers: Sequence[ClusterEventWithHint], event: WakeUpEvent) -> bool:
     """Whether the event wakes a unit with these registered events; the caller checks the event's target."""
-    about_one, topics = event.target is not None, event.topics
+    has_target, topics = event.target is not None, event.topics
     return any(
-        waker.topic in topics and (about_one or not waker.own) and hint_matches(waker.guard, event) for waker in wakers
+        waker.topic in topics and (has_target or not waker.own) and hint_matches(waker.guard, event) for waker in wakers
     )

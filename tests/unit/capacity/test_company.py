@@ -19,12 +19,12 @@ def test_all_that_was_granted_is_tried_together_until_the_minimum_is_on_nodes() 
     house = a_gang(2, 4)
     company = house.queues.gang_attempt("u-g-3")
     assert company.uids == ("u-g-0", "u-g-1", "u-g-2", "u-g-3")
-    assert (company.least, company.needs_several_pods) == (2, True)
+    assert (company.min_member, company.needs_several_pods) == (2, True)
     assert not company.is_enough(["u-g-3"])
     assert company.is_enough(["u-g-2", "u-g-3"])
     house.placed("g-1")
     company = house.queues.gang_attempt("u-g-3")
-    assert (company.uids, company.least, company.needs_several_pods) == (("u-g-0", "u-g-2", "u-g-3"), 1, False)
+    assert (company.uids, company.min_member, company.needs_several_pods) == (("u-g-0", "u-g-2", "u-g-3"), 1, False)
     house.placed("g-0")
     assert house.queues.gang_attempt("u-g-3").uids == ("u-g-3",)
 
@@ -36,7 +36,7 @@ def test_roles_are_part_of_what_is_enough() -> None:
     assert company.is_enough(["u-g-0", "u-g-2"])
     house.placed("g-1")
     company = house.queues.gang_attempt("u-g-2")
-    assert (company.least, company.needs_several_pods) == (1, True)
+    assert (company.min_member, company.needs_several_pods) == (1, True)
     assert not company.is_enough(["u-g-2"])
 
 

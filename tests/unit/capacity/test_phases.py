@@ -75,7 +75,7 @@ def test_the_phase_of_a_group_as_volcano_has_it(minimum: int, before: str, count
 def test_the_phase_of_a_group_between_its_queue_and_its_end(
     minimum: int, before: str, counts: TaskCounts, is_let_in: bool, expected: str
 ) -> None:
-    assert phase_of(before, minimum, counts, is_let_in=is_let_in) == expected
+    assert phase_of(before, minimum, counts, is_enqueued=is_let_in) == expected
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def test_a_resized_member_keeps_its_gang_from_being_tried_until_it_has_more() ->
     first, second = (stamped(a_task(name, group="g"), "q", at(1)) for name in ("m1", "m2"))
     house.show(first, second, msgspec.structs.replace(second, requests={"cpu": 2000}))
     company = house.queues.gang_attempt("u-m1")
-    assert (company.uids, company.least) == (("u-m1",), 2)
+    assert (company.uids, company.min_member) == (("u-m1",), 2)
     assert house.admit() == ["m2"]
     assert house.queues.gang_attempt("u-m1").uids == ("u-m1", "u-m2")
     assert house.use("q") == (0, 3000)

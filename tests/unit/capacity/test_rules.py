@@ -8,7 +8,7 @@ import pytest
 
 from harness.queues import a_queue
 from headgate.capacity.api.queue import QueueIndex
-from headgate.capacity.kinds.queue_rules import QueueProblem, find_problems, path_to_root, problems_in_place
+from headgate.capacity.kinds.queue_rules import QueueProblem, find_problems, path_to_root, tree_problems
 
 
 def problems(*queues: dict[str, Any]) -> dict[str, str]:
@@ -20,7 +20,7 @@ def of(name: str, *queues: dict[str, Any]) -> list[QueueProblem]:
     register = QueueIndex(queues)
     queue = register.get(name)
     assert queue is not None
-    return problems_in_place(queue, register)
+    return tree_problems(queue, register)
 
 
 def test_a_tree_without_faults_has_no_problems() -> None:

@@ -181,10 +181,10 @@ def test_a_unit_that_is_parked_anew_has_its_new_deadline_and_reason() -> None:
     lot.park("a", "new", (ClusterEventWithHint("light"),), 1, until_s=30.0)
     assert list(lot.due(10.0)) == []
     assert list(lot.wake(ROOM)) == []
-    why = lot.why("a")
+    why = lot.info("a")
     assert why is not None
     assert (why.reason, why.wakers, why.until_s) == ("new", (ClusterEventWithHint("light"),), 30.0)
-    assert lot.why("b") is None
+    assert lot.info("b") is None
 
 
 def test_a_position_counts_those_who_wait_for_the_same_or_for_a_topic() -> None:
@@ -202,7 +202,7 @@ def test_a_unit_whose_order_changes_keeps_its_reason_and_its_deadline() -> None:
     lot.reorder("c", 0)
     lot.reorder("stranger", 0)
     assert list(lot.wake(ROOM)) == ["c", "a", "b"]
-    why = lot.why("c")
+    why = lot.info("c")
     assert why is not None
     assert (why.reason, why.until_s, lot.position("c")) == ("why", 5.0, 0)
     assert list(lot.due(5.0)) == ["c"]
@@ -213,7 +213,7 @@ def test_an_empty_lot_holds_nothing_back() -> None:
     lot.park("c", "", (ClusterEventWithHint("room", Needs(3)), ClusterEventWithHint("own", own=True)), 3, until_s=5.0)
     for unit in list(lot.all_units()):
         lot.release(unit)
-    assert (lot._index, lot._lines, lot._places, len(lot._deadlines)) == ({}, {}, {}, 0)
+    assert (lot._index, lot._lists, lot._parked, len(lot._deadlines)) == ({}, {}, {}, 0)
 
 
 def test_units_that_are_parked_anew_while_others_are_told_that_their_time_is_up_are_told_the_next_time() -> None:

@@ -30,7 +30,7 @@ NOT_ENOUGH_PODS_OF_TASK: Final = "NotEnoughPodsOfTask"
 WAITING_FOR_QUEUE: Final = "WaitingForQueue"
 INVALID: Final = "Invalid"
 READY: Final = "tasks in gang are ready to be scheduled"
-"""Volcano has a sentence where others have a word; people match on it."""
+"""Volcano uses this sentence as the reason, and clients compare it."""
 
 
 class TaskStatus(Enum):
@@ -40,9 +40,9 @@ class TaskStatus(Enum):
     BOUND = "Bound"
     RUNNING = "Running"
     RELEASING = "Releasing"
-    """It is being deleted, and had a node."""
+    """The pod is terminating and has a node."""
     WITHDRAWN = "Withdrawn"
-    """It is being deleted, and never had one: it counts for nothing."""
+    """The pod is terminating and has no node; it is not counted."""
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
 
@@ -53,12 +53,12 @@ class TaskCounts(msgspec.Struct, frozen=True):
     by_status: Mapping[TaskStatus, int] = {}
     unschedulable: int = 0
 
-    def of(self, *doings: TaskStatus) -> int:
-        return sum(self.by_status.get(each, 0) for each in doings)
+    def of(self, *statuses: TaskStatus) -> int:
+        return sum(self.by_status.get(each, 0) for each in statuses)
 
     @property
     def scheduled(self) -> int:
-        """Those that have, or had, a node."""
+        """Pods that have, or had, a node."""
         return self.of(
             TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.RELEASING, TaskStatus.SUCCEEDED, TaskStatus.FAILED
         )
@@ -69,7 +69,7 @@ class TaskCounts(msgspec.Struct, frozen=True):
 
     @property
     def existing(self) -> int:
-        """Those that a gang may count on, gated ones, too."""
+        """Pods that count towards the minimum of a gang, including gated ones."""
         return self.of(TaskStatus.PENDING, TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.SUCCEEDED)
 
     @property
@@ -77,17 +77,17 @@ class TaskCounts(msgspec.Struct, frozen=True):
         return sum(self.by_status.values())
 
 
-def phase_of(before: str, minimum: int, counts: TaskCounts, *, is_let_in: bool = False) -> str:
-    """``before``: the phase so far. ``is_let_in``: its queue has, or had, room for its minimum."""
+def phase_of(before: str, minimum: int, counts: TaskCounts, *, is_enqueued: bool = False) -> str:
+    """``before``: the current phase. ``is_enqueued``: its queue has, or had, capacity for its minimum."""
     if counts.of(TaskStatus.RUNNING) and counts.unschedulable:
         return UNKNOWN
     if counts.scheduled >= max(minimum, 1):
         return COMPLETED if counts.ended == counts.scheduled else RUNNING
-    return INQUEUE if is_let_in or before == INQUEUE else PENDING
+    return INQUEUE if is_enqueued or before == INQUEUE else PENDING
 
 
 def is_only_releasing(minimum: int, counts: TaskCounts) -> bool:
-    """It lacks members only because some are on their way out, and none came for them yet: nothing to complain of."""
+    """Whether the group is below its minimum only because members are terminating and have no replacement yet."""
     ready = counts.of(TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.SUCCEEDED)
     releasing = counts.of(TaskStatus.RELEASING)
     return bool(releasing) and not counts.of(TaskStatus.PENDING) and ready + releasing >= minimum
@@ -95,8 +95,8 @@ def is_only_releasing(minimum: int, counts: TaskCounts) -> bool:
 
 def gang_text(minimum: int, counts: TaskCounts) -> str:
     """``3/6 tasks in gang unschedulable: pod group is not ready, 6 Pending, 6 minAvailable; Pending: …``."""
-    doing = sorted((each.value, number) for each, number in counts.by_status.items() if number)
-    listed = ", ".join(f"{number} {word}" for word, number in doing)
+    by_name = sorted((each.value, number) for each, number in counts.by_status.items() if number)
+    listed = ", ".join(f"{number} {word}" for word, number in by_name)
     pending = counts.of(TaskStatus.PENDING)
     text = f"{counts.unschedulable}/{counts.total} tasks in gang unschedulable: pod group is not ready"
     text = f"{text}, {listed}, {minimum} minAvailable" if listed else f"{text}, {minimum} minAvailable"
@@ -115,7 +115,8 @@ class TaskFit(Enum):
 
 
 def member_text(pod: str, node: str, fit: TaskFit, problem: str, group: str) -> str:
-    """What is said of one member, a pod by ``namespace/name``; ``problem``: why no node fits it; ``group``: of all."""
+    """The message for one member. ``pod``: its ``namespace/name``; ``problem``: why no node fits it; ``group``: the
+    message for the whole group."""
     if fit is TaskFit.FITS:
         return f"Pod {pod} can possibly be assigned to {node}, once minAvailable is satisfied"
     if fit is TaskFit.AFTER_RELEASE:
@@ -133,30 +134,30 @@ def conditions_of(
     refusal: tuple[str, str] | None = None,
     waits_for: str = "",
 ) -> list[Condition]:
-    """What is to be said of a group, without times. ``roles``: the least members of each; ``refusal``: why its queue
-    takes nothing, as a reason and a sentence; ``waits_for``: the queue that has no room for its pods, if that is all
-    that holds them."""
+    """The conditions of a group, without times. ``roles``: the minimum members of each role; ``refusal``: why its queue
+    admits nothing, as reason and message; ``waits_for``: the queue without capacity for its pods, if nothing else holds
+    them."""
     if problem:
-        return [_said(UNSCHEDULABLE, "True", INVALID, problem)]
+        return [_condition(UNSCHEDULABLE, "True", INVALID, problem)]
     if counts.scheduled >= max(minimum, 1):
-        return [_said(SCHEDULED, "True", READY, "")]
+        return [_condition(SCHEDULED, "True", READY, "")]
     if refusal is not None:
-        return [_said(SCHEDULED, "False", *refusal)]
+        return [_condition(SCHEDULED, "False", *refusal)]
     existing = counts.existing
     if existing < minimum and not is_only_releasing(minimum, counts):
         text = f"Not enough valid tasks for gang-scheduling, valid: {existing}, min: {minimum}"
-        return [_said(UNSCHEDULABLE, "True", NOT_ENOUGH_TASKS, text)]
+        return [_condition(UNSCHEDULABLE, "True", NOT_ENOUGH_TASKS, text)]
     short = [name for name, least in sorted(roles.items()) if roles_existing.get(name, 0) < least]
     if short:
         parts = ", ".join(f"{name}: {roles_existing.get(name, 0)} of {roles[name]}" for name in short)
         text = f"Not enough valid pods of each task for gang-scheduling, {parts}"
-        return [_said(UNSCHEDULABLE, "True", NOT_ENOUGH_PODS_OF_TASK, text)]
+        return [_condition(UNSCHEDULABLE, "True", NOT_ENOUGH_PODS_OF_TASK, text)]
     if counts.unschedulable and not is_only_releasing(minimum, counts):
-        return [_said(UNSCHEDULABLE, "True", NOT_ENOUGH_RESOURCES, gang_text(minimum, counts))]
+        return [_condition(UNSCHEDULABLE, "True", NOT_ENOUGH_RESOURCES, gang_text(minimum, counts))]
     if waits_for:
-        return [_said(SCHEDULED, "False", WAITING_FOR_QUEUE, f"its pods wait for room in the queue {waits_for}")]
+        return [_condition(SCHEDULED, "False", WAITING_FOR_QUEUE, f"its pods wait for room in the queue {waits_for}")]
     return []
 
 
-def _said(type_: str, status: str, reason: str, message: str) -> Condition:
+def _condition(type_: str, status: str, reason: str, message: str) -> Condition:
     return {"type": type_, "status": status, "reason": reason, "message": message}

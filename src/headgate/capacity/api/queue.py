@@ -21,9 +21,9 @@ Amounts = Mapping[str, int]
 
 
 class Queue(msgspec.Struct, frozen=True):
-    """Amounts in units (``kube/resource_amounts.py``), of resources that a container can request. ``uncounted``: the
-    others that it names (``pods``, ``requests.cpu``), as kind and resource; Volcano does not count them either.
-    ``parent`` is empty for the root only."""
+    """Amounts in units (``kube/resource_amounts.py``), of resources that a container can request. ``uncounted``: other
+    resources that the spec names (``pods``, ``requests.cpu``), as kind and resource; Volcano does not count them
+    either. ``parent`` is empty for the root only."""
 
     name: str
     parent: str = ROOT

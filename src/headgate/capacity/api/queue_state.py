@@ -41,48 +41,48 @@ def read_desired_state(name: str, wire: Mapping[str, Any]) -> DesiredQueueState:
     parent = spec.get("parent")
     parent = parent if isinstance(parent, str) and parent else ROOT
     annotations = metadata.get("annotations")
-    asked = annotations.get(STATE) if isinstance(annotations, Mapping) else None
-    if name == ROOT or asked == OPEN:
+    requested = annotations.get(STATE) if isinstance(annotations, Mapping) else None
+    if name == ROOT or requested == OPEN:
         return DesiredQueueState(parent="" if name == ROOT else parent)
-    if asked == CLOSED:
+    if requested == CLOSED:
         return DesiredQueueState(is_open=False, parent=parent)
-    shut = status.get("state") in (CLOSED, CLOSING)
-    return DesiredQueueState(is_open=not (shut and not _was_shut_from_above(status)), parent=parent)
+    is_closed = status.get("state") in (CLOSED, CLOSING)
+    return DesiredQueueState(is_open=not (is_closed and not _was_closed_by_ancestor(status)), parent=parent)
 
 
-def closed_by(name: str, wish_of: Callable[[str], DesiredQueueState | None]) -> str:
-    """The queue that keeps this one closed: itself, or the nearest above it; empty if it is open."""
+def closed_by(name: str, desired_of: Callable[[str], DesiredQueueState | None]) -> str:
+    """The queue that keeps this one closed: itself, or its nearest closed ancestor; empty if it is open."""
     seen: set[str] = set()
-    at = name
-    while at and at not in seen:
-        wish = wish_of(at)
-        if wish is None:
+    current = name
+    while current and current not in seen:
+        desired = desired_of(current)
+        if desired is None:
             return ""
-        if not wish.is_open:
-            return at
-        seen.add(at)
-        at = wish.parent
+        if not desired.is_open:
+            return current
+        seen.add(current)
+        current = desired.parent
     return ""
 
 
-def state_of(closer: str, tenants: int) -> str:
-    """``tenants``: PodGroups and pods of their own, here and below."""
-    if not closer:
+def state_of(closing_queue: str, job_count: int) -> str:
+    """``job_count``: PodGroups and pods without a group, in this queue and below it."""
+    if not closing_queue:
         return OPEN
-    return CLOSING if tenants else CLOSED
+    return CLOSING if job_count else CLOSED
 
 
-def condition_of(name: str, closer: str) -> Condition | None:
-    """Why it is not open; None if it is."""
-    if not closer:
+def condition_of(name: str, closing_queue: str) -> Condition | None:
+    """The condition that says why the queue is not open; None if it is open."""
+    if not closing_queue:
         return None
-    if closer == name:
+    if closing_queue == name:
         return {"type": CONDITION, "status": "False", "reason": CLOSED_BY_USER, "message": "it was closed"}
-    said = f"the queue {closer} above it was closed"
-    return {"type": CONDITION, "status": "False", "reason": ANCESTOR_CLOSED, "message": said}
+    message = f"the queue {closing_queue} above it was closed"
+    return {"type": CONDITION, "status": "False", "reason": ANCESTOR_CLOSED, "message": message}
 
 
-def _was_shut_from_above(status: Mapping[str, Any]) -> bool:
+def _was_closed_by_ancestor(status: Mapping[str, Any]) -> bool:
     conditions = status.get("conditions")
     if not isinstance(conditions, list) or not all(isinstance(each, dict) for each in conditions):
         return False

@@ -35,7 +35,7 @@ def write_stamp(stamp: Stamp) -> str:
 
 
 def read_stamp(text: str | None, uid: str) -> Stamp | None:
-    """The stamp of the pod with this uid; nothing if there is none that counts."""
+    """The valid stamp of the pod with this uid, or None."""
     if not text:
         return None
     try:

@@ -16,7 +16,7 @@ from headgate.capacity.api.stamp import Stamp, read_stamp
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, PREEMPTABLE, QUEUE_NAME, STAMP, TASK_SPEC
 
 ANNOTATIONS: Final = frozenset({OPT_IN, QUEUE_NAME, *GROUP_NAMES, TASK_SPEC, STAMP, PREEMPTABLE})
-"""Those that matter to queues."""
+"""The annotations of pods that queues read."""
 NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 
@@ -50,8 +50,8 @@ class TaskInfo(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def has_foreign_gate(self) -> bool:
-        """Somebody else has to lift it; until then the pod is none of our business. So is a gate of ours on a pod that
-        did not opt in: nobody asked us to lift it."""
+        """Whether another component has to remove a gate first; until then the queue grants nothing. The queue gate on
+        a pod that did not opt in is not foreign, but Headgate does not remove it either."""
         return any(gate != GATE for gate in self.gates)
 
     @property

@@ -22,14 +22,14 @@ from headgate.kube.resource_amounts import read_amounts
 from headgate.waiting.heap import Heap
 
 DEFAULT_MIN_MEMBER: Final = 1
-_THERE: Final = (AllocationState.ALLOCATED, AllocationState.SUCCEEDED)
+_ON_NODES: Final = (AllocationState.ALLOCATED, AllocationState.SUCCEEDED)
 _HOLDING: Final = (AllocationState.ALLOCATED, *PROMISED)
 _READY: Final = (*_HOLDING, AllocationState.SUCCEEDED)
 _TRIABLE: Final = (AllocationState.RESERVED, AllocationState.RESTING)
 
 
 class PodGroup(msgspec.Struct, frozen=True):
-    """``min_task_member``: the minimum members per role, where the roles' minima fit into the group's."""
+    """``min_task_member``: the minimum members per role; empty if their sum exceeds ``min_member``."""
 
     namespace: str
     name: str
@@ -75,8 +75,11 @@ def _are_roles(roles: Any) -> bool:
 class Gang:
     """The pods that name one PodGroup. ``spec`` is None until the object exists.
 
-    ``queue``: the queue that it waits in; ``named``: how many members name which queue. ``enqueued_by_us``: the
-    admission step enqueued it in this process; the API's own state is in ``spec``."""
+    ``queue``: the queue that the gang waits in; ``named``: the number of members that name each queue.
+    ``enqueued_by_us``: the admission step enqueued it in this process; the state from the API is in ``spec``.
+    ``held``: amounts of members with a grant or a node; ``placed``: the part of it on nodes; ``foreign``: amounts of
+    members with gates of other components. ``entry``: queue, ask and pods of the next unit. ``enqueue_request``: queue
+    and ask while the group waits to be enqueued. ``indexed_in``: queue, inqueue and elastic amounts in the ledger."""
 
     __slots__ = (
         "could_start",
@@ -128,30 +131,30 @@ class Gang:
         self.enqueue_request: tuple[str, Ask] | None = None  # queue and ask under which it waits to be let in
 
     def count_member(self, record: PodRecord, sign: int) -> None:
-        """A member with its present standing comes (+1) or goes."""
-        task, standing = record.task, record.state
+        """Add a member in its current state to the counts (+1), or remove it (-1)."""
+        task, state = record.task, record.state
         for counts, key in (
-            (self.counts, standing),
-            (self.roles, (standing, task.role)),
+            (self.counts, state),
+            (self.roles, (state, task.role)),
             (self.priorities, task.priority),
         ):
             _count(counts, key, sign)
-        if task.queue and standing is not AllocationState.GONE:
+        if task.queue and state is not AllocationState.GONE:
             _count(self.named, task.queue, sign)
-        if standing in _HOLDING:
+        if state in _HOLDING:
             _add(self.held, record.counted, sign)
-            if standing is AllocationState.ALLOCATED:
+            if state is AllocationState.ALLOCATED:
                 _add(self.placed, record.counted, sign)
-        elif standing is AllocationState.FOREIGN:
+        elif state is AllocationState.FOREIGN:
             _add(self.foreign, record.counted, sign)
-        elif standing is AllocationState.WAITING:
+        elif state is AllocationState.WAITING:
             if sign > 0:
                 self.waiting.put(task.uid, self.task_key(task))
             else:
                 self.waiting.discard(task.uid)
 
     def named_by_members(self) -> str:
-        """The queue that most of them name; of equals, the first by name."""
+        """The queue that most members name; on a tie the first by name."""
         return min(self.named, key=lambda name: (-self.named[name], name), default="")
 
     @property
@@ -160,50 +163,53 @@ class Gang:
 
     @property
     def ready(self) -> int:
-        """Members that are on nodes, promised, or done."""
+        """The number of members that are on nodes, have a promise, or succeeded."""
         return sum(self.counts.get(each, 0) for each in _READY)
 
     @property
     def is_placed(self) -> bool:
-        """Whether its minimum is on nodes, or done."""
-        least, least_of = self.missing_on_nodes()
-        return not least and not least_of
+        """Whether its minimum is on nodes or succeeded."""
+        least, missing_by_role = self.missing_on_nodes()
+        return not least and not missing_by_role
 
     def missing_on_nodes(self) -> tuple[int, dict[str, int]]:
-        """How many are missing to the minimum that is on nodes, or done; and of which roles."""
-        there = sum(self.counts.get(each, 0) for each in _THERE)
-        least_of = self._lacking_roles(_THERE)
-        return max(self.minimum - there, sum(least_of.values()), 0), {role: n for role, n in least_of.items() if n}
+        """How many members still need a node to reach the minimum, in all and by role."""
+        on_nodes = sum(self.counts.get(each, 0) for each in _ON_NODES)
+        missing_by_role = self._lacking_roles(_ON_NODES)
+        return max(self.minimum - on_nodes, sum(missing_by_role.values()), 0), {
+            role: n for role, n in missing_by_role.items() if n
+        }
 
     @property
     def is_valid(self) -> bool:
-        """Whether its object is there, and can be counted with."""
+        """Whether its PodGroup exists and is valid."""
         return self.spec is not None and not self.spec.problem
 
     @property
     def can_start(self) -> bool:
-        """Whether those that may be tried are enough for what is missing to the minimum on nodes."""
+        """Whether the members that may be tried are enough to reach the minimum on nodes."""
         if not self.is_valid:
             return False
-        least, least_of = self.missing_on_nodes()
+        least, missing_by_role = self.missing_on_nodes()
         return self.tryable_count >= least and all(
-            sum(self.roles.get((each, role), 0) for each in _TRIABLE) >= lacking for role, lacking in least_of.items()
+            sum(self.roles.get((each, role), 0) for each in _TRIABLE) >= lacking
+            for role, lacking in missing_by_role.items()
         )
 
     @property
     def tryable_count(self) -> int:
-        """Members without a node that may be tried, or ask for it by themselves when they are about to be."""
+        """The number of members without a node that have a grant, or that request one again when they are tried."""
         return sum(self.counts.get(each, 0) for each in _TRIABLE)
 
     @property
     def has_minimum(self) -> bool:
-        """Whether its minimum is on nodes, promised, or done. Members that gave a tentative grant back are not missed:
-        they ask for it whenever they are about to be tried."""
+        """Whether its minimum is on nodes, promised, or succeeded. Members that gave a tentative grant back count as
+        present: they request it again when they are tried."""
         return self.is_valid and self.missing_count <= self.counts.get(AllocationState.RESTING, 0)
 
     @property
     def lacks_pods(self) -> bool:
-        """Whether more pods have to be created before its minimum can be had."""
+        """Whether the minimum needs more pods than exist."""
         return self.existing < self.minimum and self.missing_count > 0
 
     @property
@@ -221,12 +227,12 @@ class Gang:
 
     @property
     def is_partial(self) -> bool:
-        """Part of the minimum was let in, and the others are due before anybody else."""
+        """Whether only a part of the minimum has grants: the rest comes before all other jobs."""
         return self.ready > 0 and self.missing_count > 0
 
     @property
     def missing_count(self) -> int:
-        """How many are missing to the minimum, of all roles."""
+        """How many members the minimum lacks, in all roles."""
         return max(self.minimum - self.ready, sum(self._lacking_roles().values()), 0)
 
     def _lacking_roles(self, ready_as: tuple[AllocationState, ...] = _READY) -> dict[str, int]:
@@ -240,15 +246,15 @@ class Gang:
 
     def next_unit(self, is_atomic: bool) -> tuple[str, ...]:
         """The members to admit together next, in order; empty if the minimum is not available."""
-        lacks = self.missing_count if is_atomic else 0
+        missing = self.missing_count if is_atomic else 0
         first = self.waiting.first()
-        if first is None or len(self.waiting) < lacks:
+        if first is None or len(self.waiting) < missing:
             return ()
-        if lacks == 0 or (lacks == 1 and not self._lacking_roles()):
+        if missing == 0 or (missing == 1 and not self._lacking_roles()):
             return (first[1],)
-        return self._pick(lacks)
+        return self._choose_members(missing)
 
-    def _pick(self, lacks: int) -> tuple[str, ...]:
+    def _choose_members(self, lacks: int) -> tuple[str, ...]:
         in_order = sorted((self.task_key(self.members[uid].task), uid) for uid in self.waiting)
         chosen: set[str] = set()
         for role, missing in self._lacking_roles().items():
@@ -261,8 +267,8 @@ class Gang:
         return tuple(uid for _, uid in in_order if uid in chosen)
 
     def units_before(self, uid: str) -> int:
-        """How many grants its other members get before this one: none for a member of the unit that is next, else that
-        unit, and each member before it in order, for those go on one by one."""
+        """The number of grants to other members before this one. It is 0 for a member of the next unit; other members
+        wait for that unit and then, one by one, for each member before them."""
         unit = () if self.entry is None else self.entry[2]
         if uid in unit or uid not in self.waiting:
             return 0
@@ -271,8 +277,8 @@ class Gang:
         return bool(unit) + sum(other < key for other in rest)
 
     def unmet_min_resources(self) -> tuple[Amounts, Amounts]:
-        """What of its least resources it does not hold yet, and what it holds beyond them. Members that somebody else
-        holds back will not come soon: theirs is not waited for."""
+        """The part of ``minResources`` that it does not hold yet, and what it holds beyond them. The requests of
+        members with foreign gates are not waited for."""
         if self.spec is None:
             return {}, {}
         least, held = self.spec.min_resources, self.held
@@ -281,11 +287,11 @@ class Gang:
         return {name: each for name, each in left.items() if each > 0}, {k: v for k, v in beyond.items() if v > 0}
 
     def minimum_members(self) -> tuple[str, ...]:
-        """The minimum: those who hold something first, then those who wait, in order."""
-        alive = (
+        """The members that form the minimum: first those with a grant or a node, then waiting ones, in order."""
+        candidates = (
             each for each in self.members.values() if each.state in _HOLDING or each.state is AllocationState.WAITING
         )
-        keyed = ((each.state not in _HOLDING, self.task_key(each.task), each.task.uid) for each in alive)
+        keyed = ((each.state not in _HOLDING, self.task_key(each.task), each.task.uid) for each in candidates)
         return tuple(uid for _, _, uid in nsmallest(max(self.minimum, 1), keyed))
 
 
@@ -301,25 +307,26 @@ def _add(total: dict[str, int], amounts: Amounts, sign: int) -> None:
 
 
 class GangAttempt(msgspec.Struct, frozen=True):
-    """``uids`` in order. ``least``: how many of them must get nodes, and ``least_of`` how many of each role."""
+    """The pods to schedule together, in order. ``min_member``: how many of them must get nodes; ``min_task_member``:
+    how many of each role."""
 
     uids: tuple[str, ...]
-    least: int = 1
-    least_of: Mapping[str, int] = {}
+    min_member: int = 1
+    min_task_member: Mapping[str, int] = {}
     roles: Mapping[str, str] = {}
 
     @property
     def needs_several_pods(self) -> bool:
-        """Whether any single one of them would not be enough."""
-        return self.least > 1 or bool(self.least_of)
+        """Whether one pod alone is not enough."""
+        return self.min_member > 1 or bool(self.min_task_member)
 
     def is_enough(self, uids: Collection[str]) -> bool:
-        if len(uids) < self.least:
+        if len(uids) < self.min_member:
             return False
-        if not self.least_of:
+        if not self.min_task_member:
             return True
         have = Counter(self.roles[uid] for uid in uids)
-        return all(have[role] >= least for role, least in self.least_of.items())
+        return all(have[role] >= least for role, least in self.min_task_member.items())
 
 
 def gang_attempt_of(record: PodRecord) -> GangAttempt:
@@ -331,5 +338,5 @@ def gang_attempt_of(record: PodRecord) -> GangAttempt:
     uids = tuple(task.uid for task in granted)
     if uid not in uids:
         return GangAttempt((uid,))
-    least, least_of = gang.missing_on_nodes()
-    return GangAttempt(uids, least, least_of, {task.uid: task.role for task in granted})
+    least, missing_by_role = gang.missing_on_nodes()
+    return GangAttempt(uids, least, missing_by_role, {task.uid: task.role for task in granted})

@@ -15,11 +15,11 @@ Amounts = Mapping[str, int]
 
 class LedgerColumn(IntEnum):
     ALLOCATED = 0  # by pods on nodes
-    RESERVED = 1  # promised to pods that have none yet
-    INQUEUE = 2  # wanted by enqueued groups that hold less than their minimum
+    RESERVED = 1  # promised to pods that have no node yet
+    INQUEUE = 2  # still missing to the minimum of enqueued groups
     ELASTIC = 3  # held by groups beyond their minimum
-    WAITING = 4  # asked for by pods that are held back; their number is the amount of ``PODS``
-    TERMINATING = 5  # by terminating pods that are still on their nodes: available for grants, and in use
+    WAITING = 4  # requested by waiting pods; the amount of ``PODS`` is their number
+    TERMINATING = 5  # used by terminating pods on their nodes, and already available for grants
 
 
 class QueueAccount:
@@ -53,7 +53,8 @@ class QueueAccount:
         return {name: allocated.get(name, 0) + reserved.get(name, 0) for name in {**allocated, **reserved}}
 
     def committed(self, resource: str) -> int:
-        """What a group that asks to be let in has to share the queue with."""
+        """What counts as used when a group is enqueued: the unmet minimum of enqueued groups counts, amounts beyond a
+        minimum do not."""
         return (
             self.used(resource)
             + self.total[LedgerColumn.INQUEUE].get(resource, 0)
@@ -86,7 +87,7 @@ class Ledger:
             self._close_if_empty(queue)
 
     def move(self, queue: str, path: tuple[str, ...]) -> None:
-        """The queue stands elsewhere: what its own pods hold counts for its new ancestors."""
+        """Set the path of a queue: the amounts of its own pods count for the new ancestors."""
         before = self._paths.get(queue, (queue,))
         if len(path) == 1:
             self._paths.pop(queue, None)
@@ -109,7 +110,7 @@ class Ledger:
         return account
 
     def _close_if_empty(self, queue: str) -> None:
-        """Pods may name any queue: those that do not exist leave nothing behind."""
+        """Pods may name queues that do not exist: their accounts are deleted with the last amount."""
         if queue not in self._paths and not any(self._accounts[queue].total):
             del self._accounts[queue]
 

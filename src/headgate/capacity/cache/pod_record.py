@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headgate.capacity.cache.gang import Gang
 
 Ask = tuple[tuple[str, int], ...]
-"""What a unit asks for, by resource, sorted. Equal asks wait together."""
+"""The requests of a unit, sorted by resource. Units with equal asks wait in one heap."""
 
 
 class AllocationState(IntEnum):
@@ -24,22 +24,22 @@ class AllocationState(IntEnum):
     RESERVED = 1
     WAITING = 2
     FOREIGN = 3  # a gate of another component holds it
-    NOT_ASKED = 4  # the queue gate, without the opt-in
-    PUT_OFF = 5  # its gate could not be lifted; not before a certain time
+    NOT_ASKED = 4  # it has the queue gate and did not opt in
+    PUT_OFF = 5  # the removal of its gate was refused; it is retried after a time
     RESTING = 6  # gave a tentative grant back, and has not requested another since
     SUCCEEDED = 7
     GONE = 8
-    GROWING = 9  # promised, and asks for more than that: it keeps what was promised and waits for the rest
+    GROWING = 9  # requests more than it was promised: it keeps the promise and waits for the rest
 
 
 HOLDING: Final = (AllocationState.ALLOCATED, AllocationState.RESERVED)
-_STAMPS_SHOWN: Final = 7
-"""How many stamps before the last the API may still show; no more than one is under way at a time."""
+_MAX_WITHDRAWN_STAMPS: Final = 7
+"""How many withdrawn stamps before the last are remembered, because a late watch may still show them."""
 PROMISED: Final = (AllocationState.RESERVED, AllocationState.GROWING)
 WAITING_FOR_GRANT: Final = (AllocationState.WAITING, AllocationState.GROWING)
-"""Those that a grant would let go on."""
+"""States of pods that wait for a grant."""
 NEEDS_NO_NODE: Final = (AllocationState.ALLOCATED, AllocationState.SUCCEEDED, AllocationState.GONE)
-"""Those that need no node any more."""
+"""States of pods that need no node any more."""
 
 
 class PodRecord:
@@ -87,12 +87,12 @@ class PodRecord:
         self.withdrawn: tuple[str, ...] = ()
         self.withdrawal = ""
         self.is_bound = False  # the API shows a node
-        self.is_placed = False  # we gave it one
-        self.is_stamped = False  # the API shows what was promised
+        self.is_placed = False  # the scheduler chose a node
+        self.is_stamped = False  # the API shows the stamp of its promise
         self.is_evicted = False
-        self.has_no_node = False  # it was tried for what it was promised, fits nowhere, and was promised no node
-        self.is_retracting = False  # the promise is being taken back
-        self.keeps_promise = False  # the API server refused to take it back
+        self.has_no_node = False  # it was tried, fits no node, and has no nominated node
+        self.is_retracting = False  # the promise is being revoked
+        self.keeps_promise = False  # the API server refused to revoke it
         self.gave_grant_back = False
         self.put_off: tuple[float, str] | None = None
 
@@ -108,36 +108,36 @@ class PodRecord:
             self.promise(task.stamp.queue, task.stamp.requests, task.stamp.at)
             self.put_off = None
         elif self.promised_at and self.is_tentative and not covers(self.promised, task.requests):
-            self.promised_at = ""  # what is promised only while the pod is tried is asked for anew
+            self.promised_at = ""  # a tentative promise that is too small is requested again
 
     def promise(self, queue: str, requests: Mapping[str, int], at: str) -> None:
         self.queue, self.promised, self.promised_at = queue, requests, at
         self.withdrawal = ""
 
-    def withdraw(self, why: str) -> None:
-        """The promise is taken back: the pod waits like any other, and its stamp proves nothing any more."""
-        self.withdrawn, self.withdrawal = (*self.withdrawn[-_STAMPS_SHOWN:], self.promised_at), why
+    def withdraw(self, reason: str) -> None:
+        """End the promise: the pod waits again, and its stamp no longer counts."""
+        self.withdrawn, self.withdrawal = (*self.withdrawn[-_MAX_WITHDRAWN_STAMPS:], self.promised_at), reason
         self.promised_at, self.promised, self.is_stamped = "", NOTHING, False
 
     @property
     def has_fixed_queue(self) -> bool:
-        """Whether a promise says which queue the pod is in. Every other pod is where its words send it now: one on a
-        node without a stamp, too, since a restarted engine has nothing else to go by."""
+        """Whether a promise fixes the queue of the pod. Otherwise the pod's current annotations decide, also for a pod
+        on a node without a stamp: a restarted engine knows nothing else about it."""
         return bool(self.promised_at) and (self.is_stamped or not self.is_bound)
 
     @property
     def is_terminating(self) -> bool:
-        """Told to go, and still on its node: it holds nothing of its queue any more, and uses it all the same."""
+        """Whether it is terminating and still on its node: its quota is released, but still in use."""
         return self.state is AllocationState.GONE and self.is_bound and not self.task.ended
 
     @property
     def is_idle(self) -> bool:
-        """A promise for which there is no node, and which can be taken back."""
+        """Whether it has a promise without a node that can be revoked."""
         return self.state in PROMISED and self.has_no_node and self.is_stamped and not self.keeps_promise
 
     @property
     def is_tentative(self) -> bool:
-        """Promised only while it is tried: a pod that did not opt in keeps nothing that it does not use."""
+        """Whether its promise holds only while it is tried: so it is for pods that did not opt in."""
         return not self.task.opted_in and not self.is_stamped
 
 
@@ -165,7 +165,7 @@ def covers(promised: Mapping[str, int], requests: Mapping[str, int]) -> bool:
 
 
 def excess_over(requests: Mapping[str, int], promised: Mapping[str, int]) -> dict[str, int]:
-    """What is asked for and was not promised."""
+    """The part of the requests that was not promised."""
     return {name: more for name, amount in requests.items() if (more := amount - promised.get(name, 0)) > 0}
 
 

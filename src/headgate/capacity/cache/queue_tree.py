@@ -1,7 +1,7 @@
 """The tree of queues: parents and children, the effective limits of each queue, and invalid branches.
 
 Limits come from queues and not from nodes, and a resource without a limit is unlimited. A change is computed from the
-changed queue downwards, never from the root, and each branch has its own path: siblings share no list.
+changed queue downwards, never from the root, and each queue has its own path: siblings share no list.
 ``capacity/kinds/queue_rules.py`` decides what is invalid; ``ledger.py`` has the usage.
 """
 
@@ -39,7 +39,7 @@ class QueueNode:
         self.deserved: Amounts = {}
         self.guaranteed: dict[str, int] = {}  # to its children together
         self.invalid_amounts = ""  # what is wrong with the queue by itself
-        self.problem = ""  # what is wrong with the branch
+        self.problem = ""  # what is wrong with the queue or its ancestors
 
     @property
     def spec(self) -> Queue:
@@ -67,33 +67,33 @@ class QueueTree:
 
     def get(self, name: str) -> QueueNode | None:
         """A queue that exists; the root always does."""
-        branch = self.nodes.get(name)
-        return branch if branch is not None and (branch.queue is not None or name == ROOT) else None
+        queue_node = self.nodes.get(name)
+        return queue_node if queue_node is not None and (queue_node.queue is not None or name == ROOT) else None
 
     def path(self, name: str) -> tuple[str, ...]:
-        branch = self.nodes.get(name)
-        return (name,) if branch is None else branch.path
+        queue_node = self.nodes.get(name)
+        return (name,) if queue_node is None else queue_node.path
 
     def apply(self, queue: Queue) -> list[str]:
-        branch = self.nodes.setdefault(queue.name, QueueNode(queue.name))
-        before = branch.queue
+        queue_node = self.nodes.setdefault(queue.name, QueueNode(queue.name))
+        before = queue_node.queue
         if before == queue:
             return []
-        branch.queue = queue
-        return self._moved(branch, before)
+        queue_node.queue = queue
+        return self._queue_changed(queue_node, before)
 
     def remove(self, name: str) -> list[str]:
-        branch = self.nodes.get(name)
-        if branch is None or branch.queue is None:
+        queue_node = self.nodes.get(name)
+        if queue_node is None or queue_node.queue is None:
             return []
-        before, branch.queue = branch.queue, None
-        return self._moved(branch, before)
+        before, queue_node.queue = queue_node.queue, None
+        return self._queue_changed(queue_node, before)
 
-    def _moved(self, branch: QueueNode, before: Queue | None) -> list[str]:
-        """Everything that a change of one queue may reach: what is below it; its siblings if something else is kept
-        for it; its parents, which may have become leaves or ceased to be."""
-        after = branch.queue
-        branch.invalid_amounts = _disorder(branch.spec)
+    def _queue_changed(self, queue_node: QueueNode, before: Queue | None) -> list[str]:
+        """Returns all queues that a change of one queue may affect: those below it, its siblings if its guarantee
+        changed, and its old and new parent, which may have become a leaf or an inner queue."""
+        after = queue_node.queue
+        queue_node.invalid_amounts = _own_problem(queue_node.spec)
         parents: list[str] = []
         siblings: list[str] = []
         for queue, sign in ((before, -1), (after, +1)):
@@ -101,66 +101,68 @@ class QueueTree:
                 continue
             parent = self.nodes.setdefault(queue.parent, QueueNode(queue.parent))
             parents.append(parent.name)
-            (parent.children.add if sign > 0 else parent.children.discard)(branch.name)
-            kept = {} if _disorder(queue) else queue.guarantee
-            _add(parent.guaranteed, kept, sign)
-            if any(resource in parent.limits for resource in kept) and _guarantee(before) != _guarantee(after):
+            (parent.children.add if sign > 0 else parent.children.discard)(queue_node.name)
+            guarantee = {} if _own_problem(queue) else queue.guarantee
+            _add(parent.guaranteed, guarantee, sign)
+            if any(resource in parent.limits for resource in guarantee) and _guarantee(before) != _guarantee(after):
                 siblings += parent.children
-        touched = self._refresh(branch.name, [*parents, *sorted(siblings)])
-        for name in (branch.name, *parents):
+        touched = self._refresh(queue_node.name, [*parents, *sorted(siblings)])
+        for name in (queue_node.name, *parents):
             self._forget_if_empty(name)
         return touched
 
     def _forget_if_empty(self, name: str) -> None:
-        branch = self.nodes.get(name)
-        if branch is not None and branch.queue is None and not branch.children and name != ROOT:
+        queue_node = self.nodes.get(name)
+        if queue_node is not None and queue_node.queue is None and not queue_node.children and name != ROOT:
             del self.nodes[name]
 
     def _refresh(self, top: str, others: Iterable[str]) -> list[str]:
-        """Work out anew all below ``top``, and below the others where it makes a difference."""
+        """Compute all queues below ``top`` again, and those below ``others`` where something changed."""
         touched: dict[str, None] = {}
         for name in dict.fromkeys((top, *others)):
             below, seen = [name], {name}  # parents may lead in a circle
             for each in below:
-                branch = self.nodes[each]
-                has_changed = self._work_out(branch)
+                queue_node = self.nodes[each]
+                has_changed = self._compute(queue_node)
                 if has_changed or each == name or name == top:
                     touched[each] = None
                 if has_changed or name == top:
-                    below += sorted(branch.children - seen)
-                    seen |= branch.children
+                    below += sorted(queue_node.children - seen)
+                    seen |= queue_node.children
         return list(touched)
 
-    def _work_out(self, branch: QueueNode) -> bool:
-        before = (branch.path, branch.limits, branch.deserved, branch.problem)
-        branch.path, detour = path_to_root(branch.name, self._parent_of)
-        parent = self.nodes[branch.path[1]] if len(branch.path) > 1 else None
-        branch.limits = self._limits(branch, parent)
-        branch.deserved = _deserved(branch.spec, branch.limits)
-        branch.problem = self._find_problem(branch, parent, detour)
-        return before != (branch.path, branch.limits, branch.deserved, branch.problem)
+    def _compute(self, queue_node: QueueNode) -> bool:
+        before = (queue_node.path, queue_node.limits, queue_node.deserved, queue_node.problem)
+        queue_node.path, path_problem = path_to_root(queue_node.name, self._parent_of)
+        parent = self.nodes[queue_node.path[1]] if len(queue_node.path) > 1 else None
+        queue_node.limits = self._limits(queue_node, parent)
+        queue_node.deserved = _deserved(queue_node.spec, queue_node.limits)
+        queue_node.problem = self._find_problem(queue_node, parent, path_problem)
+        return before != (queue_node.path, queue_node.limits, queue_node.deserved, queue_node.problem)
 
     def _parent_of(self, name: str) -> str | None:
-        branch = self.nodes.get(name)
-        return None if branch is None or branch.queue is None else branch.queue.parent
+        queue_node = self.nodes.get(name)
+        return None if queue_node is None or queue_node.queue is None else queue_node.queue.parent
 
-    def _limits(self, branch: QueueNode, parent: QueueNode | None) -> Amounts:
-        limits = dict(branch.spec.capability) if self._has_limits else {}
+    def _limits(self, queue_node: QueueNode, parent: QueueNode | None) -> Amounts:
+        limits = dict(queue_node.spec.capability) if self._has_limits else {}
         if parent is None:
             return limits
         for resource, above in parent.limits.items():
-            free = max(above - parent.guaranteed.get(resource, 0), 0) + branch.spec.guarantee.get(resource, 0)
+            free = max(above - parent.guaranteed.get(resource, 0), 0) + queue_node.spec.guarantee.get(resource, 0)
             limits[resource] = min(limits.get(resource, free), free)
         return limits
 
-    def _find_problem(self, branch: QueueNode, parent: QueueNode | None, detour: str) -> str:
-        if branch.queue is None:
-            return "" if branch.name == ROOT else detour
-        own = branch.invalid_amounts or (f"spec.parent: {detour}" if detour else "")
-        if not own and parent is not None:
-            own = _first(find_excess_over_ancestors(branch.queue, (self.nodes[name].spec for name in branch.path[1:])))
-        if own or parent is None or not parent.problem:
-            return own
+    def _find_problem(self, queue_node: QueueNode, parent: QueueNode | None, path_problem: str) -> str:
+        if queue_node.queue is None:
+            return "" if queue_node.name == ROOT else path_problem
+        problem = queue_node.invalid_amounts or (f"spec.parent: {path_problem}" if path_problem else "")
+        if not problem and parent is not None:
+            problem = _first(
+                find_excess_over_ancestors(queue_node.queue, (self.nodes[name].spec for name in queue_node.path[1:]))
+            )
+        if problem or parent is None or not parent.problem:
+            return problem
         return parent.problem if parent.problem.startswith("queue ") else f"queue {parent.name}: {parent.problem}"
 
 
@@ -180,7 +182,7 @@ def _deserved(queue: Queue, limits: Amounts) -> Amounts:
     return found
 
 
-def _disorder(queue: Queue) -> str:
+def _own_problem(queue: Queue) -> str:
     return queue.problem or _first(find_invalid_amounts(queue))
 
 

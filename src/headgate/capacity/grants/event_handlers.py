@@ -20,60 +20,62 @@ from headgate.capacity.names import DEFAULT, QUEUE_NAME
 
 Wire = Mapping[str, Any]
 
-_IMPLIED: Final[Wire] = {"metadata": {"name": DEFAULT}}
-"""The default queue is there, open and unlimited, even before anybody made it: pods that name no queue need one."""
+_DEFAULT_QUEUE: Final[Wire] = {"metadata": {"name": DEFAULT}}
+"""The default queue counts as existing, open and unlimited until its object is created: pods without a queue use it."""
 
 
 class QueueEventHandlers:
-    def __init__(self, book: QueueCache) -> None:
-        self._book = book
+    def __init__(self, cache: QueueCache) -> None:
+        self._cache = cache
         self.problems: dict[str, str] = {}
-        self.apply_queue(_IMPLIED)
+        self.apply_queue(_DEFAULT_QUEUE)
 
     def apply_queue(self, wire: Wire) -> None:
         self.replace_queue(read_queue(wire))
 
     def replace_queue(self, queue: Queue) -> None:
         if queue.name:
-            self._replant(self._book.tree.apply(queue))
+            self._queues_changed(self._cache.tree.apply(queue))
 
     def remove_queue(self, name: str) -> None:
-        self._replant(self._book.tree.remove(name))
+        self._queues_changed(self._cache.tree.remove(name))
         if name == DEFAULT:
-            self.apply_queue(_IMPLIED)
+            self.apply_queue(_DEFAULT_QUEUE)
 
-    def _replant(self, names: list[str]) -> None:
-        book = self._book
+    def _queues_changed(self, names: list[str]) -> None:
+        cache = self._cache
         for name in names:
-            branch = book.tree.nodes.get(name)
-            book.ledger.move(name, book.tree.path(name))
-            book.mark_queue_changed(name)
-            book.mark_gangs_in(name)
-            self._note(f"queue/{name}", "" if branch is None or branch.queue is None else branch.problem)
+            queue_node = cache.tree.nodes.get(name)
+            cache.ledger.move(name, cache.tree.path(name))
+            cache.mark_queue_changed(name)
+            cache.mark_gangs_in(name)
+            self._set_problem(
+                f"queue/{name}", "" if queue_node is None or queue_node.queue is None else queue_node.problem
+            )
 
     def apply_group(self, wire: Wire) -> None:
         group = read_group(wire)
         if not group.name:
             return
-        self._note(f"podgroup/{group.namespace}/{group.name}", group.problem)
-        gang = self._book.gang(group.namespace, group.name)
+        self._set_problem(f"podgroup/{group.namespace}/{group.name}", group.problem)
+        gang = self._cache.gang(group.namespace, group.name)
         if gang.spec != group:
-            self._respecify(gang, group)
+            self._set_spec(gang, group)
 
     def remove_group(self, namespace: str, name: str) -> None:
-        self._note(f"podgroup/{namespace}/{name}", "")
-        gang = self._book.gangs.get((namespace, name))
+        self._set_problem(f"podgroup/{namespace}/{name}", "")
+        gang = self._cache.gangs.get((namespace, name))
         if gang is not None and gang.spec is not None:
-            self._respecify(gang, None)
+            self._set_spec(gang, None)
             gang.enqueued_by_us = False
-            self._book.forget_if_empty(gang)
+            self._cache.forget_if_empty(gang)
 
-    def _respecify(self, gang: Gang, group: PodGroup | None) -> None:
-        book, before = self._book, gang.spec
+    def _set_spec(self, gang: Gang, group: PodGroup | None) -> None:
+        cache, before = self._cache, gang.spec
         gang.spec = group
-        book.mark_gang_changed(gang)
+        cache.mark_gang_changed(gang)
         if before is None or group is None or msgspec.structs.replace(before, phase=group.phase) != group:
-            book.changed_groups[gang.key] = None
+            cache.changed_groups[gang.key] = None
 
     def apply_namespace(self, wire: Wire) -> None:
         metadata = wire.get("metadata")
@@ -81,88 +83,88 @@ class QueueEventHandlers:
         annotations = metadata.get("annotations")
         named = annotations.get(QUEUE_NAME) if isinstance(annotations, Mapping) else None
         name = str(metadata.get("name") or "")
-        self._name_queue(name, named if isinstance(named, str) else "")
+        self._set_namespace_queue(name, named if isinstance(named, str) else "")
 
     def remove_namespace(self, name: str) -> None:
-        self._name_queue(name, "")
+        self._set_namespace_queue(name, "")
 
-    def _name_queue(self, namespace: str, queue: str) -> None:
-        """Pods and groups there that name no queue themselves go to the one that the namespace names."""
-        book = self._book
-        if book.namespaces.get(namespace, "") == queue:
+    def _set_namespace_queue(self, namespace: str, queue: str) -> None:
+        """Pods and groups of the namespace that name no queue inherit the queue of the namespace."""
+        cache = self._cache
+        if cache.namespaces.get(namespace, "") == queue:
             return
         if queue:
-            book.namespaces[namespace] = queue
+            cache.namespaces[namespace] = queue
         else:
-            del book.namespaces[namespace]
-        for unit in list(book.followers.get(namespace, ())):
+            del cache.namespaces[namespace]
+        for unit in list(cache.inheriting_units.get(namespace, ())):
             if isinstance(unit, str):
-                record = book.records[unit]
-                book.remove_from_counts(record)
-                book.add_to_counts(record)
+                record = cache.records[unit]
+                cache.remove_from_counts(record)
+                cache.add_to_counts(record)
             else:
-                book.mark_gang_changed(book.gangs[unit])
+                cache.mark_gang_changed(cache.gangs[unit])
 
     def apply_task(self, task: TaskInfo) -> None:
-        book = self._book
-        record = book.records.get(task.uid)
+        cache = self._cache
+        record = cache.records.get(task.uid)
         if record is None:
-            record = book.records[task.uid] = PodRecord(task)
+            record = cache.records[task.uid] = PodRecord(task)
             record.update(task)
-            self._join(record)
-            book.add_to_counts(record)
+            self._join_gang(record)
+            cache.add_to_counts(record)
         elif record.task != task:
             if record.task.requests != task.requests:
-                book.regrouped[task.uid] = None
-            book.remove_from_counts(record)
+                cache.regrouped[task.uid] = None
+            cache.remove_from_counts(record)
             record.update(task)
-            left = self._rejoin(record)
-            book.add_to_counts(record)
-            if left is not None:
-                book.forget_if_empty(left)
+            left_gang = self._update_gang(record)
+            cache.add_to_counts(record)
+            if left_gang is not None:
+                cache.forget_if_empty(left_gang)
 
-    def _join(self, record: PodRecord) -> None:
+    def _join_gang(self, record: PodRecord) -> None:
         task = record.task
         if task.group:
-            record.gang = self._book.gang(task.namespace, task.group)
+            record.gang = self._cache.gang(task.namespace, task.group)
             record.gang.members[task.uid] = record
             if record.is_bound:
-                self._book.changed_groups[record.gang.key] = None
+                self._cache.changed_groups[record.gang.key] = None
 
-    def _rejoin(self, record: PodRecord) -> Gang | None:
-        """Follow what the pod says of its group now; the group that it left, if so."""
-        task, left = record.task, record.gang
-        if task.group == ("" if left is None else left.key[1]):
+    def _update_gang(self, record: PodRecord) -> Gang | None:
+        """Move the pod to the group that it names now. Returns the gang that it left, if any."""
+        task, left_gang = record.task, record.gang
+        if task.group == ("" if left_gang is None else left_gang.key[1]):
             return None
-        if left is not None:
-            del left.members[task.uid]
+        if left_gang is not None:
+            del left_gang.members[task.uid]
             record.gang = None
-            self._book.changed_groups[left.key] = None
-        self._join(record)
+            self._cache.changed_groups[left_gang.key] = None
+        self._join_gang(record)
         if record.gang is not None:
-            self._book.changed_groups[record.gang.key] = None
-        self._book.regrouped[task.uid] = None
-        return left
+            self._cache.changed_groups[record.gang.key] = None
+        self._cache.regrouped[task.uid] = None
+        return left_gang
 
     def remove_task(self, uid: str) -> None:
-        book = self._book
-        record = book.records.get(uid)
+        cache = self._cache
+        record = cache.records.get(uid)
         if record is None:
             return
-        book.remove_from_counts(record)
-        del book.records[uid]
-        book.pods_to_retry.pop(uid, None)
-        book.regrouped.pop(uid, None)
-        book.moved.pop(uid, None)
-        book.withdrawn.pop(uid, None)
-        book.unfollow(record.task)
-        for line in book.granted_pod_queues:
-            line.discard(uid)
+        cache.remove_from_counts(record)
+        del cache.records[uid]
+        cache.pods_to_retry.pop(uid, None)
+        cache.regrouped.pop(uid, None)
+        cache.moved.pop(uid, None)
+        cache.withdrawn.pop(uid, None)
+        cache.stop_inheriting(record.task)
+        for granted_pods in cache.granted_pod_queues:
+            granted_pods.discard(uid)
         if record.gang is not None:
             del record.gang.members[uid]
-            book.forget_if_empty(record.gang)
+            cache.forget_if_empty(record.gang)
 
-    def _note(self, key: str, problem: str) -> None:
+    def _set_problem(self, key: str, problem: str) -> None:
         if problem:
             self.problems[key] = problem
         else:

@@ -21,76 +21,76 @@ class Grant(msgspec.Struct, frozen=True):
     uids: tuple[str, ...]
 
 
-def admit(book: QueueCache, now_s: float, most: int) -> list[Grant]:
-    """Up to ``most`` pods; a gang that has begun is finished."""
-    _retry_refused(book, now_s)
-    book.flush()
-    _take_back(book)
-    if book.order.enqueues:
-        _enqueue_groups(book)
+def admit(cache: QueueCache, now_s: float, max_pods: int) -> list[Grant]:
+    """Grants up to ``max_pods`` pods; the last gang may exceed this number."""
+    _retry_refused(cache, now_s)
+    cache.flush()
+    _take_back(cache)
+    if cache.order.enqueues:
+        _enqueue_groups(cache)
     at = format_micro_time(now_s)
     granted: list[Grant] = []
-    left = most
-    while left > 0:
-        first = book.grant_index.first()
+    remaining = max_pods
+    while remaining > 0:
+        first = cache.grant_index.first()
         if first is None:
-            if _take_back_of_short_gangs(book) or resize_conflicts.resolve_resize_conflict(book):
+            if _take_back_from_incomplete_gangs(cache) or resize_conflicts.resolve_resize_conflict(cache):
                 continue
             break
         queue, unit = first
-        gang = None if isinstance(unit, str) else book.gangs[unit]
+        gang = None if isinstance(unit, str) else cache.gangs[unit]
         uids = (unit,) if isinstance(unit, str) else gang.entry[2] if gang is not None and gang.entry else ()
-        _promise(book, queue, uids, at)
-        book.flush()
+        _promise(cache, queue, uids, at)
+        cache.flush()
         granted.append(Grant(queue, uids))
-        left -= len(uids)
+        remaining -= len(uids)
     return granted
 
 
-def _promise(book: QueueCache, queue: str, uids: tuple[str, ...], at: str) -> None:
+def _promise(cache: QueueCache, queue: str, uids: tuple[str, ...], at: str) -> None:
     for uid in uids:
-        record = book.records[uid]
-        book.remove_from_counts(record)
+        record = cache.records[uid]
+        cache.remove_from_counts(record)
         record.promise(queue, record.task.requests, at)
-        book.add_to_counts(record)
+        cache.add_to_counts(record)
 
 
-def _take_back(book: QueueCache) -> None:
-    """Promises that do not fit their limits any more beside older ones end, so that they stand in nobody's way."""
-    while book.promises.exceeding_limit:
-        lost = [book.records[uid] for uid in sorted(book.promises.exceeding_limit)]
-        whys = [wait_reasons.why_withdrawn(book, record) for record in lost]
-        for record, why in zip(lost, whys, strict=True):
-            book.take_back(record, why)
-        book.flush()
+def _take_back(cache: QueueCache) -> None:
+    """Take back the promises that exceed a lowered limit, so that they do not block other pods."""
+    while cache.promises.exceeding_limit:
+        exceeding = [cache.records[uid] for uid in sorted(cache.promises.exceeding_limit)]
+        reasons = [wait_reasons.withdrawn_text(cache, record) for record in exceeding]
+        for record, why in zip(exceeding, reasons, strict=True):
+            cache.take_back(record, why)
+        cache.flush()
 
 
-def _take_back_of_short_gangs(book: QueueCache) -> bool:
-    """Where nothing more can be granted, a gang that is not whole will not become so now: what its members without a
-    node were promised ends. Whether there was such a promise."""
-    short = list(book.incomplete_gangs.values())
-    for gang in short:
-        why = wait_reasons.why_short(gang)
+def _take_back_from_incomplete_gangs(cache: QueueCache) -> bool:
+    """Take back the promises of gangs below their minimum: nothing more can be granted, so they cannot become
+    complete now. Returns whether there was such a gang."""
+    incomplete = list(cache.incomplete_gangs.values())
+    for gang in incomplete:
+        why = wait_reasons.incomplete_gang_text(gang)
         for record in list(gang.members.values()):
             if record.state in PROMISED:
-                book.take_back(record, why)
-    book.flush()
-    return bool(short)
+                cache.take_back(record, why)
+    cache.flush()
+    return bool(incomplete)
 
 
-def _enqueue_groups(book: QueueCache) -> None:
-    while (first := book.enqueue_index.first()) is not None:
+def _enqueue_groups(cache: QueueCache) -> None:
+    while (first := cache.enqueue_index.first()) is not None:
         unit = first[1]
         if not isinstance(unit, str):
-            gang = book.gangs[unit]
+            gang = cache.gangs[unit]
             gang.enqueued_by_us = True
-            book.mark_gang_changed(gang)
-        book.flush()
+            cache.mark_gang_changed(gang)
+        cache.flush()
 
 
-def _retry_refused(book: QueueCache, now_s: float) -> None:
-    """Those whose gate could not be lifted, and who may try again."""
-    while (due := book.put_off.first()) is not None and due[0] <= now_s:
-        record = book.records[due[1]]
+def _retry_refused(cache: QueueCache, now_s: float) -> None:
+    """Make pods whose gate removal was refused wait for a grant again when their retry time has come."""
+    while (due := cache.put_off.first()) is not None and due[0] <= now_s:
+        record = cache.records[due[1]]
         record.put_off = None
-        book.recount(record)
+        cache.recount(record)

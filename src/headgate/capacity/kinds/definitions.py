@@ -206,13 +206,13 @@ def _queue(name: str, spec: Object) -> Object:
 
 
 DEFAULT_QUEUE: Final = _queue(DEFAULT, {"weight": 1, "reclaimable": True, "parent": ROOT})
-"""Where pods belong that name none."""
+"""The queue of pods that name none."""
 FIRST_QUEUES: Final[tuple[Object, ...]] = (_queue(ROOT, {"weight": 1, "reclaimable": False}), DEFAULT_QUEUE)
-"""The one above all others, and that one."""
+"""The root and the default queue."""
 
 
 def group_of_one(namespace: str, name: str, uid: str, queue: str) -> Object:
-    """A PodGroup for a pod that names none, by the name that Volcano gives it. It goes when the pod goes."""
+    """A PodGroup for a pod that names none, with Volcano's generated name. It is deleted with the pod."""
     owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": True}
     return {
         "apiVersion": f"{GROUP}/{VERSION}",

@@ -1,8 +1,8 @@
 """Rules for one queue and its place in the tree: guarantee <= deserved <= capability, ancestors, depth.
 
 Each rule is a small function from values to problems with their fields. The engine applies them to existing queues
-(``capacity/cache/queue_tree.py``: an invalid branch grants nothing); ``queue_validation.py`` applies them and a few
-more to writes.
+(``capacity/cache/queue_tree.py``: an invalid queue and the queues below it grant nothing); ``queue_validation.py``
+applies them and a few more to writes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headgate.capacity.names import MAX_DEPTH, ROOT
 from headgate.kube.resource_amounts import amount_text
 
 MAX_PATH: Final = 32
-"""Of a chain of parents that is followed at all: hostile chains end somewhere."""
+"""The maximum length of a chain of parents that is followed, as a limit for hostile objects."""
 _PATHS: Final = {
     "capability": "spec.capability",
     "deserved": "spec.deserved",
@@ -42,7 +42,7 @@ class QueueLister(Protocol):
     def get(self, name: str, /) -> Queue | None: ...
 
     def children(self, name: str, /) -> Iterable[str]:
-        """The names of those that call it their parent, whether it exists or not."""
+        """The names of the queues with this parent, whether the parent exists or not."""
         ...
 
 
@@ -57,7 +57,7 @@ def amounts_of(queue: Queue, kind: str) -> Amounts:
 
 
 def find_invalid_amounts(queue: Queue) -> list[QueueProblem]:
-    """What a queue gets wrong by itself."""
+    """Problems within the amounts of one queue."""
     problems: dict[str, QueueProblem] = {}
     for lower, upper in _ORDER:
         bounds = amounts_of(queue, upper)
@@ -72,7 +72,7 @@ def find_invalid_amounts(queue: Queue) -> list[QueueProblem]:
 def find_excess_over_ancestors(
     queue: Queue, ancestors: Iterable[Queue], kinds: Iterable[str] = ("capability",)
 ) -> list[QueueProblem]:
-    """Where it has more than the nearest of its ``ancestors``, nearest first, that limits the resource."""
+    """Amounts above the capability of the nearest ancestor that limits the resource. ``ancestors``: nearest first."""
     bounds: dict[str, tuple[int, str]] = {}
     for above in ancestors:
         for resource, bound in above.capability.items():
@@ -87,7 +87,7 @@ def find_excess_over_ancestors(
 
 
 def path_to_root(name: str, parent_of: Callable[[str], str | None]) -> tuple[tuple[str, ...], str]:
-    """From a queue up to the root: the names on the way that exist, itself first, and what is wrong with the way.
+    """The path from a queue to the root: the names of existing queues, itself first, and the problem of the path.
 
     ``parent_of`` gives None for a queue that does not exist."""
     path = [name]
@@ -98,8 +98,8 @@ def path_to_root(name: str, parent_of: Callable[[str], str | None]) -> tuple[tup
                 return (name,), f"queue {name} does not exist"
             return tuple(path[:-1]), f"queue {path[-1]} does not exist"
         if parent in path:
-            ring = [*path[path.index(parent) :], parent]
-            return tuple(path), "parents lead in a circle: " + " -> ".join(ring)
+            cycle = [*path[path.index(parent) :], parent]
+            return tuple(path), "parents lead in a circle: " + " -> ".join(cycle)
         if len(path) == MAX_PATH:
             return tuple(path), f"more than {MAX_DEPTH} levels below {ROOT}"
         path.append(parent)
@@ -107,51 +107,51 @@ def path_to_root(name: str, parent_of: Callable[[str], str | None]) -> tuple[tup
     return tuple(path), f"{depth} levels below {ROOT}, {MAX_DEPTH} are allowed" if depth > MAX_DEPTH else ""
 
 
-def ancestors_of(queue: Queue, known: QueueLister) -> list[Queue]:
+def ancestors_of(queue: Queue, lister: QueueLister) -> list[Queue]:
     """The nearest first."""
-    return [each for each in map(known.get, _climb(queue, known)[0][1:]) if each is not None]
+    return [each for each in map(lister.get, _path_of(queue, lister)[0][1:]) if each is not None]
 
 
-def problems_in_place(queue: Queue, known: QueueLister) -> list[QueueProblem]:
-    """Why this queue, where it stands, could not be trusted; those of its ancestors are their own."""
-    detour = _climb(queue, known)[1]
-    found = [read_problem(queue.problem)] if queue.problem else []
-    found += [QueueProblem("spec.parent", detour)] if detour else []
-    return [*found, *find_invalid_amounts(queue), *find_excess_over_ancestors(queue, ancestors_of(queue, known))]
+def tree_problems(queue: Queue, lister: QueueLister) -> list[QueueProblem]:
+    """Problems of this queue at its place in the tree, without those of its ancestors."""
+    path_problem = _path_of(queue, lister)[1]
+    found = [parse_problem(queue.problem)] if queue.problem else []
+    found += [QueueProblem("spec.parent", path_problem)] if path_problem else []
+    return [*found, *find_invalid_amounts(queue), *find_excess_over_ancestors(queue, ancestors_of(queue, lister))]
 
 
-def read_problem(text: str) -> QueueProblem:
-    """From the words of who read the queue: ``spec.capability.cpu: …``."""
+def parse_problem(text: str) -> QueueProblem:
+    """From the problem text of ``read_queue``: ``spec.capability.cpu: …``."""
     path, _, rest = text.partition(": ")
     return QueueProblem(path, rest)
 
 
-def _climb(queue: Queue, known: QueueLister) -> tuple[tuple[str, ...], str]:
-    return path_to_root(queue.name, lambda name: _parent_of(queue if name == queue.name else known.get(name)))
+def _path_of(queue: Queue, lister: QueueLister) -> tuple[tuple[str, ...], str]:
+    return path_to_root(queue.name, lambda name: _parent_of(queue if name == queue.name else lister.get(name)))
 
 
-def find_problems(known: QueueLister, names: Iterable[str]) -> dict[str, str]:
-    """The whole tree at once: which of these queues cannot be trusted, and why, themselves or a queue above them."""
+def find_problems(lister: QueueLister, names: Iterable[str]) -> dict[str, str]:
+    """The invalid queues among these, each with its own problem or that of an ancestor."""
     own: dict[str, str] = {}
     paths: dict[str, tuple[str, ...]] = {}
     for name in names:
-        queue = known.get(name)
+        queue = lister.get(name)
         if queue is None:
             continue
-        paths[name], _ = path_to_root(name, lambda each: _parent_of(known.get(each)))
-        problems = problems_in_place(queue, known)
+        paths[name], _ = path_to_root(name, lambda each: _parent_of(lister.get(each)))
+        problems = tree_problems(queue, lister)
         if problems:
             own[name] = str(problems[0])
     found: dict[str, str] = {}
     for name, path in paths.items():
-        guilty = next((each for each in path if each in own), None)
-        if guilty is not None:
-            found[name] = own[name] if guilty == name else f"queue {guilty}: {own[guilty]}"
+        invalid_queue = next((each for each in path if each in own), None)
+        if invalid_queue is not None:
+            found[name] = own[name] if invalid_queue == name else f"queue {invalid_queue}: {own[invalid_queue]}"
     return found
 
 
 def total(queues: Iterable[Queue], kind: str) -> Mapping[str, int]:
-    """What they are promised together."""
+    """The sum of an amount (``deserved`` or ``guarantee``) over these queues."""
     found: dict[str, int] = {}
     for queue in queues:
         for resource, amount in amounts_of(queue, kind).items():

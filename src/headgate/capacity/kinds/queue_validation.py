@@ -15,33 +15,33 @@ from headgate.capacity.kinds.queue_rules import QueueLister, QueueProblem, amoun
 from headgate.capacity.names import DEFAULT, MAX_DEPTH, ROOT, STATE
 from headgate.kube.resource_amounts import PODS, amount_text
 
-Tenants = Callable[[str], int]
-"""How many PodGroups and pods of their own belong to a queue by name."""
+JobCount = Callable[[str], int]
+"""The number of PodGroups and pods without a group in a queue, by its name."""
 
 _SUMMED: Final = ("deserved", "guarantee")
 _STATES: Final = ("Open", "Closed")
 
 
 def find_queue_problems(
-    new: Mapping[str, Any], old: Mapping[str, Any] | None, known: QueueLister, tenants: Tenants
+    new: Mapping[str, Any], old: Mapping[str, Any] | None, lister: QueueLister, job_count: JobCount
 ) -> list[QueueProblem]:
-    """Why this queue may not be written; ``old`` is what it replaces. ``known`` need not know either of them."""
+    """Why this queue may not be written. ``old``: the object that it replaces. ``lister`` may lack both."""
     queue, before = read_queue(new), None if old is None else read_queue(old)
-    found = _about_words(new, queue)
-    after = _Changed(known, queue)
-    found += _in_place(queue, after)
-    found += _about_parents(queue, before, after, tenants)
-    found += _about_those_below(queue, before, after)
-    found += _about_sums(queue, before, after)
+    found = _field_problems(new, queue)
+    after = _QueuesAfterWrite(lister, queue)
+    found += _tree_problems(queue, after)
+    found += _parent_problems(queue, before, after, job_count)
+    found += _descendant_problems(queue, before, after)
+    found += _sum_problems(queue, before, after)
     if old is not None and before is not None:
-        untouched = _Changed(known, before)
-        standing = {*_about_words(old, before), *_in_place(before, untouched)}
-        found = [each for each in found if each not in standing]
+        before_write = _QueuesAfterWrite(lister, before)
+        state = {*_field_problems(old, before), *_tree_problems(before, before_write)}
+        found = [each for each in found if each not in state]
     return list(dict.fromkeys(found))
 
 
 def queue_warnings(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[str]:
-    """What is allowed, and has another effect than its author may expect."""
+    """Warnings about valid fields with an effect that users may not expect."""
     queue, before = read_queue(new), read_queue(old or {})
     zeros = [
         f"{field('capability', resource)}: 0 means that the queue may use no {resource} at all; Volcano takes it for "
@@ -65,36 +65,38 @@ def _why_uncounted(resource: str) -> str:
     return f"{text}. Name {rest} instead" if prefix in ("requests", "limits") and rest else text
 
 
-def find_deletion_problems(name: str, known: QueueLister, tenants: Tenants) -> list[QueueProblem]:
-    """Why this queue may not go."""
+def find_deletion_problems(name: str, lister: QueueLister, job_count: JobCount) -> list[QueueProblem]:
+    """Why this queue may not be deleted."""
     if name in (ROOT, DEFAULT):
         return [QueueProblem("metadata.name", f"the queue {name} is always there, and cannot be deleted")]
-    below = list(known.children(name))
+    below = list(lister.children(name))
     found = []
     if below:
         found.append(QueueProblem("metadata.name", f"{_listed(below)} below it: delete or move them first"))
-    count = tenants(name)
+    count = job_count(name)
     if count:
-        found.append(QueueProblem("metadata.name", f"{_pieces(count)} in it: close it, and wait until it is empty"))
+        found.append(
+            QueueProblem("metadata.name", f"{_job_count_text(count)} in it: close it, and wait until it is empty")
+        )
     return found
 
 
-class _Changed:
-    """The queues there are, once this one is written."""
+class _QueuesAfterWrite:
+    """The existing queues as they will be after the write of this queue."""
 
-    def __init__(self, known: QueueLister, queue: Queue) -> None:
-        self._known = known
+    def __init__(self, lister: QueueLister, queue: Queue) -> None:
+        self._lister = lister
         self._queue = queue
 
     def get(self, name: str, /) -> Queue | None:
-        return self._queue if name == self._queue.name else self._known.get(name)
+        return self._queue if name == self._queue.name else self._lister.get(name)
 
     def children(self, name: str, /) -> Iterable[str]:
-        found = {each for each in self._known.children(name) if each != self._queue.name}
+        found = {each for each in self._lister.children(name) if each != self._queue.name}
         return sorted(found | {self._queue.name} if name == self._queue.parent else found)
 
 
-def _about_words(wire: Mapping[str, Any], queue: Queue) -> list[QueueProblem]:
+def _field_problems(wire: Mapping[str, Any], queue: Queue) -> list[QueueProblem]:
     spec = wire.get("spec")
     spec = spec if isinstance(spec, Mapping) else {}
     found = [QueueProblem("spec.weight", f"{queue.weight} is less than 1")] if queue.weight < 1 else []
@@ -118,26 +120,26 @@ def _about_words(wire: Mapping[str, Any], queue: Queue) -> list[QueueProblem]:
     return found
 
 
-def _in_place(queue: Queue, known: QueueLister) -> list[QueueProblem]:
-    """What would stop its branch, and what only makes no sense: to deserve what no queue above it may use."""
-    ancestors = queue_rules.ancestors_of(queue, known)
+def _tree_problems(queue: Queue, lister: QueueLister) -> list[QueueProblem]:
+    """Problems that would make the queue invalid, and amounts above the capability of an ancestor."""
+    ancestors = queue_rules.ancestors_of(queue, lister)
     return [
-        *queue_rules.problems_in_place(queue, known),
+        *queue_rules.tree_problems(queue, lister),
         *queue_rules.find_excess_over_ancestors(queue, ancestors, _SUMMED),
     ]
 
 
-def _about_parents(queue: Queue, before: Queue | None, after: QueueLister, tenants: Tenants) -> list[QueueProblem]:
-    """A queue with jobs is a leaf, and stays one."""
+def _parent_problems(queue: Queue, before: Queue | None, after: QueueLister, job_count: JobCount) -> list[QueueProblem]:
+    """A queue with jobs must stay a leaf, so it cannot become a parent."""
     if queue.name == ROOT or queue.parent == ROOT or (before is not None and before.parent == queue.parent):
         return []
-    count = tenants(queue.parent) if after.get(queue.parent) is not None else 0
-    text = f"{_pieces(count)} in the queue {queue.parent}, so no queue can be below it"
+    count = job_count(queue.parent) if after.get(queue.parent) is not None else 0
+    text = f"{_job_count_text(count)} in the queue {queue.parent}, so no queue can be below it"
     return [QueueProblem("spec.parent", text)] if count else []
 
 
-def _about_those_below(queue: Queue, before: Queue | None, after: QueueLister) -> list[QueueProblem]:
-    """A change of place may push others too deep, and a lower limit may leave them over it."""
+def _descendant_problems(queue: Queue, before: Queue | None, after: QueueLister) -> list[QueueProblem]:
+    """A new parent may move descendants too deep, and a lower limit may be below theirs."""
     found: list[QueueProblem] = []
     lowered = {
         resource: bound
@@ -147,9 +149,9 @@ def _about_those_below(queue: Queue, before: Queue | None, after: QueueLister) -
     moved = before is None or before.parent != queue.parent
     if not lowered and not moved:
         return []
-    path, detour = queue_rules.path_to_root(queue.name, lambda name: _parent(after.get(name)))
-    if detour:
-        return []  # said already
+    path, path_problem = queue_rules.path_to_root(queue.name, lambda name: _parent(after.get(name)))
+    if path_problem:
+        return []  # reported already
     level: list[tuple[str, Mapping[str, int]]] = [(name, lowered) for name in after.children(queue.name)]
     depth = len(path)
     while level and depth <= queue_rules.MAX_PATH:
@@ -158,19 +160,19 @@ def _about_those_below(queue: Queue, before: Queue | None, after: QueueLister) -
                 QueueProblem("spec.parent", f"{_listed(name for name, _ in level)} more than {MAX_DEPTH} levels deep")
             )
             break
-        following: list[tuple[str, Mapping[str, int]]] = []
+        next_level: list[tuple[str, Mapping[str, int]]] = []
         for name, bounds in level:
             below = after.get(name)
             if below is None:
                 continue
-            found += _over(name, below, bounds)
+            found += _excess_problems(name, below, bounds)
             left = {resource: bound for resource, bound in bounds.items() if resource not in below.capability}
-            following += [(child, left) for child in after.children(name)]
-        level, depth = following, depth + 1
+            next_level += [(child, left) for child in after.children(name)]
+        level, depth = next_level, depth + 1
     return found
 
 
-def _over(name: str, below: Queue, bounds: Mapping[str, int]) -> list[QueueProblem]:
+def _excess_problems(name: str, below: Queue, bounds: Mapping[str, int]) -> list[QueueProblem]:
     return [
         QueueProblem(
             field("capability", resource),
@@ -183,25 +185,26 @@ def _over(name: str, below: Queue, bounds: Mapping[str, int]) -> list[QueueProbl
     ]
 
 
-def _about_sums(queue: Queue, before: Queue | None, after: QueueLister) -> list[QueueProblem]:
-    """What siblings are promised together, their parent must be promised; only where this change makes it worse."""
+def _sum_problems(queue: Queue, before: Queue | None, after: QueueLister) -> list[QueueProblem]:
+    """The sums of deserved and guaranteed amounts of siblings must not exceed those of the parent. Only sums that this
+    change increases are reported."""
     found: list[QueueProblem] = []
     for kind in _SUMMED:
         parent = after.get(queue.parent) if queue.parent != ROOT else None
         own = amounts_of(queue, kind)
-        stayed = before is not None and before.parent == queue.parent
-        earlier = amounts_of(before, kind) if before is not None and stayed else {}
+        same_parent = before is not None and before.parent == queue.parent
+        earlier = amounts_of(before, kind) if before is not None and same_parent else {}
         raised = [resource for resource, amount in own.items() if amount > earlier.get(resource, 0)]
         if parent is not None and raised:
-            found += _sum_problems(parent, kind, raised, after)
+            found += _child_sum_problems(parent, kind, raised, after)
         bounds = amounts_of(before, kind) if before is not None else {}
         lowered = [resource for resource, bound in own.items() if bound < bounds.get(resource, bound + 1)]
         if queue.name != ROOT and lowered:
-            found += _sum_problems(queue, kind, lowered, after)
+            found += _child_sum_problems(queue, kind, lowered, after)
     return found
 
 
-def _sum_problems(parent: Queue, kind: str, resources: Iterable[str], after: QueueLister) -> list[QueueProblem]:
+def _child_sum_problems(parent: Queue, kind: str, resources: Iterable[str], after: QueueLister) -> list[QueueProblem]:
     bounds = amounts_of(parent, kind)
     children = [each for each in map(after.get, after.children(parent.name)) if each is not None]
     sums = queue_rules.total(children, kind)
@@ -220,13 +223,13 @@ def _parent(queue: Queue | None) -> str | None:
     return None if queue is None else queue.parent
 
 
-def _pieces(count: int) -> str:
+def _job_count_text(count: int) -> str:
     return "there is 1 PodGroup or pod" if count == 1 else f"there are {count} PodGroups or pods"
 
 
 def _listed(names: Iterable[str]) -> str:
     """``queue a is``, ``queues a, b and 3 more are``."""
-    every = list(names)
-    shown = ", ".join(every[:3])
-    more = f" and {len(every) - 3} more" if len(every) > 3 else ""
-    return f"queue {shown} is" if len(every) == 1 else f"queues {shown}{more} are"
+    all_names = list(names)
+    shown = ", ".join(all_names[:3])
+    more = f" and {len(all_names) - 3} more" if len(all_names) > 3 else ""
+    return f"queue {shown} is" if len(all_names) == 1 else f"queues {shown}{more} are"

@@ -19,11 +19,11 @@ from headgate.kube.resource_amounts import read_amounts
 StatusOf = Callable[[str], Mapping[str, Any]]
 
 
-def find_resize_shortage(name: str, added: Amounts, known: QueueLister, status_of: StatusOf) -> QueueShortage | None:
-    """The first queue from ``name`` upwards without room for what is ``added``."""
+def find_resize_shortage(name: str, added: Amounts, lister: QueueLister, status_of: StatusOf) -> QueueShortage | None:
+    """The first queue without capacity for the ``added`` amounts, from ``name`` upwards."""
     if not added:
         return None
-    limits = limits_of(name, known)
+    limits = limits_of(name, lister)
     for each, bounds in limits.items():
         status = status_of(each)
         allocated, reserved = (_read(status.get(column)) for column in ("allocated", "reserved"))
@@ -34,23 +34,23 @@ def find_resize_shortage(name: str, added: Amounts, known: QueueLister, status_o
     return None
 
 
-def limits_of(name: str, known: QueueLister) -> dict[str, Amounts]:
-    """What the queue and those above it may use, itself first: capability, within what is above and not guaranteed to
-    others (``capacity/cache/queue_tree.py`` keeps the same for all queues)."""
+def limits_of(name: str, lister: QueueLister) -> dict[str, Amounts]:
+    """The effective limits of the queue and its ancestors, itself first: the capability, limited by the parent's limit
+    minus the guarantees of siblings (``capacity/cache/queue_tree.py`` computes the same for all queues)."""
 
     def parent_of(queue: str) -> str | None:
-        found = known.get(queue)
+        found = lister.get(queue)
         return None if found is None else found.parent
 
     path, _ = path_to_root(name, parent_of)
     found: dict[str, Amounts] = {}
     above: Amounts = {}
     for parent, each in zip((None, *reversed(path)), reversed(path), strict=False):
-        queue = known.get(each) or Queue(each, parent="" if each == ROOT else ROOT)
+        queue = lister.get(each) or Queue(each, parent="" if each == ROOT else ROOT)
         limits = dict(queue.capability)
         if parent is not None and above:
-            children = [child for sibling in known.children(parent) if (child := known.get(sibling)) is not None]
-            guaranteed = total((child for child in children if not _is_disordered(child)), "guarantee")
+            children = [child for sibling in lister.children(parent) if (child := lister.get(sibling)) is not None]
+            guaranteed = total((child for child in children if not _is_invalid(child)), "guarantee")
             for resource, bound in above.items():
                 free = max(bound - guaranteed.get(resource, 0), 0) + queue.guarantee.get(resource, 0)
                 limits[resource] = min(limits.get(resource, free), free)
@@ -58,12 +58,12 @@ def limits_of(name: str, known: QueueLister) -> dict[str, Amounts]:
     return dict(reversed(found.items()))
 
 
-def _is_disordered(queue: Queue) -> bool:
-    """What such a queue is guaranteed is kept from nobody."""
+def _is_invalid(queue: Queue) -> bool:
+    """The guarantee of an invalid queue does not reduce the limits of its siblings."""
     return bool(queue.problem or find_invalid_amounts(queue))
 
 
 def _read(listed: Any) -> Amounts:
-    """What cannot be read stands in no resize's way."""
+    """Invalid amounts count as nothing, so that they do not block resizes."""
     found = read_amounts(listed, "status")
     return {} if isinstance(found, str) else found

@@ -24,33 +24,33 @@ def _is_soft(topology: Any) -> bool:
     return isinstance(topology, Mapping) and not _is_hard(topology)
 
 
-def _is_there(value: Any) -> bool:
+def _is_set(value: Any) -> bool:
     return bool(value)
 
 
-_OF_GROUPS: Final[tuple[tuple[str, Check, str], ...]] = (
+_GROUP_FIELDS: Final[tuple[tuple[str, Check, str], ...]] = (
     ("networkTopology", _is_hard, "hard network topology is not supported: its pods are placed without regard to it"),
     ("networkTopology", _is_soft, "network topology is not supported: its pods are placed without regard to it"),
-    ("subGroupPolicy", _is_there, "subgroups are not supported: only minMember and minTaskMember count"),
+    ("subGroupPolicy", _is_set, "subgroups are not supported: only minMember and minTaskMember count"),
 )
-_OF_QUEUES: Final[tuple[tuple[str, Check, str], ...]] = (
-    ("affinity", _is_there, "node groups are not supported: its pods may go to any node"),
-    ("extendClusters", _is_there, "other clusters are not supported: its pods stay in this one"),
-    ("dra", _is_there, "quota for devices of resource claims is not supported: it limits nothing"),
+_QUEUE_FIELDS: Final[tuple[tuple[str, Check, str], ...]] = (
+    ("affinity", _is_set, "node groups are not supported: its pods may go to any node"),
+    ("extendClusters", _is_set, "other clusters are not supported: its pods stay in this one"),
+    ("dra", _is_set, "quota for devices of resource claims is not supported: it limits nothing"),
     ("dequeueStrategy", lambda value: value == "fifo", "fifo is not supported: who fits may go first"),
 )
 
 
 def group_condition(spec: Any) -> Condition | None:
-    return _condition(_OF_GROUPS, spec)
+    return _condition(_GROUP_FIELDS, spec)
 
 
 def queue_condition(spec: Any) -> Condition | None:
-    return _condition(_OF_QUEUES, spec)
+    return _condition(_QUEUE_FIELDS, spec)
 
 
 def _condition(table: tuple[tuple[str, Check, str], ...], spec: Any) -> Condition | None:
-    """None if all of it is supported."""
+    """None if all fields are supported."""
     if not isinstance(spec, Mapping):
         return None
     texts = [f"spec.{name}: {text}" for name, check, text in table if check(spec.get(name))]

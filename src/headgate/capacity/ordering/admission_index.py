@@ -26,7 +26,7 @@ class QueueView(Protocol):
     """What the admission index reads of queues."""
 
     def parent(self, queue: str) -> str:
-        """Where the queue stands in the order; the root for whoever has no sound place."""
+        """The parent of the queue in the order; the root for a queue without a valid path."""
         ...
 
     def depth(self, queue: str) -> int: ...
@@ -34,31 +34,32 @@ class QueueView(Protocol):
     def key(self, queue: str) -> Key: ...
 
     def may_admit(self, queue: str) -> bool:
-        """Whether units of this very queue may come up."""
+        """Whether units of this queue may be admitted."""
         ...
 
     def limited_resources(self, queue: str) -> frozenset[str]:
-        """The resources that this queue, or one above it, limits. Whoever stands below limits these, too."""
+        """The resources that this queue or an ancestor limits. Every queue below it limits these, too."""
         ...
 
     def fits(self, queue: str, ask: Ask) -> bool:
-        """Whether this queue, leaving its ancestors aside, has room."""
+        """Whether this queue has capacity for the ask; its ancestors are not checked."""
         ...
 
 
 class _QueueEntry:
-    """``units`` wait here; ``children`` have some; both by kind: the part of an ask that is ``limited`` here.
+    """``units`` wait in this queue, ``children`` have waiting units; both by *kind*: the part of an ask that names
+    resources which are ``limited`` in this queue.
 
-    ``shown``: the kinds of which there is one that fits. ``listed``: the kinds under which the parent lists this queue,
-    as ``parent`` and ``key`` say."""
+    ``fitting``: the kinds with a unit that fits here and in all queues down to it. ``listed``: the kinds under which
+    ``parent`` lists this queue with the sort key ``key``."""
 
-    __slots__ = ("children", "key", "limited", "listed", "parent", "shown", "units")
+    __slots__ = ("children", "fitting", "key", "limited", "listed", "parent", "units")
 
     def __init__(self, limited: frozenset[str]) -> None:
         self.limited = limited
         self.units: dict[Ask, Heap[Unit]] = {}
         self.children: dict[Ask, Heap[str]] = {}
-        self.shown: frozenset[Ask] = frozenset()
+        self.fitting: frozenset[Ask] = frozenset()
         self.listed: frozenset[Ask] = frozenset()
         self.parent = ROOT
         self.key: Key = ()
@@ -71,141 +72,143 @@ class _QueueEntry:
 class AdmissionIndex:
     """``ask_of`` returns the requests of a unit in the index."""
 
-    def __init__(self, views: QueueView, ask_of: Callable[[Unit], Ask]) -> None:
-        self._views = views
+    def __init__(self, view: QueueView, ask_of: Callable[[Unit], Ask]) -> None:
+        self._view = view
         self._ask_of = ask_of
         self._entries: dict[str, _QueueEntry] = {}
         self._changed: set[str] = set()
 
     def put(self, queue: str, unit: Unit, ask: Ask, key: Key) -> None:
-        """The unit waits here, or its key is another now. Whoever asks for something else is discarded first."""
-        desk = self._entry(queue)
-        kind = desk.kind(ask)
-        heap = desk.units.get(kind)
+        """Add a unit, or change its key. If its ask has changed, the caller discards the unit first."""
+        entry = self._entry(queue)
+        kind = entry.kind(ask)
+        heap = entry.units.get(kind)
         if heap is None:
-            heap = desk.units[kind] = Heap()
+            heap = entry.units[kind] = Heap()
             self._changed.add(queue)
         heap.put(unit, key)
 
     def discard(self, queue: str, unit: Unit, ask: Ask) -> None:
-        desk = self._entries.get(queue)
-        if desk is None:
+        entry = self._entries.get(queue)
+        if entry is None:
             return
-        kind = desk.kind(ask)
-        heap = desk.units.get(kind)
+        kind = entry.kind(ask)
+        heap = entry.units.get(kind)
         if heap is None:
             return
         heap.discard(unit)
         if not heap:
-            del desk.units[kind]
+            del entry.units[kind]
             self._changed.add(queue)
 
     def mark_queue_changed(self, queue: str) -> None:
-        """Its use, limits, state or place may have changed."""
+        """The usage, limits, state or parent of the queue may have changed."""
         if queue in self._entries:
             self._changed.add(queue)
 
     def first(self) -> tuple[str, Unit] | None:
-        """The unit that is next, and its queue."""
+        """The queue and the unit that is next."""
         self._refresh()
         root = self._entries.get(ROOT)
         if root is None:
             return None
-        kinds = {kind for kind in (*root.children, *root.units) if self._views.fits(ROOT, kind)}
+        kinds = {kind for kind in (*root.children, *root.units) if self._view.fits(ROOT, kind)}
         return self._descend(ROOT, root, kinds)
 
-    def _descend(self, name: str, desk: _QueueEntry, kinds: set[Ask]) -> tuple[str, Unit] | None:
+    def _descend(self, name: str, entry: _QueueEntry, kinds: set[Ask]) -> tuple[str, Unit] | None:
         while True:
-            if desk.units and self._views.may_admit(name):
-                heads = [head for kind in kinds if (head := _head(desk.units, kind)) is not None]
+            if entry.units and self._view.may_admit(name):
+                heads = [head for kind in kinds if (head := _head(entry.units, kind)) is not None]
                 if heads:
                     return name, min(heads)[1]
-            children = [head for kind in kinds if (head := _head(desk.children, kind)) is not None]
+            children = [head for kind in kinds if (head := _head(entry.children, kind)) is not None]
             if not children:
                 return None
-            above, (_, name) = desk, min(children)
-            desk = self._entries[name]
-            kinds = {kind for kind in desk.shown if above.kind(kind) in kinds}
+            parent_entry, (_, name) = entry, min(children)
+            entry = self._entries[name]
+            kinds = {kind for kind in entry.fitting if parent_entry.kind(kind) in kinds}
 
     def head(self, queue: str) -> Unit | None:
-        """Whoever waits in this very queue and comes first, whether there is room or not."""
-        desk = self._entries.get(queue)
-        heads = [] if desk is None else [head for kind in desk.units if (head := _head(desk.units, kind)) is not None]
+        """The first unit of this queue (not of queues below it), whether it fits or not."""
+        entry = self._entries.get(queue)
+        heads = (
+            [] if entry is None else [head for kind in entry.units if (head := _head(entry.units, kind)) is not None]
+        )
         return min(heads)[1] if heads else None
 
     def count(self, queue: str) -> int:
-        """Units that wait in this very queue."""
-        desk = self._entries.get(queue)
-        return 0 if desk is None else sum(map(len, desk.units.values()))
+        """The number of units that wait in this queue, without those below it."""
+        entry = self._entries.get(queue)
+        return 0 if entry is None else sum(map(len, entry.units.values()))
 
     def waiting_units(self, queue: str) -> Iterator[tuple[Key, Unit]]:
-        """All who wait in this very queue, in no order."""
-        desk = self._entries.get(queue)
-        return iter(()) if desk is None else chain.from_iterable(heap.entries() for heap in desk.units.values())
+        """All units that wait in this queue, without those below it, in no order."""
+        entry = self._entries.get(queue)
+        return iter(()) if entry is None else chain.from_iterable(heap.entries() for heap in entry.units.values())
 
     def _entry(self, queue: str) -> _QueueEntry:
-        desk = self._entries.get(queue)
-        if desk is None:
-            desk = self._entries[queue] = _QueueEntry(self._views.limited_resources(queue))
-        return desk
+        entry = self._entries.get(queue)
+        if entry is None:
+            entry = self._entries[queue] = _QueueEntry(self._view.limited_resources(queue))
+        return entry
 
     def _refresh(self) -> None:
-        """Bring what parents list up to date, from the deepest queue upwards."""
+        """Update the lists of the parents of changed queues, from the deepest queue upwards."""
         for name in list(self._changed):
-            self._sort_anew(name)
+            self._rebuild(name)
         while self._changed:
             by_depth: dict[int, list[str]] = {}
             for name in self._changed:
-                by_depth.setdefault(self._views.depth(name), []).append(name)
+                by_depth.setdefault(self._view.depth(name), []).append(name)
             names = by_depth[max(by_depth)]
             self._changed.difference_update(names)
             for name in names:
                 if name != ROOT:
-                    self._show(name)
+                    self._update_parent(name)
 
-    def _sort_anew(self, name: str) -> None:
-        """Other resources are limited than before: the kinds are others."""
-        desk, limited = self._entries.get(name), self._views.limited_resources(name)
-        if desk is None or desk.limited == limited:
+    def _rebuild(self, name: str) -> None:
+        """Sort the units into new kinds if the set of limited resources changed."""
+        entry, limited = self._entries.get(name), self._view.limited_resources(name)
+        if entry is None or entry.limited == limited:
             return
-        desk.limited = limited
-        units, desk.units = desk.units, {}
+        entry.limited = limited
+        units, entry.units = entry.units, {}
         for heap in units.values():
             for key, unit in heap.entries():
                 self.put(name, unit, self._ask_of(unit), key)
-        children, desk.children = desk.children, {}
+        children, entry.children = entry.children, {}
         for child in {each for listed in children.values() for each in listed}:
             self._entries[child].listed = frozenset()
             self._changed.add(child)
 
-    def _show(self, name: str) -> None:
-        views, desk = self._views, self._entries.get(name)
-        if desk is None:
+    def _update_parent(self, name: str) -> None:
+        view, entry = self._view, self._entries.get(name)
+        if entry is None:
             return
-        found = set(desk.children)
-        if views.may_admit(name):
-            found.update(desk.units)
-        parent, key = views.parent(name), views.key(name)
-        if parent != desk.parent:
-            self._hide(name, desk, desk.listed)
-            desk.parent, desk.listed = parent, frozenset()
-        desk.shown = frozenset(kind for kind in found if views.fits(name, kind))
+        found = set(entry.children)
+        if view.may_admit(name):
+            found.update(entry.units)
+        parent, key = view.parent(name), view.key(name)
+        if parent != entry.parent:
+            self._unlist(name, entry, entry.listed)
+            entry.parent, entry.listed = parent, frozenset()
+        entry.fitting = frozenset(kind for kind in found if view.fits(name, kind))
         kinds: frozenset[Ask] = frozenset()
-        if desk.shown:
-            above = self._entry(parent)
-            kinds = frozenset(map(above.kind, desk.shown))
-            for kind in kinds if key != desk.key else kinds - desk.listed:
-                if kind not in above.children:
-                    above.children[kind] = Heap()
+        if entry.fitting:
+            parent_entry = self._entry(parent)
+            kinds = frozenset(map(parent_entry.kind, entry.fitting))
+            for kind in kinds if key != entry.key else kinds - entry.listed:
+                if kind not in parent_entry.children:
+                    parent_entry.children[kind] = Heap()
                     self._changed.add(parent)
-                above.children[kind].put(name, key)
-        self._hide(name, desk, desk.listed - kinds)
-        desk.listed, desk.key = kinds, key
-        if not desk.units and not desk.children:
+                parent_entry.children[kind].put(name, key)
+        self._unlist(name, entry, entry.listed - kinds)
+        entry.listed, entry.key = kinds, key
+        if not entry.units and not entry.children:
             del self._entries[name]
 
-    def _hide(self, name: str, desk: _QueueEntry, kinds: frozenset[Ask]) -> None:
-        parent = self._entries.get(desk.parent)
+    def _unlist(self, name: str, entry: _QueueEntry, kinds: frozenset[Ask]) -> None:
+        parent = self._entries.get(entry.parent)
         for kind in kinds:
             heap = None if parent is None else parent.children.get(kind)
             if parent is None or heap is None:
@@ -213,7 +216,7 @@ class AdmissionIndex:
             heap.discard(name)
             if not heap:
                 del parent.children[kind]
-                self._changed.add(desk.parent)
+                self._changed.add(entry.parent)
 
 
 def _head(heaps: dict[Ask, Heap[Unit]] | dict[Ask, Heap[str]], kind: Ask) -> tuple[Key, Any] | None:

@@ -18,83 +18,83 @@ _ANY = ()
 
 
 class GrantedPodQueue:
-    """``settle`` is called before each read, so that the order is current."""
+    """``flush`` is called before each read, so that the order is current. ``job_key``: the sort key of a pod's job."""
 
     def __init__(
         self,
         order: OrderingPolicy,
-        views: PlacementView,
-        records: Callable[[str], PodRecord | None],
+        view: PlacementView,
+        record_of: Callable[[str], PodRecord | None],
         job_key: Callable[[PodRecord], Key],
-        settle: Callable[[], None],
+        flush: Callable[[], None],
     ) -> None:
         self._order = order
-        self._lineup = AdmissionIndex(views, lambda unit: _ANY)
-        self._record = records
+        self._index = AdmissionIndex(view, lambda unit: _ANY)
+        self._record_of = record_of
         self._job_key = job_key
-        self._settle = settle
+        self._flush = flush
         self._gangs: dict[tuple[str, str], dict[str, Heap[str]]] = {}  # by queue: a promise may be another queue's
-        self._places: dict[str, tuple[str, Gang | None]] = {}
+        self._queued: dict[str, tuple[str, Gang | None]] = {}
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._queued)
 
     def put(self, uid: str) -> None:
         self.discard(uid)
-        record = self._record(uid)
+        record = self._record_of(uid)
         if record is None:
             return
-        place, gang = self._places[uid] = record.counted_queue, record.gang
+        queue, gang = self._queued[uid] = record.counted_queue, record.gang
         if gang is not None:
             heaps = self._gangs.setdefault(gang.key, {})
-            heaps.setdefault(place, Heap()).put(uid, self._order.task_key(record.task))
-        self._lineup.put(place, uid if gang is None else gang.key, _ANY, self._job_key(record))
+            heaps.setdefault(queue, Heap()).put(uid, self._order.task_key(record.task))
+        self._index.put(queue, uid if gang is None else gang.key, _ANY, self._job_key(record))
 
     def update(self, record: PodRecord) -> None:
         """The pod may belong to another queue or group than before."""
         uid = record.task.uid
-        if self._places.get(uid, (record.counted_queue, record.gang)) != (record.counted_queue, record.gang):
+        if self._queued.get(uid, (record.counted_queue, record.gang)) != (record.counted_queue, record.gang):
             self.put(uid)
 
     def discard(self, uid: str) -> None:
-        found = self._places.pop(uid, None)
+        found = self._queued.pop(uid, None)
         if found is None:
             return
-        place, gang = found
+        queue, gang = found
         if gang is None:
-            self._lineup.discard(place, uid, _ANY)
+            self._index.discard(queue, uid, _ANY)
             return
         heaps = self._gangs[gang.key]
-        heaps[place].discard(uid)
-        if not heaps[place]:
-            del heaps[place]
-            self._lineup.discard(place, gang.key, _ANY)
+        heaps[queue].discard(uid)
+        if not heaps[queue]:
+            del heaps[queue]
+            self._index.discard(queue, gang.key, _ANY)
         if not heaps:
             del self._gangs[gang.key]
 
     def pop(self) -> str | None:
         """The next pod to try."""
-        self._settle()
-        first = self._lineup.first()
+        self._flush()
+        first = self._index.first()
         if first is None:
             return None
-        place, unit = first
+        queue, unit = first
         if isinstance(unit, str):
             uid: str | None = unit
         else:
-            head = self._gangs[unit][place].first()
+            head = self._gangs[unit][queue].first()
             uid = None if head is None else head[1]
         if uid is not None:
             self.discard(uid)
         return uid
 
     def mark_queue_changed(self, queue: str) -> None:
-        self._lineup.mark_queue_changed(queue)
+        self._index.mark_queue_changed(queue)
 
     def rekey(self, gang: Gang) -> None:
-        """What the gang holds changed."""
-        for place, heap in self._gangs.get(gang.key, {}).items():
+        """The amounts that the gang holds changed, and with them its sort key."""
+        for queue, heap in self._gangs.get(gang.key, {}).items():
             head = heap.first()
-            record = None if head is None else self._record(head[1])
+            record = None if head is None else self._record_of(head[1])
             if record is not None:
-                self._lineup.put(place, gang.key, _ANY, self._job_key(record))
+                self._index.put(queue, gang.key, _ANY, self._job_key(record))

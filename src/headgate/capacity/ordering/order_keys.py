@@ -24,11 +24,11 @@ Key = tuple[Any, ...]
 
 _GI: Final = 1 << 30
 _REFERENCE_AMOUNTS: Final = {CPU: 1000, MEMORY: 4 * _GI, EPHEMERAL_STORAGE: 32 * _GI}
-"""What counts as much as one device when a queue has no limit at all to measure a job's share by."""
+"""The amounts that count as much as one device when a queue has no limits to compute a job's share from."""
 
 
 def share_of(deserved: Amounts, used: Callable[[str], int]) -> float:
-    """How much of what it deserves a queue uses, where that is most. 1 if it deserves nothing."""
+    """The largest ratio of used to deserved amounts; 1 for a queue without deserved amounts."""
     if not any(deserved.values()):
         return 1.0
     return max(_ratio(used(resource), amount) for resource, amount in deserved.items())
@@ -43,25 +43,25 @@ def _ratio(used: int, of: int) -> float:
 class OrderingPolicy:
     """The sort keys, made from the plugins that are enabled for ordering, in their order."""
 
-    def __init__(self, settings: SchedulerConf) -> None:
-        self._by_queue = bool(settings.order("queueOrder"))
-        self.by_weight = PROPORTION in settings.order("queueOrder")
-        self._by_priority = PRIORITY in settings.order("taskOrder")
-        self._parts = tuple(_JOB_PARTS[name] for name in settings.order("jobOrder") if name in _JOB_PARTS)
-        self.by_job_priority = PRIORITY in settings.order("jobOrder")
-        self.is_atomic = settings.gang_atomic and GANG in settings.plugins
-        self.enqueues = settings.enqueues
+    def __init__(self, conf: SchedulerConf) -> None:
+        self._by_queue = bool(conf.order("queueOrder"))
+        self.by_weight = PROPORTION in conf.order("queueOrder")
+        self._by_priority = PRIORITY in conf.order("taskOrder")
+        self._parts = tuple(_JOB_PARTS[name] for name in conf.order("jobOrder") if name in _JOB_PARTS)
+        self.by_job_priority = PRIORITY in conf.order("jobOrder")
+        self.is_atomic = conf.gang_atomic and GANG in conf.plugins
+        self.enqueues = conf.enqueues
 
-    def queue_key(self, branch: QueueNode, account: QueueAccount, *, placed: bool = False) -> Key:
-        queue = branch.spec
+    def queue_key(self, queue_node: QueueNode, account: QueueAccount, *, placed: bool = False) -> Key:
+        queue = queue_node.spec
         if not self._by_queue:
-            return (0, 0.0, False, queue.created_s, branch.name)
+            return (0, 0.0, False, queue.created_s, queue_node.name)
         if self.by_weight:
             used = account.allocated if placed else account.all_used()
             share = dominant_share(used, {}) / max(queue.weight, 1)
-            return (-queue.priority, share, False, queue.created_s, branch.name)
-        share = share_of(branch.deserved, account.placed if placed else account.used)
-        return (-queue.priority, share, not any(branch.deserved.values()), queue.created_s, branch.name)
+            return (-queue.priority, share, False, queue.created_s, queue_node.name)
+        share = share_of(queue_node.deserved, account.placed if placed else account.used)
+        return (-queue.priority, share, not any(queue_node.deserved.values()), queue.created_s, queue_node.name)
 
     def gang_key(self, gang: Gang, limits: Amounts, *, placed: bool = False) -> Key:
         parts = (part(gang, limits, placed) for part in self._parts)
@@ -69,7 +69,7 @@ class OrderingPolicy:
         return (not gang.is_partial, *parts, created_s, *gang.key, "")
 
     def pod_key(self, task: TaskInfo) -> Key:
-        """A pod without a group is a gang of one that holds nothing yet."""
+        """The key of a pod without a group: a gang of one that holds nothing yet."""
         parts = (-task.priority if part is _of_priority else 0 for part in self._parts)
         return (True, *parts, task.created_s, task.namespace, task.name, task.uid)
 
@@ -98,8 +98,8 @@ _JOB_PARTS: Final = {PRIORITY: _of_priority, GANG: _of_gang_minimum, DRF: _of_sh
 
 
 def dominant_share(held: Amounts, limits: Amounts) -> float:
-    """The largest part of its queue that a job holds. The cluster's size is no measure: it may grow. Without limits,
-    jobs compare by fixed amounts."""
+    """The largest ratio of held amounts to the limits of the queue. The cluster's size is not used, because it may
+    change. Without limits, reference amounts are used."""
     if not limits:
         return max((amount / _REFERENCE_AMOUNTS.get(name, 1) for name, amount in held.items()), default=0.0)
     return max((_ratio(held.get(name, 0), limit) for name, limit in limits.items()), default=0.0)

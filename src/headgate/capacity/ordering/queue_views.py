@@ -12,7 +12,7 @@ from headgate.capacity.ordering.order_keys import Key, OrderingPolicy
 
 _NO_QUEUE = QueueNode("")
 ENQUEUED_MARK: Final = ("", 1)
-"""Part of an ask that has to leave room for groups which were let in, too. No resource has this name."""
+"""Part of an ask that must also leave capacity for the minimum of enqueued groups. No resource has this name."""
 
 
 class PlacementView:
@@ -34,8 +34,8 @@ class PlacementView:
         return len(path) - 1 if path[-1] == ROOT else 1
 
     def key(self, queue: str) -> Key:
-        branch = self._tree.nodes.get(queue)
-        return self._order.queue_key(branch or QueueNode(queue), self._ledger.account(queue), placed=self.by_placed)
+        queue_node = self._tree.nodes.get(queue)
+        return self._order.queue_key(queue_node or QueueNode(queue), self._ledger.account(queue), placed=self.by_placed)
 
     def may_admit(self, queue: str) -> bool:
         return True

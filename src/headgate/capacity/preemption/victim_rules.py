@@ -26,7 +26,7 @@ from headgate.kube.resource_amounts import is_scalar
 
 _SYSTEM: Final = "kube-system"
 _CRITICAL: Final = 2_000_000_000
-"""From here on priorities are those of system-cluster-critical and system-node-critical."""
+"""The lowest priority of system-cluster-critical and system-node-critical pods."""
 
 
 class VictimCandidate(msgspec.Struct, frozen=True):
@@ -41,145 +41,162 @@ class VictimCandidate(msgspec.Struct, frozen=True):
 class PreemptionRules:
     """The victim rules of one configuration."""
 
-    def __init__(self, settings: SchedulerConf) -> None:
-        self._preempts = settings.runs(PREEMPT)
-        self._reclaims = settings.runs(RECLAIM)
-        self._protects = {
-            point: frozenset(next(iter(settings.plugins_by_tier(point)), ()))
-            for point in ("preemptable", "reclaimable")
+    def __init__(self, conf: SchedulerConf) -> None:
+        self._preempts = conf.runs(PREEMPT)
+        self._reclaims = conf.runs(RECLAIM)
+        self._protecting_plugins = {
+            point: frozenset(next(iter(conf.plugins_by_tier(point)), ())) for point in ("preemptable", "reclaimable")
         }
-        self._levels = settings.ancestor_reclaim_level
+        self._ancestor_levels = conf.ancestor_reclaim_level
 
     @property
     def depends_on_queues(self) -> bool:
-        """Whether an answer may change though nothing on the node does."""
-        return self._reclaims or GANG in self._protects["preemptable"]
+        """Whether a result may change while the node and its pods stay the same."""
+        return self._reclaims or GANG in self._protecting_plugins["preemptable"]
 
-    def may_preempt(self, book: QueueCache, record: PodRecord) -> bool:
-        """Whether there is anybody less important in its queue. A cluster has few priorities."""
+    def may_preempt(self, cache: QueueCache, record: PodRecord) -> bool:
+        """Whether its queue has pods of lower priority on nodes. This is cheap: a cluster has few priorities."""
         return self._preempts and any(
-            rank < record.task.priority for rank in book.priorities_on_nodes.get(record.counted_queue, ())
+            priority < record.task.priority for priority in cache.priorities_on_nodes.get(record.counted_queue, ())
         )
 
     def find_victims(
-        self, book: QueueCache, record: PodRecord, there: Sequence[VictimCandidate], asked: Amounts | None = None
+        self, cache: QueueCache, record: PodRecord, candidates: Sequence[VictimCandidate], asked: Amounts | None = None
     ) -> list[str]:
-        """Of those on one node, whom this pod may make go. ``asked``: for its gang, if it does not ask alone."""
+        """The candidates, all on one node, that this pod may preempt. ``asked``: the requests of its unit, if that is
+        more than the pod."""
         asked = record.task.requests if asked is None else asked
         found: list[str] = []
-        spared: dict[tuple[str, str], int] = {}
+        chosen_by_gang: dict[tuple[str, str], int] = {}
         if self._preempts:
-            for each in there:
-                other = book.records.get(each.uid)
+            for each in candidates:
+                other = cache.records.get(each.uid)
                 if (
                     other is None
                     or other.counted_queue != record.counted_queue
                     or each.priority >= record.task.priority
                 ):
                     continue
-                if _is_member_of_same(record, other) or not self._may_go(each, other, "preemptable", spared):
+                if _is_same_gang(record, other) or not self._is_eligible(each, other, "preemptable", chosen_by_gang):
                     continue
                 found.append(each.uid)
-        if self.may_reclaim(book, record, asked):
-            found += self._find_over(book, record, there, asked, spared)
+        if self.may_reclaim(cache, record, asked):
+            found += self._find_reclaimable(cache, record, candidates, asked, chosen_by_gang)
         return found
 
-    def may_reclaim(self, book: QueueCache, record: PodRecord, asked: Amounts) -> bool:
-        """Whether its queue stays within its limit, and it, or one near above it, within what it deserves on something
-        that is asked for."""
-        if not self._reclaims or not _is_within_limit(book, record, asked):
+    def may_reclaim(self, cache: QueueCache, record: PodRecord, asked: Amounts) -> bool:
+        """Whether its queue stays within its limits, and the queue, or an ancestor within the reclaim level, stays
+        within its deserved amount of at least one requested resource."""
+        if not self._reclaims or not _is_within_limit(cache, record, asked):
             return False
-        path = book.tree.path(record.counted_queue)[: self._levels + 1]
-        return any(_deserves(book, name, asked) for name in path if name != ROOT)
+        path = cache.tree.path(record.counted_queue)[: self._ancestor_levels + 1]
+        return any(_deserves(cache, name, asked) for name in path if name != ROOT)
 
-    def _find_over(
+    def _find_reclaimable(
         self,
-        book: QueueCache,
+        cache: QueueCache,
         record: PodRecord,
-        there: Sequence[VictimCandidate],
+        candidates: Sequence[VictimCandidate],
         asked: Amounts,
-        spared: dict[tuple[str, str], int],
+        chosen_by_gang: dict[tuple[str, str], int],
     ) -> list[str]:
         found: list[str] = []
-        taken: dict[str, dict[str, int]] = {}
-        others = [(each, other) for each in there if (other := book.records.get(each.uid)) is not None]
-        others.sort(key=lambda pair: (_distance(book, record, pair[1]), pair[0].priority, pair[0].uid))
+        released_by_queue: dict[str, dict[str, int]] = {}
+        others = [(each, other) for each in candidates if (other := cache.records.get(each.uid)) is not None]
+        others.sort(key=lambda pair: (_distance(cache, record, pair[1]), pair[0].priority, pair[0].uid))
         for each, other in others:
-            if other.counted_queue == record.counted_queue or not self._is_over(book, record, other, asked, taken):
+            if other.counted_queue == record.counted_queue or not self._is_reclaimable(
+                cache, record, other, asked, released_by_queue
+            ):
                 continue
-            if self._may_go(each, other, "reclaimable", spared):
+            if self._is_eligible(each, other, "reclaimable", chosen_by_gang):
                 found.append(each.uid)
-                for queue in book.tree.path(other.counted_queue):
-                    gone = taken.setdefault(queue, {})
+                for queue in cache.tree.path(other.counted_queue):
+                    released = released_by_queue.setdefault(queue, {})
                     for name, amount in other.counted.items():
-                        gone[name] = gone.get(name, 0) + amount
+                        released[name] = released.get(name, 0) + amount
         return found
 
-    def _is_over(
+    def _is_reclaimable(
         self,
-        book: QueueCache,
+        cache: QueueCache,
         record: PodRecord,
         other: PodRecord,
         asked: Amounts,
-        taken: Mapping[str, Mapping[str, int]],
+        released_by_queue: Mapping[str, Mapping[str, int]],
     ) -> bool:
-        """The pod's queue, and every branch near above it in which the asking one does not stand."""
-        branch = book.tree.nodes.get(other.counted_queue)
-        if branch is None or not branch.spec.is_reclaimable or not _keeps_guarantee(book, branch, other, taken):
+        """Whether ``other`` may be reclaimed: its queue exceeds its deserved amounts, and so does each ancestor within
+        the reclaim level that is not an ancestor of the preemptor's queue."""
+        queue_node = cache.tree.nodes.get(other.counted_queue)
+        if (
+            queue_node is None
+            or not queue_node.spec.is_reclaimable
+            or not _keeps_guarantee(cache, queue_node, other, released_by_queue)
+        ):
             return False
-        mine, its = book.tree.path(record.counted_queue), book.tree.path(other.counted_queue)
-        levels = range(1, self._levels + 1)
-        has_claim = any(name in branch.deserved for name in other.counted)
-        shares = {*mine[1 : self._levels + 1]} & {*its[1 : self._levels + 1]} - {ROOT}
-        if shares and not has_claim and not any(name in _deserved(book, record.counted_queue) for name in asked):
-            return False  # siblings of whom neither deserves any of it: there is no claim that could be settled
-        apart = [its[level] for level in levels if level < len(its) and its[level] not in (ROOT, *mine[level:][:1])]
-        return all(_exceeds(book, queue, other, asked, taken.get(queue, {})) for queue in (other.counted_queue, *apart))
+        own_path, other_path = cache.tree.path(record.counted_queue), cache.tree.path(other.counted_queue)
+        levels = range(1, self._ancestor_levels + 1)
+        has_claim = any(name in queue_node.deserved for name in other.counted)
+        shared = {*own_path[1 : self._ancestor_levels + 1]} & {*other_path[1 : self._ancestor_levels + 1]} - {ROOT}
+        if shared and not has_claim and not any(name in _deserved(cache, record.counted_queue) for name in asked):
+            return False  # siblings without a deserved amount of these resources: neither can reclaim from the other
+        separate = [
+            other_path[level]
+            for level in levels
+            if level < len(other_path) and other_path[level] not in (ROOT, *own_path[level:][:1])
+        ]
+        return all(
+            _exceeds(cache, queue, other, asked, released_by_queue.get(queue, {}))
+            for queue in (other.counted_queue, *separate)
+        )
 
-    def _may_go(self, each: VictimCandidate, other: PodRecord, point: str, spared: dict[tuple[str, str], int]) -> bool:
+    def _is_eligible(
+        self, each: VictimCandidate, other: PodRecord, point: str, chosen_by_gang: dict[tuple[str, str], int]
+    ) -> bool:
         if not each.is_preemptable:
             return False
-        voters = self._protects[point]
-        if CONFORMANCE in voters and (each.namespace == _SYSTEM or each.priority >= _CRITICAL):
+        plugins = self._protecting_plugins[point]
+        if CONFORMANCE in plugins and (each.namespace == _SYSTEM or each.priority >= _CRITICAL):
             return False
-        return GANG not in voters or other.gang is None or _can_do_without(other.gang, spared)
+        return GANG not in plugins or other.gang is None or _exceeds_minimum(other.gang, chosen_by_gang)
 
 
-def _is_member_of_same(record: PodRecord, other: PodRecord) -> bool:
+def _is_same_gang(record: PodRecord, other: PodRecord) -> bool:
     return record.gang is not None and record.gang is other.gang
 
 
-def _can_do_without(gang: Gang, spared: dict[tuple[str, str], int]) -> bool:
-    """Whether a gang has more on nodes than its minimum, those counted that would go already. One has no whole."""
+def _exceeds_minimum(gang: Gang, chosen_by_gang: dict[tuple[str, str], int]) -> bool:
+    """Whether a gang keeps its minimum without one more member, after the victims chosen so far. A gang with a minimum
+    of 1 is not protected."""
     if gang.minimum <= 1:
         return True
-    going = spared.get(gang.key, 0)
-    if gang.ready - going <= gang.minimum:
+    chosen = chosen_by_gang.get(gang.key, 0)
+    if gang.ready - chosen <= gang.minimum:
         return False
-    spared[gang.key] = going + 1
+    chosen_by_gang[gang.key] = chosen + 1
     return True
 
 
-def _deserves(book: QueueCache, queue: str, asked: Amounts) -> bool:
-    branch = book.tree.nodes.get(queue)
-    if branch is None:
+def _deserves(cache: QueueCache, queue: str, asked: Amounts) -> bool:
+    queue_node = cache.tree.nodes.get(queue)
+    if queue_node is None:
         return False
-    account, deserved = book.ledger.account(queue), branch.deserved
+    account, deserved = cache.ledger.account(queue), queue_node.deserved
     return any(account.placed(name) + amount <= deserved[name] for name, amount in asked.items() if name in deserved)
 
 
-def _deserved(book: QueueCache, queue: str) -> Amounts:
-    branch = book.tree.nodes.get(queue)
-    return {} if branch is None else branch.deserved
+def _deserved(cache: QueueCache, queue: str) -> Amounts:
+    queue_node = cache.tree.nodes.get(queue)
+    return {} if queue_node is None else queue_node.deserved
 
 
-def _is_within_limit(book: QueueCache, record: PodRecord, asked: Amounts) -> bool:
-    """What was promised to the pod itself is in what its queue uses already."""
-    branch = book.tree.nodes.get(record.counted_queue)
-    if branch is None or branch.problem:
+def _is_within_limit(cache: QueueCache, record: PodRecord, asked: Amounts) -> bool:
+    """Whether the queue stays within its limits. A promise to the pod itself is already part of the usage."""
+    queue_node = cache.tree.nodes.get(record.counted_queue)
+    if queue_node is None or queue_node.problem:
         return False
     own = record.counted if record.state is AllocationState.RESERVED else NOTHING
-    account, limits = book.ledger.account(record.counted_queue), branch.limits
+    account, limits = cache.ledger.account(record.counted_queue), queue_node.limits
     return all(
         account.used(name) - own.get(name, 0) + amount <= limits[name]
         for name, amount in asked.items()
@@ -187,31 +204,34 @@ def _is_within_limit(book: QueueCache, record: PodRecord, asked: Amounts) -> boo
     )
 
 
-def _distance(book: QueueCache, record: PodRecord, other: PodRecord) -> int:
-    """Queues that part late are near: their pods go first."""
-    mine, its = book.tree.path(record.counted_queue), book.tree.path(other.counted_queue)
-    return next((steps for steps, name in enumerate(mine) if name in its), len(mine))
+def _distance(cache: QueueCache, record: PodRecord, other: PodRecord) -> int:
+    """The number of levels up to the nearest common ancestor: pods of near queues are reclaimed first."""
+    own_path, other_path = cache.tree.path(record.counted_queue), cache.tree.path(other.counted_queue)
+    return next((steps for steps, name in enumerate(own_path) if name in other_path), len(own_path))
 
 
 def _keeps_guarantee(
-    book: QueueCache, branch: QueueNode, other: PodRecord, taken: Mapping[str, Mapping[str, int]]
+    cache: QueueCache, queue_node: QueueNode, other: PodRecord, released_by_queue: Mapping[str, Mapping[str, int]]
 ) -> bool:
-    account, gone, held = book.ledger.account(branch.name), taken.get(branch.name, {}), other.counted
+    account, released, held = (
+        cache.ledger.account(queue_node.name),
+        released_by_queue.get(queue_node.name, {}),
+        other.counted,
+    )
     return all(
-        account.placed(name) - gone.get(name, 0) - held[name] >= amount
-        for name, amount in branch.spec.guarantee.items()
+        account.placed(name) - released.get(name, 0) - held[name] >= amount
+        for name, amount in queue_node.spec.guarantee.items()
         if name in held
     )
 
 
-def _exceeds(book: QueueCache, queue: str, other: PodRecord, asked: Amounts, gone: Mapping[str, int]) -> bool:
-    """Whether the queue uses more than it deserves of something that is asked for and the pod has; if it deserves
-    nothing of what the pod has, anything is too much. Where devices are asked for only they count: CPU and memory come
-    along with them."""
-    account, held, deserved = book.ledger.account(queue), other.counted, _deserved(book, queue)
+def _exceeds(cache: QueueCache, queue: str, other: PodRecord, asked: Amounts, released: Mapping[str, int]) -> bool:
+    """Whether the queue uses more than it deserves of a requested resource that the pod holds. If it deserves none of
+    the pod's resources, any usage is too much. If devices are requested, only they count, not CPU and memory."""
+    account, held, deserved = cache.ledger.account(queue), other.counted, _deserved(cache, queue)
     relevant = [name for name in asked if is_scalar(name)] or list(asked)
     shared = [name for name in relevant if name in held]
     if not any(name in deserved for name in held):
         return bool(shared)
-    left = {name: account.placed(name) - gone.get(name, 0) for name in shared}
+    left = {name: account.placed(name) - released.get(name, 0) for name in shared}
     return any(left[name] > deserved[name] for name in shared if name in deserved)

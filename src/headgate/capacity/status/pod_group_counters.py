@@ -22,13 +22,13 @@ QueuePhase = tuple[str, str]
 """A queue, and the phase under which something is counted in it."""
 
 _ALIVE: Final = (TaskStatus.PENDING, TaskStatus.BOUND, TaskStatus.RUNNING)
-_BARE: Final = {TaskStatus.BOUND: RUNNING, TaskStatus.RUNNING: RUNNING, TaskStatus.RELEASING: RUNNING}
+_BARE_POD_PHASES: Final = {TaskStatus.BOUND: RUNNING, TaskStatus.RUNNING: RUNNING, TaskStatus.RELEASING: RUNNING}
 
 
 class ObservedPodGroup:
     """A group: the object, its pods, or both. ``spec`` and ``status`` are as in the API."""
 
-    __slots__ = ("group", "members", "place", "spec", "status", "uid")
+    __slots__ = ("group", "members", "queue_phase", "spec", "status", "uid")
 
     def __init__(self) -> None:
         self.group: PodGroup | None = None
@@ -36,18 +36,19 @@ class ObservedPodGroup:
         self.spec: Any = None
         self.status: Wire = {}
         self.members: dict[str, PodGroupMember] = {}
-        self.place: QueuePhase | None = None
+        self.queue_phase: QueuePhase | None = None
 
 
 class PodGroupCounters:
     """``schedulers``: the scheduler names whose pods are counted. ``queue_of`` returns the queue of a pod by its uid,
-    or nothing. ``invents``: pods without a group count as a group of one, with Volcano's generated name."""
+    or an empty text. ``generates_groups``: a pod without a group counts as a group of one, with Volcano's generated
+    name. ``missing_groups``: generated groups without an object, since they were last read."""
 
-    def __init__(self, schedulers: Collection[str], queue_of: Callable[[str], str], *, invents: bool = False) -> None:
-        self._invents = invents
-        self.missing_groups: dict[
-            GroupKey, None
-        ] = {}  # invented groups that were found without an object since last asked
+    def __init__(
+        self, schedulers: Collection[str], queue_of: Callable[[str], str], *, generates_groups: bool = False
+    ) -> None:
+        self._generates_groups = generates_groups
+        self.missing_groups: dict[GroupKey, None] = {}
         self._schedulers = frozenset(schedulers)
         self._queue_of = queue_of
         self._groups: dict[GroupKey, ObservedPodGroup] = {}
@@ -63,7 +64,7 @@ class PodGroupCounters:
         return None if found is None or found.group is None else found
 
     def groups(self) -> list[GroupKey]:
-        """Those that have an object."""
+        """The groups that have an object."""
         return [key for key, found in self._groups.items() if found.group is not None]
 
     def phases(self, queue: str) -> Mapping[str, int]:
@@ -73,7 +74,7 @@ class PodGroupCounters:
         return next((queue for uid in found.members if (queue := self._queue_of(uid))), "")
 
     def apply_group(self, wire: Wire) -> list[GroupKey]:
-        """The groups that went without a word, and have a successor of the same name now: this one, or none."""
+        """Returns the key if the object replaces another one of the same name whose deletion was not seen."""
         group = read_group(wire)
         key = (group.namespace, group.name)
         found = self._groups.setdefault(key, ObservedPodGroup())
@@ -89,19 +90,19 @@ class PodGroupCounters:
         if found is not None:
             found.group = None
             self.set_phase(found, None)
-            self._lack(key, found)
+            self._mark_missing_group(key, found)
             self._forget_if_empty(key, found)
 
     def apply_pod(self, wire: Wire) -> None:
-        """Of any pod, live or ended."""
+        """Apply a pod, live or ended."""
         member = read_member(wire)
         if member is None or member.scheduler_name not in self._schedulers:
             return
-        if self._invents and not member.group:
+        if self._generates_groups and not member.group:
             member = msgspec.structs.replace(member, group=generated_name(member.uid))
         before = self._pods.get(member.uid)
         if before == member or (before is not None and _has_ended(before) and not _has_ended(member)):
-            return  # nothing new, or from a watch that is late
+            return  # unchanged, or an old version from a late watch
         if before is not None and before.group != member.group:
             self._leave(before)
         self._pods[member.uid] = member
@@ -110,12 +111,13 @@ class PodGroupCounters:
             found = self._groups.setdefault(key, ObservedPodGroup())
             found.members[member.uid] = member
             self.touched_groups[key] = None
-            self._lack(key, found)
+            self._mark_missing_group(key, found)
         else:
-            self._stand_bare(member)
+            self._count_bare_pod(member)
 
     def remove_pod(self, uid: str, *, ended: bool) -> None:
-        """Gone from the watch on live pods, or from that on pods that ``ended``: a pod moves from one to the other."""
+        """The pod was removed from the watch of live pods, or from the watch of ``ended`` pods. A pod that ends moves
+        from the first to the second."""
         member = self._pods.get(uid)
         if member is not None and (ended or not _has_ended(member)):
             del self._pods[uid]
@@ -129,26 +131,26 @@ class PodGroupCounters:
         if member.group:
             self.touched_groups[member.namespace, member.group] = None
         else:
-            self._stand_bare(member)
+            self._count_bare_pod(member)
 
-    def assign_bare_pods(self) -> None:
-        """Anew, once all is known that says where they belong."""
+    def recount_bare_pods(self) -> None:
+        """Count pods without a group again, when all objects that decide their queue are known."""
         for uid in list(self._bare):
-            self._stand_bare(self._pods[uid])
+            self._count_bare_pod(self._pods[uid])
 
-    def set_phase(self, found: ObservedPodGroup, place: QueuePhase | None) -> None:
-        before, found.place = found.place, place
-        self._recount(before, place)
+    def set_phase(self, found: ObservedPodGroup, queue_phase: QueuePhase | None) -> None:
+        before, found.queue_phase = found.queue_phase, queue_phase
+        self._recount(before, queue_phase)
 
-    def _stand_bare(self, member: PodGroupMember) -> None:
-        """A pod of its own is a group of one. One that ended is counted no more: there is no group left to see."""
-        waiting = INQUEUE if member.is_admitted else PENDING
+    def _count_bare_pod(self, member: PodGroupMember) -> None:
+        """Count a pod without a group as a group of one. An ended one is not counted: it has no group object."""
+        waiting_phase = INQUEUE if member.is_admitted else PENDING
         queue = self._queue_of(member.uid) or DEFAULT
-        place = None if _has_ended(member) else (queue, _BARE.get(member.status, waiting))
+        queue_phase = None if _has_ended(member) else (queue, _BARE_POD_PHASES.get(member.status, waiting_phase))
         before = self._bare.pop(member.uid, None)
-        if place is not None:
-            self._bare[member.uid] = place
-        self._recount(before, place)
+        if queue_phase is not None:
+            self._bare[member.uid] = queue_phase
+        self._recount(before, queue_phase)
 
     def _leave(self, member: PodGroupMember) -> None:
         if not member.group:
@@ -161,15 +163,15 @@ class PodGroupCounters:
         self._forget_if_empty(key, found)
 
     def pod_without_group(self, key: GroupKey) -> PodGroupMember | None:
-        """The pod for which a group is to be made: it is alive, and its invented group has no object."""
+        """The live pod whose generated group has no object, or None."""
         found = self._groups.get(key)
-        if not self._invents or found is None or found.group is not None:
+        if not self._generates_groups or found is None or found.group is not None:
             return None
         alive = (each for each in found.members.values() if each.status in _ALIVE)
         return next((each for each in alive if generated_name(each.uid) == key[1]), None)
 
-    def _lack(self, key: GroupKey, found: ObservedPodGroup) -> None:
-        if self._invents and found.group is None and self.pod_without_group(key) is not None:
+    def _mark_missing_group(self, key: GroupKey, found: ObservedPodGroup) -> None:
+        if self._generates_groups and found.group is None and self.pod_without_group(key) is not None:
             self.missing_groups[key] = None
 
     def _forget_if_empty(self, key: GroupKey, found: ObservedPodGroup) -> None:
@@ -179,10 +181,10 @@ class PodGroupCounters:
     def _recount(self, before: QueuePhase | None, after: QueuePhase | None) -> None:
         if before == after:
             return
-        for place, sign in ((before, -1), (after, +1)):
-            if place is None:
+        for queue_phase, sign in ((before, -1), (after, +1)):
+            if queue_phase is None:
                 continue
-            queue, phase = place
+            queue, phase = queue_phase
             phases = self._phases.setdefault(queue, {})
             phases[phase] = phases.get(phase, 0) + sign
             if not phases[phase]:

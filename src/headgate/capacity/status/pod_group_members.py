@@ -25,7 +25,7 @@ FIELDS: Final = (
     "status.phase",
     "status.conditions",
 )
-"""What of a pod is read here."""
+"""The fields of a pod that this module reads."""
 
 _ENDED: Final = {"Succeeded": TaskStatus.SUCCEEDED, "Failed": TaskStatus.FAILED}
 
@@ -48,7 +48,7 @@ class PodGroupMember(msgspec.Struct, frozen=True, gc=False):
 
 
 def read_member(wire: Mapping[str, Any]) -> PodGroupMember | None:
-    """From the JSON value of a pod; None if it is nothing of the kind."""
+    """From the JSON value of a pod; None if it is not a valid pod."""
     try:
         return _read(wire)
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -58,12 +58,12 @@ def read_member(wire: Mapping[str, Any]) -> PodGroupMember | None:
 def _read(wire: Mapping[str, Any]) -> PodGroupMember:
     metadata, spec, status = wire["metadata"], wire.get("spec") or {}, wire.get("status") or {}
     annotations = metadata.get("annotations") or {}
-    has_node, leaves = bool(spec.get("nodeName")), bool(metadata.get("deletionTimestamp"))
-    doing = _ENDED.get(status.get("phase") or "")
-    if doing is None and leaves:
-        doing = TaskStatus.RELEASING if has_node else TaskStatus.WITHDRAWN
-    if doing is None:
-        doing = (
+    has_node, is_terminating = bool(spec.get("nodeName")), bool(metadata.get("deletionTimestamp"))
+    task_status = _ENDED.get(status.get("phase") or "")
+    if task_status is None and is_terminating:
+        task_status = TaskStatus.RELEASING if has_node else TaskStatus.WITHDRAWN
+    if task_status is None:
+        task_status = (
             TaskStatus.PENDING
             if not has_node
             else TaskStatus.RUNNING
@@ -78,14 +78,14 @@ def _read(wire: Mapping[str, Any]) -> PodGroupMember:
         scheduler_name=str(spec.get("schedulerName") or "default-scheduler"),
         group=next((str(annotations[each]) for each in GROUP_NAMES if annotations.get(each)), ""),
         role=str(annotations.get(TASK_SPEC) or ""),
-        status=doing,
-        is_unschedulable=doing is TaskStatus.PENDING and not gates and _was_told(status, UNSCHEDULABLE),
+        status=task_status,
+        is_unschedulable=task_status is TaskStatus.PENDING and not gates and _has_reason(status, UNSCHEDULABLE),
         is_admitted=read_stamp(annotations.get(STAMP), str(metadata["uid"])) is not None,
-        waits_for_queue=gates == [GATE] or (not gates and _was_told(status, WAITING_FOR_QUEUE)),
+        waits_for_queue=gates == [GATE] or (not gates and _has_reason(status, WAITING_FOR_QUEUE)),
     )
 
 
-def _was_told(status: Mapping[str, Any], reason: str) -> bool:
+def _has_reason(status: Mapping[str, Any], reason: str) -> bool:
     return any(
         each.get("type") == POD_SCHEDULED and each.get("status") == "False" and each.get("reason") == reason
         for each in status.get("conditions") or ()
@@ -93,13 +93,13 @@ def _was_told(status: Mapping[str, Any], reason: str) -> bool:
 
 
 def count_members(members: Iterable[PodGroupMember]) -> tuple[TaskCounts, dict[str, int]]:
-    """What they are doing together, and how many of each role a gang may count on."""
-    by_doing: dict[TaskStatus, int] = {}
+    """The counts by status, and the number of members of each role that count towards the minimum."""
+    by_status: dict[TaskStatus, int] = {}
     roles: dict[str, int] = {}
     unschedulable = 0
     for each in members:
-        by_doing[each.status] = by_doing.get(each.status, 0) + 1
+        by_status[each.status] = by_status.get(each.status, 0) + 1
         unschedulable += each.is_unschedulable
         if each.status not in (TaskStatus.RELEASING, TaskStatus.WITHDRAWN, TaskStatus.FAILED):
             roles[each.role] = roles.get(each.role, 0) + 1
-    return TaskCounts(by_doing, unschedulable), roles
+    return TaskCounts(by_status, unschedulable), roles

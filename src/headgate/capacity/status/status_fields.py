@@ -19,12 +19,12 @@ from headgate.kube.resource_amounts import amount_text
 Object = dict[str, Any]
 
 VALID: Final = "Valid"
-"""The type of the condition of a queue that cannot be trusted, or stands below one that cannot."""
+"""The type of the condition of a queue that is invalid or has an invalid ancestor."""
 WITHIN_CAPABILITY: Final = "WithinCapability"
 """The type of the condition of a queue whose pods on nodes hold more than its limit."""
 CAPABILITY_EXCEEDED: Final = "CapabilityExceeded"
-_OF_QUEUES: Final = (queue_state.CONDITION, VALID, WITHIN_CAPABILITY, unsupported.CONDITION)
-_OF_GROUPS: Final = (UNSCHEDULABLE, SCHEDULED, unsupported.CONDITION)
+_QUEUE_CONDITIONS: Final = (queue_state.CONDITION, VALID, WITHIN_CAPABILITY, unsupported.CONDITION)
+_GROUP_CONDITIONS: Final = (UNSCHEDULABLE, SCHEDULED, unsupported.CONDITION)
 _AMOUNTS: Final = ("allocated", "reserved", "terminating")
 
 
@@ -39,14 +39,14 @@ def queue_status(
     conditions: Iterable[Condition | None],
     now: str,
 ) -> Object:
-    """``observed``: its status so far. ``phases``: how many groups are in which."""
+    """``observed``: the current status. ``phases``: the number of groups by phase."""
     return {
         "state": state,
         **{phase.lower(): phases.get(phase, 0) for phase in PHASES},
-        "allocated": _as_texts(allocated),
-        "reserved": _as_texts(reserved),
-        "terminating": _as_texts(terminating),
-        "conditions": _merged(observed, conditions, _OF_QUEUES, now),
+        "allocated": _amount_texts(allocated),
+        "reserved": _amount_texts(reserved),
+        "terminating": _amount_texts(terminating),
+        "conditions": _merge_conditions(observed, conditions, _QUEUE_CONDITIONS, now),
     }
 
 
@@ -65,7 +65,7 @@ def group_status(
         "running": running,
         "succeeded": succeeded,
         "failed": failed,
-        "conditions": _merged(observed, conditions, _OF_GROUPS, now),
+        "conditions": _merge_conditions(observed, conditions, _GROUP_CONDITIONS, now),
     }
 
 
@@ -76,8 +76,8 @@ def validity_condition(problem: str) -> Condition | None:
 
 
 def capability_condition(allocated: Amounts, limits: Amounts) -> Condition | None:
-    """``limits``: what the queue may use, with what queues above it and beside it leave. A pod that runs is not told to
-    go because it was resized, or because a limit was lowered; the queue says so instead."""
+    """``limits``: the effective limits of the queue. Running pods are not preempted because of a resize or a lowered
+    limit; this condition reports the excess instead."""
     over = [
         f"{amount_text(name, allocated[name])} of {amount_text(name, limit)} {name}"
         for name, limit in sorted(limits.items())
@@ -90,41 +90,41 @@ def capability_condition(allocated: Amounts, limits: Amounts) -> Condition | Non
 
 
 def own_fields(observed: Mapping[str, Any], wanted: Mapping[str, Any]) -> Object:
-    """The fields of a status that we would write, as they are; what is not there counts as nothing."""
-    return {name: observed.get(name, _nothing(value)) for name, value in wanted.items()}
+    """The observed values of the fields in ``wanted``; an absent field has the zero value of its type."""
+    return {name: observed.get(name, _zero_value(value)) for name, value in wanted.items()}
 
 
 def patch_of(observed: Mapping[str, Any], wanted: Mapping[str, Any]) -> Object:
-    """A merge patch: the fields that differ, and in maps also what has to go."""
+    """A merge patch: the fields that differ; in maps, removed keys are null."""
     body: Object = {}
     for name, value in wanted.items():
-        before = observed.get(name, _nothing(value))
+        before = observed.get(name, _zero_value(value))
         if name in _AMOUNTS:
-            had = before if isinstance(before, Mapping) else {}
-            gone: dict[str, str | None] = {each: None for each in had if each not in value}
-            body[name] = {**gone, **value}
+            previous = before if isinstance(before, Mapping) else {}
+            removed: dict[str, str | None] = {each: None for each in previous if each not in value}
+            body[name] = {**removed, **value}
         elif before != value or name not in observed:
             body[name] = value
     return body
 
 
-def _as_texts(amounts: Amounts) -> dict[str, str]:
+def _amount_texts(amounts: Amounts) -> dict[str, str]:
     return {name: amount_text(name, amount) for name, amount in sorted(amounts.items()) if amount}
 
 
-def _merged(
+def _merge_conditions(
     observed: Mapping[str, Any], wanted: Iterable[Condition | None], own_types: tuple[str, ...], now: str
 ) -> list[Condition]:
     found = observed.get("conditions")
     before = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
-    said = [each for each in wanted if each is not None]
-    types = {each["type"] for each in said}
+    set_conditions = [each for each in wanted if each is not None]
+    types = {each["type"] for each in set_conditions}
     kept = [each for each in before if each.get("type") in types or each.get("type") not in own_types]
-    for each in said:
+    for each in set_conditions:
         kept = with_condition(kept, each, now)
     return kept
 
 
-def _nothing(value: Any) -> Any:
-    """What an absent field of this kind means."""
+def _zero_value(value: Any) -> Any:
+    """The meaning of an absent field of this type."""
     return type(value)()

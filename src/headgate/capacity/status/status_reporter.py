@@ -1,7 +1,7 @@
 """The status reporter: keeps the status of queues and PodGroups up to date.
 
 It counts groups by phase, closes and opens queues, reports invalid objects, and writes the allocated and reserved
-amounts of the engine. It decides nothing about pods. Missing queues of those that always exist are created. Pure:
+amounts of the engine. It decides nothing about pods. It creates the root and default queues if they are missing. Pure:
 ``due_patches`` returns frozen writes, ``patch_succeeded`` and ``patch_rejected`` take their outcome.
 ``status_throttle.py`` decides when to write, ``status_fields.py`` what; ``runtime/scheduler/status_writer.py`` sends
 the writes.
@@ -41,11 +41,11 @@ Wire = Mapping[str, Any]
 
 INTERVALS_S: Final = {QUEUES.plural: 2.0, POD_GROUPS.plural: 1.0}
 BATCH_DELAY_S: Final = 0.25
-"""How long changes are gathered."""
-_MAKE_AGAIN_S: Final = 30.0
-_FIRST: Final = {str(each["metadata"]["name"]): each for each in FIRST_QUEUES}
+"""How long changes are batched."""
+_CREATE_RETRY_S: Final = 30.0
+_FIRST_QUEUES_BY_NAME: Final = {str(each["metadata"]["name"]): each for each in FIRST_QUEUES}
 _VOLCANO: Final = "volcano"
-"""Who serves this name serves groups before they have any pods, too."""
+"""A reporter for this scheduler name also reports groups without pods."""
 _TIMES: Final = ("lastTransitionTime", "transitionID")
 
 
@@ -118,13 +118,13 @@ class CreateMissingObject(msgspec.Struct, frozen=True):
 
 
 class _Queue:
-    __slots__ = ("spec", "status", "uid", "wish")
+    __slots__ = ("desired", "spec", "status", "uid")
 
-    def __init__(self, wire: Wire, wish: DesiredQueueState) -> None:
+    def __init__(self, wire: Wire, desired: DesiredQueueState) -> None:
         self.uid = str((wire.get("metadata") or {}).get("uid") or "")
         self.spec = wire.get("spec")
         self.status = _mapping(wire.get("status"))
-        self.wish = wish
+        self.desired = desired
 
 
 class PodGroupProgress(NamedTuple):
@@ -138,31 +138,31 @@ class PodGroupProgress(NamedTuple):
 
 class StatusReporter:
     """``schedulers``: the scheduler names of this installation; groups of other schedulers' pods are not reported.
-    ``makes_groups``: whether pods without a PodGroup get one of their own, as in Volcano."""
+    ``creates_groups``: whether pods without a PodGroup get one of their own, as in Volcano."""
 
-    def __init__(self, books: QueueStatusSource, schedulers: Collection[str], *, makes_groups: bool = False) -> None:
-        self._source = books
+    def __init__(self, source: QueueStatusSource, schedulers: Collection[str], *, creates_groups: bool = False) -> None:
+        self._source = source
         self._serves_empty_groups = _VOLCANO in schedulers
         self._queues: dict[str, _Queue] = {}
         self._children: dict[str, set[str]] = {}
-        self._counters = PodGroupCounters(schedulers, books.queue_of, invents=makes_groups)
+        self._counters = PodGroupCounters(schedulers, source.queue_of, generates_groups=creates_groups)
         self._throttle = StatusThrottle(INTERVALS_S)
-        self._makes: Heap[GroupKey] = Heap()
+        self._to_create: Heap[GroupKey] = Heap()
         self._is_synced = False
 
-    # What the API shows
+    # Events from the API
 
     def queue_applied(self, wire: Wire, now_s: float) -> None:
         name = str(_mapping(wire.get("metadata")).get("name") or "")
         before = self._queues.get(name)
         queue = self._queues[name] = _Queue(wire, queue_state.read_desired_state(name, wire))
-        if before is None or before.wish.parent != queue.wish.parent:
+        if before is None or before.desired.parent != queue.desired.parent:
             if before is not None:
-                self._children[before.wish.parent].discard(name)
-            self._children.setdefault(queue.wish.parent, set()).add(name)
+                self._children[before.desired.parent].discard(name)
+            self._children.setdefault(queue.desired.parent, set()).add(name)
         if before is not None and before.uid != queue.uid:
             self._throttle.forget((QUEUES.plural, "", name))
-        is_new = before is None or before.wish != queue.wish
+        is_new = before is None or before.desired != queue.desired
         self._mark_queue(name, now_s, urgent=is_new or (before is not None and before.spec != queue.spec))
         if is_new:
             for below in self._below(name):
@@ -172,11 +172,11 @@ class StatusReporter:
         queue = self._queues.pop(name, None)
         if queue is None:
             return
-        self._children[queue.wish.parent].discard(name)
+        self._children[queue.desired.parent].discard(name)
         self._throttle.forget((QUEUES.plural, "", name))
         for below in self._below(name):
             self._mark_queue(below, now_s, urgent=True)
-        self._miss(now_s)
+        self._check_first_queues(now_s)
 
     def group_applied(self, wire: Wire, now_s: float) -> None:
         for replaced in self._counters.apply_group(wire):
@@ -189,71 +189,73 @@ class StatusReporter:
         self._mark_touched(now_s)
 
     def pod_applied(self, wire: Wire, now_s: float) -> None:
-        """Of any pod, live or ended, once the engine was told of it."""
+        """Apply a pod, live or ended. The engine must have received it before."""
         self._counters.apply_pod(wire)
         self._mark_touched(now_s)
 
     def pod_removed(self, uid: str, now_s: float, *, ended: bool = False) -> None:
-        """Gone from the watch on live pods, or from that on pods that ``ended``."""
+        """The pod was removed from the watch of live pods, or from the watch of ``ended`` pods."""
         self._counters.remove_pod(uid, ended=ended)
         self._mark_touched(now_s)
 
     def synced(self, now_s: float) -> None:
         """All existing objects were passed in."""
         self._is_synced = True
-        self._counters.assign_bare_pods()
+        self._counters.recount_bare_pods()
         for key in self._counters.groups():
-            self._progress_of(key, now_s)  # before any queue: its status would count no groups
+            self._progress_of(key, now_s)  # before any queue: a queue's status counts its groups
         self._mark_touched(now_s)
-        self._miss(now_s)
+        self._check_first_queues(now_s)
 
-    # What to write
+    # Writes
 
-    def due_patches(self, now_s: float, now: str, most: int) -> list[StatusPatch | CreateMissingObject]:
+    def due_patches(self, now_s: float, now: str, max_patches: int) -> list[StatusPatch | CreateMissingObject]:
         """``now``: the time of day as a wire timestamp, for conditions."""
         for uid in self._source.pods_with_new_queue():
             self._counters.queue_changed(uid)
         for name in self._source.changed_queues():
             self._mark_queue(name, now_s)
-        for entered in self._source.enqueued_groups():
-            self._mark_group(entered, now_s)
+        for group_key in self._source.enqueued_groups():
+            self._mark_group(group_key, now_s)
         self._mark_touched(now_s)
         if not self._is_synced:
             return []
-        found: list[StatusPatch | CreateMissingObject] = [*self._make(now_s, most)]
-        while len(found) < most and (key := self._throttle.take(now_s)) is not None:
+        found: list[StatusPatch | CreateMissingObject] = [*self._create_missing(now_s, max_patches)]
+        while len(found) < max_patches and (key := self._throttle.take(now_s)) is not None:
             report = self._group_report(key, now_s, now) if key[1] else self._queue_report(key[2], now_s, now)
             if report is not None:
                 found.append(report)
         return found
 
     def patch_succeeded(self, report: StatusPatch, status: Wire | None, now_s: float) -> None:
-        """``status``: as the server has it now; None if it was not written, and is worth another try."""
-        about = self._about(report)
-        if about is None:
+        """``status``: the status on the server now; None if it was not written and should be retried."""
+        target = self._target_of(report)
+        if target is None:
             return
-        echo = None
+        observed = None
         if status is not None:
-            about.status = status
-            echo = _comparable(status_fields.own_fields(status, report.wanted))
-        self._throttle.written(report.key, _comparable(report.wanted), echo, now_s)
+            target.status = status
+            observed = _comparable(status_fields.own_fields(status, report.wanted))
+        self._throttle.written(report.key, _comparable(report.wanted), observed, now_s)
 
     def patch_rejected(self, report: StatusPatch, now_s: float) -> None:
-        """It was refused for good: nothing of this is sent again until there is something else to say."""
-        about = self._about(report)
-        if about is not None:
-            echo = _comparable(status_fields.own_fields(about.status, report.wanted))
-            self._throttle.written(report.key, _comparable(report.wanted), echo, now_s)
+        """The server refused the patch permanently: it is not sent again until the wanted status changes."""
+        target = self._target_of(report)
+        if target is not None:
+            observed = _comparable(status_fields.own_fields(target.status, report.wanted))
+            self._throttle.written(report.key, _comparable(report.wanted), observed, now_s)
 
-    def _about(self, report: StatusPatch) -> _Queue | ObservedPodGroup | None:
-        """None if another object has its name by now."""
+    def _target_of(self, report: StatusPatch) -> _Queue | ObservedPodGroup | None:
+        """The object of the patch; None if it was replaced by another object of the same name."""
         queue = self._queues.get(report.name) if report.resource == QUEUES else None
-        about = queue or self._counters.get((report.namespace, report.name))
-        return about if about is not None and about.uid == report.uid else None
+        target = queue or self._counters.get((report.namespace, report.name))
+        return target if target is not None and target.uid == report.uid else None
 
     def next_deadline_s(self) -> float | None:
-        make, look_s = self._makes.first(), self._throttle.next_deadline_s()
-        deadlines = [each for each in (None if make is None else make[0], look_s) if each is not None]
+        next_creation, next_report_s = self._to_create.first(), self._throttle.next_deadline_s()
+        deadlines = [
+            each for each in (None if next_creation is None else next_creation[0], next_report_s) if each is not None
+        ]
         return min(deadlines, default=None) if self._is_synced else None
 
     # Queues
@@ -262,17 +264,19 @@ class StatusReporter:
         queue = self._queues.get(name)
         if queue is None:
             return None
-        closer = queue_state.closed_by(name, lambda each: None if each not in self._queues else self._queues[each].wish)
+        closing_queue = queue_state.closed_by(
+            name, lambda each: None if each not in self._queues else self._queues[each].desired
+        )
         usage = self._source.usage(name)
         wanted = status_fields.queue_status(
             queue.status,
-            state=queue_state.state_of(closer, self._group_count(name) if closer else 0),
+            state=queue_state.state_of(closing_queue, self._group_count(name) if closing_queue else 0),
             phases=self._counters.phases(name),
             allocated=usage.allocated,
             reserved=usage.reserved,
             terminating=usage.terminating,
             conditions=(
-                queue_state.condition_of(name, closer),
+                queue_state.condition_of(name, closing_queue),
                 status_fields.validity_condition(self._source.problems().get(f"queue/{name}", "")),
                 status_fields.capability_condition(usage.allocated, self._source.limits(name).capability),
                 unsupported.queue_condition(queue.spec),
@@ -286,39 +290,39 @@ class StatusReporter:
 
     def _below(self, name: str) -> list[str]:
         found: dict[str, None] = {}
-        waiting = [name]
-        while waiting:
-            for child in sorted(self._children.get(waiting.pop(), ())):
+        queue_names = [name]
+        while queue_names:
+            for child in sorted(self._children.get(queue_names.pop(), ())):
                 if child not in found and child != name:
                     found[child] = None
-                    waiting.append(child)
+                    queue_names.append(child)
         return list(found)
 
     def _mark_queue(self, name: str, now_s: float, *, urgent: bool = False) -> None:
         if name in self._queues:
             self._throttle.mark((QUEUES.plural, "", name), now_s, BATCH_DELAY_S, urgent=urgent)
 
-    def _miss(self, now_s: float) -> None:
+    def _check_first_queues(self, now_s: float) -> None:
         if self._is_synced:
-            for name in _FIRST:
-                if name not in self._queues and ("", name) not in self._makes:
-                    self._makes.put(("", name), now_s)
+            for name in _FIRST_QUEUES_BY_NAME:
+                if name not in self._queues and ("", name) not in self._to_create:
+                    self._to_create.put(("", name), now_s)
 
-    def _make(self, now_s: float, most: int) -> Iterable[CreateMissingObject]:
-        """What is missing is made, and made again if it does not show."""
-        for _ in range(most):
-            first = self._makes.first()
+    def _create_missing(self, now_s: float, max_patches: int) -> Iterable[CreateMissingObject]:
+        """Create missing objects, and create them again if the watch does not show them."""
+        for _ in range(max_patches):
+            first = self._to_create.first()
             if first is None or first[0] > now_s:
                 return
-            self._makes.pop()
-            made = self._missing(first[1])
-            if made is not None:
-                self._makes.put(first[1], now_s + _MAKE_AGAIN_S)
-                yield made
+            self._to_create.pop()
+            created = self._missing_object(first[1])
+            if created is not None:
+                self._to_create.put(first[1], now_s + _CREATE_RETRY_S)
+                yield created
 
-    def _missing(self, key: GroupKey) -> CreateMissingObject | None:
+    def _missing_object(self, key: GroupKey) -> CreateMissingObject | None:
         if not key[0]:
-            return None if key[1] in self._queues else CreateMissingObject(QUEUES, _FIRST[key[1]])
+            return None if key[1] in self._queues else CreateMissingObject(QUEUES, _FIRST_QUEUES_BY_NAME[key[1]])
         pod = self._counters.pod_without_group(key)
         if pod is None:
             return None
@@ -329,7 +333,7 @@ class StatusReporter:
     # Groups
 
     def _progress_of(self, key: GroupKey, now_s: float) -> tuple[ObservedPodGroup, PodGroup, PodGroupProgress] | None:
-        """How far the group is; the counts of its queue follow. None if it is not ours to report."""
+        """The progress of the group, also counted in its queue. None if this reporter does not report the group."""
         found = self._counters.get(key)
         if found is None or found.group is None:
             return None
@@ -339,21 +343,21 @@ class StatusReporter:
             self._set_phase(found, (queue, seen if seen in PHASES else PENDING), now_s)
             return None
         counts, roles = count_members(found.members.values())
-        is_let_in = self._source.is_inqueue(*key)
+        is_enqueued = self._source.is_inqueue(*key)
         if key[1] in map(generated_name, found.members):
-            is_let_in = any(each.is_admitted for each in found.members.values())
-        phase = phase_of(seen, group.min_member, counts, is_let_in=is_let_in)
+            is_enqueued = any(each.is_admitted for each in found.members.values())
+        phase = phase_of(seen, group.min_member, counts, is_enqueued=is_enqueued)
         self._set_phase(found, (queue, phase), now_s)
         return found, group, PodGroupProgress(queue, phase, counts, roles)
 
     def _group_report(self, key: Key, now_s: float, now: str) -> StatusPatch | None:
-        looked = self._progress_of(key[1:], now_s)
-        if looked is None:
+        progress = self._progress_of(key[1:], now_s)
+        if progress is None:
             return None
-        found, group, (queue, phase, counts, roles) = looked
+        found, group, (queue, phase, counts, roles) = progress
         refusal = self._source.refusal(queue) if phase == PENDING else None
         pending = [each for each in found.members.values() if each.status is TaskStatus.PENDING]
-        said = conditions_of(
+        conditions = conditions_of(
             group.min_member,
             group.min_task_member,
             counts,
@@ -368,13 +372,13 @@ class StatusReporter:
             running=counts.of(TaskStatus.RUNNING),
             succeeded=counts.of(TaskStatus.SUCCEEDED),
             failed=counts.of(TaskStatus.FAILED),
-            conditions=(*said, unsupported.group_condition(found.spec)),
+            conditions=(*conditions, unsupported.group_condition(found.spec)),
             now=now,
         )
         return self._report(POD_GROUPS, key[1], key[2], found.uid, found.status, wanted, now_s)
 
-    def _set_phase(self, found: ObservedPodGroup, place: QueuePhase, now_s: float) -> None:
-        self._counters.set_phase(found, place)
+    def _set_phase(self, found: ObservedPodGroup, queue_phase: QueuePhase, now_s: float) -> None:
+        self._counters.set_phase(found, queue_phase)
         self._mark_touched(now_s)
 
     def _mark_group(self, key: GroupKey, now_s: float) -> None:
@@ -382,24 +386,24 @@ class StatusReporter:
             self._throttle.mark((POD_GROUPS.plural, *key), now_s, BATCH_DELAY_S)
 
     def _mark_touched(self, now_s: float) -> None:
-        census = self._counters
-        groups, census.touched_groups = census.touched_groups, {}
-        queues, census.touched_queues = census.touched_queues, {}
-        lacking, census.missing_groups = census.missing_groups, {}
+        counters = self._counters
+        groups, counters.touched_groups = counters.touched_groups, {}
+        queues, counters.touched_queues = counters.touched_queues, {}
+        missing, counters.missing_groups = counters.missing_groups, {}
         for key in groups:
             self._mark_group(key, now_s)
         for name in queues:
             self._mark_upwards(name, now_s)
-        for key in lacking:
-            if key not in self._makes:
-                self._makes.put(key, now_s)
+        for key in missing:
+            if key not in self._to_create:
+                self._to_create.put(key, now_s)
 
     def _mark_upwards(self, name: str, now_s: float) -> None:
-        """The queue, and those above it that may become empty by this."""
+        """Mark the queue, and its Closing ancestors, which may have become empty."""
         self._mark_queue(name, now_s)
         seen = {name}
-        while (queue := self._queues.get(name)) is not None and queue.wish.parent not in seen:
-            name = queue.wish.parent
+        while (queue := self._queues.get(name)) is not None and queue.desired.parent not in seen:
+            name = queue.desired.parent
             seen.add(name)
             if name in self._queues and self._queues[name].status.get("state") == queue_state.CLOSING:
                 self._mark_queue(name, now_s)
@@ -414,7 +418,7 @@ class StatusReporter:
 
 
 def _comparable(status: Wire) -> Object:
-    """Without the times of conditions: those are no reason to write."""
+    """The status without the times of conditions: a different time alone is not written."""
     found = dict(status)
     conditions = found.get("conditions")
     if isinstance(conditions, list):

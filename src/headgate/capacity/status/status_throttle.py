@@ -17,21 +17,21 @@ Key = tuple[str, str, str]
 """Plural, namespace, name."""
 Object = dict[str, Any]
 
-_LONGEST_S: Final = 600.0
-_AGAIN_S: Final = 2.0
+_MAX_INTERVAL_S: Final = 600.0
+_RETRY_S: Final = 2.0
 
 
 class StatusThrottleEntry:
     """What was written to one object. ``observed``: the server's version of it."""
 
-    __slots__ = ("busy", "due_s", "observed", "repeats", "since_s", "written")
+    __slots__ = ("due_s", "is_in_flight", "last_write_s", "observed", "repeats", "written")
 
     def __init__(self) -> None:
         self.written: Object | None = None
         self.observed: Object | None = None
-        self.since_s = float("-inf")
+        self.last_write_s = float("-inf")
         self.repeats = 0
-        self.busy = False
+        self.is_in_flight = False
         self.due_s: float | None = None
 
 
@@ -47,19 +47,19 @@ class StatusThrottle:
         self._entries.pop(key, None)
         self._due.discard(key)
 
-    def mark(self, key: Key, now_s: float, soon_s: float, *, urgent: bool = False) -> None:
-        """Something about it changed; it is looked at after ``soon_s``. ``urgent``: people wait for it."""
-        slip = self._entries.setdefault(key, StatusThrottleEntry())
-        due_s = now_s + soon_s
+    def mark(self, key: Key, now_s: float, delay_s: float, *, urgent: bool = False) -> None:
+        """The object changed: its status is due after ``delay_s``, or after the interval unless it is ``urgent``."""
+        entry = self._entries.setdefault(key, StatusThrottleEntry())
+        due_s = now_s + delay_s
         if not urgent:
-            due_s = max(due_s, slip.since_s + self._intervals_s[key[0]])
-        if slip.due_s is None or due_s < slip.due_s:
-            slip.due_s = due_s
-            if not slip.busy:
+            due_s = max(due_s, entry.last_write_s + self._intervals_s[key[0]])
+        if entry.due_s is None or due_s < entry.due_s:
+            entry.due_s = due_s
+            if not entry.is_in_flight:
                 self._due.put(key, due_s)
 
     def take(self, now_s: float) -> Key | None:
-        """One that is due."""
+        """The next object that is due."""
         first = self._due.first()
         if first is None or first[0] > now_s:
             return None
@@ -75,37 +75,37 @@ class StatusThrottle:
         """Whether to write ``wanted`` now, where the server shows ``seen``. If so, :meth:`written` takes the outcome.
 
         ``seen`` and ``wanted`` are compared as they are: leave out what should not count, such as times."""
-        slip = self._entries.setdefault(key, StatusThrottleEntry())
+        entry = self._entries.setdefault(key, StatusThrottleEntry())
         if seen == wanted:
-            slip.repeats = 0
+            entry.repeats = 0
             return False
-        if wanted != slip.written:
-            slip.repeats = 0
-        elif seen == slip.observed:
+        if wanted != entry.written:
+            entry.repeats = 0
+        elif seen == entry.observed:
             return False
         else:  # another client reverted it
-            wait_s = ExponentialBackoff(self._intervals_s[key[0]], _LONGEST_S).delay_s(slip.repeats + 1)
-            if now_s < slip.since_s + wait_s:
-                self._put(key, slip, slip.since_s + wait_s)
+            wait_s = ExponentialBackoff(self._intervals_s[key[0]], _MAX_INTERVAL_S).delay_s(entry.repeats + 1)
+            if now_s < entry.last_write_s + wait_s:
+                self._put(key, entry, entry.last_write_s + wait_s)
                 return False
-            slip.repeats = min(slip.repeats + 1, 16)
-        slip.busy = True
-        slip.since_s = now_s
+            entry.repeats = min(entry.repeats + 1, 16)
+        entry.is_in_flight = True
+        entry.last_write_s = now_s
         return True
 
-    def written(self, key: Key, wanted: Object, echo: Object | None, now_s: float) -> None:
-        """``echo``: how it stands on the server now; None if it was not written, and is worth another try."""
-        slip = self._entries.get(key)
-        if slip is None:
+    def written(self, key: Key, wanted: Object, observed: Object | None, now_s: float) -> None:
+        """``observed``: the status on the server now; None if it was not written and should be retried."""
+        entry = self._entries.get(key)
+        if entry is None:
             return
-        slip.busy = False
-        if echo is not None:
-            slip.written, slip.observed = wanted, echo
-        if echo is None:
-            self._put(key, slip, now_s + _AGAIN_S)
-        elif slip.due_s is not None:
-            self._put(key, slip, slip.due_s)
+        entry.is_in_flight = False
+        if observed is not None:
+            entry.written, entry.observed = wanted, observed
+        if observed is None:
+            self._put(key, entry, now_s + _RETRY_S)
+        elif entry.due_s is not None:
+            self._put(key, entry, entry.due_s)
 
-    def _put(self, key: Key, slip: StatusThrottleEntry, due_s: float) -> None:
-        slip.due_s = due_s if slip.due_s is None else min(slip.due_s, due_s)
-        self._due.put(key, slip.due_s)
+    def _put(self, key: Key, entry: StatusThrottleEntry, due_s: float) -> None:
+        entry.due_s = due_s if entry.due_s is None else min(entry.due_s, due_s)
+        self._due.put(key, entry.due_s)

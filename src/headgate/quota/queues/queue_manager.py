@@ -329,5 +329,5 @@ class QueueManager:
         (self._ready.add if is_ready else self._ready.discard)(queue)
 
     def _reason(self, unit: Unit) -> PendingReason | None:
-        why = self._lot.why(unit)
+        why = self._lot.info(unit)
         return None if why is None else why.reason

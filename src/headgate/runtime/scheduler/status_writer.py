@@ -58,7 +58,7 @@ class QueueStatusWriter:
         turn: Callable[[], Awaitable[None]] = no_delay,
         makes_groups: bool = False,
     ) -> None:
-        self.reporting = StatusReporter(books, schedulers, makes_groups=makes_groups)
+        self.reporting = StatusReporter(books, schedulers, creates_groups=makes_groups)
         self._transport = transport
         self._writer = writer
         self._turn = turn

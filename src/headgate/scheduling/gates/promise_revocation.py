@@ -63,7 +63,7 @@ class PromiseRevocation:
         for pod in pods:
             effect = RemoveStamp(pod, pod.annotations[STAMP])
             self._open[pod.uid] = _Open(effect, for_uid)
-            self._queues.set_retracting(pod.uid, is_so=True)
+            self._queues.set_retracting(pod.uid, retracting=True)
             yield effect
 
     def _can_wait(self, pod: PodInfo) -> bool:

@@ -95,7 +95,7 @@ class SchedulingQueue(Generic[P]):
 
     def why(self, uid: str) -> ParkingInfo[tuple[Rejection, ...]] | None:
         """Why a parked pod waits. A gating plugin is asked for its words anew: it may have lost one of its reasons."""
-        why = self._lot.why(uid)
+        why = self._lot.info(uid)
         queued = self._pods.get(uid)
         if why is None or queued is None or queued.gating is None:
             return why
