@@ -103,7 +103,9 @@ async def _raw(place: Place, count: int) -> float:
 
         async def lift(number: int) -> None:
             path = PODS.object_path(_RAW, f"pod-{number:05}")
-            await send(runner.transport, HTTPRequest("PATCH", path, "", write_requests.PATCHES["strategic"], _LIFTED))
+            await send(
+                runner.transport, HTTPRequest("PATCH", path, "", write_requests.PATCH_HEADERS["strategic"], _LIFTED)
+            )
 
         began_s = time.perf_counter()
         await runner.each(range(count), lift)

@@ -38,7 +38,7 @@ async def bind_all(cluster: Cluster, nodes: int, uids: Mapping[str, str], *, lif
 
 def _lift(name: str) -> HTTPRequest:
     return HTTPRequest(
-        "PATCH", PODS.object_path(MEASURED, name), "", write_requests.PATCHES["strategic"], _LIFTED_BYTES
+        "PATCH", PODS.object_path(MEASURED, name), "", write_requests.PATCH_HEADERS["strategic"], _LIFTED_BYTES
     )
 
 

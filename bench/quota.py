@@ -75,7 +75,7 @@ async def _raw(place: Place, load: Load) -> tuple[float, dict[str, float]]:
         async def write(one: tuple[Object, bytes]) -> None:
             metadata, body = one
             path = WORKLOADS.object_path(metadata["namespace"], metadata["name"], "status")
-            await send(runner.transport, HTTPRequest("PATCH", path, "", write_requests.PATCHES["merge"], body))
+            await send(runner.transport, HTTPRequest("PATCH", path, "", write_requests.PATCH_HEADERS["merge"], body))
 
         cpu, began_s = Cpu(place.pids()), time.perf_counter()
         await runner.each(bodies, write)

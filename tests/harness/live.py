@@ -54,7 +54,7 @@ class Live:
         assert isinstance(access, RESTConfig)
         transport = HTTPTransport(access)
         try:
-            writer = Writer(transport, room_s=no_fence, jitter=random.random, sleep=asyncio.sleep)
+            writer = Writer(transport, write_budget_s=no_fence, jitter=random.random, sleep=asyncio.sleep)
             shell = SchedulerRunner(lambda report: Scheduler(*self._configured, report=report), transport, writer)
             self._scheduler = shell.scheduler
             working = asyncio.create_task(shell.run())

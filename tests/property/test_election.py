@@ -90,7 +90,7 @@ class World:
             if isinstance(answer, str):
                 candidate.election.failed(self.now_s, jitter, contended=answer == "conflict")
             else:
-                candidate.election.seen(answer, self.now_s, jitter)
+                candidate.election.observed(answer, self.now_s, jitter)
 
     def give_up(self, candidate: Candidate, jitter: float) -> None:
         if candidate.waiting:

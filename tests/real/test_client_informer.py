@@ -155,14 +155,14 @@ def test_writes_have_the_outcomes_that_the_table_says(stage: Stage) -> None:
         label = {"metadata": {"labels": {"a": "b"}}}
         outcomes = {
             "a patch of another uid": await write.patch(PODS, "default", "web", other, label),
-            "steps for another uid": await write.patch_steps(PODS, "default", "web", other, []),
+            "steps for another uid": await write.json_patch(PODS, "default", "web", other, []),
             "a bind of another uid": await write.bind("default", "web", other, "one"),
             "an eviction of another uid": await write.evict("default", "web", other),
             "a patch": await write.patch(PODS, "default", "web", uid, label, "strategic"),
             "a patch of the status": await write.patch(
                 PODS, "default", "web", uid, {"status": {"nominatedNodeName": "one"}}, "merge", "status"
             ),
-            "steps": await write.patch_steps(
+            "steps": await write.json_patch(
                 PODS, "default", "web", uid, [{"op": "add", "path": "/metadata/labels/c", "value": "d"}]
             ),
             "a bind": await write.bind("default", "web", uid, "one"),

@@ -9,8 +9,8 @@ from headgate.kube.backoff import ExponentialBackoff
 
 
 class Backoff:
-    """Counts the failures in a row. The delay doubles from ``initial_s`` to ``max_s``; up to as much again is added at
-    random."""
+    """Counts the failures in a row. The delay doubles from ``initial_s`` to ``max_s``. A random part of up to the same
+    length is added."""
 
     def __init__(self, initial_s: float = 0.8, max_s: float = 30.0) -> None:
         self._delays = ExponentialBackoff(initial_s, max_s)
@@ -22,5 +22,5 @@ class Backoff:
         return self._delays.delay_s(self._failures) * (1 + jitter)
 
     def reset(self) -> None:
-        """Things work again."""
+        """Called after a success."""
         self._failures = 0

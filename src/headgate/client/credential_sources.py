@@ -15,10 +15,10 @@ from headgate.client.kubeconfig import InlineOrFile, RESTConfig
 MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
-def kubeconfig_paths(named: str, environment: Mapping[str, str]) -> list[str]:
-    """Which files to read. One that is named must exist; those of a list may be absent."""
-    if named:
-        return [named]
+def kubeconfig_paths(explicit: str, environment: Mapping[str, str]) -> list[str]:
+    """The files to read. An explicit file must exist; files of a list may be absent."""
+    if explicit:
+        return [explicit]
     listed = [path for path in environment.get("KUBECONFIG", "").split(":") if path]
     if listed:
         return list(dict.fromkeys(listed))
@@ -27,7 +27,7 @@ def kubeconfig_paths(named: str, environment: Mapping[str, str]) -> list[str]:
 
 
 def in_cluster(environment: Mapping[str, str], namespace: str = "", mount: str = MOUNT) -> RESTConfig | None:
-    """The service account of the pod that this process runs in, if it runs in one."""
+    """The configuration for the service account of this pod; None if the process does not run in a pod."""
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
         return None

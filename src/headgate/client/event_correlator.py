@@ -15,7 +15,7 @@ from headgate.kube.timestamps import format_time
 
 Object = dict[str, Any]
 
-_MOST: Final = 4096
+_MAX_ENTRIES: Final = 4096
 _DEFAULT_NAMESPACE: Final = "default"
 
 
@@ -44,47 +44,47 @@ class RecordedEvent(msgspec.Struct):
 
 class EventCorrelator:
     def __init__(self) -> None:
-        self._told: Final[dict[bytes, RecordedEvent]] = {}
+        self._recorded: Final[dict[bytes, RecordedEvent]] = {}
 
-    def find(self, emit: RecordableEvent) -> RecordedEvent | None:
-        return self._told.get(key_of(emit))
+    def find(self, event: RecordableEvent) -> RecordedEvent | None:
+        return self._recorded.get(key_of(event))
 
-    def record(self, emit: RecordableEvent, event: Object) -> None:
-        key = key_of(emit)
-        self._told.pop(key, None)
-        metadata = event["metadata"]
-        self._told[key] = RecordedEvent(metadata["namespace"], metadata["name"], event["count"])
-        if len(self._told) > _MOST:
-            del self._told[next(iter(self._told))]
+    def record(self, event: RecordableEvent, written: Object) -> None:
+        key = key_of(event)
+        self._recorded.pop(key, None)
+        metadata = written["metadata"]
+        self._recorded[key] = RecordedEvent(metadata["namespace"], metadata["name"], written["count"])
+        if len(self._recorded) > _MAX_ENTRIES:
+            del self._recorded[next(iter(self._recorded))]
 
-    def forget(self, emit: RecordableEvent) -> None:
-        self._told.pop(key_of(emit), None)
+    def forget(self, event: RecordableEvent) -> None:
+        self._recorded.pop(key_of(event), None)
 
 
-def new_event(emit: RecordableEvent, now_s: float, count: int = 1, name: str = "") -> Object:
-    """A new Event; unless it is given a name of its own, that is the object's, with the time in it."""
+def new_event(event: RecordableEvent, now_s: float, count: int = 1, name: str = "") -> Object:
+    """A new Event. Without ``name``, its name is made of the object's name and the time."""
     now = format_time(now_s)
-    namespace = emit.about.get("namespace") or _DEFAULT_NAMESPACE
+    namespace = event.about.get("namespace") or _DEFAULT_NAMESPACE
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": name or f"{emit.about['name']}.{int(now_s * 1e9):x}", "namespace": namespace},
-        "involvedObject": emit.about,
-        "reason": emit.reason,
-        "message": emit.message,
-        "type": emit.type,
-        "source": {"component": emit.component},
-        "reportingComponent": emit.component,
+        "metadata": {"name": name or f"{event.about['name']}.{int(now_s * 1e9):x}", "namespace": namespace},
+        "involvedObject": event.about,
+        "reason": event.reason,
+        "message": event.message,
+        "type": event.type,
+        "source": {"component": event.component},
+        "reportingComponent": event.component,
         "firstTimestamp": now,
         "lastTimestamp": now,
         "count": count,
     }
 
 
-def count_patch(told: RecordedEvent, emit: RecordableEvent, now_s: float, count: int = 1) -> Object:
-    return {"count": told.count + count, "lastTimestamp": format_time(now_s), "message": emit.message}
+def count_patch(recorded: RecordedEvent, event: RecordableEvent, now_s: float, count: int = 1) -> Object:
+    return {"count": recorded.count + count, "lastTimestamp": format_time(now_s), "message": event.message}
 
 
-def key_of(emit: RecordableEvent) -> bytes:
-    told = (emit.about, emit.reason, emit.message, emit.type, emit.component)
-    return msgspec.json.encode(told, order="sorted")
+def key_of(event: RecordableEvent) -> bytes:
+    content = (event.about, event.reason, event.message, event.type, event.component)
+    return msgspec.json.encode(content, order="sorted")

@@ -21,7 +21,7 @@ _GROUP: Final = "client.authentication.k8s.io"
 _VERSIONS: Final = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
 _EXTENSION: Final = f"{_GROUP}/exec"
 _MODES: Final = ("Never", "IfAvailable", "Always")
-_TOLD: Final = (
+_CLUSTER_FIELDS: Final = (
     "server",
     "tls-server-name",
     "insecure-skip-tls-verify",
@@ -53,7 +53,7 @@ class ExecCredential(msgspec.Struct, frozen=True):
 
 
 def read_plugin(program: Any, cluster: Object) -> ExecPlugin | str:
-    """The ``exec`` of a user; a string says what is wrong with it."""
+    """Parses the ``exec`` of a user; returns a string if it is invalid."""
     if not isinstance(program, dict) or not program.get("command"):
         return "the user's exec has no command"
     version, mode = program.get("apiVersion"), program.get("interactiveMode") or "IfAvailable"
@@ -72,20 +72,20 @@ def read_plugin(program: Any, cluster: Object) -> ExecPlugin | str:
         arguments=tuple(map(str, program.get("args") or ())),
         environment=tuple((str(each["name"]), str(each.get("value", ""))) for each in environment),
         hint=str(program.get("installHint") or ""),
-        cluster=_about(cluster) if program.get("provideClusterInfo") else None,
+        cluster=_cluster_info(cluster) if program.get("provideClusterInfo") else None,
     )
 
 
-def _about(cluster: Object) -> Object:
-    told = {key: cluster[key] for key in _TOLD if cluster.get(key)}
+def _cluster_info(cluster: Object) -> Object:
+    info = {key: cluster[key] for key in _CLUSTER_FIELDS if cluster.get(key)}
     for extension in cluster.get("extensions") or ():
         if isinstance(extension, dict) and extension.get("name") == _EXTENSION:
-            told["config"] = extension.get("extension")
-    return told
+            info["config"] = extension.get("extension")
+    return info
 
 
 def environment_of(plugin: ExecPlugin, inherited: Mapping[str, str], authority: str = "") -> dict[str, str]:
-    """The program's environment; ``authority`` is the base64 of a certificate authority that stood in a file."""
+    """The program's environment. ``authority``: the base64 of a certificate authority that was read from a file."""
     spec: Object = {"interactive": False}
     if plugin.cluster is not None:
         found = {"certificate-authority-data": authority} if authority else {}
@@ -95,7 +95,7 @@ def environment_of(plugin: ExecPlugin, inherited: Mapping[str, str], authority: 
 
 
 def read_exec_credential(plugin: ExecPlugin, output: bytes) -> ExecCredential | str:
-    """What the program printed; a string says what is wrong with that."""
+    """Parses the output of the program; returns a string if it is invalid."""
     try:
         printed = wire_json.decode(output)
     except msgspec.DecodeError as error:
@@ -114,8 +114,8 @@ def read_exec_credential(plugin: ExecPlugin, output: bytes) -> ExecCredential | 
         return f"{plugin.command} printed neither a token nor a client certificate"
     if bool(certificate) != bool(key):
         return f"{plugin.command} printed a certificate without its key, or a key without its certificate"
-    ends = status.get("expirationTimestamp")
-    expires_s = parse_time(str(ends)) if ends else None
+    expiration = status.get("expirationTimestamp")
+    expires_s = parse_time(str(expiration)) if expiration else None
     if isinstance(expires_s, str):
         return f"{plugin.command} printed an expirationTimestamp that is no time: {expires_s}"
     return ExecCredential(token, certificate.encode(), key.encode(), expires_s)

@@ -18,15 +18,15 @@ from headgate.kube.serializer import wire_json
 Object = dict[str, Any]
 Decode = Callable[[bytes | msgspec.Raw], Object]
 
-# What tells one object from another, and one state of it from the next.
+# The fields that identify an object and its state.
 IDENTITY: Final = ("metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion")
 
-# Types made at run time are no types to a checker.
+# mypy does not accept a TypedDict that is made at run time.
 _typed_dict: Final[Any] = TypedDict
 
 
 def decoder(fields: Iterable[str] = ()) -> Decode:
-    """Decodes the identity of an object and these fields; without any, all of it."""
+    """A decoder of the identity and these fields; without fields, of the whole object."""
     return _decoder(frozenset(fields))
 
 
@@ -37,12 +37,12 @@ def _decoder(fields: frozenset[str]) -> Decode:
     tree: dict[str, Any] = {}
     for path in (*IDENTITY, *fields):
         if any(path.startswith(f"{other}.") for other in fields):
-            continue  # all of the other field is read, and this one with it
-        inside = tree
+            continue  # the other field includes this one
+        branch = tree
         *parents, leaf = path.split(".")
         for parent in parents:
-            inside = inside.setdefault(parent, {})
-        inside[leaf] = {}
+            branch = branch.setdefault(parent, {})
+        branch[leaf] = {}
     return wire_json.WireDecoder(_typed(tree)).decode
 
 

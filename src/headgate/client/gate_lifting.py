@@ -26,11 +26,11 @@ MANAGER: Final = "headgate"
 _ATTEMPTS: Final = 6
 _BACKOFF: Final = ExponentialBackoff(0.02, 10.0, factor=3.0)
 _HEADERS: Final = {"accept": "application/json", "content-type": "application/json-patch+json"}
-_READ: Final = {"accept": "application/json"}
+_READ_HEADERS: Final = {"accept": "application/json"}
 _TEST_FAILED: Final = 422
 _NOT_FOUND: Final = 404
-_PASSING: Final = frozenset({409, 429, 500, 502, 503, 504})
-"""Conflicts and trouble that may be over a moment later."""
+_TRANSIENT: Final = frozenset({409, 429, 500, 502, 503, 504})
+"""Conflicts and failures that may pass soon."""
 
 
 class GateLiftOutcome(Enum):
@@ -55,27 +55,27 @@ class GateLiftRequest(msgspec.Struct, frozen=True):
 def lift(
     gate: str, pod: GatedPod, *, dry_run: bool = False
 ) -> Generator[GateLiftRequest, HTTPResponse | None, GateLiftResult]:
-    """For a pod that has the gate. Sent ``None`` for an answer that did not come.
+    """Removes the gate of a pod that has it. The caller sends ``None`` if there was no response.
 
-    ``dry_run``: the server does everything but write.
+    ``dry_run``: the server performs the request without writing.
     """
-    doubtful = False  # a patch was sent and its answer is not known
+    may_be_lifted = False  # a patch was sent and its outcome is unknown
     detail = "the server cannot be reached"
     for attempt in range(_ATTEMPTS):
-        answer = yield GateLiftRequest(removal(gate, pod, dry_run=dry_run))
-        if answer is not None and answer.ok:
+        response = yield GateLiftRequest(removal(gate, pod, dry_run=dry_run))
+        if response is not None and response.ok:
             return GateLiftResult(pod, GateLiftOutcome.LIFTED)
-        if answer is not None and answer.status == _NOT_FOUND:
+        if response is not None and response.status == _NOT_FOUND:
             return GateLiftResult(pod, GateLiftOutcome.ALREADY_GONE, "the pod is gone")
-        if answer is not None and answer.status != _TEST_FAILED and answer.status not in _PASSING:
-            refused = ListRefused(refusal_message(answer), answer.status)
+        if response is not None and response.status != _TEST_FAILED and response.status not in _TRANSIENT:
+            refused = ListRefused(refusal_message(response), response.status)
             return GateLiftResult(pod, GateLiftOutcome.FAILED, refusal_text("patch", PODS, pod.namespace, refused))
-        doubtful = doubtful or (answer is None and not dry_run)
-        detail = refusal_message(answer) if answer is not None else detail
-        wait_s = _pause_s(attempt, answer)
-        # A failed test is no refusal: another one's write may be done and not yet to be read. Or it was something else,
-        # and will be the same when the pod has been looked at a few times.
-        seen = yield GateLiftRequest(HTTPRequest("GET", pod.path, "", _READ), wait_s)
+        may_be_lifted = may_be_lifted or (response is None and not dry_run)
+        detail = refusal_message(response) if response is not None else detail
+        wait_s = _pause_s(attempt, response)
+        # A failed test is not final: another client may have changed the gates. The pod is read again, and the patch is
+        # built from its present gates.
+        seen = yield GateLiftRequest(HTTPRequest("GET", pod.path, "", _READ_HEADERS), wait_s)
         if seen is None:
             continue
         if seen.status == _NOT_FOUND:
@@ -85,31 +85,31 @@ def lift(
             if uid != pod.uid:
                 return GateLiftResult(pod, GateLiftOutcome.ALREADY_GONE, "another pod has its name now")
             if gate not in gates:
-                return GateLiftResult(pod, GateLiftOutcome.LIFTED if doubtful else GateLiftOutcome.ALREADY_GONE)
+                return GateLiftResult(pod, GateLiftOutcome.LIFTED if may_be_lifted else GateLiftOutcome.ALREADY_GONE)
             pod = msgspec.structs.replace(pod, gates=gates)
     return GateLiftResult(pod, GateLiftOutcome.FAILED, detail)
 
 
 def removal(gate: str, pod: GatedPod, *, dry_run: bool = False) -> HTTPRequest:
-    at = f"/spec/schedulingGates/{pod.gates.index(gate)}"
-    steps: list[dict[str, Any]] = [
+    gate_path = f"/spec/schedulingGates/{pod.gates.index(gate)}"
+    operations: list[dict[str, Any]] = [
         {"op": "test", "path": "/metadata/uid", "value": pod.uid},
-        {"op": "test", "path": at, "value": {"name": gate}},
-        {"op": "remove", "path": at},
+        {"op": "test", "path": gate_path, "value": {"name": gate}},
+        {"op": "remove", "path": gate_path},
     ]
     query = {"fieldManager": MANAGER, **({"dryRun": "All"} if dry_run else {})}
-    return HTTPRequest("PATCH", pod.path, encode_query(query), _HEADERS, msgspec.json.encode(steps))
+    return HTTPRequest("PATCH", pod.path, encode_query(query), _HEADERS, msgspec.json.encode(operations))
 
 
-def _gates_of(answer: HTTPResponse) -> tuple[str, tuple[str, ...]]:
+def _gates_of(response: HTTPResponse) -> tuple[str, tuple[str, ...]]:
     try:
-        pod: dict[str, Any] = wire_json.WireDecoder(dict).decode(answer.body)
+        pod: dict[str, Any] = wire_json.WireDecoder(dict).decode(response.body)
         listed = (pod.get("spec") or {}).get("schedulingGates") or ()
         return str(pod["metadata"].get("uid")), tuple(str(each.get("name")) for each in listed)
     except (msgspec.DecodeError, AttributeError, KeyError, TypeError):
         return "", ()
 
 
-def _pause_s(attempt: int, answer: HTTPResponse | None) -> float:
-    asked_s = retry_after_s(answer) if answer is not None else 0.0
-    return asked_s or _BACKOFF.delay_s(attempt + 1)
+def _pause_s(attempt: int, response: HTTPResponse | None) -> float:
+    requested_s = retry_after_s(response) if response is not None else 0.0
+    return requested_s or _BACKOFF.delay_s(attempt + 1)

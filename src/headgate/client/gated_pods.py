@@ -27,7 +27,7 @@ class GateSetter(msgspec.Struct, frozen=True):
 
 
 def find_setter(metadata: Mapping[str, Any], gate: str) -> GateSetter:
-    """The manager whose field the gate is; empty if that cannot be told any more."""
+    """The field manager that owns the gate; empty if none is recorded."""
     item = 'k:{"name":' + msgspec.json.encode(gate).decode() + "}"
     try:
         for entry in metadata.get("managedFields") or ():
@@ -66,7 +66,7 @@ _decode_page: Final = wire_json.WireDecoder(ListResponse[_Pod])
 
 
 class GatedPod(msgspec.Struct, frozen=True):
-    """``created`` is a wire timestamp: they sort as text."""
+    """``created`` is a wire timestamp, which sorts as text."""
 
     namespace: str
     name: str
@@ -92,11 +92,11 @@ class GateCount(msgspec.Struct, frozen=True):
 
 
 def gated_pods(namespace: str, selector: str) -> Generator[HTTPRequest, HTTPResponse, list[GatedPod] | ListRefused]:
-    """All pods that have a gate; in all namespaces if none is named. A refusal names the right that is missing."""
-    where = namespace or None
-    found = yield from list_all(PODS.collection_path(where), _gated, {"labelSelector": selector} if selector else {})
+    """All pods that have a gate; an empty namespace means all namespaces. A refusal names the missing permission."""
+    scope = namespace or None
+    found = yield from list_all(PODS.collection_path(scope), _gated, {"labelSelector": selector} if selector else {})
     if isinstance(found, ListRefused):
-        return ListRefused(refusal_text("list", PODS, where, found), found.status)
+        return ListRefused(refusal_text("list", PODS, scope, found), found.status)
     return found.items
 
 
@@ -112,27 +112,27 @@ def _read(pod: _Pod) -> GatedPod:
 
 
 def count_gates(pods: Iterable[GatedPod]) -> list[GateCount]:
-    """By gate, in the order of their names."""
+    """One entry for each gate, sorted by name."""
     by_gate: dict[str, list[GatedPod]] = {}
     for pod in pods:
         for gate in pod.gates:
             by_gate.setdefault(gate, []).append(pod)
     return [
-        GateCount(gate, len(held), min(held, key=lambda pod: (pod.created, pod.namespace, pod.name)))
-        for gate, held in sorted(by_gate.items())
+        GateCount(gate, len(pods_of_gate), min(pods_of_gate, key=lambda pod: (pod.created, pod.namespace, pod.name)))
+        for gate, pods_of_gate in sorted(by_gate.items())
     ]
 
 
 def setter_of(gate: str, pod: GatedPod) -> Generator[HTTPRequest, HTTPResponse, str | ListRefused]:
-    """The manager whose field the gate is; empty if that cannot be told any more."""
-    answer = yield HTTPRequest("GET", pod.path, "", ACCEPT)
-    if answer.status == NOT_FOUND:
+    """The field manager that owns the gate; empty if none is recorded."""
+    response = yield HTTPRequest("GET", pod.path, "", ACCEPT)
+    if response.status == NOT_FOUND:
         return ""
-    if not answer.ok:
-        refused = ListRefused(refusal_message(answer), answer.status)
-        return ListRefused(refusal_text("get", PODS, pod.namespace, refused), answer.status)
+    if not response.ok:
+        refused = ListRefused(refusal_message(response), response.status)
+        return ListRefused(refusal_text("get", PODS, pod.namespace, refused), response.status)
     try:
-        metadata: Mapping[str, Any] = _decode_message.decode(answer.body).get("metadata") or {}
+        metadata: Mapping[str, Any] = _decode_message.decode(response.body).get("metadata") or {}
     except msgspec.DecodeError:
         return ""
     return find_setter(metadata, gate).manager if metadata.get("uid") == pod.uid else ""

@@ -22,22 +22,22 @@ from headgate.kube.api_resources import CUSTOM_RESOURCE_DEFINITIONS, APIResource
 from headgate.kube.serializer import wire_json
 
 Object = dict[str, Any]
-What = Literal["created", "configured", "unchanged", "left as it is"]
+InstallAction = Literal["created", "configured", "unchanged", "left as it is"]
 Adapt = Callable[[Object, Object | None], Object | None]
-"""What to bring, given what is there already; None leaves that as it is."""
+"""The definition to apply, given the existing one; None keeps the existing one."""
 
 MANAGER: Final = "headgate"
 _APPLY: Final = {**ACCEPT, "content-type": "application/apply-patch+yaml"}
 _CONFLICT: Final = 409
 _NOT_FOUND: Final = 404
 _NOT_SERVED_YET: Final = frozenset({_NOT_FOUND, 429, 503})
-_LOOKS: Final = 100
+_ATTEMPTS: Final = 100
 _PAUSE_S: Final = 0.1
 
 
 class InstallResult(msgspec.Struct, frozen=True):
     name: str
-    what: What
+    action: InstallAction
 
 
 class InstallRefused(msgspec.Struct, frozen=True):
@@ -51,71 +51,71 @@ class DelayedRequest(msgspec.Struct, frozen=True):
     wait_s: float = 0.0
 
 
-def _as_written(definition: Object, found: Object | None) -> Object | None:
+def _unchanged(definition: Object, found: Object | None) -> Object | None:
     return definition
 
 
 def install(
-    definition: Object, adapt: Adapt = _as_written
+    definition: Object, adapt: Adapt = _unchanged
 ) -> Generator[DelayedRequest, HTTPResponse, InstallResult | InstallRefused]:
-    """Until its kind is served."""
+    """Installs the definition and waits until its kind is served."""
     name = definition["metadata"]["name"]
     path = CUSTOM_RESOURCE_DEFINITIONS.object_path("", name)
-    before = yield DelayedRequest(HTTPRequest("GET", path, "", ACCEPT))
-    if not before.ok and before.status != _NOT_FOUND:
-        refused = pager.ListRefused(pager.refusal_message(before), before.status)
-        why = refusal_text("get", CUSTOM_RESOURCE_DEFINITIONS, None, refused)
-        return InstallRefused(f"CustomResourceDefinition {name}: whether it is there already cannot be seen: {why}")
-    wanted = adapt(definition, _read(before) if before.ok else None)
+    existing = yield DelayedRequest(HTTPRequest("GET", path, "", ACCEPT))
+    if not existing.ok and existing.status != _NOT_FOUND:
+        refused = pager.ListRefused(pager.refusal_message(existing), existing.status)
+        text = refusal_text("get", CUSTOM_RESOURCE_DEFINITIONS, None, refused)
+        return InstallRefused(f"CustomResourceDefinition {name}: whether it is there already cannot be seen: {text}")
+    wanted = adapt(definition, _read(existing) if existing.ok else None)
     if wanted is None:
         return InstallResult(name, "left as it is")
     query = encode_query({"fieldManager": MANAGER, "force": "true"})
-    answer = yield DelayedRequest(HTTPRequest("PATCH", path, query, _APPLY, msgspec.json.encode(wanted)))
-    if not answer.ok:
-        return InstallRefused(f"CustomResourceDefinition {name}: {message_of(answer)}")
-    what: What = "created" if not before.ok else "configured"
-    if before.ok and _read(before)["metadata"]["generation"] == _read(answer)["metadata"]["generation"]:
-        what = "unchanged"
-    for _ in range(_LOOKS):
-        if _is_established(answer):
+    response = yield DelayedRequest(HTTPRequest("PATCH", path, query, _APPLY, msgspec.json.encode(wanted)))
+    if not response.ok:
+        return InstallRefused(f"CustomResourceDefinition {name}: {message_of(response)}")
+    action: InstallAction = "created" if not existing.ok else "configured"
+    if existing.ok and _read(existing)["metadata"]["generation"] == _read(response)["metadata"]["generation"]:
+        action = "unchanged"
+    for _ in range(_ATTEMPTS):
+        if _is_established(response):
             break
-        answer = yield DelayedRequest(HTTPRequest("GET", path, "", ACCEPT), _PAUSE_S)
+        response = yield DelayedRequest(HTTPRequest("GET", path, "", ACCEPT), _PAUSE_S)
     else:
         return InstallRefused(f"CustomResourceDefinition {name}: its names are not accepted; see its conditions")
-    if what == "unchanged":
-        return InstallResult(name, what)
+    if action == "unchanged":
+        return InstallResult(name, action)
     for collection in _collections(wanted):
         pause_s = 0.0
-        for _ in range(_LOOKS):
+        for _ in range(_ATTEMPTS):
             listed = yield DelayedRequest(HTTPRequest("GET", collection, "limit=1", ACCEPT), pause_s)
             if listed.status not in _NOT_SERVED_YET:
                 break  # 403 included: an account without rights on the objects may install their kind
             pause_s = _PAUSE_S
         else:
             return InstallRefused(f"CustomResourceDefinition {name}: {collection}: {pager.refusal_message(listed)}")
-    return InstallResult(name, what)
+    return InstallResult(name, action)
 
 
 def create_missing(
     resource: APIResource, objects: Iterable[Object]
 ) -> Generator[DelayedRequest, HTTPResponse, list[str] | InstallRefused]:
-    """The names of those that were not there. A kind that was just made may be unknown to its server for a moment."""
-    made: list[str] = []
+    """Creates the objects that do not exist, and returns their names. A new kind may be unknown for a moment."""
+    created: list[str] = []
     for obj in objects:
         name = obj["metadata"]["name"]
         found = yield DelayedRequest(HTTPRequest("GET", resource.object_path("", name), "", ACCEPT))
         if found.ok:
             continue
-        answer = yield DelayedRequest(create(resource, "", obj))
-        for _ in range(_LOOKS):
-            if answer.status != _NOT_FOUND:
+        response = yield DelayedRequest(create(resource, "", obj))
+        for _ in range(_ATTEMPTS):
+            if response.status != _NOT_FOUND:
                 break
-            answer = yield DelayedRequest(create(resource, "", obj), _PAUSE_S)
-        if answer.ok:
-            made.append(name)
-        elif answer.status != _CONFLICT:
-            return InstallRefused(f"{obj['kind']} {name}: {message_of(answer)}")
-    return made
+            response = yield DelayedRequest(create(resource, "", obj), _PAUSE_S)
+        if response.ok:
+            created.append(name)
+        elif response.status != _CONFLICT:
+            return InstallRefused(f"{obj['kind']} {name}: {message_of(response)}")
+    return created
 
 
 def _collections(definition: Object) -> list[str]:
@@ -124,10 +124,10 @@ def _collections(definition: Object) -> list[str]:
     return [f"{root}/{each['name']}/{spec['names']['plural']}" for each in spec["versions"] if each.get("served")]
 
 
-def _is_established(answer: HTTPResponse) -> bool:
-    conditions = (_read(answer).get("status") or {}).get("conditions") or ()
+def _is_established(response: HTTPResponse) -> bool:
+    conditions = (_read(response).get("status") or {}).get("conditions") or ()
     return any(each.get("type") == "Established" and each.get("status") == "True" for each in conditions)
 
 
-def _read(answer: HTTPResponse) -> Object:
-    return wire_json.WireDecoder(Object).decode(answer.body)
+def _read(response: HTTPResponse) -> Object:
+    return wire_json.WireDecoder(Object).decode(response.body)

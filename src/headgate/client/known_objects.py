@@ -1,4 +1,4 @@
-"""What was delivered to a consumer of a collection, and what must be delivered next. Pure.
+"""The object versions that were delivered to a consumer of a collection. It decides what is delivered next. Pure.
 
 Only names, uids and revisions are kept, not objects. An object is delivered again only in another state, and never in
 an older one; a deletion applies to the object with that uid, not to a later object of the same name.
@@ -22,7 +22,7 @@ class ObjectApplied(msgspec.Struct, frozen=True):
 
 
 class ObjectDeleted(msgspec.Struct, frozen=True):
-    """An object that is gone. A deletion that was missed is found by listing; then the last state is not known."""
+    """An object that is gone. The list shows deletions that the watch missed, so the last state is not included."""
 
     namespace: str
     name: str
@@ -40,50 +40,50 @@ Sink = Callable[[InformerEvent], None]
 
 
 class ObjectVersion(msgspec.Struct, frozen=True):
-    """Which object, and which state of it."""
+    """An object and its revision."""
 
     key: Key
     uid: str
     revision: str
 
 
-def is_older(revision: str, than: str) -> bool:
-    """Revisions are numbers; what is none can be compared with nothing, and is older than nothing."""
-    return revision.isdecimal() and than.isdecimal() and (len(revision), revision) < (len(than), than)
+def is_older(revision: str, other: str) -> bool:
+    """Compares revisions as numbers; False if one of them is not a number."""
+    return revision.isdecimal() and other.isdecimal() and (len(revision), revision) < (len(other), other)
 
 
 class KnownObjects:
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
-        self._told: dict[Key, tuple[str, str]] = {}  # uid and revision
+        self._delivered: dict[Key, tuple[str, str]] = {}  # uid and revision
 
     def __len__(self) -> int:
-        return len(self._told)
+        return len(self._delivered)
 
     def apply(self, item: Object, identity: ObjectVersion) -> None:
         now = (identity.uid, identity.revision)
-        before = self._told.get(identity.key)
+        before = self._delivered.get(identity.key)
         if before == now or (before is not None and is_older(identity.revision, before[1])):
             return
         if before is not None and before[0] != identity.uid:
-            self._forget(identity.key)  # deleted and made again while we were not looking
-        self._told[identity.key] = now
+            self._forget(identity.key)  # it was deleted and created again while there was no watch
+        self._delivered[identity.key] = now
         self._sink(ObjectApplied(item))
 
     def delete(self, identity: ObjectVersion) -> None:
-        before = self._told.get(identity.key)
+        before = self._delivered.get(identity.key)
         if before is not None and not is_older(identity.revision, before[1]):
             self._forget(identity.key)
 
     def keep(self, seen: Container[Key]) -> None:
-        """Whatever a whole list did not have is gone."""
-        for key in [key for key in self._told if key not in seen]:
+        """Delivers the deletion of all objects that are not in ``seen``, the keys of a complete list."""
+        for key in [key for key in self._delivered if key not in seen]:
             self._forget(key)
 
     def forget_all(self) -> None:
-        for key in list(self._told):
+        for key in list(self._delivered):
             self._forget(key)
 
     def _forget(self, key: Key) -> None:
-        uid, _ = self._told.pop(key)
+        uid, _ = self._delivered.pop(key)
         self._sink(ObjectDeleted(*key, uid=uid))

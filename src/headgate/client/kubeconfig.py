@@ -23,11 +23,11 @@ from headgate.kube.serializer.yaml_decoder import decode_yaml
 Object = dict[str, Any]
 
 _LISTS: Final = {"clusters": "cluster", "users": "user", "contexts": "context"}
-_FILES: Final = {
+_FILE_FIELDS: Final = {
     "clusters": ("certificate-authority",),
     "users": ("client-certificate", "client-key", "tokenFile"),
 }
-_REFUSED: Final = {
+_UNSUPPORTED: Final = {
     "proxy-url": "the cluster is reached through a proxy (proxy-url)",
     "auth-provider": "the user logs in by an auth provider (auth-provider)",
     "username": "the user logs in by password (username)",
@@ -48,7 +48,7 @@ class KubeconfigFile(msgspec.Struct, frozen=True):
 
 
 class InlineOrFile(msgspec.Struct, frozen=True):
-    """Bytes that stand in the kubeconfig, or in a file that it names."""
+    """Bytes in the kubeconfig, or the path of a file that has them."""
 
     data: bytes = b""
     file: str = ""
@@ -73,14 +73,14 @@ class RESTConfig(msgspec.Struct, frozen=True):
 
 
 def read_rest_config(text: str, context: str = "", folder: str = "") -> RESTConfig | str:
-    """What the named context (empty: the current one) of one file gives; a string says what is wrong with it."""
+    """The configuration of a context of one file (empty: the current one); a string if it is invalid."""
     return read_sources([KubeconfigFile(text, folder)], context)
 
 
 def read_sources(sources: Iterable[KubeconfigFile], context: str = "") -> RESTConfig | str:
-    """What the named context of these files together gives; a string says what is wrong and how to mend it."""
+    """The configuration of a context of the merged files; a string says what is wrong and how to fix it."""
     config = merge(sources)
-    return config if isinstance(config, str) else _choose(config, context)
+    return config if isinstance(config, str) else _select_context(config, context)
 
 
 def merge(sources: Iterable[KubeconfigFile]) -> Object | str:
@@ -93,12 +93,12 @@ def merge(sources: Iterable[KubeconfigFile]) -> Object | str:
         merged["current-context"] = merged["current-context"] or str(config.get("current-context") or "")
         for plural, singular in _LISTS.items():
             for name, entry in _entries(config, plural, singular):
-                merged[plural].setdefault(name, _anchored(plural, entry, source.folder))
+                merged[plural].setdefault(name, _with_absolute_paths(plural, entry, source.folder))
     return merged
 
 
 def _parse(source: KubeconfigFile) -> Object | str:
-    # Not by yaml.load, which overflows the stack of the process at some ten thousand levels.
+    # Not yaml.load, which overflows the stack of the process at about ten thousand levels.
     parsed = decode_yaml(source.text.encode("utf-8", "surrogatepass"))
     if parsed.error is not None:
         return f"{source.name} is not YAML: {' '.join(parsed.error.split())}"
@@ -116,19 +116,21 @@ def _entries(config: Object, plural: str, singular: str) -> Iterable[tuple[str, 
             yield str(entry.get("name") or ""), body if isinstance(body, dict) else {}
 
 
-def _anchored(plural: str, entry: Object, folder: str) -> Object:
-    """With file names that start at the root, or where they would be found from here."""
+def _with_absolute_paths(plural: str, entry: Object, folder: str) -> Object:
+    """The entry with file names relative to the folder of the kubeconfig."""
     if not folder:
         return entry
-    found: Object = {key: posixpath.join(folder, str(entry[key])) for key in _FILES.get(plural, ()) if entry.get(key)}
+    found: Object = {
+        key: posixpath.join(folder, str(entry[key])) for key in _FILE_FIELDS.get(plural, ()) if entry.get(key)
+    }
     program = entry.get("exec")
     if plural == "users" and isinstance(program, dict) and "/" in str(program.get("command") or ""):
-        # A bare name is looked for on the PATH, as in every client.
+        # A bare name is searched in PATH, as in client-go.
         found["exec"] = {**program, "command": posixpath.join(folder, program["command"])}
     return {**entry, **found}
 
 
-def _choose(config: Object, context: str) -> RESTConfig | str:
+def _select_context(config: Object, context: str) -> RESTConfig | str:
     chosen = context or config["current-context"]
     if not chosen:
         return "kubeconfig is empty or has no current-context: name one with --context"
@@ -142,16 +144,16 @@ def _choose(config: Object, context: str) -> RESTConfig | str:
     user = config["users"].get(str(found.get("user", ""))) if found.get("user") else {}
     if user is None:
         return f"context {chosen!r} names user {found.get('user')!r}, which the kubeconfig does not have"
-    return _access(found, cluster, user)
+    return _rest_config(found, cluster, user)
 
 
-def _access(context: Object, cluster: Object, user: Object) -> RESTConfig | str:
+def _rest_config(context: Object, cluster: Object, user: Object) -> RESTConfig | str:
     server = cluster.get("server")
     if not isinstance(server, str) or not server.startswith(("https://", "http://")):
         return f"the cluster's server {server!r} is not an http(s) address"
-    for field, words in _REFUSED.items():
+    for field, problem in _UNSUPPORTED.items():
         if cluster.get(field) or user.get(field):
-            return f"{words}, which is not supported: use a token, a client certificate or an exec plugin"
+            return f"{problem}, which is not supported: use a token, a client certificate or an exec plugin"
     blobs: list[InlineOrFile] = []
     for owner, key in ((cluster, "certificate-authority"), (user, "client-certificate"), (user, "client-key")):
         blob = _blob(owner, key)
@@ -181,7 +183,7 @@ def _access(context: Object, cluster: Object, user: Object) -> RESTConfig | str:
 
 
 def _blob(owner: Object, key: str) -> InlineOrFile | str:
-    """``X-data`` wins over ``X``, as in every client."""
+    """``X-data`` takes precedence over ``X``, as in client-go."""
     encoded = owner.get(f"{key}-data")
     if encoded:
         try:

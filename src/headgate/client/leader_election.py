@@ -21,7 +21,7 @@ NO_HOLDER: Final = ""
 
 
 class LeaderElectionRecord(msgspec.Struct, frozen=True):
-    """The holder, and the times that it wrote. The times are of the holder's clock and are compared with nothing."""
+    """The holder, and the times that it wrote, by its own clock. The times are never compared."""
 
     holder: str
     duration_s: int
@@ -31,7 +31,7 @@ class LeaderElectionRecord(msgspec.Struct, frozen=True):
 
 
 class StoredLease(msgspec.Struct, frozen=True):
-    """A record at the revision at which the server has it; what else is in the Lease is kept as it is."""
+    """A record and the Lease that it was read from. Other fields of the Lease are kept."""
 
     record: LeaderElectionRecord
     lease: Object
@@ -42,7 +42,7 @@ class StoredLease(msgspec.Struct, frozen=True):
 
 
 def read_lease(lease: Object) -> StoredLease:
-    """Accepts any content."""
+    """Accepts a Lease with invalid fields."""
     spec = lease.get("spec") or {}
     duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
     return StoredLease(
@@ -58,7 +58,7 @@ def read_lease(lease: Object) -> StoredLease:
 
 
 def lease_of(record: LeaderElectionRecord, namespace: str, name: str, before: Object | None) -> Object:
-    """The Lease to write; ``before`` is what it replaces, at that revision and no other."""
+    """The Lease to write. ``before`` is the Lease that it replaces, at that revision only."""
     spec = {
         **((before or {}).get("spec") or {}),
         "holderIdentity": record.holder,
@@ -71,11 +71,11 @@ def lease_of(record: LeaderElectionRecord, namespace: str, name: str, before: Ob
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
 
 
-_REMEMBERED: Final = 32
+_MAX_SENT: Final = 32
 
 
 class LeaderElectionConfig(msgspec.Struct, frozen=True):
-    """The defaults of every Kubernetes component. ``retry_s`` is between attempts, ours and a leader's renewals."""
+    """The defaults of Kubernetes. ``retry_s`` is the time between attempts, and between renewals of the leader."""
 
     lease_s: int = 15
     renew_s: float = 10.0
@@ -110,13 +110,13 @@ ElectionStep = ReadLease | WriteLease | ElectionWait
 class ElectionCandidate:
     """``now_s`` is a clock that never jumps and counts while the machine sleeps."""
 
-    def __init__(self, identity: str, timing: LeaderElectionConfig) -> None:
+    def __init__(self, identity: str, config: LeaderElectionConfig) -> None:
         self._identity = identity
-        self._timing = timing
-        self._stored: StoredLease | None = None  # what the server has, as far as we know
-        self._known = False  # whether what we know is worth writing on
-        self._seen_s = -math.inf  # when we first saw the record that is there
-        self._sent: dict[str, float] = {}  # our renewals by what they wrote, and when we sent them
+        self._config = config
+        self._stored: StoredLease | None = None  # the Lease as last seen
+        self._is_current = False  # whether ``_stored`` may be used for a write
+        self._observed_s = -math.inf  # when the present revision was first seen
+        self._sent: dict[str, float] = {}  # by renewTime of our writes: when they were sent
         self._held_until_s = -math.inf
         self._next_s = -math.inf
 
@@ -129,73 +129,84 @@ class ElectionCandidate:
 
     @property
     def leader(self) -> str:
-        """Who held it when we last looked."""
+        """The holder when the Lease was last read."""
         return self._stored.record.holder if self._stored is not None else NO_HOLDER
 
     def write_budget_s(self, now_s: float) -> float:
-        """How long a request that starts now may take, so that no other can lead before it ends. 0: not at all."""
+        """How long a request that starts now may take so that no other candidate leads before it ends; 0: none may
+        start."""
         until_s = self._held_until_s  # read once: another thread may renew meanwhile
-        return until_s + self._timing.lease_s - self._timing.renew_s - now_s if now_s < until_s else 0.0
+        return until_s + self._config.lease_s - self._config.renew_s - now_s if now_s < until_s else 0.0
 
-    def step(self, now_s: float, clock: str) -> ElectionStep:
-        """What to do now. ``clock`` is the time as the record will show it."""
+    def step(self, now_s: float, timestamp: str) -> ElectionStep:
+        """The next step. ``timestamp`` is the time to write into the record."""
         if now_s < self._next_s:
             return ElectionWait(self._next_s)
-        if not self._known:
+        if not self._is_current:
             return ReadLease()
         stored = self._stored
         if stored is None:
-            return self._write(LeaderElectionRecord(self._identity, self._timing.lease_s, clock, clock, 0), now_s)
+            return self._write(
+                LeaderElectionRecord(self._identity, self._config.lease_s, timestamp, timestamp, 0), now_s
+            )
         record = stored.record
-        if self._mine(record):
-            return self._write(msgspec.structs.replace(record, renewed=clock, duration_s=self._timing.lease_s), now_s)
-        if record.holder == NO_HOLDER or now_s >= self._seen_s + record.duration_s:
-            taken = LeaderElectionRecord(self._identity, self._timing.lease_s, clock, clock, record.transitions + 1)
-            return self._write(taken, now_s)
-        self._known = False  # another candidate leads: look again later
+        if self._is_own(record):
+            return self._write(
+                msgspec.structs.replace(record, renewed=timestamp, duration_s=self._config.lease_s), now_s
+            )
+        if record.holder == NO_HOLDER or now_s >= self._observed_s + record.duration_s:
+            acquired = LeaderElectionRecord(
+                self._identity, self._config.lease_s, timestamp, timestamp, record.transitions + 1
+            )
+            return self._write(acquired, now_s)
+        self._is_current = False  # another candidate leads: read again later
         return ElectionWait(self._next_s)
 
-    def seen(self, stored: StoredLease | None, now_s: float, jitter: float) -> None:
-        """The Lease as the server has it now, read or just written; ``None``: there is none."""
+    def observed(self, stored: StoredLease | None, now_s: float, jitter: float) -> None:
+        """The Lease was read or written; ``None``: it does not exist."""
         before = self._stored.revision if self._stored is not None else None
         self._stored = stored
-        self._known = True
+        self._is_current = True
         if stored is None:
             self._held_until_s = -math.inf
             return
-        if stored.revision != before:  # not the record: a leader whose clock stands still writes the same one again
-            self._seen_s = now_s
-        if self._mine(stored.record):
+        if stored.revision != before:  # not the record: a leader whose clock stands still writes an equal record
+            self._observed_s = now_s
+        if self._is_own(stored.record):
             sent_s = self._sent[stored.record.renewed]
-            self._held_until_s = sent_s + self._timing.renew_s
-            self._next_s = sent_s + self._timing.retry_s
+            self._held_until_s = sent_s + self._config.renew_s
+            self._next_s = sent_s + self._config.retry_s
             return
         self._held_until_s = -math.inf
-        if stored.record.holder != NO_HOLDER and now_s < self._seen_s + stored.record.duration_s:
-            self._known = False
-            self._next_s = now_s + self._timing.retry_s * (1 + 1.2 * jitter)  # candidates should not move in step
+        if stored.record.holder != NO_HOLDER and now_s < self._observed_s + stored.record.duration_s:
+            self._is_current = False
+            self._next_s = now_s + self._config.retry_s * (
+                1 + 1.2 * jitter
+            )  # candidates should not retry at the same time
 
     def failed(self, now_s: float, jitter: float, *, contended: bool = False) -> None:
-        """No answer, or a refusal: what we know is stale. ``contended``: another candidate was faster, so look soon."""
-        self._known = False
-        self._next_s = now_s + self._timing.retry_s * (1 + jitter) * (0.05 if contended else 0.5)
+        """There was no response, or a refusal. ``contended``: another candidate was faster, so read again soon."""
+        self._is_current = False
+        self._next_s = now_s + self._config.retry_s * (1 + jitter) * (0.05 if contended else 0.5)
 
-    def release(self, clock: str) -> WriteLease | None:
-        """From now on nothing may be written; what to write so that the next one need not wait."""
+    def release(self, timestamp: str) -> WriteLease | None:
+        """Ends the leadership. Returns the write that releases the Lease, so that the next candidate need not wait."""
         self._held_until_s = -math.inf
         stored = self._stored
-        if not self._known or stored is None or not self._mine(stored.record):
+        if not self._is_current or stored is None or not self._is_own(stored.record):
             return None
-        freed = msgspec.structs.replace(stored.record, holder=NO_HOLDER, duration_s=1, renewed=clock, acquired=clock)
-        return WriteLease(freed, stored)
+        released = msgspec.structs.replace(
+            stored.record, holder=NO_HOLDER, duration_s=1, renewed=timestamp, acquired=timestamp
+        )
+        return WriteLease(released, stored)
 
-    def _mine(self, record: LeaderElectionRecord) -> bool:
-        """Ours is what we wrote ourselves, not what carries our name: another process may use it too."""
+    def _is_own(self, record: LeaderElectionRecord) -> bool:
+        """Whether this candidate wrote the record. The identity alone is no proof: another process may use it, too."""
         return record.holder == self._identity and record.renewed in self._sent
 
     def _write(self, record: LeaderElectionRecord, now_s: float) -> WriteLease:
-        # Should the clock of the record stand still, two renewals look alike: then the earlier one counts.
+        # If the wall clock stands still, two renewals are equal; then the earlier one counts.
         self._sent.setdefault(record.renewed, now_s)
-        if len(self._sent) > _REMEMBERED:
+        if len(self._sent) > _MAX_SENT:
             del self._sent[next(iter(self._sent))]
         return WriteLease(record, self._stored)

@@ -49,11 +49,11 @@ _decode_discovery: Final = wire_json.WireDecoder(_Discovery).decode
 _decode_line: Final = wire_json.WireDecoder(_Line).decode
 _decode_page: Final = wire_json.WireDecoder(_Page).decode
 _decode_whole: Final = field_decoder.decoder()
-_UNFIT: Final = (msgspec.DecodeError, KeyError, TypeError, AttributeError)
+_DECODE_ERRORS: Final = (msgspec.DecodeError, KeyError, TypeError, AttributeError)
 
 
 def parse_event(path: str, line: bytes, decode: field_decoder.Decode) -> tuple[str, Object, ObjectVersion]:
-    """Raises ``ListWatchError`` for a line that ends the watch: an ERROR event, or one that is not an event at all."""
+    """Raises ``ListWatchError`` for a line that ends the watch: an ERROR event, or an invalid line."""
     try:
         event = _decode_line(line)
         if event.type == "ERROR":
@@ -63,7 +63,7 @@ def parse_event(path: str, line: bytes, decode: field_decoder.Decode) -> tuple[s
                 code if isinstance(code, int) else UNREADABLE, f"the watch on {path} ended: {status.get('message', '')}"
             )
         return event.type, *_item(event.object, decode)
-    except _UNFIT as error:
+    except _DECODE_ERRORS as error:
         raise ListWatchError(UNREADABLE, f"the watch on {path} sent what is not an event: {line[:200]!r}") from error
 
 
@@ -75,12 +75,12 @@ def parse_page(
         page = _decode_page(body)
         items = [_item(item, decode) for item in page.items or ()]
         return items, page.metadata.get("continue") or "", str(page.metadata["resourceVersion"])
-    except _UNFIT as error:
+    except _DECODE_ERRORS as error:
         raise ListWatchError(UNREADABLE, f"{path} sent what is not a list: {body[:200]!r}") from error
 
 
 def names_kind(response: HTTPResponse, plural: str) -> bool:
-    """Whether the discovery document of a group and version lists a kind. One that cannot be read may list it."""
+    """Whether the discovery document of a group and version lists a kind. True for an invalid document."""
     if not response.ok:
         return response.status != _NOT_FOUND
     try:
@@ -98,7 +98,7 @@ def _item(raw: msgspec.Raw, decode: field_decoder.Decode) -> tuple[Object, Objec
     try:
         item = decode(raw)
     except msgspec.ValidationError:
-        # Not of the shape that the consumer asked for: one odd object must not hide the others. It gets all of it.
+        # A requested field has an unexpected type. One such object must not hide the others; it is decoded whole.
         item = _decode_whole(raw)
     metadata = item["metadata"]
     key = (metadata.get("namespace") or "", metadata.get("name") or "")

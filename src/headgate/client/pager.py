@@ -28,7 +28,7 @@ class _Metadata(msgspec.Struct, rename={"token": "continue", "revision": "resour
 
 
 class ListResponse(msgspec.Struct, Generic[T], frozen=True):
-    """A list as the wire has it, with items that a decoder knows."""
+    """A list response with typed items."""
 
     metadata: _Metadata = _Metadata()
     items: list[T] = []
@@ -50,28 +50,28 @@ def list_all(
     path: str, read: Callable[[bytes], ListResponse[T]], query: Mapping[str, str] | None = None
 ) -> Generator[HTTPRequest, HTTPResponse, ListResult[T] | ListRefused]:
     """``read`` may raise msgspec's DecodeError."""
-    chosen = dict(query or {})
+    base = dict(query or {})
     found: list[T] = []
-    asked = {**chosen, "limit": PAGE}
+    params = {**base, "limit": PAGE}
     while True:
-        answer = yield HTTPRequest("GET", path, encode_query(asked), ACCEPT)
-        if answer.status == _GONE and "continue" in asked:
-            found, asked = [], chosen
+        response = yield HTTPRequest("GET", path, encode_query(params), ACCEPT)
+        if response.status == _GONE and "continue" in params:
+            found, params = [], base
             continue
-        if not answer.ok:
-            return ListRefused(refusal_message(answer), answer.status)
+        if not response.ok:
+            return ListRefused(refusal_message(response), response.status)
         try:
-            page = read(answer.body)
+            page = read(response.body)
         except msgspec.DecodeError as error:
             return ListRefused(f"{path} sent what is not a list: {error}")
         found += page.items
         if not page.metadata.token:
             return ListResult(found, page.metadata.revision)
-        asked = {**chosen, "limit": PAGE, "continue": page.metadata.token}
-        # A token stands for its revision; both together are refused.
+        params = {**base, "limit": PAGE, "continue": page.metadata.token}
+        # A token includes its revision; the server refuses both together.
         for each in ("resourceVersion", "resourceVersionMatch"):
-            asked.pop(each, None)
+            params.pop(each, None)
 
 
-def refusal_message(answer: HTTPResponse) -> str:
-    return f"the server answered {answer.status}: {message_of(answer)}"
+def refusal_message(response: HTTPResponse) -> str:
+    return f"the server answered {response.status}: {message_of(response)}"

@@ -1,7 +1,7 @@
 """The text for a refused read: the missing permission, or another reason why the result is unknown.
 
-A response that is no list says nothing about what exists. Every command that reads reports what it could not read with
-these functions, so that a refusal never looks like an empty list.
+A refused list says nothing about what exists. Every command reports refused reads with these functions, so that a
+refusal never looks like an empty list.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def refusal_text(verb: str, resource: APIResource, namespace: str | None, refuse
 
 
 def unknown_text(refused: ListRefused) -> str:
-    """Why nothing is known, for any status but 403."""
+    """Why the read failed, for any status except 403."""
     if refused.status == UNAUTHORIZED:
         return f"the server does not accept the credentials of this kubeconfig ({refused.text})"
     return refused.text

@@ -10,11 +10,11 @@ from headgate.http.transport import HTTPRequest
 from headgate.kube.api_resources import PODS, APIResource
 
 Object = dict[str, Any]
-How = Literal["merge", "strategic", "json"]
+PatchType = Literal["merge", "strategic", "json"]
 
 ACCEPT: Final = {"accept": "application/json"}
 JSON: Final = {**ACCEPT, "content-type": "application/json"}
-PATCHES: Final[dict[How, dict[str, str]]] = {
+PATCH_HEADERS: Final[dict[PatchType, dict[str, str]]] = {
     "merge": {**ACCEPT, "content-type": "application/merge-patch+json"},
     "strategic": {**ACCEPT, "content-type": "application/strategic-merge-patch+json"},
     "json": {**ACCEPT, "content-type": "application/json-patch+json"},
@@ -27,21 +27,27 @@ def create(resource: APIResource, namespace: str, obj: Object) -> HTTPRequest:
 
 
 def patch(
-    resource: APIResource, namespace: str, name: str, uid: str, body: Object, how: How = "merge", subresource: str = ""
+    resource: APIResource,
+    namespace: str,
+    name: str,
+    uid: str,
+    body: Object,
+    patch_type: PatchType = "merge",
+    subresource: str = "",
 ) -> HTTPRequest:
     """A merge or strategic patch of the object with this uid; ``subresource`` is ``status`` for its status."""
     metadata = {**(body.get("metadata") or {}), "uid": uid}
     path = resource.object_path(namespace, name, subresource)
-    return HTTPRequest("PATCH", path, "", PATCHES[how], _encode({**body, "metadata": metadata}))
+    return HTTPRequest("PATCH", path, "", PATCH_HEADERS[patch_type], _encode({**body, "metadata": metadata}))
 
 
-def patch_steps(
-    resource: APIResource, namespace: str, name: str, uid: str, steps: list[Object], subresource: str = ""
+def json_patch(
+    resource: APIResource, namespace: str, name: str, uid: str, operations: list[Object], subresource: str = ""
 ) -> HTTPRequest:
     """A JSON patch, whose first step tests the uid."""
     test = {"op": "test", "path": "/metadata/uid", "value": uid}
     path = resource.object_path(namespace, name, subresource)
-    return HTTPRequest("PATCH", path, "", PATCHES["json"], _encode([test, *steps]))
+    return HTTPRequest("PATCH", path, "", PATCH_HEADERS["json"], _encode([test, *operations]))
 
 
 def bind(namespace: str, name: str, uid: str, node: str) -> HTTPRequest:

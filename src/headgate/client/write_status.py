@@ -15,37 +15,38 @@ from headgate.kube.serializer import wire_json
 
 Object = dict[str, Any]
 
-_LONGEST_WAIT_S: Final = 120.0
+_MAX_WAIT_S: Final = 120.0
 
 
 class WriteOutcome(Enum):
     DONE = "done"
     GONE = "gone"
-    """The object is not there any more. Final."""
+    """The object does not exist any more. Final."""
     REPLACED = "replaced"
-    """Another object has its name by now: the uid is not the one that was meant. Final."""
+    """Another object has the name: the uid differs. Final."""
     CONFLICT = "conflict"
-    """It is not in the state that was expected. Read it and decide again."""
+    """The object is not in the expected state. Read it and decide again."""
     REFUSED = "refused"
-    """The server will not take this from us, however often we ask. Final."""
+    """The server will not accept this write, however often it is sent. Final."""
     BLOCKED = "blocked"
-    """A disruption budget forbids it for now. Who wanted it decides when to ask again."""
+    """A disruption budget forbids the eviction for now. The caller decides when to try again."""
     LATER = "later"
-    """It did not happen; the server wants to be asked again."""
+    """The write was not performed and may be sent again later."""
     UNKNOWN = "unknown"
-    """It may have happened: no answer came, or one that leaves it open. Read, or repeat what may be repeated."""
+    """The write may have been performed: there was no response, or an ambiguous one. Read the object, or repeat a
+    repeatable write."""
     FENCED = "fenced"
-    """Nothing was sent: we do not lead."""
+    """The write was not sent: this process is not the leader."""
 
 
 _BY_STATUS: Final = {
-    401: WriteOutcome.LATER,  # credentials are fetched anew below us; a moment later they may fit
+    401: WriteOutcome.LATER,  # the transport fetches new credentials, which may be accepted
     404: WriteOutcome.GONE,
     408: WriteOutcome.UNKNOWN,
     409: WriteOutcome.CONFLICT,
     410: WriteOutcome.GONE,
     429: WriteOutcome.LATER,
-    500: WriteOutcome.UNKNOWN,  # also what a store answers that did not hear from its majority in time
+    500: WriteOutcome.UNKNOWN,  # also the response when etcd had no quorum in time
     502: WriteOutcome.UNKNOWN,
     503: WriteOutcome.LATER,
     504: WriteOutcome.UNKNOWN,
@@ -60,7 +61,7 @@ class WriteStatus(msgspec.Struct, frozen=True):
     reason: str = ""
     message: str = ""
     wait_s: float = 0.0
-    """How long the server asked us to stay away."""
+    """The delay that the server asked for."""
     body: bytes = b""
 
     @property
@@ -90,7 +91,7 @@ def _outcome(code: int, status: Object, message: str) -> WriteOutcome:
     causes = _causes(status)
     if code == 422 and any(cause.get("field") == "metadata.uid" for cause in causes):
         return WriteOutcome.REPLACED
-    if code == 409 and any(words in message for words in _OTHER_UID):
+    if code == 409 and any(text in message for text in _OTHER_UID):
         return WriteOutcome.REPLACED
     if code == 429 and any(cause.get("reason") == "DisruptionBudget" for cause in causes):
         return WriteOutcome.BLOCKED
@@ -112,7 +113,7 @@ def _status(response: HTTPResponse) -> Object:
 
 
 def message_of(response: HTTPResponse) -> str:
-    """What a refusal says, whether it is a Status or not."""
+    """The message of a refusal, whether it is a Status or not."""
     message = _status(response).get("message")
     return str(message) if message else response.body[:200].decode(errors="replace")
 
@@ -120,4 +121,4 @@ def message_of(response: HTTPResponse) -> str:
 def retry_after_s(response: HTTPResponse) -> float:
     """The delay that the server asks for, bounded."""
     wait = response.headers.get("retry-after", "")
-    return min(float(wait), _LONGEST_WAIT_S) if wait.isascii() and wait.isdecimal() and len(wait) < 9 else 0.0
+    return min(float(wait), _MAX_WAIT_S) if wait.isascii() and wait.isdecimal() and len(wait) < 9 else 0.0

@@ -139,7 +139,9 @@ class ControllerManager:
         self._sleep = sleep
         self._informers: dict[WatchKey, _SharedInformer] = {}
         writer = Writer(transport, jitter=random.random, sleep=sleep, attempts=_EVENT_ATTEMPTS)
-        self._events = EventRecorder(writer, most=_EVENTS_KEPT, workers=_EVENT_WRITERS, turn=self._wait_until_idle)
+        self._events = EventRecorder(
+            writer, max_events=_EVENTS_KEPT, workers=_EVENT_WRITERS, before_write=self._wait_until_idle
+        )
         self._kinds_changed = asyncio.Event()
         self._discovery_backoff = Backoff(_DISCOVERY_RETRY_S)
         self._pending_enqueues: Final[deque[_PendingEnqueues]] = deque()

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from headgate.client import field_decoder
-from headgate.client.write_requests import ACCEPT, JSON, PATCHES
+from headgate.client.write_requests import ACCEPT, JSON, PATCH_HEADERS
 from headgate.controllers.framework import effects
 from headgate.controllers.framework.effects import EffectResponse
 from headgate.http.transport import HTTPRequest, HTTPResponse
@@ -40,7 +40,7 @@ def request_of(effect: effects.RequestEffect) -> HTTPRequest:
             )
         case effects.Patch(resource, namespace, name, body, how, subresource):
             path = resource.object_path(namespace, name, subresource)
-            return HTTPRequest("PATCH", path, "", PATCHES[how], msgspec.json.encode(body))
+            return HTTPRequest("PATCH", path, "", PATCH_HEADERS[how], msgspec.json.encode(body))
         case effects.Apply(resource, namespace, name, obj, manager):
             query = urlencode({"fieldManager": manager, "force": "true"})
             return HTTPRequest("PATCH", resource.object_path(namespace, name), query, _APPLY, msgspec.json.encode(obj))

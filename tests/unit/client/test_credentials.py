@@ -146,10 +146,10 @@ def scripted(folder: Path, **status: str) -> ExecPlugin:
 def test_a_program_runs_once_for_all_until_it_is_refused(tmp_path: Path) -> None:
     async def test() -> None:
         credentials = CredentialSource(RESTConfig(server="https://c", plugin=scripted(tmp_path)))
-        assert credentials.at_hand() is None
+        assert credentials.cached() is None
         identities = await asyncio.gather(*(credentials.fetch() for _ in range(5)))
         assert {each.token for each in identities} == {"token-1-False"}
-        assert credentials.at_hand() == identities[0]
+        assert credentials.cached() == identities[0]
         renewed = await asyncio.gather(*(credentials.renew(identities[0]) for _ in range(5)))
         assert renewed == [True] * 5
         assert (await credentials.fetch()).token == "token-2-False"
@@ -209,7 +209,7 @@ def test_a_program_that_fails_makes_the_server_unreachable_with_nothing_sent(plu
 def test_files_are_read_again_when_they_change_and_kept_while_they_are_absent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate.client.io.credentials._LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr("headgate.client.io.credentials._CHECK_EVERY_S", 0.0)
     token = tmp_path / "token"
 
     async def test() -> None:

@@ -31,12 +31,12 @@ def test_the_same_happening_is_counted_while_it_waits() -> None:
 
 
 def test_of_too_many_the_oldest_goes() -> None:
-    backlog: EventBacklog[EventToEmit] = EventBacklog(most=3)
+    backlog: EventBacklog[EventToEmit] = EventBacklog(max_events=3)
     for number in range(5):
         backlog.add(said(str(number)), 0.0)
     waiting = backlog.take()
     assert waiting is not None
-    assert waiting.happening.about["name"] == "2"
+    assert waiting.event.about["name"] == "2"
     assert (len(backlog), backlog.dropped) == (2, 2)
 
 

@@ -42,7 +42,7 @@ class Script:
         self.asked: list[HTTPRequest] = []
         self.slept: list[float] = []
         self.room_s = room_s
-        self.writer = Writer(self, room_s=lambda: self.room_s, jitter=lambda: 0.0, sleep=self.sleep)
+        self.writer = Writer(self, write_budget_s=lambda: self.room_s, jitter=lambda: 0.0, sleep=self.sleep)
 
     async def request(self, request: HTTPRequest) -> HTTPResponse:
         self.asked.append(request)
@@ -108,7 +108,7 @@ def test_a_binding_and_a_patch_name_the_uid() -> None:
     script = Script(answer(201), answer(200), answer(200), answer(201))
     run(script.writer.bind(*POD, "node-1"))
     run(script.writer.patch(PODS, *POD, {"metadata": {"labels": {"a": "b"}}}, "strategic", "status"))
-    run(script.writer.patch_steps(PODS, *POD, [{"op": "remove", "path": "/spec/x"}]))
+    run(script.writer.json_patch(PODS, *POD, [{"op": "remove", "path": "/spec/x"}]))
     run(script.writer.evict(*POD, grace_s=0))
     bodies = [json.loads(request.body) for request in script.asked]
     assert bodies[0]["metadata"]["uid"] == "uid-1"
@@ -135,12 +135,12 @@ def test_a_patch_whose_answer_was_lost_is_repeated_but_one_of_steps_is_not() -> 
     script = Script(lost(), answer(504), answer(200))
     assert run(script.writer.patch(PODS, *POD, {})).done
     script = Script(lost())
-    assert run(script.writer.patch_steps(PODS, *POD, [])).outcome is WriteOutcome.UNKNOWN
+    assert run(script.writer.json_patch(PODS, *POD, [])).outcome is WriteOutcome.UNKNOWN
 
 
 def test_a_step_that_tests_and_fails_is_a_conflict() -> None:
     script = Script(status(422, "the server rejected our request due to an error in our request"))
-    assert run(script.writer.patch_steps(PODS, *POD, [])).outcome is WriteOutcome.CONFLICT
+    assert run(script.writer.json_patch(PODS, *POD, [])).outcome is WriteOutcome.CONFLICT
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def command(only_print: bool, kubeconfig: str, context: str) -> None:
     for each in done:
         if isinstance(each, InstallRefused):
             exit_with_error("install-crds", each.text)
-        click.echo(f"customresourcedefinition.apiextensions.k8s.io/{each.name} {each.what}")
+        click.echo(f"customresourcedefinition.apiextensions.k8s.io/{each.name} {each.action}")
 
 
 class _Plain(yaml.SafeDumper):

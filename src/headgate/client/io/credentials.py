@@ -22,12 +22,12 @@ from headgate.client.exec_plugin import ExecCredential, ExecPlugin, environment_
 from headgate.client.kubeconfig import InlineOrFile, KubeconfigFile, RESTConfig, read_sources
 from headgate.http.transport import Unreachable
 
-_LOOK_EVERY_S: Final = 1.0
-_PLUGIN_S: Final = 60.0
-_FRUITLESS_S: Final = 1.0
-"""A program that printed again what the server had just refused is not run for every request that is refused next."""
-_PRINTED_BYTES: Final = 1 << 20
-Stamp = tuple[int, int, int] | None
+_CHECK_EVERY_S: Final = 1.0
+_PLUGIN_TIMEOUT_S: Final = 60.0
+_RENEWAL_PAUSE_S: Final = 1.0
+"""If a plugin returned the refused credential again, it is not run for a while, although requests are refused."""
+_MAX_OUTPUT_BYTES: Final = 1 << 20
+FileVersion = tuple[int, int, int] | None
 
 
 class ClientIdentity(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ class ClientIdentity(msgspec.Struct, frozen=True):
 def find_rest_config(
     kubeconfig: str = "", context: str = "", environment: Mapping[str, str] | None = None, mount: str = MOUNT
 ) -> RESTConfig | str:
-    """The server to talk to and how, from a kubeconfig or from the pod around us; a string says why there is none."""
+    """The configuration from a kubeconfig or from the pod's service account; a string says why there is none."""
     environment = os.environ if environment is None else environment
     paths = kubeconfig_paths(kubeconfig, environment)
     sources: list[KubeconfigFile] = []
@@ -54,133 +54,137 @@ def find_rest_config(
             sources.append(KubeconfigFile(Path(path).read_text(), str(Path(path).resolve().parent), path))
         except (OSError, UnicodeDecodeError) as error:
             if kubeconfig or not isinstance(error, FileNotFoundError):
-                why = error.strerror if isinstance(error, OSError) else "it is not text"
-                return f"the kubeconfig {path} cannot be read: {why}; check --kubeconfig and KUBECONFIG"
+                reason = error.strerror if isinstance(error, OSError) else "it is not text"
+                return f"the kubeconfig {path} cannot be read: {reason}; check --kubeconfig and KUBECONFIG"
     if sources:
         return read_sources(sources, context)
     namespace = Path(mount) / "namespace"
     found = in_cluster(environment, namespace.read_text() if namespace.exists() else "", mount)
-    looked = f"none of {', '.join(paths)} exists" if paths else "none is named"
-    return found or f"no kubeconfig: {looked}, and this is no pod of a cluster; name one with --kubeconfig"
+    checked = f"none of {', '.join(paths)} exists" if paths else "none is named"
+    return found or f"no kubeconfig: {checked}, and this is no pod of a cluster; name one with --kubeconfig"
 
 
 class CredentialSource:
-    """The identity of one ``Access``."""
+    """The identity for one ``RESTConfig``."""
 
-    def __init__(self, access: RESTConfig) -> None:
-        self._access = access
+    def __init__(self, config: RESTConfig) -> None:
+        self._config = config
         self._files = [
             Path(name)
             for name in (
-                access.token_file,
-                access.authority.file,
-                access.client_certificate.file,
-                access.client_key.file,
+                config.token_file,
+                config.authority.file,
+                config.client_certificate.file,
+                config.client_key.file,
             )
             if name
         ]
-        self._stamps: list[Stamp] = []
-        self._look_s = 0.0
+        self._file_versions: list[FileVersion] = []
+        self._next_check_s = 0.0
         self._from_files: ClientIdentity | None = None
-        self._printed: ExecCredential | None = None
-        self._fruitless_s = float("-inf")
-        self._asking = asyncio.Lock()
+        self._plugin_credential: ExecCredential | None = None
+        self._failed_renewal_s = float("-inf")
+        self._lock = asyncio.Lock()
         self._identity: ClientIdentity | None = None
-        # A token of one's own wins over a plugin, as in every client.
-        self._plugin = None if access.token or access.token_file else access.plugin
+        # A token takes precedence over a plugin, as in client-go.
+        self._plugin = None if config.token or config.token_file else config.plugin
 
-    def at_hand(self) -> ClientIdentity | None:
-        """The identity, unless it must be fetched. Cheap: it is asked before every request."""
-        if self._identity is None or (self._files and time.monotonic() >= self._look_s):
+    def cached(self) -> ClientIdentity | None:
+        """The identity, or None if it must be fetched. It is called before every request, so it must be cheap."""
+        if self._identity is None or (self._files and time.monotonic() >= self._next_check_s):
             return None
-        expires_s = self._printed.expires_s if self._printed is not None else None
+        expires_s = self._plugin_credential.expires_s if self._plugin_credential is not None else None
         return self._identity if expires_s is None or time.time() < expires_s else None
 
     async def fetch(self) -> ClientIdentity:
-        """The identity. Raises ``Unreachable`` when there is none to be had."""
-        async with self._asking:
-            identity = self.at_hand()
-            return identity if identity is not None else await self._gather(force=False)
+        """The identity. Raises ``Unreachable`` if there is none."""
+        async with self._lock:
+            identity = self.cached()
+            return identity if identity is not None else await self._refresh(force=False)
 
     async def renew(self, refused: ClientIdentity) -> bool:
-        """The server does not know this identity; whether there is another one by now."""
-        async with self._asking:
-            if self._identity == refused and time.monotonic() >= self._fruitless_s + _FRUITLESS_S:
-                await self._gather(force=True)
+        """The server refused this identity. Returns whether there is another one now."""
+        async with self._lock:
+            if self._identity == refused and time.monotonic() >= self._failed_renewal_s + _RENEWAL_PAUSE_S:
+                await self._refresh(force=True)
                 if self._identity == refused and self._plugin is not None:
-                    self._fruitless_s = time.monotonic()
+                    self._failed_renewal_s = time.monotonic()
             return self._identity != refused
 
-    async def _gather(self, *, force: bool) -> ClientIdentity:
+    async def _refresh(self, *, force: bool) -> ClientIdentity:
         self._read_files(force)
         assert self._from_files is not None
-        printed = await self._print(force) if self._plugin is not None else None
+        credential = await self._fetch_plugin_credential(force) if self._plugin is not None else None
         self._identity = self._from_files
-        if printed is not None:
-            self._identity = msgspec.structs.replace(self._from_files, token=printed.token)
-            if printed.certificate:
+        if credential is not None:
+            self._identity = msgspec.structs.replace(self._from_files, token=credential.token)
+            if credential.certificate:
                 self._identity = msgspec.structs.replace(
-                    self._identity, certificate=printed.certificate, key=printed.key
+                    self._identity, certificate=credential.certificate, key=credential.key
                 )
         return self._identity
 
     def _read_files(self, force: bool) -> None:
-        self._look_s = time.monotonic() + _LOOK_EVERY_S
-        stamps = [_stamp(path) for path in self._files]
-        if self._from_files is not None and stamps == self._stamps and not force:
+        self._next_check_s = time.monotonic() + _CHECK_EVERY_S
+        versions = [_file_version(path) for path in self._files]
+        if self._from_files is not None and versions == self._file_versions and not force:
             return
         try:
             self._from_files = self._read_all()
-            self._stamps = stamps
+            self._file_versions = versions
         except OSError as error:
             if self._from_files is None:
                 raise Unreachable(f"credentials cannot be read: {error}", sent=False) from error
-            # In the middle of a rotation a file may be absent for a moment: what we have is better than nothing.
+            # During a rotation a file may be absent for a moment; the previous identity is kept.
 
     def _read_all(self) -> ClientIdentity:
-        access = self._access
+        config = self._config
         return ClientIdentity(
             token=self._token(),
-            authority=_bytes(access.authority),
-            certificate=_bytes(access.client_certificate),
-            key=_bytes(access.client_key),
+            authority=_bytes(config.authority),
+            certificate=_bytes(config.client_certificate),
+            key=_bytes(config.client_key),
         )
 
     def _token(self) -> str:
-        if self._access.token_file:
+        if self._config.token_file:
             try:
-                return Path(self._access.token_file).read_text().strip()
+                return Path(self._config.token_file).read_text().strip()
             except OSError:
-                if not self._access.token:
+                if not self._config.token:
                     raise
-        return self._access.token
+        return self._config.token
 
-    async def _print(self, force: bool) -> ExecCredential:
+    async def _fetch_plugin_credential(self, force: bool) -> ExecCredential:
         assert self._plugin is not None
-        known = self._printed
-        if known is not None and not force and (known.expires_s is None or time.time() < known.expires_s):
-            return known
+        credential = self._plugin_credential
+        if (
+            credential is not None
+            and not force
+            and (credential.expires_s is None or time.time() < credential.expires_s)
+        ):
+            return credential
         authority = self._from_files.authority if self._from_files is not None else b""
-        self._printed = await run_plugin(self._plugin, base64.b64encode(authority).decode())
-        return self._printed
+        self._plugin_credential = await run_plugin(self._plugin, base64.b64encode(authority).decode())
+        return self._plugin_credential
 
 
 async def run_plugin(plugin: ExecPlugin, authority: str = "") -> ExecCredential:
-    """Raises ``Unreachable`` when it cannot be run, fails, takes too long, or prints no credential."""
+    """Raises ``Unreachable`` if the plugin cannot be run, fails, takes too long, or prints no credential."""
     try:
-        async with asyncio.timeout(_PLUGIN_S):
+        async with asyncio.timeout(_PLUGIN_TIMEOUT_S):
             output = await _run(plugin, authority)
     except TimeoutError as error:
-        raise Unreachable(f"{plugin.command} did not finish in {_PLUGIN_S:.0f} s", sent=False) from error
-    printed = read_exec_credential(plugin, output)
-    if isinstance(printed, str):
-        raise Unreachable(printed, sent=False)
-    return printed
+        raise Unreachable(f"{plugin.command} did not finish in {_PLUGIN_TIMEOUT_S:.0f} s", sent=False) from error
+    credential = read_exec_credential(plugin, output)
+    if isinstance(credential, str):
+        raise Unreachable(credential, sent=False)
+    return credential
 
 
 async def _run(plugin: ExecPlugin, authority: str) -> bytes:
     try:
-        child = await asyncio.create_subprocess_exec(
+        process = await asyncio.create_subprocess_exec(
             plugin.command,
             *plugin.arguments,
             stdin=asyncio.subprocess.DEVNULL,
@@ -190,27 +194,27 @@ async def _run(plugin: ExecPlugin, authority: str) -> bytes:
     except OSError as error:
         hint = f" ({plugin.hint})" if plugin.hint else ""
         raise Unreachable(f"{plugin.command} cannot be run: {error}{hint}", sent=False) from error
-    assert child.stdout is not None
+    assert process.stdout is not None
     try:
         output = bytearray()
-        while more := await child.stdout.read(_PRINTED_BYTES):
+        while more := await process.stdout.read(_MAX_OUTPUT_BYTES):
             output += more
-            if len(output) > _PRINTED_BYTES:
-                raise Unreachable(f"{plugin.command} printed more than {_PRINTED_BYTES} bytes", sent=False)
-        if await child.wait():
-            raise Unreachable(f"{plugin.command} failed with exit code {child.returncode}", sent=False)
+            if len(output) > _MAX_OUTPUT_BYTES:
+                raise Unreachable(f"{plugin.command} printed more than {_MAX_OUTPUT_BYTES} bytes", sent=False)
+        if await process.wait():
+            raise Unreachable(f"{plugin.command} failed with exit code {process.returncode}", sent=False)
         return bytes(output)
     finally:
-        if child.returncode is None:
+        if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
-                child.kill()
-            await child.wait()
+                process.kill()
+            await process.wait()
 
 
-def authority_of(access: RESTConfig) -> str:
-    """The certificate (PEM) of the authority that the server is checked by; empty where there is none, or no file."""
+def authority_of(config: RESTConfig) -> str:
+    """The certificate authority (PEM) of the server; empty if there is none or its file cannot be read."""
     try:
-        return _bytes(access.authority).decode()
+        return _bytes(config.authority).decode()
     except (OSError, UnicodeDecodeError):
         return ""
 
@@ -219,7 +223,7 @@ def _bytes(blob: InlineOrFile) -> bytes:
     return Path(blob.file).read_bytes() if blob.file else blob.data
 
 
-def _stamp(path: Path) -> Stamp:
+def _file_version(path: Path) -> FileVersion:
     try:
         found = path.stat()
     except OSError:

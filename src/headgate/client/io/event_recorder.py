@@ -17,7 +17,7 @@ from headgate.client import event_correlator
 from headgate.client.event_backlog import EventBacklog, PendingEvent
 from headgate.client.event_correlator import EventCorrelator, Object
 from headgate.client.io.writer import Writer
-from headgate.client.write_requests import PATCHES
+from headgate.client.write_requests import PATCH_HEADERS
 from headgate.client.write_status import WriteOutcome
 from headgate.http.transport import HTTPRequest
 from headgate.kube.api_resources import EVENTS
@@ -44,37 +44,37 @@ class EventToEmit(msgspec.Struct, frozen=True):
 
 
 async def no_delay() -> None:
-    """For who has nothing better to do than writing Events."""
+    """The default of ``before_write``."""
 
 
 class EventRecorder:
-    """``writer`` should make few attempts, and is fenced like any other. ``turn`` is awaited before each write."""
+    """``writer`` should make few attempts; its fence applies. ``before_write`` is awaited before each write."""
 
     def __init__(
         self,
         writer: Writer,
         *,
-        most: int = 4096,
+        max_events: int = 4096,
         workers: int = WORKERS,
-        turn: Callable[[], Awaitable[None]] = no_delay,
+        before_write: Callable[[], Awaitable[None]] = no_delay,
         instance: str = "",
     ) -> None:
         self._writer = writer
-        self._turn = turn
+        self._before_write = before_write
         self._instance = instance
-        self._backlog: EventBacklog[EventToEmit] = EventBacklog(most)
-        self._recorder = EventCorrelator()
+        self._backlog: EventBacklog[EventToEmit] = EventBacklog(max_events)
+        self._correlator = EventCorrelator()
         self._workers = workers
-        self._more = asyncio.Event()
+        self._added = asyncio.Event()
         self.failed = 0
 
     @property
     def dropped(self) -> int:
         return self._backlog.dropped + self.failed
 
-    def emit(self, happening: EventToEmit) -> None:
-        self._backlog.add(happening, time.monotonic())
-        self._more.set()
+    def emit(self, event: EventToEmit) -> None:
+        self._backlog.add(event, time.monotonic())
+        self._added.set()
 
     async def run(self) -> None:
         """Writes until it is cancelled."""
@@ -84,42 +84,42 @@ class EventRecorder:
 
     async def _work(self) -> None:
         while True:
-            waiting = self._backlog.take()
-            if waiting is None:
-                self._more.clear()
-                await self._more.wait()
+            pending = self._backlog.take()
+            if pending is None:
+                self._added.clear()
+                await self._added.wait()
                 continue
-            await self._turn()
+            await self._before_write()
             try:
-                is_written = await self._write(waiting)
-            except Exception as error:  # what one Event cannot say must not silence the others
-                happening = waiting.happening
+                is_written = await self._write(pending)
+            except Exception as error:  # one Event that cannot be written must not stop the others
+                body = pending.event
                 text = "%s: the Event %s about %s cannot be written: %s: %s"
-                _log.error(text, happening.component, happening.reason, happening.about, type(error).__name__, error)
+                _log.error(text, body.component, body.reason, body.about, type(error).__name__, error)
                 is_written = False
             if not is_written:
                 self.failed += 1
 
-    async def _write(self, waiting: PendingEvent[EventToEmit]) -> bool:
-        happening, count = waiting.happening, waiting.count
-        happened_s = time.time() - (time.monotonic() - waiting.since_s)
-        told = self._recorder.find(happening)
-        if told is not None:
-            body = event_correlator.count_patch(told, happening, happened_s, count)
-            path = EVENTS.object_path(told.namespace, told.name)
-            verdict = await self._writer.write(
-                HTTPRequest("PATCH", path, "", PATCHES["merge"], msgspec.json.encode(body))
+    async def _write(self, pending: PendingEvent[EventToEmit]) -> bool:
+        event, count = pending.event, pending.count
+        time_s = time.time() - (time.monotonic() - pending.since_s)
+        recorded = self._correlator.find(event)
+        if recorded is not None:
+            patch = event_correlator.count_patch(recorded, event, time_s, count)
+            path = EVENTS.object_path(recorded.namespace, recorded.name)
+            result = await self._writer.write(
+                HTTPRequest("PATCH", path, "", PATCH_HEADERS["merge"], msgspec.json.encode(patch))
             )
-            if verdict.done:
-                told.count += count
-            if verdict.outcome is not WriteOutcome.GONE:
-                return verdict.done
-        event = event_correlator.new_event(happening, happened_s, count, happening.name)
-        if happening.action:
-            event |= {"action": happening.action, "reportingInstance": self._instance or happening.component}
-        if happening.related is not None:
-            event["related"] = happening.related
-        verdict = await self._writer.create(EVENTS, event["metadata"]["namespace"], event)
-        if verdict.done:
-            self._recorder.record(happening, event)
-        return verdict.done or (bool(happening.name) and verdict.outcome is WriteOutcome.CONFLICT)
+            if result.done:
+                recorded.count += count
+            if result.outcome is not WriteOutcome.GONE:
+                return result.done
+        body = event_correlator.new_event(event, time_s, count, event.name)
+        if event.action:
+            body |= {"action": event.action, "reportingInstance": self._instance or event.component}
+        if event.related is not None:
+            body["related"] = event.related
+        result = await self._writer.create(EVENTS, body["metadata"]["namespace"], body)
+        if result.done:
+            self._correlator.record(event, body)
+        return result.done or (bool(event.name) and result.outcome is WriteOutcome.CONFLICT)

@@ -17,19 +17,19 @@ _READS: Final = frozenset({"GET", "HEAD"})
 
 
 class FencedTransport:
-    """``room_s`` says how long a write that starts now may take; 0 or less: it may not start."""
+    """``write_budget_s`` returns how long a write that starts now may take; 0 or less: it may not start."""
 
-    def __init__(self, transport: Transport, room_s: Callable[[], float]) -> None:
+    def __init__(self, transport: Transport, write_budget_s: Callable[[], float]) -> None:
         self._transport = transport
-        self._room_s = room_s
+        self._write_budget_s = write_budget_s
 
     async def request(self, request: HTTPRequest) -> HTTPResponse:
         if request.method in _READS:
             return await self._transport.request(request)
-        room_s = self._room_s()
-        if room_s <= 0:
+        write_budget_s = self._write_budget_s()
+        if write_budget_s <= 0:
             raise Unreachable("not sent: another process leads, or may soon", sent=False)
-        bounded = msgspec.structs.replace(request, timeout_s=min(room_s, request.timeout_s))
+        bounded = msgspec.structs.replace(request, timeout_s=min(write_budget_s, request.timeout_s))
         return await self._transport.request(bounded)
 
     async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:

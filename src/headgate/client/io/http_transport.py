@@ -26,79 +26,79 @@ from headgate.http.response_parser import MalformedResponse, ResponseParser
 from headgate.http.transport import HTTPRequest, HTTPResponse, LineStream, Unreachable, split_lines
 
 
-def client_context(access: RESTConfig, identity: ClientIdentity) -> ssl.SSLContext:
-    """Raises ``OSError`` (``ssl.SSLError``) or ``ValueError`` for certificates that are none."""
+def client_context(config: RESTConfig, identity: ClientIdentity) -> ssl.SSLContext:
+    """Raises ``OSError`` (``ssl.SSLError``) or ``ValueError`` for invalid certificates."""
     authority = identity.authority
     context = ssl.create_default_context(cadata=authority.decode() if authority else None)
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # clusters' own certificates lack extensions that it asks for
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # certificates of clusters lack extensions that it requires
     context.set_alpn_protocols(["http/1.1"])
-    if access.insecure:
+    if config.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if identity.certificate:
-        with tempfile.NamedTemporaryFile() as pair:  # OpenSSL takes a file; this one is 0600 and gone soon
+        with tempfile.NamedTemporaryFile() as pair:  # OpenSSL needs a file; this one has mode 0600 and is deleted below
             pair.write(identity.certificate + b"\n" + identity.key)
             pair.flush()
-            context.load_cert_chain(pair.name, password=b"")  # for a locked key: fail, do not ask the terminal
+            context.load_cert_chain(pair.name, password=b"")  # fail for an encrypted key; do not prompt
     return context
 
 
 POOL: Final = 32
 _CONNECT_S: Final = 10.0
-_KEEP_S: Final = 55.0
-"""Servers close what is idle for 90 s (kube-apiserver) or more; a write must not race with that."""
-_LAST_LOOKS: Final = 10
+_KEEP_ALIVE_S: Final = 55.0
+"""Servers close connections after 90 idle seconds (kube-apiserver) or more; a write must not race with that."""
+_CLOSE_TURNS: Final = 10
 _UNAUTHORIZED: Final = 401
 
 
 class HTTPTransport:
-    """A ``Transport``. Make it inside a running event loop."""
+    """A ``Transport``. It must be created in a running event loop."""
 
-    def __init__(self, access: RESTConfig, *, pool: int = POOL) -> None:
-        self._access = access
-        place = parse_server_address(access.server)
-        self._place: ServerAddress | None = None if isinstance(place, str) else place
-        self._problem = place if isinstance(place, str) else ""
-        self._credentials = CredentialSource(access)
+    def __init__(self, config: RESTConfig, *, pool: int = POOL) -> None:
+        self._config = config
+        address = parse_server_address(config.server)
+        self._address: ServerAddress | None = None if isinstance(address, str) else address
+        self._problem = address if isinstance(address, str) else ""
+        self._credentials = CredentialSource(config)
         self._loop = asyncio.get_running_loop()
         self._slots = RequestSlots(pool)
-        self._idle: list[HTTPClientConnection] = []  # the one that was used last is at the end
-        self._lines: set[HTTPClientConnection] = set()
+        self._idle: list[HTTPClientConnection] = []  # the most recently used one is at the end
+        self._connections: set[HTTPClientConnection] = set()
         self._identity = ClientIdentity()
-        self._common = ""
+        self._common_headers = ""
         self._context: SSLContext | None = None
-        self._tls_age = 0  # how often the TLS settings changed; lines of an older age are not kept
+        self._tls_age = 0  # how often the TLS settings changed; older connections are not kept
 
     async def request(self, request: HTTPRequest) -> HTTPResponse:
         deadline_s = self._loop.time() + request.timeout_s
-        identity = self._credentials.at_hand() or await self._fetch(deadline_s)
+        identity = self._credentials.cached() or await self._fetch(deadline_s)
         response = await self._exchange(request, identity, deadline_s)
-        if response.status == _UNAUTHORIZED and await self._renewed(identity, deadline_s):
+        if response.status == _UNAUTHORIZED and await self._renew(identity, deadline_s):
             response = await self._exchange(request, await self._fetch(deadline_s), deadline_s)
         return response
 
     async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:
         deadline_s = self._loop.time() + request.timeout_s
         identity = await self._fetch(deadline_s)
-        answer = await self._open(request, identity, deadline_s, idle_s)
+        response = await self._open_stream(request, identity, deadline_s, idle_s)
         if (
-            isinstance(answer, HTTPResponse)
-            and answer.status == _UNAUTHORIZED
-            and await self._renewed(identity, deadline_s)
+            isinstance(response, HTTPResponse)
+            and response.status == _UNAUTHORIZED
+            and await self._renew(identity, deadline_s)
         ):
-            answer = await self._open(request, await self._fetch(deadline_s), deadline_s, idle_s)
-        return answer
+            response = await self._open_stream(request, await self._fetch(deadline_s), deadline_s, idle_s)
+        return response
 
     async def close(self) -> None:
         self._idle.clear()
-        for line in list(self._lines):
-            line.abort()
-        for _ in range(_LAST_LOOKS):
-            if not self._lines:
+        for connection in list(self._connections):
+            connection.abort()
+        for _ in range(_CLOSE_TURNS):
+            if not self._connections:
                 break
-            await asyncio.sleep(0)  # the event loop closes sockets in its next rounds
+            await asyncio.sleep(0)  # the event loop closes sockets in its next turns
 
-    # -- who we are ------------------------------------------------------------------------------------------------
+    # -- identity --------------------------------------------------------------------------------------------------
 
     async def _fetch(self, deadline_s: float) -> ClientIdentity:
         try:
@@ -107,42 +107,42 @@ class HTTPTransport:
         except TimeoutError:
             raise self._unreachable("credentials were not there in time", sent=False) from None
 
-    async def _renewed(self, refused: ClientIdentity, deadline_s: float) -> bool:
+    async def _renew(self, refused: ClientIdentity, deadline_s: float) -> bool:
         try:
             async with asyncio.timeout_at(deadline_s):
                 return await self._credentials.renew(refused)
         except (TimeoutError, Unreachable):
-            return False  # the server's own answer says it better
+            return False  # the server's 401 response has the better message
 
-    def _adopt(self, identity: ClientIdentity) -> ServerAddress:
-        """Makes the common parts of requests anew when who we are has changed."""
-        if self._place is None:
+    def _use_identity(self, identity: ClientIdentity) -> ServerAddress:
+        """Builds the common headers and the TLS context again if the identity has changed."""
+        if self._address is None:
             raise Unreachable(self._problem, sent=False)
         if identity is self._identity:
-            return self._place
+            return self._address
         try:
-            common = common_fields(self._place, identity.token)
-            if self._place.tls and (self._context is None or not identity.same_tls(self._identity)):
-                self._context = client_context(self._access, identity)
+            common_headers = common_fields(self._address, identity.token)
+            if self._address.tls and (self._context is None or not identity.same_tls(self._identity)):
+                self._context = client_context(self._config, identity)
                 self._tls_age += 1
                 self._drop_idle()
         except (OSError, ValueError) as error:
             raise self._unreachable(f"its credentials are of no use: {error}", sent=False) from error
-        self._common, self._identity = common, identity
-        return self._place
+        self._common_headers, self._identity = common_headers, identity
+        return self._address
 
     # -- one request -----------------------------------------------------------------------------------------------
 
     async def _exchange(self, request: HTTPRequest, identity: ClientIdentity, deadline_s: float) -> HTTPResponse:
-        place = self._adopt(identity)
-        payload = encode(request, place, self._common)
+        address = self._use_identity(identity)
+        payload = encode(request, address, self._common_headers)
         if not self._slots.take():
-            await self._queue(deadline_s)
+            await self._wait_for_slot(deadline_s)
         try:
-            line = self._kept_line()
-            if line is not None:
+            connection = self._idle_connection()
+            if connection is not None:
                 try:
-                    return await self._ask(line, payload, deadline_s)
+                    return await self._send(connection, payload, deadline_s)
                 except ConnectionBroken as error:
                     if (
                         error.response_started
@@ -150,102 +150,102 @@ class HTTPTransport:
                         or self._loop.time() >= deadline_s
                     ):
                         raise self._unreachable(error) from error
-                    self._drop_idle()  # kept too long; the others are no better
-            line = await self._connect(place, deadline_s)
+                    self._drop_idle()  # the server closed it; the other idle ones are as old
+            connection = await self._connect(address, deadline_s)
             try:
-                return await self._ask(line, payload, deadline_s)
+                return await self._send(connection, payload, deadline_s)
             except ConnectionBroken as error:
                 raise self._unreachable(error) from error
         finally:
             self._slots.release()
 
-    async def _ask(self, line: HTTPClientConnection, payload: bytes, deadline_s: float) -> HTTPResponse:
-        # Not the loop's time, which may stand still while this process does: what waited for a connection meanwhile
-        # must not be sent when the right to send it has passed to somebody else.
+    async def _send(self, connection: HTTPClientConnection, payload: bytes, deadline_s: float) -> HTTPResponse:
+        # Not the loop's time, which does not advance while the loop is blocked: a request that waited for a connection
+        # must not be sent after another process may have become the leader.
         if time.monotonic() >= deadline_s:
-            self._put_back(line)
+            self._release(connection)
             raise self._unreachable("its time was up before it could be sent", sent=False)
-        timer = self._loop.call_at(deadline_s, line.fail, "no answer came in time")
+        timer = self._loop.call_at(deadline_s, connection.fail, "no answer came in time")
         try:
-            answer = await line.fetch(payload)
+            response = await connection.fetch(payload)
         except BaseException:
-            line.abort()  # an answer to somebody who has left must not reach the next one
+            connection.abort()  # a late response must not reach the next request
             raise
         finally:
             timer.cancel()
-            self._put_back(line)
-        return self._response(answer)
+            self._release(connection)
+        return self._response(response)
 
-    async def _queue(self, deadline_s: float) -> None:
+    async def _wait_for_slot(self, deadline_s: float) -> None:
         try:
             async with asyncio.timeout_at(deadline_s):
                 await self._slots.wait()
         except TimeoutError:
             raise self._unreachable("no connection became free in time", sent=False) from None
 
-    def _response(self, answer: ResponseParser) -> HTTPResponse:
+    def _response(self, response: ResponseParser) -> HTTPResponse:
         try:
-            return HTTPResponse(answer.status, answer.headers, answer.body())
+            return HTTPResponse(response.status, response.headers, response.body())
         except MalformedResponse as error:
             raise self._unreachable(error) from error
 
     # -- a watch ---------------------------------------------------------------------------------------------------
 
-    async def _open(
+    async def _open_stream(
         self, request: HTTPRequest, identity: ClientIdentity, deadline_s: float, idle_s: float
     ) -> LineStream | HTTPResponse:
-        place = self._adopt(identity)
-        payload = encode(request, place, self._common, accept_gzip=False)
-        line = await self._connect(place, deadline_s)
-        timer = self._loop.call_at(deadline_s, line.fail, "no answer came in time")
-        opened: LineStream | None = None
+        address = self._use_identity(identity)
+        payload = encode(request, address, self._common_headers, accept_gzip=False)
+        connection = await self._connect(address, deadline_s)
+        timer = self._loop.call_at(deadline_s, connection.fail, "no answer came in time")
+        stream: LineStream | None = None
         try:
-            answer = await line.fetch_head(payload)
-            if answer.status == 200 and answer.headers.get("content-encoding", "identity") == "identity":
-                opened = _Lines(line, idle_s)
-                return opened
-            answer.parts = [part async for part in line.parts(idle_s)]
-            return self._response(answer)
+            response = await connection.fetch_head(payload)
+            if response.status == 200 and response.headers.get("content-encoding", "identity") == "identity":
+                stream = _Lines(connection, idle_s)
+                return stream
+            response.parts = [part async for part in connection.parts(idle_s)]
+            return self._response(response)
         except ConnectionBroken as error:
             raise self._unreachable(error) from error
         finally:
             timer.cancel()
-            if opened is None:
-                line.abort()
+            if stream is None:
+                connection.abort()
 
     # -- connections -----------------------------------------------------------------------------------------------
 
-    def _kept_line(self) -> HTTPClientConnection | None:
-        oldest_s = self._loop.time() - _KEEP_S
+    def _idle_connection(self) -> HTTPClientConnection | None:
+        oldest_s = self._loop.time() - _KEEP_ALIVE_S
         while self._idle:
-            line = self._idle.pop()
-            if line.reusable and line.idle_since_s >= oldest_s:
-                return line
-            line.abort()
+            connection = self._idle.pop()
+            if connection.reusable and connection.idle_since_s >= oldest_s:
+                return connection
+            connection.abort()
         return None
 
-    def _put_back(self, line: HTTPClientConnection) -> None:
-        if line.reusable and line.tls_age == self._tls_age:
-            line.idle_since_s = self._loop.time()
-            self._idle.append(line)
+    def _release(self, connection: HTTPClientConnection) -> None:
+        if connection.reusable and connection.tls_age == self._tls_age:
+            connection.idle_since_s = self._loop.time()
+            self._idle.append(connection)
         else:
-            line.abort()
+            connection.abort()
 
     def _drop_idle(self) -> None:
-        for line in self._idle:
-            line.abort()
+        for connection in self._idle:
+            connection.abort()
         self._idle.clear()
 
-    async def _connect(self, place: ServerAddress, deadline_s: float) -> HTTPClientConnection:
+    async def _connect(self, address: ServerAddress, deadline_s: float) -> HTTPClientConnection:
         age = self._tls_age
         try:
             async with asyncio.timeout_at(min(deadline_s, self._loop.time() + _CONNECT_S)):
                 _, line = await self._loop.create_connection(
-                    lambda: HTTPClientConnection(self._loop, self._lines, age),
-                    place.host,
-                    place.port,
-                    ssl=self._context if place.tls else None,
-                    server_hostname=(self._access.tls_server_name or place.host) if place.tls else None,
+                    lambda: HTTPClientConnection(self._loop, self._connections, age),
+                    address.host,
+                    address.port,
+                    ssl=self._context if address.tls else None,
+                    server_hostname=(self._config.tls_server_name or address.host) if address.tls else None,
                 )
         except TimeoutError:
             raise self._unreachable("it does not take connections in time", sent=False) from None
@@ -254,22 +254,22 @@ class HTTPTransport:
         return line
 
     def _unreachable(self, error: Exception | str, *, sent: bool = True) -> Unreachable:
-        return Unreachable(f"{self._access.server} cannot be reached: {error or type(error).__name__}", sent=sent)
+        return Unreachable(f"{self._config.server} cannot be reached: {error or type(error).__name__}", sent=sent)
 
 
 class _Lines:
     """Lines of any length, read no faster than they are consumed."""
 
-    def __init__(self, line: HTTPClientConnection, idle_s: float) -> None:
-        self._line = line
+    def __init__(self, connection: HTTPClientConnection, idle_s: float) -> None:
+        self._connection = connection
         self._idle_s = idle_s
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
-            async for line in split_lines(self._line.parts(self._idle_s)):
-                yield line
+            async for connection in split_lines(self._connection.parts(self._idle_s)):
+                yield connection
         except ConnectionBroken as error:
             raise Unreachable(f"the watch broke off: {error}") from error
 
     async def close(self) -> None:
-        self._line.abort()  # a watch is cut, not ended: there is nothing to say goodbye for
+        self._connection.abort()  # a watch has no end of its own: the connection is cut

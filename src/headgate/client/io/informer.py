@@ -37,17 +37,17 @@ _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
 _PAGE: Final = 500
 _WATCH_S: Final = 300
-_SILENCE_S: Final = 135.0
-"""Servers send a bookmark about every minute: when two did not come, the connection is dead and does not know it."""
-_QUIET_S: Final = 1.0
-"""Objects that are told before other tasks of the event loop get a turn: a consumer may take its time for each."""
+_IDLE_S: Final = 135.0
+"""Servers send a bookmark about every minute. If two are missing, the connection is dead."""
+_EMPTY_WATCH_PAUSE_S: Final = 1.0
+"""The pause after a watch that ended without an event."""
 _LONG_BYTES: Final = 32 * 1024
-_PATIENCE: Final = 3
-"""How often a list from the past is refused before we believe that the server's data were put back."""
+_MAX_STALE_LISTS: Final = 3
+"""After so many lists with an older revision, the server is taken as restored from a backup."""
 
 
 class Informer:
-    """One collection. ``jitter()`` gives a number in [0, 1); ``sleep`` waits that many seconds."""
+    """One collection. ``jitter()`` returns a number in [0, 1); ``sleep`` waits that many seconds."""
 
     def __init__(
         self,
@@ -78,10 +78,10 @@ class Informer:
         self._report = report
         self._not_found = not_found or report
         self._backoff = Backoff()
-        self._revision = ""  # how far we have seen; empty: list first
-        self._newest = ""  # the same, and kept when we must list again
-        self._past_lists = 0
-        self._whole_lists = False  # after a list expired half-way, the next one is asked for in one piece
+        self._revision = ""  # the last revision that was delivered; empty: list first
+        self._newest = ""  # the same, but kept for the next list
+        self._stale_lists = 0
+        self._unpaged = False  # after a paged list expired, the next list is unpaged
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
@@ -89,9 +89,9 @@ class Informer:
             try:
                 if not self._revision:
                     await self._list()
-                heard = await self._watch()
-                if not heard:  # a server that ends watches at once must not be asked in a tight loop
-                    await self._sleep(_QUIET_S * (1 + self._jitter()))
+                received = await self._watch()
+                if not received:  # do not request watches in a tight loop if the server ends them at once
+                    await self._sleep(_EMPTY_WATCH_PAUSE_S * (1 + self._jitter()))
                 continue
             except Unreachable as error:
                 wait_s = 0.0
@@ -101,7 +101,7 @@ class Informer:
                 if error.status in (_GONE, UNREADABLE):
                     self._revision = ""
                 if self._may_be_absent and not await self._is_served(error.status):
-                    self._tell_absent(str(error))
+                    self._report_absent(str(error))
                 elif error.status == _NOT_FOUND:
                     self._not_found(str(error))
                 elif error.status != _GONE:
@@ -109,8 +109,8 @@ class Informer:
             await self._sleep(max(wait_s, self._backoff.next(self._jitter())))
 
     async def _is_served(self, status: int) -> bool:
-        """What a refusal says of the kind. An account without rights is refused (403) before the server looks whether
-        there is such a kind; discovery is open to every account."""
+        """Whether the kind is served, after an error. An account without permissions gets 403 also for a kind that is
+        not served; discovery is open to every account."""
         if status != _FORBIDDEN:
             return status != _NOT_FOUND
         root, _, plural = self._path.rpartition("/")
@@ -120,7 +120,7 @@ class Informer:
             return True
         return names_kind(response, plural)
 
-    def _tell_absent(self, problem: str) -> None:
+    def _report_absent(self, problem: str) -> None:
         """A kind that is not served has no objects; the list is repeated in case it is served later."""
         self._revision = ""
         if not self._is_absent:
@@ -134,49 +134,49 @@ class Informer:
         token = ""
         while True:
             query = dict(self._query)
-            if not self._whole_lists:
+            if not self._unpaged:
                 query["limit"] = str(_PAGE)
             if token:
                 query["continue"] = token
             try:
                 page = await self._get(query)
             except ListWatchError as error:
-                self._whole_lists = self._whole_lists or (error.status == _GONE and bool(token))
+                self._unpaged = self._unpaged or (error.status == _GONE and bool(token))
                 raise
-            items, following, revision = parse_page(self._path, page, self._decode)
+            items, next_token, revision = parse_page(self._path, page, self._decode)
             self._is_absent = False
             if not token:
-                self._mind_the_past(revision)
+                self._check_revision(revision)
             for item, identity in items:
                 await yield_if_slice_spent()
                 seen.add(identity.key)
                 self._known.apply(item, identity)
-            token = following
+            token = next_token
             if not token:
                 break
-        self._whole_lists = False
+        self._unpaged = False
         self._known.keep(seen)
         self._revision = self._newest = revision
         self._sink(ListSynced(self._revision))
 
-    def _mind_the_past(self, revision: str) -> None:
-        """A list is never older than what was seen before, unless the server was restored from a backup."""
+    def _check_revision(self, revision: str) -> None:
+        """A list is never older than an earlier one, unless the server was restored from a backup."""
         if not is_older(revision, self._newest):
-            self._past_lists = 0
+            self._stale_lists = 0
             return
-        self._past_lists += 1
-        if self._past_lists < _PATIENCE:
+        self._stale_lists += 1
+        if self._stale_lists < _MAX_STALE_LISTS:
             raise ListWatchError(
                 UNREADABLE, f"{self._path} is at revision {revision}, and we have seen {self._newest}: not believed yet"
             )
-        self._past_lists = 0
+        self._stale_lists = 0
         self._report(f"{self._path} went back from revision {self._newest} to {revision}: everything is told anew")
         self._known.forget_all()
         self._newest = revision
 
     async def _watch(self) -> bool:
-        """Whether anything was heard."""
-        seconds = int(_WATCH_S * (1 + self._jitter()))  # not all watches of a fleet end at once
+        """Returns whether any event was received."""
+        seconds = int(_WATCH_S * (1 + self._jitter()))  # not all watches end at the same time
         query = {
             **self._query,
             "watch": "true",
@@ -185,31 +185,31 @@ class Informer:
             "timeoutSeconds": str(seconds),
         }
         request = HTTPRequest("GET", self._path, encode_query(query), {"accept": "application/json"})
-        answer = await self._transport.stream(request, idle_s=_SILENCE_S)
-        if isinstance(answer, HTTPResponse):
-            raise refusal(self._path, answer)
+        response = await self._transport.stream(request, idle_s=_IDLE_S)
+        if isinstance(response, HTTPResponse):
+            raise refusal(self._path, response)
         try:
-            return await self._listen(answer)
+            return await self._read_events(response)
         finally:
-            await answer.close()
+            await response.close()
 
-    async def _listen(self, lines: LineStream) -> bool:
-        heard = False
+    async def _read_events(self, lines: LineStream) -> bool:
+        received = False
         async for line in lines:
             await yield_if_slice_spent()
             kind, item, identity = parse_event(self._path, line, self._decode)
             if len(line) > _LONG_BYTES:
-                await yield_if_slice_spent()  # to read it took long, and so may what is done with it
-            heard = True
+                await yield_if_slice_spent()  # decoding took long, and the consumer may take long, too
+            received = True
             self._backoff.reset()
             if is_older(identity.revision, self._revision):
-                continue  # told before
+                continue  # already delivered
             if kind in ("ADDED", "MODIFIED"):
                 self._known.apply(item, identity)
             elif kind == "DELETED":
                 self._known.delete(identity)
             self._revision = self._newest = identity.revision
-        return heard
+        return received
 
     async def _get(self, query: Mapping[str, str]) -> bytes:
         request = HTTPRequest("GET", self._path, encode_query(query), {"accept": "application/json"})

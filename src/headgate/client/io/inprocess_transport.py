@@ -18,7 +18,7 @@ Handle = Callable[[HTTPRequest], Awaitable[HTTPResponse | AsyncGenerator[bytes, 
 
 
 class InProcessTransport:
-    """A ``Transport``; ``headers`` (who is asking) go with every request."""
+    """A ``Transport``. ``headers``, which identify the client, are added to every request."""
 
     def __init__(self, handle: Handle, headers: Mapping[str, str] | None = None) -> None:
         self._handle = handle
@@ -26,22 +26,22 @@ class InProcessTransport:
 
     async def request(self, request: HTTPRequest) -> HTTPResponse:
         await yield_if_slice_spent()
-        answer = await self._handle(self._signed(request))
-        if isinstance(answer, HTTPResponse):
-            return answer
-        await answer.aclose()
+        response = await self._handle(self._with_headers(request))
+        if isinstance(response, HTTPResponse):
+            return response
+        await response.aclose()
         return HTTPResponse(status=200, headers={}, body=b"")
 
     async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:
-        """``idle_s`` has no meaning here: a server in the same process cannot be out of reach."""
+        """``idle_s`` is ignored: a server in the same process is always reachable."""
         await yield_if_slice_spent()
-        answer = await self._handle(self._signed(request))
-        return answer if isinstance(answer, HTTPResponse) else _Lines(answer)
+        response = await self._handle(self._with_headers(request))
+        return response if isinstance(response, HTTPResponse) else _Lines(response)
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Does nothing."""
 
-    def _signed(self, request: HTTPRequest) -> HTTPRequest:
+    def _with_headers(self, request: HTTPRequest) -> HTTPRequest:
         if not self._headers:
             return request
         return msgspec.structs.replace(request, headers={**request.headers, **self._headers})

@@ -46,12 +46,12 @@ ConnectTransport = Callable[[], AbstractAsyncContextManager[Transport]]
 """Opens a transport in the event loop that runs, and closes it."""
 
 _log: Final = logging.getLogger(__name__)
-_ANSWER_S: Final = 5.0
+_RESPONSE_TIMEOUT_S: Final = 5.0
 _JSON: Final = {"accept": "application/json", "content-type": "application/json"}
-# A leader that slept with its machine must not believe that no time has passed.
+# The clock must also count while the machine is suspended.
 _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-_MISSING: Final = 404
-_CONTENDED: Final = 409
+_NOT_FOUND: Final = 404
+_CONFLICT: Final = 409
 
 
 def clock_s() -> float:
@@ -59,50 +59,50 @@ def clock_s() -> float:
 
 
 def new_identity() -> str:
-    """Names the machine for people; the rest makes it this process's alone."""
+    """The host name, for people, and a uuid that makes it unique."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
 class LeaderElector:
-    """One candidate. ``identity`` must be unique among all processes that ever take part. ``reach`` is called in the
-    renewing thread, and only that thread uses what it opens.
+    """One candidate. ``identity`` must be unique among all processes that ever take part. ``connect`` is called in the
+    renewing thread, and only that thread uses the transport.
     """
 
     def __init__(
         self,
-        reach: ConnectTransport,
+        connect: ConnectTransport,
         namespace: str,
         name: str,
         identity: str,
-        timing: LeaderElectionConfig | None = None,
+        config: LeaderElectionConfig | None = None,
     ) -> None:
-        self._timing = timing or LeaderElectionConfig()
-        problem = self._timing.problem()
+        self._config = config or LeaderElectionConfig()
+        problem = self._config.problem()
         if problem:
             raise ValueError(problem)
-        self._reach = reach
+        self._connect = connect
         self._namespace = namespace
         self._name = name
-        self._election = ElectionCandidate(identity, self._timing)
-        self._is_leaving = False
+        self._election = ElectionCandidate(identity, self._config)
+        self._is_stopping = False
 
     def write_budget_s(self) -> float:
-        """How long a write that starts now may take; 0: nothing may be written. May be asked in any thread."""
-        return 0.0 if self._is_leaving else max(0.0, self._election.write_budget_s(clock_s()))
+        """How long a write that starts now may take; 0: it may not start. May be called in any thread."""
+        return 0.0 if self._is_stopping else max(0.0, self._election.write_budget_s(clock_s()))
 
     @property
     def leader(self) -> str:
         return self._election.leader
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
-        """Stands for election until it is cancelled; then the lease is given back."""
-        self._is_leaving = False
-        renewal = _Renewal(self._election, self._reach, self._namespace, self._name, self._timing)
+        """Takes part in the election until it is cancelled, then releases the Lease."""
+        self._is_stopping = False
+        renewal = _Renewal(self._election, self._connect, self._namespace, self._name, self._config)
         renewal.start()
         work: asyncio.Task[None] | None = None
         try:
             while True:
-                if await renewal.leads():
+                if await renewal.next_change():
                     _log.info("%s/%s: elected", self._namespace, self._name)
                     work = asyncio.create_task(self._lead(lead))
                 else:
@@ -110,10 +110,10 @@ class LeaderElector:
                     if work is not None:
                         await _end(work)
                     work = None
-                    renewal.stand_again()
+                    renewal.resume()
         finally:
-            self._is_leaving = True
-            renewal.leave()
+            self._is_stopping = True
+            renewal.stop_renewing()
             if work is not None:
                 await _end(work)
             await renewal.release()
@@ -124,77 +124,77 @@ class LeaderElector:
                 await lead()
             except Exception:
                 _log.exception("%s/%s: the leader's work failed and starts again", self._namespace, self._name)
-            await asyncio.sleep(self._timing.retry_s)
+            await asyncio.sleep(self._config.retry_s)
 
 
 class _Renewal:
-    """The thread that reads and writes the Lease. Made and asked in the loop of the work; methods named ``_...`` run in
+    """The thread that reads and writes the Lease. Public methods are called in the main loop. Private methods run in
     the thread, and only they change the election."""
 
     def __init__(
         self,
         election: ElectionCandidate,
-        reach: ConnectTransport,
+        connect: ConnectTransport,
         namespace: str,
         name: str,
-        timing: LeaderElectionConfig,
+        config: LeaderElectionConfig,
     ) -> None:
         self._election = election
-        self._reach = reach
+        self._connect = connect
         self._namespace = namespace
         self._name = name
-        self._timing = timing
-        self._news: asyncio.Queue[bool] = asyncio.Queue()
-        self._asked_by = asyncio.get_running_loop()
-        self._ended: asyncio.Future[None] = self._asked_by.create_future()
+        self._config = config
+        self._changes: asyncio.Queue[bool] = asyncio.Queue()
+        self._main_loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[None] = self._main_loop.create_future()
         self._loop = asyncio.new_event_loop()
-        self._is_left, self._may_stand, self._work_has_ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._stopping, self._may_resume, self._work_ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     def start(self) -> None:
         threading.Thread(target=self._run, name=f"lease {self._namespace}/{self._name}", daemon=True).start()
 
-    async def leads(self) -> bool:
-        """Whether this candidate leads, as soon as that is another than before. Raises what ended the thread."""
-        news = asyncio.create_task(self._news.get())
+    async def next_change(self) -> bool:
+        """Waits for a change and returns whether this candidate leads. Raises the error that ended the thread."""
+        change = asyncio.create_task(self._changes.get())
         try:
-            either: tuple[asyncio.Future[Any], ...] = (news, self._ended)
+            either: tuple[asyncio.Future[Any], ...] = (change, self._ended)
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            if news.done():
-                return news.result()
+            if change.done():
+                return change.result()
             self._ended.result()
             raise RuntimeError(f"Lease {self._namespace}/{self._name}: renewal ended by itself")
         finally:
-            news.cancel()
+            change.cancel()
 
-    def stand_again(self) -> None:
-        """The work of the leadership that was lost has ended."""
-        self._tell_thread(self._may_stand)
+    def resume(self) -> None:
+        """The work of the lost leadership has ended, so the thread may try to get the Lease again."""
+        self._set_in_thread(self._may_resume)
 
-    def leave(self) -> None:
-        """From now on nothing is renewed."""
-        self._tell_thread(self._is_left)
+    def stop_renewing(self) -> None:
+        """The Lease is not renewed any more."""
+        self._set_in_thread(self._stopping)
 
     async def release(self) -> None:
-        """The work has ended: the Lease is given back, and the thread ends."""
-        self._tell_thread(self._work_has_ended)
+        """The work has ended: the thread releases the Lease and ends."""
+        self._set_in_thread(self._work_ended)
         await asyncio.wait([self._ended])
         if self._ended.exception() is not None:
             _log.error("Lease %s/%s: renewal failed: %s", self._namespace, self._name, self._ended.exception())
 
-    def _tell_thread(self, event: asyncio.Event) -> None:
+    def _set_in_thread(self, event: asyncio.Event) -> None:
         with contextlib.suppress(RuntimeError):  # its loop is closed: the thread has ended
             self._loop.call_soon_threadsafe(event.set)
 
-    # In the thread
+    # -- in the thread
 
     def _run(self) -> None:
         problem: Exception | None = None
         try:
             with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-                runner.run(self._stand())
+                runner.run(self._run_candidate())
         except Exception as error:
             problem = error
-        self._tell(functools.partial(self._finish, problem))
+        self._call_in_main_loop(functools.partial(self._finish, problem))
 
     def _finish(self, problem: Exception | None) -> None:
         if problem is None:
@@ -202,54 +202,54 @@ class _Renewal:
         else:
             self._ended.set_exception(problem)
 
-    def _tell(self, news: Callable[[], None]) -> None:
+    def _call_in_main_loop(self, callback: Callable[[], None]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop of the work is closed: the process ends
-            self._asked_by.call_soon_threadsafe(news)
+            self._main_loop.call_soon_threadsafe(callback)
 
-    async def _stand(self) -> None:
-        async with self._reach() as transport:
+    async def _run_candidate(self) -> None:
+        async with self._connect() as transport:
             renewing = asyncio.create_task(self._renew(transport))
-            leaving = asyncio.create_task(self._is_left.wait())
-            await asyncio.wait([renewing, leaving], return_when=asyncio.FIRST_COMPLETED)
-            leaving.cancel()
+            stopping = asyncio.create_task(self._stopping.wait())
+            await asyncio.wait([renewing, stopping], return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
             if renewing.done():
                 renewing.result()
             renewing.cancel()
             await asyncio.wait([renewing])
-            await self._give_back(transport)
+            await self._release_lease(transport)
 
     async def _renew(self, transport: Transport) -> None:
-        led = False
+        was_leading = False
         while True:
             await self._advance(transport)
             leads = self._election.may_write(clock_s())
-            if leads == led:
+            if leads == was_leading:
                 continue
-            led = leads
-            self._tell(functools.partial(self._news.put_nowait, leads))
+            was_leading = leads
+            self._call_in_main_loop(functools.partial(self._changes.put_nowait, leads))
             if not leads:
-                await self._may_stand.wait()
-                self._may_stand.clear()
+                await self._may_resume.wait()
+                self._may_resume.clear()
 
     async def _advance(self, transport: Transport) -> None:
         election = self._election
         step = election.step(clock_s(), format_micro_time(time.time()))
         match step:
             case ElectionWait(until_s):
-                await asyncio.sleep(max(0.0, min(until_s, self._ends_s()) - clock_s()))
+                await asyncio.sleep(max(0.0, min(until_s, self._latest_wake_s()) - clock_s()))
             case ReadLease():
                 path = LEASES.object_path(self._namespace, self._name)
-                self._hear(await self._send(transport, HTTPRequest("GET", path, "", _JSON)))
+                self._handle_response(await self._send(transport, HTTPRequest("GET", path, "", _JSON)))
             case WriteLease(_, before):
-                self._hear(await self._send(transport, self._request(step)), created=before is None)
+                self._handle_response(await self._send(transport, self._request(step)), created=before is None)
 
-    def _ends_s(self) -> float:
-        """When we must look up at the latest: leadership ends by itself."""
+    def _latest_wake_s(self) -> float:
+        """When to wake up at the latest: a leadership that is not renewed ends."""
         now_s = clock_s()
-        return self._election.held_until_s if self._election.may_write(now_s) else now_s + self._timing.lease_s
+        return self._election.held_until_s if self._election.may_write(now_s) else now_s + self._config.lease_s
 
     async def _send(self, transport: Transport, request: HTTPRequest) -> HTTPResponse | None:
-        limit_s = max(0.1, min(_ANSWER_S, self._ends_s() - clock_s()))
+        limit_s = max(0.1, min(_RESPONSE_TIMEOUT_S, self._latest_wake_s() - clock_s()))
         try:
             async with asyncio.timeout(limit_s):
                 return await transport.request(msgspec.structs.replace(request, timeout_s=limit_s))
@@ -259,21 +259,21 @@ class _Renewal:
             _log.warning("%s/%s: %s", self._namespace, self._name, error)
         return None
 
-    def _hear(self, response: HTTPResponse | None, *, created: bool = False) -> None:
+    def _handle_response(self, response: HTTPResponse | None, *, created: bool = False) -> None:
         now_s, jitter = clock_s(), random.random()
         if response is not None and response.ok:
             stored = _stored(response)
             if stored is not None:
-                self._election.seen(stored, now_s, jitter)
+                self._election.observed(stored, now_s, jitter)
                 return
-        if response is not None and response.status == _MISSING and not created:  # else: its namespace is missing
-            self._election.seen(None, now_s, jitter)
+        if response is not None and response.status == _NOT_FOUND and not created:  # else: its namespace is missing
+            self._election.observed(None, now_s, jitter)
             return
-        if response is not None and response.status != _CONTENDED:
+        if response is not None and response.status != _CONFLICT:
             _log.warning(
                 "Lease %s/%s: answered %d: %s", self._namespace, self._name, response.status, message_of(response)
             )
-        contended = response is not None and response.status == _CONTENDED
+        contended = response is not None and response.status == _CONFLICT
         self._election.failed(now_s, jitter, contended=contended)
 
     def _request(self, write: WriteLease) -> HTTPRequest:
@@ -283,14 +283,14 @@ class _Renewal:
             return HTTPRequest("POST", LEASES.collection_path(self._namespace), "", _JSON, body)
         return HTTPRequest("PUT", LEASES.object_path(self._namespace, self._name), "", _JSON, body)
 
-    async def _give_back(self, transport: Transport) -> None:
-        """Not before the work has ended; after the time of the Lease others need not be told."""
+    async def _release_lease(self, transport: Transport) -> None:
+        """Releases the Lease once the work has ended. After the duration of the Lease no release is needed."""
         release = self._election.release(format_micro_time(time.time()))
         with contextlib.suppress(Unreachable, TimeoutError):
-            async with asyncio.timeout(self._timing.lease_s):
-                await self._work_has_ended.wait()
+            async with asyncio.timeout(self._config.lease_s):
+                await self._work_ended.wait()
             if release is not None:
-                async with asyncio.timeout(_ANSWER_S):
+                async with asyncio.timeout(_RESPONSE_TIMEOUT_S):
                     await transport.request(self._request(release))
 
 

@@ -21,19 +21,17 @@ from headgate.client.known_objects import InformerEvent, ObjectApplied, ObjectDe
 
 _log: Final = logging.getLogger(__name__)
 _FIRST_RETRY_S: Final = 0.1
-_LONGEST_RETRY_S: Final = 60.0
+_MAX_RETRY_S: Final = 60.0
 
-Subject = tuple[str, ...]
+ObjectKey = tuple[str, ...]
 
 
-class _Failed(msgspec.Struct):
-    """An event that is to be delivered again. Mutable: a newer event of the same object takes its place."""
+class _FailedEvent(msgspec.Struct):
+    """An event to deliver again. Mutable: a newer event of the same object replaces it."""
 
     event: InformerEvent
     backoff: Backoff
-    timer: asyncio.Handle | None = (
-        None  # uvloop answers a short delay with a Handle that has no time: only cancel() is used
-    )
+    timer: asyncio.Handle | None = None  # not TimerHandle: uvloop returns a Handle without a time for a short delay
 
 
 class Redelivery:
@@ -53,88 +51,88 @@ class Redelivery:
         self._handle = handle
         self._jitter = jitter
         self._first_retry_s = first_retry_s
-        self._failed: dict[Subject, _Failed] = {}
-        self._postponed: dict[Subject, InformerEvent] = {}
+        self._failed: dict[ObjectKey, _FailedEvent] = {}
+        self._postponed: dict[ObjectKey, InformerEvent] = {}
 
     def __len__(self) -> int:
-        """How many events wait to be delivered again."""
+        """The number of events to deliver again."""
         return len(self._failed)
 
     def deliver(self, event: InformerEvent) -> None:
-        """Never raises an ``Exception``. An older event of the same object that failed is not delivered any more."""
-        subject = _subject(event)
-        self._postponed.pop(subject, None)
+        """Never raises an ``Exception``. It replaces an older failed event of the same object."""
+        key = _key_of(event)
+        self._postponed.pop(key, None)
         try:
             self._handle(event)
         except Exception as error:
-            self._set_aside(subject, event, error)
+            self._schedule_retry(key, event, error)
         else:
-            if subject not in self._postponed:
-                self._forget(subject)
+            if key not in self._postponed:
+                self._forget(key)
             else:
-                self._stop_timer(subject)
+                self._stop_timer(key)
 
     def postpone(self, event: InformerEvent) -> None:
-        """The handler returns, or has returned, and is not done with the event."""
-        self._postponed[_subject(event)] = event
+        """The handler returns before it is done with the event."""
+        self._postponed[_key_of(event)] = event
 
     def finish(self, event: InformerEvent, error: Exception | None) -> None:
         """The handler is done with a postponed event. If it failed, the event is delivered again, unless a newer one of
         the same object was delivered since."""
-        subject = _subject(event)
-        if self._postponed.get(subject) is event:
-            del self._postponed[subject]
+        key = _key_of(event)
+        if self._postponed.get(key) is event:
+            del self._postponed[key]
             if error is None:
-                self._forget(subject)
+                self._forget(key)
             else:
-                self._set_aside(subject, event, error)
+                self._schedule_retry(key, event, error)
 
     def close(self) -> None:
-        """Nothing is delivered again from now on."""
+        """Cancels all retries."""
         self._postponed.clear()
-        for subject in list(self._failed):
-            self._forget(subject)
+        for key in list(self._failed):
+            self._forget(key)
 
-    def _set_aside(self, subject: Subject, event: InformerEvent, error: Exception) -> None:
-        failed = self._failed.get(subject)
+    def _schedule_retry(self, key: ObjectKey, event: InformerEvent, error: Exception) -> None:
+        failed = self._failed.get(key)
         is_new = failed is None
         if failed is None:
-            failed = self._failed[subject] = _Failed(event, Backoff(self._first_retry_s, _LONGEST_RETRY_S))
+            failed = self._failed[key] = _FailedEvent(event, Backoff(self._first_retry_s, _MAX_RETRY_S))
         elif failed.timer is not None:
             failed.timer.cancel()
         failed.event = event
         wait_s = failed.backoff.next(self._jitter())
-        failed.timer = asyncio.get_running_loop().call_later(wait_s, self._deliver_again, subject)
+        failed.timer = asyncio.get_running_loop().call_later(wait_s, self._deliver_again, key)
         _log.error(
             "%s: %s %s could not be taken in and is tried again in %.1f s: %s: %s",
             self._name,
             self._kind,
-            _place(event),
+            _describe(event),
             wait_s,
             type(error).__name__,
             error,
             exc_info=error if is_new else None,
         )
 
-    def _deliver_again(self, subject: Subject) -> None:
-        failed = self._failed.get(subject)
+    def _deliver_again(self, key: ObjectKey) -> None:
+        failed = self._failed.get(key)
         if failed is not None:
             failed.timer = None
             self.deliver(failed.event)
 
-    def _forget(self, subject: Subject) -> None:
-        self._stop_timer(subject)
-        self._failed.pop(subject, None)
+    def _forget(self, key: ObjectKey) -> None:
+        self._stop_timer(key)
+        self._failed.pop(key, None)
 
-    def _stop_timer(self, subject: Subject) -> None:
-        failed = self._failed.get(subject)
+    def _stop_timer(self, key: ObjectKey) -> None:
+        failed = self._failed.get(key)
         if failed is not None and failed.timer is not None:
             failed.timer.cancel()
             failed.timer = None
 
 
-def _subject(event: InformerEvent) -> Subject:
-    """An object is known by its uid: a successor of the same name is another object."""
+def _key_of(event: InformerEvent) -> ObjectKey:
+    """The key has the uid: a later object of the same name is another object."""
     match event:
         case ObjectApplied(wire):
             metadata = wire.get("metadata") or {}
@@ -145,11 +143,11 @@ def _subject(event: InformerEvent) -> Subject:
             return ()
 
 
-def _place(event: InformerEvent) -> str:
-    subject = _subject(event)
-    if not subject:
+def _describe(event: InformerEvent) -> str:
+    key = _key_of(event)
+    if not key:
         return "list"
-    namespace, name, _ = subject
+    namespace, name, _ = key
     return f"{namespace}/{name}" if namespace else name
 
 

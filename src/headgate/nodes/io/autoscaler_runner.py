@@ -140,21 +140,21 @@ class AutoscalerRunner:
     async def _perform(self, effect: Effect) -> None:
         match effect:
             case AddMachine(node=node):
-                verdict = await self._writer.create(NODES, "", node)
-                if verdict.outcome in (WriteOutcome.DONE, WriteOutcome.CONFLICT):
+                result = await self._writer.create(NODES, "", node)
+                if result.outcome in (WriteOutcome.DONE, WriteOutcome.CONFLICT):
                     self.bought.append(node["metadata"]["name"])
             case TaintNode(name=name, uid=uid, key=key, off=off):
                 taint = {"key": key, "$patch": "delete"} if off else {"key": key, "effect": "NoSchedule"}
-                verdict = await self._writer.patch(NODES, "", name, uid, {"spec": {"taints": [taint]}}, "strategic")
+                result = await self._writer.patch(NODES, "", name, uid, {"spec": {"taints": [taint]}}, "strategic")
             case RemoveMachine(name=name, uid=uid):
-                verdict = await self._writer.delete(NODES, "", name, uid)
-                if verdict.outcome in (WriteOutcome.DONE, WriteOutcome.GONE):
+                result = await self._writer.delete(NODES, "", name, uid)
+                if result.outcome in (WriteOutcome.DONE, WriteOutcome.GONE):
                     self.removed.append(name)
             case EmitAutoscalerEvent():
                 self._emit_event(effect)
                 return
-        if verdict.outcome is not WriteOutcome.DONE:
-            _log.warning("%s: %s was answered: %s", self._component, effect, verdict.message)
+        if result.outcome is not WriteOutcome.DONE:
+            _log.warning("%s: %s was answered: %s", self._component, effect, result.message)
 
     def _emit_event(self, effect: EmitAutoscalerEvent) -> None:
         regarding = {

@@ -120,7 +120,9 @@ class APIDispatcher:
         self._idle = asyncio.Event()
         self._idle.set()
         self._broken: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
-        self._events = EventRecorder(writer, most=_EVENTS_KEPT, turn=self.wait_until_idle, instance=instance)
+        self._events = EventRecorder(
+            writer, max_events=_EVENTS_KEPT, before_write=self.wait_until_idle, instance=instance
+        )
         self._perform: Final[dict[type[Effect], Callable[[Any], None]]] = {
             Bind: self._start_binding,
             RemoveSchedulingGate: self._start_lifting,
@@ -235,7 +237,7 @@ class APIDispatcher:
         path = f"/metadata/annotations/{STAMP.replace('/', '~1')}"
         steps = [{"op": "test", "path": path, "value": removal.stamp}, {"op": "remove", "path": path}]
         for failures in range(1, _UNSTAMPING_ATTEMPTS + 1):
-            verdict = await self._writer.patch_steps(PODS, pod.namespace, pod.name, pod.uid, steps)
+            verdict = await self._writer.json_patch(PODS, pod.namespace, pod.name, pod.uid, steps)
             if verdict.outcome not in _RETRYABLE:
                 break
             await asyncio.sleep(_UNSTAMPING_BACKOFF.delay_s(failures))

@@ -80,7 +80,7 @@ async def run_scheduler(
     ``reports``: whether the status of queues and PodGroups is written, too. ``makes_groups``: for pods without one."""
     board = board or HealthRegistry()
     while True:
-        writer = Writer(transport, room_s=room_s, jitter=random.random, sleep=asyncio.sleep)
+        writer = Writer(transport, write_budget_s=room_s, jitter=random.random, sleep=asyncio.sleep)
         try:
             shell = SchedulerRunner(make, transport, writer, reports=reports, makes_groups=makes_groups)
             board.set_scheduler(shell)
