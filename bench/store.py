@@ -73,7 +73,7 @@ def commits(folder: Path, rows: int, count: int) -> tuple[str, str, str]:
         journal.write(log_rows.CommitBatch(store.pending(), store.oldest, ()))
         times_ms.append((time.perf_counter() - began) * 1e3)
         store.commit(store.applied)
-        if journal.unsaved_bytes > 8 << 20:
+        if journal.uncheckpointed_bytes > 8 << 20:
             journal.checkpoint()
     journal.close(store.committed)
     middle, late = statistics.median(times_ms), sorted(times_ms)[int(len(times_ms) * 0.99)]

@@ -120,7 +120,7 @@ class StoreAgainstWorlds(RuleBasedStateMachine):
     @precondition(lambda self: self.long_past)
     @rule(changes=st.integers(0, 10), size=st.integers(0, 20))
     def compact_to_limits(self, changes: int, size: int) -> None:
-        self.compact_exactly(self.store.excess(changes, size))
+        self.compact_exactly(self.store.compaction_target(changes, size))
         assert self.store.history_count <= changes
         assert self.store.history_bytes <= size
 

@@ -144,7 +144,7 @@ def run_backup(root: Path, rows: int = 2500) -> Counter[str]:
         journal.checkpoint()
 
     target = root / "copy.db"
-    back_up(recorder.folder, target, BackupProgress(probe=disturb))
+    back_up(recorder.folder, target, BackupProgress(probe_point=disturb))
     recorder.store = None
     journal.close(store.committed)
     for snapshot in recorder.snapshots:

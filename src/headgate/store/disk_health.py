@@ -1,8 +1,8 @@
-"""Whether writes to the disk succeed, and when a change of that is logged.
+"""Whether writes to the disk succeed, and when to log that this has changed.
 
-A failing disk fails every write; one line is logged when that begins and one when it ends. It ends with a success that
-is at least as large as what failed: on a disk that is nearly full, small writes succeed between the large ones that
-fail. Pure; ``store/io/committer.py`` reports the outcomes.
+A failing disk fails every write; one line is logged when the failure begins and one when it ends. A failure ends with
+a successful write that is at least as large as the failed one: on a nearly full disk, small writes succeed between the
+large ones that fail. Pure; ``store/io/committer.py`` reports the outcomes.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from __future__ import annotations
 class DiskHealth:
     def __init__(self) -> None:
         self.problem: str | None = None
-        """What the disk does not do, while it does not."""
+        """Why writes fail; ``None`` while they succeed."""
         self.size = 0
-        """How many bytes of objects the largest failure was about."""
+        """Bytes of objects in the largest failed write."""
 
     def failed(self, problem: str, size: int) -> str | None:
-        """The disk refused; returns the line for the log, if it is the first time."""
+        """A write failed. Returns a line for the log if this is the first failure."""
         began = self.problem is None
         self.problem = problem
         self.size = max(self.size, size)
         return f"the disk fails: {problem}; writes are refused until it works again, reads go on" if began else None
 
     def succeeded(self, size: int) -> str | None:
-        """The disk did what was asked; returns the line for the log, if that ends a failure."""
+        """A write succeeded. Returns a line for the log if this ends a failure."""
         if self.problem is None or size < self.size:
             return None
         self.problem, self.size = None, 0

@@ -1,17 +1,17 @@
-"""How far a store has to reach: the last acknowledged commit, recorded in a small file beside the database.
+"""The high-water mark: the last acknowledged commit, recorded in a small file beside the database.
 
-SQLite drops damaged commits from the end of its write-ahead file without a word. So each commit is numbered and carries
-the seal of the one before it (``store/log_head.py``), and after it is synced, and before it is acknowledged, its number
-and seal are written and synced here. A store that ends before its mark has lost acknowledged commits.
+SQLite drops damaged commits from the end of its write-ahead file without an error. So each commit is numbered and
+contains the seal of the one before it (``store/log_head.py``). After a commit is synced, and before it is acknowledged,
+its number and seal are written and synced here. A store that ends before its mark has lost acknowledged commits.
 
-There are two records, each in a disk sector of its own, written in turn: an interrupted write damages the older one. A
+There are two records, each in its own disk sector, written in turn: an interrupted write damages the older one. A
 record is written only after its commit is on disk. Therefore:
 
-| the newest record says | the store ends at | meaning |
+| newest record | last commit of the store | meaning |
 |---|---|---|
-| n | n | all is there |
-| n | n + 1 | the process ended between the two writes: not acknowledged, and kept |
-| n, refused | n + 1 | the commit was answered with an error: it is taken out |
+| n | n | complete |
+| n | n + 1 | the process ended between the two writes: commit n + 1 was not acknowledged, and is kept |
+| n, refused | n + 1 | commit n + 1 was answered with an error: it is removed |
 | n, the other record cannot be read | n + 1 | the write of the record was interrupted, or it is damaged: kept |
 | n, the other record cannot be read | n | a record of a later commit is damaged, and the commit is missing: damage |
 | n | anything else | damage |
@@ -30,7 +30,7 @@ import msgspec
 from headgate.store.item import Revision
 from headgate.store.log_head import LogHead
 
-RECORD_BYTES: Final = 512  # what a disk writes whole
+RECORD_BYTES: Final = 512  # a disk writes so many bytes atomically
 RECORDS_AT: Final = (0, 4096)
 FILE_BYTES: Final = 8192
 
@@ -44,9 +44,9 @@ class HighWaterMark(msgspec.Struct, frozen=True):
     """One record."""
 
     number: int
-    """Counts the records that were written; its parity says which of the two places it has."""
+    """Counts the records that were written. Even and odd numbers have different offsets."""
     store: int
-    """Which store this is about: files of two stores may have been mixed up."""
+    """The identity of the store: files of two stores may have been mixed up."""
     commits: int
     """The last acknowledged commit."""
     revision: Revision
@@ -54,51 +54,55 @@ class HighWaterMark(msgspec.Struct, frozen=True):
     seal: int
     """The seal of that commit's head."""
     refused: bool = False
-    """A later commit was answered with an error, and must not come back."""
+    """Whether a later commit was answered with an error and must not be served."""
 
     def encode(self) -> bytes:
-        said = _MAGIC + _FIELDS.pack(self.number, self.store, self.commits, self.revision, self.seal, int(self.refused))
-        return (said + sha256(said).digest()).ljust(RECORD_BYTES, b"\0")
+        payload = _MAGIC + _FIELDS.pack(
+            self.number, self.store, self.commits, self.revision, self.seal, int(self.refused)
+        )
+        return (payload + sha256(payload).digest()).ljust(RECORD_BYTES, b"\0")
 
     @property
-    def place(self) -> int:
-        """Where in the file the record stands."""
+    def offset(self) -> int:
+        """The offset of the record in the file."""
         return RECORDS_AT[self.number % 2]
 
-    def following(self, head: LogHead) -> HighWaterMark:
+    def next_for(self, head: LogHead) -> HighWaterMark:
         """The record of a commit that was synced after this one."""
         return HighWaterMark(self.number + 1, head.store, head.commits, head.revision, head.seal)
 
-    def refusing(self) -> HighWaterMark:
-        """The record that nothing after the acknowledged commit counts."""
+    def as_refused(self) -> HighWaterMark:
+        """The record that later commits than the acknowledged one do not count."""
         return msgspec.structs.replace(self, number=self.number + 1, refused=True)
 
 
 class HighWaterMarks(msgspec.Struct, frozen=True):
-    """What the file says."""
+    """The content of the file."""
 
     newest: HighWaterMark
-    whole: bool = True
+    complete: bool = True
     """Whether both records can be read."""
 
 
-def first(head: LogHead) -> HighWaterMark:
-    """The mark of a store that is being made."""
+def first_mark(head: LogHead) -> HighWaterMark:
+    """The mark of a new store."""
     return HighWaterMark(1, head.store, head.commits, head.revision, head.seal)
 
 
-def contents(newest: HighWaterMark) -> bytes:
-    """A whole file that says this and nothing else."""
+def encode_file(newest: HighWaterMark) -> bytes:
+    """The content of a new file with this mark."""
     before = msgspec.structs.replace(newest, number=newest.number - 1)
     data = bytearray(FILE_BYTES)
     for each in (before, newest):
-        data[each.place : each.place + RECORD_BYTES] = each.encode()
+        data[each.offset : each.offset + RECORD_BYTES] = each.encode()
     return bytes(data)
 
 
 def read(data: bytes) -> HighWaterMarks | str:
-    """What the file says, or why that cannot be told."""
-    found = [each for place in RECORDS_AT if (each := decode(data[place : place + RECORD_BYTES], place)) is not None]
+    """The marks in the file, or why they cannot be read."""
+    found = [
+        each for offset in RECORDS_AT if (each := decode(data[offset : offset + RECORD_BYTES], offset)) is not None
+    ]
     if not found:
         return "neither of its two records can be read"
     if len({each.store for each in found}) > 1:
@@ -106,21 +110,21 @@ def read(data: bytes) -> HighWaterMarks | str:
     newest = max(found, key=lambda each: each.number)
     if len(found) == 2 and abs(found[0].number - found[1].number) != 1:
         return "its two records do not follow each other"
-    return HighWaterMarks(newest, whole=len(found) == 2)
+    return HighWaterMarks(newest, complete=len(found) == 2)
 
 
-def decode(record: bytes, place: int) -> HighWaterMark | None:
+def decode(record: bytes, offset: int) -> HighWaterMark | None:
     end = len(_MAGIC) + _FIELDS.size
-    said = record[:end]
-    if record[end : end + _DIGEST_BYTES] != sha256(said).digest() or not said.startswith(_MAGIC):
+    payload = record[:end]
+    if record[end : end + _DIGEST_BYTES] != sha256(payload).digest() or not payload.startswith(_MAGIC):
         return None
-    number, store, commits, revision, seal, refused = _FIELDS.unpack(said[len(_MAGIC) :])
+    number, store, commits, revision, seal, refused = _FIELDS.unpack(payload[len(_MAGIC) :])
     mark = HighWaterMark(number, store, commits, Revision(revision), seal, bool(refused))
-    return mark if mark.place == place else None
+    return mark if mark.offset == offset else None
 
 
 def mismatch(marks: HighWaterMarks, head: LogHead) -> str | None:
-    """What is wrong with a store that ends at ``head``, if anything is."""
+    """Why a store that ends at ``head`` does not match its marks; ``None`` if it does."""
     mark = marks.newest
     if head.store != mark.store:
         return _FOREIGN
@@ -129,7 +133,7 @@ def mismatch(marks: HighWaterMarks, head: LogHead) -> str | None:
     if head.commits == mark.commits:
         if head.seal != mark.seal:
             return f"commit {head.commits} is not the one that was acknowledged"
-        if not marks.whole:
+        if not marks.complete:
             return (
                 "one record of the high-water mark cannot be read, so that the last acknowledged commit may be "
                 f"missing; everything up to revision {head.revision} can be read"
@@ -143,11 +147,11 @@ def mismatch(marks: HighWaterMarks, head: LogHead) -> str | None:
     return None if head.previous == mark.seal else f"commit {mark.commits} is not the one that was acknowledged"
 
 
-def mismatch_while_served(before: HighWaterMarks, head: LogHead) -> str | None:
-    """What is wrong with a store that is being written to, and that was read after its mark."""
-    if head.store != before.newest.store:
+def mismatch_while_served(marks: HighWaterMarks, head: LogHead) -> str | None:
+    """The same for a store that a server may be writing to. ``marks`` were read before ``head``."""
+    if head.store != marks.newest.store:
         return _FOREIGN
-    return _missing(head, before.newest) if head.commits < before.newest.commits else None
+    return _missing(head, marks.newest) if head.commits < marks.newest.commits else None
 
 
 def _missing(head: LogHead, mark: HighWaterMark) -> str:
@@ -168,5 +172,5 @@ def is_ahead(marks: HighWaterMarks, head: LogHead) -> bool:
 
 
 def is_refused(marks: HighWaterMarks, head: LogHead) -> bool:
-    """Whether that commit was answered with an error, and has to be taken out."""
-    return is_ahead(marks, head) and marks.newest.refused and marks.whole
+    """Whether the store has a commit that was answered with an error and must be removed."""
+    return is_ahead(marks, head) and marks.newest.refused and marks.complete

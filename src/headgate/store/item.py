@@ -1,8 +1,8 @@
-"""What the store holds: one object at one revision, one write, one page of a list.
+"""The values of the store: one object at one revision, one write, one page of a list.
 
-All are values. The object itself is encoded JSON (``Item.data``), because bytes are the smallest thing to keep and are
-ready to send; what selectors ask about (labels, fields) stands beside it, computed once by the writer.
-``store/memory.py`` moves these values; ``store/log_rows.py`` turns them into rows.
+The object itself is encoded JSON (``Item.data``): bytes need the least memory and are ready to send. The writer
+computes the labels and fields for selectors once. ``store/memory.py`` keeps these values; ``store/log_rows.py`` encodes
+them as rows.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Final, NewType
 import msgspec
 
 Revision = NewType("Revision", int)
-MOST_ITEM_BYTES: Final = 16 * 1024 * 1024
-"""Far above what clients may store (``apiserver/kinds/size_limits.py``), and far below what SQLite takes."""
+MAX_ITEM_BYTES: Final = 16 * 1024 * 1024
+"""Far above the limit for clients (``apiserver/kinds/size_limits.py``), and far below SQLite's."""
 
 
 # gc=False: these never form a cycle, and a hundred thousand tracked objects would cost a second per full collection.
@@ -31,7 +31,7 @@ class Item(msgspec.Struct, frozen=True, gc=False):
     """The revision of the write that made this state."""
     labels: Mapping[str, str]
     fields: Mapping[str, str]
-    """What field selectors may ask for."""
+    """The values that field selectors can match."""
     data: bytes
     """JSON as served, ``metadata.resourceVersion`` already inside."""
 
@@ -57,14 +57,14 @@ class ItemPage(msgspec.Struct, frozen=True):
 
 
 class Compacted(msgspec.Struct, frozen=True):
-    """The history that would answer the question is gone."""
+    """The requested revision is older than the history."""
 
     oldest: Revision
     """The oldest revision that can still be read, or watched from."""
 
 
 def key_of(namespace: str, name: str) -> str:
-    """The place of an object in its resource.
+    """The key of an object within its resource.
 
     Lists are sorted by this text, not by the pair: a cluster's storage sorts whole keys, so that namespace ``a-b``
     comes before ``a`` (``-`` sorts before ``/``), and clients see that order.

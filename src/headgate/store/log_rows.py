@@ -1,10 +1,11 @@
 """The durable form of the store: one append-only table, as SQL text and row encodings.
 
-Each write is one row under its revision, so a commit only ever appends. The present is the newest row of each key;
-older rows are the past, kept as long as watches and paged lists may ask for it, and then deleted by revision
-(``superseded``). Loading is one scan in order of revision. Every row carries a checksum of all that it says; what the
-rows say together is sealed in the one row of ``store/log_head.py``. Nothing here opens a file:
-``store/io/database_file.py`` does."""
+Each write is one row with its revision as the key, so a commit only appends. The newest row of each object is its
+current state. Older rows are the history, which is kept as long as watches and paged lists may need it, and then
+deleted by revision (``superseded``). Loading is one scan in order of revision. Every row has a checksum of its columns;
+the head (``store/log_head.py``) has the sum of all checksums. Nothing here opens a file: ``store/io/database_file.py``
+does.
+"""
 
 from __future__ import annotations
 
@@ -43,29 +44,29 @@ Row = tuple[int, int, str, str, str, str, int, bytes, bytes, bytes]
 
 _NUMBERS: Final = Struct(">QQ6I")
 _FIRST_64_BITS: Final = Struct(">q24x")
-_NOTHING: Final[Mapping[str, str]] = {}
+_NO_PAIRS: Final[Mapping[str, str]] = {}
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(dict[str, str]).decode
 
 
 class CommitBatch(msgspec.Struct, frozen=True):
-    """What one commit puts on disk."""
+    """The content of one commit."""
 
     changes: Sequence[StoreChange]
     oldest: Revision
     superseded: Sequence[Revision]
-    """Rows of the past that nothing needs any more."""
+    """Rows of the history that are not needed any more."""
 
 
 class StoredRow(msgspec.Struct, frozen=True, gc=False):
-    """One row that was read and found to be what was written."""
+    """One row that was read and matches its checksum."""
 
     item: Item
     deleted: bool
     checksum: int
 
 
-def row_of(item: Item, deleted: bool) -> Row:
+def encode_row(item: Item, deleted: bool) -> Row:
     labels = _encode(item.labels) if item.labels else b""
     fields = _encode(item.fields) if item.fields else b""
     checksum = _checksum(
@@ -94,38 +95,38 @@ def row_of(item: Item, deleted: bool) -> Row:
 
 
 class RowReader:
-    """Reads rows as they come from the file, texts as bytes. Label sets that are equal are kept once."""
+    """Decodes rows of the file, with text columns as bytes. Equal label sets share one object."""
 
     def __init__(self) -> None:
-        self._labels: Final[dict[bytes, Mapping[str, str]]] = {b"": _NOTHING}
+        self._labels: Final[dict[bytes, Mapping[str, str]]] = {b"": _NO_PAIRS}
 
     def read(self, raw: Sequence[Any]) -> StoredRow | None:
-        """What the row says, or ``None`` if that is not what was written."""
+        """The decoded row, or ``None`` if it does not match its checksum."""
         revision, checksum, resource, namespace, name, uid, deleted, labels, fields, data = raw
         try:
             found = _checksum(revision, deleted, resource, namespace, name, uid, labels, fields, data)
-        except (TypeError, StructError):  # a damaged row may hold anything anywhere
+        except (TypeError, StructError):  # a damaged row may have any type in any column
             return None
         if found != checksum:
             return None
-        known = self._labels.get(labels)
-        if known is None:
-            known = self._labels[labels] = _decode(labels)
+        label_set = self._labels.get(labels)
+        if label_set is None:
+            label_set = self._labels[labels] = _decode(labels)
         item = Item(
             resource=sys.intern(resource.decode()),
             namespace=sys.intern(namespace.decode()),
             name=name.decode(),
             uid=uid.decode(),
             revision=Revision(revision),
-            labels=known,
-            fields=_decode(fields) if fields else _NOTHING,
+            labels=label_set,
+            fields=_decode(fields) if fields else _NO_PAIRS,
             data=data,
         )
         return StoredRow(item, bool(deleted), checksum)
 
 
 def describe(raw: Sequence[Any]) -> str:
-    """Names a damaged row as well as it can still be named."""
+    """A description of a damaged row, as far as it can be read."""
     revision, _, *names = raw[:5]
     resource, namespace, name = (each.decode(errors="replace") if isinstance(each, bytes) else "?" for each in names)
     text = f"{resource} {namespace}/{name}" if namespace else f"{resource} {name}"
@@ -133,10 +134,10 @@ def describe(raw: Sequence[Any]) -> str:
     return f"row {revision} ({shown[:200]})"
 
 
-def superseded(forgotten: Iterable[StoreChange]) -> list[Revision]:
-    """The rows that may go once these changes are no longer part of the readable past."""
+def superseded(compacted: Iterable[StoreChange]) -> list[Revision]:
+    """The rows that can be deleted after these changes were compacted."""
     revisions: list[Revision] = []
-    for change in forgotten:
+    for change in compacted:
         if change.previous is not None:
             revisions.append(change.previous.revision)
         if change.deleted:
@@ -155,10 +156,10 @@ def _checksum(
     fields: bytes,
     data: bytes,
 ) -> int:
-    """64 bits over everything the row says; the lengths keep a byte from moving to the next column unseen."""
+    """64 bits over all columns. With the lengths, a byte cannot move to the next column undetected."""
     numbers = _NUMBERS.pack(
         revision, deleted, len(resource), len(namespace), len(name), len(uid), len(labels), len(fields)
     )
-    said = b"".join((numbers, resource, namespace, name, uid, labels, fields, data))
-    (checksum,) = _FIRST_64_BITS.unpack(sha256(said).digest())
+    content = b"".join((numbers, resource, namespace, name, uid, labels, fields, data))
+    (checksum,) = _FIRST_64_BITS.unpack(sha256(content).digest())
     return int(checksum)

@@ -1,14 +1,14 @@
 """The store: every object at every recent revision, with two heads.
 
-A writer stages; its write is *applied*, and the next writer sees it. Readers and watches see a write only once it is
+A writer stages a write: it is *applied*, and the next writer sees it. Readers and watches see a write only after it is
 *committed*, which ``store/io/committer.py`` reports after the bytes are on disk. If the disk write fails, everything
 staged is rolled back: later writes may have been computed from the lost ones. One thread uses a store; a caller that
 compares a resourceVersion compares it with ``peek`` and stages without yielding in between.
 
-**Revisions of lost writes.** ``rollback`` does not reuse numbers: within a process each number is issued once. After a
-crash, ``store/log_rows.py`` starts the next process a whole block above the last recorded number. A number of a lost
-write therefore never names another write. A caller that answers from ``peek`` must wait until that item's revision is
-committed before it sends the answer, or the answer may show a write that is lost.
+**Revisions of lost writes.** ``rollback`` does not reuse revisions: a process issues each revision once. After a crash,
+``store/log_head.py`` starts the next process with a gap above the last recorded revision. The revision of a lost write
+therefore never names another write. A caller that answers from ``peek`` must wait until that item's revision is
+committed before it sends the response, or the response may show a write that is lost.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from typing import Final
 
-from headgate.store.item import MOST_ITEM_BYTES, Compacted, Item, ItemPage, Revision, StoreChange, key_of
+from headgate.store.item import MAX_ITEM_BYTES, Compacted, Item, ItemPage, Revision, StoreChange, key_of
 from headgate.store.resource_history import ResourceHistory, key_range
 
 _EMPTY: Final = ResourceHistory()
@@ -28,16 +28,16 @@ class Store:
     """Objects in memory. Nothing here blocks, and nothing here is durable."""
 
     def __init__(self, *, revision: int = 0, oldest: int = 0) -> None:
-        self._shelves: dict[str, ResourceHistory] = {}
+        self._histories: dict[str, ResourceHistory] = {}
         self._staged: deque[StoreChange] = deque()
         self._overlay: dict[str, dict[str, StoreChange]] = {}  # resource -> key -> the newest staged change
         self._history: deque[StoreChange] = deque()
         self._history_bytes = 0
         self._committed = Revision(revision)
-        self._issued = Revision(revision)  # the highest number ever handed out by this store
+        self._issued = Revision(revision)  # the highest revision that this store has issued
         self._oldest = Revision(oldest)
 
-    # -- what there is ---------------------------------------------------------------------------------------------
+    # -- state -----------------------------------------------------------------------------------------------------
 
     @property
     def committed(self) -> Revision:
@@ -60,7 +60,7 @@ class Store:
 
     @property
     def history_bytes(self) -> int:
-        """What the past costs: the bytes of states that are no longer the present."""
+        """Bytes of states in the history that are not current any more."""
         return self._history_bytes
 
     def count(self, resource: str) -> int:
@@ -69,7 +69,7 @@ class Store:
 
     def resources(self) -> Sequence[str]:
         """The resources that have committed objects, sorted."""
-        return sorted(name for name, shelf in self._shelves.items() if shelf.items)
+        return sorted(name for name, history in self._histories.items() if history.items)
 
     # -- for writers -----------------------------------------------------------------------------------------------
 
@@ -78,7 +78,7 @@ class Store:
         return Revision(self._issued + 1)
 
     def peek(self, resource: str, namespace: str, name: str) -> Item | None:
-        """One object as applied."""
+        """The applied state of one object."""
         key = key_of(namespace, name)
         staged = self._overlay.get(resource)
         if staged and (change := staged.get(key)) is not None:
@@ -86,26 +86,26 @@ class Store:
         return self._history_of(resource).items.get(key)
 
     def peek_all(self, resource: str, namespace: str | None) -> Iterable[Item]:
-        """All objects of a resource (of one namespace) as applied, in list order.
+        """The applied state of all objects of a resource (of one namespace), in list order.
 
-        Lazy: use it up before the next ``commit``.
+        Lazy: consume it before the next ``commit``.
         """
-        shelf, staged = self._history_of(resource), self._overlay.get(resource)
+        history, staged = self._history_of(resource), self._overlay.get(resource)
         if staged:
-            return _overlaid(shelf.sorted_items(namespace), staged, namespace)
-        return shelf.sorted_items(namespace) if shelf.items else ()
+            return _merge_staged(history.sorted_items(namespace), staged, namespace)
+        return history.sorted_items(namespace) if history.items else ()
 
     def staged(self, resource: str) -> Iterable[StoreChange]:
-        """Of every object with writes that are not committed yet, the newest."""
+        """The newest staged change of every object that has one."""
         return self._overlay.get(resource, {}).values()
 
     def stage(self, item: Item, *, delete: bool = False) -> StoreChange:
         """Applies one write. ``item.revision`` must be ``next_revision()``."""
         if item.revision != self._issued + 1:
             raise ValueError(f"the item carries revision {item.revision}, but the next one is {self._issued + 1}")
-        if len(item.data) > MOST_ITEM_BYTES:
-            # A commit takes many writes or none: what could fail it for all of them is refused before it is staged.
-            raise ValueError(f"an object of {len(item.data)} bytes is longer than the log takes: {MOST_ITEM_BYTES}")
+        if len(item.data) > MAX_ITEM_BYTES:
+            # A commit contains many writes and fails as a whole, so a write that would fail it is refused here.
+            raise ValueError(f"an object of {len(item.data)} bytes is longer than the log takes: {MAX_ITEM_BYTES}")
         previous = self.peek(item.resource, item.namespace, item.name)
         if delete and previous is None:
             raise ValueError(f"{item.resource} {key_of(item.namespace, item.name)} is not there to delete")
@@ -116,21 +116,21 @@ class Store:
         return change
 
     def pending(self) -> Sequence[StoreChange]:
-        """What is staged and not committed, oldest first."""
+        """The staged changes, oldest first."""
         return tuple(self._staged)
 
     def commit(self, upto: Revision) -> Sequence[StoreChange]:
-        """Publishes every staged write up to and including ``upto``; returns what became visible."""
+        """Commits every staged write up to and including ``upto``; returns the changes that became visible."""
         visible: list[StoreChange] = []
         while self._staged and self._staged[0].revision <= upto:
             change = self._staged.popleft()
             self._publish(change)
-            self._uncover(change)
+            self._drop_overlay(change)
             visible.append(change)
         return visible
 
     def rollback(self) -> Sequence[StoreChange]:
-        """Drops every staged write; returns what was lost. Their numbers are not handed out again."""
+        """Drops every staged write and returns them. Their revisions are not issued again."""
         lost = tuple(self._staged)
         self._staged.clear()
         self._overlay.clear()
@@ -139,7 +139,7 @@ class Store:
     # -- for readers -----------------------------------------------------------------------------------------------
 
     def read(self, resource: str, namespace: str, name: str) -> Item | None:
-        """One object as committed."""
+        """The committed state of one object."""
         return self._history_of(resource).items.get(key_of(namespace, name))
 
     def page(
@@ -169,70 +169,70 @@ class Store:
             return Compacted(self._oldest)
         return self._history_of(resource).changes(since, limit)
 
-    # -- the past --------------------------------------------------------------------------------------------------
+    # -- history ---------------------------------------------------------------------------------------------------
 
     def compact(self, upto: Revision) -> Sequence[StoreChange]:
-        """Forgets the past before ``upto``, which stays readable; returns the changes that were forgotten."""
+        """Drops the history before ``upto``, which stays readable; returns the dropped changes."""
         target = min(upto, self._committed)
-        forgotten: list[StoreChange] = []
+        compacted: list[StoreChange] = []
         while self._history and self._history[0].revision <= target:
             change = self._history.popleft()
-            self._history_bytes -= _weight(change)
-            self._shelves[change.item.resource].forget_oldest()
-            forgotten.append(change)
+            self._history_bytes -= _retained_bytes(change)
+            self._histories[change.item.resource].drop_oldest_change()
+            compacted.append(change)
         self._oldest = max(self._oldest, target)
-        return forgotten
+        return compacted
 
-    def excess(self, max_changes: int, max_bytes: int) -> Revision:
-        """The revision to compact to so that the past fits the limits; ``oldest`` if it fits already."""
+    def compaction_target(self, max_changes: int, max_bytes: int) -> Revision:
+        """The revision to compact to so that the history is within the limits; ``oldest`` if it already is."""
         count, size, revision = len(self._history), self._history_bytes, self._oldest
         for change in self._history:
             if count <= max_changes and size <= max_bytes:
                 break
-            count, size, revision = count - 1, size - _weight(change), change.revision
+            count, size, revision = count - 1, size - _retained_bytes(change), change.revision
         return revision
 
     def restore(self, writes: Iterable[tuple[Item, bool]]) -> Sequence[StoreChange]:
-        """Takes back what was recorded, each write with whether it deleted; in order, and before anything else is done.
+        """Loads recorded writes in order, each with whether it is a delete. Must be called first.
 
-        Returns the changes that lie before ``oldest``, where nothing is remembered but the state that came of them.
+        Returns the changes before ``oldest``: they are applied, but not kept in the history.
         """
-        forgotten: list[StoreChange] = []
+        compacted: list[StoreChange] = []
         for item, deleted in writes:
-            shelf = self._shelves.get(item.resource)
-            if shelf is None:
-                shelf = self._shelves[item.resource] = ResourceHistory()
-            remembered = item.revision > self._oldest
-            change = shelf.restore(item, deleted=deleted, remembered=remembered)
-            if remembered:
-                self._remember(change)
+            history = self._histories.get(item.resource)
+            if history is None:
+                history = self._histories[item.resource] = ResourceHistory()
+            in_history = item.revision > self._oldest
+            change = history.restore(item, deleted=deleted, in_history=in_history)
+            if in_history:
+                self._append_history(change)
             else:
-                forgotten.append(change)
-        for shelf in self._shelves.values():
-            shelf.settle()
-        return forgotten
+                compacted.append(change)
+        for history in self._histories.values():
+            history.sort_keys()
+        return compacted
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- private ---------------------------------------------------------------------------------------------------
 
     def _history_of(self, resource: str) -> ResourceHistory:
-        return self._shelves.get(resource, _EMPTY)
+        return self._histories.get(resource, _EMPTY)
 
     def _publish(self, change: StoreChange) -> None:
         resource = change.item.resource
-        shelf = self._shelves.get(resource)
-        if shelf is None:
-            shelf = self._shelves[resource] = ResourceHistory()
-        shelf.publish(change)
-        self._remember(change)
+        history = self._histories.get(resource)
+        if history is None:
+            history = self._histories[resource] = ResourceHistory()
+        history.publish(change)
+        self._append_history(change)
 
-    def _remember(self, change: StoreChange) -> None:
+    def _append_history(self, change: StoreChange) -> None:
         self._history.append(change)
-        self._history_bytes += _weight(change)
+        self._history_bytes += _retained_bytes(change)
         self._committed = max(self._committed, change.revision)
         self._issued = max(self._issued, self._committed)
 
-    def _uncover(self, change: StoreChange) -> None:
-        """Lets the committed state show through again, unless a newer staged write covers it."""
+    def _drop_overlay(self, change: StoreChange) -> None:
+        """Removes a committed change from the overlay, unless a newer staged write has replaced it there."""
         resource = change.item.resource
         staged = self._overlay[resource]
         key = key_of(change.item.namespace, change.item.name)
@@ -242,10 +242,10 @@ class Store:
                 del self._overlay[resource]
 
 
-def _overlaid(present: Iterator[Item], staged: dict[str, StoreChange], namespace: str | None) -> Iterator[Item]:
-    """The committed items, with those that a staged change covers replaced."""
+def _merge_staged(committed: Iterator[Item], staged: dict[str, StoreChange], namespace: str | None) -> Iterator[Item]:
+    """The committed items with the staged changes applied."""
     first, last = key_range(namespace)
-    fresh = sorted(
+    updated = sorted(
         (
             change.item
             for key, change in staged.items()
@@ -253,14 +253,14 @@ def _overlaid(present: Iterator[Item], staged: dict[str, StoreChange], namespace
         ),
         key=_key,
     )
-    return merge((item for item in present if _key(item) not in staged), fresh, key=_key)
+    return merge((item for item in committed if _key(item) not in staged), updated, key=_key)
 
 
 def _key(item: Item) -> str:
     return key_of(item.namespace, item.name)
 
 
-def _weight(change: StoreChange) -> int:
-    """The bytes that only this entry of the past keeps alive."""
+def _retained_bytes(change: StoreChange) -> int:
+    """The bytes that are in memory only because of this entry of the history."""
     before = len(change.previous.data) if change.previous is not None else 0
     return before + (len(change.item.data) if change.deleted else 0)

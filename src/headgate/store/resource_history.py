@@ -1,9 +1,8 @@
-"""The committed objects of one resource: the present state, its key order, and the recent changes.
+"""The committed objects of one resource: the current state, the order of its keys, and the recent changes.
 
-A page at an older revision is the present with the newer changes undone; only the keys that those changes touched are
-read. :class:`SortedKeys` keeps the keys in runs of at most twice ``RUN``, so that an insert into a hundred thousand
-keys moves one run. This module knows nothing of staging, commits or other resources; ``store/memory.py`` owns one
-:class:`ResourceHistory` per resource.
+A page at an older revision is the current state with the newer changes undone. :class:`SortedKeys` keeps the keys in
+runs of at most twice ``RUN_LENGTH``, so that an insert into a hundred thousand keys moves one run. ``store/memory.py``
+has one :class:`ResourceHistory` per resource.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Final
 
 from headgate.store.item import Item, ItemPage, Revision, StoreChange, key_of
 
-RUN: Final = 512
+RUN_LENGTH: Final = 512
 
 
 class SortedKeys:
@@ -24,26 +23,26 @@ class SortedKeys:
 
     __slots__ = ("_lasts", "_run", "_runs", "_size")
 
-    def __init__(self, run: int = RUN) -> None:
+    def __init__(self, run: int = RUN_LENGTH) -> None:
         self._run = run
         self._runs: list[list[str]] = []
         self._lasts: list[str] = []  # the last key of each run, to find a run by bisection
         self._size = 0
 
     @classmethod
-    def of(cls, keys: Iterable[str], run: int = RUN) -> SortedKeys:
-        """All of ``keys``, which come each once and in any order."""
-        made, ordered = cls(run), sorted(keys)
-        made._runs = [ordered[start : start + run] for start in range(0, len(ordered), run)]
-        made._lasts = [each[-1] for each in made._runs]
-        made._size = len(ordered)
-        return made
+    def of(cls, keys: Iterable[str], run: int = RUN_LENGTH) -> SortedKeys:
+        """From unique keys in any order."""
+        result, ordered = cls(run), sorted(keys)
+        result._runs = [ordered[start : start + run] for start in range(0, len(ordered), run)]
+        result._lasts = [each[-1] for each in result._runs]
+        result._size = len(ordered)
+        return result
 
     def __len__(self) -> int:
         return self._size
 
     def add(self, key: str) -> None:
-        """Puts a key that is not there yet."""
+        """Adds a key that is not present."""
         self._size += 1
         if not self._runs:
             self._runs.append([key])
@@ -58,7 +57,7 @@ class SortedKeys:
             self._lasts[index : index + 1] = [run[self._run - 1], run[-1]]
 
     def remove(self, key: str) -> None:
-        """Takes out a key that is there."""
+        """Removes a key that is present."""
         index = bisect_left(self._lasts, key)
         run = self._runs[index]
         del run[bisect_left(run, key)]
@@ -111,10 +110,10 @@ class ResourceHistory:
         self.newest = Revision(0)
         self._keys = SortedKeys()
         self._history: list[StoreChange] = []
-        self._dropped = 0  # compacted entries still at the front of _history; cut off when they are the larger half
+        self._dropped = 0  # compacted entries at the front of _history; deleted when they are more than half of it
 
     def publish(self, change: StoreChange) -> None:
-        """Makes one change the present, and remembers it."""
+        """Applies one change and appends it to the history."""
         item = change.item
         key = key_of(item.namespace, item.name)
         self.newest = item.revision
@@ -127,8 +126,8 @@ class ResourceHistory:
             self.items[key] = item
         self._history.append(change)
 
-    def restore(self, item: Item, *, deleted: bool, remembered: bool) -> StoreChange:
-        """Takes back one recorded write. The order of keys is made once, after the last one: ``settle``."""
+    def restore(self, item: Item, *, deleted: bool, in_history: bool) -> StoreChange:
+        """Loads one recorded write. After the last one, ``sort_keys`` must be called."""
         key = key_of(item.namespace, item.name)
         change = StoreChange(revision=item.revision, item=item, previous=self.items.get(key), deleted=deleted)
         self.newest = item.revision
@@ -136,15 +135,15 @@ class ResourceHistory:
             self.items.pop(key, None)
         else:
             self.items[key] = item
-        if remembered:
+        if in_history:
             self._history.append(change)
         return change
 
-    def settle(self) -> None:
+    def sort_keys(self) -> None:
         self._keys = SortedKeys.of(self.items)
 
-    def forget_oldest(self) -> None:
-        """Drops the oldest remembered change."""
+    def drop_oldest_change(self) -> None:
+        """Drops the oldest change of the history."""
         self._dropped += 1
         if self._dropped > len(self._history) // 2:
             del self._history[: self._dropped]
@@ -161,42 +160,42 @@ class ResourceHistory:
     def page(self, namespace: str | None, at: Revision, after: tuple[str, str] | None, limit: int) -> ItemPage:
         first, last = key_range(namespace)
         start = first if after is None else max(first, key_of(*after))
-        undone = self._undone(at, start, last)
+        previous = self._previous_states(at, start, last)
         found: list[Item] = []
-        wanted = self._walk(undone, start, last)
+        wanted = self._items_at(previous, start, last)
         found.extend(islice(wanted, limit) if limit > 0 else wanted)
         if not found or limit <= 0:
             return ItemPage(items=found, revision=at, more=False, remaining=0)
         end = key_of(found[-1].namespace, found[-1].name)
-        remaining = self._count(undone, end, last)
+        remaining = self._count(previous, end, last)
         return ItemPage(items=found, revision=at, more=remaining > 0, remaining=remaining)
 
-    def _undone(self, at: Revision, start: str, last: str | None) -> dict[str, Item | None]:
-        """The state at ``at`` of every key that changed later."""
-        undone: dict[str, Item | None] = {}
+    def _previous_states(self, at: Revision, start: str, last: str | None) -> dict[str, Item | None]:
+        """The state at revision ``at`` of every key that changed later."""
+        previous: dict[str, Item | None] = {}
         for change in self.changes(at):
             key = key_of(change.item.namespace, change.item.name)
             if key > start and (last is None or key < last):
-                undone.setdefault(key, change.previous)
-        return undone
+                previous.setdefault(key, change.previous)
+        return previous
 
-    def _walk(self, undone: dict[str, Item | None], start: str, last: str | None) -> Iterator[Item]:
+    def _items_at(self, previous: dict[str, Item | None], start: str, last: str | None) -> Iterator[Item]:
         present = self._keys.between(start, last)
-        if not undone:
+        if not previous:
             for key in present:
                 yield self.items[key]
             return
-        gone = sorted(key for key in undone if key not in self.items)
-        for key in merge(present, gone):
-            item = undone[key] if key in undone else self.items[key]
+        deleted = sorted(key for key in previous if key not in self.items)
+        for key in merge(present, deleted):
+            item = previous[key] if key in previous else self.items[key]
             if item is not None:
                 yield item
 
-    def _count(self, undone: dict[str, Item | None], end: str, last: str | None) -> int:
-        """How many keys after ``end`` existed."""
+    def _count(self, previous: dict[str, Item | None], end: str, last: str | None) -> int:
+        """The number of keys after ``end`` that existed."""
         stop = len(self._keys) if last is None else self._keys.rank(last)
         count = stop - self._keys.rank(end) - (end in self.items)
-        for key, item in undone.items():
+        for key, item in previous.items():
             if key > end:
                 count += (item is not None) - (key in self.items)
         return count

@@ -20,17 +20,17 @@ class RetentionLimits(msgspec.Struct, frozen=True):
 
 
 class Retention:
-    """Remembers which revision was the newest at which time."""
+    """Records which revision was the newest at which time."""
 
     def __init__(self, limits: RetentionLimits) -> None:
         self.limits = limits
-        self._marks: deque[tuple[float, Revision]] = deque()
+        self._samples: deque[tuple[float, Revision]] = deque()
         self._expired = Revision(0)
 
     def tick(self, now_s: float, committed: Revision) -> Revision:
-        """The newest revision of which every change is older than the age limit."""
-        while self._marks and self._marks[0][0] <= now_s - self.limits.max_age_s:
-            self._expired = self._marks.popleft()[1]
-        if not self._marks or self._marks[-1][1] != committed:
-            self._marks.append((now_s, committed))
+        """The newest revision such that all changes up to it are older than the age limit."""
+        while self._samples and self._samples[0][0] <= now_s - self.limits.max_age_s:
+            self._expired = self._samples.popleft()[1]
+        if not self._samples or self._samples[-1][1] != committed:
+            self._samples.append((now_s, committed))
         return self._expired

@@ -1,9 +1,9 @@
 """Which rows of a damaged store can still be read, and which cannot.
 
-SQLite gives up on a file that is cut short, or at the first page that makes no sense. Here the tree of the log is
-walked page by page (``store/sqlite_btree.py``), with every sound frame of the write-ahead file on top, also those that
-SQLite drops. Where a page cannot be read, the keys that it held are known from its neighbours; rows with such keys are
-then looked for on every leaf page of both files. A row counts only if it matches its checksum. Pure.
+SQLite stops at a truncated file and at the first invalid page. Here the B-tree of the log is read page by page
+(``store/sqlite_btree.py``), with every sound frame of the write-ahead file applied, also those that SQLite drops. If a
+page cannot be read, its neighbours tell the range of its keys; rows with such keys are then searched on every leaf page
+of both files. A row counts only if it matches its checksum. Pure.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from headgate.store.sqlite_wal import WALContents
 
 _EVERYTHING: Final = UnreadableKeyRange(-(1 << 63), (1 << 63) - 1, "the tables cannot be found")
 _COLUMNS: Final = 10
-_NAMED: Final = 20
+_MAX_LISTED_GAPS: Final = 20
 
 
 class SalvagedRows(msgspec.Struct, frozen=True):
     rows: Sequence[log_rows.StoredRow]
-    """What is sound, in order of revision."""
+    """The sound rows, in order of revision."""
     head: LogHead | None
     """The newest head, if it can be read."""
     lost: Sequence[str]
-    """What is known to be lost; empty if every row that the head knows of is there."""
+    """What is lost, as far as known; empty if all rows that the head counts were found."""
 
     @property
     def last(self) -> Revision:
-        """The highest number that is known to be used."""
+        """The highest revision that is known to be issued."""
         newest = self.rows[-1].item.revision if self.rows else Revision(0)
         return max(newest, self.head.revision) if self.head is not None else newest
 
 
-def collect(data: Buffer, written_ahead: WALContents, page_bytes: int, last: Revision | None) -> SalvagedRows:
-    """Everything that can be read; rows above ``last`` were refused, and are left out."""
-    pages = Pages(data, {each.page: each.content for each in written_ahead.images}, page_bytes)
-    known = _head(pages)
-    table = _log(pages, written_ahead.doubtful)
+def collect(data: Buffer, wal: WALContents, page_bytes: int, last_revision: Revision | None) -> SalvagedRows:
+    """Everything that can be read, without rows above ``last_revision``, which were refused."""
+    pages = Pages(data, {each.page: each.content for each in wal.images}, page_bytes)
+    head = _head(pages)
+    table = _log_table(pages, wal.doubtful)
     reader = log_rows.RowReader()
     rows: dict[int, log_rows.StoredRow] = {}
     damaged: list[UnreadableKeyRange] = []
     for key, row in table.rows.items():
-        stored = _sound(reader, key, row)
+        stored = _verified(reader, key, row)
         if stored is not None:
             rows[key] = stored
         else:
@@ -58,16 +58,16 @@ def collect(data: Buffer, written_ahead: WALContents, page_bytes: int, last: Rev
                 UnreadableKeyRange(key - 1, key, f"{log_rows.describe((key, *row[1:]))} does not match its checksum")
             )
     gaps = [*damaged, *table.gaps]
-    if gaps and not _complete(rows.values(), known):
+    if gaps and not _complete(rows.values(), head):
         spans = merged_gaps(gaps)
-        for key, row in _on_leaves(pages, data, written_ahead, page_bytes):
+        for key, row in _leaf_rows(pages, data, wal, page_bytes):
             if key not in rows and is_within(spans, key):
-                stored = _sound(reader, key, row)
+                stored = _verified(reader, key, row)
                 if stored is not None:
                     rows[key] = stored
-    lost = [] if _complete(rows.values(), known) else list(_lost(rows, known, gaps))
-    kept = [rows[key] for key in sorted(rows) if last is None or key <= last]
-    return SalvagedRows(kept, known, lost)
+    lost = [] if _complete(rows.values(), head) else list(_lost(rows, head, gaps))
+    kept = [rows[key] for key in sorted(rows) if last_revision is None or key <= last_revision]
+    return SalvagedRows(kept, head, lost)
 
 
 def _head(pages: Pages) -> LogHead | None:
@@ -77,31 +77,31 @@ def _head(pages: Pages) -> LogHead | None:
         return None
 
 
-def _log(pages: Pages, doubtful: frozenset[int]) -> TableRows:
+def _log_table(pages: Pages, doubtful: frozenset[int]) -> TableRows:
     try:
         table = log_of(pages, doubtful)
     except UnreadablePage:
         return TableRows({}, (_EVERYTHING,))
-    if any(not 0 < page <= pages.count for page in doubtful):  # a frame does not even say which page it held
+    if any(not 0 < page <= pages.count for page in doubtful):  # the page number of a frame is damaged
         return TableRows(
             table.rows, (*table.gaps, msgspec.structs.replace(_EVERYTHING, what="a commit cannot be read"))
         )
     return table
 
 
-def _sound(reader: log_rows.RowReader, key: int, row: Row) -> log_rows.StoredRow | None:
+def _verified(reader: log_rows.RowReader, key: int, row: Row) -> log_rows.StoredRow | None:
     return reader.read((key, *row[1:])) if len(row) == _COLUMNS else None
 
 
-def _on_leaves(pages: Pages, data: Buffer, written_ahead: WALContents, page_bytes: int) -> Iterator[tuple[int, Row]]:
-    for image in reversed(written_ahead.images):
+def _leaf_rows(pages: Pages, data: Buffer, wal: WALContents, page_bytes: int) -> Iterator[tuple[int, Row]]:
+    for image in reversed(wal.images):
         yield from rows_on_leaf(pages, image.content, image.page)
     for number in range(1, len(data) // page_bytes + 1):
         yield from rows_on_leaf(pages, data[(number - 1) * page_bytes : number * page_bytes], number)
 
 
 def merged_gaps(gaps: Sequence[UnreadableKeyRange]) -> list[tuple[int, int]]:
-    """The gaps without what they share, in order."""
+    """The gaps as disjoint ranges, in order."""
     spans: list[tuple[int, int]] = []
     for above, upto in sorted((gap.above, gap.upto) for gap in gaps):
         if spans and above <= spans[-1][1]:
@@ -112,22 +112,22 @@ def merged_gaps(gaps: Sequence[UnreadableKeyRange]) -> list[tuple[int, int]]:
 
 
 def is_within(spans: Sequence[tuple[int, int]], key: int) -> bool:
-    at = bisect_left(spans, (key,)) - 1  # the last one that begins below the key
-    return at >= 0 and key <= spans[at][1]
+    index = bisect_left(spans, (key,)) - 1  # the last range that begins below the key
+    return index >= 0 and key <= spans[index][1]
 
 
-def _complete(rows: Iterable[log_rows.StoredRow], known: LogHead | None) -> bool:
-    return known is not None and LogTotals().plus(each.checksum for each in rows) == known.tally
+def _complete(rows: Iterable[log_rows.StoredRow], head: LogHead | None) -> bool:
+    return head is not None and LogTotals().plus(each.checksum for each in rows) == head.totals
 
 
 def _lost(
-    rows: dict[int, log_rows.StoredRow], known: LogHead | None, gaps: Sequence[UnreadableKeyRange]
+    rows: dict[int, log_rows.StoredRow], head: LogHead | None, gaps: Sequence[UnreadableKeyRange]
 ) -> Iterator[str]:
-    """One line that counts, and one for each gap that was not filled."""
-    if known is not None and known.tally.rows > len(rows):
-        yield f"{known.tally.rows - len(rows)} of {known.tally.rows} rows cannot be read"
-    highest = known.revision if known is not None else max(rows, default=0)
-    told = 0
+    """One line with the number of lost rows, and one for each gap that was not filled."""
+    if head is not None and head.totals.rows > len(rows):
+        yield f"{head.totals.rows - len(rows)} of {head.totals.rows} rows cannot be read"
+    highest = head.revision if head is not None else max(rows, default=0)
+    count = 0
     for gap in sorted(gaps, key=lambda each: (each.above, each.upto)):
         first, end = max(gap.above + 1, 1), min(gap.upto, highest)
         while first <= end and first in rows:
@@ -136,9 +136,9 @@ def _lost(
             end -= 1
         if first > end:
             continue
-        told += 1
-        if told <= _NAMED:
+        count += 1
+        if count <= _MAX_LISTED_GAPS:
             where = f"revision {first}" if first == end else f"revisions {first} to {end}"
             yield f"{where}: {gap.what}"
-    if told > _NAMED:
-        yield f"and {told - _NAMED} more places"
+    if count > _MAX_LISTED_GAPS:
+        yield f"and {count - _MAX_LISTED_GAPS} more places"

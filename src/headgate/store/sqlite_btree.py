@@ -1,7 +1,7 @@
 """Reads tables from the pages of an SQLite file, without SQLite.
 
-SQLite refuses a file as a whole if it is cut short, and repairs what a crash left as soon as it opens it. The functions
-here read bytes and change nothing: the head before SQLite may touch the file, and every readable row of a damaged file.
+SQLite refuses a truncated file, and it changes the files when it opens them after a crash. The functions here only read
+bytes: the head before SQLite opens the file, and every readable row of a damaged file.
 The format: https://sqlite.org/fileformat2.html. Pure; the bytes come from ``store/io/database_file.py``.
 """
 
@@ -26,7 +26,7 @@ _LEAF: Final = 0x0D
 _INTERIOR: Final = 0x05
 _FILE_HEADER_BYTES: Final = 100
 _SCHEMA_ROOT: Final = 1
-_DEEPEST: Final = 20
+_MAX_DEPTH: Final = 20
 _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 _SHORT: Final = Struct(">H")
 _LONG: Final = Struct(">I")
@@ -35,22 +35,22 @@ _INTEGER_BYTES: Final = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 
 
 class UnreadablePage(Exception):
-    """These bytes are not what SQLite would have written."""
+    """These bytes are not a valid page of SQLite."""
 
 
 class Pages:
-    """The pages of a file as a reader sees them: those of the database file under those of the write-ahead file."""
+    """The pages as a reader sees them: a page of the write-ahead file replaces that of the database file."""
 
-    def __init__(self, data: Buffer, newer: Mapping[int, bytes], page_bytes: int) -> None:
+    def __init__(self, data: Buffer, wal_pages: Mapping[int, bytes], page_bytes: int) -> None:
         self._data: Final = data
-        self._newer: Final = newer
+        self._wal_pages: Final = wal_pages
         self.page_bytes: Final = page_bytes
-        self.count: Final = max(len(data) // page_bytes, max(newer, default=0))
+        self.count: Final = max(len(data) // page_bytes, max(wal_pages, default=0))
 
     def page(self, number: int) -> bytes:
-        newer = self._newer.get(number)
-        if newer is not None:
-            return newer
+        wal_page = self._wal_pages.get(number)
+        if wal_page is not None:
+            return wal_page
         start = (number - 1) * self.page_bytes
         if number < 1 or start + self.page_bytes > len(self._data):
             raise UnreadablePage(f"page {number} is not there")
@@ -58,7 +58,7 @@ class Pages:
 
 
 class UnreadableKeyRange(msgspec.Struct, frozen=True):
-    """A part of a table that could not be read: the keys between two bounds, the upper one included."""
+    """A part of a table that could not be read: keys greater than ``above`` and up to ``upto``."""
 
     above: int
     upto: int
@@ -66,14 +66,14 @@ class UnreadableKeyRange(msgspec.Struct, frozen=True):
 
 
 class TableRows(msgspec.Struct, frozen=True):
-    """What could be read of one table."""
+    """The readable rows of one table, and the key ranges that could not be read."""
 
     rows: Mapping[int, Row]
     """By key."""
     gaps: tuple[UnreadableKeyRange, ...]
 
 
-def roots(pages: Pages) -> dict[bytes, int]:
+def root_pages(pages: Pages) -> dict[bytes, int]:
     """The root page of each table in the file. Raises ``UnreadablePage``."""
     found: dict[bytes, int] = {}
     schema = read_table(pages, _SCHEMA_ROOT)
@@ -87,9 +87,9 @@ def roots(pages: Pages) -> dict[bytes, int]:
 
 
 def read_table(pages: Pages, root: int, doubtful: frozenset[int] = frozenset()) -> TableRows:
-    """All rows that the tree below ``root`` leads to. A page that makes no sense costs the keys below it.
+    """All readable rows in the tree below ``root``. An invalid page is a gap with the keys below it.
 
-    Pages that are ``doubtful`` may have been written again since: they are read, and their keys are named all the same.
+    ``doubtful`` pages may have a newer version that is lost: they are read, and their keys are a gap too.
     """
     rows: dict[int, Row] = {}
     gaps: list[UnreadableKeyRange] = []
@@ -98,7 +98,7 @@ def read_table(pages: Pages, root: int, doubtful: frozenset[int] = frozenset()) 
     while todo:
         number, above, upto, depth = todo.pop()
         try:
-            if number in seen or depth > _DEEPEST:
+            if number in seen or depth > _MAX_DEPTH:
                 raise UnreadablePage(f"page {number} stands in the tree twice")
             seen.add(number)
             if number in doubtful:
@@ -108,14 +108,14 @@ def read_table(pages: Pages, root: int, doubtful: frozenset[int] = frozenset()) 
                 children = _children(page, number, above, upto)
                 todo.extend((child, low, high, depth + 1) for child, low, high in reversed(children))
             else:
-                rows.update(_cells(pages, page, number, gaps, above, upto))  # what comes before a problem stays
+                rows.update(_cells(pages, page, number, gaps, above, upto))  # rows before a problem are kept
         except (UnreadablePage, StructError, IndexError) as problem:
             gaps.append(UnreadableKeyRange(above, upto, str(problem) or f"page {number} makes no sense"))
     return TableRows(rows, tuple(gaps))
 
 
 def rows_on_leaf(pages: Pages, page: bytes, number: int) -> Iterator[tuple[int, Row]]:
-    """What can be read on one page, wherever it stands; nothing if it is no leaf of a table."""
+    """The readable rows of one page; none if it is not a leaf of a table."""
     try:
         yield from _cells(pages, page, number, [], _LOWEST, _HIGHEST)
     except (UnreadablePage, StructError, IndexError):
@@ -136,12 +136,12 @@ def _pointers(page: bytes, number: int, header_bytes: int) -> list[int]:
 
 
 def _children(page: bytes, number: int, above: int, upto: int) -> list[tuple[int, int, int]]:
-    """The pages below an interior page, each with the bounds of its keys."""
+    """The child pages of an interior page, each with the bounds of its keys."""
     found: list[tuple[int, int, int]] = []
     low = above
-    for at in _pointers(page, number, 12):
-        (child,) = _LONG.unpack_from(page, at)
-        key, _ = _varint(page, at + 4)
+    for offset in _pointers(page, number, 12):
+        (child,) = _LONG.unpack_from(page, offset)
+        key, _ = _varint(page, offset + 4)
         if not low <= key <= upto:
             raise UnreadablePage(f"page {number} is out of order")
         found.append((child, low, key))
@@ -157,84 +157,84 @@ def _cells(
     if page[_start(number)] != _LEAF:
         raise UnreadablePage(f"page {number} makes no sense")
     before = above
-    for at in _pointers(page, number, 8):
-        size, at_key = _varint(page, at)
-        key, at_payload = _varint(page, at_key)
+    for offset in _pointers(page, number, 8):
+        size, key_offset = _varint(page, offset)
+        key, payload_offset = _varint(page, key_offset)
         if not before < key <= upto:
             raise UnreadablePage(f"page {number} is out of order")
         before = key
         try:
-            yield key, _record(_payload(pages, page, at_payload, size))
+            yield key, _record(_payload(pages, page, payload_offset, size))
         except (UnreadablePage, StructError, IndexError):
             gaps.append(UnreadableKeyRange(key - 1, key, f"row {key} on page {number} makes no sense"))
 
 
-def _payload(pages: Pages, page: bytes, at: int, size: int) -> bytes:
-    """The bytes of a row: on the page, and the rest on a chain of others."""
+def _payload(pages: Pages, page: bytes, offset: int, size: int) -> bytes:
+    """The bytes of a row, which may continue on a chain of overflow pages."""
     usable = pages.page_bytes
-    most = usable - 35
-    if size <= most:
-        if size < 0 or at + size > len(page):
+    max_local = usable - 35
+    if size <= max_local:
+        if size < 0 or offset + size > len(page):
             raise UnreadablePage("a row reaches beyond its page")
-        return page[at : at + size]
+        return page[offset : offset + size]
     if size > pages.count * usable:
         raise UnreadablePage("a row is longer than the file")
-    least = (usable - 12) * 32 // 255 - 23
-    local = least + (size - least) % (usable - 4)
-    local = local if local <= most else least
-    (following,) = _LONG.unpack_from(page, at + local)
-    parts, missing = [page[at : at + local]], size - local
+    min_local = (usable - 12) * 32 // 255 - 23
+    local = min_local + (size - min_local) % (usable - 4)
+    local = local if local <= max_local else min_local
+    (next_page,) = _LONG.unpack_from(page, offset + local)
+    parts, missing = [page[offset : offset + local]], size - local
     while missing > 0:
-        overflow = pages.page(following)
-        (following,) = _LONG.unpack_from(overflow, 0)
+        overflow = pages.page(next_page)
+        (next_page,) = _LONG.unpack_from(overflow, 0)
         parts.append(overflow[4 : 4 + missing])
         missing -= len(parts[-1])
     return b"".join(parts)
 
 
 def _record(payload: bytes) -> Row:
-    header_bytes, at = _varint(payload, 0)
-    kinds: list[int] = []
-    while at < header_bytes:
-        kind, at = _varint(payload, at)
-        kinds.append(kind)
+    header_bytes, offset = _varint(payload, 0)
+    serial_types: list[int] = []
+    while offset < header_bytes:
+        serial_type, offset = _varint(payload, offset)
+        serial_types.append(serial_type)
     values: list[Value] = []
-    at = header_bytes
-    for kind in kinds:
-        value, size = _value(payload, at, kind)
+    offset = header_bytes
+    for serial_type in serial_types:
+        value, size = _value(payload, offset, serial_type)
         values.append(value)
-        at += size
-    if at != len(payload):
+        offset += size
+    if offset != len(payload):
         raise UnreadablePage("a row has another length than it says")
     return tuple(values)
 
 
-def _value(payload: bytes, at: int, kind: int) -> tuple[Value, int]:
-    if kind >= 12:
-        size = (kind - 12) // 2
-        if at + size > len(payload):
+def _value(payload: bytes, offset: int, serial_type: int) -> tuple[Value, int]:
+    if serial_type >= 12:
+        size = (serial_type - 12) // 2
+        if offset + size > len(payload):
             raise UnreadablePage("a value reaches beyond its row")
-        return payload[at : at + size], size
-    if kind in _INTEGER_BYTES:
-        size = _INTEGER_BYTES[kind]
-        return int.from_bytes(payload[at : at + size], "big", signed=True), size
-    if kind == 7:
-        return _REAL.unpack_from(payload, at)[0], 8
-    if kind in (8, 9):
-        return kind - 8, 0
-    if kind == 0:
+        return payload[offset : offset + size], size
+    if serial_type in _INTEGER_BYTES:
+        size = _INTEGER_BYTES[serial_type]
+        return int.from_bytes(payload[offset : offset + size], "big", signed=True), size
+    if serial_type == 7:
+        return _REAL.unpack_from(payload, offset)[0], 8
+    if serial_type in (8, 9):
+        return serial_type - 8, 0
+    if serial_type == 0:
         return None, 0
     raise UnreadablePage("a value has a type that does not exist")
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _varint(data: bytes, offset: int) -> tuple[int, int]:
     value = 0
     for index in range(8):
-        byte = data[at + index]
+        byte = data[offset + index]
         value = value << 7 | byte & 0x7F
         if byte < 0x80:
-            return _signed(value), at + index + 1
-    return _signed(value << 8 | data[at + 8]), at + 9
+            return _signed(value), offset + index + 1
+    return _signed(value << 8 | data[offset + 8]), offset + 9
 
 
 def _signed(value: int) -> int:

@@ -1,4 +1,4 @@
-"""A store as its files have it, read without SQLite: which format, and the head that SQLite would find.
+"""The format, the head and the log of a store, read from its files without SQLite.
 
 Pure; the bytes come from ``store/io/high_water_mark_file.py`` and ``store/io/salvage.py``.
 """
@@ -19,7 +19,7 @@ from headgate.store.sqlite_btree import (
     TableRows,
     UnreadablePage,
     read_table,
-    roots,
+    root_pages,
 )
 
 _NUMBER_BYTES = 4
@@ -31,36 +31,36 @@ class FileFormat(msgspec.Struct, frozen=True):
 
 
 def format_of(pages: Pages) -> FileFormat | None:
-    """What the header of the file says; ``None`` if there is none."""
+    """The format in the header of the file; ``None`` if there is no header."""
     try:
         page = pages.page(1)
     except UnreadablePage:
         return None
-    return FileFormat(_number(page, APPLICATION_ID_AT), _number(page, USER_VERSION_AT))
+    return FileFormat(_integer(page, APPLICATION_ID_AT), _integer(page, USER_VERSION_AT))
 
 
 def head_of(pages: Pages) -> LogHead | None:
-    """The head, or ``None`` if it is not what was written. Raises ``UnreadablePage`` if there is no such table."""
+    """The head, or ``None`` if it does not match its seal. Raises ``UnreadablePage`` if there is no such table."""
     table = _table(pages, b"head")
-    return None if table.gaps else log_head.read(keyed(table))
+    return None if table.gaps else log_head.read(rows_with_keys(table))
 
 
 def log_of(pages: Pages, doubtful: frozenset[int]) -> TableRows:
-    """What can be read of the log. Raises ``UnreadablePage`` if its place is not known."""
+    """The readable rows of the log. Raises ``UnreadablePage`` if its root page is not known."""
     return _table(pages, b"log", doubtful)
 
 
 def _table(pages: Pages, name: bytes, doubtful: frozenset[int] = frozenset()) -> TableRows:
-    found = roots(pages)
+    found = root_pages(pages)
     if name not in found:
         raise UnreadablePage(f"there is no table {name.decode()}")
     return read_table(pages, found[name], doubtful)
 
 
-def keyed(table: TableRows) -> Sequence[Row]:
+def rows_with_keys(table: TableRows) -> Sequence[Row]:
     """The rows with their keys, which SQLite leaves out of the stored row."""
     return [(key, *row[1:]) for key, row in sorted(table.rows.items())]
 
 
-def _number(page: bytes, at: int) -> int:
-    return int.from_bytes(page[at : at + _NUMBER_BYTES], "big", signed=True)
+def _integer(page: bytes, offset: int) -> int:
+    return int.from_bytes(page[offset : offset + _NUMBER_BYTES], "big", signed=True)

@@ -1,8 +1,8 @@
-"""What SQLite's write-ahead file holds: what SQLite will take from it, and what it will leave out.
+"""Reads SQLite's write-ahead file: the frames that SQLite will apply, and those that it will drop.
 
-After a crash SQLite takes the commits that are whole, up to the first frame whose checksum is wrong, and drops the rest
-without a word. The checksum of a frame goes on from that of the frame before it, which is stored too; so a frame behind
-the wrong one can still be told to be sound by itself. Pure; the bytes come from ``store/io/database_file.py``.
+After a crash SQLite applies the complete commits before the first frame with a wrong checksum, and drops the rest
+without an error. The checksum of a frame continues from that of the frame before it, which is stored too; so frames
+after the wrong one can still be verified. Pure; the bytes come from ``store/io/high_water_mark_file.py``.
 The format: https://sqlite.org/fileformat2.html#the_write_ahead_log
 """
 
@@ -16,93 +16,93 @@ import msgspec
 
 _HEADER_BYTES: Final = 32
 _FRAME_BYTES: Final = 24  # before each page
-_BIG: Final = 0x377F0683  # in the header of a file whose checksums are of big-endian words
+_BIG_ENDIAN_MAGIC: Final = 0x377F0683  # the magic number of a file whose checksums use big-endian words
 _MASK: Final = 0xFFFFFFFF
 
-Sums = tuple[int, int]
+Checksum = tuple[int, int]
 
 
 class PageImage(msgspec.Struct, frozen=True):
-    """A page as one frame has it."""
+    """The content of a page in one frame."""
 
     page: int
     content: bytes
 
 
 class WALContents(msgspec.Struct, frozen=True):
-    """The file, read as SQLite reads it, and beyond."""
+    """The content of the file, including frames that SQLite drops."""
 
     pages: Mapping[int, bytes] = {}
-    """What SQLite takes: the newest image of each page in the commits before the first wrong frame."""
+    """What SQLite applies: the newest image of each page in the commits before the first wrong frame."""
     lost_commits: int = 0
-    """How many commits seem to end behind the last one that SQLite takes."""
+    """How many commits seem to end after the last one that SQLite applies."""
     images: Sequence[PageImage] = ()
-    """Every frame that is sound by itself, oldest first, up to the end of the last commit; if it was asked for."""
+    """With ``every_frame``: all frames with a right checksum, oldest first, up to the end of the last commit."""
     doubtful: frozenset[int] = frozenset()
-    """Pages of frames that are not sound, as far as their numbers can be read."""
+    """The page numbers in frames with a wrong checksum."""
 
 
 def read(data: bytes, page_bytes: int, *, every_frame: bool = False) -> WALContents:
-    """With ``every_frame`` also what lies behind the first wrong frame."""
+    """With ``every_frame``, also reads frames after the first wrong one."""
     step = _FRAME_BYTES + page_bytes
     count = max(len(data) - _HEADER_BYTES, 0) // step
     if not count:
         return WALContents()
     frames = [data[at : at + step] for at in range(_HEADER_BYTES, _HEADER_BYTES + count * step, step)]
-    order = ">" if struct.unpack_from(">I", data) == (_BIG,) else "<"
-    first = _summed((0, 0), data[:24], order)
-    sound = first == _stored(data, 24)
-    salt = data[16:24] if sound else frames[0][8:16]  # the first frame says as well which frames belong to the file
-    whole = _whole_commits(frames, first, salt, order) if sound else 0
-    pages = {_page(frame): frame[_FRAME_BYTES:] for frame in frames[:whole]}
-    rest = frames[whole:]
+    byte_order = ">" if struct.unpack_from(">I", data) == (_BIG_ENDIAN_MAGIC,) else "<"
+    first = _checksum((0, 0), data[:24], byte_order)
+    sound = first == _stored_checksum(data, 24)
+    salt = data[16:24] if sound else frames[0][8:16]  # the first frame has the salt too
+    committed_frames = _committed_frames(frames, first, salt, byte_order) if sound else 0
+    pages = {_page(frame): frame[_FRAME_BYTES:] for frame in frames[:committed_frames]}
+    rest = frames[committed_frames:]
     lost = sum(1 for frame in rest if frame[8:16] == salt and _ends_commit(frame))
     if not every_frame:
         return WALContents(pages, lost)
     before = first if sound else None
-    images, doubtful = _each(frames[: _last_end(frames, salt)], before, salt, order)
+    images, doubtful = _sound_frames(frames[: _frames_to_last_commit(frames, salt)], before, salt, byte_order)
     return WALContents(pages, lost, images, doubtful)
 
 
-def _whole_commits(frames: Sequence[bytes], sums: Sums, salt: bytes, order: str) -> int:
-    """How many frames belong to commits before the first wrong frame."""
-    whole = 0
+def _committed_frames(frames: Sequence[bytes], checksum: Checksum, salt: bytes, byte_order: str) -> int:
+    """The number of frames in the complete commits before the first wrong frame."""
+    committed_frames = 0
     for number, frame in enumerate(frames, 1):
-        if not _follows(frame, sums, salt, order):
+        if not _is_valid_frame(frame, checksum, salt, byte_order):
             break
-        sums = _stored(frame, 16)
+        checksum = _stored_checksum(frame, 16)
         if _ends_commit(frame):
-            whole = number
-    return whole
+            committed_frames = number
+    return committed_frames
 
 
-def _last_end(frames: Sequence[bytes], salt: bytes) -> int:
-    """How many frames there are up to the end of the last commit."""
+def _frames_to_last_commit(frames: Sequence[bytes], salt: bytes) -> int:
+    """The number of frames up to the end of the last commit."""
     ends = (number for number, frame in enumerate(frames, 1) if frame[8:16] == salt and _ends_commit(frame))
     return max(ends, default=0)
 
 
-def _each(
-    frames: Sequence[bytes], sums: Sums | None, salt: bytes, order: str
+def _sound_frames(
+    frames: Sequence[bytes], checksum: Checksum | None, salt: bytes, byte_order: str
 ) -> tuple[list[PageImage], frozenset[int]]:
-    """The sound frames, and the pages of the others."""
+    """The frames with a right checksum, and the page numbers of the others."""
     images: list[PageImage] = []
     doubtful: set[int] = set()
     for frame in frames:
-        if sums is not None and _follows(frame, sums, salt, order):
+        if checksum is not None and _is_valid_frame(frame, checksum, salt, byte_order):
             images.append(PageImage(_page(frame), frame[_FRAME_BYTES:]))
         else:
             doubtful.add(_page(frame))
-        sums = _stored(frame, 16)
+        checksum = _stored_checksum(frame, 16)
     return images, frozenset(doubtful)
 
 
-def _follows(frame: bytes, sums: Sums, salt: bytes, order: str) -> bool:
-    found = _summed(_summed(sums, frame[:8], order), frame[_FRAME_BYTES:], order)
-    return frame[8:16] == salt and _page(frame) > 0 and found == _stored(frame, 16)
+def _is_valid_frame(frame: bytes, checksum: Checksum, salt: bytes, byte_order: str) -> bool:
+    found = _checksum(_checksum(checksum, frame[:8], byte_order), frame[_FRAME_BYTES:], byte_order)
+    return frame[8:16] == salt and _page(frame) > 0 and found == _stored_checksum(frame, 16)
 
 
-def _stored(data: bytes, at: int) -> Sums:
+def _stored_checksum(data: bytes, at: int) -> Checksum:
     first, second = struct.unpack_from(">2I", data, at)
     return int(first), int(second)
 
@@ -112,13 +112,13 @@ def _page(frame: bytes) -> int:
 
 
 def _ends_commit(frame: bytes) -> bool:
-    """The last frame of a commit has a number of pages."""
+    """The last frame of a commit has the size of the database in pages."""
     return frame[4:8] != b"\0\0\0\0"
 
 
-def _summed(sums: Sums, data: bytes, order: str) -> Sums:
-    first, second = sums
-    words = struct.unpack(f"{order}{len(data) // 4}I", data)
+def _checksum(checksum: Checksum, data: bytes, byte_order: str) -> Checksum:
+    first, second = checksum
+    words = struct.unpack(f"{byte_order}{len(data) // 4}I", data)
     for even, odd in zip(words[::2], words[1::2], strict=True):
         first = (first + even + second) & _MASK
         second = (second + odd + first) & _MASK

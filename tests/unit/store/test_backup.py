@@ -1,4 +1,4 @@
-"""Copies of a store: consistent, verified, never in the way, and what a restored one tells its old clients."""
+"""Backups are consistent and verified and block no writer; a restored store does not resume old watches."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from headgate.store.io.database_file import FILE, StoreDamagedError, StoreError
 from headgate.store.io.journal import Journal
 from headgate.store.io.salvage import salvage
 from headgate.store.item import Compacted, Item, Revision
-from headgate.store.log_head import RESTORED
+from headgate.store.log_head import RESTORE_GAP
 from headgate.store.memory import Store
 from torture import flips
 
 
-def silent(done: int, total: int) -> None:
+def no_progress(done: int, total: int) -> None:
     pass
 
 
@@ -42,7 +42,7 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_copy_is_the_store_at_one_revision_while_writers_go_on(tmp_path: Path) -> None:
+def test_a_backup_is_the_store_at_one_revision_while_writes_continue(tmp_path: Path) -> None:
     journal = Journal.open(tmp_path / "data")
     store = journal.load()
     for number in range(2500):
@@ -57,7 +57,7 @@ def test_a_copy_is_the_store_at_one_revision_while_writers_go_on(tmp_path: Path)
         journal.checkpoint()
 
     target = tmp_path / "copy.db"
-    copied = back_up(tmp_path / "data", target, BackupProgress(probe=write))
+    copied = back_up(tmp_path / "data", target, BackupProgress(probe_point=write))
     assert copied.revision == revision
     assert copied.rows == 2500
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
@@ -72,7 +72,7 @@ def test_a_copy_is_the_store_at_one_revision_while_writers_go_on(tmp_path: Path)
     assert items(original) == items(store)
 
 
-def test_a_restored_store_goes_on_above_every_revision_that_clients_may_have_seen(data: Path, tmp_path: Path) -> None:
+def test_a_restored_store_continues_above_every_revision_that_clients_may_have_seen(data: Path, tmp_path: Path) -> None:
     back_up(data, tmp_path / "copy.db")
     journal, store = flips.load(data)
     for number in range(20):
@@ -83,7 +83,7 @@ def test_a_restored_store_goes_on_above_every_revision_that_clients_may_have_see
 
     restored = restore(tmp_path / "copy.db", tmp_path / "again")
     journal, again = flips.load(tmp_path / "again")
-    assert again.committed == restored.revision > seen + RESTORED // 2
+    assert again.committed == restored.revision > seen + RESTORE_GAP // 2
     assert isinstance(again.changes("pods", seen), Compacted)
     assert again.changes("pods", again.committed) == []
     change = flips.stage(again, "new", "x")
@@ -106,7 +106,7 @@ def test_an_existing_file_is_never_replaced(data: Path, tmp_path: Path) -> None:
         target.write_text("precious")
 
     with pytest.raises(StoreError, match="is there already"):
-        back_up(data, target, BackupProgress(probe=appear))
+        back_up(data, target, BackupProgress(probe_point=appear))
     assert target.read_text() == "precious"
     assert files(tmp_path) == ["copy.db", "data"]
 
@@ -118,11 +118,11 @@ def test_a_backup_that_is_interrupted_leaves_no_file_of_that_name(data: Path, tm
 
     def probe(reached: str) -> None:
         if reached == point:
-            shutil.copytree(tmp_path, tmp_path.parent / "killed")  # what a killed process leaves
+            shutil.copytree(tmp_path, tmp_path.parent / "killed")  # the state after a kill
             raise Interrupted
 
     with pytest.raises(Interrupted):
-        back_up(data, tmp_path / "copy.db", BackupProgress(probe=probe))
+        back_up(data, tmp_path / "copy.db", BackupProgress(probe_point=probe))
     assert files(tmp_path) == ["data"]
     killed = tmp_path.parent / "killed"
     assert "copy.db" not in files(killed)
@@ -149,17 +149,17 @@ def test_a_damaged_backup_is_refused_and_nothing_is_left(data: Path, tmp_path: P
     with pytest.raises(StoreDamagedError, match="use another backup"):
         restore(tmp_path / "copy.db", tmp_path / "again")
     assert files(tmp_path) == ["copy.db", "data"]
-    assert examine(tmp_path / "copy.db", silent, at_rest=True)[0].startswith("it holds")
+    assert examine(tmp_path / "copy.db", no_progress, at_rest=True)[0].startswith("it holds")
 
 
 def test_a_folder_with_something_in_it_is_refused_and_left_alone(data: Path, tmp_path: Path) -> None:
     back_up(data, tmp_path / "copy.db")
-    mine = tmp_path / "mine"
-    mine.mkdir()
-    (mine / "notes").write_text("precious")
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "notes").write_text("precious")
     with pytest.raises(StoreError, match="is not empty"):
-        restore(tmp_path / "copy.db", mine)
-    assert files(mine) == ["notes"]
+        restore(tmp_path / "copy.db", folder)
+    assert files(folder) == ["notes"]
     with pytest.raises(StoreError, match="is not empty"):
         restore(tmp_path / "copy.db", data)
     running = Journal.open(data)
@@ -178,22 +178,22 @@ def test_a_file_that_a_server_has_open_is_not_taken_for_a_backup(data: Path, tmp
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (lambda path: None, "is not there"),
         (lambda path: path.write_bytes(b""), "is empty"),
         (lambda path: path.write_bytes(b"hello " * 1000), "is not a Headgate store"),
     ],
 )
-def test_what_is_no_backup_is_refused(tmp_path: Path, make: object, words: str) -> None:
+def test_a_file_that_is_not_a_backup_is_refused(tmp_path: Path, make: object, message: str) -> None:
     assert callable(make)
     make(tmp_path / "copy.db")
-    with pytest.raises(StoreError, match=words):
+    with pytest.raises(StoreError, match=message):
         restore(tmp_path / "copy.db", tmp_path / "again")
     assert not (tmp_path / "again").exists()
 
 
-def test_all_damaged_rows_are_named_and_what_is_sound_can_be_kept(data: Path) -> None:
+def test_all_damaged_rows_are_listed_and_sound_rows_can_be_kept(data: Path) -> None:
     journal, store = flips.load(data)
     journal.close(store.committed)
     with sqlite3.connect(data / FILE) as connection:
@@ -201,11 +201,11 @@ def test_all_damaged_rows_are_named_and_what_is_sound_can_be_kept(data: Path) ->
         connection.execute("UPDATE log SET data = 'x' WHERE revision = ?", (newest,))
         connection.execute("DELETE FROM log WHERE name = 'n8'")
     connection.close()
-    assert examine(data / FILE, silent, at_rest=False) == [
+    assert examine(data / FILE, no_progress, at_rest=False) == [
         f"row {newest} (pods default/n7) does not match its checksum"
     ]
-    done = salvage(data, silent)
-    assert done.aside == data / "damaged-1"
+    result = salvage(data, no_progress)
+    assert result.aside == data / "damaged-1"
     assert (data / "damaged-1" / FILE).exists()
     journal, again = flips.load(data)
     journal.close(again.committed)
@@ -214,11 +214,11 @@ def test_all_damaged_rows_are_named_and_what_is_sound_can_be_kept(data: Path) ->
     assert lost <= {"n7", "n8"}
     assert again.committed > store.committed
     assert isinstance(again.changes("pods", Revision(store.committed)), Compacted)
-    assert examine(data / FILE, silent, at_rest=False) == []
-    assert salvage(data, silent).problems == ()
+    assert examine(data / FILE, no_progress, at_rest=False) == []
+    assert salvage(data, no_progress).problems == ()
 
 
-def test_a_page_in_disorder_costs_its_own_rows_only(tmp_path: Path) -> None:
+def test_a_damaged_page_loses_only_its_own_rows(tmp_path: Path) -> None:
     data = tmp_path / "data"
     journal = Journal.open(data)
     store = journal.load()
@@ -232,18 +232,18 @@ def test_a_page_in_disorder_costs_its_own_rows_only(tmp_path: Path) -> None:
     with (data / FILE).open("r+b") as file:
         file.seek(size * (pages // 2))
         file.write(b"\xff" * 100)
-    assert examine(data / FILE, silent, at_rest=False)
-    done = salvage(data, silent)
-    assert 150 < done.kept_rows < 200
+    assert examine(data / FILE, no_progress, at_rest=False)
+    result = salvage(data, no_progress)
+    assert 150 < result.kept_rows < 200
     journal, again = flips.load(data)
     journal.close(again.committed)
     assert names(again) == sorted(names(again))
-    assert len(names(again)) == done.kept_rows
+    assert len(names(again)) == result.kept_rows
 
 
 def test_a_store_in_use_is_not_salvaged(data: Path) -> None:
     journal, store = flips.load(data)
     with pytest.raises(StoreError, match="in use"):
-        salvage(data, silent)
+        salvage(data, no_progress)
     journal.write(log_rows.CommitBatch((), store.oldest, ()))
     journal.close(store.committed)

@@ -1,4 +1,4 @@
-"""Group commit: who waits, who shares a commit, and what a failure takes with it."""
+"""Group commit: which writes share a commit, when a writer is answered, and what a failure rolls back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def put(store: Store, name: str, text: str = "x") -> Revision:
 
 
 class Disk:
-    """A probe that can hold a commit, fail it, and count them."""
+    """A probe that can delay a commit, fail it, and count commits."""
 
     def __init__(self) -> None:
         self.commits = 0
@@ -45,7 +45,7 @@ class Disk:
 Scenario = Callable[[Store, Committer, Disk], Coroutine[Any, Any, None]]
 
 
-def play(folder: Path, scenario: Scenario, limits: RetentionLimits | None = None) -> list[StoreChange]:
+def run_scenario(folder: Path, scenario: Scenario, limits: RetentionLimits | None = None) -> list[StoreChange]:
     """Runs a scenario on a store in ``folder``; returns what was published."""
     published: list[StoreChange] = []
 
@@ -63,7 +63,7 @@ def play(folder: Path, scenario: Scenario, limits: RetentionLimits | None = None
 
 @pytest.mark.parametrize(("writers", "commits"), [(7, 1), (50, 2)])
 def test_writers_that_are_ready_together_share_commits(tmp_path: Path, writers: int, commits: int) -> None:
-    """A few share one. Of many the first do not wait for all: their sync runs while the others compute."""
+    """A few share one commit. With many, the first commit starts early and runs while the others compute."""
 
     async def scenario(store: Store, committer: Committer, disk: Disk) -> None:
         async def writer(name: str) -> None:
@@ -73,7 +73,7 @@ def test_writers_that_are_ready_together_share_commits(tmp_path: Path, writers: 
         await asyncio.gather(*(writer(f"n{number}") for number in range(writers)))
         assert disk.commits == commits
 
-    assert len(play(tmp_path, scenario)) == writers
+    assert len(run_scenario(tmp_path, scenario)) == writers
 
 
 def test_writes_that_arrive_during_a_commit_share_the_next_one(tmp_path: Path) -> None:
@@ -92,10 +92,10 @@ def test_writes_that_arrive_during_a_commit_share_the_next_one(tmp_path: Path) -
         assert store.committed == 21
         assert disk.commits == 2
 
-    assert [change.revision for change in play(tmp_path, scenario)] == list(range(1, 22))
+    assert [change.revision for change in run_scenario(tmp_path, scenario)] == list(range(1, 22))
 
 
-def test_a_failed_commit_takes_everything_staged_with_it_and_the_next_write_succeeds(tmp_path: Path) -> None:
+def test_a_failed_commit_rolls_back_all_staged_writes_and_the_next_write_succeeds(tmp_path: Path) -> None:
     async def scenario(store: Store, committer: Committer, disk: Disk) -> None:
         await committer.flush(put(store, "kept"))
         disk.reached.clear()
@@ -118,10 +118,10 @@ def test_a_failed_commit_takes_everything_staged_with_it_and_the_next_write_succ
             await committer.flush(unflushed)  # a later commit must not make a lost write look safe
         assert [item.name for item in store.peek_all("pods", None)] == ["kept", "new"]
 
-    assert [change.item.name for change in play(tmp_path, scenario)] == ["kept", "new"]
+    assert [change.item.name for change in run_scenario(tmp_path, scenario)] == ["kept", "new"]
 
 
-def test_one_waiter_that_is_cancelled_does_not_disturb_the_others(tmp_path: Path) -> None:
+def test_a_cancelled_waiter_does_not_affect_the_others(tmp_path: Path) -> None:
     async def scenario(store: Store, committer: Committer, disk: Disk) -> None:
         async def write(name: str) -> None:
             await committer.flush(put(store, name))
@@ -135,10 +135,10 @@ def test_one_waiter_that_is_cancelled_does_not_disturb_the_others(tmp_path: Path
         assert tasks[0].cancelled()
         assert store.read("pods", "a", "one") is not None
 
-    play(tmp_path, scenario)
+    run_scenario(tmp_path, scenario)
 
 
-def test_a_writer_is_answered_after_watchers_were_told(tmp_path: Path) -> None:
+def test_changes_are_published_before_the_writer_is_answered(tmp_path: Path) -> None:
     order: list[str] = []
 
     async def run() -> None:
@@ -152,20 +152,20 @@ def test_a_writer_is_answered_after_watchers_were_told(tmp_path: Path) -> None:
     assert order == ["published", "answered"]
 
 
-def test_closing_waits_for_what_is_staged(tmp_path: Path) -> None:
+def test_close_waits_for_staged_writes(tmp_path: Path) -> None:
     async def scenario(store: Store, committer: Committer, disk: Disk) -> None:
         put(store, "one")
 
-    assert len(play(tmp_path, scenario)) == 1
+    assert len(run_scenario(tmp_path, scenario)) == 1
 
     async def look(store: Store, committer: Committer, disk: Disk) -> None:
         assert store.read("pods", "a", "one") is not None
         assert store.next_revision() == 2
 
-    play(tmp_path, look)
+    run_scenario(tmp_path, look)
 
 
-def test_a_revision_that_was_never_staged_is_a_mistake() -> None:
+def test_flush_of_a_revision_that_was_never_staged_raises() -> None:
     async def run() -> None:
         committer = Committer(Store(), None)
         with pytest.raises(ValueError, match="never staged"):
@@ -175,23 +175,23 @@ def test_a_revision_that_was_never_staged_is_a_mistake() -> None:
     asyncio.run(run())
 
 
-def test_the_past_is_bounded_by_count_and_the_file_follows(tmp_path: Path) -> None:
+def test_history_is_limited_by_count_and_the_file_is_compacted(tmp_path: Path) -> None:
     async def scenario(store: Store, committer: Committer, disk: Disk) -> None:
         for number in range(40):
             await committer.flush(put(store, "same", f"{number}"))
         assert store.history_count == 10
         assert store.oldest == 30
 
-    play(tmp_path, scenario, RetentionLimits(max_changes=10))
+    run_scenario(tmp_path, scenario, RetentionLimits(max_changes=10))
 
     async def look(store: Store, committer: Committer, disk: Disk) -> None:
         assert store.committed == 40
         assert store.history_count in (10, 11)  # the last deletion may have come after the last commit
 
-    play(tmp_path, look)
+    run_scenario(tmp_path, look)
 
 
-def test_the_past_is_bounded_by_bytes() -> None:
+def test_history_is_limited_by_bytes() -> None:
     async def run() -> None:
         store = Store()
         committer = Committer(store, None, limits=RetentionLimits(max_bytes=1000))
@@ -203,7 +203,7 @@ def test_the_past_is_bounded_by_bytes() -> None:
     asyncio.run(run())
 
 
-def test_the_past_is_bounded_by_age(tmp_path: Path) -> None:
+def test_history_is_limited_by_age(tmp_path: Path) -> None:
     async def scenario(store: Store, committer: Committer, disk: Disk) -> None:
         await committer.flush(put(store, "one"))
         committer.tick(0.0)
@@ -215,7 +215,7 @@ def test_the_past_is_bounded_by_age(tmp_path: Path) -> None:
         committer.tick(599.0)
         assert store.oldest == 2
 
-    play(tmp_path, scenario)
+    run_scenario(tmp_path, scenario)
 
 
 def test_retention_keeps_a_change_for_at_least_its_age() -> None:

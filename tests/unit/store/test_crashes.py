@@ -7,11 +7,11 @@ from pathlib import Path
 from torture import points
 
 
-def test_a_crash_at_any_point_loses_nothing_that_was_answered_or_seen(fast_folder: Path) -> None:
+def test_a_crash_at_any_point_loses_no_acknowledged_or_visible_write(fast_folder: Path) -> None:
     reached = points.run(fast_folder, writes=25)
     assert all(reached[point] >= 3 for point in points.POINTS), reached
 
 
-def test_a_crash_during_a_backup_loses_nothing_either(fast_folder: Path) -> None:
+def test_a_crash_during_a_backup_loses_no_write(fast_folder: Path) -> None:
     reached = points.run_backup(fast_folder)
     assert all(reached[point] >= 1 for point in points.BACKUP_POINTS), reached

@@ -1,4 +1,4 @@
-"""Damage is found at start and named; what is not found is not served otherwise."""
+"""A start finds damage and reports it; damage that it does not find changes nothing that is served."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def edit(folder: Path, statement: str) -> None:
-    """A change that SQLite itself finds in order."""
+    """A change that SQLite's own check accepts."""
     connection = sqlite3.connect(folder / FILE)
     with connection:
         connection.execute(statement)
@@ -35,7 +35,7 @@ def refusal(folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("statement", "words"),
+    ("statement", "message"),
     [
         ("UPDATE log SET data = 'other' WHERE name = 'n7'", "(pods default/n7) does not match its checksum"),
         ("UPDATE log SET uid = CAST(x'ff' AS TEXT) WHERE name = 'n7'", "does not match its checksum"),
@@ -48,16 +48,16 @@ def refusal(folder: Path) -> str:
         ("DROP TABLE log", "its tables are not those of a Headgate store"),
     ],
 )
-def test_what_somebody_changed_in_the_file_is_named(folder: Path, statement: str, words: str) -> None:
+def test_a_manual_change_of_the_file_is_reported(folder: Path, statement: str, message: str) -> None:
     edit(folder, statement)
     text = refusal(folder)
-    assert words in text
+    assert message in text
     assert "\n" not in text
     assert "headgate restore" in text
     assert "headgate check --drop-damaged --data" in text
 
 
-def test_a_row_that_takes_the_place_of_another_is_noticed(folder: Path) -> None:
+def test_a_row_that_replaces_another_is_detected(folder: Path) -> None:
     """Each row is sound in itself, and so is their number."""
     other = folder.parent / "other"
     flips.build(other)
@@ -75,7 +75,7 @@ def test_a_row_that_takes_the_place_of_another_is_noticed(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "spoil",
+    "damage",
     [
         lambda data: data[: len(data) // 2],
         lambda data: data + bytes(16384),
@@ -84,14 +84,14 @@ def test_a_row_that_takes_the_place_of_another_is_noticed(folder: Path) -> None:
     ],
     ids=["half of it", "a page too many", "a page in the place of another", "not even its first page"],
 )
-def test_a_file_that_was_cut_or_mixed_up_is_refused_or_served_whole(
-    folder: Path, spoil: Callable[[bytes], bytes]
+def test_a_truncated_or_mixed_up_file_is_refused_or_served_completely(
+    folder: Path, damage: Callable[[bytes], bytes]
 ) -> None:
     sound = (folder / FILE).read_bytes()
     journal, store = flips.load(folder)
     expected = flips.content(store)
     journal.close(store.committed)
-    (folder / FILE).write_bytes(spoil(sound))
+    (folder / FILE).write_bytes(damage(sound))
     with contextlib.suppress(StoreError):
         journal, store = flips.load(folder)
         journal.close(store.committed)
@@ -104,7 +104,7 @@ def test_two_thousand_flipped_bytes_are_harmless_or_detected(fast_folder: Path) 
     assert outcome.detected > 500  # else the flips hit nothing that matters
 
 
-def test_a_refused_file_lets_the_folder_go(folder: Path) -> None:
+def test_a_refused_file_releases_the_folder(folder: Path) -> None:
     sound = (folder / FILE).read_bytes()
     edit(folder, "DELETE FROM head")
     refusal(folder)

@@ -1,4 +1,4 @@
-"""A disk that fails: what was answered with an error does not exist later, or the answer says that it may."""
+"""A failing disk: a write that was answered with an error does not exist later, or the error says that it may."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WAL = FILE + "-wal"
 
 
 class FailingDisk:
-    """Raises an error at the named points, so often as is said there, or until it is mended."""
+    """Raises an error at the named points, ``times`` times, or until it is repaired."""
 
     def __init__(self) -> None:
         self.failing: dict[str, int] = {}
@@ -33,7 +33,7 @@ class FailingDisk:
     def fail(self, *points: str, times: int = 1_000_000) -> None:
         self.failing = dict.fromkeys(points, times)
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         self.failing = {}
 
     def __call__(self, point: str) -> None:
@@ -45,7 +45,7 @@ class FailingDisk:
             raise sqlite3.OperationalError("disk I/O error")
 
 
-class World:
+class StoreHarness:
     def __init__(self, root: Path) -> None:
         self.folder = root / "data"
         self.disk = FailingDisk()
@@ -83,96 +83,96 @@ def names(folder: Path) -> list[str]:
 
 
 @pytest.fixture
-def world(fast_folder: Path) -> Iterable[World]:
-    made = World(fast_folder)
-    made.write("kept")
-    yield made
-    made.disk.mend()
-    made.journal.close(made.store.committed)
+def harness(fast_folder: Path) -> Iterable[StoreHarness]:
+    opened = StoreHarness(fast_folder)
+    opened.write("kept")
+    yield opened
+    opened.disk.repair()
+    opened.journal.close(opened.store.committed)
 
 
 @pytest.mark.parametrize("point", ["begun", "written", "committed"])
-def test_a_refused_write_does_not_exist_after_a_kill(world: World, point: str) -> None:
-    world.disk.fail(point)
-    refusal = world.refused("refused")
+def test_a_refused_write_does_not_exist_after_a_kill(harness: StoreHarness, point: str) -> None:
+    harness.disk.fail(point)
+    refusal = harness.refused("refused")
     assert not refusal.unknown
     assert "nothing was written" in str(refusal)
-    assert world.after_a_kill() == ["kept"]
-    world.refused("refused-too")
-    assert world.after_a_kill() == ["kept"]
+    assert harness.after_a_kill() == ["kept"]
+    harness.refused("refused-too")
+    assert harness.after_a_kill() == ["kept"]
 
 
-def test_a_write_whose_mark_could_not_be_written_is_refused_by_the_next_record(world: World) -> None:
-    world.disk.fail("marking", times=1)
-    assert not world.refused("refused").unknown
-    assert world.after_a_kill() == ["kept"]
+def test_a_write_whose_mark_could_not_be_written_is_refused_by_the_next_record(harness: StoreHarness) -> None:
+    harness.disk.fail("marking", times=1)
+    assert not harness.refused("refused").unknown
+    assert harness.after_a_kill() == ["kept"]
 
 
-def test_if_even_the_refusal_cannot_be_recorded_the_answer_says_that_the_outcome_is_unknown(world: World) -> None:
-    world.disk.fail("marking")
-    refusal = world.refused("unknown")
+def test_the_outcome_is_unknown_if_the_refusal_cannot_be_recorded(harness: StoreHarness) -> None:
+    harness.disk.fail("marking")
+    refusal = harness.refused("unknown")
     assert refusal.unknown
     assert "the outcome of this write is unknown" in str(refusal)
-    assert world.after_a_kill() == ["kept", "unknown"]
-    # What comes after it is not even tried, and that is known.
-    later = world.refused("later")
+    assert harness.after_a_kill() == ["kept", "unknown"]
+    # Later writes are not attempted, so their outcome is known.
+    later = harness.refused("later")
     assert not later.unknown
-    assert world.after_a_kill() == ["kept", "unknown"]
-    world.disk.mend()
-    world.write("after")
-    assert world.after_a_kill() == ["after", "kept"]
+    assert harness.after_a_kill() == ["kept", "unknown"]
+    harness.disk.repair()
+    harness.write("after")
+    assert harness.after_a_kill() == ["after", "kept"]
 
 
-def test_a_refused_write_stays_out_while_the_disk_goes_on_failing(world: World) -> None:
-    world.disk.fail("committed", times=1)
-    world.refused("refused")
-    world.disk.fail("marking")
-    world.refused("refused-too")
-    assert "refused" not in world.after_a_kill()
-    world.disk.mend()
-    world.write("after")
-    assert world.after_a_kill() == ["after", "kept"]
+def test_a_refused_write_does_not_come_back_while_the_disk_keeps_failing(harness: StoreHarness) -> None:
+    harness.disk.fail("committed", times=1)
+    harness.refused("refused")
+    harness.disk.fail("marking")
+    harness.refused("refused-too")
+    assert "refused" not in harness.after_a_kill()
+    harness.disk.repair()
+    harness.write("after")
+    assert harness.after_a_kill() == ["after", "kept"]
 
 
-def test_a_stop_after_a_failure_leaves_what_was_acknowledged(world: World) -> None:
-    world.disk.fail("committed", times=1)
-    world.refused("refused")
-    world.journal.close(world.store.committed)
-    assert names(world.folder) == ["kept"]
-    world.journal = Journal.open(world.folder)
-    world.store = world.journal.load()
+def test_a_stop_after_a_failure_keeps_acknowledged_writes(harness: StoreHarness) -> None:
+    harness.disk.fail("committed", times=1)
+    harness.refused("refused")
+    harness.journal.close(harness.store.committed)
+    assert names(harness.folder) == ["kept"]
+    harness.journal = Journal.open(harness.folder)
+    harness.store = harness.journal.load()
 
 
-def test_a_backup_leaves_a_refused_write_out(world: World, tmp_path: Path) -> None:
-    world.disk.fail("committed")
-    world.refused("refused")
+def test_a_backup_does_not_contain_a_refused_write(harness: StoreHarness, tmp_path: Path) -> None:
+    harness.disk.fail("committed")
+    harness.refused("refused")
     copy = tmp_path / "killed"
-    shutil.copytree(world.folder, copy)
-    for number, source in enumerate((world.folder, copy)):  # of a server that runs, and of one that was killed
+    shutil.copytree(harness.folder, copy)
+    for number, source in enumerate((harness.folder, copy)):  # of a running server, and of one that was killed
         back_up(source, tmp_path / f"copy-{number}.db")
         restore(tmp_path / f"copy-{number}.db", tmp_path / f"again-{number}")
         assert names(tmp_path / f"again-{number}") == ["kept"]
 
 
-def test_after_a_failed_sync_nothing_is_appended_to_what_may_not_be_on_disk(world: World) -> None:
-    """The system may count pages as written after a failed sync. The log is written anew before it is relied on."""
-    salt = (world.folder / WAL).read_bytes()[16:24]
-    world.disk.fail("committed", times=1)
-    world.refused("refused")
-    world.disk.reached.clear()
-    world.write("after")
-    assert world.disk.reached.index("checkpointed") < world.disk.reached.index("begun")
-    assert (world.folder / WAL).read_bytes()[16:24] != salt
-    world.disk.fail("committed", times=1)
-    world.refused("refused")
-    world.disk.fail("checkpointing")
-    assert not world.refused("refused").unknown  # as long as the log cannot be written anew, nothing is tried
+def test_after_a_failed_sync_the_write_ahead_file_is_rewritten_before_the_next_commit(harness: StoreHarness) -> None:
+    """The kernel may count pages as written after a failed sync, so the write-ahead file is rewritten first."""
+    salt = (harness.folder / WAL).read_bytes()[16:24]
+    harness.disk.fail("committed", times=1)
+    harness.refused("refused")
+    harness.disk.reached.clear()
+    harness.write("after")
+    assert harness.disk.reached.index("checkpointed") < harness.disk.reached.index("begun")
+    assert (harness.folder / WAL).read_bytes()[16:24] != salt
+    harness.disk.fail("committed", times=1)
+    harness.refused("refused")
+    harness.disk.fail("checkpointing")
+    assert not harness.refused("refused").unknown  # nothing is attempted while the write-ahead file cannot be rewritten
 
 
-class Served:
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.committer = Committer(world.store, world.journal)
+class CommitterHarness:
+    def __init__(self, harness: StoreHarness) -> None:
+        self.world = harness
+        self.committer = Committer(harness.store, harness.journal)
 
     async def put(self, name: str, size: int = 10) -> None:
         await self.committer.flush(flips.stage(self.world.store, name, "x" * size).revision)
@@ -187,13 +187,13 @@ def test_a_failing_disk_is_logged_once_and_once_when_it_works_again(
     fast_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, logger="headgate.store")
-    world = World(fast_folder)
+    harness = StoreHarness(fast_folder)
 
     async def scenario() -> None:
-        served = Served(world)
+        served = CommitterHarness(harness)
         await served.put("kept")
         assert served.committer.problem() == ""
-        world.disk.fail("written")
+        harness.disk.fail("written")
         for number in range(5):
             with pytest.raises(CommitFailed):
                 await served.put(f"refused-{number}")
@@ -201,8 +201,8 @@ def test_a_failing_disk_is_logged_once_and_once_when_it_works_again(
         assert served.committer.problem() == "disk I/O error"
         assert len(caplog.records) == 1
         assert "the disk fails: disk I/O error" in caplog.text
-        world.disk.mend()
-        await served.tick()  # no client has to try
+        harness.disk.repair()
+        await served.tick()  # without a write of a client
         assert served.committer.problem() == ""
         assert [each.getMessage() for each in caplog.records][1:] == ["the disk works again: writes are accepted"]
         await served.put("after")
@@ -210,47 +210,47 @@ def test_a_failing_disk_is_logged_once_and_once_when_it_works_again(
         await served.committer.close()
 
     asyncio.run(scenario())
-    assert names(world.folder) == ["after", "kept"]
+    assert names(harness.folder) == ["after", "kept"]
 
 
 def test_a_checkpoint_that_fails_is_a_failing_disk_too(fast_folder: Path) -> None:
-    world = World(fast_folder)
+    harness = StoreHarness(fast_folder)
 
     async def scenario() -> None:
-        served = Served(world)
+        served = CommitterHarness(harness)
         await served.put("kept")
-        world.disk.fail("checkpointing")
+        harness.disk.fail("checkpointing")
         await served.tick()
         assert served.committer.problem() == "disk I/O error"
-        await served.put("also-kept")  # it lies in the write-ahead file
+        await served.put("also-kept")  # it is in the write-ahead file
         assert served.committer.problem() == "disk I/O error"
-        world.disk.mend()
+        harness.disk.repair()
         await served.tick()
         assert served.committer.problem() == ""
         await served.committer.close()
 
     asyncio.run(scenario())
-    assert names(world.folder) == ["also-kept", "kept"]
+    assert names(harness.folder) == ["also-kept", "kept"]
 
 
-def test_a_small_write_that_succeeds_does_not_end_a_failure_of_large_ones() -> None:
+def test_a_successful_small_write_does_not_end_a_failure_of_large_ones() -> None:
     health = DiskHealth()
-    said = [health.failed("the disk is full", 100_000), health.failed("the disk is full", 50), health.succeeded(50)]
+    lines = [health.failed("the disk is full", 100_000), health.failed("the disk is full", 50), health.succeeded(50)]
     problems = [health.problem]
-    said += [health.succeeded(100_000), health.succeeded(1)]
+    lines += [health.succeeded(100_000), health.succeeded(1)]
     problems += [health.problem]
-    assert [line is not None for line in said] == [True, False, False, True, False]
+    assert [line is not None for line in lines] == [True, False, False, True, False]
     assert problems == ["the disk is full", None]
 
 
-def test_the_store_of_a_refused_write_goes_on_above_its_revision(fast_folder: Path) -> None:
-    world = World(fast_folder)
-    world.disk.fail("committed")
-    world.refused("refused")
-    shutil.copytree(world.folder, fast_folder / "killed")
+def test_after_a_refused_write_the_next_revision_is_above_it(fast_folder: Path) -> None:
+    harness = StoreHarness(fast_folder)
+    harness.disk.fail("committed")
+    harness.refused("refused")
+    shutil.copytree(harness.folder, fast_folder / "killed")
     journal, again = flips.load(fast_folder / "killed")
     journal.close(again.committed)
     assert isinstance(again, Store)
-    assert again.next_revision() > world.store.next_revision()
-    world.disk.mend()
-    world.journal.close(world.store.committed)
+    assert again.next_revision() > harness.store.next_revision()
+    harness.disk.repair()
+    harness.journal.close(harness.store.committed)

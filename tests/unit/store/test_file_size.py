@@ -1,4 +1,4 @@
-"""The file follows what is kept: it does not grow without end, and gives room back."""
+"""The file does not grow without limit, and shrinks when objects are deleted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torture import flips
 KEYS = 30
 
 
-def sizes(folder: Path) -> int:
+def total_size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob(f"{FILE}*") if not path.name.endswith("-shm"))
 
 
@@ -33,7 +33,7 @@ def test_the_file_reaches_a_plateau_while_writes_and_compaction_go_on(fast_folde
             if number % (2 * KEYS) == 0:
                 committer.tick(0.0)
             if number % KEYS == 0:
-                measured.append(sizes(fast_folder))
+                measured.append(total_size(fast_folder))
         await committer.close()
 
     asyncio.run(work())
@@ -41,21 +41,21 @@ def test_the_file_reaches_a_plateau_while_writes_and_compaction_go_on(fast_folde
     assert max(measured[80:]) <= 1.1 * max(measured[20:40]), measured
 
 
-def test_a_file_that_became_empty_gives_its_room_back(fast_folder: Path) -> None:
+def test_a_file_that_became_empty_shrinks(fast_folder: Path) -> None:
     journal = Journal.open(fast_folder)
     store = journal.load()
     for number in range(1500):
         flips.stage(store, f"n{number}", "x" * 15_000)
     flips.commit(store, journal)
     journal.checkpoint()
-    full = sizes(fast_folder)
+    full = total_size(fast_folder)
     for number in range(1500):
         flips.stage(store, f"n{number}", "gone", delete=True)
     flips.commit(store, journal)
-    gone = store.compact(Revision(store.committed))
-    superseded = {change.previous.revision for change in gone if change.previous is not None}
-    flips.commit(store, journal, sorted(superseded | {change.revision for change in gone if change.deleted}))
+    compacted = store.compact(Revision(store.committed))
+    superseded = {change.previous.revision for change in compacted if change.previous is not None}
+    flips.commit(store, journal, sorted(superseded | {change.revision for change in compacted if change.deleted}))
     for _ in range(5):
         journal.checkpoint()
-    assert sizes(fast_folder) < full / 2
+    assert total_size(fast_folder) < full / 2
     journal.close(store.committed)

@@ -1,4 +1,4 @@
-"""Files of the format before commits were numbered: a sound one opens and is brought to the present format."""
+"""Files of the format before commits were numbered: a sound file is upgraded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from headgate.store.item import Item
 from torture import flips
 
 
-def silent(done: int, total: int) -> None:
+def no_progress(done: int, total: int) -> None:
     pass
 
 
@@ -27,11 +27,11 @@ def make_unchained(folder: Path) -> None:
     """Turns a store of the present format into one of the format before it."""
     connection = sqlite3.connect(folder / FILE)
     with connection:
-        said = connection.execute("SELECT revision, oldest, clean, rows, digest FROM head").fetchone()
-        seal = int.from_bytes(sha256(",".join(map(str, said)).encode()).digest()[:8], "big", signed=True)
+        lines = connection.execute("SELECT revision, oldest, clean, rows, digest FROM head").fetchone()
+        seal = int.from_bytes(sha256(",".join(map(str, lines)).encode()).digest()[:8], "big", signed=True)
         connection.execute("DROP TABLE head")
         connection.execute(log_head.CREATE_UNCHAINED)
-        connection.execute("INSERT INTO head VALUES (1, ?, ?, ?, ?, ?, ?)", (*said, seal))
+        connection.execute("INSERT INTO head VALUES (1, ?, ?, ?, ?, ?, ?)", (*lines, seal))
         connection.execute(f"PRAGMA user_version = {log_head.UNCHAINED}")
     connection.close()
     (folder / MARK).unlink()
@@ -62,10 +62,10 @@ def version(folder: Path) -> int:
     return int(found)
 
 
-def test_a_sound_file_is_brought_to_the_present_format_and_serves_the_same(folder: Path) -> None:
+def test_a_sound_file_is_upgraded_and_serves_the_same_content(folder: Path) -> None:
     before = content(folder)
     make_unchained(folder)
-    assert (version(folder), examine(folder / FILE, silent, at_rest=False)) == (3, [])
+    assert (version(folder), examine(folder / FILE, no_progress, at_rest=False)) == (3, [])
     assert content(folder) == before
     assert version(folder) == 4
     journal, store = flips.load(folder)
@@ -74,11 +74,11 @@ def test_a_sound_file_is_brought_to_the_present_format_and_serves_the_same(folde
     after = flips.content(store)
     journal.close(store.committed)
     assert content(folder) == after
-    assert examine(folder / FILE, silent, at_rest=False) == []
+    assert examine(folder / FILE, no_progress, at_rest=False) == []
 
 
 @pytest.mark.parametrize("point", ["begun", "marking", "marked"])
-def test_a_start_that_is_interrupted_while_it_changes_the_format_is_repeated(folder: Path, point: str) -> None:
+def test_an_interrupted_upgrade_is_repeated_at_the_next_start(folder: Path, point: str) -> None:
     before = objects(folder)
     make_unchained(folder)
     killed = folder.parent / "killed"
@@ -96,7 +96,7 @@ def test_a_start_that_is_interrupted_while_it_changes_the_format_is_repeated(fol
     assert version(killed) == 4
 
 
-def test_damage_in_an_old_file_is_named_and_what_is_sound_can_be_kept(folder: Path) -> None:
+def test_damage_in_an_old_file_is_reported_and_sound_rows_can_be_kept(folder: Path) -> None:
     make_unchained(folder)
     with sqlite3.connect(folder / FILE) as connection:
         connection.execute("UPDATE log SET data = 'other' WHERE name = 'n7'")
@@ -104,12 +104,12 @@ def test_damage_in_an_old_file_is_named_and_what_is_sound_can_be_kept(folder: Pa
     with pytest.raises(StoreDamagedError, match="n7"):
         flips.load(folder)
     assert version(folder) == 3
-    assert salvage(folder, silent).kept_rows > 10
+    assert salvage(folder, no_progress).kept_rows > 10
     assert version(folder) == 4
     content(folder)
 
 
-def test_an_old_file_beside_the_mark_of_a_later_time_is_refused(folder: Path) -> None:
+def test_an_old_file_with_a_newer_high_water_mark_is_refused(folder: Path) -> None:
     mark = (folder / MARK).read_bytes()
     make_unchained(folder)
     (folder / MARK).write_bytes(mark)
@@ -117,7 +117,7 @@ def test_an_old_file_beside_the_mark_of_a_later_time_is_refused(folder: Path) ->
         flips.load(folder)
 
 
-def test_an_old_file_is_a_backup_still(folder: Path, tmp_path: Path) -> None:
+def test_an_old_file_can_still_be_restored(folder: Path, tmp_path: Path) -> None:
     before = objects(folder)
     make_unchained(folder)
     back_up(folder, tmp_path / "copy.db")

@@ -1,4 +1,4 @@
-"""The file: what it keeps, whom it refuses, and what a crash leaves."""
+"""The journal: what it keeps, what it refuses, and what remains after a crash."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def contents(store: Store) -> dict[str, Item]:
     return {item.name: item for item in store.peek_all("pods", None)}
 
 
-def reopened(folder: Path) -> Store:
+def reopen(folder: Path) -> Store:
     journal = Journal.open(folder)
     store = journal.load()
     journal.close(store.committed)
     return store
 
 
-def test_objects_and_history_come_back_as_they_were(tmp_path: Path) -> None:
+def test_objects_and_history_survive_a_restart(tmp_path: Path) -> None:
     journal = Journal.open(tmp_path)
     store = journal.load()
     put(store, "one")
@@ -53,7 +53,7 @@ def test_objects_and_history_come_back_as_they_were(tmp_path: Path) -> None:
     save(store, journal)
     journal.close(store.committed)
 
-    again = reopened(tmp_path)
+    again = reopen(tmp_path)
     assert contents(again) == contents(store)
     assert again.changes("pods", Revision(0)) == store.changes("pods", Revision(0))
     assert again.page("pods", None, at=Revision(2)) == store.page("pods", None, at=Revision(2))
@@ -73,14 +73,14 @@ def test_a_clean_stop_leaves_no_gap_and_a_crash_starts_a_new_block(tmp_path: Pat
     journal.close(Revision(1))
 
     journal = Journal.open(crashed)
-    assert journal.load().next_revision() == 2 + log_head.BLOCK
+    assert journal.load().next_revision() == 2 + log_head.CRASH_GAP
     crashed_again = tmp_path / "again"
     shutil.copytree(crashed, crashed_again)
     journal.close(Revision(1))
-    assert reopened(crashed_again).next_revision() == 2 + 2 * log_head.BLOCK
+    assert reopen(crashed_again).next_revision() == 2 + 2 * log_head.CRASH_GAP
 
 
-def test_compacted_history_stays_compacted_and_its_rows_go(tmp_path: Path) -> None:
+def test_compacted_history_stays_compacted_and_its_rows_are_deleted(tmp_path: Path) -> None:
     journal = Journal.open(tmp_path)
     store = journal.load()
     put(store, "one")
@@ -96,7 +96,7 @@ def test_compacted_history_stays_compacted_and_its_rows_go(tmp_path: Path) -> No
     with sqlite3.connect(tmp_path / FILE) as connection:
         assert [row[0] for row in connection.execute("SELECT revision FROM log ORDER BY revision")] == [2, 5]
     connection.close()
-    again = reopened(tmp_path)
+    again = reopen(tmp_path)
     assert again.changes("pods", Revision(3)) == Compacted(Revision(4))
     assert again.changes("pods", Revision(4)) == store.changes("pods", Revision(4))
     assert contents(again) == contents(store)
@@ -115,7 +115,7 @@ def test_rows_left_by_an_unfinished_compaction_are_removed_at_the_next_start(tmp
     save(store, journal, gone[:1])  # the process ends before it deletes the rest
     journal.close(store.committed)
 
-    assert contents(reopened(tmp_path)) == contents(store)
+    assert contents(reopen(tmp_path)) == contents(store)
     with sqlite3.connect(tmp_path / FILE) as connection:
         assert [row[0] for row in connection.execute("SELECT revision FROM log")] == [2]
     connection.close()
@@ -130,7 +130,7 @@ def test_a_crash_keeps_every_commit_that_ended_and_none_that_did_not(
 
     def probe(name: str) -> None:
         if name in crash_at:
-            shutil.copytree(source, copy)  # what a process that is killed here leaves behind
+            shutil.copytree(source, copy)  # the state if the process is killed here
 
     journal = Journal.open(source, probe)
     store = journal.load()
@@ -143,7 +143,7 @@ def test_a_crash_keeps_every_commit_that_ended_and_none_that_did_not(
     save(store, journal)
     journal.close(store.committed)
 
-    again = reopened(copy)
+    again = reopen(copy)
     assert contents(again) == (contents(store) if survives else before)
     changes = again.changes("pods", Revision(0))
     assert not isinstance(changes, Compacted)
@@ -151,13 +151,13 @@ def test_a_crash_keeps_every_commit_that_ended_and_none_that_did_not(
 
 
 def full_disk(journal: Journal, pages: int | None) -> None:
-    """Lets the file grow no further, as a full disk would; ``None`` gives the room back."""
-    connection = journal._connected()
+    """Limits the size of the file, as a full disk would; ``None`` removes the limit."""
+    connection = journal._open_connection()
     limit = connection.execute("PRAGMA page_count").fetchone()[0] + pages if pages is not None else 1 << 30
     connection.execute(f"PRAGMA max_page_count = {limit}")
 
 
-def test_a_full_disk_fails_the_write_whole_and_later_writes_succeed(tmp_path: Path) -> None:
+def test_a_full_disk_fails_the_whole_write_and_later_writes_succeed(tmp_path: Path) -> None:
     journal = Journal.open(tmp_path)
     store = journal.load()
     put(store, "one")
@@ -174,7 +174,7 @@ def test_a_full_disk_fails_the_write_whole_and_later_writes_succeed(tmp_path: Pa
     put(store, "large", "x" * 100_000)
     save(store, journal)
     journal.close(store.committed)
-    again = reopened(tmp_path)
+    again = reopen(tmp_path)
     assert contents(again) == contents(store)
     assert sorted(contents(again)) == ["large", "one"]
 
@@ -191,7 +191,7 @@ def test_a_commit_that_failed_but_reached_the_disk_is_undone_by_the_next_one(tmp
     store = journal.load()
     put(store, "one")
     save(store, journal)
-    fail.append("committed")  # the bytes are there, and the answer is an error all the same
+    fail.append("committed")  # the bytes are on disk, but the commit reports an error
     put(store, "phantom")
     with pytest.raises(CommitFailed):
         save(store, journal)
@@ -199,10 +199,10 @@ def test_a_commit_that_failed_but_reached_the_disk_is_undone_by_the_next_one(tmp
     put(store, "two")
     save(store, journal)
     journal.close(store.committed)
-    assert sorted(contents(reopened(tmp_path))) == ["one", "two"]
+    assert sorted(contents(reopen(tmp_path))) == ["one", "two"]
 
 
-def test_a_second_process_is_refused_with_the_fix(tmp_path: Path) -> None:
+def test_a_second_process_is_refused_and_told_what_to_do(tmp_path: Path) -> None:
     journal = Journal.open(tmp_path)
     with pytest.raises(StoreError) as refusal:
         Journal.open(tmp_path)
@@ -227,24 +227,24 @@ def newer_format(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "words"),
+    ("damage", "message"),
     [
         (foreign_database, "is not a Headgate store"),
         (lambda path: path.write_bytes(b"notes of mine\n" * 100), "is not a Headgate store"),
         (newer_format, "has format 5, and this Headgate reads up to 4"),
     ],
 )
-def test_a_file_that_is_not_ours_is_refused_and_left_alone(
-    tmp_path: Path, spoil: Callable[[Path], None], words: str
+def test_a_foreign_file_is_refused_and_not_changed(
+    tmp_path: Path, damage: Callable[[Path], None], message: str
 ) -> None:
     path = tmp_path / FILE
-    spoil(path)
+    damage(path)
     before = path.read_bytes()
-    with pytest.raises(StoreError, match=words) as refusal:
+    with pytest.raises(StoreError, match=message) as refusal:
         Journal.open(tmp_path)
     assert "\n" not in str(refusal.value)
     assert path.read_bytes() == before
-    with pytest.raises(StoreError, match=words):  # and the lock was given back
+    with pytest.raises(StoreError, match=message):  # and the lock was given back
         Journal.open(tmp_path)
 
 
@@ -256,15 +256,15 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 
 def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
     journal = Journal.open(tmp_path / "data")
-    put_store = journal.load()
-    put(put_store, "secret")
-    save(put_store, journal)
+    store = journal.load()
+    put(store, "secret")
+    save(store, journal)
     for file in (tmp_path / "data").iterdir():
         assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0, file
-    journal.close(put_store.committed)
+    journal.close(store.committed)
 
 
-def test_loading_tells_how_far_it_is(tmp_path: Path) -> None:
+def test_load_reports_progress(tmp_path: Path) -> None:
     journal = Journal.open(tmp_path)
     store = journal.load()
     for number in range(12_000):
@@ -272,10 +272,10 @@ def test_loading_tells_how_far_it_is(tmp_path: Path) -> None:
     save(store, journal)
     journal.close(store.committed)
     journal = Journal.open(tmp_path)
-    told: list[tuple[int, int]] = []
-    loaded = journal.load(lambda done, total: told.append((done, total)))
+    reports: list[tuple[int, int]] = []
+    loaded = journal.load(lambda done, total: reports.append((done, total)))
     journal.close(loaded.committed)
-    assert told == [(0, 12_000), (10_000, 12_000), (12_000, 12_000)]
+    assert reports == [(0, 12_000), (10_000, 12_000), (12_000, 12_000)]
 
 
 WRITER = """
@@ -304,13 +304,13 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("lines", [1, 50, 400])
-def test_nothing_that_was_answered_is_lost_by_kill_9(tmp_path: Path, lines: int) -> None:
+def test_no_acknowledged_write_is_lost_after_sigkill(tmp_path: Path, lines: int) -> None:
     with subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         answered = [process.stdout.readline().split() for _ in range(lines)]
         process.send_signal(signal.SIGKILL)
         answered += [line.split() for line in process.stdout if line.endswith("\n")]
-    store = reopened(tmp_path)
+    store = reopen(tmp_path)
     kept = contents(store)
     for revision, name in answered:
         assert kept[name].revision == int(revision)

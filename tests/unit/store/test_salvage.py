@@ -1,4 +1,4 @@
-"""What is kept of a damaged file: every row that can be read, and an account of those that cannot."""
+"""Salvage keeps every readable row of a damaged file and lists the others."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from headgate.store.io.salvage import salvage
 from headgate.store.item import Item
 from headgate.store.salvaged_rows import is_within, merged_gaps
 from headgate.store.sqlite_btree import Pages, UnreadableKeyRange
-from headgate.store.sqlite_contents import head_of, keyed, log_of
+from headgate.store.sqlite_contents import head_of, log_of, rows_with_keys
 from torture import flips
 
 ROWS = 600
 
 
-def silent(done: int, total: int) -> None:
+def no_progress(done: int, total: int) -> None:
     pass
 
 
 def build(folder: Path, rows: int = ROWS) -> list[Item]:
     """A tree of two levels, with rows of all sizes, some on several pages."""
-    chance = random.Random(11)
+    rng = random.Random(11)
     journal = Journal.open(folder)
     store = journal.load()
     for number in range(rows):
-        flips.stage(store, f"n{number:04}", "x" * chance.choice((10, 300, 2_000, 9_000, 50_000)))
+        flips.stage(store, f"n{number:04}", "x" * rng.choice((10, 300, 2_000, 9_000, 50_000)))
         if number % 50 == 0:
             flips.commit(store, journal)
     flips.commit(store, journal)
@@ -57,7 +57,7 @@ def items(folder: Path) -> list[Item]:
 
 
 def lost_revisions(lost: Sequence[str], highest: int) -> set[int]:
-    """The revisions that the account names."""
+    """The revisions that are listed as lost."""
     named: set[int] = set()
     for line in lost:
         found = re.match(r"revisions? (\d+)(?: to (\d+))?:", line)
@@ -73,7 +73,7 @@ def test_a_sound_file_is_read_as_sqlite_reads_it(sound: tuple[Path, list[Item]],
     table = log_of(pages, frozenset())
     connection = sqlite3.connect(folder / FILE)
     connection.text_factory = bytes
-    assert keyed(table) == connection.execute("SELECT * FROM log ORDER BY revision").fetchall()
+    assert rows_with_keys(table) == connection.execute("SELECT * FROM log ORDER BY revision").fetchall()
     found = head_of(pages)
     assert found is not None
     assert [(1, *found.row())] == connection.execute("SELECT * FROM head").fetchall()
@@ -81,7 +81,7 @@ def test_a_sound_file_is_read_as_sqlite_reads_it(sound: tuple[Path, list[Item]],
     assert table.gaps == ()
 
 
-def test_a_file_whose_last_tenth_is_cut_keeps_the_rest(sound: tuple[Path, list[Item]], tmp_path: Path) -> None:
+def test_the_rows_before_a_truncation_are_kept(sound: tuple[Path, list[Item]], tmp_path: Path) -> None:
     source, before = sound
     folder = shutil.copytree(source, tmp_path / "data")
     size = (folder / FILE).stat().st_size
@@ -89,14 +89,14 @@ def test_a_file_whose_last_tenth_is_cut_keeps_the_rest(sound: tuple[Path, list[I
         file.truncate(size * 9 // 10)
     with pytest.raises(StoreDamagedError):
         flips.load(folder)
-    done = salvage(folder, silent)
+    result = salvage(folder, no_progress)
     kept = items(folder)
-    assert len(kept) == done.kept_rows >= ROWS * 0.85
-    assert done.lost[0] == f"{ROWS - len(kept)} of {ROWS} rows cannot be read"
+    assert len(kept) == result.kept_rows >= ROWS * 0.85
+    assert result.lost[0] == f"{ROWS - len(kept)} of {ROWS} rows cannot be read"
     assert {item.revision: item for item in kept}.items() <= {item.revision: item for item in before}.items()
     missing = {item.revision for item in before} - {item.revision for item in kept}
-    assert missing <= lost_revisions(done.lost, before[-1].revision)
-    assert examine(folder / FILE, silent, at_rest=False) == []
+    assert missing <= lost_revisions(result.lost, before[-1].revision)
+    assert examine(folder / FILE, no_progress, at_rest=False) == []
 
 
 def page_of(name: str) -> Callable[[Path], int]:
@@ -112,7 +112,7 @@ def page_of(name: str) -> Callable[[Path], int]:
 @pytest.mark.parametrize(
     "page", [lambda folder: 1, page_of("log"), page_of("head")], ids=["the first page", "the root", "the head"]
 )
-def test_a_page_that_leads_to_the_rows_may_be_lost_without_a_row(
+def test_a_lost_interior_page_loses_no_rows(
     sound: tuple[Path, list[Item]], tmp_path: Path, page: Callable[[Path], int]
 ) -> None:
     source, before = sound
@@ -121,12 +121,12 @@ def test_a_page_that_leads_to_the_rows_may_be_lost_without_a_row(
     with (folder / FILE).open("r+b") as file:
         file.seek((number - 1) * PAGE_BYTES)
         file.write(bytes(PAGE_BYTES))
-    done = salvage(folder, silent)
-    assert done.kept_rows == ROWS
+    result = salvage(folder, no_progress)
+    assert result.kept_rows == ROWS
     assert items(folder) == before
 
 
-def test_any_page_that_is_lost_costs_its_own_rows_and_they_are_named(
+def test_a_lost_page_loses_only_its_own_rows_and_they_are_listed(
     sound: tuple[Path, list[Item]], fast_folder: Path
 ) -> None:
     source, before = sound
@@ -137,17 +137,17 @@ def test_any_page_that_is_lost_costs_its_own_rows_and_they_are_named(
         with (folder / FILE).open("r+b") as file:
             file.seek((number - 1) * PAGE_BYTES)
             file.write(b"\xff" * PAGE_BYTES)
-        done = salvage(folder, silent)
+        result = salvage(folder, no_progress)
         kept = {item.revision: item for item in items(folder)}
         assert kept.items() <= known.items(), f"page {number}"
         missing = known.keys() - kept.keys()
         assert len(missing) < 60, f"page {number}"
-        assert missing <= lost_revisions(done.lost, max(known)), f"page {number}"
+        assert missing <= lost_revisions(result.lost, max(known)), f"page {number}"
         shutil.rmtree(folder)
 
 
 def test_deleted_objects_do_not_come_back(tmp_path: Path) -> None:
-    """Their rows may still be on pages that are no longer in use."""
+    """Their rows may still be on free pages."""
     folder = tmp_path / "data"
     journal = Journal.open(folder)
     store = journal.load()
@@ -162,14 +162,14 @@ def test_deleted_objects_do_not_come_back(tmp_path: Path) -> None:
     with sqlite3.connect(folder / FILE) as connection:
         connection.execute("UPDATE log SET data = 'x' WHERE name = 'n200'")
     connection.close()
-    done = salvage(folder, silent)
+    result = salvage(folder, no_progress)
     assert [item.name for item in items(folder)] == [f"n{number:03}" for number in range(150, 300) if number != 200]
-    assert done.lost[0] == "1 of 150 rows cannot be read"
-    assert "(pods default/n200) does not match its checksum" in done.lost[1]
+    assert result.lost[0] == "1 of 150 rows cannot be read"
+    assert "(pods default/n200) does not match its checksum" in result.lost[1]
 
 
-def test_the_work_grows_with_the_file_and_not_with_its_gaps(tmp_path: Path) -> None:
-    """Every other leaf is damaged; rows are compared with the gaps by search."""
+def test_gap_lookup_is_fast_with_many_gaps(tmp_path: Path) -> None:
+    """Rows are compared with the gaps by binary search."""
     gaps = [UnreadableKeyRange(number * 10, number * 10 + 5, "") for number in range(50_000)]
     spans = merged_gaps(gaps)
     assert len(spans) == 50_000
@@ -185,11 +185,11 @@ def test_the_work_grows_with_the_file_and_not_with_its_gaps(tmp_path: Path) -> N
     ) == [(0, 12), (20, 21)]
 
 
-def test_a_missing_mark_costs_no_row(sound: tuple[Path, list[Item]], tmp_path: Path) -> None:
+def test_a_missing_high_water_mark_loses_no_rows(sound: tuple[Path, list[Item]], tmp_path: Path) -> None:
     source, before = sound
     folder = shutil.copytree(source, tmp_path / "data")
     (folder / MARK).unlink()
-    done = salvage(folder, silent)
-    assert "headgate.db-mark is missing" in done.problems[0]
-    assert (list(done.lost), items(folder)) == ([], before)
+    result = salvage(folder, no_progress)
+    assert "headgate.db-mark is missing" in result.problems[0]
+    assert (list(result.lost), items(folder)) == ([], before)
     assert not (folder / "damaged-1" / MARK).exists()

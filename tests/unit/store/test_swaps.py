@@ -1,4 +1,4 @@
-"""Compare-and-swap is linearizable; and the judge of that can tell an illegal history from a legal one."""
+"""Compare-and-swap is linearizable, and the checker rejects an illegal history."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ CREATED = Op("write", "k", 0, 1, 0, 10, 0)
 RAISED = Op("write", "k", 2, 3, 10, 11, 1)
 
 
-def test_a_legal_history_is_legal() -> None:
+def test_a_legal_history_is_accepted() -> None:
     slow_loser = Op("conflict", "k", 2, 9, 10, 0, 0)
     reads = [Op("read", "k", 2, 3, 0, 10, 0), Op("read", "k", 4, 5, 0, 11, 1)]
     assert check([CREATED, RAISED, slow_loser, *reads]) == 5
 
 
 @pytest.mark.parametrize(
-    ("history", "words"),
+    ("history", "message"),
     [
         ([CREATED, RAISED, Op("write", "k", 4, 5, 10, 12, 1)], "does not follow"),
         ([CREATED, Op("write", "k", 2, 3, 10, 11, 5)], "does not follow"),
@@ -49,6 +49,6 @@ def test_a_legal_history_is_legal() -> None:
         "back",
     ],
 )
-def test_an_illegal_history_is_told_from_a_legal_one(history: list[Op], words: str) -> None:
-    with pytest.raises(Illegal, match=words):
+def test_an_illegal_history_is_rejected(history: list[Op], message: str) -> None:
+    with pytest.raises(Illegal, match=message):
         check(history)

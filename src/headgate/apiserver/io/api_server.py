@@ -205,7 +205,7 @@ class APIServer:
 
     @property
     def _exclusion(self) -> StoreLock:
-        return self._alone if self._committer is None else self._committer.exclusion
+        return self._alone if self._committer is None else self._committer.lock
 
     def _served(self, answer: ServerResponse | WatchCursor) -> ServerResponse | WatchCursor:
         """A watch may have to ask a webhook, long after it was answered."""

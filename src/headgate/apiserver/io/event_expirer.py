@@ -41,7 +41,7 @@ class EventExpirer:
             await asyncio.sleep(0 if count else self._pause_s)
 
     async def once(self) -> int:
-        await self._committer.exclusion.wait_until_free()
+        await self._committer.lock.wait_until_free()
         count = self._expiry.tick(self._clock())
         if count:
             try:

@@ -125,7 +125,7 @@ async def serve(
             _log.warning("what ResourceQuotas count was not brought up to date: %s", problem)
     await _write_first_objects(plan, api, served, sock.getsockname()[1])
     server = _serve_on(plan, endpoint, sock, served.certificates)
-    ticking = asyncio.create_task(committer.keep_ticking())
+    ticking = asyncio.create_task(committer.run_ticks())
     serving = asyncio.create_task(server.serve())
     stack.push_async_callback(_stop_serving, endpoint, server, serving, ticking)
     run_in_background(stack, keep_valid(plan.data / PKI, plan.host, server.renew))

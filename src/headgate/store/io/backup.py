@@ -1,8 +1,8 @@
 """Backs up a live store, restores a backup, and examines a file.
 
-A copy is made row by row from one reading transaction, which sees the store at one revision however long it takes and
-holds no writer up. Each row is checked as it is read, the copy is read again as a whole, and only then gets its name:
-a file with that name is a good one. What is left of a damaged file: ``store/io/salvage.py``.
+A copy is made row by row in one read transaction, which sees the store at one revision and blocks no writer. Each row
+is verified as it is read, and the whole copy is read again before it gets its name: a file with that name is complete
+and sound. ``store/io/salvage.py`` saves what remains of a damaged file.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from headgate.store.io.database_file import (
     StoreError,
     connect,
     connect_reading,
-    explained,
     is_served,
+    lock_folder,
     read_head,
-    sound_rows,
-    take_folder,
+    store_error,
+    verified_rows,
 )
 from headgate.store.io.high_water_mark_file import (
     MARK,
-    check_reached,
+    check_high_water_mark,
     create_mark,
     new_identity,
     read_marks,
@@ -60,106 +60,106 @@ class BackupProgress(msgspec.Struct, frozen=True):
 
     copying: Progress = lambda done, total: None
     verifying: Progress = lambda done, total: None
-    probe: Callable[[str], None] = lambda point: None
+    probe_point: Callable[[str], None] = lambda point: None
     """Called at ``copied some``, ``copied`` and ``verified``."""
 
 
-SILENT: Final = BackupProgress()
+NO_PROGRESS: Final = BackupProgress()
 
 
-def back_up(data: Path, target: Path, steps: BackupProgress = SILENT) -> BackupResult:
+def back_up(data: Path, target: Path, progress: BackupProgress = NO_PROGRESS) -> BackupResult:
     """Copies the store in ``data``, running or not, to the new file ``target``. Raises ``StoreError``."""
     if target.exists():
         raise StoreError(f"{target} is there already: choose another name, or remove it")
     if not target.parent.is_dir():
         raise StoreError(f"{target.parent} is not a folder: make it first")
-    before, served = _acknowledged(data)
-    with _reading(data / FILE, at_rest=False) as (source, found):
-        last = _last_acknowledged(data, found, before, served=served)
-        rows = sound_rows(source, data / FILE, found, steps.copying)
-        wanted = msgspec.structs.replace(found, clean=True)  # no write-ahead file belongs to the copy
-        if last is not None:
-            wanted = _without_later(source, wanted, last)
-            rows = (stored for stored in rows if stored.item.revision <= last)
-        return _write(rows, wanted, target, steps)
+    before, served = _read_marks(data)
+    with _open_snapshot(data / FILE, at_rest=False) as (source, found):
+        last_revision = _copy_limit(data, found, before, served=served)
+        rows = verified_rows(source, data / FILE, found, progress.copying)
+        head = msgspec.structs.replace(found, clean=True)  # the copy has no write-ahead file
+        if last_revision is not None:
+            head = _head_at(source, head, last_revision)
+            rows = (stored for stored in rows if stored.item.revision <= last_revision)
+        return _write(rows, head, target, progress)
 
 
-def _acknowledged(data: Path) -> tuple[HighWaterMarks | None, bool]:
-    """What the store acknowledged, and whether a server may acknowledge more meanwhile.
+def _read_marks(data: Path) -> tuple[HighWaterMarks | None, bool]:
+    """The marks of the store, and whether a server may be writing to it.
 
     Raises ``StoreDamagedError``.
     """
     if not is_served(data):
         try:
-            return check_reached(data), False
+            return check_high_water_mark(data), False
         except StoreDamagedError:
-            if not is_served(data):  # else a server was started, and changed the files while they were read
+            if not is_served(data):  # otherwise a server has started and changed the files meanwhile
                 raise
     return read_marks(data), True
 
 
-def _last_acknowledged(data: Path, found: LogHead, before: HighWaterMarks | None, *, served: bool) -> Revision | None:
-    """The newest revision that belongs into a copy, if the file has a commit more than that.
+def _copy_limit(data: Path, head: LogHead, marks: HighWaterMarks | None, *, served: bool) -> Revision | None:
+    """The newest revision that a copy may contain; ``None`` if it may contain everything in the file.
 
-    ``before`` was read before the file, whose server may have gone on. Raises ``StoreDamagedError``.
+    ``marks`` were read before the file, and its server may have written since. Raises ``StoreDamagedError``.
     """
-    if not found.store or before is None:
+    if not head.store or marks is None:
         return None
     if not served:
-        return before.newest.revision if high_water_mark.is_refused(before, found) else None
-    problem = high_water_mark.mismatch_while_served(before, found)
+        return marks.newest.revision if high_water_mark.is_refused(marks, head) else None
+    problem = high_water_mark.mismatch_while_served(marks, head)
     if problem is not None:
         raise StoreDamagedError(data / FILE, problem)
     now = read_marks(data)
-    return now.newest.revision if now is not None and high_water_mark.is_ahead(now, found) else None
+    return now.newest.revision if now is not None and high_water_mark.is_ahead(now, head) else None
 
 
-def _without_later(source: sqlite3.Connection, found: LogHead, last: Revision) -> LogHead:
-    later = [checksum for (checksum,) in source.execute(log_rows.CHECKSUMS_AFTER, (last,))]
-    return msgspec.structs.replace(found, revision=last, tally=found.tally.minus(later))
+def _head_at(source: sqlite3.Connection, head: LogHead, last_revision: Revision) -> LogHead:
+    later = [checksum for (checksum,) in source.execute(log_rows.CHECKSUMS_AFTER, (last_revision,))]
+    return msgspec.structs.replace(head, revision=last_revision, totals=head.totals.minus(later))
 
 
-def restore(backup: Path, data: Path, steps: BackupProgress = SILENT) -> BackupResult:
+def restore(backup: Path, data: Path, progress: BackupProgress = NO_PROGRESS) -> BackupResult:
     """Puts a backup into the new or empty folder ``data``. Raises ``StoreError``."""
-    with _reading(backup, at_rest=True) as (source, found), _empty_folder(data):
-        problem = _unfinished(found)
+    with _open_snapshot(backup, at_rest=True) as (source, found), _empty_folder(data):
+        problem = _unclean_stop_problem(found)
         if problem is not None:
             raise StoreDamagedError(backup, problem)
-        rows = sound_rows(source, backup, found, steps.copying)
-        wanted = found.restored(new_identity())
-        return _write(rows, wanted, data / FILE, steps, lambda: create_mark(data, high_water_mark.first(wanted)))
+        rows = verified_rows(source, backup, found, progress.copying)
+        head = found.restored(new_identity())
+        return _write(rows, head, data / FILE, progress, lambda: create_mark(data, high_water_mark.first_mark(head)))
 
 
-def _unfinished(found: LogHead) -> str | None:
-    """What is wrong with a file that stands alone, if it is not a backup but was taken from a data folder."""
-    if found.clean or not found.store:
+def _unclean_stop_problem(head: LogHead) -> str | None:
+    """Why a file without its write-ahead file cannot be used: it is not a backup, but a copy of the database file."""
+    if head.clean or not head.store:
         return None
     return "its server did not stop in order, and the write-ahead file with the newest commits is not beside it"
 
 
 def examine(path: Path, progress: Progress, *, at_rest: bool) -> list[str]:
-    """Everything that is wrong with the file at ``path``; reads on where a start would have stopped."""
+    """Everything that is wrong with the file at ``path``. A start would stop at the first problem."""
     before: HighWaterMarks | None = None
     served = False
     try:
         if not at_rest:
-            before, served = _acknowledged(path.parent)
+            before, served = _read_marks(path.parent)
     except StoreDamagedError as damaged:
-        return [damaged.what]  # SQLite must not open it now, or it drops what it cannot read
-    found = problems(path, progress, at_rest=at_rest)
+        return [damaged.what]  # SQLite must not open the file, because it would drop what it cannot read
+    found = sqlite_problems(path, progress, at_rest=at_rest)
     if not found and (at_rest or served):
-        with _reading(path, at_rest=at_rest) as (_, ended):
+        with _open_snapshot(path, at_rest=at_rest) as (_, head):
             problem = (
-                _unfinished(ended)
+                _unclean_stop_problem(head)
                 if at_rest
-                else before and ended.store and high_water_mark.mismatch_while_served(before, ended)
+                else before and head.store and high_water_mark.mismatch_while_served(before, head)
             )
         found = [problem] if problem else []
     return found
 
 
-def problems(path: Path, progress: Progress, *, at_rest: bool) -> list[str]:
-    """What is wrong with what SQLite can read."""
+def sqlite_problems(path: Path, progress: Progress, *, at_rest: bool) -> list[str]:
+    """What SQLite reports about the file."""
     try:
         connection = connect_reading(path, at_rest=at_rest)
     except StoreDamagedError as damaged:
@@ -171,13 +171,13 @@ def problems(path: Path, progress: Progress, *, at_rest: bool) -> list[str]:
 
 def _problems(connection: sqlite3.Connection, path: Path, progress: Progress) -> Iterator[str]:
     try:
-        for (said,) in connection.execute("PRAGMA quick_check(20)"):
-            if said != b"ok":
-                yield " ".join(said.decode(errors="replace").split())
+        for (message,) in connection.execute("PRAGMA quick_check(20)"):
+            if message != b"ok":
+                yield " ".join(message.decode(errors="replace").split())
         found = log_head.read(connection.execute(log_head.READ).fetchall())
         if found is None:
             yield "its head does not match its seal"
-        total = found.tally.rows if found is not None else 0
+        total = found.totals.rows if found is not None else 0
         reader, checksums, damaged = log_rows.RowReader(), [], False
         for done, raw in enumerate(connection.execute(log_rows.SCAN)):
             if done % _BATCH == 0:
@@ -192,28 +192,28 @@ def _problems(connection: sqlite3.Connection, path: Path, progress: Progress) ->
         if mismatch is not None:
             yield mismatch
     except UNREADABLE as error:
-        problem = explained(error, path)
+        problem = store_error(error, path)
         yield problem.what if isinstance(problem, StoreDamagedError) else str(problem)
 
 
 @contextlib.contextmanager
-def _reading(path: Path, *, at_rest: bool) -> Iterator[tuple[sqlite3.Connection, LogHead]]:
-    """The file at one revision."""
+def _open_snapshot(path: Path, *, at_rest: bool) -> Iterator[tuple[sqlite3.Connection, LogHead]]:
+    """Opens a read transaction."""
     with contextlib.closing(connect_reading(path, at_rest=at_rest)) as connection:
         try:
             connection.execute("BEGIN")
             yield connection, read_head(connection, path)
         except UNREADABLE as error:
-            raise explained(error, path) from error
+            raise store_error(error, path) from error
 
 
 @contextlib.contextmanager
 def _empty_folder(folder: Path) -> Iterator[None]:
-    """Holds the folder's lock; refuses one that has anything in it. If what follows fails, nothing is left behind."""
+    """Locks an empty folder; raises ``StoreError`` for one with content. Removes everything again after an error."""
     new, entries = not folder.exists(), set(os.listdir(folder)) if folder.is_dir() else set()
     if entries and LOCK not in entries:
-        raise _not_empty(folder)  # and no lock is put into a folder that is somebody else's
-    lock = take_folder(folder)
+        raise _not_empty(folder)  # checked first: a foreign folder gets no lock file
+    lock = lock_folder(folder)
     try:
         if entries - {LOCK}:
             raise _not_empty(folder)
@@ -235,12 +235,12 @@ def _not_empty(folder: Path) -> StoreError:
 
 def _write(
     rows: Iterable[log_rows.StoredRow],
-    wanted: LogHead,
+    head: LogHead,
     target: Path,
-    steps: BackupProgress,
-    before_naming: Callable[[], None] = lambda: None,
+    progress: BackupProgress,
+    before_publish: Callable[[], None] = lambda: None,
 ) -> BackupResult:
-    """Writes a file that holds ``rows``, reads it again, and gives it the name ``target``, which must be free."""
+    """Writes ``rows`` to a temporary file, verifies it, and gives it the name ``target``, which must be free."""
     try:
         descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f"{target.name}.", suffix=".partial")
     except OSError as error:
@@ -248,34 +248,34 @@ def _write(
     os.close(descriptor)
     partial = Path(name)
     try:
-        write_rows(partial, rows, wanted, steps.probe)
-        steps.probe("copied")
-        with _reading(partial, at_rest=True) as (copy, found):
-            for _ in sound_rows(copy, partial, found, steps.verifying):
+        write_rows(partial, rows, head, progress.probe_point)
+        progress.probe_point("copied")
+        with _open_snapshot(partial, at_rest=True) as (copy, found):
+            for _ in verified_rows(copy, partial, found, progress.verifying):
                 pass
-        if found != wanted:
+        if found != head:
             raise StoreError(f"{target} was not written as it should be; see to the disk, and try again")
-        steps.probe("verified")
+        progress.probe_point("verified")
         size = partial.stat().st_size
-        before_naming()
-        _name(partial, target)
+        before_publish()
+        _publish(partial, target)
     finally:
         partial.unlink(missing_ok=True)
-    return BackupResult(wanted.revision, wanted.tally.rows, size)
+    return BackupResult(head.revision, head.totals.rows, size)
 
 
-def write_rows(path: Path, rows: Iterable[log_rows.StoredRow], wanted: LogHead, probe: Callable[[str], None]) -> None:
-    """Fills a new file and syncs it. A crash leaves half a file, under a temporary name."""
+def write_rows(path: Path, rows: Iterable[log_rows.StoredRow], head: LogHead, probe: Callable[[str], None]) -> None:
+    """Fills a new file and syncs it. A crash leaves an incomplete file with a temporary name."""
     try:
-        with contextlib.closing(connect(path, wanted)) as connection:
+        with contextlib.closing(connect(path, head)) as connection:
             connection.execute("PRAGMA journal_mode = OFF")
             connection.execute("PRAGMA synchronous = OFF")
             connection.execute("BEGIN")
             for done, stored in enumerate(rows, 1):
-                connection.execute(log_rows.INSERT, log_rows.row_of(stored.item, stored.deleted))
+                connection.execute(log_rows.INSERT, log_rows.encode_row(stored.item, stored.deleted))
                 if done % _BATCH == 0:
                     probe("copied some")
-            connection.execute(log_head.WRITE, wanted.row())
+            connection.execute(log_head.WRITE, head.row())
             connection.execute("COMMIT")
         descriptor = os.open(path, os.O_RDWR)
         try:
@@ -283,11 +283,11 @@ def write_rows(path: Path, rows: Iterable[log_rows.StoredRow], wanted: LogHead, 
         finally:
             os.close(descriptor)
     except sqlite3.Error as error:
-        raise explained(error, path) from error
+        raise store_error(error, path) from error
 
 
-def _name(partial: Path, target: Path) -> None:
-    """The name appears whole, never replaces anything, and is on disk when this returns."""
+def _publish(partial: Path, target: Path) -> None:
+    """Gives the file its name atomically, never replaces a file, and syncs the folder."""
     try:
         os.link(partial, target)
     except FileExistsError:

@@ -1,8 +1,8 @@
-"""Opens the SQLite file, locks its folder, and looks for damage.
+"""Opens the SQLite file, locks its folder, and checks for damage.
 
-Three checks together cover every byte that matters: SQLite's own of its pages, a checksum per row, and the head, which
-says what the rows must be as a whole. A file that passes them is served as it was written. Nothing here writes to a
-file that has content; ``store/io/journal.py`` does.
+Three checks together cover every byte that matters: SQLite's check of its pages, a checksum per row, and the head with
+the number of rows and the sum of their checksums. A file that passes them is served as it was written. Nothing here
+writes to a file that has content; ``store/io/journal.py`` does.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from headgate.store.log_head import LogHead, LogTotals
 FILE: Final = "headgate.db"
 LOCK: Final = "lock"
 
-PAGE_BYTES: Final = 16_384  # pods of 2 KB fill such pages well; SQLite's own 4 KB would hold one each
+PAGE_BYTES: Final = 16_384  # pods of 2 KB fill such pages well; SQLite's default of 4 KB would hold one pod per page
 
-_STEP: Final = 10_000
+_PROGRESS_ROWS: Final = 10_000
 _PRAGMAS: Final = (
     "journal_mode = WAL",
     "synchronous = FULL",
     "fullfsync = ON",
-    "wal_autocheckpoint = 0",  # it would happen inside a commit, while writers wait
+    "wal_autocheckpoint = 0",  # an automatic checkpoint would run inside a commit, while writers wait
 )
 _SCHEMAS: Final = {
     log_head.FORMAT: (("head", log_head.CREATE), ("log", log_rows.CREATE)),
@@ -39,10 +39,10 @@ _SCHEMAS: Final = {
 }
 
 UNREADABLE: Final = (sqlite3.Error, UnicodeDecodeError)
-"""What reading a damaged file may raise; the latter when SQLite's complaint quotes bytes that are no text."""
+"""What reading a damaged file may raise. ``UnicodeDecodeError``: SQLite's message quotes bytes that are not text."""
 
 Progress = Callable[[int, int], None]
-"""Called with (rows done, rows in all)."""
+"""Called with (rows done, total rows)."""
 
 
 class StoreError(Exception):
@@ -63,18 +63,18 @@ class StoreDamagedError(StoreError):
         super().__init__(f"{path} is damaged: {self.what}; {fix}")
 
 
-def take_folder(folder: Path) -> int:
-    """Makes the folder if it is new; returns an open file that holds its lock while the process lives."""
+def lock_folder(folder: Path) -> int:
+    """Creates the folder if necessary; returns an open file that holds its lock until it is closed."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return _take_lock(folder)
     except OSError as error:
-        why = error.strerror if error.filename in (None, str(folder)) else f"{error.filename}: {error.strerror}"
-        raise StoreError(f"data folder {folder} cannot be used: {why}; choose another folder") from error
+        reason = error.strerror if error.filename in (None, str(folder)) else f"{error.filename}: {error.strerror}"
+        raise StoreError(f"data folder {folder} cannot be used: {reason}; choose another folder") from error
 
 
-def refuse_other_kinds(folder: Path) -> None:
-    """Raises ``StoreError`` if something else is where one of the store's files belongs."""
+def check_file_types(folder: Path) -> None:
+    """Raises ``StoreError`` if one of the store's files is not a readable regular file."""
     for name in ("", "-wal", "-shm", "-mark"):
         path = folder / f"{FILE}{name}"
         try:
@@ -107,15 +107,15 @@ def _take_lock(folder: Path) -> int:
     except BaseException:
         os.close(lock)
         raise
-    _name_owner(lock)
+    _write_owner(lock)
     return lock
 
 
-def _name_owner(lock: int) -> None:
-    """Says which process has the folder. It is for messages only: a full disk is no reason to give up."""
+def _write_owner(lock: int) -> None:
+    """Writes the process id into the lock file. It is only for messages: a full disk is no error."""
     line = f"{os.getpid()}\n".encode()
     try:
-        os.pwrite(lock, line, 0)  # over what is there: it needs no room
+        os.pwrite(lock, line, 0)  # overwriting needs no space
         os.ftruncate(lock, len(line))
     except OSError as error:
         os.ftruncate(lock, 0)
@@ -124,7 +124,7 @@ def _name_owner(lock: int) -> None:
 
 
 def is_served(folder: Path) -> bool:
-    """Whether a process has taken the folder."""
+    """Whether a process has locked the folder."""
     try:
         lock = os.open(folder / LOCK, os.O_RDWR)
     except OSError:
@@ -138,21 +138,21 @@ def is_served(folder: Path) -> bool:
     return False
 
 
-def connect(path: Path, new: LogHead | None = None) -> sqlite3.Connection:
-    """Opens our file to write; where there is none, makes one with the head ``new``. Raises ``StoreError``."""
+def connect(path: Path, new_head: LogHead | None = None) -> sqlite3.Connection:
+    """Opens the file for writing; with ``new_head``, creates it if necessary. Raises ``StoreError``."""
     try:
-        # Objects may be secrets; SQLite's own files get the mode of this one, which may have been widened meanwhile.
-        descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if new is not None else 0), 0o600)
+        # Objects may be Secrets. SQLite's other files get the mode of this one, which a user may have changed.
+        descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if new_head is not None else 0), 0o600)
         with contextlib.suppress(PermissionError):
             os.fchmod(descriptor, 0o600)
         os.close(descriptor)
     except OSError as error:
         raise StoreError(f"{path} cannot be opened: {error.strerror}; choose another") from error
-    return _connect(path, "mode=rw", _PRAGMAS, new)
+    return _connect(path, "mode=rw", _PRAGMAS, new_head)
 
 
 def connect_reading(path: Path, *, at_rest: bool) -> sqlite3.Connection:
-    """Opens our file to read. A file that is ``at_rest`` belongs to no server, and nothing is put beside it."""
+    """Opens the file for reading. ``at_rest``: no server uses it, and SQLite creates no files beside it."""
     if not path.is_file():
         raise StoreError(f"{path} is not there: name the data folder, or the backup")
     if at_rest and path.with_name(path.name + "-wal").exists():
@@ -160,14 +160,14 @@ def connect_reading(path: Path, *, at_rest: bool) -> sqlite3.Connection:
     return _connect(path, "mode=ro&immutable=1" if at_rest else "mode=rw", ("query_only = ON",), None)
 
 
-def _connect(path: Path, how: str, pragmas: Sequence[str], new: LogHead | None) -> sqlite3.Connection:
+def _connect(path: Path, mode: str, pragmas: Sequence[str], new_head: LogHead | None) -> sqlite3.Connection:
     connection: sqlite3.Connection | None = None
     try:
-        address = f"file:{quote(str(path.absolute()))}?{how}"
-        # The writer's thread uses the connection after this one made it; never both at once.
+        address = f"file:{quote(str(path.absolute()))}?{mode}"
+        # The writer's thread uses the connection that this thread creates; they never use it at the same time.
         connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
-        connection.text_factory = bytes  # in a damaged file a text may be anything
-        _identify(connection, path, new)
+        connection.text_factory = bytes  # a damaged file may contain text that is not UTF-8
+        _check_or_create_schema(connection, path, new_head)
         for pragma in (*pragmas, "cell_size_check = ON"):
             connection.execute(f"PRAGMA {pragma}")
         return connection
@@ -175,16 +175,16 @@ def _connect(path: Path, how: str, pragmas: Sequence[str], new: LogHead | None) 
         if connection is not None:
             connection.close()
         if isinstance(error, UNREADABLE):
-            raise explained(error, path) from error
+            raise store_error(error, path) from error
         raise
 
 
-def explained(error: Exception, path: Path) -> StoreError:
-    """What SQLite could not do with the file at ``path``, and what the user can; for errors in ``UNREADABLE``."""
+def store_error(error: Exception, path: Path) -> StoreError:
+    """What SQLite could not do with the file at ``path``, and what the user can do. For errors in ``UNREADABLE``."""
     code = primary_code(error)
     if code == sqlite3.SQLITE_NOTADB:
         return StoreError(f"{path} is not a Headgate store; move it away, or choose another data folder")
-    # A plain error: our own statements, and a schema that lacks their words.
+    # SQLITE_ERROR: the schema does not match our statements.
     if isinstance(error, UnicodeDecodeError) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR):
         return StoreDamagedError(path, str(error))
     if is_full(error):
@@ -197,21 +197,21 @@ def primary_code(error: Exception) -> int:
     return code & 0xFF
 
 
-def is_there(path: Path) -> bool:
-    """Whether the file has any content; SQLite takes an empty one for a new one."""
+def has_content(path: Path) -> bool:
+    """Whether the file exists and is not empty. SQLite treats an empty file as a new one."""
     return path.exists() and path.stat().st_size > 0
 
 
 def is_full(error: Exception) -> bool:
-    """Whether there is no room: for the file, or for one of those beside it."""
+    """Whether the disk is full, for this file or one beside it."""
     if isinstance(error, OSError):
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
     code = getattr(error, "sqlite_errorcode", 0)
     return primary_code(error) == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_SHMSIZE
 
 
-def _identify(connection: sqlite3.Connection, path: Path, new: LogHead | None) -> None:
-    """Refuses a file that is not ours; fills one that is new."""
+def _check_or_create_schema(connection: sqlite3.Connection, path: Path, new_head: LogHead | None) -> None:
+    """Raises ``StoreError`` for a file that is not a store; creates the tables in a new one."""
     application_id: int = connection.execute("PRAGMA application_id").fetchone()[0]
     user_version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     schema = connection.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
@@ -219,14 +219,14 @@ def _identify(connection: sqlite3.Connection, path: Path, new: LogHead | None) -
     if problem is not None:
         raise StoreError(f"{path} {problem}")
     if application_id == 0:
-        if new is None:
+        if new_head is None:
             raise StoreError(f"{path} is empty")
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("BEGIN IMMEDIATE")
         for _, statement in _SCHEMAS[log_head.FORMAT]:
             connection.execute(statement)
-        connection.execute(log_head.WRITE, new.row())
+        connection.execute(log_head.WRITE, new_head.row())
         connection.execute(f"PRAGMA application_id = {log_head.APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {log_head.FORMAT}")
         connection.execute("COMMIT")
@@ -235,44 +235,44 @@ def _identify(connection: sqlite3.Connection, path: Path, new: LogHead | None) -
 
 
 def read_head(connection: sqlite3.Connection, path: Path) -> LogHead:
-    found = log_head.read(connection.execute(log_head.READ).fetchall())
-    if found is None:
+    head = log_head.read(connection.execute(log_head.READ).fetchall())
+    if head is None:
         raise StoreDamagedError(path, "its head does not match its seal")
-    return found
+    return head
 
 
-def bring_up_to_date(connection: sqlite3.Connection, wanted: LogHead) -> None:
-    """Gives a file of the format without numbered commits the present one, inside the transaction under way."""
+def upgrade_format(connection: sqlite3.Connection, head: LogHead) -> None:
+    """Upgrades a file of the format without numbered commits, inside the open transaction."""
     connection.execute("DROP TABLE head")
     connection.execute(log_head.CREATE)
-    connection.execute(log_head.WRITE, wanted.row())
+    connection.execute(log_head.WRITE, head.row())
     connection.execute(f"PRAGMA user_version = {log_head.FORMAT}")
 
 
 def structure_problem(connection: sqlite3.Connection) -> str | None:
-    """What SQLite has to say about its pages, if it is not ``ok``."""
-    (said,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    text = said.decode(errors="replace")
+    """What SQLite reports about its pages, if it is not ``ok``."""
+    (result,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    text = result.decode(errors="replace")
     return None if text == "ok" else text
 
 
-def sound_rows(
-    connection: sqlite3.Connection, path: Path, expected: LogHead, progress: Progress
+def verified_rows(
+    connection: sqlite3.Connection, path: Path, head: LogHead, progress: Progress
 ) -> Iterator[log_rows.StoredRow]:
-    """All rows in order, each as it was written; raises ``StoreDamagedError`` as soon as something is not."""
+    """All rows in order, each verified; raises ``StoreDamagedError`` at the first problem."""
     problem = structure_problem(connection)
     if problem is not None:
         raise StoreDamagedError(path, problem)
-    reader, checksums, total = log_rows.RowReader(), [0] * 0, expected.tally.rows
+    reader, checksums, total = log_rows.RowReader(), [0] * 0, head.totals.rows
     for done, raw in enumerate(connection.execute(log_rows.SCAN)):
-        if done % _STEP == 0:
+        if done % _PROGRESS_ROWS == 0:
             progress(done, total)
         stored = reader.read(raw)
         if stored is None:
             raise StoreDamagedError(path, f"{log_rows.describe(raw)} does not match its checksum")
         checksums.append(stored.checksum)
         yield stored
-    problem = expected.mismatch(LogTotals().plus(checksums))
+    problem = head.mismatch(LogTotals().plus(checksums))
     if problem is not None:
         raise StoreDamagedError(path, problem)
     progress(total, total)

@@ -1,7 +1,7 @@
-"""The file with the high-water mark, and whether the store reaches it.
+"""The file with the high-water mark, and whether the store contains every acknowledged commit.
 
-``reach`` is asked before SQLite opens the file: SQLite drops what it cannot read of the write-ahead file, and writes
-what remains over pages that may be newer. What the records mean: ``store/high_water_mark.py``.
+``check_high_water_mark`` runs before SQLite opens the file: SQLite drops what it cannot read of the write-ahead file,
+and writes the rest over pages that may be newer. ``store/high_water_mark.py`` explains the records.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from headgate.store.io.database_file import (
     PAGE_BYTES,
     StoreDamagedError,
     StoreError,
-    is_there,
-    refuse_other_kinds,
+    check_file_types,
+    has_content,
 )
 from headgate.store.log_head import LogHead
 from headgate.store.sqlite_btree import Buffer, Pages, UnreadablePage
@@ -32,37 +32,37 @@ MARK: Final = FILE + "-mark"
 WAL: Final = FILE + "-wal"
 
 _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
-"""On macOS a synchronous write ends in the cache of the disk."""
-_UNMARKED: Final = (
+"""On macOS a synchronous write reaches only the cache of the disk."""
+_MARK_MISSING: Final = (
     f"{MARK} is missing beside it, so that nothing says how far it has to reach "
     "(if it is a copy of the database file alone: put it elsewhere, and make a data folder with `headgate restore`)"
 )
-_ATTEMPTS: Final = 5  # to read a record that the server may be writing just now
+_ATTEMPTS: Final = 5  # a server may be writing the record at the same time
 
 
 class HighWaterMarkFile:
-    """The file, open to be written. Raises ``OSError``; then the last record may be on disk or not."""
+    """The file, open for writing. Its methods raise ``OSError``; then the last record may be on disk or not."""
 
     def __init__(self, folder: Path, newest: HighWaterMark) -> None:
         self._file: Final = os.open(folder / MARK, os.O_RDWR | os.O_DSYNC)
         self.newest = newest
         """The last record that is known to be on disk."""
         self.in_doubt = False
-        """Whether writing the next record failed; it is on disk, or not, or in part."""
+        """Whether the write of a newer record failed: all, a part or none of it is on disk."""
 
-    def acknowledge(self, ended: LogHead) -> None:
-        """Records a commit that is synced."""
-        self._write(self.newest.following(ended))
+    def acknowledge(self, head: LogHead) -> None:
+        """Records a synced commit."""
+        self._write(self.newest.next_for(head))
 
     def refuse(self) -> None:
-        """Records that nothing after the last acknowledged commit counts."""
+        """Records that later commits than the acknowledged one do not count."""
         if self.in_doubt or not self.newest.refused:
-            self._write(self.newest.refusing())
+            self._write(self.newest.as_refused())
 
     def _write(self, mark: HighWaterMark) -> None:
         self.in_doubt = True
         data = mark.encode()
-        if os.pwrite(self._file, data, mark.place) != len(data):
+        if os.pwrite(self._file, data, mark.offset) != len(data):
             raise OSError("the high-water mark was written in part")
         if _FULL_SYNC is not None:
             fcntl.fcntl(self._file, _FULL_SYNC)
@@ -73,17 +73,17 @@ class HighWaterMarkFile:
 
 
 def new_identity() -> int:
-    """A number for a store that no other one has."""
+    """A random identity for a store."""
     return secrets.randbits(62) + 1
 
 
 def create_mark(folder: Path, newest: HighWaterMark) -> None:
-    """Makes the file, or replaces it, whole or not at all. Raises ``StoreError``."""
+    """Creates or replaces the file atomically. Raises ``StoreError``."""
     partial = folder / f"{MARK}.partial"
     try:
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            os.write(descriptor, high_water_mark.contents(newest))
+            os.write(descriptor, high_water_mark.encode_file(newest))
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -104,7 +104,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def read_marks(folder: Path) -> HighWaterMarks | None:
-    """What the file says; ``None`` if there is none. Raises ``StoreDamagedError``."""
+    """The content of the file; ``None`` if there is none. Raises ``StoreDamagedError``."""
     marks: HighWaterMarks | str = ""
     for _ in range(_ATTEMPTS):
         try:
@@ -113,66 +113,66 @@ def read_marks(folder: Path) -> HighWaterMarks | None:
             return None
         except OSError as error:
             raise StoreError(f"{folder / MARK} cannot be read: {error.strerror}; see to the disk") from error
-        if isinstance(marks, HighWaterMarks) and marks.whole:
+        if isinstance(marks, HighWaterMarks) and marks.complete:
             return marks
     if isinstance(marks, str):
         raise StoreDamagedError(folder / FILE, f"in {MARK} {marks}")
     return marks
 
 
-def check_reached(folder: Path) -> HighWaterMarks | None:
-    """What a store that no process has open acknowledged, if it reaches that far; ``None`` if it has no mark yet.
+def check_high_water_mark(folder: Path) -> HighWaterMarks | None:
+    """Checks that a store contains all commits that it acknowledged. No process may have it open.
 
-    Raises ``StoreError`` if a file cannot be read, ``StoreDamagedError`` if the store ends too early. ``connect``
-    refuses a file that is not ours.
+    Returns its marks; ``None`` if it has none yet. Raises ``StoreError`` if a file cannot be read,
+    ``StoreDamagedError`` if commits are missing. ``connect`` refuses a file that is not a store.
     """
-    refuse_other_kinds(folder)
+    check_file_types(folder)
     path, marks = folder / FILE, read_marks(folder)
-    if not is_there(path):
-        if marks is not None and marks != HighWaterMarks(high_water_mark.first(LogHead(store=marks.newest.store))):
-            raise StoreDamagedError(path, _gone(marks.newest))
-        if is_there(folder / WAL):
+    if not has_content(path):
+        if marks is not None and marks != HighWaterMarks(high_water_mark.first_mark(LogHead(store=marks.newest.store))):
+            raise StoreDamagedError(path, _missing_store_problem(marks.newest))
+        if has_content(folder / WAL):
             raise StoreDamagedError(path, f"it is not there, and {WAL} is")
         return marks
-    data, taken = read_files(folder)
-    pages = Pages(data, taken.pages, PAGE_BYTES)
-    form = format_of(pages)
-    if form is None or form.application_id != log_head.APPLICATION_ID:
+    data, wal = read_files(folder)
+    pages = Pages(data, wal.pages, PAGE_BYTES)
+    file_format = format_of(pages)
+    if file_format is None or file_format.application_id != log_head.APPLICATION_ID:
         if marks is not None:
             raise StoreDamagedError(path, f"it does not begin as a Headgate store does, and {MARK} is beside it")
         return None
-    if form.user_version == log_head.UNCHAINED:
+    if file_format.user_version == log_head.UNCHAINED:
         if marks is not None and marks.newest.commits:
             raise StoreDamagedError(path, f"it is older than {MARK} beside it")
-        if taken.lost_commits > 1:
-            raise StoreDamagedError(path, f"the last {taken.lost_commits} commits in {WAL} cannot be read")
-    elif form.user_version == log_head.FORMAT:
+        if wal.lost_commits > 1:
+            raise StoreDamagedError(path, f"the last {wal.lost_commits} commits in {WAL} cannot be read")
+    elif file_format.user_version == log_head.FORMAT:
         _compare(path, pages, marks)
     return marks
 
 
 def _compare(path: Path, pages: Pages, marks: HighWaterMarks | None) -> None:
     if marks is None:
-        raise StoreDamagedError(path, _UNMARKED)
+        raise StoreDamagedError(path, _MARK_MISSING)
     try:
-        ended = head_of(pages)
+        head = head_of(pages)
     except UnreadablePage:
-        return  # SQLite will find the same, and say more about it
-    if ended is None:
+        return  # SQLite will find the same problem and report it in more detail
+    if head is None:
         raise StoreDamagedError(path, "its head does not match its seal")
-    problem = high_water_mark.mismatch(marks, ended)
+    problem = high_water_mark.mismatch(marks, head)
     if problem is not None:
         raise StoreDamagedError(path, problem)
 
 
 def read_files(folder: Path, *, every_frame: bool = False) -> tuple[Buffer, sqlite_wal.WALContents]:
-    """The bytes of the database file, and what its write-ahead file holds."""
+    """The bytes of the database file, and the content of its write-ahead file."""
     path = folder / WAL
-    taken = sqlite_wal.read(path.read_bytes() if path.exists() else b"", PAGE_BYTES, every_frame=every_frame)
+    wal = sqlite_wal.read(path.read_bytes() if path.exists() else b"", PAGE_BYTES, every_frame=every_frame)
     with (folder / FILE).open("rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(file.fileno()).st_size else b""
-    return data, taken
+    return data, wal
 
 
-def _gone(mark: HighWaterMark) -> str:
+def _missing_store_problem(mark: HighWaterMark) -> str:
     return f"it is not there, or empty, and {mark.commits} commits up to revision {mark.revision} were acknowledged"

@@ -1,9 +1,10 @@
-"""``Journal``: the file as the one process that serves it uses it. It blocks, and one thread uses it at a time.
+"""``Journal``: the database file of a running server. It blocks, and one thread uses it at a time.
 
-A batch goes in whole or not at all: one transaction, synced, and then its high-water mark, synced too
-(``store/high_water_mark.py``); only then it counts. What is committed lies in SQLite's write-ahead file until a
-checkpoint moves it into the database file, where every byte is covered by a check (``store/io/database_file.py``). What
-a row means: ``store/log_rows.py``."""
+A batch is written completely or not at all: one transaction is synced, and then its high-water mark
+(``store/high_water_mark.py``); only then the batch is acknowledged. Commits are in SQLite's write-ahead file until a
+checkpoint moves them into the database file, where every byte is covered by a check (``store/io/database_file.py``).
+``store/log_rows.py`` defines the rows.
+"""
 
 from __future__ import annotations
 
@@ -25,19 +26,19 @@ from headgate.store.io.database_file import (
     Progress,
     StoreDamagedError,
     StoreError,
-    bring_up_to_date,
     connect,
-    explained,
+    has_content,
     is_full,
-    is_there,
+    lock_folder,
     read_head,
-    sound_rows,
-    take_folder,
+    store_error,
+    upgrade_format,
+    verified_rows,
 )
 from headgate.store.io.high_water_mark_file import (
     MARK,
     HighWaterMarkFile,
-    check_reached,
+    check_high_water_mark,
     create_mark,
     new_identity,
     read_marks,
@@ -46,25 +47,25 @@ from headgate.store.item import Revision
 from headgate.store.log_head import LogHead, LogTotals
 from headgate.store.memory import Store
 
-_ROW_BYTES: Final = 200  # what a row takes beside its object, roughly
+_ROW_BYTES: Final = 200  # roughly what a row takes in addition to its object
 _SHRINK_FROM_PAGES: Final = 500
 _SHRINK_STEP_PAGES: Final = 500
 _DISK_ERRORS: Final = (OSError, StoreError, sqlite3.OperationalError)
-"""What a failing disk raises; anything else is about the write itself."""
+"""What a failing disk raises. Any other error is about the write itself."""
 _SCRATCH: Final = FILE + "-scratch"
 _SCRATCH_BYTES: Final = 16 * 1024 * 1024
 
 Probe = Callable[[str], None]
-"""Called at the named points of the file's life: ``begun``, ``compacted``, ``written`` and ``committed`` of each
-commit, ``marking`` and ``marked`` of its high-water mark, ``checkpointing`` and ``checkpointed``, and ``answering``, in
-the event loop, before a commit is seen."""
+"""Called at named points, for tests: ``begun``, ``compacted``, ``written`` and ``committed`` of each commit,
+``marking`` and ``marked`` of its high-water mark, ``checkpointing`` and ``checkpointed``, and, in the event loop before
+a commit is visible, ``answering``."""
 
 
 class CommitFailed(Exception):
-    """The disk refused a write. It did not happen, nor did any other write that was not yet on disk.
+    """A write to the disk failed. This write and all other writes that were not yet on disk are rolled back.
 
-    If the disk refused even the record of that, the outcome is ``unknown``: the process does not show the write, and
-    takes it out as soon as it can, but one that is killed before may leave it behind.
+    If the refusal could not be recorded either, the outcome is ``unknown``: the process does not serve the write and
+    removes it as soon as it can, but if the process is killed before that, the write may exist after a restart.
     """
 
     def __init__(self, reason: str, *, full: bool = False, unknown: bool = False) -> None:
@@ -84,142 +85,144 @@ class Journal:
         self._lock = lock
         self._connection: sqlite3.Connection | None = connection
         self._marks = marks  # as found; None in a file of the format without numbered commits
-        self._mark: HighWaterMarkFile | None = None
-        self._head = LogHead()  # as it was acknowledged
+        self._mark_file: HighWaterMarkFile | None = None
+        self._head = LogHead()  # of the last acknowledged commit
         self._in_doubt = False  # the file may hold a commit that was not acknowledged
-        self._unsettled = False  # and that it was refused could not be recorded
-        self._suspect = False  # a sync failed: what was written before it may not be on disk
-        self._unsaved_bytes = 0
-        self._commit_trouble: str | None = None
-        self._checkpoint_trouble: str | None = None
+        self._refusal_unrecorded = False  # the refusal of that commit could not be recorded
+        self._sync_failed = False  # earlier writes may not be on disk
+        self._uncheckpointed_bytes = 0
+        self._commit_problem: str | None = None
+        self._checkpoint_problem: str | None = None
 
     @classmethod
     def open(cls, folder: Path, probe: Probe = lambda point: None) -> Journal:
-        """Takes the folder for this process, and makes it if it is new. Raises ``StoreError``."""
-        lock = take_folder(folder)
+        """Locks the folder for this process, and creates it if necessary. Raises ``StoreError``."""
+        lock = lock_folder(folder)
         try:
-            marks = check_reached(folder)
-            new = LogHead(store=marks.newest.store if marks is not None else new_identity())
-            if marks is None and not is_there(folder / FILE):
-                create_mark(folder, high_water_mark.first(new))  # first: whoever finds the file finds the mark
+            marks = check_high_water_mark(folder)
+            new_head = LogHead(store=marks.newest.store if marks is not None else new_identity())
+            if marks is None and not has_content(folder / FILE):
+                create_mark(
+                    folder, high_water_mark.first_mark(new_head)
+                )  # first: whoever finds the file finds the mark
                 marks = read_marks(folder)
-            return cls(folder, lock, connect(folder / FILE, new), marks, probe)
+            return cls(folder, lock, connect(folder / FILE, new_head), marks, probe)
         except BaseException:
             os.close(lock)
             raise
 
     @property
-    def trouble(self) -> str | None:
-        """Why the disk did not carry out the last commit or checkpoint; ``None`` if it did."""
-        return self._commit_trouble or self._checkpoint_trouble
+    def problem(self) -> str | None:
+        """Why the last commit or checkpoint failed; ``None`` if it succeeded."""
+        return self._commit_problem or self._checkpoint_problem
 
     @property
-    def unsaved_bytes(self) -> int:
-        """Roughly how much was committed since the last checkpoint."""
-        return self._unsaved_bytes
+    def uncheckpointed_bytes(self) -> int:
+        """Roughly how many bytes were committed since the last checkpoint."""
+        return self._uncheckpointed_bytes
 
     def load(self, progress: Progress = lambda done, total: None) -> Store:
-        """Rebuilds the store from the file, and records that a process is at work on it; if it cannot, lets it go."""
-        gc.disable()  # everything that is made here stays
+        """Rebuilds the store from the file, and records that a process uses it. Closes the file after an error."""
+        gc.disable()  # all objects that are created here live on
         try:
             return self._load(progress)
         except BaseException:
-            self._abandon()
+            self._release()
             raise
         finally:
             gc.enable()
 
     def _load(self, progress: Progress) -> Store:
-        connection, path = self._connected(), self._folder / FILE
+        connection, path = self._open_connection(), self._folder / FILE
         try:
-            found = read_head(connection, path)
-            self._take_mark(found)
-            last = self._marked().newest.revision if self._in_doubt else None
-            store = Store(revision=found.start(), oldest=found.oldest)
+            head = read_head(connection, path)
+            self._check_mark(head)
+            last = self._open_mark_file().newest.revision if self._in_doubt else None
+            store = Store(revision=head.first_revision(), oldest=head.oldest)
             rows = (
                 (stored.item, stored.deleted)
-                for stored in sound_rows(connection, path, found, progress)
+                for stored in verified_rows(connection, path, head, progress)
                 if last is None or stored.item.revision <= last
             )
             left_over = log_rows.superseded(store.restore(rows))
             self._record(store.committed, clean=False, superseded=left_over)
             self.checkpoint()
         except UNREADABLE as error:
-            raise explained(error, path) from error
+            raise store_error(error, path) from error
         except OSError as error:
             raise StoreError(f"{self._folder / MARK} cannot be written: {error.strerror}; see to the disk") from error
         return store
 
-    def _take_mark(self, found: LogHead) -> None:
+    def _check_mark(self, head: LogHead) -> None:
         """Compares the file with its mark, and decides about a commit that was never acknowledged."""
-        marks, self._head = self._marks, found
-        if not found.store:  # the first commit brings it to the present format
+        marks, self._head = self._marks, head
+        if not head.store:  # the first commit upgrades the format
             store = marks.newest.store if marks is not None else new_identity()
-            create_mark(self._folder, HighWaterMark(1, store, 0, found.revision, seal=0))
+            create_mark(self._folder, HighWaterMark(1, store, 0, head.revision, seal=0))
             marks = read_marks(self._folder)
-            self._mark = HighWaterMarkFile(self._folder, marks.newest) if marks is not None else None
+            self._mark_file = HighWaterMarkFile(self._folder, marks.newest) if marks is not None else None
             return
-        problem = high_water_mark.mismatch(marks, found) if marks is not None else "it has no high-water mark"
+        problem = high_water_mark.mismatch(marks, head) if marks is not None else "it has no high-water mark"
         if marks is None or problem is not None:
             raise StoreDamagedError(self._folder / FILE, problem or "")
-        self._mark = HighWaterMarkFile(self._folder, marks.newest)
-        if high_water_mark.is_refused(marks, found):
+        self._mark_file = HighWaterMarkFile(self._folder, marks.newest)
+        if high_water_mark.is_refused(marks, head):
             self._in_doubt = True
-        elif high_water_mark.is_ahead(marks, found):
-            self._mark.acknowledge(found)
+        elif high_water_mark.is_ahead(marks, head):
+            self._mark_file.acknowledge(head)
 
     def write(self, batch: log_rows.CommitBatch) -> None:
-        """Puts one batch on disk, whole or not at all. Raises ``CommitFailed``."""
-        tried = False
+        """Writes one batch to the disk, completely or not at all. Raises ``CommitFailed``."""
+        commit_attempted = False
         try:
-            self._make_certain()
-            connection = self._connected()
+            self._settle_failed_commit()
+            connection = self._open_connection()
             connection.execute("BEGIN IMMEDIATE")
             self.probe("begun")
-            before = self._certain_head(connection)
-            rows = [log_rows.row_of(change.item, change.deleted) for change in batch.changes]
+            before = self._acknowledged_head(connection)
+            rows = [log_rows.encode_row(change.item, change.deleted) for change in batch.changes]
             connection.executemany(log_rows.INSERT, rows)
-            removed = _remove(connection, batch.superseded)
+            removed = _delete_rows(connection, batch.superseded)
             if batch.superseded:
                 self.probe("compacted")
-            after = self._following(
+            head = self._next_head(
                 revision=batch.changes[-1].revision if batch.changes else before.revision,
                 oldest=batch.oldest,
-                tally=before.tally.plus(row[1] for row in rows).minus(removed),
+                totals=before.totals.plus(row[1] for row in rows).minus(removed),
             )
-            connection.execute(log_head.WRITE, after.row())
+            connection.execute(log_head.WRITE, head.row())
             self.probe("written")
-            tried = True
+            commit_attempted = True
             connection.execute("COMMIT")
             self.probe("committed")
-            self._acknowledge(after)
+            self._acknowledge(head)
         except Exception as error:
-            raise self._failed(error, tried=tried) from error
-        self._commit_trouble = None
-        self._unsaved_bytes += sum(_ROW_BYTES + len(row[-1]) for row in rows) + _ROW_BYTES * len(removed)
+            raise self._handle_failure(error, commit_attempted=commit_attempted) from error
+        self._commit_problem = None
+        self._uncheckpointed_bytes += sum(_ROW_BYTES + len(row[-1]) for row in rows) + _ROW_BYTES * len(removed)
 
     def checkpoint(self) -> bool:
-        """Moves what was committed into the database file; ``False`` if a reader or the disk is in the way."""
+        """Moves commits into the database file; ``False`` if a reader blocks it or the disk fails."""
         try:
-            connection = self._connected()
+            connection = self._open_connection()
             self.probe("checkpointing")
             _shrink(connection)
-            # A backup may be reading: writers do not wait for it, the next checkpoint takes the rest.
+            # A backup may be reading. Writers do not wait for it; the next checkpoint moves the rest.
             connection.execute("PRAGMA busy_timeout = 0")
             (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             connection.execute("PRAGMA busy_timeout = 5000")
             self.probe("checkpointed")
         except (sqlite3.Error, StoreError) as error:
-            self._checkpoint_trouble = "the disk is full" if is_full(error) else str(error)
+            self._checkpoint_problem = "the disk is full" if is_full(error) else str(error)
             return False
-        self._checkpoint_trouble = None
+        self._checkpoint_problem = None
         if not busy:
-            self._unsaved_bytes = 0
-            self._suspect = False
+            self._uncheckpointed_bytes = 0
+            self._sync_failed = False
         return not busy
 
-    def try_again(self, oldest: Revision, size: int) -> None:
-        """Does after a failure what shows that the disk works again: writes so many bytes, a commit, a checkpoint.
+    def check_disk(self, oldest: Revision, size: int) -> None:
+        """Checks after a failure whether the disk works again: writes ``size`` bytes, a commit and a checkpoint.
 
         Raises ``CommitFailed``.
         """
@@ -230,7 +233,7 @@ class Journal:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise self._failed(error, tried=False) from error
+            raise self._handle_failure(error, commit_attempted=False) from error
         finally:
             with contextlib.suppress(OSError):
                 scratch.unlink()
@@ -238,101 +241,103 @@ class Journal:
         self.checkpoint()
 
     def close(self, revision: Revision) -> None:
-        """Records a clean stop at ``revision``, the highest number handed out, and lets the folder go."""
+        """Records a clean stop at ``revision``, the highest revision that was issued, and unlocks the folder."""
         try:
-            with contextlib.suppress(sqlite3.Error, OSError, StoreError):  # then the next start is as after a crash
+            with contextlib.suppress(
+                sqlite3.Error, OSError, StoreError
+            ):  # on failure the next start is as after a crash
                 self._record(revision, clean=True)
             self.checkpoint()
         finally:
-            self._abandon()
+            self._release()
 
-    def _abandon(self) -> None:
+    def _release(self) -> None:
         if self._connection is not None:
             self._connection.close()
-        if self._mark is not None:
-            self._mark.close()
+        if self._mark_file is not None:
+            self._mark_file.close()
         os.close(self._lock)
 
     def _record(self, revision: Revision, *, clean: bool, superseded: Sequence[Revision] = ()) -> None:
-        self._make_certain()
-        connection = self._connected()
+        self._settle_failed_commit()
+        connection = self._open_connection()
         connection.execute("BEGIN IMMEDIATE")
-        before = self._certain_head(connection)
-        removed = _remove(connection, superseded)
-        after = self._following(revision, before.oldest, before.tally.minus(removed), clean=clean)
+        before = self._acknowledged_head(connection)
+        removed = _delete_rows(connection, superseded)
+        head = self._next_head(revision, before.oldest, before.totals.minus(removed), clean=clean)
         if self._head.store:
-            connection.execute(log_head.WRITE, after.row())
+            connection.execute(log_head.WRITE, head.row())
         else:
-            bring_up_to_date(connection, after)
+            upgrade_format(connection, head)
         connection.execute("COMMIT")
-        self._acknowledge(after)
+        self._acknowledge(head)
 
-    def _following(self, revision: Revision, oldest: Revision, tally: LogTotals, *, clean: bool = False) -> LogHead:
+    def _next_head(self, revision: Revision, oldest: Revision, totals: LogTotals, *, clean: bool = False) -> LogHead:
         """The head of the next commit."""
-        mark = self._marked().newest
-        return LogHead(revision, oldest, clean, tally, mark.store, mark.commits + 1, mark.seal)
+        mark = self._open_mark_file().newest
+        return LogHead(revision, oldest, clean, totals, mark.store, mark.commits + 1, mark.seal)
 
-    def _acknowledge(self, after: LogHead) -> None:
-        """Records that a commit is on disk. From here on it must not get lost."""
+    def _acknowledge(self, head: LogHead) -> None:
+        """Records that a commit is on disk. From now on its loss is damage."""
         self.probe("marking")
-        self._marked().acknowledge(after)
+        self._open_mark_file().acknowledge(head)
         self.probe("marked")
-        self._head, self._in_doubt = after, False
+        self._head, self._in_doubt = head, False
 
-    def _make_certain(self) -> None:
-        """Settles what a failed commit left open, before anything is written after it."""
-        if self._unsettled:
+    def _settle_failed_commit(self) -> None:
+        """Completes the handling of a failed commit before anything else is written."""
+        if self._refusal_unrecorded:
             self._record_refusal()
-        if self._suspect and not self.checkpoint():
-            # After a failed sync the system may take pages for written that are not, and the next sync says nothing of
-            # them. A checkpoint writes all of them again, elsewhere, and cuts the write-ahead file off.
-            raise StoreError(self._checkpoint_trouble or "a reader keeps the write-ahead file from being written anew")
+        if self._sync_failed and not self.checkpoint():
+            # After a failed sync the kernel may count pages as written that are not on disk, and the next sync does
+            # not report them. A checkpoint writes them again into the database file and truncates the write-ahead file.
+            raise StoreError(self._checkpoint_problem or "a reader keeps the write-ahead file from being written anew")
 
-    def _certain_head(self, connection: sqlite3.Connection) -> LogHead:
-        """The head in the file, after a commit that was not acknowledged has been taken out of it."""
+    def _acknowledged_head(self, connection: sqlite3.Connection) -> LogHead:
+        """The head of the last acknowledged commit. Deletes the rows of a commit that was not acknowledged."""
         if not self._in_doubt:
             return self._head
-        durable = self._marked().newest.revision
-        found = read_head(connection, self._folder / FILE)
-        phantoms = [checksum for (checksum,) in connection.execute(log_rows.CHECKSUMS_AFTER, (durable,))]
+        durable = self._open_mark_file().newest.revision
+        head = read_head(connection, self._folder / FILE)
+        checksums = [checksum for (checksum,) in connection.execute(log_rows.CHECKSUMS_AFTER, (durable,))]
         connection.execute(log_rows.DELETE_AFTER, (durable,))
-        return msgspec.structs.replace(found, revision=durable, tally=found.tally.minus(phantoms))
+        return msgspec.structs.replace(head, revision=durable, totals=head.totals.minus(checksums))
 
-    def _marked(self) -> HighWaterMarkFile:
-        if self._mark is None:
+    def _open_mark_file(self) -> HighWaterMarkFile:
+        if self._mark_file is None:
             raise StoreError(f"{self._folder / FILE} was not loaded")
-        return self._mark
+        return self._mark_file
 
-    def _connected(self) -> sqlite3.Connection:
+    def _open_connection(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = connect(self._folder / FILE)
         return self._connection
 
-    def _failed(self, error: Exception, *, tried: bool) -> CommitFailed:
-        """Makes sure, if the disk lets it, that a commit that is answered with an error does not exist later."""
-        self._give_up()
+    def _handle_failure(self, error: Exception, *, commit_attempted: bool) -> CommitFailed:
+        """Rolls back, and records that the commit was refused, so that it does not exist after a restart."""
+        self._roll_back()
         unknown = False
-        if tried:
+        if commit_attempted:
             self._in_doubt = True
-            self._suspect = self._suspect or not is_full(error)
+            self._sync_failed = self._sync_failed or not is_full(error)
             try:
                 self._record_refusal()
             except Exception:
                 unknown = True
         full = is_full(error)
         if isinstance(error, _DISK_ERRORS):
-            self._commit_trouble = "the disk is full" if full else str(error)
-        return self._refusal(error, full=full, unknown=unknown)
+            self._commit_problem = "the disk is full" if full else str(error)
+        return self._commit_error(error, full=full, unknown=unknown)
 
     def _record_refusal(self) -> None:
-        """Records that nothing after the last acknowledged commit counts. Raises ``OSError``."""
-        self._unsettled = True
+        """Records that later commits than the acknowledged one do not count. Raises ``OSError``."""
+        self._refusal_unrecorded = True
         self.probe("marking")
-        self._marked().refuse()
-        self._unsettled = False
+        self._open_mark_file().refuse()
+        self._refusal_unrecorded = False
 
-    def _give_up(self) -> None:
-        """Leaves the failed transaction; if even that fails, the next write starts on a new connection."""
+    def _roll_back(self) -> None:
+        """Rolls the failed transaction back. If that fails, the next write opens a new connection."""
         connection = self._connection
         if connection is None or not connection.in_transaction:
             return
@@ -340,11 +345,11 @@ class Journal:
             connection.execute("ROLLBACK")
         except sqlite3.Error:
             self._connection = None
-            self._suspect = True
+            self._sync_failed = True
             with contextlib.suppress(sqlite3.Error):
                 connection.close()
 
-    def _refusal(self, error: Exception, *, full: bool, unknown: bool) -> CommitFailed:
+    def _commit_error(self, error: Exception, *, full: bool, unknown: bool) -> CommitFailed:
         outcome = (
             "the outcome of this write is unknown: it is not served now, and may exist after a restart"
             if unknown
@@ -357,8 +362,8 @@ class Journal:
         return CommitFailed(text, full=full, unknown=unknown)
 
 
-def _remove(connection: sqlite3.Connection, revisions: Iterable[Revision]) -> list[int]:
-    """Deletes rows of the past; returns their checksums. A row that is gone already counts for nothing."""
+def _delete_rows(connection: sqlite3.Connection, revisions: Iterable[Revision]) -> list[int]:
+    """Deletes superseded rows; returns the checksums of those that existed."""
     removed: list[int] = []
     for revision in revisions:
         found = connection.execute(log_rows.CHECKSUM, (revision,)).fetchone()
@@ -369,9 +374,9 @@ def _remove(connection: sqlite3.Connection, revisions: Iterable[Revision]) -> li
 
 
 def _shrink(connection: sqlite3.Connection) -> None:
-    """Gives some room back to the disk if much of the file is empty; what little is empty is used again."""
+    """Shrinks the file if many of its pages are free. SQLite reuses a small number of free pages."""
     pages: int = connection.execute("PRAGMA page_count").fetchone()[0]
     free: int = connection.execute("PRAGMA freelist_count").fetchone()[0]
     if free > max(_SHRINK_FROM_PAGES, pages // 4):
-        # Not execute: the pragma gives back one page for each step, and execute takes one step.
+        # Not execute: the pragma frees one page per step, and execute does one step.
         connection.executescript(f"PRAGMA incremental_vacuum({_SHRINK_STEP_PAGES})")

@@ -1,8 +1,8 @@
-"""``StoreLock``: while one thread works with the store, the event loop leaves it as it is.
+"""``StoreLock``: while a worker thread uses the store, the event loop does not change it.
 
-A long step of a request runs in a worker thread, so that the loop can answer others meanwhile. For as long as that step
-runs the store must not change under it: no other write is staged, nothing is committed, rolled back or compacted. The
-loop may read what is committed. Whatever short work has gathered is done before the next long step begins.
+A long step of a request runs in a worker thread, so that the loop can answer other requests. While that step runs the
+store must not change: no other write is staged, and nothing is committed, rolled back or compacted. The loop may read
+committed objects. Short work that waits is done before the next long step begins.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 
 class StoreLock:
-    """Used in the event loop only; the thread itself does not know of it."""
+    """Used only in the event loop; the worker thread does not use it."""
 
     def __init__(self) -> None:
         self.held = False
@@ -22,46 +22,46 @@ class StoreLock:
         self._short: Final[deque[asyncio.Future[None]]] = deque()
         self._long: Final[deque[asyncio.Future[None]]] = deque()
 
-    def run_when_free(self, act: Callable[[], None]) -> None:
-        """Do something that changes the store: now, or as soon as no thread uses it, in order."""
+    def run_when_free(self, action: Callable[[], None]) -> None:
+        """Runs an action that changes the store: now, or, in order, as soon as no thread uses the store."""
         if self.held:
-            self._deferred.append(act)
+            self._deferred.append(action)
         else:
-            act()
+            action()
 
     async def wait_until_free(self) -> None:
-        """Wait until the loop may change the store. What follows must not wait before it has done so."""
+        """Waits until the loop may change the store. The caller must make its change before it awaits again."""
         while self.held:
-            await self._turn(self._short)
+            await self._wait_in(self._short)
 
     async def acquire(self) -> None:
-        """Wait for the store, and keep it until :meth:`release`."""
+        """Waits for the store, and holds it until :meth:`release`."""
         while self.held or self._short:
-            await self._turn(self._long)
+            await self._wait_in(self._long)
         self.held = True
 
     def release(self) -> None:
         self.held = False
         while self._deferred:
             self._deferred.popleft()()
-        # Short work first: its turns come before those of whoever waits for a long one.
-        for waiting in (*self._short, *self._long):
-            if not waiting.done():
-                waiting.set_result(None)
+        # Short work runs before the next long step.
+        for waiter in (*self._short, *self._long):
+            if not waiter.done():
+                waiter.set_result(None)
 
-    async def _turn(self, line: deque[asyncio.Future[None]]) -> None:
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        line.append(turn)
+    async def _wait_in(self, queue: deque[asyncio.Future[None]]) -> None:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queue.append(waiter)
         try:
-            await turn
+            await waiter
         finally:
-            line.remove(turn)
+            queue.remove(waiter)
             if not self.held and not self._short:
                 self._wake_long()
 
     def _wake_long(self) -> None:
-        """The last short turn is over: a waiting long one may try."""
-        for waiting in self._long:
-            if not waiting.done():
-                waiting.set_result(None)
+        """No more short work waits: wakes the next long step."""
+        for waiter in self._long:
+            if not waiter.done():
+                waiter.set_result(None)
                 return
