@@ -81,8 +81,13 @@ class Embedded:
         audit_level: AuditLevel | None = None,
         guests: AdmissionPlugins | None = None,
         disabled_plugins: Collection[str] = ("ServiceAccount",),
+        compiled_by: Embedded | None = None,
     ) -> None:
-        """Without a controller that makes service accounts pods are created without one, unless a test asks for it."""
+        """Pods are created without a service account, because no controller creates one, unless a test asks for it.
+
+        ``compiled_by`` is a server with the same custom resource definitions, of whose store ``store`` is a copy. This
+        server uses the compiled definitions of that one.
+        """
         store = store or Store()
         self.audited: list[dict[str, Any]] = []
         self.api = ServerState(
@@ -99,6 +104,10 @@ class Embedded:
             guests=guests,
             disabled_plugins=disabled_plugins,
         )
+        if compiled_by is not None:
+            self.api._catalog._table = compiled_by.api.kinds
+            self.api._catalog._definitions |= compiled_by.api._catalog._definitions
+            self.api._catalog._seen = compiled_by.api._catalog._seen
         self.epoch_s = 1_700_000_000.0
         self.disk_error: str | None = None
         self.webhooks: dict[str, Callable[[WebhookCall], WebhookAnswer]] = {}  # by URL, without the query

@@ -9,7 +9,6 @@ from typing import Any
 
 from embedded import Embedded
 from headgate.admission.policy import AdmissionPolicy
-from headgate.cli.embedded.admission import own_admission
 from headgate.controllers.framework.reconcile import Controller
 from headgate.controllers.garbage_collector.controller import GarbageCollector
 from headgate.controllers.jobs.controller import JobController
@@ -24,7 +23,7 @@ from kueueing import Wire, a_flavor
 from unit.controllers.deaths import Mortal
 from unit.controllers.kubelet import ENDS, Kubelet
 from unit.controllers.world import World
-from unit.jobs.queue_fixtures import WORKLOADS, furnish, made, store_with_kinds
+from unit.jobs.queue_fixtures import COLLECTED, WORKLOADS, made, server_with_queue
 
 JOBS = "/apis/batch/v1/namespaces/ns/jobs"
 GATE = "kueue.x-k8s.io/scheduling-gated-by"
@@ -46,10 +45,8 @@ def a_world(
 ) -> Mortal:
     """`is_asked`: whether admission sees jobs on their way in. `more`: controllers beside the usual ones."""
     features = features or FeatureGates()
-    store = store_with_kinds(crds)
     policy = AdmissionPolicy(schedulers=frozenset(), suspends_jobs=is_asked, features=features, jobs=settings)
-    server = Embedded(namespace="ns", store=store, features=features, guests=own_admission(policy, store))
-    furnish(server, cpu, a_flavor(labels={"disk": "ssd"}), **spec)
+    server = server_with_queue(cpu, a_flavor(labels={"disk": "ssd"}), spec, features, policy, crds, quota)
     numbers = count(1)
     world = Mortal(
         lambda: QuotaController(quota or QuotaSettings()),
@@ -58,6 +55,7 @@ def a_world(
         GarbageCollector,
         lambda: kubelet(server),
         *(functools.partial(make, server) for make in more),
+        kinds=(*COLLECTED, *(each["spec"]["names"]["plural"] for each in crds)),
         server=server,
     )
     world.advance(1)

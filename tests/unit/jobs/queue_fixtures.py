@@ -1,42 +1,59 @@
-"""What every stage of Kueue's queues has: its kinds, two priorities, a flavor, a queue, and the way into it."""
+"""An embedded API server with Kueue's kinds, two priorities, a flavor and a queue, for the tests of this folder."""
 
 from __future__ import annotations
 
 import copy
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from embedded import Embedded
+from headgate.admission.policy import AdmissionPolicy
+from headgate.cli.embedded.admission import own_admission
+from headgate.kube.feature_gates import FeatureGates
+from headgate.quota.controller.quota_controller import QuotaController
+from headgate.quota.engine import QuotaSettings
 from headgate.quota.kinds.definitions import definitions
-from headgate.store import Store
 from kueueing import Wire, a_cluster_queue, a_local_queue
+from unit.controllers.world import World
 
 API = "/apis/kueue.x-k8s.io/v1beta2"
 WORKLOADS = f"{API}/namespaces/ns/workloads"
 PODS = "/api/v1/namespaces/ns/pods"
+COLLECTED = ("deployments", "jobs", "pods", "replicasets", "statefulsets", "workloads")
+"""The kinds that the garbage collector watches in these tests. Without the list each test opens sixty watches."""
 PREEMPTION: dict[str, Any] = {"preemption": {"withinClusterQueue": "LowerPriority"}}
 
 
-def store_with_kinds(crds: Sequence[Wire] = ()) -> Store:
-    """A store in which the kinds are defined. It is copied: to check their schemas takes longer than most tests."""
-    return copy.deepcopy(_store_with_kinds(msgspec.json.encode(crds)))
+def server_with_queue(
+    cpu: int,
+    flavor: Wire,
+    spec: Mapping[str, Any],
+    features: FeatureGates,
+    policy: AdmissionPolicy | None = None,
+    crds: Sequence[Wire] = (),
+    quota: QuotaSettings | None = None,
+) -> Embedded:
+    """A server with Kueue's kinds, ``crds``, the namespace ``ns``, two priorities, a flavor and a queue. ``spec``: of
+    the ClusterQueue, beside its quota. With ``policy`` the server runs Headgate's admission.
+
+    The quota controller has already written the status of the queue. All of this is made once for equal arguments and
+    copied, because it takes longer than most tests.
+    """
+    objects = msgspec.json.encode((cpu, flavor, spec, crds))
+    template = _template_with_queue(objects, features, quota or QuotaSettings())
+    return _copy(template, features, policy)
 
 
 @functools.cache
-def _store_with_kinds(crds: bytes) -> Store:
-    server = Embedded(namespace="")
-    server.uids = (f"00000000-0000-4000-9000-{number:012d}" for number in itertools.count(1))
-    for each in (*definitions(both=False), *msgspec.json.decode(crds)):
-        made(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)
-    return server.api.store
-
-
-def furnish(server: Embedded, cpu: int, flavor: Wire, **spec: Any) -> None:
-    """``server`` has a store of `store_with_kinds`; ``spec``: of the queue, beside its quota."""
+def _template_with_queue(objects: bytes, features: FeatureGates, quota: QuotaSettings) -> Embedded:
+    cpu, flavor, spec, crds = msgspec.json.decode(objects)
+    server = _copy(_template_with_kinds(msgspec.json.encode(crds)), features)
+    server.uids = (f"00000000-0000-4000-a000-{number:012d}" for number in itertools.count(1))
+    made(server, "/api/v1/namespaces", {"metadata": {"name": "ns"}})
     for kind, value in (("low", 1), ("high", 100)):
         body = {"metadata": {"name": kind}, "value": value}
         made(server, f"{API}/workloadpriorityclasses", queueing("WorkloadPriorityClass", body))
@@ -44,6 +61,24 @@ def furnish(server: Embedded, cpu: int, flavor: Wire, **spec: Any) -> None:
     queue = a_cluster_queue("cq", {"default": {"cpu": cpu}}, **spec)
     made(server, f"{API}/clusterqueues", queueing("ClusterQueue", queue))
     made(server, f"{API}/namespaces/ns/localqueues", queueing("LocalQueue", a_local_queue()))
+    World(lambda: QuotaController(quota), server=server).advance(1)
+    return server
+
+
+@functools.cache
+def _template_with_kinds(crds: bytes) -> Embedded:
+    server = Embedded(namespace="")
+    server.uids = (f"00000000-0000-4000-9000-{number:012d}" for number in itertools.count(1))
+    for each in (*definitions(both=False), *msgspec.json.decode(crds)):
+        made(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)
+    return server
+
+
+def _copy(template: Embedded, features: FeatureGates, policy: AdmissionPolicy | None = None) -> Embedded:
+    """Another server at the time at which the template was made, with a copy of its store."""
+    store = copy.deepcopy(template.api.store)
+    guests = None if policy is None else own_admission(policy, store)
+    return Embedded(namespace="", store=store, features=features, guests=guests, compiled_by=template)
 
 
 def queueing(kind: str, obj: Wire) -> Wire:

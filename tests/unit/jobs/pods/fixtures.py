@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from embedded import Embedded
+from headgate.admission.policy import AdmissionPolicy
 from headgate.controllers.framework.reconcile import ReconcileSteps, RequeueAfter
 from headgate.controllers.garbage_collector.controller import GarbageCollector
 from headgate.controllers.ownership.pods import seconds
@@ -22,7 +22,7 @@ from kueueing import Wire, a_flavor
 from unit.controllers.deaths import Mortal
 from unit.controllers.kubelet import ENDS, Kubelet
 from unit.controllers.world import World
-from unit.jobs.queue_fixtures import PODS, WORKLOADS, furnish, made, store_with_kinds
+from unit.jobs.queue_fixtures import COLLECTED, PODS, WORKLOADS, made, server_with_queue
 
 K = "kueue.x-k8s.io"
 GATE = f"{K}/admission"
@@ -48,19 +48,19 @@ def a_world(
     settings: JobSettings = DEFAULT,
     kubelet: type[Kubelet] = Kubelet,
     others: Any = (),
-    on: Embedded | None = None,
+    policy: AdmissionPolicy | None = None,
     **spec: Any,
 ) -> Mortal:
     features = features or FeatureGates()
-    server = on or Embedded(namespace="ns", features=features, store=store_with_kinds())
     flavor = a_flavor(labels={"disk": "ssd"}, tolerations=[{"key": "spot", "operator": "Exists"}])
-    furnish(server, cpu, flavor, **spec)
+    server = server_with_queue(cpu, flavor, spec, features, policy)
     world = Mortal(
         lambda: QuotaController(QuotaSettings()),
         lambda: ManagedPodController(features, settings),
         *others,
         GarbageCollector,
         lambda: kubelet(server),
+        kinds=COLLECTED,
         server=server,
     )
     world.advance(1)

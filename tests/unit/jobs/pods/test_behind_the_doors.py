@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from embedded import Embedded
 from headgate.admission.policy import AdmissionPolicy
-from headgate.cli.embedded.admission import own_admission
 from headgate.cli.wiring.controllers import template_hash
 from headgate.controllers.deployments.controller import DeploymentController
 from headgate.controllers.jobs.controller import JobController
@@ -20,16 +18,14 @@ from headgate.jobs.framework.job_controller import ManagedJobController
 from headgate.kube.feature_gates import FeatureGates
 from unit.controllers.deaths import Mortal
 from unit.jobs.pods.fixtures import K, a_world, has, is_gated, pods, started, workloads
-from unit.jobs.queue_fixtures import made, store_with_kinds
+from unit.jobs.queue_fixtures import made
 
 FEATURES = FeatureGates(scheduling_gated_by=True)
 APPS = "/apis/apps/v1/namespaces/ns"
 
 
 def behind_doors(cpu: int = 3) -> Mortal:
-    store = store_with_kinds()
     policy = AdmissionPolicy(schedulers=frozenset(), suspends_jobs=True, features=FEATURES)
-    server = Embedded(namespace="ns", store=store, features=FEATURES, guests=own_admission(policy, store))
     numbers = count(1)
 
     def draw() -> str:
@@ -42,7 +38,7 @@ def behind_doors(cpu: int = 3) -> Mortal:
         lambda: DeploymentController(template_hash()),
         StatefulSetController,
     )
-    return a_world(cpu=cpu, features=FEATURES, others=others, on=server)
+    return a_world(cpu=cpu, features=FEATURES, others=others, policy=policy)
 
 
 def an_owner(kind: str, replicas: int = 2, **metadata: Any) -> dict[str, Any]:
