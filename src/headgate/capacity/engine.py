@@ -155,8 +155,7 @@ class QueueEngine:
 
     def next_deadline_s(self) -> float | None:
         """When the next pod that was put off may be admitted."""
-        first = self._cache.put_off.first()
-        return None if first is None else float(first[0])
+        return self._cache.put_off.next_deadline_s()
 
     # Outcomes of grants and writes.
 

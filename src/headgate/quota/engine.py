@@ -34,7 +34,7 @@ from headgate.quota.flavors.assignment import Assignment
 from headgate.quota.queues.blockers import Blocker, find_blocker
 from headgate.quota.queues.queue_manager import PendingReason, PendingWorkload, QueueManager
 from headgate.quota.queues.workload_lifecycle import WorkloadReviewInput, review
-from headgate.waiting.heap import Heap
+from headgate.waiting.heap import DeadlineHeap
 
 Effects = list[Effect]
 
@@ -68,7 +68,7 @@ class QuotaEngine:
         self._by_namespace: dict[str, dict[str, None]] = {}
         self._by_runtime_class: dict[str, dict[str, None]] = {}
         self._pod_defaults = PodDefaults()
-        self._reviews: Heap[str] = Heap()
+        self._reviews: DeadlineHeap[str] = DeadlineHeap()
         self._asked: dict[str, tuple[Effect, ...]] = {}
         self._said: dict[str, PendingReason] = {}
         self._starting: dict[str, str] = {}  # started, and the API does not show it yet; key and uid
@@ -205,10 +205,9 @@ class QuotaEngine:
 
     def next_deadline_s(self) -> float | None:
         """When ``cycle`` should be called though nothing happened."""
-        first = self._reviews.first()
         deadlines = (
             self.queue_manager.next_deadline_s(),
-            first[0] if first else None,
+            self._reviews.next_deadline_s(),
             self.ledger.occupancy.next_deadline_s(),
         )
         return min((each for each in deadlines if each is not None), default=None)
@@ -216,9 +215,8 @@ class QuotaEngine:
     def run_cycle(self, now_s: float, rounds: int | None = None) -> Effects:
         """Admits all workloads that can get quota, or preempts for them; in at most ``rounds`` rounds."""
         effects = self._examine_all(self.queue_manager.due(now_s), now_s)
-        while (first := self._reviews.first()) is not None and first[0] <= now_s:
-            self._reviews.pop()
-            effects += self._examine_all((first[1],), now_s)
+        for key in self._reviews.due(now_s):
+            effects += self._examine_all((key,), now_s)
         self.ledger.occupancy.expire(now_s)
         effects += self._start(self.ledger.occupancy.ready())
         decided = self._cycle.run(now_s, rounds)

@@ -1,8 +1,8 @@
 """A heap of named items with lazy deletion: the least item first, and any item can be replaced or removed.
 
 A removed or replaced entry stays in the heap until it reaches the top or such entries are the majority, so each change
-costs the logarithm, and the heap does not grow with removed items. Used for deadlines (``parking_lot.py``) and for the
-scheduler's queues.
+costs the logarithm, and the heap does not grow with removed items. :class:`Heap` has any sort keys; it is used for the
+scheduler's queues. :class:`DeadlineHeap` has times.
 """
 
 from __future__ import annotations
@@ -48,6 +48,11 @@ class Heap(Generic[Name]):
         heappush(self._entries, entry)
         self._compact()
 
+    def key_of(self, name: Name) -> Any | None:
+        """The sort key of the name; None if the heap does not have it."""
+        entry = self._live.get(name)
+        return None if entry is None else entry[0]
+
     def discard(self, name: Name) -> None:
         if self._live.pop(name, None) is not None:
             self._compact()
@@ -74,3 +79,19 @@ class Heap(Generic[Name]):
         if len(self._entries) > 2 * len(self._live) + _MIN_STALE:
             self._entries = list(self._live.values())
             heapify(self._entries)
+
+
+class DeadlineHeap(Heap[Name]):
+    """Names with the time at which each is due. Pure: the owner of the heap provides the time."""
+
+    __slots__ = ()
+
+    def next_deadline_s(self) -> float | None:
+        first = self.first()
+        return None if first is None else float(first[0])
+
+    def due(self, now_s: float) -> Iterator[Name]:
+        """Removes and returns, one by one, the names that are due. Names that are put meanwhile count, too."""
+        while (first := self.first()) is not None and first[0] <= now_s:
+            self.pop()
+            yield first[1]

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from headgate.waiting.heap import Heap
+from headgate.waiting.heap import DeadlineHeap
 from headgate.waiting.queueing_hints import (
     ClusterEventWithHint,
     QueueingHint,
@@ -53,7 +53,7 @@ class ParkingLot(Generic[Unit, Reason]):
         self._parked: dict[Unit, _ParkedUnit[Reason]] = {}
         self._lists: dict[RegisteredEvents, RankedList] = {}
         self._index: dict[Topic, dict[QueueingHint | None, dict[RankedList, None]]] = {}
-        self._deadlines: Heap[Unit] = Heap()
+        self._deadlines: DeadlineHeap[Unit] = DeadlineHeap()
         self._sequence = 0
 
     def __len__(self) -> int:
@@ -123,15 +123,11 @@ class ParkingLot(Generic[Unit, Reason]):
         """Units whose time-out has passed. Each is returned once: it stays parked, without a deadline, until it is
         parked again. Units that are parked during the iteration are left out, even if they are due at once: it would
         never end."""
-        found: list[Unit] = []
-        while (first := self._deadlines.first()) is not None and first[0] <= now_s:
-            found.append(first[1])
-            self._deadlines.pop()
+        found = list(self._deadlines.due(now_s))
         return (unit for unit in found if unit in self._parked)
 
     def next_deadline_s(self) -> float | None:
-        first = self._deadlines.first()
-        return None if first is None else float(first[0])
+        return self._deadlines.next_deadline_s()
 
     def position(self, unit: Unit, topic: Topic | None = None) -> int | None:
         """The number of units before this one, among those with the same registered events or of the topic."""

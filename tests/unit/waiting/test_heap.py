@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.waiting.heap import Heap
+from headgate.waiting.heap import DeadlineHeap, Heap
 
 
 def test_the_least_comes_first_and_equal_keys_as_they_came() -> None:
@@ -55,3 +55,30 @@ def test_stale_entries_are_at_most_as_many_as_the_names_and_sixty_four_more() ->
     heap.put(0, -100)
     assert len(heap._entries) == 10
     assert heap.first() == (-100, 0)
+
+
+def test_a_name_tells_its_key() -> None:
+    heap: Heap[str] = Heap()
+    heap.put("a", 1)
+    heap.put("a", 2)
+    assert (heap.key_of("a"), heap.key_of("b")) == (2, None)
+
+
+def test_names_are_due_one_by_one_and_those_put_meanwhile_count_too() -> None:
+    deadlines: DeadlineHeap[str] = DeadlineHeap()
+    for name, at_s in (("later", 3.0), ("second", 2.0), ("first", 1.0)):
+        deadlines.put(name, at_s)
+    found = []
+    for name in deadlines.due(2.0):
+        assert name not in deadlines
+        found.append(name)
+        if name == "first":
+            deadlines.put("now", 0.0)
+    assert found == ["first", "now", "second"]
+    assert deadlines.next_deadline_s() == 3.0
+
+
+def test_an_empty_heap_has_no_deadline() -> None:
+    deadlines: DeadlineHeap[str] = DeadlineHeap()
+    assert deadlines.next_deadline_s() is None
+    assert list(deadlines.due(1.0)) == []

@@ -33,7 +33,7 @@ from headgate.capacity.ordering.granted_pods import GrantedPodQueue
 from headgate.capacity.ordering.order_keys import Key, OrderingPolicy
 from headgate.capacity.ordering.queue_views import ENQUEUED_MARK, EnqueueView, GrantView, PlacementView
 from headgate.kube.resource_amounts import PODS
-from headgate.waiting.heap import Heap
+from headgate.waiting.heap import DeadlineHeap
 
 _COLUMNS: Final = {
     AllocationState.ALLOCATED: LedgerColumn.ALLOCATED,
@@ -66,7 +66,7 @@ class QueueCache:
         self.grant_index = AdmissionIndex(GrantView(order, self.tree, self.ledger), self._ask_of_unit)
         self.enqueue_index = AdmissionIndex(EnqueueView(order, self.tree, self.ledger), self._ask_of_group)
         self.granted_pod_queues: list[GrantedPodQueue] = []
-        self.put_off: Heap[str] = Heap()
+        self.put_off: DeadlineHeap[str] = DeadlineHeap()
         self.pods_to_retry: dict[str, None] = {}
         self.changed: dict[str, None] = {}
         self.moved: dict[str, None] = {}  # pods that count in another queue than before

@@ -34,7 +34,7 @@ from headgate.capacity.status.pod_group_counters import (
 from headgate.capacity.status.pod_group_members import count_members
 from headgate.capacity.status.status_throttle import Key, StatusThrottle
 from headgate.kube.api_resources import APIResource
-from headgate.waiting.heap import Heap
+from headgate.waiting.heap import DeadlineHeap
 
 Object = dict[str, Any]
 Wire = Mapping[str, Any]
@@ -147,7 +147,7 @@ class StatusReporter:
         self._children: dict[str, set[str]] = {}
         self._counters = PodGroupCounters(schedulers, source.queue_of, generates_groups=creates_groups)
         self._throttle = StatusThrottle(INTERVALS_S)
-        self._to_create: Heap[GroupKey] = Heap()
+        self._to_create: DeadlineHeap[GroupKey] = DeadlineHeap()
         self._is_synced = False
 
     # Events from the API
@@ -252,11 +252,8 @@ class StatusReporter:
         return target if target is not None and target.uid == report.uid else None
 
     def next_deadline_s(self) -> float | None:
-        next_creation, next_report_s = self._to_create.first(), self._throttle.next_deadline_s()
-        deadlines = [
-            each for each in (None if next_creation is None else next_creation[0], next_report_s) if each is not None
-        ]
-        return min(deadlines, default=None) if self._is_synced else None
+        deadlines_s = (self._to_create.next_deadline_s(), self._throttle.next_deadline_s())
+        return min((each for each in deadlines_s if each is not None), default=None) if self._is_synced else None
 
     # Queues
 
@@ -311,13 +308,12 @@ class StatusReporter:
     def _create_missing(self, now_s: float, max_patches: int) -> Iterable[CreateMissingObject]:
         """Create missing objects, and create them again if the watch does not show them."""
         for _ in range(max_patches):
-            first = self._to_create.first()
-            if first is None or first[0] > now_s:
+            key = next(self._to_create.due(now_s), None)
+            if key is None:
                 return
-            self._to_create.pop()
-            created = self._missing_object(first[1])
+            created = self._missing_object(key)
             if created is not None:
-                self._to_create.put(first[1], now_s + _CREATE_RETRY_S)
+                self._to_create.put(key, now_s + _CREATE_RETRY_S)
                 yield created
 
     def _missing_object(self, key: GroupKey) -> CreateMissingObject | None:

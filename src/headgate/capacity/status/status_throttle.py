@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from headgate.kube.backoff import ExponentialBackoff
-from headgate.waiting.heap import Heap
+from headgate.waiting.heap import DeadlineHeap
 
 Key = tuple[str, str, str]
 """Plural, namespace, name."""
@@ -41,7 +41,7 @@ class StatusThrottle:
     def __init__(self, intervals_s: Mapping[str, float]) -> None:
         self._intervals_s = intervals_s
         self._entries: dict[Key, StatusThrottleEntry] = {}
-        self._due: Heap[Key] = Heap()
+        self._due: DeadlineHeap[Key] = DeadlineHeap()
 
     def forget(self, key: Key) -> None:
         self._entries.pop(key, None)
@@ -60,16 +60,13 @@ class StatusThrottle:
 
     def take(self, now_s: float) -> Key | None:
         """The next object that is due."""
-        first = self._due.first()
-        if first is None or first[0] > now_s:
-            return None
-        self._due.pop()
-        self._entries[first[1]].due_s = None
-        return first[1]
+        key = next(self._due.due(now_s), None)
+        if key is not None:
+            self._entries[key].due_s = None
+        return key
 
     def next_deadline_s(self) -> float | None:
-        first = self._due.first()
-        return None if first is None else float(first[0])
+        return self._due.next_deadline_s()
 
     def should_write(self, key: Key, seen: Object, wanted: Object, now_s: float) -> bool:
         """Whether to write ``wanted`` now, where the server shows ``seen``. If so, :meth:`written` takes the outcome.

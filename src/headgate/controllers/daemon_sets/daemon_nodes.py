@@ -7,7 +7,6 @@ nodes keep their part of the sums. A new template evaluates every node. ``node_s
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Mapping
 from typing import Any, Final
@@ -23,6 +22,7 @@ from headgate.controllers.daemon_sets.node_state import (
 )
 from headgate.controllers.daemon_sets.placement import NodeFit, PlacementNode
 from headgate.kube.backoff import ExponentialBackoff
+from headgate.waiting.heap import DeadlineHeap
 
 Object = dict[str, Any]
 UpdateGroup = tuple[NodeUpdateState, bool]
@@ -71,7 +71,7 @@ class DaemonNodes:
         self._states: Final[dict[str, DaemonNodeState]] = {}
         self._rules: DaemonSetRules | None = None
         self._stale_nodes: Final[set[str]] = set()  # nodes whose spot has to be looked at
-        self._due: Final[list[tuple[float, str]]] = []
+        self._due: Final[DeadlineHeap[str]] = DeadlineHeap()
         self._failures: Final[dict[str, _Failures]] = {}
         self.groups: Final[dict[UpdateGroup, set[str]]] = {}
         self.counts: Final = DaemonSetCounts()
@@ -119,8 +119,7 @@ class DaemonNodes:
         if rules != self._rules:
             self._rules = rules
             self._stale_nodes.update(self._nodes, self._pods, self._states)
-        while self._due and self._due[0][0] <= now_s:
-            self._stale_nodes.add(heapq.heappop(self._due)[1])
+        self._stale_nodes.update(self._due.due(now_s))
         for name in self._stale_nodes:
             self._update_state(name, rules, now_s)
         self.nodes_to_check.update(self._stale_nodes)
@@ -132,12 +131,14 @@ class DaemonNodes:
 
     def next_s(self) -> float:
         """When a node counts otherwise although nothing happens to it."""
-        return self._due[0][0] if self._due else math.inf
+        deadline_s = self._due.next_deadline_s()
+        return math.inf if deadline_s is None else deadline_s
 
     def _fit(self, name: str, rules: DaemonSetRules) -> NodeFit:
         return rules.placement.fit(self._nodes.get(name))
 
     def _update_state(self, name: str, rules: DaemonSetRules, now_s: float) -> None:
+        self._due.discard(name)
         before = self._states.pop(name, None)
         if before is not None:
             self.counts.add(before, -1)
@@ -151,7 +152,7 @@ class DaemonNodes:
         if spot.update_state != NodeUpdateState.NONE:
             self.groups.setdefault((spot.update_state, spot.fit == NodeFit.WANTED), set()).add(name)
         if spot.until_s < math.inf:
-            heapq.heappush(self._due, (spot.until_s, name))
+            self._due.put(name, spot.until_s)
 
     def _leave_group(self, group: UpdateGroup, name: str) -> None:
         there = self.groups.get(group)

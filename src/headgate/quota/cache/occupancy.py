@@ -22,7 +22,7 @@ from headgate.quota.api.cluster_queue import ClusterQueue
 from headgate.quota.api.cohort import Cohort, FlavorResource, Usage
 from headgate.quota.api.quota_reservation import SKEW_S, QuotaHolder, QuotaPod
 from headgate.quota.cache.quota_tree import QuotaTree
-from headgate.waiting.heap import Heap
+from headgate.waiting.heap import DeadlineHeap, Heap
 
 UsageKey = tuple[tuple[FlavorResource, int], ...]
 ClusterQueueOf = Callable[[str], str]
@@ -92,7 +92,7 @@ class Occupancy:
         self._offered: Final[dict[str, frozenset[FlavorResource]]] = {}  # what the ClusterQueues have quota for
         self._counted: Final[dict[str, QuotaPod]] = {}
         self._leaving: Final[dict[tuple[str, FlavorResource], Heap[str]]] = {}  # counted pods by tree, oldest first
-        self._ends: Final[Heap[str]] = Heap()
+        self._ends: Final[DeadlineHeap[str]] = DeadlineHeap()
         self._overdue: Final[set[str]] = set()
         self._released: Final[set[str]] = set()  # pods not known to terminate yet, whose Workload lost its quota
         self._fresh: Final[list[str]] = []  # those of them that have no deadline yet
@@ -264,17 +264,14 @@ class Occupancy:
             if uid in self._released:
                 self._ends.put(uid, now_s + OVERDUE_AFTER_S)
         self._fresh.clear()
-        while (first := self._ends.first()) is not None and first[0] <= now_s:
-            self._ends.pop()
-            uid = first[1]
+        for uid in self._ends.due(now_s):
             self._overdue.add(uid)
             self._released.discard(uid)
             pod = self._pods[uid]
             self._uncount(uid, "not counted" if pod.until_s is None else "max wait" if pod.is_cut else "overdue")
 
     def next_deadline_s(self) -> float | None:
-        first = self._ends.first()
-        return None if first is None else first[0]
+        return self._ends.next_deadline_s()
 
     # Inside.
 

@@ -20,7 +20,7 @@ from headgate.scheduling.cluster.cluster import Cluster
 from headgate.scheduling.framework.effects import Effect, Preempt
 from headgate.scheduling.framework.interface import PostFilterNomination
 from headgate.scheduling.queue.scheduling_queue import SchedulingQueue
-from headgate.waiting.heap import Heap
+from headgate.waiting.heap import DeadlineHeap
 
 _PLUGIN: Final = "DefaultPreemption"
 _BACKOFF: Final = ExponentialBackoff(1.0, 10.0)
@@ -39,7 +39,7 @@ class PreemptionExecutor:
         self._bindings = bindings
         self._conditions = conditions
         self._failures: dict[str, int] = {}
-        self._later: Heap[str] = Heap()
+        self._later: DeadlineHeap[str] = DeadlineHeap()
         self._leave_by_s: dict[str, float] = {}
 
     def begin(self, pod: PodInfo, found: PostFilterNomination) -> Iterator[Step]:
@@ -103,14 +103,12 @@ class PreemptionExecutor:
 
     def due(self, now_s: float) -> None:
         """Those whose preemption failed are tried again when their time has come; until then they are held."""
-        while (first := self._later.first()) is not None and first[0] <= now_s:
-            self._later.pop()
-            self._cluster.ongoing_preemptions.end(first[1])
-            self._queue.activate([first[1]], now_s)
+        for uid in self._later.due(now_s):
+            self._cluster.ongoing_preemptions.end(uid)
+            self._queue.activate([uid], now_s)
 
     def next_deadline_s(self) -> float | None:
-        first = self._later.first()
-        return None if first is None else float(first[0])
+        return self._later.next_deadline_s()
 
     def forget(self, uid: str) -> None:
         """The pod is gone, or has a node."""
