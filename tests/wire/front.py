@@ -19,7 +19,8 @@ from embedded import TOKEN, Embedded
 from headgate.apiserver.authn.user import UserInfo
 from headgate.apiserver.io.api_server import APIServer
 from headgate.apiserver.io.certificate_files import ensure
-from headgate.apiserver.io.http_server import HTTPServer, listen
+from headgate.apiserver.io.http_server import SecureServing
+from headgate.http.server import listen
 from headgate.http.server_limits import ServerLimits
 from headgate.http.server_tls import TLSFiles
 from headgate.store.io.committer import Committer
@@ -47,7 +48,7 @@ class Front:
         committer = Committer(self._api.store, None, publish=self.endpoint.publish)
         self.endpoint.attach(committer)
         files = TLSFiles(self.certificates.server, self.certificates.server_key, (self.certificates.ca,))
-        self.server = HTTPServer(self.endpoint, self._sock, files, self._limits)
+        self.server = SecureServing(self.endpoint, self._sock, files, self._limits)
         self._loop = asyncio.get_running_loop()
         self._ready.set()
         await self.server.serve()

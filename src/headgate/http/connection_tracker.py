@@ -33,7 +33,6 @@ class ConnectionTracker:
         self._bodies_bytes = 0
         self._unsent: Final[dict[TrackedConnection, int]] = {}  # longest first
         self._unsent_bytes = 0
-        self._in_flight: Final = {True: 0, False: 0}
 
     def __len__(self) -> int:
         return len(self._connections)
@@ -44,7 +43,7 @@ class ConnectionTracker:
     def add(self, connection: TrackedConnection) -> bool:
         """Adds a connection; returns whether the limit allows it."""
         if len(self._connections) >= self._limits.connections:
-            if not self._unserved:
+            if not self._unserved or not self._limits.evicts_unserved:
                 return False
             next(iter(self._unserved)).abort("a newer connection needs its place")
         self._connections[connection] = None
@@ -96,14 +95,3 @@ class ConnectionTracker:
 
     def clear_unsent_bytes(self, connection: TrackedConnection) -> None:
         self._unsent_bytes -= self._unsent.pop(connection, 0)
-
-    def is_at_request_limit(self, *, reading: bool) -> bool:
-        """Whether as many requests are in flight as allowed."""
-        limit = self._limits.reads_in_flight if reading else self._limits.writes_in_flight
-        return self._in_flight[reading] >= limit
-
-    def begin_request(self, *, reading: bool) -> None:
-        self._in_flight[reading] += 1
-
-    def finish_request(self, *, reading: bool) -> None:
-        self._in_flight[reading] -= 1

@@ -39,6 +39,10 @@ class MalformedRequest(msgspec.Struct, frozen=True):
     reason: str
     body: str = ""
 
+    @property
+    def status(self) -> int:
+        return int(self.reason[:3])
+
     def response(self) -> bytes:
         text = f"HTTP/1.1 {self.reason}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
         return (text + (self.body or self.reason)).encode("latin-1")
@@ -84,7 +88,7 @@ class RequestHead(msgspec.Struct, frozen=True):
     """The head has an ``Expect`` that this server does not know."""
 
 
-def parse_head(line: bytes, fields: HeaderFields) -> RequestHead | MalformedRequest:
+def parse_head(line: bytes, fields: HeaderFields, *, requires_host: bool = True) -> RequestHead | MalformedRequest:
     """``line``: the request line without its line end."""
     method, space, rest = line.partition(b" ")
     target, second_space, version = rest.partition(b" ")
@@ -101,7 +105,7 @@ def parse_head(line: bytes, fields: HeaderFields) -> RequestHead | MalformedRequ
     if major != 1:
         return _UNKNOWN_VERSION
     host = fields.first.get("host")
-    if host is None and minor >= 1 and method != b"CONNECT":
+    if host is None and requires_host and minor >= 1 and method != b"CONNECT":
         return _NO_HOST
     if host is not None and _HOST.fullmatch(host) is None:
         return _BAD_HOST

@@ -78,7 +78,7 @@ class RequestReader:
                 return head
             if head.length == 0:
                 return self._finish(head, b"")
-            if 0 < head.length <= min(len(self._buffer), self._limits.body_bytes):
+            if 0 < head.length <= min(len(self._buffer), self._limits.body_bytes_at(head.path)):
                 body = bytes(self._buffer[: head.length])
                 del self._buffer[: head.length]
                 return self._finish(head, body)
@@ -93,7 +93,8 @@ class RequestReader:
 
     def _read_body(self, head: RequestHead) -> ReceivedRequest | MalformedBody | None:
         """Reads up to one byte more than is allowed, so that the handler sees that the body is too long."""
-        limit = self._limits.body_bytes + 1 - len(self._body)
+        allowed = self._limits.body_bytes_at(head.path)
+        limit = allowed + 1 - len(self._body)
         if self._chunks is not None:
             self._body += self._chunks.take(self._buffer, limit)
             if self._chunks.state == "broken":
@@ -104,7 +105,7 @@ class RequestReader:
             del self._buffer[: len(part)]
             self._body += part
             complete = len(self._body) == head.length
-        if complete or len(self._body) > self._limits.body_bytes:
+        if complete or len(self._body) > allowed:
             return self._finish(head, bytes(self._body), complete=complete)
         return None
 
@@ -133,13 +134,13 @@ class RequestReader:
     def _parse(self, line: bytes, block: bytes) -> RequestHead | MalformedRequest:
         last = self._last_fields
         if last is not None and last[0] == block:
-            return parse_head(line, last[1])
+            return parse_head(line, last[1], requires_host=self._limits.requires_host)
         fields = parse_fields(block)
         if isinstance(fields, MalformedRequest):
             return fields
         if len(block) <= _REMEMBERED_BYTES:
             self._last_fields = (block, fields)
-        return parse_head(line, fields)
+        return parse_head(line, fields, requires_host=self._limits.requires_host)
 
     def _check_request_line(self, start: int) -> MalformedRequest | None:
         """Rejects a malformed request line before its headers arrive.

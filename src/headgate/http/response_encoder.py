@@ -1,4 +1,4 @@
-"""Encodes responses: the head, and the framing of a stream. No I/O; the caller provides date and audit id."""
+"""Encodes responses: the head, and the framing of a stream. No I/O; the caller provides the date."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ _LINES: Final = {
 }
 
 Headers = tuple[tuple[str, str], ...]
-_NO_CACHE_CONTROL: Final = ("Cache-Control", "")
-"""A response with this pair has no ``Cache-Control`` header at all."""
 
 
 def encode_head(
@@ -28,20 +26,12 @@ def encode_head(
     minor: int,
     keep_alive: bool,
     length: int | None,
-    audit_id: str,
     date: str,
 ) -> bytes:
     """Without a ``length`` the body is sent in chunks, or, for HTTP/1.0, until the connection closes."""
     line = _LINES.get((min(minor, 1), status)) or f"HTTP/1.{min(minor, 1)} {status} \r\n"
     parts = [line]
-    if not headers:
-        parts.append(f"Audit-Id: {audit_id}\r\nCache-Control: no-cache, private\r\n")
-    else:
-        if headers[0][0] != "Audit-Id":  # an audited request has its own
-            parts.append(f"Audit-Id: {audit_id}\r\n")
-        if not any(name.lower() == "cache-control" for name, _ in headers):
-            parts.append("Cache-Control: no-cache, private\r\n")
-        parts.extend(f"{name}: {value}\r\n" for name, value in headers if (name, value) != _NO_CACHE_CONTROL)
+    parts.extend([f"{name}: {value}\r\n" for name, value in headers])
     if content_type:
         parts.append(f"Content-Type: {content_type}\r\n")
     parts.append(f"Date: {date}\r\n")

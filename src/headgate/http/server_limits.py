@@ -1,12 +1,13 @@
 """Limits for one client and for all clients in total: connections, bytes, seconds.
 
 The defaults are kube-apiserver's where it has such a limit. Nothing here enforces them: ``request_reader.py`` bounds
-the input, ``apiserver/io/http_connection.py`` the duration and the unsent output, ``apiserver/io/http_server.py`` the
-number of connections.
+the input, ``server_connection.py`` the duration and the unsent output, ``connection_tracker.py`` the number of
+connections, ``apiserver/io/http_handler.py`` the requests in flight.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -17,7 +18,11 @@ ORDINARY_HEAD_BYTES: Final = 16 * 1024
 
 class ServerLimits(msgspec.Struct, frozen=True):
     head_bytes: int = MIB + 4096
+    requires_host: bool = True
+    """Whether a request of HTTP/1.1 without ``Host`` is refused, as by a Go server. Probes from a shell have none."""
     body_bytes: int = 3 * MIB
+    body_bytes_of_path: Mapping[str, int] = {}
+    """Paths with another limit."""
     total_head_bytes: int = 64 * MIB
     """For all incomplete heads in total, without the first :data:`ORDINARY_HEAD_BYTES` of each."""
     total_body_bytes: int = 256 * MIB
@@ -27,6 +32,8 @@ class ServerLimits(msgspec.Struct, frozen=True):
     total_unsent_bytes: int = 256 * MIB
     """For the rest of all responses whose clients do not read, in total."""
     connections: int = 10_000
+    evicts_unserved: bool = True
+    """At the limit a new connection takes the place of the oldest unserved one. If false, the new one is refused."""
     handshake_s: float = 10.0
     head_s: float = 32.0
     body_s: float = 60.0
@@ -37,4 +44,8 @@ class ServerLimits(msgspec.Struct, frozen=True):
     idle_s: float = 180.0
     stop_s: float = 3.0
     reads_in_flight: int = 400
+    """Only the API server counts requests."""
     writes_in_flight: int = 200
+
+    def body_bytes_at(self, path: str) -> int:
+        return self.body_bytes_of_path.get(path, self.body_bytes)

@@ -1,5 +1,5 @@
-"""The bytes of one client connection: TLS, deadlines, and a close that loses nothing. A :class:`ConnectionHandler`
-interprets them.
+"""The bytes of one client connection: TLS or none, deadlines, and a close that loses nothing. A
+:class:`ConnectionHandler` interprets them.
 
 A client has a deadline for the handshake, and one to read each part that is sent to it; the handler sets any other
 deadline. One timer serves them all: it is moved when it fires too early, and set again only to fire earlier.
@@ -47,18 +47,20 @@ class ConnectionHandler(Protocol):
     def lost(self) -> None: ...
 
 
-class TLSServerProtocol(asyncio.Protocol):
+class ServerProtocol(asyncio.Protocol):
+    """Without a ``context`` the connection is not encrypted."""
+
     def __init__(
         self,
         tracker: ConnectionTracker,
-        context: ssl.SSLContext,
+        context: ssl.SSLContext | None,
         limits: ServerLimits,
-        make_handler: Callable[[TLSServerProtocol], ConnectionHandler],
+        make_handler: Callable[[ServerProtocol], ConnectionHandler],
     ) -> None:
         self._tracker: Final = tracker
         self._limits: Final = limits
         self._loop: Final = asyncio.get_running_loop()
-        self._tls: Final = TLSServerConnection(context)
+        self._tls: Final = None if context is None else TLSServerConnection(context)
         self._handler: Final = make_handler(self)
         self._transport: asyncio.Transport | None = None
         self._state: Literal["handshake", "open", "lingering", "closed"] = "handshake"
@@ -93,29 +95,39 @@ class TLSServerProtocol(asyncio.Protocol):
         name = transport.get_extra_info("peername")
         self.source = str(name[0]) if name else ""
         transport.set_write_buffer_limits(high=self._limits.unsent_bytes)
-        self.set_deadline(self._limits.handshake_s)
+        if self._tls is None:
+            self._state = "open"
+            self.set_deadline(self._limits.head_s)
+        else:
+            self.set_deadline(self._limits.handshake_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._release()
 
     def data_received(self, data: bytes) -> None:
-        if self.closed or (self._state == "handshake" and self._is_not_tls(data)):
+        if self.closed:
             return
+        if self._tls is None:
+            self._handler.received(data)
+        elif self._state != "handshake" or not self._is_not_tls(data):
+            self._decrypt(self._tls, data)
+
+    def _decrypt(self, tls: TLSServerConnection, data: bytes) -> None:
         try:
-            plain = self._tls.decrypt(data)
+            plain = tls.decrypt(data)
         except ssl.SSLError as problem:
             _log.debug("a client's TLS failed: %s", problem)
-            self._send(self._tls.to_send())
+            self._send(tls.to_send())
             self._linger()
             return
-        self._send(self._tls.to_send())
-        if self._state == "handshake" and self._tls.established:
+        self._send(tls.to_send())
+        if self._state == "handshake" and tls.established:
             self._state = "open"
-            self.client_certificate = self._tls.client_certificate()
+            self.client_certificate = tls.client_certificate()
             self.set_deadline(self._limits.head_s)
         if plain:
             self._handler.received(plain)
-        if self._tls.ended and not self.closed:
+        if tls.ended and not self.closed:
             self.eof_received()
 
     def eof_received(self) -> bool:
@@ -139,7 +151,7 @@ class TLSServerProtocol(asyncio.Protocol):
 
     def write(self, data: bytes | memoryview) -> None:
         if not self.closed:
-            self._send(self._tls.encrypt(data))
+            self._send(data if self._tls is None else self._tls.encrypt(data))
 
     def set_deadline(self, seconds: float | None) -> None:
         """Sets the deadline of the current wait; ``None`` removes it."""
@@ -162,7 +174,8 @@ class TLSServerProtocol(asyncio.Protocol):
         """Closes after what was written. Lingering lets a client that is still sending read it first."""
         if self.closed:
             return
-        self._send(self._tls.close_notify())
+        if self._tls is not None:
+            self._send(self._tls.close_notify())
         if linger:
             self._linger()
             return
@@ -189,7 +202,7 @@ class TLSServerProtocol(asyncio.Protocol):
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _send(self, data: bytes) -> None:
+    def _send(self, data: bytes | memoryview) -> None:
         if data and self._transport is not None:
             self._transport.write(data)
 

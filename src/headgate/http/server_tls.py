@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import ssl
+import tempfile
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from headgate.http.certificates import CertificateKeyPair
 from headgate.http.peer import CertificateSubject
 
 _NO_CHECK_TIME: Final = (
@@ -30,11 +32,27 @@ class TLSFiles(msgspec.Struct, frozen=True):
     """The CAs whose client certificates are trusted."""
 
 
-def server_context(files: TLSFiles) -> ssl.SSLContext:
+def bare_server_context() -> ssl.SSLContext:
+    """Without a certificate: no handshake succeeds."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    context.num_tickets = 0  # clients of this API do not resume sessions
+    context.num_tickets = 0  # Go's clients do not resume sessions unless they are told to
+    return context
+
+
+def key_pair_context(pair: CertificateKeyPair) -> ssl.SSLContext:
+    """Raises ``ssl.SSLError`` for a certificate and a key that are none, or not of one pair."""
+    context = bare_server_context()
+    with tempfile.NamedTemporaryFile() as file:  # OpenSSL takes a file; this one is 0600 and gone soon
+        file.write(pair.key + b"\n" + pair.certificate)
+        file.flush()
+        context.load_cert_chain(file.name)
+    return context
+
+
+def server_context(files: TLSFiles) -> ssl.SSLContext:
+    context = bare_server_context()
     context.load_cert_chain(files.certificate, files.key)
     if files.client_authorities:
         for path in files.client_authorities:

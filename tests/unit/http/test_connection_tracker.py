@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headgate.apiserver.io.http_handler import RequestsInFlight
 from headgate.http.connection_tracker import ConnectionTracker
 from headgate.http.server_limits import ServerLimits
 
@@ -62,9 +63,16 @@ def test_incomplete_bodies_are_limited_in_total() -> None:
 
 
 def test_reads_and_writes_in_flight_have_separate_limits() -> None:
-    tracker = ConnectionTracker(ServerLimits(reads_in_flight=1, writes_in_flight=1))
-    tracker.begin_request(reading=False)
-    assert tracker.is_at_request_limit(reading=False)
-    assert not tracker.is_at_request_limit(reading=True)
-    tracker.finish_request(reading=False)
-    assert not tracker.is_at_request_limit(reading=False)
+    requests = RequestsInFlight(ServerLimits(reads_in_flight=1, writes_in_flight=1))
+    requests.begin(reading=False)
+    assert requests.is_at_limit(reading=False)
+    assert not requests.is_at_limit(reading=True)
+    requests.finish(reading=False)
+    assert not requests.is_at_limit(reading=False)
+
+
+def test_a_server_that_evicts_no_connection_rejects_the_new_one() -> None:
+    tracker = ConnectionTracker(ServerLimits(connections=1, evicts_unserved=False))
+    first = Client(tracker)
+    assert not Client(tracker).accepted
+    assert not first.aborted

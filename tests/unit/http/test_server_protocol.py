@@ -11,7 +11,7 @@ import pytest
 
 from headgate.http.connection_tracker import ConnectionTracker
 from headgate.http.server_limits import ServerLimits
-from headgate.http.server_protocol import TLSServerProtocol
+from headgate.http.server_protocol import ServerProtocol
 from loops import Run, on_both_loops
 
 
@@ -44,7 +44,7 @@ def test_a_deadline_within_a_millisecond_can_be_replaced_and_ends_the_connection
     async def scenario() -> None:
         handler = SilentHandler()
         limits = ServerLimits()
-        protocol = TLSServerProtocol(
+        protocol = ServerProtocol(
             ConnectionTracker(limits), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), limits, lambda line: handler
         )
         server, client = socket.socketpair()

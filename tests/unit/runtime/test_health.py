@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
+from harness.fake_protocol import response_to
 from headgate.runtime.health.handler import HealthHandler, HealthPage
-from headgate.runtime.health.server import serve_health
+from headgate.runtime.health.server import health_limits, serve_health
+
+LIMITS = health_limits()
 
 
 def broken() -> str:
@@ -21,7 +25,7 @@ def answers(synced: str = "", *, breaks: bool = False) -> HealthHandler:
 
 
 def asked(target: str, to: HealthHandler | None = None, method: str = "GET") -> tuple[int, bytes]:
-    response = (to or answers()).handle(f"{method} {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    response = response_to(to or answers(), f"{method} {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode(), LIMITS)
     head, _, body = response.partition(b"\r\n\r\n")
     return int(head.split(b" ")[1]), body
 
@@ -51,13 +55,13 @@ def test_a_check_that_breaks_has_failed() -> None:
 
 
 def test_metrics_are_a_page_of_text() -> None:
-    response = answers().handle(b"GET /metrics HTTP/1.1\r\n\r\n")
+    response = response_to(answers(), b"GET /metrics HTTP/1.1\r\n\r\n", LIMITS)
     assert b"Content-Type: text/plain; version=0.0.4\r\n" in response
     assert response.endswith(b"\r\n\r\nscheduler_pending_pods 1\n")
 
 
 def test_a_head_has_the_length_and_no_body() -> None:
-    response = answers().handle(b"HEAD /metrics HTTP/1.1\r\n\r\n")
+    response = response_to(answers(), b"HEAD /metrics HTTP/1.1\r\n\r\n", LIMITS)
     assert b"Content-Length: 25\r\n" in response
     assert response.endswith(b"\r\n\r\n")
 
@@ -80,7 +84,8 @@ def test_a_page_that_breaks_is_an_error_and_not_an_end() -> None:
     ],
 )
 def test_other_requests_are_refused(line: str, status: int) -> None:
-    assert answers().handle(line.encode() + b"\r\n\r\n").startswith(f"HTTP/1.1 {status} ".encode())
+    answered = response_to(answers(), line.encode() + b"\r\n\r\n", LIMITS)
+    assert answered.startswith(f"HTTP/1.1 {status} ".encode())
 
 
 async def exchange(port: int, sent: bytes, *, ends: bool = False) -> bytes:
@@ -149,3 +154,76 @@ def test_whoever_holds_a_connection_open_does_not_hold_up_the_end() -> None:
         await writer.wait_closed()
 
     asyncio.run(asyncio.wait_for(story(), 5))
+
+
+GET = b"GET /livez HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.mark.parametrize(
+    ("sent", "starts", "ends"),
+    [
+        (GET + b"\r\n" + GET + b"\r\n", b"HTTP/1.1 200 OK\r\n", b"\r\n\r\nok"),
+        (b"GET /livez HTTP/1.0\r\n\r\n", b"HTTP/1.0 200 OK\r\n", b"\r\n\r\nok"),
+        (b"GET /livez HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", b"HTTP/1.0 200 OK\r\n", b"\r\n\r\nok"),
+        (b"HEAD /livez HTTP/1.1\r\nHost: x\r\n\r\n", b"HTTP/1.1 200 OK\r\n", b"Connection: close\r\n\r\n"),
+        (GET + b"Content-Length: 2000000\r\nExpect: 100-continue\r\n\r\n", b"HTTP/1.1 200 OK\r\n", b"ok"),
+        (GET + b"Transfer-Encoding: chunked\r\n\r\n", b"HTTP/1.1 200 OK\r\n", b"\r\n\r\nok"),
+        (GET + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", b"HTTP/1.1 400 Bad Request\r\n", b"Bad Request\n"),
+        (GET + b"Expect: more\r\n\r\n", b"HTTP/1.1 417 Expectation Failed\r\n", b"\r\n\r\n"),
+        (GET + b"X: " + b"y" * 9000, b"HTTP/1.1 431 Request Header Fields Too Large\r\n", b"Too Large\n"),
+        (b"GET /livez HTTP/2.0\r\nHost: x\r\n\r\n", b"HTTP/1.1 400 Bad Request\r\n", b"\r\n\r\nBad Request\n"),
+    ],
+)
+def test_unusual_requests_get_one_answer_and_the_end_of_the_connection(sent: bytes, starts: bytes, ends: bytes) -> None:
+    async def story() -> bytes:
+        async with serve_health(answers(), "127.0.0.1", 0) as port:
+            return await asyncio.wait_for(exchange(port, sent), 5)
+
+    heard = asyncio.run(story())
+    assert heard.startswith(starts)
+    assert heard.endswith(ends)
+    assert heard.count(b"HTTP/1.") == 1
+
+
+def test_a_probe_that_closes_its_half_is_answered() -> None:
+    async def story() -> bytes:
+        async with serve_health(answers(), "127.0.0.1", 0) as port:
+            return await exchange(port, GET + b"\r\n", ends=True)
+
+    assert asyncio.run(story()).endswith(b"\r\n\r\nok")
+
+
+@pytest.mark.parametrize("piece", [b"X: y\r\n", b""])
+def test_a_head_that_comes_too_slowly_is_refused_however_it_is_cut(piece: bytes) -> None:
+    async def story() -> bytes:
+        async with serve_health(answers(), "127.0.0.1", 0, patience_s=0.3) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            answer = asyncio.create_task(reader.read())
+            writer.write(GET)
+            while not answer.done():
+                if not writer.transport.is_closing():
+                    writer.write(piece)
+                await asyncio.wait([answer], timeout=0.02)
+            writer.transport.abort()
+            return answer.result()
+
+    assert asyncio.run(asyncio.wait_for(story(), 10)).startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+
+
+def test_a_client_that_does_not_read_is_dropped() -> None:
+    """It gave up its place: another one is served though only one may be connected."""
+    pages = {"/metrics": HealthPage("text/plain", lambda: b"x" * 50_000_000)}
+
+    async def story() -> None:
+        handler = HealthHandler({"/livez": {"ping": lambda: ""}}, pages)
+        async with serve_health(handler, "127.0.0.1", 0, patience_s=0.3, most=1) as port:
+            _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+            writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            while True:
+                with contextlib.suppress(ConnectionError):
+                    if (await exchange(port, GET + b"\r\n")).endswith(b"ok"):
+                        break
+                await asyncio.sleep(0.02)
+            writer.transport.abort()
+
+    asyncio.run(asyncio.wait_for(story(), 20))

@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
+from harness.fake_protocol import response_to
 from headgate.client.io.inprocess_transport import InProcessTransport
 from headgate.http.transport import HTTPRequest, HTTPResponse
 from headgate.runtime.controller_manager import run_controllers
 from headgate.runtime.health.registry import QUIET_S, HealthRegistry, RestartCounter
+from headgate.runtime.health.server import health_limits
 from headgate.runtime.scheduler.runner import SchedulerFactory, run_scheduler
 from headgate.scheduling.scheduler import Scheduler
 
@@ -51,10 +53,10 @@ def test_a_component_that_restarts_in_a_loop_is_named_with_its_error_until_it_is
 def test_every_path_of_health_fails_while_a_component_restarts_in_a_loop(path: str) -> None:
     board = HealthRegistry()
     head = f"GET {path} HTTP/1.1\r\n\r\n".encode()
-    assert board.handler().handle(head).startswith(b"HTTP/1.1 200 ")
+    assert response_to(board.handler(), head, health_limits()).startswith(b"HTTP/1.1 200 ")
     for _ in range(3):
         board.restarts.failed("quota", ValueError("x"))
-    answer = board.handler().handle(head)
+    answer = response_to(board.handler(), head, health_limits())
     assert answer.startswith(b"HTTP/1.1 500 ")
     assert b"[-]restarts failed: quota failed 3 times" in answer
 

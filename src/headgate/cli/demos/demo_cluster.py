@@ -15,13 +15,13 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.apiserver.io.http_server import listen
 from headgate.cli.embedded import components
 from headgate.cli.embedded.cluster_options import COMPONENTS, ClusterOptions, StartupError
 from headgate.cli.embedded.credentials import AccessOptions
 from headgate.cli.embedded.server import run_in_background, serve
 from headgate.client.io.informer import Informer, InformerEvent, ObjectApplied, ObjectDeleted
 from headgate.client.io.writer import Writer
+from headgate.http.server import listen
 from headgate.http.transport import Transport
 from headgate.kube.api_resources import NODES, PODS, APIResource
 from headgate.kube.feature_gates import DEFAULTS

@@ -20,7 +20,6 @@ from typing import Any, Final
 import headgate
 from headgate.apiserver.discovery.documents import KUBERNETES_VERSION
 from headgate.apiserver.io.certificate_files import FileProblem
-from headgate.apiserver.io.http_server import listen
 from headgate.cli.embedded import components
 from headgate.cli.embedded.cluster_options import ClusterOptions, StartupError
 from headgate.cli.embedded.kubeconfig import write_kubeconfig
@@ -28,6 +27,7 @@ from headgate.cli.embedded.server import PrintLine, RunningServer, serve
 from headgate.cli.options.cluster_access import perform
 from headgate.cli.wiring.metrics import serve_metrics
 from headgate.client.pager import ListRefused, ListResponse, list_all
+from headgate.http.server import listen
 from headgate.http.transport import Transport
 from headgate.kube import conditions
 from headgate.kube.api_resources import NODES

@@ -33,7 +33,7 @@ from headgate.apiserver.io.api_server import APIServer
 from headgate.apiserver.io.audit_log import AuditLog
 from headgate.apiserver.io.certificate_files import Certificates, FileProblem, keep_valid
 from headgate.apiserver.io.event_expirer import EventExpirer
-from headgate.apiserver.io.http_server import HTTPServer
+from headgate.apiserver.io.http_server import SecureServing
 from headgate.apiserver.kinds.builtin import BUILTIN
 from headgate.apiserver.registry import resource_quota_usage
 from headgate.apiserver.registry.event_expiry import EventExpiryQueue
@@ -191,11 +191,13 @@ def _checked(result: object) -> None:
         raise StartupError(f"cannot write the first objects: {result.text}")
 
 
-def _serve_on(plan: ClusterOptions, endpoint: APIServer, sock: socket.socket, certificates: Certificates) -> HTTPServer:
+def _serve_on(
+    plan: ClusterOptions, endpoint: APIServer, sock: socket.socket, certificates: Certificates
+) -> SecureServing:
     further = () if plan.access.client_ca is None else (plan.access.client_ca,)
     try:
         files = TLSFiles(certificates.server, certificates.server_key, (certificates.ca, *further))
-        return HTTPServer(endpoint, sock, files)
+        return SecureServing(endpoint, sock, files)
     except OSError as problem:
         why = problem.strerror if problem.filename or not isinstance(problem, ssl.SSLError) else "no certificate in it"
         raise StartupError(f"{plan.access.client_ca} cannot be used: {why}; check --client-ca") from problem
@@ -211,7 +213,7 @@ def _open_audit_log(access: AccessOptions) -> AuditLog | None:
 
 
 async def _stop_serving(
-    endpoint: APIServer, server: HTTPServer, serving: asyncio.Task[None], ticking: asyncio.Task[None]
+    endpoint: APIServer, server: SecureServing, serving: asyncio.Task[None], ticking: asyncio.Task[None]
 ) -> None:
     endpoint.stop()
     server.stop()

@@ -10,11 +10,13 @@ from typing import Any, cast
 import pytest
 
 from embedded import TOKEN, Embedded
+from harness.fake_protocol import FakeProtocol
 from headgate.apiserver.io.api_server import APIServer
-from headgate.apiserver.io.http_connection import Connection, ConnectionContext
+from headgate.apiserver.io.http_handler import APIRequestHandler
 from headgate.http.connection_tracker import ConnectionTracker
+from headgate.http.server_connection import ServerConnection, ServerContext
 from headgate.http.server_limits import ServerLimits
-from headgate.http.server_protocol import TLSServerProtocol
+from headgate.http.server_protocol import ServerProtocol
 from headgate.store.io.committer import Committer
 
 LIMITS = ServerLimits(unsent_bytes=100_000)
@@ -22,33 +24,7 @@ HEAD = f"Host: x\r\nAuthorization: Bearer {TOKEN}\r\nUser-Agent: test\r\nContent
 MAPS = "/api/v1/namespaces/t/configmaps"
 
 
-class FakeProtocol:
-    """Records what is written to it; the test decides when its client reads."""
-
-    def __init__(self) -> None:
-        self.writes: list[bytes] = []
-        self.closed = False
-        self.stalled = False
-        self.client_certificate = None
-        self.source = "127.0.0.1"
-        self.waiting_bytes: Callable[[], int] = int
-        self.deadlines: list[float | None] = []
-
-    def write(self, data: bytes | memoryview) -> None:
-        self.writes.append(bytes(data))
-
-    def set_deadline(self, seconds: float | None) -> None:
-        self.deadlines.append(seconds)
-
-    def hold_input(self, hold: bool) -> None: ...
-    def close(self, *, linger: bool = False) -> None:
-        self.closed = True
-
-    def abort(self, reason: str) -> None: ...
-    def finish(self) -> None: ...
-
-
-Scenario = Callable[[FakeProtocol, Connection], Coroutine[Any, Any, None]]
+Scenario = Callable[[FakeProtocol, ServerConnection], Coroutine[Any, Any, None]]
 
 
 def run_scenario(scenario: Scenario, limits: ServerLimits = LIMITS) -> None:
@@ -57,12 +33,11 @@ def run_scenario(scenario: Scenario, limits: ServerLimits = LIMITS) -> None:
         endpoint = APIServer(api)
         committer = Committer(api.store, None, publish=endpoint.publish)
         endpoint.attach(committer)
+        context = ServerContext(APIRequestHandler(endpoint, limits), ConnectionTracker(limits), limits)
         protocol = FakeProtocol()
         await scenario(
             protocol,
-            Connection(
-                ConnectionContext(endpoint, ConnectionTracker(limits), limits), cast(TLSServerProtocol, protocol)
-            ),
+            ServerConnection(context, cast(ServerProtocol, protocol)),
         )
         await endpoint.close()
         await committer.close()
@@ -88,12 +63,18 @@ async def wait_for_response(protocol: FakeProtocol) -> None:
     await settle()
 
 
+def endpoint_of(connection: ServerConnection) -> APIServer:
+    handler = connection._context.handler
+    assert isinstance(handler, APIRequestHandler)
+    return handler._endpoint
+
+
 def body_of(response: bytes) -> bytes:
     return response.partition(b"\r\n\r\n")[2]
 
 
 def test_head_and_body_are_sent_in_one_write() -> None:
-    async def scenario(protocol: FakeProtocol, connection: Connection) -> None:
+    async def scenario(protocol: FakeProtocol, connection: ServerConnection) -> None:
         connection.received(request("GET /api/v1/namespaces/t"))
         (response,) = protocol.writes
         assert response.startswith(b"HTTP/1.1 200 OK\r\n")
@@ -103,7 +84,7 @@ def test_head_and_body_are_sent_in_one_write() -> None:
 
 
 def test_responses_keep_the_order_of_pipelined_requests() -> None:
-    async def scenario(protocol: FakeProtocol, connection: Connection) -> None:
+    async def scenario(protocol: FakeProtocol, connection: ServerConnection) -> None:
         create = request(f"POST {MAPS}", '{"metadata":{"name":"a"}}')
         connection.received(create + request(f"GET {MAPS}/a") + request(f"GET {MAPS}/b"))
         await settle()
@@ -113,7 +94,7 @@ def test_responses_keep_the_order_of_pipelined_requests() -> None:
 
 
 def test_a_long_response_is_sent_in_pieces_and_only_while_the_client_reads() -> None:
-    async def scenario(protocol: FakeProtocol, connection: Connection) -> None:
+    async def scenario(protocol: FakeProtocol, connection: ServerConnection) -> None:
         long = '{"metadata":{"name":"a"},"data":{"x":"' + "y" * 350_000 + '"}}'
         connection.received(request(f"POST {MAPS}", long))
         await wait_for_response(protocol)
@@ -134,7 +115,7 @@ def test_a_long_response_is_sent_in_pieces_and_only_while_the_client_reads() -> 
 
 
 def test_a_long_response_is_compressed_for_a_client_that_accepts_gzip() -> None:
-    async def scenario(protocol: FakeProtocol, connection: Connection) -> None:
+    async def scenario(protocol: FakeProtocol, connection: ServerConnection) -> None:
         long = '{"metadata":{"name":"a"},"data":{"x":"' + "y" * 350_000 + '"}}'
         connection.received(request(f"POST {MAPS}", long))
         await wait_for_response(protocol)
@@ -150,10 +131,10 @@ def test_a_long_response_is_compressed_for_a_client_that_accepts_gzip() -> None:
 
 
 def test_pending_watch_events_are_sent_in_one_write_and_a_last_chunk_ends_the_watch() -> None:
-    async def scenario(protocol: FakeProtocol, connection: Connection) -> None:
+    async def scenario(protocol: FakeProtocol, connection: ServerConnection) -> None:
         connection.received(request(f"GET {MAPS}?watch=true&resourceVersion=1&timeoutSeconds=3600"))
         other = FakeProtocol()
-        writer = Connection(connection._hub, cast(TLSServerProtocol, other))
+        writer = ServerConnection(connection._context, cast(ServerProtocol, other))
         protocol.writes.clear()
         protocol.stalled = True
         for name in "abc":
@@ -164,7 +145,7 @@ def test_pending_watch_events_are_sent_in_one_write_and_a_last_chunk_ends_the_wa
         connection.may_write()
         (events,) = protocol.writes
         assert events.count(b'"type":"ADDED"') == 3
-        connection._hub.endpoint.stop()
+        endpoint_of(connection).stop()
         await settle()
         assert protocol.writes[-1].endswith(b"0\r\n\r\n")
 
@@ -172,7 +153,7 @@ def test_pending_watch_events_are_sent_in_one_write_and_a_last_chunk_ends_the_wa
 
 
 def test_a_body_has_a_total_deadline_and_a_deadline_between_two_pieces() -> None:
-    async def scenario(protocol: FakeProtocol, connection: Connection) -> None:
+    async def scenario(protocol: FakeProtocol, connection: ServerConnection) -> None:
         connection.received(request(f"POST {MAPS}", fields="Content-Length: 100\r\n"))
         assert protocol.deadlines[-1] == 30.0
         connection._body_ends_s -= 50.0  # as if the body had arrived slowly
@@ -189,7 +170,7 @@ def test_a_body_has_a_total_deadline_and_a_deadline_between_two_pieces() -> None
 
 
 def test_malformed_chunks_get_400_and_the_connection_is_closed() -> None:
-    async def scenario(protocol: FakeProtocol, connection: Connection) -> None:
+    async def scenario(protocol: FakeProtocol, connection: ServerConnection) -> None:
         connection.received(request(f"POST {MAPS}", fields="Transfer-Encoding: chunked\r\n") + b"zz\r\n{}\r\n0\r\n\r\n")
         (response,) = protocol.writes
         assert response.startswith(b"HTTP/1.1 400 Bad Request\r\n")
@@ -202,9 +183,9 @@ def test_malformed_chunks_get_400_and_the_connection_is_closed() -> None:
 def test_incomplete_long_heads_are_limited_in_total() -> None:
     limits = ServerLimits(total_head_bytes=100_000)
 
-    async def scenario(protocol: FakeProtocol, connection: Connection) -> None:
+    async def scenario(protocol: FakeProtocol, connection: ServerConnection) -> None:
         protocols = [FakeProtocol() for _ in range(5)]
-        connections = [Connection(connection._hub, cast(TLSServerProtocol, each)) for each in protocols]
+        connections = [ServerConnection(connection._context, cast(ServerProtocol, each)) for each in protocols]
         for each in connections:
             each.received(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 60_000)
         assert [each.closed for each in protocols] == [False, False, True, True, True]
@@ -216,9 +197,11 @@ def test_incomplete_long_heads_are_limited_in_total() -> None:
         await wait_for_response(protocols[0])  # a long head is handled outside the event loop
         assert protocols[0].writes[-1].startswith(b"HTTP/1.1 403 Forbidden\r\n")
         for closed in protocols[2:]:
-            connection._hub.accounts.remove(cast(TLSServerProtocol, closed))
+            connection._context.tracker.remove(cast(ServerProtocol, closed))
         last = FakeProtocol()
-        Connection(connection._hub, cast(TLSServerProtocol, last)).received(b"GET / HTTP/1.1\r\nX: " + b"y" * 60_000)
+        ServerConnection(connection._context, cast(ServerProtocol, last)).received(
+            b"GET / HTTP/1.1\r\nX: " + b"y" * 60_000
+        )
         assert not last.closed, "what is complete is counted no more"
 
     run_scenario(scenario, limits)
@@ -228,7 +211,7 @@ def test_incomplete_long_heads_are_limited_in_total() -> None:
 def test_all_pipelined_requests_are_answered(number: int) -> None:
     """One turn of the event loop answers some of them, and the next turns answer the rest."""
 
-    async def scenario(protocol: FakeProtocol, connection: Connection) -> None:
+    async def scenario(protocol: FakeProtocol, connection: ServerConnection) -> None:
         connection.received(request("GET /api/v1/namespaces/t") * number)
         assert len(protocol.writes) == 16
         await settle()

@@ -1,0 +1,189 @@
+"""Requests over HTTP to the API server: who asks, how many at a time, compression, and watches.
+
+``http/server_connection.py`` reads requests and sends the responses; ``apiserver/handler.py`` decides what a request
+does. A client that stops reading a watch is dropped there; it can resume the watch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import time
+import uuid
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from headgate.apimachinery import api_errors
+from headgate.apiserver.io.api_server import APIServer, Pending
+from headgate.apiserver.registry import responses
+from headgate.apiserver.request.messages import ServerRequest, ServerResponse
+from headgate.apiserver.watch.stream import WatchStream
+from headgate.apiserver.watch.watcher import WatchCursor
+from headgate.http.request_handler import TEXT, ClientPeer, HandlerResponse, RequestProblem
+from headgate.http.request_head import RequestHead
+from headgate.http.request_reader import ReceivedRequest
+from headgate.http.response_encoder import Headers
+from headgate.http.server_limits import ServerLimits
+
+_GZIP_FROM_BYTES: Final = 128 * 1024
+_GZIPPED: Final = (("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
+_TOO_MANY: Final = ServerResponse(
+    429,
+    b"Too many requests, please try again later.\n",
+    TEXT,
+    (("Retry-After", "1"), ("X-Content-Type-Options", "nosniff")),
+)
+_TIMEOUT: Final = api_errors.StatusError(
+    504, "Timeout", "Timeout: request did not complete within the allotted timeout"
+)
+_PRIVATE: Final = ("Cache-Control", "no-cache, private")
+_NO_CACHE_CONTROL: Final = ("Cache-Control", "")
+"""Of a response that has no such header at all."""
+
+
+class RequestsInFlight:
+    """Counts the requests that are being worked on, reads and writes apart."""
+
+    def __init__(self, limits: ServerLimits) -> None:
+        self._limits: Final = limits
+        self._count: Final = {True: 0, False: 0}
+
+    def is_at_limit(self, *, reading: bool) -> bool:
+        return self._count[reading] >= (self._limits.reads_in_flight if reading else self._limits.writes_in_flight)
+
+    def begin(self, *, reading: bool) -> None:
+        self._count[reading] += 1
+
+    def finish(self, *, reading: bool) -> None:
+        self._count[reading] -= 1
+
+
+class APIRequestHandler:
+    """A ``RequestHandler``."""
+
+    def __init__(self, endpoint: APIServer, limits: ServerLimits) -> None:
+        self._endpoint: Final = endpoint
+        self._in_flight: Final = RequestsInFlight(limits)
+
+    def wants_body(self, head: RequestHead, peer: ClientPeer) -> bool:
+        return self._endpoint.user_of(_request(head, b"", peer)) is not None
+
+    def handle(
+        self, request: ReceivedRequest, peer: ClientPeer
+    ) -> HandlerResponse | Coroutine[Any, Any, HandlerResponse]:
+        head = request.head
+        asked = _request(head, request.body, peer)
+        reading = asked.is_read
+        if self._in_flight.is_at_limit(reading=reading) and not self._is_master(asked):
+            return _respond(_TOO_MANY)
+        answer = self._endpoint.begin(asked)
+        if isinstance(answer, WatchCursor):
+            return self._watch(answer)
+        if not isinstance(answer, ServerResponse):
+            return self._answer_later(head, answer, reading=reading)
+        return _compress(answer) if _is_compressed(head, answer) else _respond(answer)
+
+    def refuse(self, problem: RequestProblem) -> HandlerResponse | None:
+        match problem.kind:
+            case "malformed body":
+                # A real server calls this its own error (500), which is what clients and alerts take it for.
+                return _respond(responses.refuse(api_errors.bad_request(problem.text)))
+            case "body too slow":
+                return _respond(responses.refuse(_TIMEOUT))
+            case "too many bodies":
+                return _respond(_TOO_MANY)
+            case "handler failed":
+                text = "the server met a bug of its own; its log has the details"
+                return _respond(responses.refuse(api_errors.internal_error(text)))
+            case _:
+                return None
+
+    def _is_master(self, request: ServerRequest) -> bool:
+        """A cluster admin is served by a busy server, to be able to repair it."""
+        user = self._endpoint.user_of(request)
+        return user is not None and user.is_master
+
+    async def _answer_later(self, head: RequestHead, pending: Pending, *, reading: bool) -> HandlerResponse:
+        self._in_flight.begin(reading=reading)
+        try:
+            answer = await pending
+        finally:
+            self._in_flight.finish(reading=reading)
+        if isinstance(answer, WatchCursor):
+            return self._watch(answer)
+        return await _compress(answer) if _is_compressed(head, answer) else _respond(answer)
+
+    def _watch(self, watch: WatchCursor) -> HandlerResponse:
+        return HandlerResponse(200, ServedWatch(self._endpoint, watch), watch.content_type, _headers(watch.headers))
+
+
+class ServedWatch:
+    """A ``StreamedBody``: the events of a watch, until its end or the server's."""
+
+    def __init__(self, endpoint: APIServer, watch: WatchCursor) -> None:
+        self._endpoint: Final = endpoint
+        self._stream: Final = WatchStream(watch, asyncio.get_running_loop().time())
+        self._unfollow: Callable[[], None] | None = None
+
+    def begin(self, wake: Callable[[], None]) -> None:
+        self._unfollow = self._endpoint.follow(self._stream, wake)
+
+    def take(self, now_s: float, limit_bytes: int) -> bytes:
+        return self._stream.take(now_s, limit_bytes)
+
+    @property
+    def ended(self) -> bool:
+        return self._stream.ended or (self._endpoint.stopping and not self._stream.behind)
+
+    @property
+    def behind(self) -> bool:
+        return self._stream.behind
+
+    @property
+    def due_s(self) -> float:
+        return self._stream.due_s
+
+    def close(self) -> None:
+        if self._unfollow is not None:
+            self._unfollow()
+            self._unfollow = None
+
+
+def _request(head: RequestHead, body: bytes, peer: ClientPeer) -> ServerRequest:
+    certificate = peer.certificate
+    good = certificate is None or certificate.is_valid_at(time.time())
+    return ServerRequest(
+        head.method,
+        head.path,
+        head.query,
+        head.headers,
+        body,
+        certificate.peer if certificate is not None and good else None,
+        not good,
+        head.repeated,
+        peer.source,
+    )
+
+
+def _is_compressed(head: RequestHead, answer: ServerResponse) -> bool:
+    return len(answer.body) >= _GZIP_FROM_BYTES and "gzip" in head.headers.get("accept-encoding", "")
+
+
+async def _compress(answer: ServerResponse) -> HandlerResponse:
+    """In a thread, because it takes longer than everything else about a long answer."""
+    body = await asyncio.get_running_loop().run_in_executor(None, gzip.compress, answer.body, 1)
+    return HandlerResponse(answer.status, body, answer.content_type, _headers((*answer.headers, *_GZIPPED)))
+
+
+def _respond(answer: ServerResponse) -> HandlerResponse:
+    return HandlerResponse(answer.status, answer.body, answer.content_type, _headers(answer.headers))
+
+
+def _headers(headers: Headers) -> Headers:
+    """What every response of this server carries comes first. A request that is recorded knows its own audit id."""
+    if not headers:
+        return (("Audit-Id", str(uuid.uuid4())), _PRIVATE)
+    first: Headers = () if headers[0][0] == "Audit-Id" else (("Audit-Id", str(uuid.uuid4())),)
+    if not any(name.lower() == "cache-control" for name, _ in headers):
+        first = (*first, _PRIVATE)
+    return (*first, *(each for each in headers if each != _NO_CACHE_CONTROL))

@@ -1,0 +1,97 @@
+"""The interface between the server and the code that answers requests.
+
+``server_connection.py`` reads a request completely and calls a :class:`RequestHandler`; the handler returns a
+:class:`HandlerResponse`, or a coroutine if the response takes time. ``apiserver/io/http_handler.py`` answers for the
+API server, ``runtime/webhooks/server.py`` for the webhooks, ``runtime/health/handler.py`` for health and metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Literal, Protocol
+
+import msgspec
+
+from headgate.http.request_head import RequestHead
+from headgate.http.request_reader import ReceivedRequest
+from headgate.http.response_encoder import Headers
+from headgate.http.server_tls import ClientCertificate
+
+TEXT: Final = "text/plain; charset=utf-8"
+
+
+class ClientPeer(msgspec.Struct, frozen=True):
+    """The other end of the connection: its verified certificate, if it showed one, and its address."""
+
+    certificate: ClientCertificate | None = None
+    source: str = ""
+
+
+class StreamedBody(Protocol):
+    """A body that is produced while it is sent. The connection takes parts when the client reads them."""
+
+    def begin(self, wake: Callable[[], None]) -> None:
+        """The head is about to be sent. ``wake`` says that there is more to take."""
+
+    def take(self, now_s: float, limit_bytes: int) -> bytes:
+        """The next part; empty if there is none now."""
+
+    @property
+    def ended(self) -> bool:
+        """Nothing follows what was taken."""
+
+    @property
+    def behind(self) -> bool:
+        """There is more to take already."""
+
+    @property
+    def due_s(self) -> float:
+        """When to take again although nothing has called ``wake``."""
+
+    def close(self) -> None:
+        """Nothing more is taken."""
+
+
+class HandlerResponse(msgspec.Struct, frozen=True):
+    """``body``: the whole of it, or parts. ``closes``: the connection serves no further request."""
+
+    status: int
+    body: bytes | StreamedBody = b""
+    content_type: str = TEXT
+    headers: Headers = ()
+    closes: bool = False
+
+
+ProblemKind = Literal[
+    "malformed head",
+    "head too slow",
+    "head cut off",
+    "malformed body",
+    "body too slow",
+    "too many bodies",
+    "handler failed",
+]
+
+
+class RequestProblem(msgspec.Struct, frozen=True):
+    """Why a request did not reach the handler, or was not answered by it. ``status`` is the usual one."""
+
+    kind: ProblemKind
+    status: int
+    text: str
+
+
+class RequestHandler(Protocol):
+    """Called in the event loop."""
+
+    def wants_body(self, head: RequestHead, peer: ClientPeer) -> bool:
+        """Whether to wait for the rest of the body. If not, the request is handled without it, and is not
+        ``complete``."""
+
+    def handle(
+        self, request: ReceivedRequest, peer: ClientPeer
+    ) -> HandlerResponse | Coroutine[Any, Any, HandlerResponse]: ...
+
+    def refuse(self, problem: RequestProblem) -> HandlerResponse | None:
+        """The response to a request with a problem. ``None`` leaves it to the server: a malformed head gets the
+        response of a Go server, a missing head none, and any other problem its status and text."""
