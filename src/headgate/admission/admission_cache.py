@@ -16,6 +16,7 @@ from headgate.capacity.kinds.queue_rules import QueueLister
 from headgate.capacity.names import POD_GROUPS, QUEUES
 from headgate.jobs.framework.management import known_ancestors
 from headgate.kube.api_resources import NAMESPACES, STATEFUL_SETS, APIResource
+from headgate.kube.lenient_reader import find_text
 from headgate.quota.kinds.names import LOCAL_QUEUES
 
 Object = dict[str, Any]
@@ -115,6 +116,4 @@ class CacheReader:
 
 
 def _queue(group: Object) -> str:
-    spec = group.get("spec")
-    value = spec.get("queue") if isinstance(spec, dict) else None
-    return value if isinstance(value, str) else ""
+    return find_text(group, "spec", "queue")

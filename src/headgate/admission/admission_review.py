@@ -12,6 +12,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from headgate.kube.lenient_reader import find_object, find_text
+
 Object = dict[str, Any]
 Operation = dict[str, Any]
 
@@ -54,18 +56,18 @@ def read_review(body: bytes) -> AdmissionRequest | str:
         return f"the body is not JSON: {problem}"
     if not isinstance(review, dict) or review.get("kind") != KIND or review.get("apiVersion") != API_VERSION:
         return f"the body is not an {KIND} of {API_VERSION}"
-    request = _mapping(review.get("request"))
-    if not _text(request.get("uid")) or not _text(request.get("operation")):
+    request = find_object(review, "request")
+    if not find_text(request, "uid") or not find_text(request, "operation"):
         return "request.uid and request.operation are required"
     return AdmissionRequest(
         operation=request["operation"],
-        resource=_text(_mapping(request.get("resource")).get("resource")),
-        namespace=_text(request.get("namespace")),
-        name=_text(request.get("name")),
-        subresource=_text(request.get("subResource")),
-        user=_text(_mapping(request.get("userInfo")).get("username")),
-        obj=_mapping(request.get("object")),
-        old=_mapping(request.get("oldObject")),
+        resource=find_text(request, "resource", "resource"),
+        namespace=find_text(request, "namespace"),
+        name=find_text(request, "name"),
+        subresource=find_text(request, "subResource"),
+        user=find_text(request, "userInfo", "username"),
+        obj=find_object(request, "object"),
+        old=find_object(request, "oldObject"),
         uid=request["uid"],
     )
 
@@ -86,17 +88,9 @@ def write_review(uid: str, answer: AdmissionResponse) -> bytes:
 
 def annotations_of(obj: Mapping[str, Any]) -> Mapping[str, Any]:
     """Those of any object; empty where there are none."""
-    return _mapping(_mapping(obj.get("metadata")).get("annotations"))
+    return find_object(obj, "metadata", "annotations")
 
 
 def escape(key: str) -> str:
     """One step of a path in a JSON Patch (RFC 6901)."""
     return key.replace("~", "~0").replace("/", "~1")
-
-
-def _mapping(value: Any) -> Object:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

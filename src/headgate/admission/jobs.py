@@ -19,11 +19,12 @@ from headgate.admission.queue_selection import (
 from headgate.jobs.framework.management import UnknownAncestor
 from headgate.jobs.framework.workload import queue_of
 from headgate.jobs.kinds.batch_job import JOB
-from headgate.jobs.kinds.job_kind import JobKind, get_path, is_suspended
+from headgate.jobs.kinds.job_kind import JobKind, is_suspended
 from headgate.jobs.names import DEFAULT_QUEUE, QUEUE_NAME
 from headgate.jobs.validation.batch_job_validation import validate_job_update, validate_new_job
 from headgate.jobs.validation.job_validation import validate_new, validate_template_gates, validate_update
 from headgate.kube.field_errors import FieldErrors, aggregate
+from headgate.kube.lenient_reader import get_path
 
 
 def suspend_new(

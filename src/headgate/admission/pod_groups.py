@@ -15,23 +15,24 @@ from headgate.capacity.api.queue_state import CLOSED, CLOSING, OPEN, DesiredQueu
 from headgate.capacity.names import DEFAULT, QUEUES, ROOT
 from headgate.kube import quantity
 from headgate.kube.field_errors import quote
+from headgate.kube.lenient_reader import find_object
 from headgate.kube.quantity import Quantity
 
 _NOT_YET: Final = ("", "Pending")
 
 
 def validate_group(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
-    spec = _part(request.obj, "spec")
+    spec = find_object(request.obj, "spec")
     problem = next(_misread(spec), "")
     if problem:
         return AdmissionResponse(refusal=problem)
     queue = _queue(spec)
     if request.operation == "CREATE":
         return _closed_to(queue, view)
-    was = _queue(_part(request.old, "spec"))
+    was = _queue(find_object(request.old, "spec"))
     if queue == was:
         return ALLOWED
-    phase = _part(request.old, "status").get("phase") or ""
+    phase = find_object(request.old, "status").get("phase") or ""
     if phase not in _NOT_YET:
         text = f"spec.queue: the group is {phase} in queue {quote(was)} and stays there; create another group instead"
         return AdmissionResponse(refusal=text)
@@ -64,7 +65,7 @@ def _state(name: str, view: ClusterView) -> str:
         found = view.get(QUEUES, "", queue)
         return None if found is None else read_desired_state(queue, found)
 
-    said = str(_part(view.get(QUEUES, "", name) or {}, "status").get("state") or OPEN)
+    said = str(find_object(view.get(QUEUES, "", name) or {}, "status").get("state") or OPEN)
     if closed_by(name, wish_of):
         return said if said != OPEN else CLOSED
     return OPEN if said in (CLOSED, CLOSING) else said
@@ -74,10 +75,10 @@ def _misread(spec: Mapping[str, Any]) -> Iterator[str]:
     least = spec.get("minMember")
     if isinstance(least, int) and least < 0:
         yield f"spec.minMember: Invalid value: {least}: must be greater than or equal to 0"
-    for role, count in _part(spec, "minTaskMember").items():
+    for role, count in find_object(spec, "minTaskMember").items():
         if isinstance(count, int) and count < 0:
             yield f"spec.minTaskMember[{role}]: Invalid value: {count}: must be greater than or equal to 0"
-    for name, amount in _part(spec, "minResources").items():
+    for name, amount in find_object(spec, "minResources").items():
         parsed = quantity.parse(amount)
         if not isinstance(parsed, Quantity):
             yield f"spec.minResources[{name}]: Invalid value: {quote(str(amount))}: {parsed}"
@@ -88,8 +89,3 @@ def _misread(spec: Mapping[str, Any]) -> Iterator[str]:
 def _queue(spec: Mapping[str, Any]) -> str:
     named = spec.get("queue")
     return named if isinstance(named, str) and named else DEFAULT
-
-
-def _part(obj: Mapping[str, Any], field: str) -> Mapping[str, Any]:
-    value = obj.get(field)
-    return value if isinstance(value, dict) else {}

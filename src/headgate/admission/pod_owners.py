@@ -21,7 +21,6 @@ from headgate.admission.queue_selection import (
 from headgate.jobs import names
 from headgate.jobs.framework.management import UnknownAncestor
 from headgate.jobs.framework.workload import queue_of
-from headgate.jobs.kinds.job_kind import get_path
 from headgate.jobs.validation.pod_owner_validation import (
     STATEFUL_SET_PARENT,
     scale_problems,
@@ -31,6 +30,7 @@ from headgate.jobs.validation.pod_owner_validation import (
 )
 from headgate.kube.api_resources import STATEFUL_SETS
 from headgate.kube.field_errors import aggregate
+from headgate.kube.lenient_reader import get_path
 from headgate.kube.object_meta import controller_of
 from headgate.quota.names import ADMISSION_GATED_BY
 

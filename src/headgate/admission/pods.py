@@ -25,6 +25,7 @@ from headgate.capacity.kinds.resize_validation import find_resize_shortage
 from headgate.capacity.names import DEFAULT, GATE, GROUP_NAMES, OPT_IN, POD_GROUPS, QUEUE_NAME, QUEUES, STAMP
 from headgate.kube.api_resources import NAMESPACES
 from headgate.kube.field_errors import quote
+from headgate.kube.lenient_reader import find_object, find_text
 from headgate.kube.pods.requests import pod_requests
 from headgate.kube.resource_amounts import is_counted, units
 
@@ -46,7 +47,7 @@ def gate_new(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterVi
         return AdmissionResponse(refusal=_NOT_A_CREATE, code=400)
     if not policy.gates or request.namespace in policy.exempt:
         return ALLOWED
-    annotations, spec = annotations_of(request.obj), _part(request.obj, "spec")
+    annotations, spec = annotations_of(request.obj), find_object(request.obj, "spec")
     patch: list[Operation] = []
     if STAMP in annotations:
         patch.append({"op": "remove", "path": _AT_STAMP})
@@ -94,15 +95,15 @@ def guard_binding(request: AdmissionRequest, policy: AdmissionPolicy, view: Clus
 def validate_resize(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
     """A pod on a node grows only as far as its queue allows. One without a node may ask for anything: it waits until
     its queue has that much."""
-    spec = _part(request.obj, "spec")
+    spec = find_object(request.obj, "spec")
     if request.namespace in policy.exempt or (spec.get("schedulerName") or _DEFAULT_SCHEDULER) not in policy.schedulers:
         return ALLOWED
-    if not spec.get("nodeName") or _part(request.old, "status").get("phase") in _ENDED:
+    if not spec.get("nodeName") or find_object(request.old, "status").get("phase") in _ENDED:
         return ALLOWED
     added = _added(request.old, request.obj)
     queue = _queue_of_counted(request, view) if added else ""
     shortage = find_resize_shortage(
-        queue, added, view.queues, lambda name: _part(view.get(QUEUES, "", name) or {}, "status")
+        queue, added, view.queues, lambda name: find_object(view.get(QUEUES, "", name) or {}, "status")
     )
     if shortage is None:
         return ALLOWED
@@ -125,7 +126,7 @@ def _added(old: Object, new: Object) -> dict[str, int]:
 def _queue_of_counted(request: AdmissionRequest, view: ClusterView) -> str:
     """Of a pod that is there: its stamp says it, or its words."""
     annotations = annotations_of(request.old)
-    stamp = read_stamp(_text(annotations.get(STAMP)), _text(_part(request.old, "metadata").get("uid")))
+    stamp = read_stamp(find_text(annotations, STAMP), find_text(request.old, "metadata", "uid"))
     if stamp is not None:
         return stamp.queue
     namespace = view.get(NAMESPACES, "", request.namespace) or {}
@@ -133,11 +134,7 @@ def _queue_of_counted(request: AdmissionRequest, view: ClusterView) -> str:
     if named:
         return named
     own = annotations.get(QUEUE_NAME) or annotations_of(namespace).get(QUEUE_NAME)
-    return _text(own) or DEFAULT
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+    return own if own and isinstance(own, str) else DEFAULT
 
 
 def _refusal(request: AdmissionRequest) -> AdmissionResponse:
@@ -154,7 +151,7 @@ def _queue_of(pods_namespace: str, annotations: Mapping[str, Any], namespace: Ob
         found = view.get(POD_GROUPS, pods_namespace, group)
         if found is None:
             return ""
-        named = _part(found, "spec").get("queue")
+        named = find_object(found, "spec").get("queue")
     named = named or annotations.get(QUEUE_NAME) or annotations_of(namespace).get(QUEUE_NAME) or DEFAULT
     return named if isinstance(named, str) else ""
 
@@ -199,8 +196,3 @@ def _not_ours(spec: Mapping[str, Any]) -> str:
 def _opt_in_choice(annotations: Mapping[str, Any]) -> bool | None:
     value = annotations.get(OPT_IN)
     return _WORDS.get(value) if isinstance(value, str) else None
-
-
-def _part(obj: Mapping[str, Any], field: str) -> Mapping[str, Any]:
-    value = obj.get(field)
-    return value if isinstance(value, dict) else {}

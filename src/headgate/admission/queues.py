@@ -9,6 +9,7 @@ from __future__ import annotations
 from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
 from headgate.admission.policy import AdmissionPolicy, ClusterView
 from headgate.capacity.kinds.queue_validation import find_deletion_problems, find_queue_problems, queue_warnings
+from headgate.kube.lenient_reader import find_object
 
 
 def validate_queue(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
@@ -26,6 +27,4 @@ def validate_queue(request: AdmissionRequest, policy: AdmissionPolicy, view: Clu
 
 def _name(request: AdmissionRequest) -> str:
     """One that is deleted with many others is named by itself only."""
-    metadata = request.old.get("metadata")
-    named = metadata.get("name") if isinstance(metadata, dict) else None
-    return request.name or str(named or "")
+    return request.name or str(find_object(request.old, "metadata").get("name") or "")

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.http.transport import HTTPResponse, Unreachable
+from headgate.kube.lenient_reader import find_items
 from headgate.kube.serializer import wire_json
 
 Object = dict[str, Any]
@@ -99,9 +100,7 @@ def _outcome(code: int, status: Object, message: str) -> WriteOutcome:
 
 
 def _causes(status: Object) -> list[Object]:
-    details = status.get("details")
-    causes = details.get("causes") if isinstance(details, dict) else None
-    return [cause for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []
+    return find_items(status, "details", "causes")
 
 
 def _status(response: HTTPResponse) -> Object:

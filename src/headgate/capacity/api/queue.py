@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.capacity.names import ROOT
+from headgate.kube.lenient_reader import find_integer, find_object, find_text
 from headgate.kube.resource_amounts import is_requestable, read_amounts
 from headgate.kube.timestamps import parse_time
 
@@ -41,12 +42,12 @@ class Queue(msgspec.Struct, frozen=True):
 
 def read_queue(wire: Mapping[str, Any]) -> Queue:
     """From its JSON value."""
-    metadata, spec, status = (_part(wire, part) for part in ("metadata", "spec", "status"))
-    name = _text(metadata.get("name"))
+    metadata, spec, status = (find_object(wire, part) for part in ("metadata", "spec", "status"))
+    name = find_text(metadata, "name")
     listed = {
         "capability": spec.get("capability"),
         "deserved": spec.get("deserved"),
-        "guarantee": _part(spec, "guarantee").get("resource"),
+        "guarantee": find_object(spec, "guarantee").get("resource"),
     }
     problem, amounts = "", {}
     uncounted: list[tuple[str, str]] = []
@@ -56,37 +57,24 @@ def read_queue(wire: Mapping[str, Any]) -> Queue:
         named = {} if isinstance(found, str) else found
         amounts[path] = {resource: amount for resource, amount in named.items() if is_requestable(resource)}
         uncounted += [(path, resource) for resource in sorted(named) if resource not in amounts[path]]
-    parent = _text(spec.get("parent")) or ROOT
+    parent = find_text(spec, "parent") or ROOT
     return Queue(
         name=name,
         parent="" if name == ROOT else parent,
         **amounts,
-        priority=read_integer(spec.get("priority"), 0),
-        weight=read_integer(spec.get("weight"), 1),
+        priority=find_integer(spec, "priority"),
+        weight=find_integer(spec, "weight", 1),
         is_reclaimable=spec.get("reclaimable") is not False,
-        state=_text(status.get("state")) or OPEN,
+        state=find_text(status, "state") or OPEN,
         created_s=read_created_s(metadata),
         problem=problem,
         uncounted=tuple(uncounted),
     )
 
 
-def read_integer(value: Any, otherwise: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else otherwise
-
-
 def read_created_s(metadata: Mapping[str, Any]) -> float:
-    created = parse_time(_text(metadata.get("creationTimestamp")))
+    created = parse_time(find_text(metadata, "creationTimestamp"))
     return 0.0 if isinstance(created, str) else float(created)
-
-
-def _part(wire: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = wire.get(name)
-    return part if isinstance(part, Mapping) else {}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 class QueueIndex:

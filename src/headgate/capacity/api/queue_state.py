@@ -16,6 +16,7 @@ import msgspec
 
 from headgate.capacity.names import ROOT, STATE
 from headgate.kube.conditions import Condition, find
+from headgate.kube.lenient_reader import find_object, find_text
 
 OPEN: Final = "Open"
 CLOSED: Final = "Closed"
@@ -35,13 +36,8 @@ class DesiredQueueState(msgspec.Struct, frozen=True):
 
 def read_desired_state(name: str, wire: Mapping[str, Any]) -> DesiredQueueState:
     """From the JSON value of the queue."""
-    metadata, spec, status = (
-        part if isinstance(part := wire.get(each), Mapping) else {} for each in ("metadata", "spec", "status")
-    )
-    parent = spec.get("parent")
-    parent = parent if isinstance(parent, str) and parent else ROOT
-    annotations = metadata.get("annotations")
-    requested = annotations.get(STATE) if isinstance(annotations, Mapping) else None
+    status, parent = find_object(wire, "status"), find_text(wire, "spec", "parent") or ROOT
+    requested = find_object(wire, "metadata", "annotations").get(STATE)
     if name == ROOT or requested == OPEN:
         return DesiredQueueState(parent="" if name == ROOT else parent)
     if requested == CLOSED:

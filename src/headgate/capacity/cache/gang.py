@@ -15,9 +15,10 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.capacity.api.queue import Amounts, read_created_s, read_integer
+from headgate.capacity.api.queue import Amounts, read_created_s
 from headgate.capacity.api.task import TaskInfo
 from headgate.capacity.cache.pod_record import PROMISED, AllocationState, Ask, PodRecord
+from headgate.kube.lenient_reader import find_integer, find_object, find_text
 from headgate.kube.resource_amounts import read_amounts
 from headgate.waiting.heap import Heap
 
@@ -44,32 +45,30 @@ class PodGroup(msgspec.Struct, frozen=True):
 
 def read_group(wire: Mapping[str, Any]) -> PodGroup:
     """From its JSON value."""
-    metadata, spec, status = (
-        part if isinstance(part := wire.get(name), Mapping) else {} for name in ("metadata", "spec", "status")
-    )
+    metadata, spec, status = (find_object(wire, part) for part in ("metadata", "spec", "status"))
     resources = read_amounts(spec.get("minResources"), "spec.minResources")
-    minimum = spec.get("minMember", DEFAULT_MIN_MEMBER)
+    minimum = find_integer(spec, "minMember", -1) if "minMember" in spec else DEFAULT_MIN_MEMBER
     roles = spec.get("minTaskMember")
     problem = resources if isinstance(resources, str) else ""
-    if read_integer(minimum, -1) < 0:
+    if minimum < 0:
         problem, minimum = problem or "spec.minMember: must be a whole number, 0 or more", DEFAULT_MIN_MEMBER
     if roles is not None and not _are_roles(roles):
         problem, roles = problem or "spec.minTaskMember: must be a map of tasks to whole numbers", None
     return PodGroup(
         namespace=str(metadata.get("namespace") or ""),
         name=str(metadata.get("name") or ""),
-        queue=queue if isinstance(queue := spec.get("queue"), str) else "",
+        queue=find_text(spec, "queue"),
         min_member=minimum,
         min_task_member=roles if roles and sum(roles.values()) <= minimum else {},
         min_resources={} if isinstance(resources, str) else {name: each for name, each in resources.items() if each},
-        phase=phase if isinstance(phase := status.get("phase"), str) else "",
+        phase=find_text(status, "phase"),
         created_s=read_created_s(metadata),
         problem=problem,
     )
 
 
 def _are_roles(roles: Any) -> bool:
-    return isinstance(roles, Mapping) and all(read_integer(least, -1) >= 0 for least in roles.values())
+    return isinstance(roles, dict) and all(find_integer(roles, task, -1) >= 0 for task in roles)
 
 
 class Gang:

@@ -17,6 +17,7 @@ from headgate.capacity.cache.gang import Gang, PodGroup, read_group
 from headgate.capacity.cache.pod_record import PodRecord
 from headgate.capacity.grants.queue_cache import QueueCache
 from headgate.capacity.names import DEFAULT, QUEUE_NAME
+from headgate.kube.lenient_reader import find_object, find_text
 
 Wire = Mapping[str, Any]
 
@@ -78,12 +79,8 @@ class QueueEventHandlers:
             cache.changed_groups[gang.key] = None
 
     def apply_namespace(self, wire: Wire) -> None:
-        metadata = wire.get("metadata")
-        metadata = metadata if isinstance(metadata, Mapping) else {}
-        annotations = metadata.get("annotations")
-        named = annotations.get(QUEUE_NAME) if isinstance(annotations, Mapping) else None
-        name = str(metadata.get("name") or "")
-        self._set_namespace_queue(name, named if isinstance(named, str) else "")
+        metadata = find_object(wire, "metadata")
+        self._set_namespace_queue(str(metadata.get("name") or ""), find_text(metadata, "annotations", QUEUE_NAME))
 
     def remove_namespace(self, name: str) -> None:
         self._set_namespace_queue(name, "")

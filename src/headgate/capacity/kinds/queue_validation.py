@@ -13,6 +13,7 @@ from headgate.capacity.api.queue import Queue, read_queue
 from headgate.capacity.kinds import queue_rules
 from headgate.capacity.kinds.queue_rules import QueueLister, QueueProblem, amounts_of, field
 from headgate.capacity.names import DEFAULT, MAX_DEPTH, ROOT, STATE
+from headgate.kube.lenient_reader import find_object
 from headgate.kube.resource_amounts import PODS, amount_text
 
 JobCount = Callable[[str], int]
@@ -97,11 +98,9 @@ class _QueuesAfterWrite:
 
 
 def _field_problems(wire: Mapping[str, Any], queue: Queue) -> list[QueueProblem]:
-    spec = wire.get("spec")
-    spec = spec if isinstance(spec, Mapping) else {}
+    spec = find_object(wire, "spec")
     found = [QueueProblem("spec.weight", f"{queue.weight} is less than 1")] if queue.weight < 1 else []
-    annotations = (wire.get("metadata") or {}).get("annotations") or {}
-    state = annotations.get(STATE) if isinstance(annotations, Mapping) else None
+    state = find_object(wire, "metadata", "annotations").get(STATE)
     if state is not None and state not in _STATES:
         found.append(QueueProblem(f"metadata.annotations[{STATE}]", f"{state!r} is neither Open nor Closed"))
     if queue.name != ROOT:

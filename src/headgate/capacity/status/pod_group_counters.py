@@ -15,6 +15,7 @@ from headgate.capacity.api.pod_group_phase import INQUEUE, PENDING, RUNNING, Tas
 from headgate.capacity.cache.gang import PodGroup, read_group
 from headgate.capacity.names import DEFAULT
 from headgate.capacity.status.pod_group_members import PodGroupMember, read_member
+from headgate.kube.lenient_reader import find_object
 
 Wire = Mapping[str, Any]
 GroupKey = tuple[str, str]
@@ -78,10 +79,10 @@ class PodGroupCounters:
         group = read_group(wire)
         key = (group.namespace, group.name)
         found = self._groups.setdefault(key, ObservedPodGroup())
-        before, found.uid = found.uid, str(_mapping(wire.get("metadata")).get("uid") or "")
+        before, found.uid = found.uid, str(find_object(wire, "metadata").get("uid") or "")
         is_other = found.group is not None and before != found.uid
         found.group = group
-        found.spec, found.status = wire.get("spec"), _mapping(wire.get("status"))
+        found.spec, found.status = wire.get("spec"), find_object(wire, "status")
         self.touched_groups[key] = None
         return [key] if is_other else []
 
@@ -200,7 +201,3 @@ def generated_name(uid: str) -> str:
 
 def _has_ended(member: PodGroupMember) -> bool:
     return member.status in (TaskStatus.SUCCEEDED, TaskStatus.FAILED)
-
-
-def _mapping(value: Any) -> Wire:
-    return value if isinstance(value, Mapping) else {}

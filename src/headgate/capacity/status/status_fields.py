@@ -14,6 +14,7 @@ from headgate.capacity.api.pod_group_phase import PHASES, SCHEDULED
 from headgate.capacity.api.queue import Amounts
 from headgate.capacity.kinds import unsupported
 from headgate.kube.conditions import UNSCHEDULABLE, Condition, with_condition
+from headgate.kube.lenient_reader import find_items
 from headgate.kube.resource_amounts import amount_text
 
 Object = dict[str, Any]
@@ -115,8 +116,7 @@ def _amount_texts(amounts: Amounts) -> dict[str, str]:
 def _merge_conditions(
     observed: Mapping[str, Any], wanted: Iterable[Condition | None], own_types: tuple[str, ...], now: str
 ) -> list[Condition]:
-    found = observed.get("conditions")
-    before = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    before = find_items(observed, "conditions")
     set_conditions = [each for each in wanted if each is not None]
     types = {each["type"] for each in set_conditions}
     kept = [each for each in before if each.get("type") in types or each.get("type") not in own_types]

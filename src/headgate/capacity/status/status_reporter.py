@@ -34,6 +34,7 @@ from headgate.capacity.status.pod_group_counters import (
 from headgate.capacity.status.pod_group_members import count_members
 from headgate.capacity.status.status_throttle import Key, StatusThrottle
 from headgate.kube.api_resources import APIResource
+from headgate.kube.lenient_reader import find_object
 from headgate.waiting.heap import DeadlineHeap
 
 Object = dict[str, Any]
@@ -123,7 +124,7 @@ class _Queue:
     def __init__(self, wire: Wire, desired: DesiredQueueState) -> None:
         self.uid = str((wire.get("metadata") or {}).get("uid") or "")
         self.spec = wire.get("spec")
-        self.status = _mapping(wire.get("status"))
+        self.status = find_object(wire, "status")
         self.desired = desired
 
 
@@ -153,7 +154,7 @@ class StatusReporter:
     # Events from the API
 
     def queue_applied(self, wire: Wire, now_s: float) -> None:
-        name = str(_mapping(wire.get("metadata")).get("name") or "")
+        name = str(find_object(wire, "metadata").get("name") or "")
         before = self._queues.get(name)
         queue = self._queues[name] = _Queue(wire, queue_state.read_desired_state(name, wire))
         if before is None or before.desired.parent != queue.desired.parent:
@@ -422,7 +423,3 @@ def _comparable(status: Wire) -> Object:
             {name: value for name, value in each.items() if name not in _TIMES and value} for each in conditions
         ]
     return found
-
-
-def _mapping(value: Any) -> Wire:
-    return value if isinstance(value, Mapping) else {}

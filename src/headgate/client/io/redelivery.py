@@ -18,6 +18,7 @@ import msgspec
 
 from headgate.client.backoff import Backoff
 from headgate.client.known_objects import InformerEvent, ObjectApplied, ObjectDeleted
+from headgate.kube.lenient_reader import find_text
 
 _log: Final = logging.getLogger(__name__)
 _FIRST_RETRY_S: Final = 0.1
@@ -136,7 +137,7 @@ def _key_of(event: InformerEvent) -> ObjectKey:
     match event:
         case ObjectApplied(wire):
             metadata = wire.get("metadata") or {}
-            return _text(metadata, "namespace"), _text(metadata, "name"), _text(metadata, "uid")
+            return find_text(metadata, "namespace"), find_text(metadata, "name"), find_text(metadata, "uid")
         case ObjectDeleted(namespace, name, uid):
             return namespace, name, uid
         case _:
@@ -149,8 +150,3 @@ def _describe(event: InformerEvent) -> str:
         return "list"
     namespace, name, _ = key
     return f"{namespace}/{name}" if namespace else name
-
-
-def _text(metadata: dict[str, object], field: str) -> str:
-    value = metadata.get(field)
-    return value if isinstance(value, str) else ""

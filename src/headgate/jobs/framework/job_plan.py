@@ -34,7 +34,6 @@ from headgate.jobs.framework.workload_equivalence import digest, equals_pod_sets
 from headgate.jobs.kinds.job_kind import (
     JobKind,
     Object,
-    get_path,
     has_suspend_set,
     is_stopping,
     is_suspended,
@@ -42,6 +41,7 @@ from headgate.jobs.kinds.job_kind import (
     pod_set_sources,
 )
 from headgate.kube import conditions
+from headgate.kube.lenient_reader import get_path
 from headgate.kube.object_meta import controller_of
 from headgate.quota import names
 from headgate.quota.api.resource_flavor import ResourceFlavor

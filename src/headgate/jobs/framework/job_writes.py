@@ -13,9 +13,10 @@ import msgspec
 from headgate.controllers.framework.effects import Create, Delete, EmitEvent, Patch
 from headgate.controllers.ownership.pods import object_reference
 from headgate.jobs.framework.pod_set_info import merge_patches, restore_patch
-from headgate.jobs.kinds.job_kind import JobKind, Object, get_path, has_suspend_set, patch_at
+from headgate.jobs.kinds.job_kind import JobKind, Object, has_suspend_set, patch_at
 from headgate.jobs.names import COMPONENT, QUEUE_NAME, STOPPING
 from headgate.kube import conditions
+from headgate.kube.lenient_reader import get_path
 from headgate.kube.object_meta import controller_reference, owner_references
 from headgate.kube.schema import GroupVersionKind
 from headgate.kube.timestamps import format_time

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.jobs.kinds.job_kind import JobKind, Object, get_path, patch_at, pod_set_sources
+from headgate.jobs.kinds.job_kind import JobKind, Object, patch_at, pod_set_sources
 from headgate.jobs.names import CLUSTER_QUEUE_LABEL, LOCAL_QUEUE_LABEL, POD_SET_LABEL
+from headgate.kube.lenient_reader import get_path
 from headgate.kube.names import is_dns1123_label
 from headgate.quota.api.quota_reservation import reservation_text
 from headgate.quota.api.resource_flavor import ResourceFlavor

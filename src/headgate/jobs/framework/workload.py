@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.jobs.framework.workload_equivalence import KEPT
-from headgate.jobs.kinds.job_kind import JobKind, Object, get_path, pod_set_problem, pod_set_sources
+from headgate.jobs.kinds.job_kind import JobKind, Object, pod_set_problem, pod_set_sources
 from headgate.jobs.names import (
     MAX_EXEC_TIME,
     POD_PRIORITY_CLASSES,
@@ -22,6 +22,7 @@ from headgate.jobs.names import (
     QUEUE_NAME,
 )
 from headgate.kube.integers import read_natural
+from headgate.kube.lenient_reader import get_path
 from headgate.kube.object_meta import controller_reference
 from headgate.kube.schema import GroupVersionKind
 from headgate.quota.kinds.names import API_VERSION

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.jobs.kinds.job_kind import JobKind, Object, get_path, pod_set_sources
+from headgate.jobs.kinds.job_kind import JobKind, Object, pod_set_sources
+from headgate.kube.lenient_reader import get_path
 from headgate.kube.quantity import Quantity, parse
 
 KEPT: Final = ("labels", "annotations")

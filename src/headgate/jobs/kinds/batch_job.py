@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from headgate.controllers.jobs.indexes import CompletionIndexes
-from headgate.jobs.kinds.job_kind import JobKind, JobOutcome, Object, PodSetSource, get_path
+from headgate.jobs.kinds.job_kind import JobKind, JobOutcome, Object, PodSetSource
 from headgate.jobs.names import COMPLETIONS_EQUAL_PARALLELISM, MIN_PARALLELISM
 from headgate.kube import conditions
 from headgate.kube.api_resources import JOBS
 from headgate.kube.integers import read_natural
+from headgate.kube.lenient_reader import get_path
 from headgate.kube.schema import GroupVersionKind
 
 

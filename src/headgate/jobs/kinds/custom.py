@@ -13,10 +13,11 @@ from typing import Any, Final
 import msgspec
 
 from headgate.jobs.kinds.batch_job import BUILTIN_KINDS
-from headgate.jobs.kinds.job_kind import JobKind, JobOutcome, Object, Path, PodSetSource, get_path, patch_at
+from headgate.jobs.kinds.job_kind import JobKind, JobOutcome, Object, Path, PodSetSource, patch_at
 from headgate.kube import conditions
 from headgate.kube.api_resources import APIResource
 from headgate.kube.field_errors import FieldErrors, duplicate, forbidden, invalid, required
+from headgate.kube.lenient_reader import find_items, get_path
 from headgate.kube.names import is_dns1035_label, is_dns1123_label, is_dns1123_subdomain
 from headgate.kube.schema import GroupVersionKind
 
@@ -100,8 +101,7 @@ def least_at(path: Path) -> Callable[[Object], int | None]:
 
 
 def _conditions(job: Object) -> list[Object]:
-    found = get_path(job, ("status", "conditions"))
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    return find_items(job, "status", "conditions")
 
 
 def _is_number(found: Any) -> bool:

@@ -12,6 +12,7 @@ import msgspec
 
 from headgate.jobs.names import STOPPING
 from headgate.kube.api_resources import APIResource
+from headgate.kube.lenient_reader import get_path
 from headgate.kube.schema import GroupVersionKind
 
 Object = dict[str, Any]
@@ -71,13 +72,6 @@ class JobKind(msgspec.Struct, frozen=True):
     is_ending: Callable[[Object], bool] = _none_end
     start_time: Path = ()
     """What must be taken off a suspended job before its template may be changed; empty: nothing."""
-
-
-def get_path(obj: Object, path: Path) -> Any:
-    found: Any = obj
-    for step in path:
-        found = found.get(step) if isinstance(found, dict) else None
-    return found
 
 
 def pod_set_sources(kind: JobKind, job: Object) -> list[PodSetSource]:

@@ -10,7 +10,6 @@ from headgate.jobs.framework import job_writes as of_jobs
 from headgate.jobs.framework.job_plan import GATED, JobBlocked, has_finalizer, is_terminating, plan_orphaned_workload
 from headgate.jobs.framework.job_writes import PlannedWrite
 from headgate.jobs.framework.management import NOT_FOUND, UnknownAncestor
-from headgate.jobs.kinds.job_kind import get_path
 from headgate.jobs.pods import group_workload, pod_writes
 from headgate.jobs.pods.managed_pod import SUCCEEDED
 from headgate.jobs.pods.pod_metadata import foreign_gates_of
@@ -26,6 +25,7 @@ from headgate.jobs.pods.pod_plan_input import (
 from headgate.jobs.pods.pod_unit import counts_of, missing_count, outcome_of, surplus, too_many
 from headgate.jobs.pods.quota_release import quota_in_use
 from headgate.kube import conditions
+from headgate.kube.lenient_reader import get_path
 from headgate.quota import names
 from headgate.quota.kinds.names import WORKLOADS
 

@@ -15,6 +15,7 @@ import msgspec
 from headgate.jobs import names
 from headgate.jobs.framework.go_values import parse_go_int
 from headgate.kube import quantity
+from headgate.kube.lenient_reader import find_object, find_text
 from headgate.kube.quantity import Quantity
 from headgate.kube.scheduling_gates import QUEUE_ALLOCATION_GATE, foreign_gates
 
@@ -33,7 +34,7 @@ def total_count(pod: Object) -> int | str:
     """How many pods its group has; or why that cannot be said."""
     if not group_of(pod):
         return f"pod doesn't have a '{names.POD_GROUP_NAME}' annotation/label"
-    written = _mapping(pod, "metadata", _ANNOTATIONS).get(names.TOTAL_COUNT)
+    written = find_object(pod, "metadata", _ANNOTATIONS).get(names.TOTAL_COUNT)
     if not isinstance(written, str):
         return f"failed to extract '{names.TOTAL_COUNT}' annotation"
     count = parse_go_int(written)
@@ -50,7 +51,7 @@ def is_managed(pod: Object) -> bool:
 
 
 def is_gated(pod: Object) -> bool:
-    gates = _mapping(pod, "spec").get("schedulingGates") or ()
+    gates = find_object(pod, "spec").get("schedulingGates") or ()
     return any(gate.get("name") == names.ADMISSION_GATE for gate in gates)
 
 
@@ -81,7 +82,7 @@ def has_fast_admission(pod: Object) -> bool:
 
 def role_of(pod: Object) -> str:
     """Pods of one role are interchangeable. What was written down when the pod came in stays true."""
-    return _said(pod, _ANNOTATIONS, names.ROLE_HASH) or role_hash(_mapping(pod, "spec"))
+    return _said(pod, _ANNOTATIONS, names.ROLE_HASH) or role_hash(find_object(pod, "spec"))
 
 
 def role_hash(spec: Mapping[str, Any]) -> str:
@@ -173,12 +174,4 @@ def _text(shape: Object) -> str:
 
 
 def _said(pod: Object, where: str, name: str) -> str:
-    value = _mapping(pod, "metadata", where).get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _mapping(obj: Object, *path: str) -> Mapping[str, Any]:
-    found: Any = obj
-    for step in path:
-        found = found.get(step) if isinstance(found, dict) else None
-    return found if isinstance(found, dict) else {}
+    return find_text(pod, "metadata", where, name)

@@ -11,10 +11,10 @@ from headgate.jobs.framework.job_plan import JobBlocked, has_condition
 from headgate.jobs.framework.job_writes import PlannedWrite
 from headgate.jobs.framework.management import UnknownAncestor
 from headgate.jobs.framework.workload import PriorityClasses
-from headgate.jobs.kinds.job_kind import get_path
 from headgate.jobs.pods.pod_unit import PodUnit
 from headgate.jobs.settings import Release
 from headgate.kube import conditions
+from headgate.kube.lenient_reader import get_path
 from headgate.kube.pods.termination import MAX_TERMINATION_WAIT_S
 from headgate.quota import names
 from headgate.quota.api.resource_flavor import ResourceFlavor

@@ -8,12 +8,12 @@ from headgate.jobs.framework import job_writes as of_jobs
 from headgate.jobs.framework.job_plan import JobBlocked
 from headgate.jobs.framework.workload import gates_of, has_priority
 from headgate.jobs.framework.workload_equivalence import is_equivalent_as_stored
-from headgate.jobs.kinds.job_kind import get_path
 from headgate.jobs.pods import group_workload, pod_writes
 from headgate.jobs.pods.managed_pod import SUCCEEDED, ManagedPod
 from headgate.jobs.pods.pod_plan_input import Next, Object, PodPlanInput
 from headgate.jobs.pods.pod_unit import PodUnit, by_role, counts_of, disagreement, excess, missing_count, replaced_pods
 from headgate.kube import conditions
+from headgate.kube.lenient_reader import get_path
 from headgate.quota import names
 
 

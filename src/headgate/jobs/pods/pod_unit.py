@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.jobs.kinds.job_kind import JobOutcome, get_path
+from headgate.jobs.kinds.job_kind import JobOutcome
 from headgate.jobs.pods import pod_metadata
 from headgate.jobs.pods.managed_pod import FAILED, SUCCEEDED, ManagedPod
 from headgate.jobs.pods.pod_cache import GROUP, Key
+from headgate.kube.lenient_reader import get_path
 
 Object = dict[str, Any]
 

@@ -23,12 +23,12 @@ from headgate.jobs.framework.job_writes import (
     without_quota,
 )
 from headgate.jobs.framework.pod_set_info import PodSetInfo, StartConflict, merge_patches, pod_set_info_patch
-from headgate.jobs.kinds.job_kind import get_path
 from headgate.jobs.names import COMPONENT, MANAGED, OWN_GATES, TERMINATION_TARGET
 from headgate.jobs.pods.group_workload import KIND, reference_to
 from headgate.jobs.pods.managed_pod import ManagedPod
 from headgate.kube import conditions
 from headgate.kube.api_resources import PODS
+from headgate.kube.lenient_reader import get_path
 from headgate.kube.scheduling_gates import gate_names
 from headgate.kube.timestamps import format_time
 from headgate.quota import names

@@ -11,9 +11,10 @@ from typing import Final
 from headgate.jobs import names
 from headgate.jobs.framework.go_values import parse_go_bool, parse_go_int
 from headgate.jobs.kinds.batch_job import JOB
-from headgate.jobs.kinds.job_kind import Object, get_path, has_suspend_set, is_suspended
+from headgate.jobs.kinds.job_kind import Object, has_suspend_set, is_suspended
 from headgate.jobs.validation.job_validation import ANNOTATIONS, annotation, validate_topology
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid
+from headgate.kube.lenient_reader import get_path
 from headgate.kube.validation.values import IMMUTABLE
 
 _LEAST_PATH: Final = f"{ANNOTATIONS}[{names.MIN_PARALLELISM}]"

@@ -14,9 +14,10 @@ from headgate.jobs import names
 from headgate.jobs.framework.go_values import parse_go_int
 from headgate.jobs.framework.scheduling_gated_by import is_copied, validate_gate, validate_gate_update
 from headgate.jobs.framework.workload import queue_of
-from headgate.jobs.kinds.job_kind import Object, get_path
+from headgate.jobs.kinds.job_kind import Object
 from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid
+from headgate.kube.lenient_reader import get_path
 from headgate.kube.names import is_dns1123_subdomain
 from headgate.kube.validation.values import immutable
 from headgate.quota.kinds.admission_gated_by import gate_changes, gate_problems

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from headgate.jobs.framework.workload import queue_of
-from headgate.jobs.kinds.job_kind import Object, get_path
+from headgate.jobs.kinds.job_kind import Object
 from headgate.jobs.pods.pod_metadata import admission_spec
 from headgate.jobs.validation.job_validation import (
     QUEUE_PATH,
@@ -24,6 +24,7 @@ from headgate.jobs.validation.job_validation import (
 )
 from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid
+from headgate.kube.lenient_reader import get_path
 from headgate.kube.validation.values import IMMUTABLE, immutable
 
 STATEFUL_SET_PARENT: Final = "statefulset"

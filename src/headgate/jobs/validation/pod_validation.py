@@ -23,8 +23,8 @@ from headgate.jobs.validation.job_validation import (
 )
 from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, required
+from headgate.kube.lenient_reader import Object
 from headgate.kube.validation.values import immutable
-from headgate.quota.kinds.lenient_reader import Object
 
 _MANAGED_PATH: Final = f"{LABELS}[{names.MANAGED}]"
 _COUNT_PATH: Final = f"{ANNOTATIONS}[{names.TOTAL_COUNT}]"

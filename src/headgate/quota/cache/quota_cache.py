@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from headgate.kube.lenient_reader import find_object, find_text
 from headgate.quota.api.cluster_queue import ActiveCondition, ClusterQueue, find_active_condition, read_cluster_queue
 from headgate.quota.api.cohort import read_cohort
 from headgate.quota.api.local_queue import LocalQueue, read_local_queue
@@ -137,8 +138,7 @@ class QuotaCache:
         """The key of the queue, if something about it is different now."""
         queue = read_local_queue(wire)
         if isinstance(queue, str):
-            metadata = wire.get("metadata")
-            namespace = str(metadata.get("namespace", "")) if isinstance(metadata, Mapping) else ""
+            namespace = str(find_object(wire, "metadata").get("namespace", ""))
             key = f"{namespace}/{_name(wire)}"
             self.problems["LocalQueue", key] = queue
             return key if self.local_queues.pop(key, None) else ""
@@ -205,6 +205,4 @@ class QuotaCache:
 
 
 def _name(wire: Wire) -> str:
-    metadata = wire.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, Mapping) else None
-    return name if isinstance(name, str) else ""
+    return find_text(wire, "metadata", "name")

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, too_long
+from headgate.kube.lenient_reader import Object, find_object, find_text
 from headgate.kube.validation.values import domain_prefixed_path
-from headgate.quota.kinds.lenient_reader import Object, find_object, find_text
 from headgate.quota.names import ADMISSION_GATED_BY
 
 _PATH: Final = f"metadata.annotations[{ADMISSION_GATED_BY}]"

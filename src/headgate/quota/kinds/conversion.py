@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from headgate.kube.lenient_reader import find_object
 from headgate.quota.kinds import conversion_loss
 from headgate.quota.kinds.conversion_loss import LostField
 from headgate.quota.kinds.conversion_tables import CONVERSIONS, LINKED_FIELDS, ConvertFields
@@ -62,8 +63,5 @@ def _pop_kept(obj: Object, key: str) -> tuple[tuple[LostField, ...], Object]:
 
 
 def _annotated(obj: Object, key: str, text: str) -> Object:
-    metadata = obj.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    annotations = metadata.get("annotations")
-    annotations = annotations if isinstance(annotations, dict) else {}
+    metadata, annotations = find_object(obj, "metadata"), find_object(obj, "metadata", "annotations")
     return {**obj, "metadata": {**metadata, "annotations": {**annotations, key: text}}}

@@ -13,12 +13,12 @@ import msgspec
 
 from headgate.kube import quantity
 from headgate.kube.field_errors import FieldErrors, duplicate, invalid, invalid_without_value, not_supported
+from headgate.kube.lenient_reader import Object, find_object, find_objects, find_strings, find_text, find_texts
 from headgate.kube.names import is_qualified_name
 from headgate.kube.quantity import Quantity
 from headgate.kube.validation.labels import validate_label_selector, validate_labels
 from headgate.kube.validation.taints import validate_taints, validate_tolerations
 from headgate.kube.validation.values import NEGATIVE, immutable, validate_text
-from headgate.quota.kinds.lenient_reader import Object, find_object, find_objects, find_strings, find_text, find_texts
 from headgate.quota.names import NEVER, TRY_NEXT_FLAVOR
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from headgate.kube.field_errors import FieldErrors, forbidden
-from headgate.quota.kinds.lenient_reader import Object, find_object, find_objects, find_text
+from headgate.kube.lenient_reader import Object, find_object, find_objects, find_text
 from headgate.quota.kinds.names import ELASTIC_JOB, MULTIKUEUE, PROVISIONING, SLICE_REPLACEMENT
 
 _TOPOLOGY: Final = "topology-aware scheduling is not supported"

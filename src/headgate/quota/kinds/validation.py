@@ -12,11 +12,11 @@ from typing import Final
 import msgspec
 
 from headgate.kube.field_errors import FieldErrors
+from headgate.kube.lenient_reader import Object, find_object
 from headgate.kube.validation.values import immutable
 from headgate.quota.kinds import queue_validation
 from headgate.quota.kinds.admission_gated_by import gate_changes, gate_problems
 from headgate.quota.kinds.conversion import convert
-from headgate.quota.kinds.lenient_reader import Object, find_object
 from headgate.quota.kinds.names import API_VERSION
 from headgate.quota.kinds.queue_validation import resource_flavor_problems
 from headgate.quota.kinds.unsupported import unsupported, warnings

@@ -9,8 +9,8 @@ from typing import Final
 
 from headgate.kube import conditions
 from headgate.kube.field_errors import FieldErrors, invalid, invalid_without_value, required
+from headgate.kube.lenient_reader import Object, find_integer, find_object, find_objects, find_text
 from headgate.kube.validation.values import IMMUTABLE
-from headgate.quota.kinds.lenient_reader import Object, find_integer, find_object, find_objects, find_text
 from headgate.quota.kinds.workload_validation import has_reservation
 from headgate.quota.names import ADMITTED, CHECK_READY
 

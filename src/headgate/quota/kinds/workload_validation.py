@@ -10,13 +10,13 @@ from typing import Final
 
 from headgate.kube import conditions, quantity
 from headgate.kube.field_errors import FieldErrors, invalid, invalid_without_value, not_found, not_supported, required
+from headgate.kube.lenient_reader import Object, find_integer, find_object, find_objects, find_text, find_texts
 from headgate.kube.quantity import Quantity
 from headgate.kube.resource_amounts import read_units
 from headgate.kube.validation.labels import validate_labels
 from headgate.kube.validation.object_meta import validate_annotations
 from headgate.kube.validation.taints import validate_tolerations
 from headgate.kube.validation.values import NEGATIVE
-from headgate.quota.kinds.lenient_reader import Object, find_integer, find_object, find_objects, find_text, find_texts
 from headgate.quota.names import QUOTA_RESERVED
 
 _RESERVED: Final = "the key is reserved for internal kueue use"

@@ -16,10 +16,11 @@ from headgate.client.pager import ListRefused, ListResponse, list_all
 from headgate.http.transport import HTTPRequest, HTTPResponse
 from headgate.jobs.framework.scheduling_gated_by import gate_of
 from headgate.jobs.framework.workload import gates_of
-from headgate.jobs.kinds.job_kind import JobKind, get_path
+from headgate.jobs.kinds.job_kind import JobKind
 from headgate.jobs.names import QUEUE_NAME
 from headgate.jobs.pods.pod_metadata import foreign_gates_of, is_managed
 from headgate.kube.api_resources import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS, APIResource
+from headgate.kube.lenient_reader import get_path
 from headgate.kube.object_meta import owner_references
 from headgate.kube.serializer import wire_json
 from headgate.quota import names

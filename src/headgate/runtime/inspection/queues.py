@@ -23,6 +23,7 @@ from headgate.client.pager import ListRefused, ListResponse, ListResult, list_al
 from headgate.client.permissions import FORBIDDEN, NOT_FOUND
 from headgate.http.transport import HTTPRequest, HTTPResponse
 from headgate.kube.api_resources import NAMESPACES, PODS, APIResource
+from headgate.kube.lenient_reader import find_object
 from headgate.kube.serializer import wire_json
 from headgate.runtime.inspection.unavailable import UnavailableResource, lacks, unavailable_resource
 from headgate.scheduling.cache.pod import PodInfo, read_pod
@@ -124,6 +125,5 @@ def list_at(resource: APIResource, revision: str, namespace: str | None = None) 
 
 
 def _key(kind: str, wire: Wire) -> str:
-    metadata = wire.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
+    metadata = find_object(wire, "metadata")
     return f"{kind}/{metadata.get('namespace')}/{metadata.get('name')}"

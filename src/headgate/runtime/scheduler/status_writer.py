@@ -31,6 +31,7 @@ from headgate.client.io.writer import Writer
 from headgate.client.write_status import WriteOutcome, WriteStatus
 from headgate.http.transport import Transport
 from headgate.kube.api_resources import PODS, APIResource
+from headgate.kube.lenient_reader import find_object
 from headgate.kube.serializer import wire_json
 from headgate.kube.timestamps import format_time
 
@@ -192,8 +193,7 @@ def _status_in(body: bytes) -> dict[str, Any]:
         found = wire_json.decode(body)
     except msgspec.DecodeError:
         return {}
-    status = found.get("status") if isinstance(found, dict) else None
-    return status if isinstance(status, dict) else {}
+    return find_object(found, "status")
 
 
 def _warn(problem: str) -> None:

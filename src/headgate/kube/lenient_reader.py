@@ -1,23 +1,36 @@
-"""A lenient reader for objects under validation: a value of the wrong type counts as absent.
+"""A lenient reader of wire objects: a value of the wrong type counts as absent.
 
-Schemas check types first; where a cluster's definitions are weaker than Headgate's, validation must not raise.
+For objects that no schema has checked, or that a cluster's definitions check less strictly than Headgate's: reading
+them must not raise. ``quota/api/wire_reader.py`` is the strict reader, which rejects such an object with a reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 Object = dict[str, Any]
 Wire = Mapping[str, Any]
 
 
-def find_object(wire: Wire, *names: str) -> Object:
-    """An object inside; empty if there is none."""
+def get_path(wire: Wire, path: Iterable[str]) -> Any:
+    """The value at a path of field names, whatever its type; None if there is none."""
     found: Any = wire
-    for name in names:
+    for name in path:
         found = found.get(name) if isinstance(found, dict) else None
+    return found
+
+
+def find_object(wire: Wire, *path: str) -> Object:
+    """An object inside; empty if there is none."""
+    found = get_path(wire, path)
     return found if isinstance(found, dict) else {}
+
+
+def find_items(wire: Wire, *path: str) -> list[Object]:
+    """The objects of a list."""
+    found = get_path(wire, path)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def find_objects(wire: Wire, name: str, path: str) -> Iterator[tuple[str, Object]]:
@@ -28,8 +41,8 @@ def find_objects(wire: Wire, name: str, path: str) -> Iterator[tuple[str, Object
             yield f"{path}.{name}[{index}]", each
 
 
-def find_text(wire: Wire, name: str) -> str:
-    found = wire.get(name)
+def find_text(wire: Wire, *path: str) -> str:
+    found = get_path(wire, path)
     return found if isinstance(found, str) else ""
 
 
