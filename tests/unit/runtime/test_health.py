@@ -159,22 +159,32 @@ def test_whoever_holds_a_connection_open_does_not_hold_up_the_end() -> None:
 GET = b"GET /livez HTTP/1.1\r\nHost: x\r\n"
 
 
-@pytest.mark.parametrize(
-    ("sent", "starts", "ends"),
-    [
-        (GET + b"\r\n" + GET + b"\r\n", b"HTTP/1.1 200 OK\r\n", b"\r\n\r\nok"),
-        (b"GET /livez HTTP/1.0\r\n\r\n", b"HTTP/1.0 200 OK\r\n", b"\r\n\r\nok"),
-        (b"GET /livez HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", b"HTTP/1.0 200 OK\r\n", b"\r\n\r\nok"),
-        (b"HEAD /livez HTTP/1.1\r\nHost: x\r\n\r\n", b"HTTP/1.1 200 OK\r\n", b"Connection: close\r\n\r\n"),
-        (GET + b"Content-Length: 2000000\r\nExpect: 100-continue\r\n\r\n", b"HTTP/1.1 200 OK\r\n", b"ok"),
-        (GET + b"Transfer-Encoding: chunked\r\n\r\n", b"HTTP/1.1 200 OK\r\n", b"\r\n\r\nok"),
-        (GET + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", b"HTTP/1.1 400 Bad Request\r\n", b"Bad Request\n"),
-        (GET + b"Expect: more\r\n\r\n", b"HTTP/1.1 417 Expectation Failed\r\n", b"\r\n\r\n"),
-        (GET + b"X: " + b"y" * 9000, b"HTTP/1.1 431 Request Header Fields Too Large\r\n", b"Too Large\n"),
-        (b"GET /livez HTTP/2.0\r\nHost: x\r\n\r\n", b"HTTP/1.1 400 Bad Request\r\n", b"\r\n\r\nBad Request\n"),
-    ],
-)
-def test_unusual_requests_get_one_answer_and_the_end_of_the_connection(sent: bytes, starts: bytes, ends: bytes) -> None:
+UNUSUAL = {
+    "two at once": (GET + b"\r\n" + GET + b"\r\n", b"HTTP/1.1 200 OK\r\n", b"\r\n\r\nok"),
+    "HTTP/1.0": (b"GET /livez HTTP/1.0\r\n\r\n", b"HTTP/1.0 200 OK\r\n", b"\r\n\r\nok"),
+    "HTTP/1.0 kept alive": (
+        b"GET /livez HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\n",
+        b"\r\n\r\nok",
+    ),
+    "HEAD": (b"HEAD /livez HTTP/1.1\r\nHost: x\r\n\r\n", b"HTTP/1.1 200 OK\r\n", b"Connection: close\r\n\r\n"),
+    "expectation": (GET + b"Content-Length: 2000000\r\nExpect: 100-continue\r\n\r\n", b"HTTP/1.1 200 OK\r\n", b"ok"),
+    "chunks that do not come": (GET + b"Transfer-Encoding: chunked\r\n\r\n", b"HTTP/1.1 200 OK\r\n", b"\r\n\r\nok"),
+    "broken chunks": (
+        GET + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 400 Bad Request\r\n",
+        b"Bad Request\n",
+    ),
+    "unknown expectation": (GET + b"Expect: more\r\n\r\n", b"HTTP/1.1 417 Expectation Failed\r\n", b"\r\n\r\n"),
+    "oversized head": (GET + b"X: " + b"y" * 9000, b"HTTP/1.1 431 Request Header Fields Too Large\r\n", b"Too Large\n"),
+    "HTTP/2.0": (b"GET /livez HTTP/2.0\r\nHost: x\r\n\r\n", b"HTTP/1.1 400 Bad Request\r\n", b"\r\n\r\nBad Request\n"),
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_unusual_requests_get_one_answer_and_the_end_of_the_connection(name: str) -> None:
+    sent, starts, ends = UNUSUAL[name]
+
     async def story() -> bytes:
         async with serve_health(answers(), "127.0.0.1", 0) as port:
             return await asyncio.wait_for(exchange(port, sent), 5)

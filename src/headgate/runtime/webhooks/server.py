@@ -1,8 +1,8 @@
 """The webhook server: reviews in, responses out, over TLS with a certificate that may change while it runs.
 
-``admission/`` decides reviews, ``quota/kinds/`` converts versions; this module has bytes, bounds and deadlines. If a
-response needs a missing object, the server reads it from the API server, once, and only within the timeout of the
-calling API server. Health probes use the same port.
+``admission/`` decides reviews, ``quota/kinds/`` converts versions, ``http/server.py`` serves. If a response needs a
+missing object, the server reads it from the API server, once, and only within the timeout of the calling API server.
+Health probes use the same port.
 """
 
 from __future__ import annotations
@@ -11,15 +11,12 @@ import asyncio
 import contextlib
 import logging
 import random
-import ssl
-import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any, Final
+from urllib.parse import unquote
 
-import aiohttp
-from aiohttp import web
+import msgspec
 
 from headgate.admission.admission_cache import WATCHED, AdmissionCache, CacheReader, Key, watched_resources
 from headgate.admission.admission_review import (
@@ -33,10 +30,17 @@ from headgate.admission.admission_review import (
 from headgate.admission.policy import AdmissionPolicy
 from headgate.admission.steps import AdmissionStep, all_steps
 from headgate.capacity.names import OPT_IN
+from headgate.client.io.http_transport import HTTPTransport
 from headgate.client.io.informer import Informer, InformerEvent, ListSynced, ObjectApplied, ObjectDeleted
-from headgate.client.write_requests import ACCEPT
-from headgate.http import transport as clients
-from headgate.http.transport import Transport, Unreachable
+from headgate.client.kubeconfig import InlineOrFile, RESTConfig
+from headgate.client.write_requests import ACCEPT, JSON
+from headgate.http.request_handler import ClientPeer, HandlerResponse, RequestProblem
+from headgate.http.request_head import RequestHead
+from headgate.http.request_reader import ReceivedRequest
+from headgate.http.server import HTTPServer
+from headgate.http.server_limits import MIB, ServerLimits
+from headgate.http.server_tls import bare_server_context, key_pair_context
+from headgate.http.transport import HTTPRequest, Transport, Unreachable
 from headgate.kube.api_resources import APIResource
 from headgate.kube.serializer import wire_json
 from headgate.quota.kinds import conversion_review
@@ -45,13 +49,15 @@ from headgate.runtime.webhooks.certificates import WebhookCertificates
 
 Object = dict[str, Any]
 
-_MOST_BYTES: Final = 8 * 1024 * 1024
+_MOST_BYTES: Final = 8 * MIB
 """A review holds an object twice, and neither is larger than what an API server takes."""
-_MOST_CONVERTED_BYTES: Final = 128 * 1024 * 1024
+_MOST_CONVERTED_BYTES: Final = 128 * MIB
 """A list is converted whole."""
+_MOST_BODIES_BYTES: Final = 512 * MIB
+"""All bodies that are not complete yet, in total."""
 _MOST_CONNECTIONS: Final = 2000
 _PATIENCE_S: Final = 10.0
-"""With handshakes, first heads and bodies that do not come."""
+"""With handshakes, heads and bodies that do not come."""
 _KEPT_ALIVE_S: Final = 120.0
 """Longer than API servers keep an idle connection, so that they close it."""
 _ASK_S: Final = 3.0
@@ -70,7 +76,6 @@ class WebhookServer:
     def __init__(self, transport: Transport, policy: AdmissionPolicy, *, patience_s: float = _PATIENCE_S) -> None:
         self._transport = transport
         self._patience_s: Final = patience_s
-        self._unheard: Final[dict[asyncio.BaseProtocol, asyncio.Handle]] = {}  # connections without a request so far
         self._policy = policy
         self._paths: Final[Mapping[str, AdmissionStep]] = {step.path: step for step in all_steps(policy) if step.path}
         self._watched: Final = watched_resources(policy)
@@ -78,22 +83,16 @@ class WebhookServer:
         self._synced: set[APIResource] = set()
         self._told = asyncio.Event()
         self._absent: dict[Key, float] = {}
-        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._tls.minimum_version = ssl.TLSVersion.TLSv1_2
-        self._trust: ssl.SSLContext | None = None
+        self._server: Final = HTTPServer(self, webhook_limits(patience_s), bare_server_context())
+        self._bundle = b""
         self._is_ready = False
 
     # -- the certificate -------------------------------------------------------------------------------------------
 
     async def use_certificate(self, kept: WebhookCertificates) -> None:
         """New connections get this certificate; existing ones stay."""
-        with tempfile.TemporaryDirectory() as folder:  # the only way in that Python has
-            chain, key = Path(folder) / "tls.crt", Path(folder) / "tls.key"
-            chain.write_bytes(kept.server.certificate)
-            key.touch(0o600)
-            key.write_bytes(kept.server.key)
-            self._tls.load_cert_chain(chain, key)
-        self._trust = ssl.create_default_context(cadata=kept.bundle.decode("ascii"))
+        self._server.use_tls(key_pair_context(kept.server))
+        self._bundle = kept.bundle
 
     # -- what is known ---------------------------------------------------------------------------------------------
 
@@ -132,56 +131,29 @@ class WebhookServer:
     @contextlib.asynccontextmanager
     async def listening(self, host: str, port: int) -> AsyncIterator[int]:
         """Answers until the block is left. Yields the port."""
-        front = web.Server(
-            self._handle, keepalive_timeout=_KEPT_ALIVE_S, lingering_time=self._patience_s, access_log=None
-        )
-        loop = asyncio.get_running_loop()
-
-        def connected() -> asyncio.BaseProtocol:
-            if len(front.connections) >= _MOST_CONNECTIONS:
-                return _ConnectionLimitReached()
-            handler = front()
-            # aiohttp waits for a first head for ever; for later ones its own timer suffices.
-            self._unheard[handler] = loop.call_later(2 * self._patience_s, self._give_up, handler)
-            return handler
-
-        server = await loop.create_server(
-            connected, host or None, port, ssl=self._tls, ssl_handshake_timeout=self._patience_s, backlog=512
-        )
-        try:
-            yield server.sockets[0].getsockname()[1]
-        finally:
-            self._is_ready = False
-            server.close()
-            for timer in self._unheard.values():
-                timer.cancel()
-            self._unheard.clear()
-            await front.shutdown(1.0)
-            await asyncio.sleep(0)  # what was cut is closed by the loop, a turn later
-
-    def _give_up(self, handler: web.RequestHandler) -> None:
-        self._unheard.pop(handler, None)
-        handler.force_close()
-
-    def _hear(self, handler: asyncio.BaseProtocol | None) -> None:
-        timer = self._unheard.pop(handler, None) if handler is not None else None
-        if timer is not None:
-            timer.cancel()
+        async with self._server.listening(host, port) as bound:
+            try:
+                yield bound
+            finally:
+                self._is_ready = False
 
     async def call_itself(self, host: str, port: int, name: str) -> str:
         """Asks as an API server would, by the name that one uses; what is wrong, or nothing. It is ready then."""
         probe = {"apiVersion": API_VERSION, "kind": KIND, "request": _probe(self._policy)}
         address = _ANYWHERE.get(host, host)
-        url = f"https://{f'[{address}]' if ':' in address else address}:{port}/pods/mutate"
-        limit = aiohttp.ClientTimeout(total=_SELF_CALL_S)
+        url = f"https://{f'[{address}]' if ':' in address else address}:{port}"
+        config = RESTConfig(server=url, tls_server_name=name, authority=InlineOrFile(data=self._bundle))
+        request = HTTPRequest("POST", "/pods/mutate", "", JSON, msgspec.json.encode(probe), timeout_s=_SELF_CALL_S)
+        transport = HTTPTransport(config)
         try:
-            async with (
-                aiohttp.ClientSession(timeout=limit) as session,
-                session.post(url, json=probe, ssl=self._trust or True, server_hostname=name) as answer,
-            ):
-                said = await answer.json()
-        except (aiohttp.ClientError, OSError, ValueError, TimeoutError) as problem:
-            return f"{name} does not answer itself at {address}:{port}: {problem or type(problem).__name__}"
+            answer = await transport.request(request)
+            if not answer.ok:
+                return f"{name} answers itself with {answer.status}: {answer.body.decode('utf-8', 'replace').strip()}"
+            said = wire_json.decode(answer.body)
+        except (Unreachable, msgspec.DecodeError) as problem:
+            return f"{name} does not answer itself at {address}:{port}: {problem}"
+        finally:
+            await transport.close()
         response = said.get("response") or {}
         if not response.get("allowed") or bool(response.get("patch")) != self._policy.gates:
             return f"{name} answers itself with {said}"
@@ -192,34 +164,42 @@ class WebhookServer:
         """What is wrong, or nothing."""
         return "" if self._is_ready else "no call to itself has succeeded yet"
 
-    async def _handle(self, request: web.BaseRequest) -> web.Response:
-        self._hear(request.protocol)
-        if request.method == "GET":
-            return self._examined(request.path)
-        step = self._paths.get(request.path)
-        if step is None and request.path != conversions.PATH:
-            known = ", ".join((*self._paths, conversions.PATH))
-            return _text(404, f"nothing is answered at {request.path}; known: {known}")
-        if request.method != "POST":
-            return _text(405, f"POST {KIND if step is not None else conversion_review.KIND}")
-        most = _MOST_BYTES if step is not None else _MOST_CONVERTED_BYTES
-        try:
-            async with asyncio.timeout(self._patience_s):
-                body = await _read(request, most)
-        except TimeoutError:
-            return _text(408, f"no whole body came in {self._patience_s:.0f} s")
-        if body is None:
-            return _text(413, f"more than {most} bytes")
-        if step is None:
-            # A long list takes its time, in which admission goes on.
-            converted = await asyncio.to_thread(conversion_review.answer, body)
-            return _text(400, converted) if isinstance(converted, str) else _json(converted)
-        asked = read_review(body)
-        if isinstance(asked, str):
-            return _text(400, asked)
-        return _json(write_review(asked.uid, await self._answer(step, asked)))
+    # -- requests --------------------------------------------------------------------------------------------------
 
-    def _examined(self, path: str) -> web.Response:
+    def wants_body(self, head: RequestHead, peer: ClientPeer) -> bool:
+        return self._refusal(head) is None
+
+    def handle(
+        self, request: ReceivedRequest, peer: ClientPeer
+    ) -> HandlerResponse | Coroutine[Any, Any, HandlerResponse]:
+        head = request.head
+        refusal = self._refusal(head)
+        if refusal is not None:
+            return refusal
+        path = unquote(head.path)
+        most = _MOST_CONVERTED_BYTES if path == conversions.PATH else _MOST_BYTES
+        if not request.complete or len(request.body) > most:
+            return _text(413, f"more than {most} bytes")
+        return self._convert(request.body) if path == conversions.PATH else self._review(path, request.body)
+
+    def refuse(self, problem: RequestProblem) -> HandlerResponse | None:
+        if problem.kind == "body too slow":
+            return _text(408, f"no whole body came in {self._patience_s:.0f} s")
+        return None
+
+    def _refusal(self, head: RequestHead) -> HandlerResponse | None:
+        """The response to what is no review and no conversion: probes are answered, too."""
+        path = unquote(head.path)
+        if head.method == "GET":
+            return self._probe_response(path)
+        if path not in self._paths and path != conversions.PATH:
+            known = ", ".join((*self._paths, conversions.PATH))
+            return _text(404, f"nothing is answered at {path}; known: {known}")
+        if head.method != "POST":
+            return _text(405, f"POST {KIND if path in self._paths else conversion_review.KIND}")
+        return None
+
+    def _probe_response(self, path: str) -> HandlerResponse:
         if path in ("/livez", "/healthz"):
             return _text(200, "ok")
         if path == "/readyz":
@@ -227,17 +207,37 @@ class WebhookServer:
             return _text(500 if problem else 200, problem or "ok")
         return _text(404, "404 page not found")
 
-    async def _answer(self, step: AdmissionStep, asked: AdmissionRequest) -> AdmissionResponse:
+    async def _convert(self, body: bytes) -> HandlerResponse:
+        # A long list takes its time, in which admission goes on.
+        converted = await asyncio.to_thread(conversion_review.answer, body)
+        return _text(400, converted) if isinstance(converted, str) else _json(converted)
+
+    def _review(self, path: str, body: bytes) -> HandlerResponse | Coroutine[Any, Any, HandlerResponse]:
+        asked = read_review(body)
+        if isinstance(asked, str):
+            return _text(400, asked)
+        step = self._paths[path]
+        answer, missed = self._ask(step, asked, {})
+        return self._review_later(step, asked, missed) if missed else _json(write_review(asked.uid, answer))
+
+    async def _review_later(self, step: AdmissionStep, asked: AdmissionRequest, missed: list[Key]) -> HandlerResponse:
+        """Reads the missing objects first; with them the step may find that it misses others."""
         fetched: dict[Key, Object | None] = {}
         deadline_s = time.monotonic() + _ASK_S
         while True:
-            reading = CacheReader(self._book, fetched)
-            answer = step.ask(asked, self._policy, reading)
-            missed = [key for key in reading.missed if key[0] in self._synced]
-            if not missed:
-                return answer
             for key in missed:
                 fetched[key] = await self._fetch(key, deadline_s)
+            answer, missed = self._ask(step, asked, fetched)
+            if not missed:
+                return _json(write_review(asked.uid, answer))
+
+    def _ask(
+        self, step: AdmissionStep, asked: AdmissionRequest, fetched: dict[Key, Object | None]
+    ) -> tuple[AdmissionResponse, list[Key]]:
+        """The answer, and the objects without which it does not count."""
+        reading = CacheReader(self._book, fetched)
+        answer = step.ask(asked, self._policy, reading)
+        return answer, [key for key in reading.missed if key[0] in self._synced]
 
     async def _fetch(self, key: Key, deadline_s: float) -> Object | None:
         """From the API server; what it does not have is not asked for again at once."""
@@ -248,7 +248,7 @@ class WebhookServer:
         resource, namespace, name = key
         path = resource.object_path(namespace, name)
         try:
-            answer = await self._transport.request(clients.HTTPRequest("GET", path, "", ACCEPT, timeout_s=left_s))
+            answer = await self._transport.request(HTTPRequest("GET", path, "", ACCEPT, timeout_s=left_s))
         except Unreachable:
             return None
         if answer.ok:
@@ -260,31 +260,27 @@ class WebhookServer:
         return None
 
 
-class _ConnectionLimitReached(asyncio.Protocol):
-    """One connection too many."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if isinstance(transport, asyncio.Transport):
-            transport.abort()
-
-
-async def _read(request: web.BaseRequest, most: int) -> bytes | None:
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in request.content.iter_any():
-        size += len(chunk)
-        if size > most:
-            return None
-        chunks.append(chunk)
-    return b"".join(chunks)
+def webhook_limits(patience_s: float = _PATIENCE_S) -> ServerLimits:
+    return ServerLimits(
+        body_bytes=_MOST_BYTES,
+        body_bytes_of_path={conversions.PATH: _MOST_CONVERTED_BYTES},
+        total_body_bytes=_MOST_BODIES_BYTES,
+        connections=_MOST_CONNECTIONS,
+        handshake_s=patience_s,
+        head_s=patience_s,
+        body_s=patience_s,
+        body_silent_s=patience_s,
+        idle_s=_KEPT_ALIVE_S,
+        stop_s=1.0,
+    )
 
 
-def _json(body: bytes) -> web.Response:
-    return web.Response(body=body, content_type=_JSON)
+def _json(body: bytes) -> HandlerResponse:
+    return HandlerResponse(200, body, _JSON)
 
 
-def _text(status: int, text: str) -> web.Response:
-    return web.Response(status=status, text=text + "\n")
+def _text(status: int, text: str) -> HandlerResponse:
+    return HandlerResponse(status, f"{text}\n".encode())
 
 
 def _probe(policy: AdmissionPolicy) -> Object:
