@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.drawn import TABLES, objects
 from headgate.apimachinery.codec import codec
-from headgate.kube.serializer.json_decoder import whole
+from headgate.kube.serializer.json_decoder import integer_if_whole
 
 
 @given(objects())
@@ -112,7 +112,7 @@ def test_json_means_the_same_when_the_events_of_yaml_are_put_together(text: str)
             return {key: rounded(item) for key, item in value.items()}
         if isinstance(value, list):
             return [rounded(item) for item in value]
-        return whole(value) if isinstance(value, float) else value
+        return integer_if_whole(value) if isinstance(value, float) else value
 
     body = text.replace("\n", " ").encode()  # in YAML a key and its colon stand on one line
     assert codec.decode_yaml(b"---\n" + body).value == rounded(codec.decode_json(body).value)

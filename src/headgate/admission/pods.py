@@ -114,7 +114,7 @@ def validate_resize(request: AdmissionRequest, policy: AdmissionPolicy, view: Cl
 
 def _added(old: Object, new: Object) -> dict[str, int]:
     """What the pod would hold beyond what it is counted with now."""
-    before, after = pod_requests(old), pod_requests(new, as_spec=True)
+    before, after = pod_requests(old), pod_requests(new, spec_only=True)
     found = {
         name: units(name, amount) - (units(name, before[name]) if name in before else 0)
         for name, amount in after.items()

@@ -88,11 +88,11 @@ def is_valid_ip_for_legacy_field(text: str, strict: bool = False) -> list[str]:
 
 def is_valid_ip(text: str) -> list[str]:
     """For new fields: canonical form only."""
-    complaints = is_valid_ip_for_legacy_field(text, strict=True)
+    messages = is_valid_ip_for_legacy_field(text, strict=True)
     address = parse_ip(text)
-    if not complaints and address is not None and str(address) != text:
-        complaints.append(f"must be in canonical form ({quote(str(address))})")
-    return complaints
+    if not messages and address is not None and str(address) != text:
+        messages.append(f"must be in canonical form ({quote(str(address))})")
+    return messages
 
 
 def warnings_for_ip(path: str, text: str) -> list[str]:
@@ -144,11 +144,11 @@ def is_valid_cidr_for_legacy_field(text: str, strict: bool = False) -> list[str]
 
 def is_valid_cidr(text: str) -> list[str]:
     """For new fields: a network in canonical form, such as ``192.168.1.0/24``."""
-    complaints = is_valid_cidr_for_legacy_field(text, strict=True)
+    messages = is_valid_cidr_for_legacy_field(text, strict=True)
     cidr = _parse_cidr(text)
-    if not complaints and cidr is not None and text != f"{cidr.network}/{cidr.length}":
-        complaints.append(f"must be in canonical form ({quote(f'{cidr.network}/{cidr.length}')})")
-    return complaints
+    if not messages and cidr is not None and text != f"{cidr.network}/{cidr.length}":
+        messages.append(f"must be in canonical form ({quote(f'{cidr.network}/{cidr.length}')})")
+    return messages
 
 
 def is_valid_interface_address(text: str) -> list[str]:

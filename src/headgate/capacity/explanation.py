@@ -208,7 +208,7 @@ def _plugin_hold(scheduled: Wire) -> tuple[PodHold, str] | None:
     """A PreEnqueue plugin that rejects the pod or fails, according to the pod's condition."""
     reason = scheduled.get("reason") or ""
     message = scheduled.get("message") or ""
-    found = conditions.held_by(reason, message)
+    found = conditions.parse_pre_enqueue_message(reason, message)
     if found is None:
         return _rejection_hold(reason, message)
     plugin, text = found
@@ -220,7 +220,7 @@ def _plugin_hold(scheduled: Wire) -> tuple[PodHold, str] | None:
 
 def _rejection_hold(reason: str, message: str) -> tuple[PodHold, str] | None:
     """A plugin of another extension point that rejects the pod, makes it wait or fails."""
-    found = conditions.refused_by(message) if reason in _PLUGIN_REASONS else None
+    found = conditions.parse_plugin_message(message) if reason in _PLUGIN_REASONS else None
     if found is None:
         return None
     plugin, text = found

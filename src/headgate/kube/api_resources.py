@@ -1,6 +1,6 @@
-"""Where a resource lives on the server: group, version, plural, and the paths that follow from them.
+"""API resources: group, version, plural, and the URL paths that follow from them.
 
-Pure text. The few rows below are what Headgate's own controllers use by name; anything else is made on the spot.
+The constants below are the resources that Headgate's controllers use; others are constructed where they are needed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class APIResource(msgspec.Struct, frozen=True):
     def collection_path(self, namespace: str | None = None) -> str:
         """The path of a list; ``None`` lists over all namespaces."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        inside = f"/namespaces/{quote(namespace, safe='')}" if self.namespaced and namespace is not None else ""
-        return f"{root}{inside}/{self.plural}"
+        namespace_part = f"/namespaces/{quote(namespace, safe='')}" if self.namespaced and namespace is not None else ""
+        return f"{root}{namespace_part}/{self.plural}"
 
     def object_path(self, namespace: str, name: str, subresource: str = "") -> str:
         """The path of one object; the namespace of a cluster-scoped one is ignored."""

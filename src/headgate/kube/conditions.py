@@ -1,8 +1,8 @@
-"""Status conditions, of pods and of every other kind: find one, set one, drop one.
+"""Status conditions of all kinds: functions to find, set and remove one.
 
-All functions return a new list and leave the old one alone; when nothing changes they return the very list they were
-given, so that ``new is old`` tells a writer that there is nothing to write. ``now`` is a wire timestamp (see
-``kube/timestamps.py``). The conditions of scheduling gates are in ``kube/scheduling_gates.py``.
+All functions return a new list and do not change their argument. If nothing changes they return the same list, so that
+``new is old`` means that there is nothing to write. ``now`` is a wire timestamp (see ``kube/timestamps.py``). The
+conditions of scheduling gates are in ``kube/scheduling_gates.py``.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ POD_SCHEDULED: Final = "PodScheduled"
 POD_READY: Final = "Ready"
 UNSCHEDULABLE: Final = "Unschedulable"
 WAITING_FOR_TERMINATING_PODS: Final = "WaitingForTerminatingPods"
-"""The pod fits when terminating pods are gone, and was promised the node: no autoscaler buys for this reason."""
+"""The pod fits when terminating pods are gone, and is nominated to the node. Autoscalers do not scale up for it."""
 SCHEDULER_ERROR: Final = "SchedulerError"
 PRE_ENQUEUE_REJECTED: Final = "PreEnqueueRejected"
-"""A PreEnqueue plugin does not let the pod be tried yet: no autoscaler buys for this reason."""
+"""A PreEnqueue plugin rejects the pod. Autoscalers do not scale up for it."""
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 
 WAITING_ON_PERMIT: Final = "WaitingOnPermit"
-"""A Permit plugin has the pod wait. Its node is kept for it: no autoscaler buys for this reason."""
+"""A Permit plugin lets the pod wait with its node reserved. Autoscalers do not scale up for it."""
 WAITING_ON_PRE_BIND: Final = "WaitingOnPreBind"
-"""A PreBind plugin waits for something before the pod is bound. Its node is kept for it."""
+"""A PreBind plugin delays the binding of the pod. Its node is reserved."""
 _PRE_ENQUEUE: Final = "PreEnqueue"
-_HELD_BY: Final = f'{_PRE_ENQUEUE} plugin "'
+_PRE_ENQUEUE_PREFIX: Final = f'{_PRE_ENQUEUE} plugin "'
 _NO_REASON: Final = "no reason given"
-# Of the points after PreEnqueue: as in held_message, and as a failure is told ('running PreFilter plugin "Name": ...').
-_NAMED: Final = re.compile(r'(?:running )?(?:\w+ )?plugin "([^"]+)"(?: \(\w+\))?: (.*)', re.DOTALL)
+# For extension points after PreEnqueue: the form of plugin_message, and of an error ('running PreFilter plugin "Name":
+# ...').
+_PLUGIN_MESSAGE: Final = re.compile(r'(?:running )?(?:\w+ )?plugin "([^"]+)"(?: \(\w+\))?: (.*)', re.DOTALL)
 _TIMES: Final = ("lastTransitionTime", "lastUpdateTime", "lastHeartbeatTime")
 
 
-def held_message(plugin: str, reason: str, point: str = _PRE_ENQUEUE) -> str:
-    """What ``PodScheduled`` says of a pod that a plugin holds at an extension point, or fails to judge."""
+def plugin_message(plugin: str, reason: str, point: str = _PRE_ENQUEUE) -> str:
+    """The message of ``PodScheduled`` for a pod that a plugin rejects or delays, or for which the plugin fails."""
     return f'{point} plugin "{plugin}": {reason or _NO_REASON}'
 
 
-def held_by(reason: str, message: str) -> tuple[str, str] | None:
-    """The plugin, and its own words, if this is what ``PodScheduled`` says of a pod that a PreEnqueue plugin holds."""
-    if reason not in (PRE_ENQUEUE_REJECTED, SCHEDULER_ERROR) or not message.startswith(_HELD_BY):
+def parse_pre_enqueue_message(reason: str, message: str) -> tuple[str, str] | None:
+    """The plugin and its reason, if this ``PodScheduled`` condition is of a pod that a PreEnqueue plugin rejects."""
+    if reason not in (PRE_ENQUEUE_REJECTED, SCHEDULER_ERROR) or not message.startswith(_PRE_ENQUEUE_PREFIX):
         return None
-    plugin, _, words = message.removeprefix(_HELD_BY).partition('": ')
-    return plugin, words
+    plugin, _, text = message.removeprefix(_PRE_ENQUEUE_PREFIX).partition('": ')
+    return plugin, text
 
 
-def refused_by(message: str) -> tuple[str, str] | None:
-    """The plugin, and its own words, if the message of ``PodScheduled`` begins with the name of one, whatever the
-    extension point."""
-    found = _NAMED.fullmatch(message)
+def parse_plugin_message(message: str) -> tuple[str, str] | None:
+    """The plugin and its reason, if the message of ``PodScheduled`` names a plugin of any extension point."""
+    found = _PLUGIN_MESSAGE.fullmatch(message)
     return None if found is None else (found[1], found[2])
 
 
@@ -79,16 +79,16 @@ def is_false(conditions: Sequence[Condition] | None, type_: str) -> bool:
 def with_condition(conditions: list[Condition] | None, condition: Mapping[str, Any], now: str) -> list[Condition]:
     """``conditions`` with ``condition`` in place of the one of its type, or at the end.
 
-    ``lastTransitionTime`` says when the *status* last changed: a new reason or message does not move it. A
-    transition time that the caller brings is used instead of ``now``.
+    ``lastTransitionTime`` is the time of the last change of the *status*: a new reason or message does not change it. A
+    transition time in ``condition`` is used instead of ``now``.
     """
     old_list = conditions if conditions is not None else []
-    moved = condition.get("lastTransitionTime") or now
+    transition_time = condition.get("lastTransitionTime") or now
     old = find(old_list, condition["type"])
     if old is None:
-        return [*old_list, {**condition, "lastTransitionTime": moved}]
+        return [*old_list, {**condition, "lastTransitionTime": transition_time}]
     is_same_status = old.get("status") == condition.get("status")
-    new = {**condition, "lastTransitionTime": old.get("lastTransitionTime") if is_same_status else moved}
+    new = {**condition, "lastTransitionTime": old.get("lastTransitionTime") if is_same_status else transition_time}
     if _without_times(old) == _without_times(new) and is_same_status:
         return old_list
     return [new if each is old else each for each in old_list]

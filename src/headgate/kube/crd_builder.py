@@ -28,45 +28,45 @@ def described(schema: Object, description: str) -> Object:
 
 
 def object_schema(description: str = "", /, **properties: Object) -> Object:
-    told = {"description": description} if description else {}
-    return {"type": "object", **told, "properties": properties}
+    documentation = {"description": description} if description else {}
+    return {"type": "object", **documentation, "properties": properties}
 
 
 def with_required(schema: Object, *names: str) -> Object:
-    """``schema``, without these fields of which there is nothing."""
+    """``schema`` with these fields required."""
     return {**schema, "required": list(names)}
 
 
 def string_enum(*allowed: str, default: str | None = None) -> Object:
-    """One of a few."""
-    chosen: Object = {"type": "string", "enum": list(allowed)}
-    return chosen if default is None else {**chosen, "default": default}
+    """A string with a fixed set of values."""
+    schema: Object = {"type": "string", "enum": list(allowed)}
+    return schema if default is None else {**schema, "default": default}
 
 
 def map_of(values: Object, description: str = "") -> Object:
-    told = {"description": description} if description else {}
-    return {"type": "object", **told, "additionalProperties": values}
+    documentation = {"description": description} if description else {}
+    return {"type": "object", **documentation, "additionalProperties": values}
 
 
-def list_of(items: Object, *, most: int | None = None, least: int | None = None) -> Object:
-    bounds = {name: bound for name, bound in (("maxItems", most), ("minItems", least)) if bound is not None}
+def list_of(items: Object, *, max_items: int | None = None, min_items: int | None = None) -> Object:
+    bounds = {name: bound for name, bound in (("maxItems", max_items), ("minItems", min_items)) if bound is not None}
     return {"type": "array", "items": items, **bounds}
 
 
-def list_map(items: Object, *keys: str, most: int | None = None, least: int | None = None) -> Object:
-    """A list whose items have names, and which is merged by them."""
-    merged = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
-    return {**list_of(items, most=most, least=least), **merged}
+def list_map(items: Object, *keys: str, max_items: int | None = None, min_items: int | None = None) -> Object:
+    """A list that is merged by the keys of its items."""
+    list_type = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
+    return {**list_of(items, max_items=max_items, min_items=min_items), **list_type}
 
 
-def list_atomic(items: Object, *, most: int | None = None, least: int | None = None) -> Object:
-    """A list that one writer owns whole."""
-    return {**list_of(items, most=most, least=least), "x-kubernetes-list-type": "atomic"}
+def list_atomic(items: Object, *, max_items: int | None = None, min_items: int | None = None) -> Object:
+    """A list that is replaced as a whole."""
+    return {**list_of(items, max_items=max_items, min_items=min_items), "x-kubernetes-list-type": "atomic"}
 
 
-def list_set(items: Object, *, most: int | None = None) -> Object:
-    """A list without an order that has nothing twice."""
-    return {**list_of(items, most=most), "x-kubernetes-list-type": "set"}
+def list_set(items: Object, *, max_items: int | None = None) -> Object:
+    """A list of unique items without an order."""
+    return {**list_of(items, max_items=max_items), "x-kubernetes-list-type": "set"}
 
 
 def resource_list(description: str = "") -> Object:
@@ -74,18 +74,18 @@ def resource_list(description: str = "") -> Object:
 
 
 def printer_column(name: str, path: str, type_: str = "string", description: str = "", *, wide: bool = False) -> Object:
-    told = {"description": description} if description else {}
-    made = {"name": name, "type": type_, **told, "jsonPath": path}
-    return {**made, "priority": 1} if wide else made
+    documentation = {"description": description} if description else {}
+    column = {"name": name, "type": type_, **documentation, "jsonPath": path}
+    return {**column, "priority": 1} if wide else column
 
 
 def resource_schema(description: str, /, **parts: Object) -> Object:
-    """Of a whole object."""
+    """The schema of a kind."""
     return object_schema(description, apiVersion=STRING, kind=STRING, metadata={"type": "object"}, **parts)
 
 
-def crd_version(name: str, schema: Object, *, stored: bool, served: bool = True, **further: Any) -> Object:
-    return {"name": name, "served": served, "storage": stored, "schema": {"openAPIV3Schema": schema}, **further}
+def crd_version(name: str, schema: Object, *, stored: bool, served: bool = True, **extra: Any) -> Object:
+    return {"name": name, "served": served, "storage": stored, "schema": {"openAPIV3Schema": schema}, **extra}
 
 
 def custom_resource_definition(

@@ -1,13 +1,12 @@
-"""Cron schedules: parsing them, and the instants at which they are due.
+"""Parses cron schedules and finds the instants at which they are due.
 
 :func:`parse_schedule` reads five fields, or a descriptor such as ``@hourly`` or ``@every 1h30m``. It returns a
 :class:`CronSchedule` (bit *n* of a mask set: value *n* matches), a :class:`ConstantDelaySchedule`, or the error text of
 the library that Kubernetes uses. :func:`zone_in` reads a time zone that precedes the fields.
 
 Instants are whole seconds since 1970. A :data:`Zone` returns the offset of its clocks from UTC at an instant; the
-caller provides it (``runtime/time_zones.py``). The search goes from field to field in the steps of that library,
-because the steps decide what happens around a clock change: an instant in a skipped hour is skipped, an instant in a
-repeated hour comes twice.
+caller provides it (``runtime/time_zones.py``). The search uses the same steps as that library, because they decide what
+happens at a clock change: an instant in a skipped hour is skipped, an instant in a repeated hour occurs twice.
 """
 
 from __future__ import annotations
@@ -45,7 +44,10 @@ _FIELDS: Final = (
 
 
 class CronSchedule(msgspec.Struct, frozen=True):
-    """``any_day``/``any_weekday``: the field was a star. If neither is, a day matches when either field does."""
+    """``any_day``/``any_weekday``: the field is ``*``.
+
+    If neither is ``*``, a day matches when one of the fields does.
+    """
 
     minutes: int
     hours: int
@@ -71,37 +73,37 @@ _DESCRIPTORS: Final = {
 }
 
 
-class _Bad(Exception):
-    """Leaves the parse; never leaves this module."""
+class _ParseError(Exception):
+    """Raised and caught in this module."""
 
 
 def parse_schedule(text: str) -> CronSchedule | ConstantDelaySchedule | str:
     try:
         return _parse(text)
-    except _Bad as problem:
+    except _ParseError as problem:
         return str(problem)
 
 
-def zone_in(text: str) -> str:
-    """The time zone that the text begins with (``TZ=Europe/Berlin ...``), or nothing."""
+def time_zone_prefix(text: str) -> str:
+    """The time zone at the beginning of the text (``TZ=Europe/Berlin ...``), or an empty text."""
     return text.partition(" ")[0].partition("=")[2] if text.startswith(_ZONES) else ""
 
 
 def _parse(text: str) -> CronSchedule | ConstantDelaySchedule:
     if not text:
-        raise _Bad("empty spec string")
+        raise _ParseError("empty spec string")
     if text.startswith(_ZONES):
         text = text.partition(" ")[2].strip()
     if text.startswith("@every "):
         nanos = parse_duration(text.removeprefix("@every "))
         if isinstance(nanos, str):
-            raise _Bad(f"failed to parse duration {text}: {nanos}")
+            raise _ParseError(f"failed to parse duration {text}: {nanos}")
         return ConstantDelaySchedule(max(nanos // 1_000_000_000, 1))
     if text.startswith("@") and text not in _DESCRIPTORS:
-        raise _Bad(f"unrecognized descriptor: {text}")
+        raise _ParseError(f"unrecognized descriptor: {text}")
     fields = _DESCRIPTORS.get(text, text).split()
     if len(fields) != len(_FIELDS):
-        raise _Bad(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
+        raise _ParseError(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
     masks = [_field(field, bounds) for field, bounds in zip(fields, _FIELDS, strict=True)]
     bits = [mask for mask, _ in masks]
     return CronSchedule(bits[0], bits[1], bits[2], bits[3], bits[4], any_day=masks[2][1], any_weekday=masks[4][1])
@@ -127,7 +129,7 @@ def _range(expression: str, bounds: _Bounds) -> tuple[int, bool]:
         if len(limits) == 2:
             end = _number(limits[1], bounds)
         elif len(limits) > 2:
-            raise _Bad(f"too many hyphens: {expression}")
+            raise _ParseError(f"too many hyphens: {expression}")
     step = 1
     if len(range_and_step) == 2:
         step = _integer(range_and_step[1])
@@ -135,15 +137,15 @@ def _range(expression: str, bounds: _Bounds) -> tuple[int, bool]:
             end = bounds.high
         star = star and step <= 1
     elif len(range_and_step) > 2:
-        raise _Bad(f"too many slashes: {expression}")
+        raise _ParseError(f"too many slashes: {expression}")
     if start < bounds.low:
-        raise _Bad(f"beginning of range ({start}) below minimum ({bounds.low}): {expression}")
+        raise _ParseError(f"beginning of range ({start}) below minimum ({bounds.low}): {expression}")
     if end > bounds.high:
-        raise _Bad(f"end of range ({end}) above maximum ({bounds.high}): {expression}")
+        raise _ParseError(f"end of range ({end}) above maximum ({bounds.high}): {expression}")
     if start > end:
-        raise _Bad(f"beginning of range ({start}) beyond end of range ({end}): {expression}")
+        raise _ParseError(f"beginning of range ({start}) beyond end of range ({end}): {expression}")
     if step == 0:
-        raise _Bad(f"step of range should be a positive number: {expression}")
+        raise _ParseError(f"step of range should be a positive number: {expression}")
     return sum(1 << value for value in range(start, end + 1, step)), star
 
 
@@ -154,12 +156,12 @@ def _number(text: str, bounds: _Bounds) -> int:
 
 def _integer(text: str) -> int:
     if _INTEGER.fullmatch(text) is None:
-        raise _Bad(f"failed to parse int from {text}: strconv.Atoi: parsing {quote(text)}: invalid syntax")
+        raise _ParseError(f"failed to parse int from {text}: strconv.Atoi: parsing {quote(text)}: invalid syntax")
     number = int(text[:30])
     if not -_MAX_INT64 - 1 <= number <= _MAX_INT64:
-        raise _Bad(f"failed to parse int from {text}: strconv.Atoi: parsing {quote(text)}: value out of range")
+        raise _ParseError(f"failed to parse int from {text}: strconv.Atoi: parsing {quote(text)}: value out of range")
     if number < 0:
-        raise _Bad(f"negative number ({number}) not allowed: {text}")
+        raise _ParseError(f"negative number ({number}) not allowed: {text}")
     return number
 
 
@@ -167,9 +169,9 @@ Zone = Callable[[int], int]
 """Seconds to add to UTC at an instant."""
 
 NEVER_S: Final = ZERO_TIME_S
-"""What comes after no instant: nothing within five years."""
+"""The result if there is no instant within five years."""
 
-_YEARS: Final = 5
+_MAX_YEARS: Final = 5
 
 
 def utc(_: int) -> int:
@@ -180,22 +182,23 @@ def next_after(schedule: CronSchedule | ConstantDelaySchedule, after_s: float, z
     """The first instant later than this one, or :data:`NEVER_S`."""
     if isinstance(schedule, ConstantDelaySchedule):
         return floor(after_s) + schedule.seconds
-    return _Walk(schedule, zone, floor(after_s) + 1).arrive()
+    return _Search(schedule, zone, floor(after_s) + 1).run()
 
 
 def last_between(
     schedule: CronSchedule | ConstantDelaySchedule, after_s: int, until_s: float, zone: Zone = utc
 ) -> int | None:
-    """The last instant later than ``after_s`` and not later than ``until_s``, in a few dozen looks.
+    """The last instant later than ``after_s`` and not later than ``until_s``.
 
-    Between the two may lie years of minutes, and a schedule must not block other work.
+    The search is a bisection: a schedule of every minute over several years must not block other work.
     """
     first_s = next_after(schedule, after_s, zone)
     if first_s == NEVER_S or first_s > until_s:
         return None
     if isinstance(schedule, ConstantDelaySchedule):
         return first_s + floor((until_s - first_s) / schedule.seconds) * schedule.seconds
-    low_s, high_s = first_s - 1, floor(until_s)  # what follows the low one is in time, what follows the high one is not
+    # the next instant after low_s is in the interval, the next after high_s is not
+    low_s, high_s = first_s - 1, floor(until_s)
     while high_s - low_s > 1:
         middle_s = (low_s + high_s) // 2
         found_s = next_after(schedule, middle_s, zone)
@@ -206,8 +209,8 @@ def last_between(
     return next_after(schedule, low_s, zone)
 
 
-class _Reading(NamedTuple):
-    """What a clock on the wall shows."""
+class _WallClock(NamedTuple):
+    """A local date and time."""
 
     year: int
     month: int
@@ -218,98 +221,98 @@ class _Reading(NamedTuple):
     weekday: int
 
 
-class _Walk:
-    """A time that moves forward until every field matches.
+class _Search:
+    """Moves a time forward until every field matches.
 
-    A step that carries into a larger field starts over with the months. ``_begun``: the smaller fields are at their
-    beginning already.
+    A step that carries into a larger field starts again with the months. ``_truncated``: the smaller fields are already
+    at their minimum.
     """
 
     def __init__(self, schedule: CronSchedule, zone: Zone, start_s: int) -> None:
         self._schedule = schedule
         self._zone = zone
         self._now_s = start_s
-        self._begun = False
+        self._truncated = False
 
-    def arrive(self) -> int:
-        last_year = self._read().year + _YEARS
-        while self._read().year <= last_year:
+    def run(self) -> int:
+        last_year = self._wall_clock().year + _MAX_YEARS
+        while self._wall_clock().year <= last_year:
             if all(step() for step in (self._months, self._days, self._hours, self._minutes, self._seconds)):
                 return self._now_s
         return NEVER_S
 
     def _months(self) -> bool:
-        while not self._schedule.months >> (shown := self._read()).month & 1:
-            if not self._begun:
-                self._begun = True
-                self._set(shown._replace(day=1, hour=0, minute=0, second=0))
-                shown = self._read()
-            self._set(shown._replace(month=shown.month + 1))
-            if self._read().month == 1:
+        while not self._schedule.months >> (clock := self._wall_clock()).month & 1:
+            if not self._truncated:
+                self._truncated = True
+                self._set(clock._replace(day=1, hour=0, minute=0, second=0))
+                clock = self._wall_clock()
+            self._set(clock._replace(month=clock.month + 1))
+            if self._wall_clock().month == 1:
                 return False
         return True
 
     def _days(self) -> bool:
-        while not _is_day(self._schedule, shown := self._read()):
-            if not self._begun:
-                self._begun = True
-                self._set(shown._replace(hour=0, minute=0, second=0))
-                shown = self._read()
+        while not _day_matches(self._schedule, clock := self._wall_clock()):
+            if not self._truncated:
+                self._truncated = True
+                self._set(clock._replace(hour=0, minute=0, second=0))
+                clock = self._wall_clock()
             before_s = self._now_s
-            self._set(shown._replace(day=shown.day + 1))
-            hour = self._read().hour  # no midnight, for the clocks change at it
+            self._set(clock._replace(day=clock.day + 1))
+            hour = self._wall_clock().hour  # a clock change removes midnight
             if hour:
                 self._now_s += (24 - hour if hour > 12 else -hour) * 3600
-            if self._now_s <= before_s:  # Samoa had no 30 December 2011; there the library never comes to an end
+            if self._now_s <= before_s:  # Samoa had no 30 December 2011; the library loops forever there
                 self._now_s = before_s + 86400
-            if self._read().day == 1:
+            if self._wall_clock().day == 1:
                 return False
         return True
 
     def _hours(self) -> bool:
-        while not self._schedule.hours >> (shown := self._read()).hour & 1:
-            if not self._begun:
-                self._begun = True
-                self._set(shown._replace(minute=0, second=0))
+        while not self._schedule.hours >> (clock := self._wall_clock()).hour & 1:
+            if not self._truncated:
+                self._truncated = True
+                self._set(clock._replace(minute=0, second=0))
             self._now_s += 3600
-            if self._read().hour == 0:
+            if self._wall_clock().hour == 0:
                 return False
         return True
 
     def _minutes(self) -> bool:
-        while not self._schedule.minutes >> self._read().minute & 1:
-            if not self._begun:
-                self._begun = True
+        while not self._schedule.minutes >> self._wall_clock().minute & 1:
+            if not self._truncated:
+                self._truncated = True
                 self._now_s -= self._now_s % 60
             self._now_s += 60
-            if self._read().minute == 0:
+            if self._wall_clock().minute == 0:
                 return False
         return True
 
     def _seconds(self) -> bool:
-        shown = self._read()
-        if shown.second == 0:
+        clock = self._wall_clock()
+        if clock.second == 0:
             return True
-        self._begun = True
-        self._now_s += 60 - shown.second
+        self._truncated = True
+        self._now_s += 60 - clock.second
         return False
 
-    def _read(self) -> _Reading:
+    def _wall_clock(self) -> _WallClock:
         days, second = divmod(self._now_s + self._zone(self._now_s), 86400)
         year, month, day = date_of(days)
-        return _Reading(year, month, day, second // 3600, second // 60 % 60, second % 60, (days + 4) % 7)
+        return _WallClock(year, month, day, second // 3600, second // 60 % 60, second % 60, (days + 4) % 7)
 
-    def _set(self, shown: _Reading) -> None:
-        """To an instant at which the wall clock shows this, or nearly, when clocks skip it."""
-        carried, month = divmod(shown.month - 1, 12)
-        days = days_of(shown.year + carried, month + 1, 1) + shown.day - 1
-        as_utc_s = days * 86400 + shown.hour * 3600 + shown.minute * 60 + shown.second
+    def _set(self, clock: _WallClock) -> None:
+        """Sets the instant with this local time, or one near it if a clock change skips it."""
+        carried, month = divmod(clock.month - 1, 12)
+        days = days_of(clock.year + carried, month + 1, 1) + clock.day - 1
+        as_utc_s = days * 86400 + clock.hour * 3600 + clock.minute * 60 + clock.second
         self._now_s = as_utc_s - self._zone(as_utc_s - self._zone(as_utc_s))
 
 
-def _is_day(schedule: CronSchedule, shown: _Reading) -> bool:
-    by_date = bool(schedule.days >> shown.day & 1)
-    by_weekday = bool(schedule.weekdays >> shown.weekday & 1)
+def _day_matches(schedule: CronSchedule, clock: _WallClock) -> bool:
+    by_date = bool(schedule.days >> clock.day & 1)
+    by_weekday = bool(schedule.weekdays >> clock.weekday & 1)
     if schedule.any_day or schedule.any_weekday:
         return by_date and by_weekday
     return by_date or by_weekday

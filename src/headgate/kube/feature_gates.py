@@ -13,7 +13,7 @@ import msgspec
 
 
 class FeatureGates(msgspec.Struct, frozen=True, kw_only=True):
-    """The switches, one field per gate. The defaults are what a kube-apiserver has that is told nothing."""
+    """One field per gate. The defaults are those of kube-apiserver."""
 
     pod_scheduling_readiness: bool = True
     queue_allocation_gate: bool = True
@@ -25,7 +25,7 @@ class FeatureGates(msgspec.Struct, frozen=True, kw_only=True):
     failure_recovery_policy: bool = False
     mutable_pod_resources_for_suspended_jobs: bool = False
     mutable_scheduling_directives_for_suspended_jobs: bool = False
-    # No gate, but a flag of the same nature: what --allow-privileged says.
+    # Not a gate, but a flag with the same use: --allow-privileged.
     allow_privileged: bool = False
 
 
@@ -59,7 +59,7 @@ GATES: Final = (
 
 _BY_NAME: Final = {name: gate for gate in GATES for name in (gate.name, gate.alias) if name}
 
-# The spellings that Go's ParseBool reads, because that is what users of --feature-gates know.
+# The spellings that Go's ParseBool accepts, as --feature-gates does.
 _BOOLEANS: Final = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
     **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
@@ -67,8 +67,8 @@ _BOOLEANS: Final = {
 
 
 def parse_feature_gates(text: str) -> FeatureGates | str:
-    """Read ``A=true,B=false`` on top of the defaults. A returned string says what is wrong and what would be right."""
-    switched: dict[str, bool] = {}
+    """Parses ``A=true,B=false``; other gates have their defaults. A returned string is the error and how to fix it."""
+    values: dict[str, bool] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, separator, value = (part.strip() for part in item.partition("="))
         if not separator:
@@ -76,16 +76,16 @@ def parse_feature_gates(text: str) -> FeatureGates | str:
         gate = _BY_NAME.get(name)
         if gate is None:
             return f"unrecognized feature gate: {name}; known gates: {', '.join(each.name for each in GATES)}"
-        switch = _BOOLEANS.get(value)
-        if switch is None:
+        enabled = _BOOLEANS.get(value)
+        if enabled is None:
             return f"invalid value of {name}={value}: must be true or false"
-        if switched.setdefault(gate.field, switch) is not switch:
+        if values.setdefault(gate.field, enabled) is not enabled:
             return f"feature gate {gate.name} is set both to true and to false"
-    return msgspec.structs.replace(DEFAULTS, **switched)
+    return msgspec.structs.replace(DEFAULTS, **values)
 
 
 def contradiction(features: FeatureGates) -> str:
-    """Why these switches cannot go together, and the way out; empty if they can."""
+    """Why these gates contradict each other, and how to fix it; empty if they do not."""
     if features.queue_allocation_gate and not features.pod_scheduling_readiness:
         return (
             "QueueAllocationGate holds pods by scheduling gates, which PodSchedulingReadiness=false takes away; "
@@ -95,7 +95,7 @@ def contradiction(features: FeatureGates) -> str:
 
 
 def pod_integration_problem(features: FeatureGates) -> str:
-    """Why pods cannot wait in Kueue's queues, and the way out; empty if they can."""
+    """Why pods cannot wait in Kueue's queues, and how to fix it; empty if they can."""
     if features.pod_scheduling_readiness:
         return ""
     return (

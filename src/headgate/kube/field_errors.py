@@ -17,7 +17,7 @@ import msgspec
 
 
 class FieldErrorType(Enum):
-    """The cause that a client reads in ``details.causes[].reason``, and the words that introduce it."""
+    """The value of ``details.causes[].reason``, and the text at the beginning of the message."""
 
     NOT_FOUND = ("FieldValueNotFound", "Not found")
     REQUIRED = ("FieldValueRequired", "Required value")
@@ -55,7 +55,7 @@ OMITTED: Final = _Omitted()
 
 
 class Verbatim(msgspec.Struct, frozen=True):
-    """A bad value whose printed form is given: the texts that show a Go value (``0x0``) or a quoted document."""
+    """A bad value with its printed form, for a Go value (``0x0``) or a quoted document."""
 
     text: str
 
@@ -74,7 +74,7 @@ def quote(text: str) -> str:
             out.append(escaped)
         elif char.isprintable():
             out.append(char)
-        elif 0xDC80 <= ord(char) <= 0xDCFF:  # a byte that is no text, as Python carries it
+        elif 0xDC80 <= ord(char) <= 0xDCFF:  # a byte that is not UTF-8, as Python's surrogateescape represents it
             out.append(f"\\x{ord(char) - 0xDC00:02x}")
         elif ord(char) < 0x80:
             out.append(f"\\x{ord(char):02x}")
@@ -109,7 +109,7 @@ def _render(value: Any) -> str:
             return value.text
         case _:
             text = _encoder.encode(value).decode()
-            # Go's encoder writes these three so that JSON may stand in HTML; in JSON they occur only inside strings.
+            # Go's encoder escapes these three for HTML. In JSON they occur only in strings.
             return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
@@ -120,7 +120,7 @@ class FieldError(msgspec.Struct, frozen=True):
     path: str
     value: Any = OMITTED
     detail: str = ""
-    detail_suffix: str = ""  # the end of the detail: one text that many errors of a request share
+    detail_suffix: str = ""  # the end of the detail; many errors of a request can share one text
 
     @property
     def body(self) -> str:
@@ -137,8 +137,8 @@ class FieldError(msgspec.Struct, frozen=True):
 FieldErrors = list[FieldError]
 
 MAX_REPORTED_CHARACTERS: Final = 512 * 1024
-"""What an answer tells of the errors of a request. Each error may repeat a large value, so that without a bound the
-answer would grow with the square of the request; kube-apiserver has none."""
+"""The limit for the errors in a response. Each error may contain a large value, so without a limit the response could
+grow with the square of the request. kube-apiserver has no limit."""
 
 
 def invalid(path: str, value: Any, detail: str) -> FieldError:
@@ -146,7 +146,7 @@ def invalid(path: str, value: Any, detail: str) -> FieldError:
 
 
 def invalid_without_value(path: str, detail: str) -> FieldError:
-    """Without a value: several do not go together, or it is too large to be told."""
+    """Without a value: the error is about several values, or the value is too large."""
     return FieldError(FieldErrorType.INVALID, path, OMITTED, detail)
 
 
@@ -176,7 +176,7 @@ def not_supported(path: str, value: Any, allowed: Sequence[str]) -> FieldError:
 
 
 def supported_values(allowed: Sequence[str]) -> str:
-    """The detail of :func:`not_supported`, for those who refuse many values with the same list."""
+    """The detail of :func:`not_supported`, for callers that reject many values with the same list."""
     return "supported values: " + ", ".join(quote(each) for each in allowed) if allowed else ""
 
 
@@ -196,28 +196,28 @@ def internal(path: str, detail: str) -> FieldError:
 
 
 class ReportedErrors(msgspec.Struct, frozen=True):
-    """Errors as far as a response contains them: each with its body, and how many were left out."""
+    """The errors that a response contains, each with its body, and the number of omitted ones."""
 
     bodies: Sequence[tuple[FieldError, str]]
-    left_out: int
+    omitted: int
 
     def message(self) -> str:
         """``e1``, or ``[e1, e2]``, each distinct message once."""
         messages = list(dict.fromkeys(f"{error.path}: {body}" for error, body in self.bodies))
-        if self.left_out:
-            messages.append(f"and {self.left_out} more errors")
+        if self.omitted:
+            messages.append(f"and {self.omitted} more errors")
         return messages[0] if len(messages) == 1 else "[" + ", ".join(messages) + "]"
 
 
 def report(errors: Sequence[FieldError]) -> ReportedErrors:
-    """The first errors, up to :data:`MAX_REPORTED_CHARACTERS`: each may show a value as large as the request."""
+    """The first errors, up to :data:`MAX_REPORTED_CHARACTERS`."""
     bodies: list[tuple[FieldError, str]] = []
-    room = MAX_REPORTED_CHARACTERS
+    remaining = MAX_REPORTED_CHARACTERS
     for error in errors:
-        if room <= 0:
+        if remaining <= 0:
             break
         bodies.append((error, error.body))
-        room -= len(error.path) + len(bodies[-1][1])
+        remaining -= len(error.path) + len(bodies[-1][1])
     return ReportedErrors(bodies, len(errors) - len(bodies))
 
 

@@ -1,7 +1,7 @@
 """Decimal integers in user input, and values that are an integer or a percentage.
 
 Python's ``int`` takes quadratic time and raises above 4,300 digits. The functions here read a text of any length in
-linear time: a value outside 64 bits becomes a number of that magnitude (:data:`BEYOND`), which callers compare with
+linear time: a value outside 64 bits becomes :data:`OUT_OF_RANGE` with its sign, which callers compare with
 their own limits. ``maxSurge``, ``maxUnavailable`` and ``minAvailable`` may be percentages; a text that is neither has
 no value here, and ``kube/validation/`` reports it.
 """
@@ -11,15 +11,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
-BEYOND: Final = 10**20
-"""Stands for every number that has more digits than 64 bits can hold."""
+OUT_OF_RANGE: Final = 10**20
+"""Stands for every number with more digits than a 64-bit integer."""
 
 _DIGITS: Final = 20
 _INTEGER: Final = re.compile("([+-]?)([0-9]++)")
 
 
 def read_integer(text: str) -> int | None:
-    """The number that ``text`` is, with or without a sign; ``None`` if it is no decimal integer."""
+    """The decimal integer in ``text``, with or without a sign; ``None`` if it is not one."""
     if len(text) <= _DIGITS:
         digits = text[1:] if text[:1] in ("+", "-") else text
         return int(text) if digits.isascii() and digits.isdigit() else None
@@ -27,7 +27,7 @@ def read_integer(text: str) -> int | None:
     if found is None:
         return None
     digits = found[2].lstrip("0") or "0"
-    number = int(digits) if len(digits) <= _DIGITS else BEYOND
+    number = int(digits) if len(digits) <= _DIGITS else OUT_OF_RANGE
     return -number if found[1] == "-" else number
 
 
@@ -37,14 +37,14 @@ def read_natural(text: str) -> int | None:
 
 
 def scaled_int_or_percent(value: int | str | None, total: int, *, round_up: bool) -> int | None:
-    """``value`` itself, or that many hundredths of ``total``; ``None`` for what is neither, an absent value is zero."""
+    """``value`` itself, or the percentage of ``total``; ``None`` if it is neither. An absent value is zero."""
     if value is None:
         return 0
     if isinstance(value, int):
         return value
     digits = value.removesuffix("%")
-    hundreds = read_natural(digits)
-    if digits == value or hundreds is None:
+    percent = read_natural(digits)
+    if digits == value or percent is None:
         return None
-    hundredths = hundreds * total
+    hundredths = percent * total
     return -(-hundredths // 100) if round_up else hundredths // 100

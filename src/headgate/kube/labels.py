@@ -19,8 +19,8 @@ from headgate.kube.integers import read_integer
 
 Operator = Literal["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"]
 
-LISTING: Final = ("=", "==", "in")
-"""Operators that are met by the values they list, and by no others."""
+VALUE_OPERATORS: Final = ("=", "==", "in")
+"""Operators that match exactly the listed values."""
 
 _BINARY: Final = ("in", "notin", "=", "==", "!=", "gt", "lt")
 _OPERATOR_OF_TOKEN: Final[dict[str, Operator]] = {
@@ -42,7 +42,7 @@ _INFIX: Final = {"=": "=", "==": "==", "!=": "!=", "gt": ">", "lt": "<"}
 
 
 def parse_int64(text: str) -> int | None:
-    """The decimal integer that ``text`` is, if it fits in 64 bits."""
+    """The decimal integer in ``text``, if it fits in 64 bits."""
     number = read_integer(text)
     return number if number is not None and -(1 << 63) <= number < 1 << 63 else None
 
@@ -95,7 +95,7 @@ class Selector(msgspec.Struct, frozen=True):
         if self.nothing:
             return False
         labels = labels or {}
-        for requirement in self.requirements:  # noqa: SIM110 - asked millions of times, and all() takes twice as long
+        for requirement in self.requirements:  # noqa: SIM110 - called millions of times, and all() takes twice as long
             if not requirement.matches(labels):
                 return False
         return True
@@ -113,11 +113,11 @@ NOTHING: Final = Selector(nothing=True)
 
 
 def check_requirement(key: str, operator: str, values: Sequence[str], path: str = "") -> field_errors.FieldErrors:
-    """What is wrong with a requirement, in the words of the API server."""
+    """The errors of a requirement, with the texts of the API server."""
     child = f"{path}." if path else ""
     found: field_errors.FieldErrors = []
-    if complaints := names.is_qualified_name(key):
-        found.append(field_errors.invalid(f"{child}key", key, "; ".join(complaints)))
+    if messages := names.is_qualified_name(key):
+        found.append(field_errors.invalid(f"{child}key", key, "; ".join(messages)))
     values_path = f"{child}values"
     match operator:
         case "in" | "notin":
@@ -155,20 +155,20 @@ def check_requirement(key: str, operator: str, values: Sequence[str], path: str 
         case _:
             found.append(field_errors.not_supported(f"{child}operator", operator, (*_BINARY, "exists", "!")))
     for i, each in enumerate(values):
-        if complaints := names.is_valid_label_value(each):
-            found.append(field_errors.invalid(f"{values_path}[{i}][{key}]", each, "; ".join(complaints)))
+        if messages := names.is_valid_label_value(each):
+            found.append(field_errors.invalid(f"{values_path}[{i}][{key}]", each, "; ".join(messages)))
     return found
 
 
 def from_set(labels: Mapping[str, str]) -> Selector:
-    """Selects what carries all these labels; an empty mapping selects everything."""
+    """Selects objects with all these labels; an empty mapping selects everything."""
     return _sorted(Requirement(key, "=", (value,)) for key, value in labels.items())
 
 
 def from_label_selector(selector: Mapping[str, Any] | None) -> Selector:
-    """An absent selector selects nothing, an empty one everything; so does Kubernetes.
+    """An absent selector selects nothing, an empty one everything, as in Kubernetes.
 
-    The object is expected to have passed validation. An operator that does not exist selects nothing.
+    The object must be validated. An unknown operator selects nothing.
     """
     if selector is None:
         return NOTHING
@@ -187,15 +187,15 @@ def _sorted(requirements: Iterable[Requirement]) -> Selector:
 
 @lru_cache(maxsize=256)
 def parse_selector(text: str) -> Selector | str:
-    """Read a selector's text. A returned string is the error, as the API server words it."""
+    """Parses the text of a selector. A returned string is the error text of the API server."""
     try:
         return _sorted(_Parser(text.partition("\0")[0]).requirements())  # for the API server a NUL ends the text
-    except _Bad as problem:
+    except _ParseError as problem:
         return problem.args[0] if problem.args else ""
 
 
-class _Bad(Exception):
-    """Leaves the recursive descent; never leaves this module."""
+class _ParseError(Exception):
+    """Raised and caught in this module."""
 
 
 _TOKEN: Final = re.compile(r"[ \t\r\n]*(==|!=|[=!(),><]|[^ \t\r\n=!(),><]+|$)")
@@ -203,7 +203,10 @@ _PUNCTUATION: Final = frozenset(["==", "!=", "=", "!", "(", ")", ",", ">", "<", 
 
 
 class _Parser:
-    """Recursive descent over the tokens. ``in`` and ``notin`` are operators or plain words, by their place."""
+    """Recursive descent over the tokens.
+
+    ``in`` and ``notin`` are operators or identifiers, depending on the position.
+    """
 
     def __init__(self, text: str) -> None:
         self._tokens: list[str] = [*_TOKEN.findall(text.rstrip(" \t\r\n")), ""]
@@ -222,41 +225,41 @@ class _Parser:
         if self._peek() == "":
             return found
         if self._peek() in _PUNCTUATION - {"!"}:
-            raise _Bad(f"found '{self._peek()}', expected: !, identifier, or 'end of string'")
+            raise _ParseError(f"found '{self._peek()}', expected: !, identifier, or 'end of string'")
         while True:
             found.append(self._requirement())
             token = self._next()
             if token == "":
                 return found
             if token != ",":
-                raise _Bad(f"found '{token}', expected: ',' or 'end of string'")
+                raise _ParseError(f"found '{token}', expected: ',' or 'end of string'")
             if self._peek() in _PUNCTUATION - {"!"}:
-                raise _Bad(f"found '{self._peek()}', expected: identifier after ','")
+                raise _ParseError(f"found '{self._peek()}', expected: identifier after ','")
 
     def _requirement(self) -> Requirement:
         key, operator, values = self._parts()
         if found := check_requirement(key, operator, values):
-            raise _Bad(f"unable to parse requirement: {field_errors.aggregate(found)}")
+            raise _ParseError(f"unable to parse requirement: {field_errors.aggregate(found)}")
         return Requirement(key, operator, values)
 
     def _parts(self) -> tuple[str, Operator, tuple[str, ...]]:
         key = self._next()
-        absent = key == "!"
-        if absent:
+        negated = key == "!"
+        if negated:
             key = self._next()
         if key in _PUNCTUATION:
-            raise _Bad(f"unable to parse requirement: found '{key}', expected: identifier")
-        if complaints := names.is_qualified_name(key):
-            problem = field_errors.invalid("<nil>", key, "; ".join(complaints))
-            raise _Bad(f"unable to parse requirement: {problem}")
-        if absent:
+            raise _ParseError(f"unable to parse requirement: found '{key}', expected: identifier")
+        if messages := names.is_qualified_name(key):
+            problem = field_errors.invalid("<nil>", key, "; ".join(messages))
+            raise _ParseError(f"unable to parse requirement: {problem}")
+        if negated:
             return key, "!", ()
         if self._peek() in ("", ","):
             return key, "exists", ()
         token = self._next()
         operator = _OPERATOR_OF_TOKEN.get(token)
         if operator is None:
-            raise _Bad(f"unable to parse requirement: found '{token}', expected: {', '.join(_BINARY)}")
+            raise _ParseError(f"unable to parse requirement: found '{token}', expected: {', '.join(_BINARY)}")
         return key, operator, self._set() if operator in ("in", "notin") else (self._exact(),)
 
     def _exact(self) -> str:
@@ -264,19 +267,19 @@ class _Parser:
             return ""
         token = self._next()
         if token in _PUNCTUATION:
-            raise _Bad(f"unable to parse requirement: found '{token}', expected: identifier")
+            raise _ParseError(f"unable to parse requirement: found '{token}', expected: identifier")
         return token
 
     def _set(self) -> tuple[str, ...]:
         """``(a,b)``; a missing word between commas is the empty value."""
         token = self._next()
         if token != "(":
-            raise _Bad(f"unable to parse requirement: found '{token}' expected: '('")
+            raise _ParseError(f"unable to parse requirement: found '{token}' expected: '('")
         if self._peek() == ")":
             self._next()
             return ("",)
         if self._peek() in _PUNCTUATION - {","}:
-            raise _Bad(f"unable to parse requirement: found '{self._peek()}', expected: ',', ')' or identifier")
+            raise _ParseError(f"unable to parse requirement: found '{self._peek()}', expected: ',', ')' or identifier")
         values: set[str] = set()
         while True:
             token = self._next()
@@ -284,11 +287,11 @@ class _Parser:
                 if not values or self._peek() in (",", ")"):
                     values.add("")
             elif token in _PUNCTUATION:
-                raise _Bad(f"unable to parse requirement: found '{token}', expected: ',', or identifier")
+                raise _ParseError(f"unable to parse requirement: found '{token}', expected: ',', or identifier")
             else:
                 values.add(token)
                 if self._peek() not in (",", ")"):
-                    raise _Bad(f"unable to parse requirement: found '{self._peek()}', expected: ',' or ')'")
+                    raise _ParseError(f"unable to parse requirement: found '{self._peek()}', expected: ',' or ')'")
             if self._peek() == ")":
                 self._next()
                 return tuple(sorted(values))

@@ -1,7 +1,7 @@
 """Samples, histograms with fixed buckets, and Prometheus' text format.
 
-An observation is one search among a dozen bounds and two additions. Bounds multiply step by step, as kube-scheduler's
-do, so that equal buckets have equal names to the last digit. The engines decide what is measured.
+An observation costs one binary search and two additions. Bounds are multiplied step by step, as kube-scheduler's
+are, so that the names of equal buckets are equal. The engines decide what is measured.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Histogram:
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self.bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
-        """How many were in each bucket alone; the last is for those beyond all bounds."""
+        """Not cumulative; the last is for values above all bounds."""
         self.total = 0.0
 
     def observe(self, value: float) -> None:
@@ -50,36 +50,36 @@ class Histogram:
         return sum(self.counts)
 
     def samples(self, name: str, labels: Labels) -> Iterator[Sample]:
-        below = 0
+        cumulative = 0
         for bound, count in zip((*self.bounds, float("inf")), self.counts, strict=True):
-            below += count
-            yield Sample(f"{name}_bucket", (*labels, ("le", format_value(bound))), below)
+            cumulative += count
+            yield Sample(f"{name}_bucket", (*labels, ("le", format_value(bound))), cumulative)
         yield Sample(f"{name}_sum", labels, self.total)
-        yield Sample(f"{name}_count", labels, below)
+        yield Sample(f"{name}_count", labels, cumulative)
 
 
 class HistogramVec:
-    """One per combination of label values. The caller bounds the number of values."""
+    """One histogram per combination of label values. The caller limits the number of values."""
 
     def __init__(self, name: str, bounds: tuple[float, ...], labels: tuple[str, ...] = ()) -> None:
         self.name = name
         self._bounds = bounds
         self._labels = labels
-        self._found: dict[tuple[str, ...], Histogram] = {}
+        self._histograms: dict[tuple[str, ...], Histogram] = {}
         if not labels:
             self.with_label_values()
 
     def with_label_values(self, *values: str) -> Histogram:
-        found = self._found.get(values)
-        if found is None:
-            found = self._found[values] = Histogram(self._bounds)
-        return found
+        histogram = self._histograms.get(values)
+        if histogram is None:
+            histogram = self._histograms[values] = Histogram(self._bounds)
+        return histogram
 
     def delete_label_values(self, *values: str) -> None:
-        self._found.pop(values, None)
+        self._histograms.pop(values, None)
 
     def items(self) -> Iterator[tuple[tuple[str, ...], Histogram]]:
-        return iter(sorted(self._found.items(), key=lambda item: item[0]))
+        return iter(sorted(self._histograms.items(), key=lambda item: item[0]))
 
     def samples(self) -> Iterator[Sample]:
         for values, each in self.items():
@@ -94,12 +94,12 @@ class MetricFamily(msgspec.Struct, frozen=True):
 
 
 def exposition_text(families: Mapping[str, MetricFamily], samples: Iterable[Sample]) -> bytes:
-    """In the order of the families; samples of no family are not on the page."""
+    """The text format in the order of ``families``, without samples of other families."""
     lines: dict[str, list[str]] = {name: [] for name in families}
     for each in samples:
         name = each.name if each.name in lines else each.name.rpartition("_")[0]
         if name in lines:
-            lines[name].append(f"{each.name}{_braced(each.labels)} {format_value(each.value)}\n")
+            lines[name].append(f"{each.name}{_format_labels(each.labels)} {format_value(each.value)}\n")
     found = []
     for name, family in families.items():
         if lines[name]:
@@ -114,7 +114,7 @@ def format_value(value: float) -> str:
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
 
 
-def _braced(labels: Labels) -> str:
+def _format_labels(labels: Labels) -> str:
     if not labels:
         return ""
     return "{" + ",".join(f'{name}="{value.translate(_ESCAPES)}"' for name, value in labels) + "}"

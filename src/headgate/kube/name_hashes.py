@@ -1,7 +1,8 @@
 """Short hashes at the end of names: of pod templates and of revisions.
 
-They distinguish states of an object; they are not for security. The sums are 32-bit FNV, and the alphabet avoids words.
-The callers decide what is hashed: ``controllers/ownership/controller_revisions.py`` and ``controllers/deployments/``.
+They distinguish states of an object; they are not for security. The hashes are 32-bit FNV, and the alphabet avoids
+words. The callers decide what is hashed: ``controllers/ownership/controller_revisions.py`` and
+``controllers/deployments/``.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _ENV_VAR: Final = "[-._a-zA-Z][-._a-zA-Z0-9]*"
 _CONFIG_KEY: Final = "[-._a-zA-Z0-9]+"
 _HTTP_PATH: Final = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 
-_LABEL_NAME_WORDS: Final = f"must consist of alphanumeric characters, '-', '_' or '.', {_ALNUM_ENDS}"
+_LABEL_NAME_TEXT: Final = f"must consist of alphanumeric characters, '-', '_' or '.', {_ALNUM_ENDS}"
 _LABEL_NAME_EXAMPLES: Final = ("MyName", "my.name", "123-abc")
 
 
@@ -55,18 +55,18 @@ def inclusive_range_error(low: int, high: int) -> str:
     return f"must be between {low} and {high}, inclusive"
 
 
-def regex_error(words: str, pattern: str, *examples: str) -> str:
-    """The blank after the comma of each example is doubled before ``or``; clients have seen it so for years."""
+def regex_error(text: str, pattern: str, *examples: str) -> str:
+    """There are two blanks before each ``or``, as in Kubernetes."""
     eg = "e.g. " + " or ".join(f"'{each}', " for each in examples) if examples else ""
-    return f"{words} ({eg}regex used for validation is '{pattern}')"
+    return f"{text} ({eg}regex used for validation is '{pattern}')"
 
 
 class _Rule:
-    """A pattern with the complaint for texts that do not match it."""
+    """A pattern with the error message for texts that do not match it."""
 
-    def __init__(self, pattern: str, words: str, *examples: str) -> None:
+    def __init__(self, pattern: str, text: str, *examples: str) -> None:
         self.matches: Final = re.compile(pattern).fullmatch
-        self.complaint: Final = regex_error(words, pattern, *examples)
+        self.message: Final = regex_error(text, pattern, *examples)
 
 
 _RULES: Final = {
@@ -100,7 +100,7 @@ _RULES: Final = {
         "my-name",
         "abc-123",
     ),
-    "label name": _Rule(_LABEL_NAME, _LABEL_NAME_WORDS, *_LABEL_NAME_EXAMPLES),
+    "label name": _Rule(_LABEL_NAME, _LABEL_NAME_TEXT, *_LABEL_NAME_EXAMPLES),
     "label value": _Rule(
         _LABEL_VALUE,
         "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', " + _ALNUM_ENDS,
@@ -140,48 +140,48 @@ _RULES: Final = {
     "http path": _Rule(_HTTP_PATH, "Invalid path"),
 }
 
-_LABEL_KEY_COMPLAINT: Final = (
-    f"a valid label key {_RULES['label name'].complaint}"
+_LABEL_KEY_MESSAGE: Final = (
+    f"a valid label key {_RULES['label name'].message}"
     " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
 )
 
 
-def _length(text: str) -> int:
+def _byte_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _check(rule: str, text: str, max_bytes: int | None = None) -> list[str]:
-    complaints = []
-    if max_bytes is not None and _length(text) > max_bytes:
-        complaints.append(max_len_error(max_bytes))
+    messages = []
+    if max_bytes is not None and _byte_length(text) > max_bytes:
+        messages.append(max_len_error(max_bytes))
     if _RULES[rule].matches(text) is None:
-        complaints.append(_RULES[rule].complaint)
-    return complaints
+        messages.append(_RULES[rule].message)
+    return messages
 
 
-def _remembered(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """Names, labels and their values repeat from object to object: one that is short and good is looked at once."""
+def _cached(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+    """Caches short valid texts, because names and labels repeat in many objects."""
 
     @lru_cache(maxsize=8192)
-    def is_good(text: str) -> bool:
+    def is_valid(text: str) -> bool:
         return not check(text)
 
     @wraps(check)
-    def remembered(text: str) -> list[str]:
-        return [] if len(text) <= MAX_SUBDOMAIN_BYTES and is_good(text) else check(text)
+    def cached(text: str) -> list[str]:
+        return [] if len(text) <= MAX_SUBDOMAIN_BYTES and is_valid(text) else check(text)
 
-    return remembered
+    return cached
 
 
-@_remembered
+@_cached
 def is_dns1123_label(text: str) -> list[str]:
-    complaints = _check("dns1123 label", text, MAX_LABEL_BYTES)
-    if complaints and _RULES["dns1123 subdomain"].matches(text) and not _RULES["dns1123 label"].matches(text):
-        complaints[-1] = "must not contain dots"
-    return complaints
+    messages = _check("dns1123 label", text, MAX_LABEL_BYTES)
+    if messages and _RULES["dns1123 subdomain"].matches(text) and not _RULES["dns1123 label"].matches(text):
+        messages[-1] = "must not contain dots"
+    return messages
 
 
-@_remembered
+@_cached
 def is_dns1123_subdomain(text: str) -> list[str]:
     return _check("dns1123 subdomain", text, MAX_SUBDOMAIN_BYTES)
 
@@ -198,33 +198,33 @@ def is_dns1035_label(text: str) -> list[str]:
     return _check("dns1035 label", text, MAX_LABEL_BYTES)
 
 
-@_remembered
+@_cached
 def is_qualified_name(text: str) -> list[str]:
-    """A label key: an optional DNS subdomain and ``/``, then a name. Gates, resources and taints are named so too."""
+    """A label key: an optional DNS subdomain and ``/``, then a name. Also the form of gates, resources and taints."""
     parts = text.split("/")
     if len(parts) > 2:
-        return [_LABEL_KEY_COMPLAINT]
-    complaints = []
+        return [_LABEL_KEY_MESSAGE]
+    messages = []
     name = parts[-1]
     if len(parts) == 2:
         prefix = parts[0]
         if not prefix:
-            complaints.append(f"prefix part {empty_error()}")
+            messages.append(f"prefix part {empty_error()}")
         else:
-            if _length(prefix) > MAX_SUBDOMAIN_BYTES:
-                complaints.append(f"prefix part {max_bytes_error(MAX_SUBDOMAIN_BYTES)}")
-            complaints += [f"prefix part {each}" for each in _check("dns1123 subdomain", prefix)]
+            if _byte_length(prefix) > MAX_SUBDOMAIN_BYTES:
+                messages.append(f"prefix part {max_bytes_error(MAX_SUBDOMAIN_BYTES)}")
+            messages += [f"prefix part {each}" for each in _check("dns1123 subdomain", prefix)]
     if not name:
-        complaints.append(f"name part {empty_error()}")
-    elif _length(name) > MAX_LABEL_BYTES:
-        complaints.append(f"name part {max_bytes_error(MAX_LABEL_BYTES)}")
-    return complaints + [f"name part {each}" for each in _check("label name", name)]
+        messages.append(f"name part {empty_error()}")
+    elif _byte_length(name) > MAX_LABEL_BYTES:
+        messages.append(f"name part {max_bytes_error(MAX_LABEL_BYTES)}")
+    return messages + [f"name part {each}" for each in _check("label name", name)]
 
 
-@_remembered
+@_cached
 def is_valid_label_value(text: str) -> list[str]:
-    complaints = [max_bytes_error(MAX_LABEL_VALUE_BYTES)] if _length(text) > MAX_LABEL_VALUE_BYTES else []
-    return complaints + _check("label value", text)
+    messages = [max_bytes_error(MAX_LABEL_VALUE_BYTES)] if _byte_length(text) > MAX_LABEL_VALUE_BYTES else []
+    return messages + _check("label value", text)
 
 
 def is_c_identifier(text: str) -> list[str]:
@@ -232,21 +232,21 @@ def is_c_identifier(text: str) -> list[str]:
 
 
 def is_config_map_key(text: str) -> list[str]:
-    return _check("config key", text, MAX_SUBDOMAIN_BYTES) + _leaves_the_folder(text)
+    return _check("config key", text, MAX_SUBDOMAIN_BYTES) + _check_dots(text)
 
 
 def is_strict_env_var_name(text: str) -> list[str]:
-    return _check("env var", text) + _leaves_the_folder(text)
+    return _check("env var", text) + _check_dots(text)
 
 
 def is_env_var_name(text: str) -> list[str]:
-    """Since Kubernetes 1.34 any printable ASCII but ``=`` may stand in a variable's name."""
-    complaints = [] if text else [f"environment variable name {empty_error()}"]
+    """Since Kubernetes 1.34 the name of a variable may contain any printable ASCII character except ``=``."""
+    messages = [] if text else [f"environment variable name {empty_error()}"]
     if any(not " " <= char <= "~" or char == "=" for char in text):
-        complaints.append(
+        messages.append(
             "a valid environment variable name must consist only of printable ASCII characters other than '='"
         )
-    return complaints
+    return messages
 
 
 def is_valid_percent(text: str) -> list[str]:
@@ -261,7 +261,7 @@ def is_http_path(text: str) -> list[str]:
     return _check("http path", text)
 
 
-def _leaves_the_folder(text: str) -> list[str]:
+def _check_dots(text: str) -> list[str]:
     if text in (".", ".."):
         return [f"must not be '{text}'"]
     return ["must not start with '..'"] if text.startswith("..") else []
@@ -284,7 +284,7 @@ def is_valid_group_id(gid: int) -> list[str]:
 
 
 _PORT_NAME_RULES: Final[Sequence[tuple[Callable[[str], object], str]]] = (
-    (lambda text: _length(text) > 15, max_len_error(15)),
+    (lambda text: _byte_length(text) > 15, max_len_error(15)),
     (
         lambda text: not re.fullmatch("[-a-z0-9]+", text),
         "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
@@ -296,7 +296,7 @@ _PORT_NAME_RULES: Final[Sequence[tuple[Callable[[str], object], str]]] = (
 
 
 def is_valid_port_name(text: str) -> list[str]:
-    return [complaint for is_bad, complaint in _PORT_NAME_RULES if is_bad(text)]
+    return [message for is_invalid, message in _PORT_NAME_RULES if is_invalid(text)]
 
 
 def is_decimal_integer(text: str) -> list[str]:
@@ -315,7 +315,7 @@ def name_is_dns_subdomain(name: str, prefix: bool) -> list[str]:
 
 
 def name_is_long_name(name: str, prefix: bool) -> list[str]:
-    """The subdomain rule of kinds whose rules are declared and not coded: they count bytes, and look at names only."""
+    """The rule of declarative validation: the limit is in bytes, and ``generateName`` is not checked."""
     if prefix:
         return []
     limit = max_len_error(MAX_SUBDOMAIN_BYTES)
@@ -338,5 +338,5 @@ def name_is_path_segment(name: str, prefix: bool) -> list[str]:
 
 
 def _mask_trailing_dash(name: str) -> str:
-    # The character before the dash is dropped as well; Kubernetes does that, and so "a_-" passes as a prefix.
+    # Kubernetes also drops the character before the dash, so that "a_-" is a valid prefix.
     return name[:-2] + "a" if len(name) > 1 and name.endswith("-") else name

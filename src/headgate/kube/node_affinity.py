@@ -34,7 +34,7 @@ class NodeSelectorTerm(msgspec.Struct, frozen=True):
     def matches(self, labels: Mapping[str, str] | None, name: str) -> bool:
         if not self.labels.matches(labels):
             return False
-        # The name is the only field there is; a requirement on another sees the empty text.
+        # The name is the only field; any other field is empty.
         return all(
             ((name if field.key == NAME_FIELD else "") == field.values[0]) is (field.operator == "in")
             for field in self.fields
@@ -51,7 +51,7 @@ class NodeSelector(msgspec.Struct, frozen=True):
 
 
 class RequiredNodeAffinity(msgspec.Struct, frozen=True):
-    """What ``spec.nodeSelector`` and required node affinity ask for together."""
+    """``spec.nodeSelector`` and required node affinity."""
 
     labels: Selector = Selector()
     affinity: NodeSelector | None = None
@@ -82,9 +82,11 @@ def required_node_affinity(pod: Mapping[str, Any]) -> RequiredNodeAffinity:
 
 
 def preferred_scheduling_terms(pod: Mapping[str, Any]) -> PreferredSchedulingTerms:
-    wishes = _node_affinity(pod.get("spec") or {}).get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-    read = ((wish.get("weight") or 0, read_node_selector_term(wish.get("preference") or {})) for wish in wishes)
-    return PreferredSchedulingTerms(tuple((weight, term) for weight, term in read if weight and term is not None))
+    preferences = _node_affinity(pod.get("spec") or {}).get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    weighted = (
+        (each.get("weight") or 0, read_node_selector_term(each.get("preference") or {})) for each in preferences
+    )
+    return PreferredSchedulingTerms(tuple((weight, term) for weight, term in weighted if weight and term is not None))
 
 
 def read_node_selector(selector: Mapping[str, Any]) -> NodeSelector:
@@ -93,13 +95,13 @@ def read_node_selector(selector: Mapping[str, Any]) -> NodeSelector:
 
 
 def read_node_selector_term(term: Mapping[str, Any]) -> NodeSelectorTerm | None:
-    """``None`` for a term that can select nothing: it is empty, or makes no sense."""
+    """``None`` for a term that selects nothing because it is empty or invalid."""
     expressions = term.get("matchExpressions") or ()
     fields = term.get("matchFields") or ()
     if not expressions and not fields:
         return None
-    labels = _read(expressions)
-    names = _read(fields)
+    labels = _read_requirements(expressions)
+    names = _read_requirements(fields)
     if labels is None or names is None:
         return None
     if any(each.operator not in ("in", "notin") or len(each.values) != 1 for each in names):
@@ -109,7 +111,7 @@ def read_node_selector_term(term: Mapping[str, Any]) -> NodeSelectorTerm | None:
     return NodeSelectorTerm(Selector(labels), names)
 
 
-def _read(expressions: Sequence[Mapping[str, Any]]) -> tuple[Requirement, ...] | None:
+def _read_requirements(expressions: Sequence[Mapping[str, Any]]) -> tuple[Requirement, ...] | None:
     read = []
     for expression in expressions:
         operator = _OPERATORS.get(expression.get("operator", ""))

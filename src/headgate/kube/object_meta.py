@@ -41,13 +41,13 @@ def is_owned_by(obj: Mapping[str, Any], uid: str) -> bool:
 
 
 def group_kind_of(reference: Mapping[str, Any]) -> tuple[str, str]:
-    """Group and kind of the owner; its version does not matter for who it is."""
+    """Group and kind of the owner. The version is not part of its identity."""
     group, slash, _ = str(reference.get("apiVersion", "")).rpartition("/")
     return (group if slash else "", str(reference.get("kind", "")))
 
 
 def controller_reference(owner: Mapping[str, Any], kind: GroupVersionKind) -> OwnerReference:
-    """A reference that makes ``owner`` the controller, and keeps it alive until its dependents are gone."""
+    """A reference that makes ``owner`` the controller and blocks its deletion until its dependents are gone."""
     metadata = owner["metadata"]
     return {
         "apiVersion": kind.api_version,
@@ -60,12 +60,12 @@ def controller_reference(owner: Mapping[str, Any], kind: GroupVersionKind) -> Ow
 
 
 def without_owner(references: list[OwnerReference], uid: str) -> list[OwnerReference]:
-    """The same list when ``uid`` is not among the owners."""
+    """Returns the same list if ``uid`` is not among the owners."""
     kept = [reference for reference in references if reference.get("uid") != uid]
     return references if len(kept) == len(references) else kept
 
 
 def resource_version_of(obj: Mapping[str, Any]) -> int:
-    """Zero for an object without a comparable one."""
+    """Zero for an object without a numeric resource version."""
     text = (obj.get("metadata") or {}).get("resourceVersion", "")
     return read_natural(text) or 0

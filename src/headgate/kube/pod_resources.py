@@ -49,25 +49,25 @@ def amounts(resources: Object | None, which: Which) -> Amounts:
 def sum_containers(spec: Object, which: Which, missing: Amounts | None = None) -> Amounts:
     """The containers' effective ``requests`` or ``limits``, init containers and sidecars included.
 
-    ``missing`` stands in, container by container, for amounts that are not given; an explicit zero is given.
+    ``missing`` has the amounts for resources that a container does not specify; an explicit zero is specified.
     """
-    filled = missing or {}
+    defaults = missing or {}
     total: Amounts = {}
     for container in spec.get("containers") or ():
-        _add(total, {**filled, **amounts(container.get("resources"), which)})
+        _add(total, {**defaults, **amounts(container.get("resources"), which)})
     sidecars: Amounts = {}
     peak: Amounts = {}
     for container in spec.get("initContainers") or ():
-        own = {**filled, **amounts(container.get("resources"), which)}
+        own = {**defaults, **amounts(container.get("resources"), which)}
         if is_sidecar(container):
             _add(total, own)
             _add(sidecars, own)
-            _raise_to(peak, sidecars)
+            _take_maximum(peak, sidecars)
         else:
             running = dict(own)
             _add(running, sidecars)
-            _raise_to(peak, running)
-    _raise_to(total, peak)
+            _take_maximum(peak, running)
+    _take_maximum(total, peak)
     return total
 
 
@@ -76,30 +76,30 @@ def _add(total: Amounts, more: Amounts) -> None:
         total[name] = total[name] + value if name in total else value
 
 
-def _raise_to(total: Amounts, floor: Amounts) -> None:
-    for name, value in floor.items():
+def _take_maximum(total: Amounts, other: Amounts) -> None:
+    for name, value in other.items():
         if name not in total or value > total[name]:
             total[name] = value
 
 
 def qos_class(pod: Object) -> str:
-    """The class on record, else the one its resources give."""
+    """The class in the pod's status, or the class that follows from its resources."""
     recorded = (pod.get("status") or {}).get("qosClass")
     return recorded if recorded else compute_qos_class(pod["spec"])
 
 
 def compute_qos_class(spec: Object) -> str:
-    """``Guaranteed`` if every container limits cpu and memory and requests just that; ``BestEffort`` if none asks."""
+    """``Guaranteed`` if all containers have cpu and memory limits equal to requests; ``BestEffort`` if none has any."""
     if spec.get("resources") is not None:
-        holders = [spec["resources"]]
-        # A pod level list without limits leaves the question to the comparison below.
+        resource_lists = [spec["resources"]]
+        # For pod-level resources without limits, the comparison below decides.
         guaranteed = not spec["resources"].get("limits") or _limits_all(spec["resources"])
     else:
         containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-        holders = [container.get("resources") or {} for container in containers]
-        guaranteed = all(_limits_all(holder) for holder in holders)
-    requests = _compute_sums(holders, "requests")
-    limits = _compute_sums(holders, "limits")
+        resource_lists = [container.get("resources") or {} for container in containers]
+        guaranteed = all(_limits_all(resources) for resources in resource_lists)
+    requests = _compute_sums(resource_lists, "requests")
+    limits = _compute_sums(resource_lists, "limits")
     if not requests and not limits:
         return "BestEffort"
     return "Guaranteed" if guaranteed and requests == limits else "Burstable"
@@ -110,10 +110,10 @@ def _limits_all(resources: Object) -> bool:
     return all(name in limits and quantity.amount(limits[name]).nano > 0 for name in _COMPUTE)
 
 
-def _compute_sums(holders: list[Object], which: Which) -> dict[str, int]:
+def _compute_sums(resource_lists: list[Object], which: Which) -> dict[str, int]:
     sums: dict[str, int] = {}
-    for holder in holders:
-        listed = holder.get(which) or {}
+    for resources in resource_lists:
+        listed = resources.get(which) or {}
         for name in _COMPUTE:
             if name in listed and (nano := quantity.amount(listed[name]).nano) > 0:
                 sums[name] = sums.get(name, 0) + nano

@@ -1,8 +1,8 @@
 """Kubernetes quantities: ``500m``, ``1536Mi``, ``1e3``.
 
 A :class:`Quantity` is an exact integer number of nano-units plus the format it was written in, because the API keeps
-that format when it prints the value again. :func:`parse` returns either a quantity or the error text that the API
-server answers. Sums and comparisons are exact; Kubernetes' limits of 64 bits do not apply.
+that format when it prints the value again. :func:`parse` returns either a quantity or the error text of the API
+server. Sums and comparisons are exact; Kubernetes' limits of 64 bits do not apply.
 
 Two deliberate differences from Kubernetes, both beyond 10^21: a decimal above ``999E`` keeps the suffix ``E`` (there
 it loses its suffix, and with it its size), and exponents above 1000 count as 1000 in comparisons and sums.
@@ -24,8 +24,8 @@ FORMAT_ERROR: Final = "quantities must match the regular expression '^([+-]?[0-9
 NUMERIC_ERROR: Final = "unable to parse numeric part of quantity"
 SUFFIX_ERROR: Final = "unable to parse quantity's suffix"
 
-# Possessive throughout: a text that does not fit is refused after one pass.
-_SHAPE: Final = re.compile(r"([+-]?)([0-9]*+)(?:\.([0-9]*+))?([eEinumkKMGTP]*+[-+]?[0-9]*+)")
+# Possessive quantifiers: a text that does not match is rejected after one pass.
+_QUANTITY: Final = re.compile(r"([+-]?)([0-9]*+)(?:\.([0-9]*+))?([eEinumkKMGTP]*+[-+]?[0-9]*+)")
 _EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)")
 
 _DECIMAL_SUFFIXES: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -35,9 +35,9 @@ _SUFFIX_OF_POWER_OF_1024: Final = ("", *_BINARY_SUFFIXES)
 
 _NANO: Final = -9
 _MAX_BINARY: Final = (1 << 63) - 1
-_MAX_DIGITS: Final = 4000  # far beyond any use, below the size at which Python refuses to read an integer
+_MAX_DIGITS: Final = 4000  # below the number of digits at which Python's int raises
 _MAX_EXPONENT: Final = 1000
-_MAX_REMEMBERED: Final = 40  # characters; who sends longer ones does not fill our memory with them
+_MAX_CACHED_CHARACTERS: Final = 40  # longer texts must not fill the cache
 _SHORT_DIGITS: Final = 18
 
 
@@ -50,7 +50,7 @@ class Quantity(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def canonical(self) -> str:
-        """The text the API server prints."""
+        """The text that the API server prints."""
         return self.text or _print(self.nano, _NANO, self.format)
 
     def value(self) -> int:
@@ -62,7 +62,7 @@ class Quantity(msgspec.Struct, frozen=True, eq=False):
         return _divide_up(self.nano, 10**6)
 
     def round_up_to_milli(self) -> Quantity:
-        """What the API server's defaulting does to resource amounts: nothing finer than ``1m`` is kept."""
+        """Rounds up to ``1m``, as the API server's defaulting does."""
         milli = self.milli_value()
         return self if milli * 10**6 == self.nano else Quantity(milli * 10**6, self.format)
 
@@ -112,25 +112,25 @@ def of_milli(milli: int, format: Format = "DecimalSI") -> Quantity:
 
 
 def parse(value: str | int | float) -> Quantity | str:
-    """Read a quantity from its JSON value. A returned string is the error text."""
+    """Parses a quantity from its JSON value. A returned string is the error text."""
     if isinstance(value, str):
         text = value.strip()
     elif isinstance(value, bool):
         return FORMAT_ERROR
     else:
         text = repr(value)
-    return _parse(text) if len(text) <= _MAX_REMEMBERED else _parse.__wrapped__(text)
+    return _parse(text) if len(text) <= _MAX_CACHED_CHARACTERS else _parse.__wrapped__(text)
 
 
 def amount(value: str | int | float) -> Quantity:
-    """A quantity that was validated before. An invalid text is zero, so that one bad object stops no other."""
+    """A validated quantity. An invalid text is zero, so that one bad object does not block others."""
     parsed = parse(value)
     return ZERO if isinstance(parsed, str) else parsed
 
 
 @lru_cache(maxsize=8192)
 def _parse(text: str) -> Quantity | str:
-    match = _SHAPE.fullmatch(text)
+    match = _QUANTITY.fullmatch(text)
     if match is None or not text:
         return FORMAT_ERROR
     sign, whole, fraction, suffix = (
@@ -149,7 +149,7 @@ def _parse(text: str) -> Quantity | str:
         return NUMERIC_ERROR
     unscaled = int(digits)
 
-    # Texts that are canonical already are kept as they were written, sign, leading zeros and all.
+    # A text that is already canonical is kept as it was written, with sign and leading zeros.
     if base == 2:
         is_short = not fraction and len(whole) + exponent * 3 // 10 <= 14
         is_canonical = unscaled & 7 != 0
@@ -160,7 +160,7 @@ def _parse(text: str) -> Quantity | str:
         is_short = len(digits) <= _SHORT_DIGITS and scale >= _NANO
         is_canonical = scale % 3 == 0 and digits[0] != "0" and not digits.endswith("000")
     if not is_short and not match.group(2) and not fraction:
-        return NUMERIC_ERROR  # a bare "Pi"; but a bare "Ki" is zero, there as here
+        return NUMERIC_ERROR  # "Pi" without a number is an error, but "Ki" is zero, as in Kubernetes
 
     unscaled, scale = _at_least_nano(unscaled, scale)
     if base == 2 and scale <= 0:
@@ -175,7 +175,7 @@ def _parse(text: str) -> Quantity | str:
 
 
 def _interpret(suffix: str) -> tuple[int, int, Format] | None:
-    """Base, exponent and format that a suffix stands for."""
+    """Base, exponent and format of a suffix."""
     if suffix in _DECIMAL_SUFFIXES:
         return 10, _DECIMAL_SUFFIXES[suffix], "DecimalSI"
     if suffix in _BINARY_SUFFIXES:
@@ -184,17 +184,18 @@ def _interpret(suffix: str) -> tuple[int, int, Format] | None:
     exponent = None if match is None else read_integer(match.group(1))
     if exponent is None or not -(1 << 63) <= exponent < 1 << 63:
         return None
-    return 10, (exponent + (1 << 31)) % (1 << 32) - (1 << 31), "DecimalExponent"  # the API keeps 32 bits of it
+    # the API server keeps 32 bits of the exponent
+    return 10, (exponent + (1 << 31)) % (1 << 32) - (1 << 31), "DecimalExponent"
 
 
 def _at_least_nano(unscaled: int, scale: int) -> tuple[int, int]:
-    """Round up what is finer than a nano-unit: a request above zero stays above zero."""
+    """Rounds up to a nano-unit, so that a request above zero stays above zero."""
     if scale >= _NANO or unscaled == 0:
         return unscaled, max(scale, _NANO)
-    too_fine = _NANO - scale
-    if too_fine > _MAX_DIGITS + 20:
+    excess_digits = _NANO - scale
+    if excess_digits > _MAX_DIGITS + 20:
         return 1, _NANO
-    return -(-unscaled // 10**too_fine), _NANO
+    return -(-unscaled // 10**excess_digits), _NANO
 
 
 def _divide_up(dividend: int, divisor: int) -> int:
@@ -210,7 +211,7 @@ def _print(unscaled: int, scale: int, format: Format) -> str:
         units, rest = divmod(unscaled, 10**-scale) if scale < 0 else (unscaled * 10**scale, 0)
         if rest == 0 and units >= 1024:
             return sign + _print_binary(units)
-        format = "DecimalSI"  # too small, or a fraction that binary suffixes would lose
+        format = "DecimalSI"  # too small, or a fraction that has no binary form
     while unscaled % 1000 == 0:
         unscaled //= 1000
         scale += 3

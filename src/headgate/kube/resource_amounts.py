@@ -1,9 +1,9 @@
 """Resource amounts as the plain integers that the engines add and compare.
 
-CPU counts in thousandths, everything else in whole units, both rounded up. Kubernetes keeps them in 64 bits and lets
-them wrap; here an amount that no machine has is refused by name before it reaches a column, so that sums, and scores
-that multiply them by a hundred, never exceed 64 bits. ``kube/quantity.py`` parses quantities, ``kube/pods/requests.py``
-sums up a pod's containers.
+CPU is in thousandths, everything else in whole units, both rounded up. Kubernetes uses 64-bit integers that can
+overflow. Here an amount that is larger than any machine is rejected before the engines use it, so that sums, and scores
+that multiply them by 100, never exceed 64 bits. ``kube/quantity.py`` parses quantities, ``kube/pods/requests.py`` adds
+up a pod's containers.
 """
 
 from __future__ import annotations
@@ -30,20 +30,26 @@ _ATTACHABLE: Final = "attachable-volumes-"
 
 
 def is_counted(name: str) -> bool:
-    """Whether the scheduler looks at the resource at all: others, such as ``storage``, mean nothing to a node."""
+    """Whether the scheduler counts the resource. Others, such as ``storage``, have no meaning for a node."""
     return name in _COMPUTE or is_scalar(name)
 
 
 def is_scalar(name: str) -> bool:
-    """Extended and prefixed resources, huge pages, attachable volumes: left out of a score that nobody asks about."""
+    """Extended and prefixed resources, huge pages, attachable volumes.
+
+    Scores ignore them unless a pod requests them.
+    """
     if "/" in name:
         return not name.startswith("requests.")
     return is_huge_page(name) or name.startswith(_ATTACHABLE)
 
 
 def is_requestable(name: str) -> bool:
-    """Whether a container can request the resource. ``pods``, ``storage`` and ``requests.cpu`` are names of nodes,
-    claims and ResourceQuotas; attachable volumes are counted without a request."""
+    """Whether a container can request the resource.
+
+    ``pods``, ``storage`` and ``requests.cpu`` are resources of nodes, claims and ResourceQuotas. Attachable volumes are
+    counted without a request.
+    """
     return is_counted(name) and not name.startswith(_ATTACHABLE)
 
 
@@ -52,21 +58,21 @@ def units(name: str, amount: Quantity) -> int:
 
 
 def as_text(name: str, amount: int) -> str:
-    """As people write it, and as :func:`units` reads it back."""
+    """The text of a quantity that :func:`units` converts to ``amount``."""
     if name != CPU:
         return str(amount)
     return f"{amount}m" if amount % 1000 else str(amount // 1000)
 
 
 def amount_text(name: str, amount: int) -> str:
-    """For sentences: ``1500m`` of cpu, ``4Gi`` of memory, ``8`` of anything else."""
+    """For messages: ``1500m`` of cpu, ``4Gi`` of memory, ``8`` of anything else."""
     if name in (MEMORY, EPHEMERAL_STORAGE) or is_huge_page(name):
         return of_units(amount, "BinarySI").canonical
     return as_text(name, amount)
 
 
 def read_units(name: str, value: Any, path: str) -> int | str:
-    """One amount from its JSON value; a returned string says why it cannot be counted with."""
+    """One amount from its JSON value; a returned string is the error."""
     parsed = quantity.parse(value) if isinstance(value, str | int | float) else quantity.FORMAT_ERROR
     if not isinstance(parsed, Quantity):
         return f"{path}: {parsed}"
@@ -76,7 +82,7 @@ def read_units(name: str, value: Any, path: str) -> int | str:
 
 
 def read_amounts(listed: Any, path: str) -> dict[str, int] | str:
-    """Amounts by resource; a returned string says why they cannot be counted with."""
+    """Amounts by resource; a returned string is the error."""
     if listed is None:
         return {}
     if not isinstance(listed, Mapping):
@@ -91,7 +97,7 @@ def read_amounts(listed: Any, path: str) -> dict[str, int] | str:
 
 
 def find_problem(listed: Mapping[str, Any] | None, path: str, limit: int) -> str:
-    """Why these amounts cannot be counted with; empty if they can."""
+    """Why these amounts are invalid or too large; empty if they are not."""
     for name, value in (listed or {}).items():
         parsed = quantity.parse(value)
         if isinstance(parsed, str):
@@ -104,5 +110,5 @@ def find_problem(listed: Mapping[str, Any] | None, path: str, limit: int) -> str
 
 
 def as_units(listed: Iterable[tuple[str, Quantity]]) -> dict[str, int]:
-    """The amounts that count, by name."""
+    """The amounts of counted resources, by name."""
     return {name: units(name, each) for name, each in listed if is_counted(name)}

@@ -16,7 +16,7 @@ SCHEDULING_GATED: Final = "SchedulingGated"
 GATED_MESSAGE: Final = "Scheduling is blocked due to non-empty scheduling gates"
 
 QUEUE_ALLOCATION_GATE: Final = "scheduling.volcano.sh/queue-allocation-gate"
-"""The gate of Volcano's queues, and of Headgate's. It is lifted when no other gate is left: it must not be awaited."""
+"""The gate of Volcano's and Headgate's queues. It is removed last, so nothing else may wait for its removal."""
 
 GATED_CONDITION: Final[Mapping[str, str]] = {
     "type": conditions.POD_SCHEDULED,
@@ -24,11 +24,11 @@ GATED_CONDITION: Final[Mapping[str, str]] = {
     "reason": SCHEDULING_GATED,
     "message": GATED_MESSAGE,
 }
-"""What a new pod with gates is told. It carries no ``observedGeneration``."""
+"""The condition of a new pod with gates. It has no ``observedGeneration``."""
 
 
 def gate_names(pod: Mapping[str, Any]) -> tuple[str, ...]:
-    """In the order of the specification."""
+    """The names of the pod's gates, in order."""
     return tuple(gate.get("name", "") for gate in (pod.get("spec") or {}).get("schedulingGates") or ())
 
 
@@ -40,14 +40,14 @@ def has_gate(pod: Mapping[str, Any], name: str) -> bool:
     return name in gate_names(pod)
 
 
-def foreign_gates(pod: Mapping[str, Any], ours: Iterable[str]) -> tuple[str, ...]:
-    """Gates that other controllers have to remove."""
-    own = frozenset(ours)
+def foreign_gates(pod: Mapping[str, Any], own_gates: Iterable[str]) -> tuple[str, ...]:
+    """The gates that other controllers must remove."""
+    own = frozenset(own_gates)
     return tuple(name for name in gate_names(pod) if name not in own)
 
 
 def waiting_message(names: Iterable[str]) -> str:
-    """The reason a scheduler gives for leaving the pod alone."""
+    """The reason why the scheduler does not schedule the pod."""
     return f"waiting for scheduling gates: [{' '.join(names)}]"
 
 
@@ -57,6 +57,6 @@ def gated_condition(now: str) -> conditions.Condition:
 
 
 def has_gated_condition(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod's *condition* says so: it may outlive the last gate, and may be overwritten before that."""
+    """Whether the pod's *condition* is gated. It may remain after the last gate, or be overwritten before."""
     found = conditions.find((pod.get("status") or {}).get("conditions"), conditions.POD_SCHEDULED)
     return found is not None and found.get("reason") == SCHEDULING_GATED

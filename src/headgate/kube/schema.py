@@ -28,7 +28,7 @@ TypeKind = Literal[
     "duration",  # Go duration text
     "intorstring",
     "raw",  # any JSON value, kept as it is
-    "either",  # `ref` names the TypeDef of an object in its place, `items` is what else may stand there
+    "either",  # an object with the TypeDef `ref`, or a value of type `items`
 ]
 
 
@@ -42,8 +42,8 @@ class Type(msgspec.Struct, frozen=True, omit_defaults=True):
 class Field(msgspec.Struct, frozen=True, omit_defaults=True):
     """One wire field of a type.
 
-    ``pointer``: an explicit zero (``0``, ``""``, ``false``, ``{}``) survives; without it an optional zero is dropped.
-    ``omit``: when the server leaves the field out of an answer. ``empty``: nil pointers, zero scalars and empty
+    ``pointer``: an explicit zero (``0``, ``""``, ``false``, ``{}``) is kept; without it an optional zero is dropped.
+    ``omit``: when the server omits the field in a response. ``empty``: nil pointers, zero scalars and empty
     lists and maps, but a struct that is not a pointer is printed as ``{}``; ``zero``: also an empty struct or time;
     ``never``: printed always (``null`` for a nil list or map, the zero value otherwise).
     ``embedded``: the Go struct that the field is inherited from (``VolumeSource``); decoding errors print it.
@@ -61,7 +61,7 @@ class Field(msgspec.Struct, frozen=True, omit_defaults=True):
     map_granular: bool = False  # although its type is atomic elsewhere
     merge_key: str = ""
     patch_strategy: tuple[Literal["merge", "replace", "retainKeys"], ...] = ()
-    enum: tuple[str, ...] = ()  # words that the field, or an element of it, may have: documentation, not validation
+    enum: tuple[str, ...] = ()  # values of the field or of its elements: documentation, not validation
     embedded: str = ""
 
 
@@ -103,7 +103,7 @@ class Schemas:
 
     @classmethod
     def load(cls, tables: bytes) -> Schemas:
-        """Read the committed tables (JSON). The caller loads the file: this package does no I/O."""
+        """Decodes the generated tables (JSON). The caller reads the file: this package does no I/O."""
         decoded = msgspec.json.decode(tables, type=_Tables)
         return cls(
             decoded.types, {GroupVersionKind(row.group, row.version, row.kind): row.type for row in decoded.kinds}

@@ -1,7 +1,7 @@
 """Taints on nodes, and the tolerations of pods.
 
 A toleration without key tolerates every key (with ``Exists``), without effect every effect. ``Lt`` and ``Gt`` compare
-integers and are an alpha feature of Kubernetes 1.35, off unless the caller says otherwise.
+integers and are an alpha feature of Kubernetes 1.35, disabled by default.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def first_untolerated(
 
 
 def count_untolerated_preferences(taints: Iterable[Taint] | None, tolerations: Sequence[Toleration] | None) -> int:
-    """How many ``PreferNoSchedule`` taints speak against the node: the scheduler scores by it."""
+    """The number of ``PreferNoSchedule`` taints that are not tolerated, for the score of a node."""
     relevant = [each for each in tolerations or () if each.get("effect") in (None, "", PREFER_NO_SCHEDULE)]
     return sum(
         taint.get("effect") == PREFER_NO_SCHEDULE and not is_tolerated(taint, relevant) for taint in taints or ()

@@ -21,19 +21,23 @@ ZERO_TIME_S: Final = -62135596800
 TIME_LAYOUT: Final = "2006-01-02T15:04:05Z07:00"
 MICRO_TIME_LAYOUT: Final = "2006-01-02T15:04:05.000000Z07:00"
 
-_MAX_REMEMBERED: Final = 40  # characters; no real time is longer
-_DAYS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_MAX_CACHED_CHARACTERS: Final = 40  # no valid time is longer
+_DAYS_OF_MONTH: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def parse_time(text: str) -> int | str:
-    """Seconds since 1970; fractions of a second are cut off. A returned string is the error text."""
-    micros = _remembered(text, TIME_LAYOUT) if len(text) <= _MAX_REMEMBERED else _parse(text, TIME_LAYOUT)
+    """Seconds since 1970, rounded down. A returned string is the error text."""
+    micros = _parse_cached(text, TIME_LAYOUT) if len(text) <= _MAX_CACHED_CHARACTERS else _parse(text, TIME_LAYOUT)
     return micros if isinstance(micros, str) else micros // 1_000_000
 
 
 def parse_micro_time(text: str) -> int | str:
     """Microseconds since 1970. A returned string is the error text."""
-    return _remembered(text, MICRO_TIME_LAYOUT) if len(text) <= _MAX_REMEMBERED else _parse(text, MICRO_TIME_LAYOUT)
+    return (
+        _parse_cached(text, MICRO_TIME_LAYOUT)
+        if len(text) <= _MAX_CACHED_CHARACTERS
+        else _parse(text, MICRO_TIME_LAYOUT)
+    )
 
 
 def format_time(epoch_s: float) -> str:
@@ -46,7 +50,7 @@ def _format_second(epoch_s: int) -> str:
     hours, minute = divmod(minutes, 60)
     days, hour = divmod(hours, 24)
     year, month, day = date_of(days)
-    sign = "-" if year < 0 else ""  # a zone may push the year 0 before itself
+    sign = "-" if year < 0 else ""  # a time zone may move a time before the year 0
     return f"{sign}{abs(year):04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"
 
 
@@ -76,40 +80,40 @@ def date_of(days: int) -> tuple[int, int, int]:
     return year_of_era + era * 400 + (month <= 2), month, day_of_year - (153 * shifted_month + 2) // 5 + 1
 
 
-class _Bad(Exception):
-    """Leaves the field-by-field reading; never leaves this module."""
+class _ParseError(Exception):
+    """Raised and caught in this module."""
 
 
 def _parse(text: str, layout: str) -> int | str:
     try:
         return _read(text, layout)
-    except _Bad as problem:
+    except _ParseError as problem:
         return f"parsing time {_quote(text)}{problem}"
 
 
-_remembered: Final = lru_cache(maxsize=4096)(_parse)
+_parse_cached: Final = lru_cache(maxsize=4096)(_parse)
 
 
 def _read(text: str, layout: str) -> int:
-    """Field by field, like Go's reader, because the error names the field at which it stopped."""
+    """Parses field by field, as Go does, because the error contains the field that is wrong."""
     rest = text
 
-    def stop(element: str) -> _Bad:
-        return _Bad(f" as {_quote(layout)}: cannot parse {_quote(rest)} as {_quote(element)}")
+    def parse_error(element: str) -> _ParseError:
+        return _ParseError(f" as {_quote(layout)}: cannot parse {_quote(rest)} as {_quote(element)}")
 
     def literal(expected: str) -> None:
         nonlocal rest
         if not rest.startswith(expected):
-            raise stop(expected)
+            raise parse_error(expected)
         rest = rest[1:]
 
     def number(element: str, pattern: str, low: int, high: int, what: str) -> int:
         nonlocal rest
         match = re.match(pattern, rest)
         if match is None:
-            raise stop(element)
+            raise parse_error(element)
         if not low <= int(match.group()) <= high:
-            raise _Bad(f": {what} out of range")
+            raise _ParseError(f": {what} out of range")
         rest = rest[match.end() :]
         return int(match.group())
 
@@ -129,7 +133,7 @@ def _read(text: str, layout: str) -> int:
     if layout == MICRO_TIME_LAYOUT:
         fraction = re.match("[.,][0-9]{6}", rest)
         if fraction is None:
-            raise stop(".000000")
+            raise parse_error(".000000")
     else:
         fraction = re.match("[.,][0-9]+", rest)
     if fraction is not None:
@@ -142,24 +146,24 @@ def _read(text: str, layout: str) -> int:
     else:
         zone = re.match("(.)([0-9]{2}):(..)", rest)
         if zone is not None and int(zone.group(2)) > 24:
-            raise _Bad(": time zone offset hour out of range")
+            raise _ParseError(": time zone offset hour out of range")
         zone = re.match("(.)([0-9]{2}):([0-9]{2})", rest)
         if zone is not None and int(zone.group(3)) > 60:
-            raise _Bad(": time zone offset minute out of range")
+            raise _ParseError(": time zone offset minute out of range")
         if zone is None or zone.group(1) not in "+-":
-            raise stop("Z07:00")
+            raise parse_error("Z07:00")
         offset_s = int(f"{zone.group(1)}1") * (int(zone.group(2)) * 60 + int(zone.group(3))) * 60
         rest = rest[zone.end() :]
     if rest:
-        raise _Bad(f": extra text: {_quote(rest)}")
+        raise _ParseError(f": extra text: {_quote(rest)}")
     is_leap_february = month == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    if not 1 <= day <= _DAYS[month - 1] + is_leap_february:
-        raise _Bad(": day out of range")
+    if not 1 <= day <= _DAYS_OF_MONTH[month - 1] + is_leap_february:
+        raise _ParseError(": day out of range")
     return (days_of(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - offset_s) * 1_000_000 + micros
 
 
 def _quote(text: str) -> str:
-    """In double quotes; what is not printable ASCII as ``\\x`` bytes."""
+    """``text`` in double quotes, with ``\\x`` escapes for characters that are not printable ASCII."""
 
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
@@ -189,19 +193,19 @@ _UNITS_NS: Final = {
 _PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)", re.DOTALL)
 _MAX_NS: Final = (1 << 63) - 1
 MAX_DURATION_CHARACTERS: Final = 4_096
-"""Longer texts are no durations. Go reads any number of parts; the longest that anything prints has 29 characters."""
+"""Longer texts are not durations. Go parses any number of parts, but prints at most 29 characters."""
 
 
 def parse_duration(text: str) -> int | str:
     """Nanoseconds of a Go duration such as ``1h2m3.5s``. A returned string is the error text."""
-    at = 1 if text[:1] in ("+", "-") else 0
-    if text[at:] == "0":
+    position = 1 if text[:1] in ("+", "-") else 0
+    if text[position:] == "0":
         return 0
-    if at == len(text) or len(text) > MAX_DURATION_CHARACTERS:
+    if position == len(text) or len(text) > MAX_DURATION_CHARACTERS:
         return _invalid_duration(text)
     total = 0
-    while at < len(text):
-        match = _PART.match(text, at)
+    while position < len(text):
+        match = _PART.match(text, position)
         if match is None or not (match.group(1) or match.group(2)) or len(match.group(1).lstrip("0")) > 19:
             return _invalid_duration(text)
         whole, fraction, unit = int(match.group(1).lstrip("0") or "0"), match.group(2), match.group(3)
@@ -217,7 +221,7 @@ def parse_duration(text: str) -> int | str:
             total += int(int(digits) * (_UNITS_NS[unit] / 10 ** len(digits)))
         if total > _MAX_NS + 1:
             return _invalid_duration(text)
-        at = match.end()
+        position = match.end()
     if text.startswith("-"):
         return -total
     return total if total <= _MAX_NS else _invalid_duration(text)
@@ -250,36 +254,36 @@ def _decimal(nanos: int, size: int) -> str:
 
 
 def human_duration(seconds: float) -> str:
-    """An age in two or three figures, as ``kubectl get`` prints it: ``5m10s``, ``3d4h``, ``2y``."""
+    """An age in one or two units, as ``kubectl get`` prints it: ``5m10s``, ``3d4h``, ``2y``."""
     whole = int(seconds)
     if whole < -1:
-        return "<invalid>"  # clocks may differ by a second; more is an error worth seeing
+        return "<invalid>"  # clocks may differ by a second; a larger difference is an error
     if whole < 120:
         return f"{max(whole, 0)}s"
     minutes, hours, days = whole // 60, whole // 3600, whole // 86400
     if minutes < 10:
-        return _two(minutes, "m", whole % 60, "s")
+        return _two_units(minutes, "m", whole % 60, "s")
     if minutes < 180:
         return f"{minutes}m"
     if hours < 8:
-        return _two(hours, "h", minutes % 60, "m")
+        return _two_units(hours, "h", minutes % 60, "m")
     if hours < 48:
         return f"{hours}h"
     if days < 8:
-        return _two(days, "d", hours % 24, "h")
+        return _two_units(days, "d", hours % 24, "h")
     if days < 365 * 2:
         return f"{days}d"
     if days < 365 * 8:
-        return _two(days // 365, "y", days % 365, "d")
+        return _two_units(days // 365, "y", days % 365, "d")
     return f"{days // 365}y"
 
 
-def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+def _two_units(large: int, large_unit: str, small: int, small_unit: str) -> str:
     return f"{large}{large_unit}" + (f"{small}{small_unit}" if small else "")
 
 
 def short_human_duration(seconds: float) -> str:
-    """An age in one figure: ``5m``, ``3d``."""
+    """An age in one unit: ``5m``, ``3d``."""
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"

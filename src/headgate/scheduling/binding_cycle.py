@@ -281,7 +281,7 @@ class BindingCycles:
             elif way.stage is BindingStage.PERMIT:
                 late = min(way.waiting_on, key=lambda name: way.waiting_on[name])
                 self._metrics.waited_for_permit(UNSCHEDULABLE, now_s - way.since_s)
-                text = conditions.held_message(late, "timed out waiting on permit", PERMIT)
+                text = conditions.plugin_message(late, "timed out waiting on permit", PERMIT)
                 yield self._fail(way, Rejection(late, text))
             else:
                 why = self._awaiting.info(way.pod.uid)
@@ -364,7 +364,7 @@ class BindingCycles:
         if isinstance(why, ErrorRejection):
             return BindingFailure(way, why.reason)
         is_named = plugin is not None and not is_built_in(plugin)
-        message = conditions.held_message(plugin.name, why.reason, point) if is_named else why.reason
+        message = conditions.plugin_message(plugin.name, why.reason, point) if is_named else why.reason
         return BindingFailure(way, message, (why,))
 
     def _drop(self, way: BindingCycle) -> None:

@@ -93,7 +93,7 @@ class PodConditions:
         """A PreEnqueue plugin holds the pod, or (``is_error``) failed on it: its words, in the condition and, if it is
         another plugin than was told before, in an Event. A pod with scheduling gates keeps the condition of those."""
         why = conditions.SCHEDULER_ERROR if is_error else conditions.PRE_ENQUEUE_REJECTED
-        message = conditions.held_message(plugin, reason)
+        message = conditions.plugin_message(plugin, reason)
         is_known = self.reason(pod) == why and self.holder(pod) == plugin
         if not pod.gates:
             yield from self.waiting(pod, why, message)
@@ -110,7 +110,7 @@ class PodConditions:
     def holder(self, pod: PodInfo) -> str:
         """The PreEnqueue plugin that holds the pod, as was last said of it; empty if none was named."""
         says = self._told.get(pod.uid, pod.scheduled)
-        found = None if says is None else conditions.held_by(says.reason, says.message)
+        found = None if says is None else conditions.parse_pre_enqueue_message(says.reason, says.message)
         return "" if found is None else found[0]
 
     def reason(self, pod: PodInfo) -> str:

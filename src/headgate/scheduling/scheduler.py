@@ -386,7 +386,7 @@ class Scheduler:
         if waiting is None or queued is None:
             return []
         why = conditions.WAITING_ON_PERMIT if waiting.point == PERMIT else conditions.WAITING_ON_PRE_BIND
-        message = conditions.held_message(waiting.plugin, waiting.text, waiting.point)
+        message = conditions.plugin_message(waiting.plugin, waiting.text, waiting.point)
         return list(self._conditions.has_node(queued.pod, why, message))
 
     def _not_bound_by(self, plugin: str, uid: str) -> list[Effect]:
@@ -399,7 +399,7 @@ class Scheduler:
         text = (
             f"its write was accepted {pod_conditions.GATED_S:g} s ago, and the pod is not bound to {matrix.name(row)}"
         )
-        message = conditions.held_message(plugin, text, BIND)
+        message = conditions.plugin_message(plugin, text, BIND)
         self._report(f"pod {pod.key} is not bound: {message}")
         return list(self._conditions.has_node(pod, conditions.SCHEDULER_ERROR, message))
 

@@ -1,4 +1,4 @@
-"""Conditions keep their transition times; gates are named and told apart."""
+"""Conditions keep their transition times; own and foreign gates are distinguished."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ def test_a_new_condition_goes_to_the_end_with_the_time_of_now() -> None:
     assert conditions.with_condition(None, {"type": "B", "status": "False"}, NOW) == after[1:]
 
 
-def test_the_transition_time_moves_with_the_status_and_with_nothing_else() -> None:
+def test_the_transition_time_changes_only_with_the_status() -> None:
     before = [condition("A", "False", "SchedulingGated"), condition("B", "True")]
     (same_status, _) = conditions.with_condition(
         before, {"type": "A", "status": "False", "reason": "Unschedulable"}, NOW
     )
     assert same_status["reason"] == "Unschedulable"
     assert same_status["lastTransitionTime"] == OLD
-    (turned, _) = conditions.with_condition(before, {"type": "A", "status": "True"}, NOW)
-    assert turned == {"type": "A", "status": "True", "lastTransitionTime": NOW}
+    (changed, _) = conditions.with_condition(before, {"type": "A", "status": "True"}, NOW)
+    assert changed == {"type": "A", "status": "True", "lastTransitionTime": NOW}
 
 
-def test_a_transition_time_that_the_caller_brings_is_used_when_the_status_turns() -> None:
-    (turned,) = conditions.with_condition(
+def test_the_transition_time_of_the_caller_is_used_when_the_status_changes() -> None:
+    (changed,) = conditions.with_condition(
         [condition("A", "False")], condition("A", "True", since="2020-01-01T00:00:00Z"), NOW
     )
-    assert turned["lastTransitionTime"] == "2020-01-01T00:00:00Z"
+    assert changed["lastTransitionTime"] == "2020-01-01T00:00:00Z"
 
 
-def test_saying_the_same_again_gives_the_very_same_list() -> None:
+def test_an_equal_condition_returns_the_same_list() -> None:
     before = [condition("A", "True", "R")]
     assert (
         conditions.with_condition(before, {"type": "A", "status": "True", "reason": "R", "message": ""}, NOW) is before
     )
 
 
-def test_conditions_are_found_asked_and_dropped() -> None:
+def test_conditions_can_be_found_checked_and_removed() -> None:
     known = [condition("A", "True"), condition("B", "False")]
     assert conditions.is_true(known, "A")
     assert conditions.is_false(known, "B")
@@ -73,15 +73,15 @@ def test_a_pod_is_gated_while_it_has_a_gate() -> None:
         assert scheduling_gates.gate_names(free) == ()
 
 
-def test_foreign_gates_are_those_that_are_not_ours() -> None:
+def test_foreign_gates_exclude_own_gates() -> None:
     assert scheduling_gates.foreign_gates(pod("ours", "kueue", "x"), ["ours"]) == ("kueue", "x")
 
 
-def test_the_reason_for_leaving_a_pod_alone_names_its_gates() -> None:
+def test_the_waiting_message_lists_the_gates() -> None:
     assert scheduling_gates.waiting_message(["foo", "bar"]) == "waiting for scheduling gates: [foo bar]"
 
 
-def test_a_new_gated_pod_is_told_so_without_an_observed_generation() -> None:
+def test_the_condition_of_a_new_gated_pod_has_no_observed_generation() -> None:
     assert scheduling_gates.gated_condition(NOW) == {
         "type": "PodScheduled",
         "status": "False",
@@ -91,8 +91,8 @@ def test_a_new_gated_pod_is_told_so_without_an_observed_generation() -> None:
     }
 
 
-def test_the_condition_may_say_gated_after_the_last_gate_is_gone() -> None:
-    freed = pod(conditions=[scheduling_gates.gated_condition(OLD)])
-    assert scheduling_gates.has_gated_condition(freed)
-    assert not scheduling_gates.is_gated(freed)
+def test_the_condition_may_be_gated_after_the_last_gate_was_removed() -> None:
+    ungated_pod = pod(conditions=[scheduling_gates.gated_condition(OLD)])
+    assert scheduling_gates.has_gated_condition(ungated_pod)
+    assert not scheduling_gates.is_gated(ungated_pod)
     assert not scheduling_gates.has_gated_condition(pod("a"))

@@ -127,7 +127,7 @@ def test_an_operator_that_does_not_exist_selects_nothing() -> None:
     assert not from_label_selector(bad).matches({"a": "b"})
 
 
-def test_a_set_of_labels_selects_what_carries_them_all() -> None:
+def test_from_set_selects_objects_with_all_labels() -> None:
     assert labels.from_set({"a": "1"}).matches({"a": "1", "b": "2"})
     assert labels.from_set({}).is_everything
 
@@ -143,11 +143,11 @@ def test_a_set_of_labels_selects_what_carries_them_all() -> None:
         ("like", [], "p.operator"),
     ],
 )
-def test_a_requirement_that_makes_no_sense_is_a_field_error(operator: str, values: list[str], path: str) -> None:
+def test_an_invalid_requirement_is_a_field_error(operator: str, values: list[str], path: str) -> None:
     assert [error.path for error in labels.check_requirement("k", operator, values, "p")] == [path]
 
 
-def test_an_unknown_operator_is_answered_with_all_there_are() -> None:
+def test_the_error_for_an_unknown_operator_lists_all_operators() -> None:
     (error,) = labels.check_requirement("k", "like", ())
     assert str(error) == (
         'operator: Unsupported value: "like": '

@@ -1,4 +1,4 @@
-"""Complaints about names. The long texts are what users of ``kubectl`` read, so they are spelled out."""
+"""Error messages for names. The long texts are those that users of ``kubectl`` read."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ Rule = Callable[[str], list[str]]
         (names.is_decimal_integer, ["0", "-1", "12345678901234567890"]),
     ],
 )
-def test_good_names_give_no_complaints(rule: Rule, good: list[str]) -> None:
+def test_valid_names_give_no_errors(rule: Rule, good: list[str]) -> None:
     assert {text: rule(text) for text in good} == {text: [] for text in good}
 
 
 @pytest.mark.parametrize(
-    ("rule", "text", "complaints"),
+    ("rule", "text", "messages"),
     [
         (names.is_dns1123_label, "A", [LABEL]),
         (names.is_dns1123_label, "", [LABEL]),
@@ -94,16 +94,16 @@ def test_good_names_give_no_complaints(rule: Rule, good: list[str]) -> None:
         (names.is_decimal_integer, "", ["must be non-empty"]),
     ],
 )  # fmt: skip
-def test_bad_names_are_complained_of_in_the_words_of_the_api(rule: Rule, text: str, complaints: list[str]) -> None:
-    assert rule(text) == complaints
+def test_invalid_names_give_the_error_texts_of_the_api_server(rule: Rule, text: str, messages: list[str]) -> None:
+    assert rule(text) == messages
 
 
 @pytest.mark.parametrize(
-    ("key", "complaint"), [(".", "must not be '.'"), ("..", "must not be '..'"), ("..a", "must not start with '..'")]
+    ("key", "message"), [(".", "must not be '.'"), ("..", "must not be '..'"), ("..a", "must not start with '..'")]
 )
-def test_a_config_key_or_variable_name_must_not_lead_out_of_a_folder(key: str, complaint: str) -> None:
-    assert names.is_config_map_key(key) == [complaint]
-    assert names.is_strict_env_var_name(key) == [complaint]
+def test_a_config_key_or_variable_name_must_not_start_with_two_dots(key: str, message: str) -> None:
+    assert names.is_config_map_key(key) == [message]
+    assert names.is_strict_env_var_name(key) == [message]
 
 
 @pytest.mark.parametrize("text", ["a=b", "tab\t", "é", "\x7f"])
@@ -128,9 +128,9 @@ def test_a_variable_name_is_printable_ascii_without_the_equals_sign(text: str) -
         (names.is_http_path, r"'[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')"),
     ],
 )
-def test_a_complaint_about_form_names_the_pattern(rule: Rule, pattern: str) -> None:
-    (complaint,) = rule("#")
-    assert complaint.endswith(f"regex used for validation is {pattern}")
+def test_the_error_for_a_malformed_name_contains_the_pattern(rule: Rule, pattern: str) -> None:
+    (message,) = rule("#")
+    assert message.endswith(f"regex used for validation is {pattern}")
 
 
 def test_numbers_have_ranges() -> None:
@@ -152,7 +152,7 @@ def test_a_generate_name_may_end_in_a_dash_and_a_name_may_not() -> None:
     assert names.name_is_dns_subdomain("-", True) == [SUBDOMAIN]
 
 
-def test_a_name_that_only_needs_to_fit_in_a_url_must_not_be_or_hold_a_path() -> None:
+def test_a_path_segment_name_must_not_contain_a_slash_or_percent_sign() -> None:
     assert names.name_is_path_segment("system:admin", False) == []
     assert names.name_is_path_segment("..", False) == ["may not be '..'"]
     assert names.name_is_path_segment("..", True) == []

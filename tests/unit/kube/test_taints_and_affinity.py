@@ -46,7 +46,7 @@ def test_comparisons_are_off_unless_asked_for(operator: str, bound: str, tolerat
     assert not taints.tolerates(toleration, taint)
 
 
-def test_the_first_hard_taint_without_toleration_keeps_a_pod_off() -> None:
+def test_the_first_untolerated_hard_taint_is_returned() -> None:
     soft = {"key": "soft", "effect": "PreferNoSchedule"}
     evict = {"key": "e", "effect": "NoExecute"}
     assert taints.first_untolerated([soft, GPU, evict], []) == GPU
@@ -62,7 +62,7 @@ def test_untolerated_preferences_are_counted() -> None:
     assert taints.count_untolerated_preferences([*soft, GPU], [{"key": "b", "operator": "Exists"}, hard_only]) == 2
 
 
-def test_taints_are_told_apart_by_key_and_effect_and_described_as_kubectl_does() -> None:
+def test_taints_are_identified_by_key_and_effect_and_described_as_kubectl_does() -> None:
     assert taints.is_same_taint(GPU, {**GPU, "value": "no"})
     assert not taints.is_same_taint(GPU, {**GPU, "effect": "NoExecute"})
     assert taints.describe(GPU) == "gpu=yes:NoSchedule"
@@ -128,7 +128,7 @@ def test_a_field_requirement_is_asked_of_the_nodes_name() -> None:
         {"matchFields": [expression("metadata.name", "Exists")]},
     ],
 )
-def test_a_term_that_is_empty_or_senseless_selects_nothing_and_spares_the_others(term: dict[str, Any]) -> None:
+def test_an_empty_or_invalid_term_selects_nothing_and_does_not_affect_others(term: dict[str, Any]) -> None:
     assert read_node_selector_term(term) is None
     read = read_node_selector(selector(term, {"matchExpressions": [expression("a", "Exists")]}))
     assert read.matches({"a": ""}, "n")
@@ -139,7 +139,7 @@ def pod(**spec: Any) -> dict[str, Any]:
     return {"spec": spec}
 
 
-def test_a_pod_without_wishes_may_run_anywhere() -> None:
+def test_a_pod_without_affinity_may_run_anywhere() -> None:
     assert required_node_affinity(pod()).is_everything
     assert required_node_affinity({}).matches(None, "n")
     assert preferred_scheduling_terms(pod()).score({}, "n") == 0
@@ -162,14 +162,14 @@ def test_required_affinity_without_terms_selects_no_node() -> None:
 
 
 def test_preferences_add_up_their_weights() -> None:
-    wishes = [
+    preferences = [
         {"weight": 3, "preference": {"matchExpressions": [expression("a", "Exists")]}},
         {"weight": 5, "preference": {"matchFields": [expression("metadata.name", "In", "n1")]}},
         {"weight": 0, "preference": {"matchExpressions": [expression("a", "Exists")]}},
         {"weight": 7, "preference": {}},
     ]
     read = preferred_scheduling_terms(
-        pod(affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": wishes}})
+        pod(affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferences}})
     )
     assert read.score({"a": ""}, "n1") == 8
     assert read.score({}, "n1") == 5

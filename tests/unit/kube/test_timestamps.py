@@ -71,8 +71,8 @@ def test_a_micro_time_has_six_digits_neither_more_nor_less() -> None:
     assert format_micros(1_000_002) == "1970-01-01T00:00:01.000002Z"
     assert format_micro_time(1.5) == "1970-01-01T00:00:01.500000Z"
     layout = '"2006-01-02T15:04:05.000000Z07:00"'
-    whole, nanos = "1970-01-01T00:00:01Z", "1970-01-01T00:00:01.000002000Z"
-    assert parse_micro_time(whole) == f'parsing time "{whole}" as {layout}: cannot parse "Z" as ".000000"'
+    meta, nanos = "1970-01-01T00:00:01Z", "1970-01-01T00:00:01.000002000Z"
+    assert parse_micro_time(meta) == f'parsing time "{meta}" as {layout}: cannot parse "Z" as ".000000"'
     assert parse_micro_time(nanos) == f'parsing time "{nanos}" as {layout}: cannot parse "000Z" as "Z07:00"'
 
 

@@ -78,8 +78,8 @@ def strict_decoding_error(parsed: ParsedBody, decoded: Decoded) -> str:
     """The same as the one text of an error; empty if there is nothing to complain of."""
     repeated = _repeated_in_yaml(parsed)
     lines = ["yaml: unmarshal errors:\n" + "\n".join(f"  {line}" for line in repeated)] if repeated else []
-    complaints = [*lines, *decoded.unknown]
-    return "strict decoding error: " + ", ".join(complaints) if complaints else ""
+    messages = [*lines, *decoded.unknown]
+    return "strict decoding error: " + ", ".join(messages) if messages else ""
 
 
 def _repeated_in_yaml(parsed: ParsedBody) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ import msgspec
 from headgate.apimachinery.codec import scalars
 from headgate.kube.field_errors import quote
 from headgate.kube.schema import Field, Schemas, Type
-from headgate.kube.serializer.json_decoder import MAX_COMPLAINTS, DuplicateKeysObject
+from headgate.kube.serializer.json_decoder import MAX_REPORTED_DUPLICATES, DuplicateKeysObject
 
 Path = tuple[Any, str | int] | None
 
@@ -48,7 +48,7 @@ class DecodeReport:
 
     def add_strict_error(self, word: str, path: Path, key: str) -> None:
         text = f"{word} field {quote(_dotted((path, key)))}"
-        if len(self.strict_errors) < MAX_COMPLAINTS and text not in self.strict_errors:
+        if len(self.strict_errors) < MAX_REPORTED_DUPLICATES and text not in self.strict_errors:
             self.strict_errors.append(text)
 
     def fail(self, text: str) -> Any:

@@ -46,7 +46,7 @@ class _NoPath(_Stop):
 def apply_json_patch(document: Any, operations: Any, *, checked: bool = True) -> PatchResult | PatchError:
     """``checked`` is off when the client asked for ``fieldValidation=Ignore``: then only the list form is checked."""
     operations = [] if operations is None else operations
-    problem, complaints = _check(operations, checked)
+    problem, messages = _check(operations, checked)
     if problem is not None:
         return problem
     if len(operations) > MAX_OPERATIONS:
@@ -63,7 +63,7 @@ def apply_json_patch(document: Any, operations: Any, *, checked: bool = True) ->
     if work.steps > MAX_DEPTH and _is_deeper_than(MAX_DEPTH, work.root):
         return rejected(_TOO_DEEP)
     work.close()
-    return PatchResult(work.root, complaints)
+    return PatchResult(work.root, messages)
 
 
 def _check(operations: Any, checked: bool) -> tuple[PatchError | None, tuple[str, ...]]:
@@ -71,7 +71,7 @@ def _check(operations: Any, checked: bool) -> tuple[PatchError | None, tuple[str
     prefix = "error decoding patch: " if checked else ""
     if not isinstance(operations, list):
         return malformed(f"{prefix}json: cannot unmarshal {json_word(operations)} into Go value of type {target}"), ()
-    complaints = []
+    messages = []
     element = "handlers.jsonPatchOp" if checked else "jsonpatch.Operation"
     for i, operation in enumerate(operations):
         if operation is None:
@@ -86,8 +86,8 @@ def _check(operations: Any, checked: bool) -> tuple[PatchError | None, tuple[str
                 word = json_word(operation[field])
                 text = f"json: cannot unmarshal {word} into Go struct field jsonPatchOp.{field} of type string"
                 return malformed(prefix + text), ()
-        complaints += [f'json patch unknown field "[{i}].{name}"' for name in operation if name not in _KNOWN]
-    return None, tuple(complaints)
+        messages += [f'json patch unknown field "[{i}].{name}"' for name in operation if name not in _KNOWN]
+    return None, tuple(messages)
 
 
 class _Work:

@@ -53,12 +53,12 @@ def pod_warnings(obj: Object, old: Object | None = None) -> list[str]:
     if old is not None:
         return []
     name = obj["metadata"].get("name", "")
-    complaints = is_dns1123_label(name)
+    messages = is_dns1123_label(name)
     warnings = []
-    if complaints:
+    if messages:
         warnings.append(
             "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label "
-            f"is recommended: [{' '.join(complaints)}]"
+            f"is recommended: [{' '.join(messages)}]"
         )
     return warnings + _first(_warnings(obj["spec"], obj["metadata"], ""))
 
@@ -137,8 +137,8 @@ def _node_term_warnings(term: Object, path: str, *, check_values: bool) -> Itera
             yield f"{at}.key: {key} is {_NODE_LABELS[key]}"
         if check_values:
             for number, value in enumerate(expression.get("values") or ()):
-                for complaint in is_valid_label_value(value):
-                    yield f"{at}.values[{number}]: {value} is invalid, {complaint}"
+                for message in is_valid_label_value(value):
+                    yield f"{at}.values[{number}]: {value} is invalid, {message}"
 
 
 def _duplicate_warnings(spec: Object, path: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from headgate.apimachinery.protobuf import wire
 from headgate.apimachinery.protobuf.wire import LENGTH, VARINT, ProtobufError
 from headgate.kube import quantity, timestamps
-from headgate.kube.serializer.json_decoder import decode_json, whole
+from headgate.kube.serializer.json_decoder import decode_json, integer_if_whole
 
 Value = Callable[[bytes, int, int], Any]
 
@@ -170,7 +170,7 @@ def _double(value: int) -> float:
     number: float = struct.unpack("<d", value.to_bytes(8, "little"))[0]
     if not math.isfinite(number):
         raise ProtobufError(f"json: unsupported value: {str(number).replace('inf', 'Inf').replace('nan', 'NaN')}")
-    return whole(number)
+    return integer_if_whole(number)
 
 
 NUMBERS: Final[dict[str, Callable[[int], Any]]] = {

@@ -215,8 +215,8 @@ def _unfit_for_address(name: str) -> FieldError | None:
     path = "spec.parentRef.name"
     if not name:
         return required(path)
-    complaints = name_is_path_segment(name, False)
-    return invalid(path, name, complaints[0]) if complaints else None
+    messages = name_is_path_segment(name, False)
+    return invalid(path, name, messages[0]) if messages else None
 
 
 def _allocate_addresses(spec: Object, old: Object | None, taken: _Taken, name: str) -> FieldError | None:

@@ -64,8 +64,8 @@ _MANY_PARALLEL: Final = 10_000
 
 
 def _name_warnings(obj: Object) -> list[str]:
-    complaints = names.is_dns1123_label(obj["metadata"].get("name", ""))
-    return [f"{_NAME_WARNING}[{' '.join(complaints)}]"] if complaints else []
+    messages = names.is_dns1123_label(obj["metadata"].get("name", ""))
+    return [f"{_NAME_WARNING}[{' '.join(messages)}]"] if messages else []
 
 
 def _prepare_create(obj: Object, ctx: StrategyContext) -> None:

@@ -115,8 +115,8 @@ def _check_resource(value: Object, path: str) -> FieldErrors:
                 problems.append(field_errors.invalid(inner, text, "must be a string"))
             elif not text:
                 problems.append(field_errors.invalid(inner, text, "must not be empty"))
-            elif complaint := check(text):
-                problems.append(field_errors.invalid(inner, text, complaint))
+            elif message := check(text):
+                problems.append(field_errors.invalid(inner, text, message))
     if isinstance(value.get("metadata"), dict):
         metadata = {"name": "fakename", **{key: item for key, item in value["metadata"].items() if item}}
         problems += validate_object_meta(
@@ -134,8 +134,8 @@ def _check_api_version(text: str) -> str:
 
 
 def _check_kind(text: str) -> str:
-    complaints = names.is_dns1035_label(text.lower())
-    return f"may have mixed case, but should otherwise match: {','.join(complaints)}" if complaints else ""
+    messages = names.is_dns1035_label(text.lower())
+    return f"may have mixed case, but should otherwise match: {','.join(messages)}" if messages else ""
 
 
 _TYPE_CHECKS: Final[dict[str, Callable[[str], str]]] = {"apiVersion": _check_api_version, "kind": _check_kind}

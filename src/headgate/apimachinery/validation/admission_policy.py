@@ -99,16 +99,16 @@ def _validate_param_kind(kind: Object, path: str) -> FieldErrors:
         found.append(invalid(at, version, f"unexpected GroupVersion string: {version}"))
     else:
         group, _, short = version.rpartition("/")
-        if group and (complaints := names.is_dns1123_subdomain(group)):
-            found.append(invalid(at, group, ",".join(complaints)))
+        if group and (messages := names.is_dns1123_subdomain(group)):
+            found.append(invalid(at, group, ",".join(messages)))
         if not short:
             found.append(invalid(at, version, "version must be specified"))
-        elif complaints := names.is_dns1035_label(short):
-            found.append(invalid(at, short, ",".join(complaints)))
+        elif messages := names.is_dns1035_label(short):
+            found.append(invalid(at, short, ",".join(messages)))
     if not name:
         found.append(required(f"{path}.kind"))
-    elif complaints := names.is_dns1035_label(name.lower()):
-        text = "may have mixed case, but should otherwise match: " + ",".join(complaints)
+    elif messages := names.is_dns1035_label(name.lower()):
+        text = "may have mixed case, but should otherwise match: " + ",".join(messages)
         found.append(invalid(f"{path}.kind", name, text))
     return found
 

@@ -83,8 +83,8 @@ def _validate_reference(reference: Object, path: str, *, any_group: bool, any_ve
         value = reference.get(field, "")
         found += _segment(value, f"{path}.{field}") if value else [required(f"{path}.{field}")]
     version = reference.get("apiVersion", "")
-    complaint = "" if any_version else _version_complaint(version, any_group=any_group)
-    return [*found, invalid(f"{path}.apiVersion", version, complaint)] if complaint else found
+    message = "" if any_version else _version_complaint(version, any_group=any_group)
+    return [*found, invalid(f"{path}.apiVersion", version, message)] if message else found
 
 
 def _validate_metrics(spec: Object, low: int | None) -> FieldErrors:

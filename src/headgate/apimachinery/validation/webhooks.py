@@ -100,8 +100,8 @@ def validate_match_conditions(conditions: list[Object], path: str) -> FieldError
 def _validate_name(name: str, path: str) -> FieldErrors:
     if not name:
         return [required(path)]
-    if complaints := names.is_dns1123_subdomain(name):
-        return [invalid(path, name, ",".join(complaints))]
+    if messages := names.is_dns1123_subdomain(name):
+        return [invalid(path, name, ",".join(messages))]
     if name.count(".") < 2:
         return [invalid(path, name, "should be a domain with at least three segments separated by dots")]
     return []
@@ -213,8 +213,8 @@ def validate_service(service: Object, path: str) -> FieldErrors:
         if not service.get(theirs)
     ]
     port = service.get("port", 0)
-    if complaints := names.is_valid_port_num(port):
-        found.append(invalid(f"{path}.port", port, "port is not valid: " + ", ".join(complaints)))
+    if messages := names.is_valid_port_num(port):
+        found.append(invalid(f"{path}.port", port, "port is not valid: " + ", ".join(messages)))
     target = service.get("path") or "/"
     at = f"{path}.path"
     if target == "/":

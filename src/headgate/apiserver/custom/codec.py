@@ -22,7 +22,7 @@ from headgate.apiserver.kinds import size_limits
 from headgate.apiserver.kinds.scheme import ConvertObject
 from headgate.kube.field_errors import quote
 from headgate.kube.schema import GroupVersionKind, Schemas
-from headgate.kube.serializer.json_decoder import whole
+from headgate.kube.serializer.json_decoder import integer_if_whole
 
 Object = dict[str, Any]
 
@@ -122,5 +122,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if value.__class__ is int and value not in _INT64:
-        return whole(float(value))
-    return whole(value) if isinstance(value, float) else value
+        return integer_if_whole(float(value))
+    return integer_if_whole(value) if isinstance(value, float) else value

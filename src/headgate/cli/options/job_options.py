@@ -56,7 +56,7 @@ def read_kinds(text: bytes) -> tuple[JobKind, ...] | list[str]:
     if isinstance(read, tuple):
         return read
     lines = field_lines(text)
-    found = sorted((lines.of(each.path), str(each)) for each in read)
+    found = sorted((lines.line_of(each.path), str(each)) for each in read)
     return [f"line {line}: {error}" for line, error in found]
 
 

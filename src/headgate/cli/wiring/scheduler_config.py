@@ -69,7 +69,7 @@ def _of_conf(
     read = parse_volcano_conf(parsed.value)
     wrong = [ConfigProblem(error, _own_line(error)) for error in map(_written_twice, parsed.duplicates)]
     if not isinstance(read, VolcanoConfiguration):
-        wrong += [ConfigProblem(each, lines.of(each.path)) for each in read]
+        wrong += [ConfigProblem(each, lines.line_of(each.path)) for each in read]
         return sorted(wrong, key=lambda each: each.line or 0)
     profiles = tuple(queue_profile(name, read.settings) for name in names)
     return wrong or KubeSchedulerConfiguration(profiles, percentage_of_nodes_to_score=ALL, remarks=read.remarks)
@@ -83,16 +83,16 @@ def _of_config_map(
     text = data[found[0]] if len(found) == 1 else None
     if not isinstance(text, str):
         detail = f"must have exactly one text whose name ends in {_ENDING}, such as volcano-scheduler.conf"
-        return [ConfigProblem(invalid("data", found, detail), lines.of("data"))]
+        return [ConfigProblem(invalid("data", found, detail), lines.line_of("data"))]
     path = f"data.{found[0]}"
     inner = decode_yaml(text.encode())
     if inner.error is not None:
-        return [ConfigProblem(msgspec.structs.replace(_unreadable(inner.error), path=path), lines.of(path))]
+        return [ConfigProblem(msgspec.structs.replace(_unreadable(inner.error), path=path), lines.line_of(path))]
     read = _of_conf(inner, field_lines(text.encode()), names)
     if isinstance(read, KubeSchedulerConfiguration):
         return read
     begins = lines.literals.get(path)
-    return [_further_in(each, path, begins, lines.of(path)) for each in read]
+    return [_further_in(each, path, begins, lines.line_of(path)) for each in read]
 
 
 def _further_in(wrong: ConfigProblem, path: str, begins: int | None, line: int) -> ConfigProblem:

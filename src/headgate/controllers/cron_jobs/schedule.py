@@ -20,8 +20,8 @@ from headgate.kube.cron import (
     last_between,
     next_after,
     parse_schedule,
+    time_zone_prefix,
     utc,
-    zone_in,
 )
 
 Object = dict[str, Any]
@@ -64,7 +64,7 @@ def read(spec: Mapping[str, Any], zone: Zone, find_zone: FindZone) -> ZonedSched
         return schedule
     if "TZ" not in text:
         return ZonedSchedule(schedule, zone)
-    name = zone_in(text)
+    name = time_zone_prefix(text)
     own = find_zone(name) if name else utc
     if own is None:
         return f"provided bad location {name}: unknown time zone {name}"

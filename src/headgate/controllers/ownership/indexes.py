@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, Generic, TypeVar
 
-from headgate.kube.labels import LISTING, Selector
+from headgate.kube.labels import VALUE_OPERATORS, Selector
 
 K = TypeVar("K")
 
@@ -96,7 +96,7 @@ def _pairs(namespace: str, selector: Selector) -> list[_Pair]:
     if selector.nothing:
         return []
     for requirement in selector.requirements:
-        if requirement.operator in LISTING:
+        if requirement.operator in VALUE_OPERATORS:
             return [(namespace, requirement.key, value) for value in dict.fromkeys(requirement.values)]
     return [(namespace, _ANY, _ANY)]
 

@@ -29,7 +29,7 @@ def default_requests(spec: Object) -> None:
 
 
 def _default_pod_limits(spec: Object, resources: Object) -> None:
-    """Huge pages cannot be overcommitted: the pod's limit is what its containers may use."""
+    """Huge pages cannot be overcommitted: the pod's limit is the sum of its containers' limits."""
     requests = resources.get("requests") or {}
     limits = dict(resources.get("limits") or {})
     if not limits and not requests:

@@ -1,8 +1,8 @@
-"""When two pod specs are the same although their JSON differs: empty against absent, ``1000m`` against ``1``.
+"""Compares pod specs whose JSON may differ: an empty field equals an absent one, ``1000m`` equals ``1``.
 
-The API server compares decoded objects, where an empty list equals an absent one and amounts are numbers. Wire objects
-keep more than that, and less: whether a zero is as good as absent depends on the field, so the fields for which it is
-are listed here. An absent field that is *not* listed differs from any value but ``""``, ``[]`` and ``null``.
+The API server compares decoded objects, where an empty list equals an absent one and amounts are numbers. In a wire
+object, whether zero equals absent depends on the field, so these fields are listed here. An absent field that is *not*
+listed differs from every value except ``""``, ``[]`` and ``null``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from headgate.kube import quantity
 
-# Plain numbers and booleans. Others are pointers in Go: an explicit 0 or false there is a choice of the user's.
+# Plain numbers and booleans. Others are pointers in Go, where an explicit 0 or false differs from an absent value.
 _ZERO_IS_ABSENT: Final = frozenset(
     {
         "hostNetwork",
@@ -35,7 +35,7 @@ _ZERO_IS_ABSENT: Final = frozenset(
         "chapAuthSession",
     }
 )
-# Maps, and structs that are not pointers; other empty objects ({} as an emptyDir, say) mean something.
+# Maps, and structs that are not pointers. Other empty objects have a meaning, for example {} as an emptyDir.
 _EMPTY_IS_ABSENT: Final = frozenset(
     {
         "nodeSelector",
@@ -57,7 +57,7 @@ _AMOUNT: Final = frozenset({"sizeLimit", "divisor"})
 
 
 def same_spec(new: dict[str, Any] | None, old: dict[str, Any] | None) -> bool:
-    """Also for any part of a pod's spec."""
+    """Compares two pod specs, or the same part of two pod specs."""
     return new == old or _same_object(new or {}, old or {}, is_container=False)
 
 
@@ -81,8 +81,8 @@ def _same_field(field: str, new: Any, old: Any, is_container: bool) -> bool:
             return new.keys() == old.keys() and all(_same_amount(new[name], old[name]) for name in new)
         return _same_object(new, old, is_container=False)
     if isinstance(new, list) and isinstance(old, list):
-        inside = field in ("containers", "initContainers", "ephemeralContainers")
-        return len(new) == len(old) and all(_same_item(*pair, inside) for pair in zip(new, old, strict=True))
+        holds_containers = field in ("containers", "initContainers", "ephemeralContainers")
+        return len(new) == len(old) and all(_same_item(*pair, holds_containers) for pair in zip(new, old, strict=True))
     return False
 
 
@@ -101,7 +101,7 @@ def _is_absent(field: str, value: Any, is_container: bool) -> bool:
         case None | "" | []:
             return True
         case {}:
-            # A container's resources are a plain struct, the pod's own are a pointer.
+            # A container's resources are a plain struct, pod-level resources are a pointer.
             return not value and (field in _EMPTY_IS_ABSENT or (is_container and field == "resources"))
         case 0 | False:
             return field in _ZERO_IS_ABSENT or (field == "divisor")

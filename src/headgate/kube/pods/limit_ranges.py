@@ -1,7 +1,8 @@
-"""The defaults of LimitRanges: what admission fills into containers that leave requests or limits open.
+"""The defaults of LimitRanges for containers without requests or limits.
 
-The API server's LimitRanger does it to pods (``apiserver/admission_plugins/limit_ranger.py``); quota does the same to
-the templates of jobs, whose pods do not exist yet (``quota/api/pod_defaults.py``)."""
+The API server's LimitRanger applies them to pods (``apiserver/admission_plugins/limit_ranger.py``); quota applies them
+to the templates of jobs, whose pods do not exist yet (``quota/api/pod_defaults.py``).
+"""
 
 from __future__ import annotations
 
@@ -10,14 +11,14 @@ from typing import Any, Final
 
 Object = dict[str, Any]
 ContainerDefaults = Mapping[str, Mapping[str, Any]]
-"""``requests`` and ``limits`` for a container that has none of its own, by resource."""
+"""Default ``requests`` and ``limits``, by resource."""
 
-# The field of a container, the field of a limit that fills it in, and its name in LimitRanger's annotation; in order.
+# The field of a container, the field of the LimitRange with its default, and its name in LimitRanger's annotation.
 _FILLED: Final = (("requests", "defaultRequest", "request"), ("limits", "default", "limit"))
 
 
 def container_defaults(limits: Iterable[Mapping[str, Any]]) -> ContainerDefaults:
-    """Of one LimitRange: ``spec.limits``. A later limit of the same resource wins."""
+    """``limits``: ``spec.limits`` of one LimitRange. A later limit of the same resource wins."""
     listed = [limit for limit in limits if limit.get("type") == "Container"]
     found: dict[str, dict[str, Any]] = {}
     for field, source, _ in _FILLED:
@@ -26,7 +27,7 @@ def container_defaults(limits: Iterable[Mapping[str, Any]]) -> ContainerDefaults
 
 
 def fill_container(resources: Object, defaults: ContainerDefaults) -> Iterator[str]:
-    """Fill in what ``resources`` leaves open; each item says what was filled in, in LimitRanger's words."""
+    """Adds missing amounts to ``resources``; yields what was added, with the text of LimitRanger's annotation."""
     for field, _, word in _FILLED:
         own = resources.get(field) or {}
         missing = sorted(name for name in defaults[field] if name not in own)

@@ -40,16 +40,16 @@ INFEASIBLE: Final = "Infeasible"
 
 
 def pod_requests(
-    pod: Mapping[str, Any], *, as_spec: bool = False, missing: Amounts | None = None, pod_level: bool = True
+    pod: Mapping[str, Any], *, spec_only: bool = False, missing: Amounts | None = None, pod_level: bool = True
 ) -> Amounts:
     """What the scheduler reserves for the pod.
 
-    ``as_spec`` looks at the specification alone; otherwise the pod's status is heard too, because a
-    container that shrinks holds its old amount until the kubelet has taken it away. ``missing`` stands in for what a
-    container does not ask for; without ``pod_level`` the containers alone count.
+    ``spec_only`` ignores the pod's status. Otherwise the status counts too, because a shrinking container keeps its old
+    amount until the kubelet has changed it. ``missing`` has the amounts for resources that a container does not
+    request; without ``pod_level``, pod-level resources are ignored.
     """
     spec = pod.get("spec") or {}
-    total = sum_containers(spec if as_spec else spec_during_resize(pod, "requests"), "requests", missing)
+    total = sum_containers(spec if spec_only else spec_during_resize(pod, "requests"), "requests", missing)
     if pod_level:
         for name, each in amounts(spec.get("resources"), "requests").items():
             if may_be_pod_level(name):
@@ -59,10 +59,10 @@ def pod_requests(
     return total
 
 
-def pod_limits(pod: Mapping[str, Any], *, as_spec: bool = False) -> Amounts:
-    """What the pod may use. Overhead is added only where a limit exists: elsewhere there is none."""
+def pod_limits(pod: Mapping[str, Any], *, spec_only: bool = False) -> Amounts:
+    """What the pod may use. Overhead is added only to resources with a limit."""
     spec = pod.get("spec") or {}
-    total = sum_containers(spec if as_spec else spec_during_resize(pod, "limits"), "limits")
+    total = sum_containers(spec if spec_only else spec_during_resize(pod, "limits"), "limits")
     for name, each in amounts(spec.get("resources"), "limits").items():
         if may_be_pod_level(name):
             total[name] = each
@@ -73,7 +73,7 @@ def pod_limits(pod: Mapping[str, Any], *, as_spec: bool = False) -> Amounts:
 
 
 def fill_requests(resources: Mapping[str, Any]) -> Object:
-    """``resources`` with a request for everything that only has a limit: what defaulting does to a container."""
+    """``resources`` with requests equal to the limits where requests are missing, as defaulting does."""
     limits = resources.get("limits") or {}
     requests = resources.get("requests") or {}
     missing = {name: value for name, value in limits.items() if name not in requests}
@@ -85,7 +85,7 @@ def _overhead(spec: Mapping[str, Any]) -> Amounts:
 
 
 def spec_during_resize(pod: Mapping[str, Any], which: Which) -> Object:
-    """The pod's specification, with each running container's amounts as they count while a resize is under way."""
+    """The pod's specification with the amounts that count for each container during a resize."""
     spec: Object = pod.get("spec") or {}
     status = pod.get("status") or {}
     reported = {
@@ -99,9 +99,9 @@ def spec_during_resize(pod: Mapping[str, Any], which: Which) -> Object:
     pending = conditions.find(status.get("conditions"), RESIZE_PENDING)
     is_infeasible = pending is not None and pending.get("reason") == INFEASIBLE
 
-    def held(container: Object) -> Object:
+    def effective_container(container: Object) -> Object:
         found = reported.get(container.get("name"))
-        if found is None or _is_settled(container, found):
+        if found is None or _has_requested_resources(container, found):
             return container
         sources = [amounts(found.get("resources"), which)]
         if which == "requests":
@@ -115,22 +115,26 @@ def spec_during_resize(pod: Mapping[str, Any], which: Which) -> Object:
                     largest[name] = each
         return {**container, "resources": {which: {name: each.canonical for name, each in largest.items()}}}
 
-    if not any(each.get("name") in reported and not _is_settled(each, reported[each["name"]]) for each in _all(spec)):
+    if not any(
+        each.get("name") in reported and not _has_requested_resources(each, reported[each["name"]])
+        for each in _all_containers(spec)
+    ):
         return spec
-    out = {**spec, "containers": [held(each) for each in spec.get("containers") or ()]}
+    out = {**spec, "containers": [effective_container(each) for each in spec.get("containers") or ()]}
     if spec.get("initContainers"):
-        out["initContainers"] = [held(each) if is_sidecar(each) else each for each in spec["initContainers"]]
+        out["initContainers"] = [
+            effective_container(each) if is_sidecar(each) else each for each in spec["initContainers"]
+        ]
     return out
 
 
-def _all(spec: Object) -> Iterator[Object]:
+def _all_containers(spec: Object) -> Iterator[Object]:
     yield from spec.get("containers") or ()
     yield from spec.get("initContainers") or ()
 
 
-def _is_settled(container: Object, reported: Object) -> bool:
-    """No resize is under way: the container has, and was allocated, what it asks for. This is so of nearly all."""
-    asked = container.get("resources") or {}
-    return reported["resources"] == asked and reported.get("allocatedResources", asked.get("requests")) == asked.get(
-        "requests"
-    )
+def _has_requested_resources(container: Object, reported: Object) -> bool:
+    """Whether the container has, and was allocated, the resources of its spec: no resize is in progress."""
+    requested = container.get("resources") or {}
+    allocated = reported.get("allocatedResources", requested.get("requests"))
+    return reported["resources"] == requested and allocated == requested.get("requests")

@@ -1,1 +1,1 @@
-"""JSON and YAML text to plain values and back, with bounds on size, depth and the number of values."""
+"""Decoders and encoders for JSON and YAML, with limits on size, depth and the number of values."""

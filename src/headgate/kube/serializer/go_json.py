@@ -30,5 +30,5 @@ def html_escaped(text: bytes) -> bytes:
 
 
 def go_json(value: Mapping[str, Any]) -> bytes:
-    """What ``json.Marshal`` gives for a map."""
+    """The result of Go's ``json.Marshal`` for a map."""
     return html_escaped(_sorting_encoder.encode(value))

@@ -1,7 +1,7 @@
-"""JSON bytes to plain values, as the API server reads them.
+"""Decodes JSON to plain values, as the API server does.
 
-The fast path is one C decoder; everything that the server reads differently (repeated keys, broken UTF-8 and lone
-surrogates, huge numbers) is detected there and read again slowly. Integers stay integers.
+The fast path is one C decoder. It detects everything that the server decodes differently (repeated keys, invalid UTF-8,
+lone surrogates, huge numbers), and then a slow decoder is used. Integers stay integers.
 ``apimachinery/codec/decoder.py`` interprets a value for a kind.
 """
 
@@ -20,15 +20,15 @@ import msgspec
 from headgate.kube.field_errors import quote
 from headgate.kube.serializer.json_syntax import MAX_DEPTH, syntax_error
 
-MAX_COMPLAINTS: Final = 100
-_MAX_WHOLE: Final = 1e21  # from here on JSON prints an exponent
-_MAX_EXPLAINED_BYTES: Final = 1 << 17  # looking for the first offence in Go's words is slow
-_HUGE_INTEGER: Final = re.compile(rb"[0-9]{4000}")  # Python reads no more than 4,300 digits
+MAX_REPORTED_DUPLICATES: Final = 100
+_MAX_WHOLE: Final = 1e21  # from this number on JSON prints an exponent
+_MAX_EXPLAINED_BYTES: Final = 1 << 17  # finding the first error with Go's message is slow
+_HUGE_INTEGER: Final = re.compile(rb"[0-9]{4000}")  # Python's int raises above 4,300 digits
 MAX_NODES: Final = 250_000
-"""Keys, values and containers of a long document. No other thread runs while the C decoder does: 0.1 to 0.2
-microseconds a node."""
+"""The limit for keys, values and containers of a long document. No other thread runs during the C decoder, which takes
+0.1 to 0.2 microseconds per node."""
 MAX_DENSE_BYTES: Final = 1536 * 1024
-"""A document up to this length, which is what can be stored, may have any number of nodes."""
+"""A document up to this length, which is the limit of the store, may have any number of nodes."""
 TOO_MANY_NODES: Final = f"limit is {MAX_NODES} keys and values in a document of more than {MAX_DENSE_BYTES} bytes"
 _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[,:\[{]', re.DOTALL)
 
@@ -37,11 +37,12 @@ _QUOTE: Final = ord('"')
 
 
 class ParsedBody(msgspec.Struct, frozen=True):
-    """A body as a plain value, or why it is none.
+    """A body as a plain value, or its error.
 
-    ``duplicates`` are complete sentences (``duplicate field "spec.x"``) for users of the value as it is, such as
-    patches. An object with repeated keys is a :class:`DuplicateKeysObject`, from which ``codec.convert`` draws its
-    own."""
+    ``duplicates`` are complete messages (``duplicate field "spec.x"``) for callers that use the value directly, such as
+    patches. An object with repeated keys is a :class:`DuplicateKeysObject`, from which ``codec.convert`` makes its own
+    messages.
+    """
 
     value: Any = None
     duplicates: tuple[str, ...] = ()
@@ -60,7 +61,7 @@ class DuplicateKeysObject(dict[str, Any]):
 
 
 class NumberLiteral(float):
-    """A number that would be printed otherwise than it was written (``1e3``, ``1.50``), with the text as written."""
+    """A number that would be printed differently than it was written (``1e3``, ``1.50``), with its original text."""
 
     __slots__ = ("text",)
     text: str
@@ -72,45 +73,46 @@ class NumberLiteral(float):
 
 
 class _TooLarge(ValueError):
-    """A number beyond what a float holds."""
+    """A number that is too large for a float."""
 
 
 Numbers = Literal["plain", "spelled", "whole"]
 
 
 def decode_json(body: bytes, *, numbers: Numbers = "plain") -> ParsedBody:
-    """Read ``body``.
+    """Decodes ``body``.
 
     ``numbers``: ``spelled`` keeps unusual spellings as :class:`NumberLiteral`, for ``convert``, which quotes them;
-    ``whole`` makes integers of floats without a fraction, as a trip through YAML does."""
+    ``whole`` converts floats without a fraction to integers, as decoding YAML does.
+    """
     if _has_too_many_nodes(body):
         return ParsedBody(error=TOO_MANY_NODES)
     decoder, read_float = _DECODERS[numbers]
     try:
         value = decoder.decode(body)
         encoded = _encode(value)
-        if encoded == body.rstrip() or _strings(encoded) == _strings(body):
-            return _bounded(body, value)
-    except (ValueError, RecursionError, TypeError):  # TypeError: a Spelled, which does not encode
+        if encoded == body.rstrip() or _count_delimiters(encoded) == _count_delimiters(body):
+            return _check_depth(body, value)
+    except (ValueError, RecursionError, TypeError):  # TypeError: a NumberLiteral cannot be encoded
         pass
     return _decode_slowly(body, read_float)
 
 
 def _has_too_many_nodes(body: bytes) -> bool:
-    """Counted without decoding: one node for each token that begins one. Tokens inside of strings do not count."""
+    """Counts nodes without decoding: one for each token that begins a node. Tokens in strings do not count."""
     if len(body) <= MAX_DENSE_BYTES or sum(map(body.count, (b",", b":", b"[", b"{"))) <= MAX_NODES:
         return False
-    left = MAX_NODES
+    remaining = MAX_NODES
     for token in _TOKEN.finditer(body):
         if token[0][0] != _QUOTE:
-            left -= 1
-            if left < 0:
+            remaining -= 1
+            if remaining < 0:
                 return True
     return False
 
 
-def whole(number: float) -> float | int:
-    """A number without a fraction as the integer that JSON would print for it."""
+def integer_if_whole(number: float) -> float | int:
+    """Converts a number without a fraction to the integer that JSON prints for it."""
     return int(Decimal(repr(number))) if number.is_integer() and abs(number) < _MAX_WHOLE else number
 
 
@@ -127,7 +129,7 @@ def _read_spelled(text: str) -> float:
 
 
 def _read_whole(text: str) -> float | int:
-    return whole(_read_float(text))
+    return integer_if_whole(_read_float(text))
 
 
 _DECODERS: Final = {
@@ -137,15 +139,15 @@ _DECODERS: Final = {
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def _strings(text: bytes) -> int:
-    """How many string delimiters there are. A decoded value that lost a repeated key lost at least one string."""
+def _count_delimiters(text: bytes) -> int:
+    """The number of string delimiters. A decoded value that lost a repeated key has fewer than its text."""
     if b"\\" not in text:
         return text.count(b'"')
     text = text.replace(b"\\\\", b"")
     return text.count(b'"') - text.count(b'\\"')
 
 
-def _bounded(body: bytes, value: Any) -> ParsedBody:
+def _check_depth(body: bytes, value: Any) -> ParsedBody:
     if body.count(b"{") + body.count(b"[") <= MAX_DEPTH:
         return ParsedBody(value)
     level = [value] if isinstance(value, (dict, list)) else []
@@ -166,7 +168,7 @@ def _decode_slowly(body: bytes, read_float: Callable[[str], float | int]) -> Par
     try:
         text = _without_lone_surrogates(body.decode("utf-8", "headgate-go"))
         value = json.loads(
-            text, object_pairs_hook=_object, parse_float=read_float, parse_int=read_int, parse_constant=_no_constant
+            text, object_pairs_hook=_object, parse_float=read_float, parse_int=read_int, parse_constant=_reject_constant
         )
     except _TooLarge as problem:
         return _malformed(body, f"json: cannot unmarshal number {problem} into Go value of type float64")
@@ -174,16 +176,16 @@ def _decode_slowly(body: bytes, read_float: Callable[[str], float | int]) -> Par
         return _malformed(body, f"invalid JSON: {problem}")
     except RecursionError:
         return _malformed(body, "exceeded max depth")
-    parsed = _bounded(body, value)
+    parsed = _check_depth(body, value)
     if parsed.error is not None:
         return parsed
     paths = _duplicates(value, "") if isinstance(value, (dict, list)) else iter(())
     duplicates = tuple(dict.fromkeys(f"duplicate field {quote(path)}" for path in paths))
-    return ParsedBody(value, duplicates[:MAX_COMPLAINTS])
+    return ParsedBody(value, duplicates[:MAX_REPORTED_DUPLICATES])
 
 
-def _malformed(body: bytes, otherwise: str) -> ParsedBody:
-    return ParsedBody(error=(syntax_error(body) if len(body) <= _MAX_EXPLAINED_BYTES else "") or otherwise)
+def _malformed(body: bytes, default: str) -> ParsedBody:
+    return ParsedBody(error=(syntax_error(body) if len(body) <= _MAX_EXPLAINED_BYTES else "") or default)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -191,7 +193,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value if len(value) == len(pairs) else DuplicateKeysObject(pairs)
 
 
-def _no_constant(name: str) -> float:
+def _reject_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
 
 
@@ -211,14 +213,14 @@ def _duplicates(value: dict[str, Any] | list[Any], path: str) -> Iterator[str]:
                 yield from _duplicates(item, f"{path}[{index}]")
 
 
-def _one_mark_per_byte(error: UnicodeError) -> tuple[str, int]:
+def _replace_each_byte(error: UnicodeError) -> tuple[str, int]:
     """Go replaces every single byte that is not UTF-8, Python whole sequences."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     return "\ufffd" * (error.end - error.start), error.end
 
 
-codecs.register_error("headgate-go", _one_mark_per_byte)
+codecs.register_error("headgate-go", _replace_each_byte)
 
 _SURROGATES: Final = re.compile(
     r"\\\\|(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"

@@ -12,7 +12,7 @@ from typing import Final
 from headgate.kube.field_errors import quote
 
 MAX_DEPTH: Final = 250
-"""Of nested lists and objects. Go stops at 10,000; an object that means anything has at most some sixty levels."""
+"""The limit for nested lists and objects. Go's limit is 10,000; real objects have at most about sixty levels."""
 
 _SPACE: Final = re.compile(rb"[ \t\r\n]*")
 _STRING: Final = re.compile(rb'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*')
@@ -22,87 +22,87 @@ _CLOSING: Final = {b"[": b"]", b"{": b"}"}
 _AFTER: Final = {b"[": "after array element", b"{": "after object key:value pair"}
 
 
-class _Offence(Exception):
-    """Carries the text out of the scan; never leaves this module."""
+class _SyntaxError(Exception):
+    """Raised and caught in this module."""
 
 
 def syntax_error(body: bytes) -> str:
-    """The first offence in ``body``; an empty text if there is none."""
+    """The first error in ``body``; an empty text if there is none."""
     try:
         _scan(body)
-    except _Offence as offence:
+    except _SyntaxError as offence:
         return str(offence)
     return ""
 
 
 def _scan(body: bytes) -> None:
     open_containers: list[bytes] = []
-    at = _skip(body, 0)
+    position = _skip(body, 0)
     while True:
-        char = body[at : at + 1]
+        char = body[position : position + 1]
         if char in _CLOSING and char:
             open_containers.append(char)
             if len(open_containers) > MAX_DEPTH:
                 raise _invalid(char, "exceeded max depth")
-            at = _skip(body, at + 1)
-            if body[at : at + 1] != _CLOSING[char]:
+            position = _skip(body, position + 1)
+            if body[position : position + 1] != _CLOSING[char]:
                 if char == b"{":
-                    at = _key(body, at)
+                    position = _key(body, position)
                 continue
             open_containers.pop()
-            at += 1
+            position += 1
         else:
-            at = _scalar(body, at)
-        at = _leave(body, at, open_containers)
+            position = _scalar(body, position)
+        position = _close_containers(body, position, open_containers)
         if not open_containers:
-            at = _skip(body, at)
-            if at < len(body):
-                raise _invalid(body[at : at + 1], "after top-level value")
+            position = _skip(body, position)
+            if position < len(body):
+                raise _invalid(body[position : position + 1], "after top-level value")
             return
 
 
-def _leave(body: bytes, at: int, open_containers: list[bytes]) -> int:
-    """After a value: close what ends here and stop before the next value."""
+def _close_containers(body: bytes, position: int, open_containers: list[bytes]) -> int:
+    """After a value: closes the containers that end here, and stops before the next value."""
     while open_containers:
-        at = _skip(body, at)
-        container, char = open_containers[-1], body[at : at + 1]
+        position = _skip(body, position)
+        container, char = open_containers[-1], body[position : position + 1]
         if char == b",":
-            at = _skip(body, at + 1)
-            return _key(body, at) if container == b"{" else at
+            position = _skip(body, position + 1)
+            return _key(body, position) if container == b"{" else position
         if char != _CLOSING[container]:
             raise _invalid(char, _AFTER[container])
         open_containers.pop()
-        at += 1
-    return at
+        position += 1
+    return position
 
 
-def _key(body: bytes, at: int) -> int:
-    if body[at : at + 1] != b'"':
-        raise _invalid(body[at : at + 1], "looking for beginning of object key string")
-    at = _skip(body, _string(body, at))
-    if body[at : at + 1] != b":":
-        raise _invalid(body[at : at + 1], "after object key")
-    return _skip(body, at + 1)
+def _key(body: bytes, position: int) -> int:
+    if body[position : position + 1] != b'"':
+        raise _invalid(body[position : position + 1], "looking for beginning of object key string")
+    position = _skip(body, _string(body, position))
+    if body[position : position + 1] != b":":
+        raise _invalid(body[position : position + 1], "after object key")
+    return _skip(body, position + 1)
 
 
-def _scalar(body: bytes, at: int) -> int:
-    char = body[at : at + 1]
+def _scalar(body: bytes, position: int) -> int:
+    char = body[position : position + 1]
     if char == b'"':
-        return _string(body, at)
+        return _string(body, position)
     if literal := _LITERALS.get(char):
         for offset, expected in enumerate(literal):
-            found = body[at + offset : at + offset + 1] or b" "
+            found = body[position + offset : position + offset + 1] or b" "
             if found[0] != expected:
                 raise _invalid(found, f"in literal {literal.decode()} (expecting {chr(expected)!r})")
-        return at + len(literal)
+        return position + len(literal)
     if char.isdigit() or char == b"-":
-        return _number(body, at)
+        return _number(body, position)
     raise _invalid(char, "looking for beginning of value")
 
 
-def _string(body: bytes, at: int) -> int:
-    match = _STRING.match(body, at)
-    end = match.end() if match else at
+def _string(body: bytes, position: int) -> int:
+    match = _STRING.match(body, position)
+    end = match.end() if match else position
     char = body[end : end + 1]
     if char == b'"':
         return end + 1
@@ -116,32 +116,32 @@ def _string(body: bytes, at: int) -> int:
     raise _invalid(body[stop : stop + 1] or b" ", "in \\u hexadecimal character escape")
 
 
-def _number(body: bytes, at: int) -> int:
-    match = _NUMBER.match(body, at)
-    end = match.end() if match else at
+def _number(body: bytes, position: int) -> int:
+    match = _NUMBER.match(body, position)
+    end = match.end() if match else position
     last, following = body[end - 1 : end], body[end : end + 1] or b" "
     if last.isdigit():
         return end
     if last == b".":
         raise _invalid(following, "after decimal point in numeric literal")
-    if last == b"-" and end == at + 1:
+    if last == b"-" and end == position + 1:
         raise _invalid(following, "in numeric literal")
     raise _invalid(following, "in exponent of numeric literal")
 
 
-def _skip(body: bytes, at: int) -> int:
-    match = _SPACE.match(body, at)
-    return match.end() if match else at
+def _skip(body: bytes, position: int) -> int:
+    match = _SPACE.match(body, position)
+    return match.end() if match else position
 
 
-def _invalid(char: bytes, where: str) -> _Offence:
+def _invalid(char: bytes, where: str) -> _SyntaxError:
     if not char:
-        return _Offence("unexpected end of JSON input")
-    return _Offence(f"invalid character {_quote_char(char)} {where}")
+        return _SyntaxError("unexpected end of JSON input")
+    return _SyntaxError(f"invalid character {_quote_char(char)} {where}")
 
 
 def _quote_char(char: bytes) -> str:
-    """One byte as Go quotes it: in single quotes, bytes above 127 as the character of that number."""
+    """One byte as Go quotes it: in single quotes, a byte above 127 as the character with that code."""
     if char == b"'":
         return "'\\''"
     if char == b'"':

@@ -1,10 +1,10 @@
-"""YAML bytes to the plain values that the API server makes of them.
+"""Decodes YAML to plain values, as the API server does.
 
-The first document counts, YAML 1.1 words are booleans, dates stay text, keys become text and are sorted, whole floats
-become integers. Scalars follow the resolution rules of the API server's YAML reader (YAML 1.1 with exceptions).
-Repeated keys are reported with their lines. libyaml provides the events, which are assembled without recursion; depth,
-number of nodes and growth by aliases are bounded, so that no short text becomes a large value. ``yaml_lines.py`` finds
-the line of a field.
+Only the first document is decoded. Words such as ``yes`` are booleans (YAML 1.1), dates stay text, keys become text and
+are sorted, floats without a fraction become integers. Scalars follow the resolution rules of the API server's YAML
+decoder (YAML 1.1 with exceptions). Repeated keys are reported with their lines. libyaml provides the events, and the
+value is built without recursion. Depth, number of nodes and growth by aliases are limited, so that a short text cannot
+become a large value. ``yaml_lines.py`` finds the line of a field.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Final
 import yaml
 
 from headgate.kube.field_errors import quote
-from headgate.kube.serializer.json_decoder import MAX_NODES, TOO_MANY_NODES, ParsedBody, decode_json, whole
+from headgate.kube.serializer.json_decoder import MAX_NODES, TOO_MANY_NODES, ParsedBody, decode_json, integer_if_whole
 from headgate.kube.serializer.json_syntax import MAX_DEPTH
 
 Scalar = str | int | float | bool | None
@@ -50,7 +50,7 @@ class InvalidYamlScalar(Exception):
 def resolve(tag: str, text: str) -> Scalar:
     if tag not in _RESOLVABLE or tag == _PREFIX + "str":
         return text
-    found, value = _guess(text)
+    found, value = _resolve_plain(text)
     wanted = tag.removeprefix(_PREFIX)
     if wanted in ("", found, "timestamp"):
         return text if wanted == "timestamp" else value
@@ -59,7 +59,7 @@ def resolve(tag: str, text: str) -> Scalar:
     raise InvalidYamlScalar(f"yaml: cannot decode !!{found} `{text}` as a !!{wanted}")
 
 
-def _guess(text: str) -> tuple[str, Scalar]:
+def _resolve_plain(text: str) -> tuple[str, Scalar]:
     if text in _WORDS:
         word = _WORDS[text]
         return ("bool" if isinstance(word, bool) else "null" if word is None else "float"), word
@@ -73,9 +73,9 @@ def _guess(text: str) -> tuple[str, Scalar]:
         if -(1 << 63) <= number < (1 << 63 if plain[0] in "+-" else 1 << 64):
             return "int", number
     if _FLOAT.fullmatch(plain):
-        measure = float(plain)
-        if measure not in (float("inf"), float("-inf")):
-            return "float", measure
+        float_value = float(plain)
+        if float_value not in (float("inf"), float("-inf")):
+            return "float", float_value
     return "str", text
 
 
@@ -91,7 +91,7 @@ def key_text(key: Scalar) -> str:
             return str(key)
     if key != key or key in (float("inf"), float("-inf")):
         return ".nan" if key != key else ".inf" if key > 0 else "-.inf"
-    # Keys are printed with the precision of 32 bits, as there.
+    # Keys are printed with the precision of 32 bits, as in the API server.
     text = next(text for text in (f"{key:.{digits}e}" for digits in range(17)) if _same_in_32_bits(text, key))
     return text if not -5 < int(text.partition("e")[2]) < 6 else f"{Decimal(text):f}"
 
@@ -103,7 +103,7 @@ def _same_in_32_bits(text: str, number: float) -> bool:
         return float(text) == number
 
 
-# A node takes about 3 microseconds. A ConfigMap of short keys that fills the store has fewer than MAX_NODES.
+# A node takes about 3 microseconds. The largest ConfigMap that can be stored has fewer than MAX_NODES.
 MAX_ALIASED_NODES: Final = 50_000
 _NODE_BYTES: Final = 64  # a longer text counts as several nodes when it is repeated by aliases
 
@@ -114,7 +114,7 @@ _NO_KEY: Final = object()
 
 
 def decode_yaml(body: bytes) -> ParsedBody:
-    if re.match(rb"\s*\{", body):  # what kubectl sends as YAML is JSON
+    if re.match(rb"\s*\{", body):  # kubectl sends JSON with the content type of YAML
         parsed = decode_json(body, numbers="whole")
         if parsed.error is None and not parsed.duplicates:
             return ParsedBody(parsed.value, is_yaml=True)
@@ -123,21 +123,21 @@ def decode_yaml(body: bytes) -> ParsedBody:
     try:
         builder = _Builder()
         for event in _events(body):
-            builder.take(event)
+            builder.add_event(event)
         return ParsedBody(builder.root, tuple(builder.repeated), is_yaml=True)
-    except _Refused as problem:
+    except _YAMLError as problem:
         return ParsedBody(error=f"yaml: {problem}", is_yaml=True)
     except InvalidYamlScalar as problem:
         return ParsedBody(error=str(problem), is_yaml=True)
 
 
-class _Refused(Exception):
-    """Carries the reason out of the building; never leaves this module."""
+class _YAMLError(Exception):
+    """Raised and caught in this module."""
 
 
 def first_document(body: bytes) -> Iterator[yaml.Event]:
-    """The events of the first document, as far as it can be read."""
-    with contextlib.suppress(_Refused):
+    """The events of the first document, up to the first error."""
+    with contextlib.suppress(_YAMLError):
         yield from _events(body)
 
 
@@ -149,12 +149,12 @@ def _events(body: bytes) -> Iterator[yaml.Event]:
                 return
             yield event
     except yaml.reader.ReaderError as problem:
-        raise _Refused(problem.reason) from None
+        raise _YAMLError(problem.reason) from None
     except yaml.MarkedYAMLError as problem:
-        raise _Refused(_located(problem)) from None
+        raise _YAMLError(_with_line(problem)) from None
 
 
-def _located(problem: yaml.MarkedYAMLError) -> str:
+def _with_line(problem: yaml.MarkedYAMLError) -> str:
     line = 0
     if problem.problem_mark is not None and problem.problem_mark.line:
         line = problem.problem_mark.line + isinstance(problem, yaml.scanner.ScannerError)
@@ -165,7 +165,10 @@ def _located(problem: yaml.MarkedYAMLError) -> str:
 
 
 class _Node:
-    """A list or map under construction. ``size`` counts its nodes and ``height`` its levels, aliases written out."""
+    """A list or map under construction.
+
+    ``size`` is its number of nodes and ``height`` its levels, with aliases expanded.
+    """
 
     __slots__ = ("anchor", "height", "key", "line", "seen", "size", "value")
 
@@ -188,12 +191,12 @@ class _Builder:
         self._nodes = 0
         self._aliased = 0
 
-    def take(self, event: yaml.Event) -> None:
+    def add_event(self, event: yaml.Event) -> None:
         if not isinstance(event, (yaml.NodeEvent, yaml.CollectionEndEvent)):
             return
         self._nodes += 1
         if self._nodes > MAX_NODES:
-            raise _Refused(f"document has more than {MAX_NODES} nodes")
+            raise _YAMLError(f"document has more than {MAX_NODES} nodes")
         line = event.start_mark.line if event.start_mark is not None else 0
         match event:
             case yaml.AliasEvent():
@@ -213,18 +216,18 @@ class _Builder:
 
     def _check_depth(self, height: int) -> None:
         if len(self._open) + height > MAX_DEPTH:
-            raise _Refused(f"exceeded max depth of {MAX_DEPTH}")
+            raise _YAMLError(f"exceeded max depth of {MAX_DEPTH}")
 
     def _alias(self, anchor: str, line: int) -> None:
         if anchor not in self._anchors:
-            raise _Refused(f"unknown anchor '{anchor}' referenced")
-        known = self._anchors[anchor]
-        if known is None:
-            raise _Refused(f"anchor '{anchor}' value contains itself")
-        value, size, height = known
+            raise _YAMLError(f"unknown anchor '{anchor}' referenced")
+        anchored = self._anchors[anchor]
+        if anchored is None:
+            raise _YAMLError(f"anchor '{anchor}' value contains itself")
+        value, size, height = anchored
         self._aliased += size
         if self._aliased > MAX_ALIASED_NODES:
-            raise _Refused("document contains excessive aliasing")
+            raise _YAMLError("document contains excessive aliasing")
         self._check_depth(height)
         self._add(value, value, None, line, size, height)
 
@@ -239,7 +242,7 @@ class _Builder:
                     "utf-8", "replace"
                 )
             except binascii.Error:
-                raise _Refused("!!binary value contains invalid base64 data") from None
+                raise _YAMLError("!!binary value contains invalid base64 data") from None
         elif event.tag is None and not implicit:
             value = event.value
         else:
@@ -247,13 +250,13 @@ class _Builder:
         if isinstance(value, float) and not math.isfinite(value) and not self._expects_key():
             raise InvalidYamlScalar(f"json: unsupported value: {'NaN' if math.isnan(value) else f'{value:+}'.title()}")
         size = 1 + len(event.value) // _NODE_BYTES
-        self._add(value, whole(value) if isinstance(value, float) else value, event.anchor, line, size, 0)
+        self._add(value, integer_if_whole(value) if isinstance(value, float) else value, event.anchor, line, size, 0)
 
     def _expects_key(self) -> bool:
         return bool(self._open) and isinstance(self._open[-1].value, dict) and self._open[-1].key is _NO_KEY
 
     def _add(self, resolved: Any, value: Any, anchor: str | None, line: int, size: int, height: int) -> None:
-        """Put a complete node where it belongs. ``resolved`` is what it is as a key, ``value`` what it is elsewhere."""
+        """Adds a complete node to its parent. ``resolved`` is used if it is a key, ``value`` otherwise."""
         if anchor:
             self._anchors[anchor] = (value, size, height)
         if not self._open:
@@ -266,7 +269,7 @@ class _Builder:
             parent.value.append(value)
         elif parent.key is _NO_KEY:
             if isinstance(resolved, (dict, list)):
-                raise _Refused("invalid map key: a list or a map")
+                raise _YAMLError("invalid map key: a list or a map")
             parent.key = resolved
         else:
             key, parent.key = parent.key, _NO_KEY
@@ -278,7 +281,7 @@ class _Builder:
     def _merge(self, parent: _Node, value: Any, line: int) -> None:
         sources = value if isinstance(value, list) else [value]
         if not all(isinstance(each, dict) for each in sources):
-            raise _Refused("map merge requires map or sequence of maps as the value")
+            raise _YAMLError("map merge requires map or sequence of maps as the value")
         for source in reversed(sources):  # earlier ones take precedence
             for key, item in source.items():
                 self._set(parent, key, item, line)
@@ -286,7 +289,7 @@ class _Builder:
     def _set(self, parent: _Node, key: Any, value: Any, line: int) -> None:
         identity = (type(key), key)
         if identity in parent.seen:
-            shown = quote(key) if isinstance(key, str) else key_text(key)
-            self.repeated.append(f"line {line + 1}: key {shown} already set in map")
+            text = quote(key) if isinstance(key, str) else key_text(key)
+            self.repeated.append(f"line {line + 1}: key {text} already set in map")
         parent.seen.add(identity)
         parent.value[key_text(key)] = value

@@ -1,6 +1,6 @@
 """The line of each field in a YAML document.
 
-Fields are named by their paths (``tiers[0].plugins[1].name``), as in error messages. ``yaml_decoder.py`` decodes the
+Fields are identified by paths (``tiers[0].plugins[1].name``), as in error messages. ``yaml_decoder.py`` decodes the
 values and reports invalid text; here an invalid text has no lines.
 """
 
@@ -18,20 +18,20 @@ _MAX_FIELDS: Final = 50_000
 
 
 class FieldLines(msgspec.Struct, frozen=True):
-    """Lines count from 1. ``literals``: where the text of a value begins that is written as a block (``|``)."""
+    """Lines count from 1. ``literals``: the first line of the text of a literal block (``|``)."""
 
     fields: Mapping[str, int] = {}
     literals: Mapping[str, int] = {}
 
-    def of(self, path: str) -> int:
-        """Where the field stands, or the nearest one around it that is there."""
+    def line_of(self, path: str) -> int:
+        """The line of the field, or of its nearest parent that exists."""
         while path and path not in self.fields:
             path = path[: max(path.rfind("."), path.rfind("["), 0)]
         return self.fields.get(path, 1)
 
 
 class _Open:
-    """A list or map that is being read."""
+    """A list or map whose end has not been reached."""
 
     __slots__ = ("index", "key", "line", "path")
 
@@ -54,7 +54,7 @@ def field_lines(body: bytes) -> FieldLines:
             if _is_key(stack, event):
                 stack[-1].key, stack[-1].line = str(getattr(event, "value", "")), line
                 continue
-            path = _place(stack, line, fields)
+            path = _add_field(stack, line, fields)
             if isinstance(event, yaml.CollectionStartEvent):
                 stack.append(_Open(path, is_list=isinstance(event, yaml.SequenceStartEvent)))
             elif isinstance(event, yaml.ScalarEvent) and event.style == "|":
@@ -65,20 +65,20 @@ def field_lines(body: bytes) -> FieldLines:
 
 
 def _is_key(stack: list[_Open], event: Any) -> bool:
-    is_open = bool(stack) and stack[-1].index is None and stack[-1].key is None
-    return is_open and isinstance(event, yaml.ScalarEvent | yaml.AliasEvent)
+    expects_key = bool(stack) and stack[-1].index is None and stack[-1].key is None
+    return expects_key and isinstance(event, yaml.ScalarEvent | yaml.AliasEvent)
 
 
-def _place(stack: list[_Open], line: int, fields: dict[str, int]) -> str:
-    """The path of a value that begins here; where its line is noted."""
+def _add_field(stack: list[_Open], line: int, fields: dict[str, int]) -> str:
+    """Records the line of a value that begins here, and returns its path."""
     if not stack:
         return ""
-    around = stack[-1]
-    if around.index is not None:
-        path = f"{around.path}[{around.index}]"
-        around.index += 1
+    parent = stack[-1]
+    if parent.index is not None:
+        path = f"{parent.path}[{parent.index}]"
+        parent.index += 1
     else:
-        path = f"{around.path}.{around.key}" if around.path else str(around.key)
-        line, around.key = around.line, None
+        path = f"{parent.path}.{parent.key}" if parent.path else str(parent.key)
+        line, parent.key = parent.line, None
     fields[path] = line
     return path

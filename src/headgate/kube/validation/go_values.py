@@ -1,7 +1,7 @@
-"""Offending values as the API server prints them when they are more than a plain text or number.
+"""Prints invalid values that are not plain texts or numbers, as the API server does.
 
 Error messages show the *internal* form of such a value: a named string as JSON, a struct with its Go field names and
-every field present. Only the few structs that validation ever prints are described here. The constructors of
+every field present. Only the few structs that validation prints are described here. The constructors of
 ``kube/field_errors.py`` take the results as values.
 """
 
@@ -89,11 +89,11 @@ def owner_references(references: Sequence[Object]) -> Any:
 
 
 def _owner_reference(reference: Object) -> Object:
-    shown: Object = {field: reference.get(field, "") for field in _OWNER_REFERENCE}
+    printed: Object = {field: reference.get(field, "") for field in _OWNER_REFERENCE}
     for field in _OWNER_REFERENCE_OPTIONAL:
         if reference.get(field) is not None:
-            shown[field] = reference[field]
-    return shown
+            printed[field] = reference[field]
+    return printed
 
 
 def _internal(name: str, value: Any) -> Any:
@@ -101,11 +101,11 @@ def _internal(name: str, value: Any) -> Any:
         return None
     if name.startswith("[]"):
         return [_internal(name[2:], each) for each in value]
-    shown: Object = {}
+    printed: Object = {}
     for go_field, field, kind in _STRUCTS[name]:
         given = value.get(field)
         if kind:
-            shown[go_field] = _internal(kind, given)
+            printed[go_field] = _internal(kind, given)
         else:
-            shown[go_field] = kind if given is None else given
-    return shown
+            printed[go_field] = kind if given is None else given
+    return printed

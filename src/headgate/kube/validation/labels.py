@@ -1,5 +1,4 @@
-"""Validation of labels and of label selectors, wherever in an object they appear; and whether a selector selects
-anything.
+"""Validation of labels and of label selectors in any field.
 
 The API server iterates maps in no fixed order; here errors are in the order of the document. ``kube/labels.py`` matches
 selectors; ``kube/validation/object_meta.py`` calls this module for the labels of metadata.
@@ -20,19 +19,19 @@ Object = dict[str, Any]
 
 
 def validate_label_name(name: str, path: str) -> FieldErrors:
-    return [invalid(path, name, complaint) for complaint in is_qualified_name(name)]
+    return [invalid(path, name, message) for message in is_qualified_name(name)]
 
 
 def validate_labels(labels: Mapping[str, str] | None, path: str) -> FieldErrors:
     errors: FieldErrors = []
     for key, value in labels.items() if labels else ():
         errors += validate_label_name(key, path)
-        errors += [invalid(path, value, complaint) for complaint in is_valid_label_value(value)]
+        errors += [invalid(path, value, message) for message in is_valid_label_value(value)]
     return errors
 
 
 def validate_label_selector(selector: Object | None, path: str, *, any_value: bool = False) -> FieldErrors:
-    """``any_value`` tolerates label values that no label can have: objects stored before the rule may keep them."""
+    """``any_value`` allows invalid label values, which objects may have that were stored before the rule existed."""
     if not selector:
         return []
     errors = validate_labels(selector.get("matchLabels"), f"{path}.matchLabels")
@@ -54,7 +53,7 @@ def validate_requirement(
 
 
 def validate_operator(expression: Object, path: str, *, any_operator: bool) -> FieldErrors:
-    """Whether the values of one requirement fit its operator; ``any_operator`` lets unknown ones pass."""
+    """Whether the values of one requirement match its operator; ``any_operator`` allows unknown operators."""
     errors: FieldErrors = []
     operator = expression.get("operator", "")
     values = expression.get("values") or ()
@@ -71,7 +70,7 @@ def validate_operator(expression: Object, path: str, *, any_operator: bool) -> F
 
 
 def has_invalid_selector_value(selector: Mapping[str, Any] | None) -> bool:
-    """Whether an expression of a stored selector holds a value that today's rules refuse."""
+    """Whether an expression of a stored selector has a value that is invalid now."""
     return any(
         names.is_valid_label_value(value)
         for requirement in (selector or {}).get("matchExpressions") or ()
@@ -80,14 +79,14 @@ def has_invalid_selector_value(selector: Mapping[str, Any] | None) -> bool:
 
 
 def is_empty_selector(selector: Mapping[str, Any] | None) -> bool:
-    """Whether it has no requirement at all, and so selects everything."""
+    """Whether the selector has no requirement and so selects everything."""
     return not (selector or {}).get("matchLabels") and not (selector or {}).get("matchExpressions")
 
 
 def selects_template(selector: dict[str, Any] | None, template: Mapping[str, Any], path: str) -> FieldErrors:
-    """A workload must select the pods that it creates. ``path`` is that of the template."""
+    """A workload must select the pods that it creates. ``path`` is the path of the template."""
     labels = template.get("metadata", {}).get("labels")
-    # A selector with an error of its own is reported for that and matched with nothing.
+    # An invalid selector is reported elsewhere.
     if validate_label_selector(selector, "") or from_label_selector(selector).matches(labels):
         return []
     return [invalid(f"{path}.metadata.labels", labels, "`selector` does not match template `labels`")]

@@ -1,9 +1,8 @@
-"""Rules for ``metadata``, the same for every kind: names, labels, annotations, owners, finalizers, what never changes.
+"""Validation of ``metadata`` for all kinds: names, labels, annotations, owners, finalizers, immutable fields.
 
-``validate_object_meta`` is for a new object, ``validate_object_meta_update`` for a change of one. The API server runs
-them twice over a write: once as part of the kind's own rules (``kube_finalizers`` true), once for all kinds alike with
-the path segment rule for the name; callers decide which. System fields such as ``uid`` are filled in by the pipeline
-before anything here runs.
+``validate_object_meta`` is for a new object, ``validate_object_meta_update`` for an update. The API server runs them
+twice for a write: once as part of the kind's own rules (``kube_finalizers`` true), and once for all kinds with the path
+segment rule for the name. System fields such as ``uid`` must be set before.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", _ORPHAN, _FOREGROUND})
 def validate_object_meta(
     meta: Object, *, namespaced: bool, name_rule: NameRule, path: str = "metadata", kube_finalizers: bool = True
 ) -> FieldErrors:
-    """``meta`` of a new object, its name already generated."""
+    """``meta`` is of a new object, and its name is already generated."""
     errors: FieldErrors = []
     name, prefix = meta.get("name") or "", meta.get("generateName") or ""
     if prefix:
@@ -85,12 +84,12 @@ def validate_object_meta_update(
 
 
 def validate_common_meta(meta: Object, *, namespaced: bool) -> FieldErrors:
-    """What the server asks of any kind after the kind's own rules passed."""
+    """The rules for all kinds, which run after the kind's own rules."""
     return validate_object_meta(meta, namespaced=namespaced, name_rule=name_is_path_segment, kube_finalizers=False)
 
 
 def validate_common_meta_update(new: Object, old: Object, *, namespaced: bool) -> FieldErrors:
-    """What the server asks of any kind on update, in front of the kind's own rules."""
+    """The rules for an update of any kind, which run before the kind's own rules."""
     return validate_common_meta(new, namespaced=namespaced) + validate_object_meta_update(
         new, old, kube_finalizers=False
     )
@@ -107,15 +106,15 @@ def _validate_namespace(namespace: str, namespaced: bool, path: str) -> FieldErr
 def validate_annotations(annotations: Mapping[str, str] | None, path: str) -> FieldErrors:
     if not annotations:
         return []
-    errors = [invalid(path, key, complaint) for key in annotations for complaint in is_qualified_name(key.lower())]
-    if sum(_bytes(key) + _bytes(value) for key, value in annotations.items()) > MAX_ANNOTATION_BYTES:
+    errors = [invalid(path, key, message) for key in annotations for message in is_qualified_name(key.lower())]
+    if sum(_byte_length(key) + _byte_length(value) for key, value in annotations.items()) > MAX_ANNOTATION_BYTES:
         errors.append(too_long(path, MAX_ANNOTATION_BYTES))
     return errors
 
 
 def validate_owner_references(references: Sequence[Object] | None, path: str) -> FieldErrors:
     errors: FieldErrors = []
-    controller, shown = "", None
+    controller, printed = "", None
     for reference in references or ():
         errors += _validate_owner_reference(reference, path)
         if reference.get("controller"):
@@ -125,8 +124,8 @@ def validate_owner_references(references: Sequence[Object] | None, path: str) ->
                     'Only one reference can have Controller set to true. Found "true" in references for '
                     f"{controller} and {current}"
                 )
-                shown = owner_references(references or ()) if shown is None else shown
-                errors.append(invalid(path, shown, detail))
+                printed = owner_references(references or ()) if printed is None else printed
+                errors.append(invalid(path, printed, detail))
             else:
                 controller = current
     return errors
@@ -135,7 +134,7 @@ def validate_owner_references(references: Sequence[Object] | None, path: str) ->
 def _validate_owner_reference(reference: Object, path: str) -> FieldErrors:
     errors: FieldErrors = []
     api_version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
-    # More than one slash is no group and version at all; Kubernetes then sees neither, nor the kind's version.
+    # With more than one slash Kubernetes parses neither group nor version.
     version = "" if api_version.count("/") > 1 else api_version.rpartition("/")[2]
     if not version:
         errors.append(invalid(f"{path}.apiVersion", api_version, "version must not be empty"))
@@ -153,9 +152,7 @@ def _validate_owner_reference(reference: Object, path: str) -> FieldErrors:
 
 def validate_finalizers(finalizers: Sequence[str] | None, path: str) -> FieldErrors:
     errors = [
-        invalid(path, finalizer, complaint)
-        for finalizer in finalizers or ()
-        for complaint in is_qualified_name(finalizer)
+        invalid(path, finalizer, message) for finalizer in finalizers or () for message in is_qualified_name(finalizer)
     ]
     if finalizers and _ORPHAN in finalizers and _FOREGROUND in finalizers:
         detail = f"finalizer {_ORPHAN} and {_FOREGROUND} cannot be both set"
@@ -164,7 +161,7 @@ def validate_finalizers(finalizers: Sequence[str] | None, path: str) -> FieldErr
 
 
 def validate_kube_finalizers(finalizers: Sequence[str] | None, path: str) -> FieldErrors:
-    """Unqualified finalizers are Kubernetes' own; a typo of one would block deletion forever."""
+    """An unqualified finalizer must be one of Kubernetes, because a misspelled one would block deletion forever."""
     detail = "name is neither a standard finalizer name nor is it fully qualified"
     return [
         invalid(f"{path}[{index}]", finalizer, detail)
@@ -177,42 +174,41 @@ def _validate_no_new_finalizers(new: Sequence[str] | None, old: Sequence[str] | 
     extra = sorted(set(new or ()) - set(old or ()))
     if not extra:
         return []
-    shown = "[]string{" + ", ".join(go_quote(each) for each in extra) + "}"
-    return [
-        forbidden(path, f"no new finalizers can be added if the object is being deleted, found new finalizers {shown}")
-    ]
+    printed = "[]string{" + ", ".join(go_quote(each) for each in extra) + "}"
+    detail = f"no new finalizers can be added if the object is being deleted, found new finalizers {printed}"
+    return [forbidden(path, detail)]
 
 
 def validate_managed_fields(entries: Sequence[Object] | None, path: str) -> FieldErrors:
     errors: FieldErrors = []
     for index, entry in enumerate(entries or ()):
-        at = f"{path}[{index}]"
+        entry_path = f"{path}[{index}]"
         operation, fields_type = entry.get("operation", ""), entry.get("fieldsType", "")
         if operation not in ("Apply", "Update"):
-            errors.append(invalid(f"{at}.operation", named_string(operation), "must be `Apply` or `Update`"))
+            errors.append(invalid(f"{entry_path}.operation", named_string(operation), "must be `Apply` or `Update`"))
         if fields_type and fields_type != "FieldsV1":
-            errors.append(invalid(f"{at}.fieldsType", fields_type, "must be `FieldsV1`"))
-        errors += validate_field_manager(entry.get("manager", ""), f"{at}.manager")
-        if _bytes(entry.get("subresource", "")) > MAX_SUBRESOURCE_BYTES:
-            errors.append(too_long(f"{at}.subresource", MAX_SUBRESOURCE_BYTES))
+            errors.append(invalid(f"{entry_path}.fieldsType", fields_type, "must be `FieldsV1`"))
+        errors += validate_field_manager(entry.get("manager", ""), f"{entry_path}.manager")
+        if _byte_length(entry.get("subresource", "")) > MAX_SUBRESOURCE_BYTES:
+            errors.append(too_long(f"{entry_path}.subresource", MAX_SUBRESOURCE_BYTES))
     return errors
 
 
 def validate_field_manager(manager: str, path: str) -> FieldErrors:
-    """Also the ``fieldManager`` of a request."""
+    """Also for the ``fieldManager`` of a request."""
     errors: FieldErrors = []
-    if _bytes(manager) > MAX_FIELD_MANAGER_BYTES:
+    if _byte_length(manager) > MAX_FIELD_MANAGER_BYTES:
         errors.append(too_long(path, MAX_FIELD_MANAGER_BYTES))
     if not manager.isprintable():
         position = 0
         for char in manager:
             if not char.isprintable():
                 errors.append(invalid(path, manager, f"invalid character U+{ord(char):04X} (at position {position})"))
-            position += _bytes(char)
+            position += _byte_length(char)
     return errors
 
 
-def _bytes(text: str) -> int:
+def _byte_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 

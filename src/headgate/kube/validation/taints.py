@@ -1,4 +1,4 @@
-"""Validation of taints, and of tolerations: in a pod, in its old annotation, and on update, which may only add them."""
+"""Validation of taints and tolerations. An update of a pod may only add tolerations."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ _FIELDS: Final = ("key", "operator", "value", "effect")
 def validate_tolerations(tolerations: Sequence[Object], path: str) -> FieldErrors:
     errors: FieldErrors = []
     for index, toleration in enumerate(tolerations):
-        at = f"{path}[{index}]"
+        item_path = f"{path}[{index}]"
         key, operator, _, effect = (toleration.get(field, "") for field in _FIELDS)
         if key:
-            errors += validate_label_name(key, f"{at}.key")
+            errors += validate_label_name(key, f"{item_path}.key")
         elif operator != "Exists":
             detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-            errors.append(invalid(f"{at}.operator", named_string(operator), detail))
+            errors.append(invalid(f"{item_path}.operator", named_string(operator), detail))
         if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
             detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            errors.append(invalid(f"{at}.effect", named_string(effect), detail))
-        errors += _validate_value(toleration, at)
+            errors.append(invalid(f"{item_path}.effect", named_string(effect), detail))
+        errors += _validate_value(toleration, item_path)
         if effect and effect not in EFFECTS:
-            errors.append(not_supported(f"{at}.effect", named_string(effect), EFFECTS))
+            errors.append(not_supported(f"{item_path}.effect", named_string(effect), EFFECTS))
     return errors
 
 
 def _validate_value(toleration: Object, path: str) -> FieldErrors:
     operator, value = toleration.get("operator", ""), toleration.get("value", "")
-    at = f"{path}.operator"
+    operator_path = f"{path}.operator"
     if operator in ("Equal", ""):
-        complaints = names.is_valid_label_value(value)
-        return [invalid(at, value, ";".join(complaints))] if complaints else []
+        messages = names.is_valid_label_value(value)
+        return [invalid(operator_path, value, ";".join(messages))] if messages else []
     if operator == "Exists":
         detail = "value must be empty when `operator` is 'Exists'"
-        return [invalid(at, value, detail)] if value else []
+        return [invalid(operator_path, value, detail)] if value else []
     if operator not in ("Lt", "Gt"):
-        return [not_supported(at, named_string(operator), ("Equal", "Exists"))]
-    # Comparisons are behind a gate that is off in v1.35; the list of what is supported names them all the same.
-    return [not_supported(at, named_string(operator), ("Equal", "Exists", "Lt", "Gt"))]
+        return [not_supported(operator_path, named_string(operator), ("Equal", "Exists"))]
+    # Lt and Gt are behind a gate that is off in v1.35, but the list of supported values contains them.
+    return [not_supported(operator_path, named_string(operator), ("Equal", "Exists", "Lt", "Gt"))]
 
 
 def validate_only_added_tolerations(new: Sequence[Object], old: Sequence[Object], path: str) -> FieldErrors:
@@ -74,8 +74,8 @@ def validate_taints(taints: list[Object], path: str) -> FieldErrors:
     for i, taint in enumerate(taints):
         key, effect = taint.get("key", ""), taint.get("effect", "")
         found += validate_text(names.is_qualified_name, key, f"{path}[{i}].key")
-        if complaints := names.is_valid_label_value(taint.get("value", "")):
-            found.append(invalid(f"{path}[{i}].value", taint["value"], ";".join(complaints)))
+        if messages := names.is_valid_label_value(taint.get("value", "")):
+            found.append(invalid(f"{path}[{i}].value", taint["value"], ";".join(messages)))
         if not effect:
             found.append(required(f"{path}[{i}].effect"))
         elif effect not in EFFECTS:
@@ -88,10 +88,10 @@ def validate_taints(taints: list[Object], path: str) -> FieldErrors:
 
 
 def _taint_value(taint: Object) -> Any:
-    shown = {
+    printed = {
         "Key": taint.get("key", ""),
         "Value": taint.get("value", ""),
         "Effect": taint.get("effect", ""),
         "TimeAdded": taint.get("timeAdded"),
     }
-    return msgspec.Raw(msgspec.json.encode(shown))
+    return msgspec.Raw(msgspec.json.encode(printed))

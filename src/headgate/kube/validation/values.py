@@ -31,22 +31,22 @@ def positive(value: int, path: str) -> FieldErrors:
 
 
 def nonnegative_fields(owner: Mapping[str, Any], path: str, fields: Collection[str]) -> FieldErrors:
-    """The same rule for several optional numbers of one object, in order."""
+    """``nonnegative`` for several optional numbers of one object, in order."""
     return [error for name in fields if name in owner for error in nonnegative(owner[name], f"{path}.{name}")]
 
 
 def immutable(new: Any, old: Any, path: str) -> FieldErrors:
-    """``new`` is what the message shows; absence is ``None`` on both sides."""
+    """The message contains ``new``. ``None`` stands for an absent value."""
     return [invalid(path, new, IMMUTABLE)] if new != old else []
 
 
 def validate_text(rule: TextRule, value: str, path: str) -> FieldErrors:
-    """Every complaint of a name rule, at one path."""
-    return [invalid(path, value, complaint) for complaint in rule(value)]
+    """All errors of a name rule, at one path."""
+    return [invalid(path, value, message) for message in rule(value)]
 
 
 def one_of(value: str, path: str, allowed: Collection[str]) -> FieldErrors:
-    """An enumeration whose choices the API lists in alphabetical order."""
+    """An enumeration; the error lists the values in alphabetical order."""
     return [] if value in allowed else [not_supported(path, value, sorted(allowed))]
 
 
@@ -55,7 +55,7 @@ def required_one_of(value: str, path: str, allowed: Collection[str]) -> FieldErr
 
 
 def has_label(labels: Mapping[str, str], path: str, key: str, expected: str) -> FieldErrors:
-    """``path`` is that of the metadata which holds the labels."""
+    """``path`` is the path of the metadata."""
     if key not in labels:
         return [required(f"{path}.labels[{key}]", f"must be '{expected}'")]
     if labels[key] != expected:
@@ -80,7 +80,7 @@ def port_number_or_name(value: int | str, path: str) -> FieldErrors:
 
 
 def repeats(values: Iterable[Hashable]) -> list[bool]:
-    """For each value, in order, whether it stands further to the front as well."""
+    """For each value, in order, whether it occurred before."""
     seen: set[Hashable] = set()
     found: list[bool] = []
     for value in values:
@@ -90,7 +90,7 @@ def repeats(values: Iterable[Hashable]) -> list[bool]:
 
 
 def port_number(value: int, path: str) -> FieldErrors:
-    return [invalid(path, value, complaint) for complaint in names.is_valid_port_num(value)]
+    return [invalid(path, value, message) for message in names.is_valid_port_num(value)]
 
 
 def nonnegative_int_or_percent(value: int | str, path: str) -> FieldErrors:
@@ -100,7 +100,7 @@ def nonnegative_int_or_percent(value: int | str, path: str) -> FieldErrors:
 
 
 def percent(value: int | str | None) -> int | None:
-    """The number in ``"25%"``; None for whole numbers and malformed texts."""
+    """The number in ``"25%"``; ``None`` for integers and malformed texts."""
     if isinstance(value, str) and not names.is_valid_percent(value):
         return read_natural(value[:-1])
     return None
@@ -112,7 +112,7 @@ def at_most_100_percent(value: int | str | None, path: str) -> FieldErrors:
 
 
 def int_or_percent_value(value: int | str | None) -> int:
-    """The number itself, also when it comes as a text, a percent without its sign; an absent value is zero."""
+    """The integer, also if it is a text, or the number of a percentage. An absent value is zero."""
     number = percent(value)
     if number is not None:
         return number

@@ -144,7 +144,7 @@ def _requests(resources: bytes, defaults: Defaults) -> Mapping[str, int]:
                     pass
     if defaults.overhead and not spec.get("overhead"):
         spec["overhead"] = msgspec.json.decode(defaults.overhead)
-    return {name: units(name, each) for name, each in pod_requests({"spec": spec}, as_spec=True).items()}
+    return {name: units(name, each) for name, each in pod_requests({"spec": spec}, spec_only=True).items()}
 
 
 def _problem(listed: Wire, path: str) -> str:

@@ -45,7 +45,7 @@ _COUNTS: Final = {
     "admittedWorkloads": described(INT32, "How many are admitted and not finished."),
 }
 _NODE_LABELS: Final[Object] = {**map_of(STRING), "maxProperties": 8, "x-kubernetes-map-type": "atomic"}
-_TAINTS: Final = list_atomic(TAINT, most=8)
+_TAINTS: Final = list_atomic(TAINT, max_items=8)
 _PENDING: Final = with_required(
     object_schema(
         clusterQueuePendingWorkload=list_atomic(
@@ -60,9 +60,9 @@ _OLD_FLAVOR: Final = with_required(
         name=REFERENCE,
         nodeLabels=_NODE_LABELS,
         nodeTaints=_TAINTS,
-        resources=list_set(STRING, most=MANY),
+        resources=list_set(STRING, max_items=MANY),
         topology=with_required(
-            object_schema(name=REFERENCE, levels=list_atomic(STRING, most=16, least=1)), "name", "levels"
+            object_schema(name=REFERENCE, levels=list_atomic(STRING, max_items=16, min_items=1)), "name", "levels"
         ),
     ),
     "name",
@@ -100,7 +100,7 @@ def _fungibility(*, older: bool) -> Object:
 
 
 def _checks(*, older: bool) -> dict[str, Object]:
-    name, flavors = CHECK_NAME, list_set(REFERENCE, most=MANY)
+    name, flavors = CHECK_NAME, list_set(REFERENCE, max_items=MANY)
     if older:
         rule = with_required(object_schema(name=name, onFlavors=list_of(REFERENCE)), "name")
         return {
@@ -108,7 +108,7 @@ def _checks(*, older: bool) -> dict[str, Object]:
             "admissionChecksStrategy": object_schema(admissionChecks=list_of(rule)),
         }
     rule = with_required(object_schema(name={**name, "minLength": 1}, onFlavors=flavors), "name")
-    listed = object_schema(admissionChecks=list_map(rule, "name", most=MANY, least=1))
+    listed = object_schema(admissionChecks=list_map(rule, "name", max_items=MANY, min_items=1))
     return {"admissionChecksStrategy": with_required(listed, "admissionChecks")}
 
 
@@ -163,7 +163,7 @@ def local_queue(*, older: bool) -> Object:
         stopPolicy=STOP_POLICY,
         fairSharing=FAIR_SHARING,
     )
-    older_only = {"flavors": list_map(_OLD_FLAVOR, "name", most=MANY)} if older else {}
+    older_only = {"flavors": list_map(_OLD_FLAVOR, "name", max_items=MANY)} if older else {}
     status = object_schema(
         conditions=CONDITIONS,
         **_COUNTS,
@@ -180,7 +180,7 @@ def resource_flavor(*, older: bool) -> Object:
         "A sort of nodes, told by their labels and taints.",
         nodeLabels=_NODE_LABELS,
         nodeTaints=_TAINTS,
-        tolerations=described(list_atomic(TOLERATION, most=8), "Given to pods that get this flavor."),
+        tolerations=described(list_atomic(TOLERATION, max_items=8), "Given to pods that get this flavor."),
         topologyName=REFERENCE,
     )
     return resource_schema("A sort of nodes that quota can be had of.", spec=spec)

@@ -92,9 +92,9 @@ def flavor_usage(*, borrowed: bool) -> Object:
     further = {"borrowed": QUANTITY} if borrowed else {}
     used = with_required(object_schema(name=STRING, total=QUANTITY, **further), "name")
     flavor = with_required(
-        object_schema(name=REFERENCE, resources=list_map(used, "name", most=MANY)), "name", "resources"
+        object_schema(name=REFERENCE, resources=list_map(used, "name", max_items=MANY)), "name", "resources"
     )
-    return list_map(flavor, "name", most=MANY)
+    return list_map(flavor, "name", max_items=MANY)
 
 
 _QUOTA: Final = with_required(
@@ -110,17 +110,17 @@ _QUOTA: Final = with_required(
     "nominalQuota",
 )
 _FLAVOR_QUOTAS: Final = with_required(
-    object_schema(name=REFERENCE, resources=list_map(_QUOTA, "name", most=MANY, least=1)), "name", "resources"
+    object_schema(name=REFERENCE, resources=list_map(_QUOTA, "name", max_items=MANY, min_items=1)), "name", "resources"
 )
 _RESOURCE_GROUP: Final = with_required(
     object_schema(
         "Resources that are always taken of the same flavor.",
-        coveredResources=list_atomic(STRING, most=MANY, least=1),
+        coveredResources=list_atomic(STRING, max_items=MANY, min_items=1),
         flavors=described(
-            list_map(_FLAVOR_QUOTAS, "name", most=MANY, least=1), "In the order in which they are tried."
+            list_map(_FLAVOR_QUOTAS, "name", max_items=MANY, min_items=1), "In the order in which they are tried."
         ),
     ),
     "coveredResources",
     "flavors",
 )
-RESOURCE_GROUPS: Final = list_atomic(_RESOURCE_GROUP, most=16)
+RESOURCE_GROUPS: Final = list_atomic(_RESOURCE_GROUP, max_items=16)

@@ -58,7 +58,7 @@ _PRIORITY_CLASS: Final = with_required(
     "name",
 )
 _GATES: Final = list_map(
-    with_required(object_schema(name={"type": "string", "minLength": 1, "maxLength": 63}), "name"), "name", most=8
+    with_required(object_schema(name={"type": "string", "minLength": 1, "maxLength": 63}), "name"), "name", max_items=8
 )
 _GATE_STATES: Final = list_map(
     with_required(
@@ -72,7 +72,7 @@ _GATE_STATES: Final = list_map(
         "lastTransitionTime",
     ),
     "name",
-    most=8,
+    max_items=8,
 )
 _UPDATES: Final = list_atomic(
     with_required(
@@ -81,11 +81,11 @@ _UPDATES: Final = list_atomic(
             labels=map_of(STRING),
             annotations=map_of(STRING),
             nodeSelector=map_of(STRING),
-            tolerations=list_atomic(TOLERATION, most=8),
+            tolerations=list_atomic(TOLERATION, max_items=8),
         ),
         "name",
     ),
-    most=_MOST_PARTS,
+    max_items=_MOST_PARTS,
 )
 _CHECKS: Final = list_map(
     with_required(
@@ -104,26 +104,28 @@ _CHECKS: Final = list_map(
         "lastTransitionTime",
     ),
     "name",
-    most=8,
+    max_items=8,
 )
 _OLD_TOPOLOGY: Final = with_required(
     object_schema(
-        levels=list_atomic(STRING, most=16, least=1),
+        levels=list_atomic(STRING, max_items=16, min_items=1),
         domains=list_of(
-            with_required(object_schema(count=_FIRST, values=list_atomic(STRING, most=16, least=1)), "count", "values"),
+            with_required(
+                object_schema(count=_FIRST, values=list_atomic(STRING, max_items=16, min_items=1)), "count", "values"
+            ),
         ),
     ),
     "levels",
     "domains",
 )
 _TOPOLOGY: Final = with_required(
-    object_schema(levels=list_atomic(STRING, most=16, least=1), slices=list_atomic(_ANY)), "levels", "slices"
+    object_schema(levels=list_atomic(STRING, max_items=16, min_items=1), slices=list_atomic(_ANY)), "levels", "slices"
 )
 
 
 def _topology_request(*, older: bool) -> Object:
     constraint = with_required(object_schema(size=_FIRST, topology=STRING), "size", "topology")
-    newer: dict[str, Object] = {"podsetSliceRequiredTopologyConstraints": list_atomic(constraint, most=3)}
+    newer: dict[str, Object] = {"podsetSliceRequiredTopologyConstraints": list_atomic(constraint, max_items=3)}
     named = dict.fromkeys(_TOPOLOGY_WORDS, STRING)
     further = {} if older else newer
     return object_schema(
@@ -157,7 +159,7 @@ def _assignment(*, older: bool) -> Object:
 def workload(*, older: bool) -> Object:
     spec = object_schema(
         "Pods that are admitted together.",
-        podSets=list_map(_pod_set(older=older), "name", most=_MOST_PARTS, least=1),
+        podSets=list_map(_pod_set(older=older), "name", max_items=_MOST_PARTS, min_items=1),
         queueName=described(REFERENCE, "The LocalQueue, in the same namespace."),
         **_priority(older=older),
         priority=described(INT32, "Who has more goes first."),
@@ -177,18 +179,18 @@ def workload(*, older: bool) -> Object:
     admission = object_schema(
         "Where it holds quota, and which.",
         clusterQueue=REFERENCE,
-        podSetAssignments=list_map(_assignment(older=older), "name", most=_MOST_PARTS),
+        podSetAssignments=list_map(_assignment(older=older), "name", max_items=_MOST_PARTS),
     )
     status = object_schema(
         conditions=CONDITIONS,
         admission=with_required(admission, "clusterQueue", "podSetAssignments") if older else admission,
         requeueState=object_schema(count=NON_NEGATIVE_INT32, requeueAt=DATE_TIME),
-        reclaimablePods=list_map(reclaimable, "name", most=_MOST_PARTS),
+        reclaimablePods=list_map(reclaimable, "name", max_items=_MOST_PARTS),
         admissionChecks=_CHECKS,
-        resourceRequests=list_map(request, "name", most=_MOST_PARTS),
+        resourceRequests=list_map(request, "name", max_items=_MOST_PARTS),
         **{past: INT32},
         schedulingStats=object_schema(evictions=list_map(eviction, "reason", "underlyingCause")),
-        nominatedClusterNames=list_atomic(_CLUSTER, most=20),
+        nominatedClusterNames=list_atomic(_CLUSTER, max_items=20),
         clusterName=_CLUSTER,
         unhealthyNodes=list_map(with_required(object_schema(name=STRING), "name"), "name"),
         **({} if older else {"preemptionGates": _GATE_STATES}),

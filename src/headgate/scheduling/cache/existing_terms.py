@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import msgspec
 
-from headgate.kube.labels import LISTING
+from headgate.kube.labels import VALUE_OPERATORS
 from headgate.scheduling.cache.pod_fields import AffinityTerm
 from headgate.scheduling.cache.pod_shape import PodShape
 
@@ -133,7 +133,7 @@ def _buckets(term: AffinityTerm) -> list[_Bucket]:
     if term.selector.nothing:
         return []
     wheres: tuple[str | None, ...] = tuple(term.namespaces) if term.namespace_selector.nothing else (None,)
-    listing = next((each for each in term.selector.requirements if each.operator in LISTING), None)
+    listing = next((each for each in term.selector.requirements if each.operator in VALUE_OPERATORS), None)
     if listing is None:
         return [(where, None) for where in wheres]
     return [(where, (listing.key, value)) for where in wheres for value in dict.fromkeys(listing.values)]

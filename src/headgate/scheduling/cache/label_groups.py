@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
-from headgate.kube.labels import LISTING, Requirement, Selector
+from headgate.kube.labels import VALUE_OPERATORS, Requirement, Selector
 from headgate.scheduling.cache.pod import PodInfo
 
 
@@ -55,7 +55,7 @@ class LabelGroupIndex:
         """Those whose labels match, in these namespaces; ``None`` means all."""
         if selector.nothing:
             return
-        listing = next((each for each in selector.requirements if each.operator in LISTING), None)
+        listing = next((each for each in selector.requirements if each.operator in VALUE_OPERATORS), None)
         for namespace in self._in if namespaces is None else namespaces:
             near = self._in.get(namespace)
             if near is None:

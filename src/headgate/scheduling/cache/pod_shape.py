@@ -136,10 +136,10 @@ def _container_key(container: Object) -> list[Any]:
 
 def _read(number: int, spec: Object, namespace: str, labels: Mapping[str, str] | None) -> PodShape:
     pod = {"spec": spec}
-    asked = pod_requests(pod, as_spec=True)
-    held = _bounded(as_units(pod_requests(pod, as_spec=True, missing=_missing(spec, asked)).items()))
+    asked = pod_requests(pod, spec_only=True)
+    held = _bounded(as_units(pod_requests(pod, spec_only=True, missing=_missing(spec, asked)).items()))
     wanted = as_units(asked.items())
-    scored = pod_requests(pod, as_spec=True, missing=_DEFAULTS, pod_level=False)
+    scored = pod_requests(pod, spec_only=True, missing=_DEFAULTS, pod_level=False)
     between = spec.get("affinity") or {}
     rules = (between.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution")
     wishes = (between.get("nodeAffinity") or {}).get("preferredDuringSchedulingIgnoredDuringExecution")
@@ -171,7 +171,7 @@ def _read(number: int, spec: Object, namespace: str, labels: Mapping[str, str] |
 
 def _read_amounts(number: int, spec: Object, length: int) -> PodShape:
     """Of a specification that is too long."""
-    asked = as_units(pod_requests({"spec": spec}, as_spec=True).items())
+    asked = as_units(pod_requests({"spec": spec}, spec_only=True).items())
     wanted = _bounded(asked)
     return PodShape(
         number,

@@ -57,10 +57,10 @@ def test_repeated_keys_in_yaml_are_one_error_but_several_warnings(tables: Schema
 
 def test_repeated_keys_in_json_are_told_once_and_not_inside_unknown_fields(tables: Schemas) -> None:
     parsed = codec.decode_json(b'{"data":{"a":"1","a":"2"},"foo":{"b":1,"b":2}}')
-    complaints = ['duplicate field "data.a"', 'unknown field "foo"']
-    assert codec.strict_decoding_warnings(parsed, decoded(tables, parsed)) == complaints
+    messages = ['duplicate field "data.a"', 'unknown field "foo"']
+    assert codec.strict_decoding_warnings(parsed, decoded(tables, parsed)) == messages
     assert codec.strict_decoding_error(parsed, decoded(tables, parsed)) == "strict decoding error: " + ", ".join(
-        complaints
+        messages
     )
 
 

@@ -22,7 +22,7 @@ def test_a_pattern_is_refused_that_takes_long_to_compile() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "complaint"),
+    ("pattern", "message"),
     [
         ("(", "missing closing ): `(`"),
         (")", "unexpected ): `)`"),
@@ -40,8 +40,8 @@ def test_a_pattern_is_refused_that_takes_long_to_compile() -> None:
         ("(?P<n", "invalid named capture: `(?P<n`"),
     ],
 )
-def test_what_go_refuses_is_refused_in_its_words(pattern: str, complaint: str) -> None:
-    assert compile_pattern(pattern) == f"error parsing regexp: {complaint}"
+def test_what_go_refuses_is_refused_in_its_words(pattern: str, message: str) -> None:
+    assert compile_pattern(pattern) == f"error parsing regexp: {message}"
 
 
 def test_a_dollar_means_the_end_and_not_a_line_before_it() -> None:

@@ -1,4 +1,4 @@
-"""Rules for metadata, on create and on update."""
+"""Validation of metadata, on create and on update."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def update_errors(new: dict[str, Any], old: dict[str, Any] | None = None) -> lis
     return [str(each) for each in validate_object_meta_update({**before, **new}, before)]
 
 
-def test_good_metadata_is_good() -> None:
+def test_valid_metadata_gives_no_errors() -> None:
     annotations = {"X.y/Z": "any thing"}
     finalizers = ["a.b/c", "orphan"]
     assert errors_of(labels={"a.b/c": "d"}, annotations=annotations, finalizers=finalizers) == []
@@ -45,10 +45,8 @@ def test_good_metadata_is_good() -> None:
 def test_a_name_is_required_and_follows_the_kinds_rule() -> None:
     assert errors_of(name="") == ["metadata.name: Required value: name or generateName is required"]
     assert errors_of(name="A") == [f'metadata.name: Invalid value: "A": {SUBDOMAIN}']
-    complaints = validate_object_meta(
-        {"name": "1a", "namespace": "d"}, namespaced=True, name_rule=name_is_dns1035_label
-    )
-    assert len(complaints) == 1
+    messages = validate_object_meta({"name": "1a", "namespace": "d"}, namespaced=True, name_rule=name_is_dns1035_label)
+    assert len(messages) == 1
 
 
 def test_a_generated_name_may_end_in_a_dash() -> None:
@@ -101,7 +99,7 @@ def test_an_owner_needs_a_version_a_kind_a_name_and_a_uid() -> None:
     ]
 
 
-def test_an_event_owns_nothing() -> None:
+def test_an_event_cannot_be_an_owner() -> None:
     event = {**OWNER, "apiVersion": "v1", "kind": "Event"}
     assert errors_of(ownerReferences=[event]) == [
         'metadata.ownerReferences: Invalid value: {"apiVersion":"v1","kind":"Event","name":"rs","uid":"u"}: '
@@ -109,7 +107,7 @@ def test_an_event_owns_nothing() -> None:
     ]
 
 
-def test_one_controller_is_enough() -> None:
+def test_only_one_owner_may_be_the_controller() -> None:
     first, second = {**OWNER, "controller": True}, {**OWNER, "name": "other", "controller": True}
     (error,) = errors_of(ownerReferences=[first, second])
     assert error.endswith(
@@ -125,7 +123,7 @@ def test_an_unqualified_finalizer_must_be_one_of_kubernetes_own() -> None:
     ]
 
 
-def test_two_ways_to_delete_dependents_contradict_each_other() -> None:
+def test_orphan_and_foreground_finalizers_exclude_each_other() -> None:
     assert errors_of(finalizers=["orphan", "foregroundDeletion"]) == [
         'metadata.finalizers: Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion '
         "cannot be both set"
@@ -166,11 +164,11 @@ def test_managed_fields(entry: dict[str, Any], error: str) -> None:
         ({"deletionGracePeriodSeconds": 5}, "deletionGracePeriodSeconds: Invalid value: 5: field is immutable"),
     ],
 )
-def test_what_never_changes(change: dict[str, Any], error: str) -> None:
+def test_immutable_fields(change: dict[str, Any], error: str) -> None:
     assert update_errors(change, {"creationTimestamp": "2026-01-01T00:00:00Z"}) == [f"metadata.{error}"]
 
 
-def test_nothing_new_holds_up_an_object_that_is_being_deleted() -> None:
+def test_no_finalizer_can_be_added_during_deletion() -> None:
     old = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a/b"]}
     assert update_errors({"finalizers": []}, old) == []
     assert update_errors({"finalizers": ["a/b", "c/d"]}, old) == [

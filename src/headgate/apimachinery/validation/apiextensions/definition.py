@@ -37,8 +37,8 @@ def validate_definition(obj: Object) -> FieldErrors:
     wanted = f"{(spec.get('names') or {}).get('plural') or ''}.{spec.get('group') or ''}"
 
     def check_name(name: str, prefix: bool) -> list[str]:
-        complaints = names.name_is_dns_subdomain(name, prefix)
-        return complaints if name == wanted else [*complaints, 'must be spec.names.plural+"."+spec.group']
+        messages = names.name_is_dns_subdomain(name, prefix)
+        return messages if name == wanted else [*messages, 'must be spec.names.plural+"."+spec.group']
 
     problems = validate_object_meta(obj["metadata"], namespaced=False, name_rule=check_name, kube_finalizers=False)
     problems += _check_spec(spec, check_bundle=False)
@@ -105,8 +105,8 @@ def _check_versions(spec: Object, layout: DefinitionLayout) -> FieldErrors:
     problems: FieldErrors = []
     per_version = any(part.subresources is not None for part in layout.versions)
     for version, part in zip(versions, layout.versions, strict=True):
-        if complaints := names.is_dns1035_label(part.name):
-            problems.append(invalid(f"{part.path}.name", part.name, ",".join(complaints)))
+        if messages := names.is_dns1035_label(part.name):
+            problems.append(invalid(f"{part.path}.name", part.name, ",".join(messages)))
         problems += check_warning(version, part.path)
         problems += _check_part(part, _has_status(part if per_version else layout.top))
     if len({part.name for part in layout.versions}) != len(versions):
@@ -114,8 +114,8 @@ def _check_versions(spec: Object, layout: DefinitionLayout) -> FieldErrors:
     if sum(bool(version.get("storage")) for version in versions) != 1:
         text = "must have exactly one version marked as storage version"
         problems.append(invalid("spec.versions", spec.get("versions"), text))
-    if versions and layout.versions[0].name and (complaints := names.is_dns1035_label(layout.versions[0].name)):
-        problems.append(invalid("spec.version", layout.versions[0].name, ",".join(complaints)))
+    if versions and layout.versions[0].name and (messages := names.is_dns1035_label(layout.versions[0].name)):
+        problems.append(invalid("spec.version", layout.versions[0].name, ",".join(messages)))
     return problems
 
 

@@ -18,11 +18,11 @@ _SEE: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
 def check_names(given: Object, path: str) -> FieldErrors:
     problems: FieldErrors = []
     for field in ("plural", "singular"):
-        if given.get(field) and (complaints := names.is_dns1035_label(given[field])):
-            problems.append(invalid(f"{path}.{field}", given[field], ",".join(complaints)))
+        if given.get(field) and (messages := names.is_dns1035_label(given[field])):
+            problems.append(invalid(f"{path}.{field}", given[field], ",".join(messages)))
     for field in ("kind", "listKind"):
-        if given.get(field) and (complaints := names.is_dns1035_label(given[field].lower())):
-            text = f"may have mixed case, but should otherwise match: {','.join(complaints)}"
+        if given.get(field) and (messages := names.is_dns1035_label(given[field].lower())):
+            text = f"may have mixed case, but should otherwise match: {','.join(messages)}"
             problems.append(invalid(f"{path}.{field}", given[field], text))
     problems += _check_words(given.get("shortNames") or [], f"{path}.shortNames")
     if given.get("kind") and given["kind"] == given.get("listKind"):
@@ -32,9 +32,9 @@ def check_names(given: Object, path: str) -> FieldErrors:
 
 def _check_words(words: list[str], path: str) -> FieldErrors:
     return [
-        invalid(f"{path}[{index}]", word, ",".join(complaints))
+        invalid(f"{path}[{index}]", word, ",".join(messages))
         for index, word in enumerate(words)
-        if (complaints := names.is_dns1035_label(word))
+        if (messages := names.is_dns1035_label(word))
     ]
 
 
@@ -46,8 +46,8 @@ def check_required(given: Object, path: str) -> FieldErrors:
 def check_group(group: str, path: str) -> FieldErrors:
     if not group:
         return [required(path)]
-    if complaints := names.is_dns1123_subdomain(group):
-        return [invalid(path, group, ",".join(complaints))]
+    if messages := names.is_dns1123_subdomain(group):
+        return [invalid(path, group, ",".join(messages))]
     return [] if "." in group else [invalid(path, group, "should be a domain with at least one dot")]
 
 

@@ -174,8 +174,8 @@ def _check_values(schema: Object, path: str, skip_any: bool, skip_first: bool) -
     if isinstance(schema.get("not"), dict):
         problems += _check_nested(schema["not"], f"{path}.not", False)
     pattern = schema.get("pattern") or ""
-    if pattern and isinstance(complaint := compile_pattern(pattern), str):
-        text = f"must be a valid regular expression, but isn't: {complaint}"
+    if pattern and isinstance(message := compile_pattern(pattern), str):
+        text = f"must be a valid regular expression, but isn't: {message}"
         problems.append(invalid(f"{path}.pattern", pattern, text))
     return problems
 

@@ -22,19 +22,19 @@ def check_warning(version: Object, path: str) -> FieldErrors:
         return []
     if not version.get("deprecated"):
         return [invalid(at, warning, "can only be set for deprecated versions")]
-    complaints = []
+    messages = []
     if len(warning.encode()) > _MAX_WARNING_BYTES:
-        complaints.append("must be <= 256 characters long")
+        messages.append("must be <= 256 characters long")
     if not warning:
-        complaints.append("must not be an empty string")
+        messages.append("must not be an empty string")
     at_byte = 0
     for char in warning:
         if not char.isprintable():
             text = "must only contain printable UTF-8 characters; non-printable character found at index"
-            complaints.append(f"{text} {at_byte}")
+            messages.append(f"{text} {at_byte}")
             break
         at_byte += len(char.encode())
-    return [invalid(at, warning, each) for each in complaints]
+    return [invalid(at, warning, each) for each in messages]
 
 
 def check_subresources(subresources: Object | None, path: str) -> FieldErrors:

@@ -118,8 +118,8 @@ def _validate_attribute(attribute: Object, path: str) -> FieldErrors:
         found.append(too_long(f"{path}.string", _MAX_VALUE))
     if version is not None:
         if _VERSION.fullmatch(version) is None:
-            complaint = "must be a string compatible with semver.org spec 2.0.0"
-            found.append(invalid(f"{path}.version", version, complaint))
+            message = "must be a string compatible with semver.org spec 2.0.0"
+            found.append(invalid(f"{path}.version", version, message))
         if size(version) > _MAX_VALUE:
             found.append(too_long(f"{path}.version", _MAX_VALUE))
     given = [field for field in ("bool", "int", "string", "version") if attribute.get(field) is not None]

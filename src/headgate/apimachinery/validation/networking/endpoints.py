@@ -172,13 +172,13 @@ def _validate_domain(name: str, path: str) -> FieldErrors:
     if not name:
         return [required(path)]
     name = name.removesuffix(".")
-    if complaints := names.is_dns1123_subdomain(name):
-        return [invalid(path, name, ",".join(complaints))]
+    if messages := names.is_dns1123_subdomain(name):
+        return [invalid(path, name, ",".join(messages))]
     if "." not in name:
         return [invalid(path, name, "should be a domain with at least two segments separated by dots")]
     for label in name.split("."):
-        if complaints := names.is_dns1123_label(label):
-            return [invalid(path, label, ",".join(complaints))]
+        if messages := names.is_dns1123_label(label):
+            return [invalid(path, label, ",".join(messages))]
     return []
 
 

@@ -76,8 +76,8 @@ def _validate_each(addresses: list[str], known: Collection[str]) -> FieldErrors:
             if len(addresses) > 1:
                 found.append(invalid("spec.clusterIPs", addresses, "'None' must be the first and only value"))
         elif address not in known:
-            complaints = is_valid_ip_for_legacy_field(address)
-            found += [invalid(f"spec.clusterIPs[{i}]", address, complaint) for complaint in complaints]
+            messages = is_valid_ip_for_legacy_field(address)
+            found += [invalid(f"spec.clusterIPs[{i}]", address, message) for message in messages]
     return found
 
 

@@ -114,7 +114,7 @@ def _validate_pod_term(term: Object, path: str, options: PodOptions) -> FieldErr
     errors += validate_label_selector(selector, f"{path}.labelSelector", any_value=any_value)
     errors += validate_label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector", any_value=any_value)
     for namespace in term.get("namespaces") or ():
-        errors += [invalid(f"{path}.namespace", namespace, complaint) for complaint in is_dns1123_label(namespace)]
+        errors += [invalid(f"{path}.namespace", namespace, message) for message in is_dns1123_label(namespace)]
     errors += validate_label_keys(term.get("matchLabelKeys"), term.get("mismatchLabelKeys"), selector, path)
     key = term.get("topologyKey", "")
     if not key:

@@ -79,7 +79,7 @@ def _validate_storage(requests: Object | None, path: str) -> FieldErrors:
 
 
 def _validate_class(name: str | None, path: str) -> FieldErrors:
-    return [invalid(path, name, complaint) for complaint in is_dns1123_subdomain(name)] if name else []
+    return [invalid(path, name, message) for message in is_dns1123_subdomain(name)] if name else []
 
 
 def _validate_sources(spec: Object, path: str, any_group: bool) -> FieldErrors:
@@ -92,7 +92,7 @@ def _validate_sources(spec: Object, path: str, any_group: bool) -> FieldErrors:
         namespace = reference.get("namespace") or ""
         if namespace:
             at = f"{path}.dataSourceRef.namespace"
-            errors += [invalid(at, namespace, complaint) for complaint in is_dns1123_label(namespace)]
+            errors += [invalid(at, namespace, message) for message in is_dns1123_label(namespace)]
         if source is not None:
             same = all(source.get(field) == reference.get(field) for field in ("apiGroup", "kind", "name"))
             if namespace:
@@ -109,5 +109,5 @@ def _validate_source(source: Object, path: str, any_group: bool) -> FieldErrors:
         detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
         errors.append(invalid(path, kind, detail))
     if group and not any_group:
-        errors += [invalid(f"{path}.apiGroup", group, complaint) for complaint in is_dns1123_subdomain(group)]
+        errors += [invalid(f"{path}.apiGroup", group, message) for message in is_dns1123_subdomain(group)]
     return errors

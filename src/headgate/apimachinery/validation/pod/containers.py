@@ -159,7 +159,7 @@ def _validate_container(container: Object, around: ContainerContext, path: str) 
     if not name:
         errors.append(required(f"{path}.name"))
     else:
-        errors += [invalid(f"{path}.name", name, complaint) for complaint in is_dns1123_label(name)]
+        errors += [invalid(f"{path}.name", name, message) for message in is_dns1123_label(name)]
     if not container.get("image"):
         errors.append(required(f"{path}.image"))
     message_policy = container.get("terminationMessagePolicy", "")
@@ -199,9 +199,9 @@ def _validate_ports(ports: Sequence[Object], path: str) -> FieldErrors:
     for index, port in enumerate(ports):
         at, name = f"{path}[{index}]", port.get("name", "")
         if name:
-            complaints = is_valid_port_name(name)
-            errors += [invalid(f"{at}.name", name, complaint) for complaint in complaints]
-            if not complaints:
+            messages = is_valid_port_name(name)
+            errors += [invalid(f"{at}.name", name, message) for message in messages]
+            if not messages:
                 if name in names:
                     errors.append(duplicate(f"{at}.name", name))
                 names.add(name)
@@ -209,9 +209,9 @@ def _validate_ports(ports: Sequence[Object], path: str) -> FieldErrors:
         if number == 0:
             errors.append(required(f"{at}.containerPort"))
         else:
-            errors += [invalid(f"{at}.containerPort", number, complaint) for complaint in is_valid_port_num(number)]
+            errors += [invalid(f"{at}.containerPort", number, message) for message in is_valid_port_num(number)]
         if host_port != 0:
-            errors += [invalid(f"{at}.hostPort", host_port, complaint) for complaint in is_valid_port_num(host_port)]
+            errors += [invalid(f"{at}.hostPort", host_port, message) for message in is_valid_port_num(host_port)]
         errors += validate_choice(port.get("protocol", ""), _PROTOCOLS, f"{at}.protocol")
     return errors
 

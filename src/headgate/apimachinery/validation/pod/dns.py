@@ -33,7 +33,7 @@ def validate_dns_config(config: Object | None, policy: str, path: str) -> FieldE
         errors.append(invalid(f"{path}.nameservers", servers, detail))
     for index, server in enumerate(servers):
         at = f"{path}.nameservers[{index}]"
-        errors += [invalid(at, server, complaint) for complaint in is_valid_ip_for_legacy_field(server)]
+        errors += [invalid(at, server, message) for message in is_valid_ip_for_legacy_field(server)]
     if len(searches) > _MAX_SEARCHES:
         detail = f"must not have more than {_MAX_SEARCHES} search paths"
         errors.append(invalid(f"{path}.searches", searches, detail))
@@ -44,7 +44,7 @@ def validate_dns_config(config: Object | None, policy: str, path: str) -> FieldE
         if search == ".":
             continue
         domain, at = search.removesuffix("."), f"{path}.searches[{index}]"
-        errors += [invalid(at, domain, complaint) for complaint in is_dns1123_subdomain_with_underscore(domain)]
+        errors += [invalid(at, domain, message) for message in is_dns1123_subdomain_with_underscore(domain)]
     for index, option in enumerate(config.get("options") or ()):
         if not option.get("name"):
             errors.append(required(f"{path}.options[{index}]", "must not be empty"))
@@ -56,10 +56,10 @@ def validate_host_aliases(aliases: Sequence[Object], path: str) -> FieldErrors:
     for index, alias in enumerate(aliases):
         address = alias.get("ip", "")
         at = f"{path}[{index}].ip"
-        errors += [invalid(at, address, complaint) for complaint in is_valid_ip_for_legacy_field(address)]
+        errors += [invalid(at, address, message) for message in is_valid_ip_for_legacy_field(address)]
         for number, name in enumerate(alias.get("hostnames") or ()):
             at = f"{path}[{index}].hostnames[{number}]"
-            errors += [invalid(at, name, complaint) for complaint in is_dns1123_subdomain(name)]
+            errors += [invalid(at, name, message) for message in is_dns1123_subdomain(name)]
     return errors
 
 
@@ -75,4 +75,4 @@ def validate_hostname_override(spec: Object, path: str) -> FieldErrors:
         errors.append(forbidden(at, "may not be specified when hostNetwork is true"))
     if len(name.encode("utf-8", "surrogatepass")) > _MAX_HOSTNAME_BYTES:
         errors.append(too_long(at, _MAX_HOSTNAME_BYTES))
-    return errors + [invalid(at, name, complaint) for complaint in is_dns1123_subdomain(name)]
+    return errors + [invalid(at, name, message) for message in is_dns1123_subdomain(name)]

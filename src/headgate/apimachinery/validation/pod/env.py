@@ -76,7 +76,7 @@ def validate_env(variables: Sequence[Object], path: str) -> FieldErrors:
         if not name:
             errors.append(required(f"{at}.name"))
         else:
-            errors += [invalid(f"{at}.name", name, complaint) for complaint in is_env_var_name(name)]
+            errors += [invalid(f"{at}.name", name, message) for message in is_env_var_name(name)]
         source = variable.get("valueFrom")
         if source is not None:
             errors += _validate_source(source, bool(variable.get("value")), f"{at}.valueFrom")
@@ -119,7 +119,7 @@ def validate_field_ref(reference: Object, allowed: frozenset[str], path: str) ->
         return [invalid(f"{path}.fieldPath", field, f"error converting fieldPath: {problem}")]
     if key is not None:
         name = key.lower() if base == "metadata.annotations" else key
-        return [invalid(path, name, complaint) for complaint in is_qualified_name(name)]
+        return [invalid(path, name, message) for message in is_qualified_name(name)]
     field = "spec.nodeName" if field == "spec.host" else field
     return [] if field in allowed else [not_supported(f"{path}.fieldPath", field, sorted(allowed))]
 
@@ -160,22 +160,22 @@ def _validate_env_resource_ref(reference: Object, path: str) -> FieldErrors:
 
 def _validate_key_ref(reference: Object, path: str) -> FieldErrors:
     name, key = reference.get("name", ""), reference.get("key", "")
-    errors = [invalid(f"{path}.name", name, complaint) for complaint in is_dns1123_subdomain(name)]
+    errors = [invalid(f"{path}.name", name, message) for message in is_dns1123_subdomain(name)]
     if not key:
         errors.append(required(f"{path}.key"))
     else:
-        errors += [invalid(f"{path}.key", key, complaint) for complaint in is_config_map_key(key)]
+        errors += [invalid(f"{path}.key", key, message) for message in is_config_map_key(key)]
     return errors
 
 
 def _validate_file_key_ref(reference: Object, path: str) -> FieldErrors:
     errors: FieldErrors = []
-    for field, complaints in (("key", is_env_var_name), ("volumeName", is_dns1123_label)):
+    for field, messages in (("key", is_env_var_name), ("volumeName", is_dns1123_label)):
         text = reference.get(field, "")
         if not text:
             errors.append(required(f"{path}.{field}"))
         else:
-            errors += [invalid(f"{path}.{field}", text, complaint) for complaint in complaints(text)]
+            errors += [invalid(f"{path}.{field}", text, message) for message in messages(text)]
     file = reference.get("path", "")
     if not file:
         errors.append(required(f"{path}.path"))
@@ -196,7 +196,7 @@ def validate_env_from(sources: Sequence[Object], path: str) -> FieldErrors:
     for index, source in enumerate(sources):
         at, prefix = f"{path}[{index}]", source.get("prefix", "")
         if prefix:
-            errors += [invalid(f"{at}.prefix", prefix, complaint) for complaint in is_env_var_name(prefix)]
+            errors += [invalid(f"{at}.prefix", prefix, message) for message in is_env_var_name(prefix)]
         count = 0
         for field in ("configMapRef", "secretRef"):
             if source.get(field) is not None:

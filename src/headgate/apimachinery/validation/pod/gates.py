@@ -15,7 +15,7 @@ def validate_readiness_gates(gates: Sequence[Object], path: str) -> FieldErrors:
     errors: FieldErrors = []
     for index, gate in enumerate(gates):
         kind, at = gate.get("conditionType", ""), f"{path}[{index}].conditionType"
-        errors += [invalid(at, kind, complaint) for complaint in is_qualified_name(kind)]
+        errors += [invalid(at, kind, message) for message in is_qualified_name(kind)]
     return errors
 
 
@@ -25,7 +25,7 @@ def validate_scheduling_gates(gates: Sequence[Object], path: str) -> FieldErrors
     seen: set[str] = set()
     for index, gate in enumerate(gates):
         name, at = gate.get("name", ""), f"{path}[{index}]"
-        errors += [invalid(at, name, complaint) for complaint in is_qualified_name(name)]
+        errors += [invalid(at, name, message) for message in is_qualified_name(name)]
         if name in seen:
             errors.append(duplicate(at, name))
         seen.add(name)

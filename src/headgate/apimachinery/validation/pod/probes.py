@@ -87,7 +87,7 @@ def _validate_http_get(handler: Object, path: str) -> FieldErrors:
         errors.append(not_supported(f"{path}.scheme", named_string(scheme), ("HTTP", "HTTPS")))
     for header in handler.get("httpHeaders") or ():
         name = header.get("name", "")
-        errors += [invalid(f"{path}.httpHeaders", name, complaint) for complaint in is_http_header_name(name)]
+        errors += [invalid(f"{path}.httpHeaders", name, message) for message in is_http_header_name(name)]
     return errors
 
 
@@ -112,5 +112,5 @@ _HANDLERS: Final = {
 
 
 def validate_port_num_or_name(port: int | str, path: str) -> FieldErrors:
-    complaints = is_valid_port_name(port) if isinstance(port, str) else is_valid_port_num(port)
-    return [invalid(path, port, complaint) for complaint in complaints]
+    messages = is_valid_port_name(port) if isinstance(port, str) else is_valid_port_num(port)
+    return [invalid(path, port, message) for message in messages]

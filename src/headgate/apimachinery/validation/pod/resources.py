@@ -82,7 +82,7 @@ def is_whole_pages(name: str, value: Quantity) -> bool:
 
 def validate_resource_name(name: str, path: str) -> FieldErrors:
     """A name that quota, nodes and containers share: a standard one, or one with a domain."""
-    errors = [invalid(path, named_string(name), complaint) for complaint in is_qualified_name(name)]
+    errors = [invalid(path, named_string(name), message) for message in is_qualified_name(name)]
     if not errors and "/" not in name and not is_standard_resource(name):
         errors.append(invalid(path, named_string(name), "must be a standard resource type or fully qualified"))
     return errors
@@ -190,7 +190,7 @@ def _validate_claims(claims: list[Object], claim_names: AbstractSet[str], path: 
         else:
             key = name
             if request:
-                errors += [invalid(f"{at}.request", request, complaint) for complaint in is_dns1123_label(request)]
+                errors += [invalid(f"{at}.request", request, message) for message in is_dns1123_label(request)]
                 key = f"{name}/{request}"
             if key in seen:
                 errors.append(duplicate(at, key))

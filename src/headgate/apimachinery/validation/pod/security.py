@@ -35,10 +35,10 @@ def validate_pod_security_context(spec: Object, path: str, options: PodOptions) 
         ("runAsGroup", is_valid_group_id),
     ):
         if context.get(field) is not None:
-            errors += [invalid(f"{path}.{field}", context[field], complaint) for complaint in check(context[field])]
+            errors += [invalid(f"{path}.{field}", context[field], message) for message in check(context[field])]
     for index, group in enumerate(context.get("supplementalGroups") or ()):
         at = f"{path}.supplementalGroups[{index}]"
-        errors += [invalid(at, group, complaint) for complaint in is_valid_group_id(group)]
+        errors += [invalid(at, group, message) for message in is_valid_group_id(group)]
     if spec.get("hostPID") and spec.get("shareProcessNamespace"):
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
         errors.append(invalid(f"{path}.shareProcessNamespace", True, detail))
@@ -59,7 +59,7 @@ def validate_security_context(context: Object, host_users: bool, path: str, opti
         errors.append(forbidden(f"{path}.privileged", "disallowed by cluster policy"))
     for field, check in (("runAsUser", is_valid_user_id), ("runAsGroup", is_valid_group_id)):
         if context.get(field) is not None:
-            errors += [invalid(f"{path}.{field}", context[field], complaint) for complaint in check(context[field])]
+            errors += [invalid(f"{path}.{field}", context[field], message) for message in check(context[field])]
     errors += _validate_optional_choice(context, "procMount", ("Default", "Unmasked"), path)
     if host_users and context.get("procMount") == "Unmasked":
         detail = "`hostUsers` must be false to use `Unmasked`"

@@ -122,7 +122,7 @@ def _validate_small_fields(spec: Object, path: str, options: PodOptions) -> Fiel
     runtime_class = spec.get("runtimeClassName")
     if runtime_class is not None:
         at = f"{path}.runtimeClassName"
-        errors += [invalid(at, runtime_class, complaint) for complaint in is_dns1123_subdomain(runtime_class)]
+        errors += [invalid(at, runtime_class, message) for message in is_dns1123_subdomain(runtime_class)]
     if spec.get("preemptionPolicy") is not None:
         errors += validate_choice(spec["preemptionPolicy"], _PREEMPTION_POLICIES, f"{path}.preemptionPolicy")
     if spec.get("overhead"):
@@ -132,10 +132,10 @@ def _validate_small_fields(spec: Object, path: str, options: PodOptions) -> Fiel
 
 def _validate_names(spec: Object, rules: tuple[tuple[str, Callable[[str], list[str]]], ...], path: str) -> FieldErrors:
     return [
-        invalid(f"{path}.{field}", spec[field], complaint)
+        invalid(f"{path}.{field}", spec[field], message)
         for field, rule in rules
         if spec.get(field)
-        for complaint in rule(spec[field])
+        for message in rule(spec[field])
     ]
 
 
@@ -151,7 +151,7 @@ def _validate_resource_claims(claims: Sequence[Object], is_mirror: bool, path: s
         elif name in names:
             errors.append(duplicate(f"{at}.name", name))
         else:
-            errors += [invalid(f"{at}.name", name, complaint) for complaint in is_dns1123_label(name)]
+            errors += [invalid(f"{at}.name", name, message) for message in is_dns1123_label(name)]
             names.add(name)
         sources = [
             field for field in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(field) is not None

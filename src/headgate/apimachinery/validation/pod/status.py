@@ -61,7 +61,7 @@ def _validate_conditions(conditions: Sequence[Object]) -> FieldErrors:
         if generation < 0:
             errors.append(invalid(f"{path}.observedGeneration", generation, _NOT_NEGATIVE))
         if kind not in _SYSTEM_CONDITIONS:
-            errors += [invalid(f"{path}.Type", kind, complaint) for complaint in is_qualified_name(kind)]
+            errors += [invalid(f"{path}.Type", kind, message) for message in is_qualified_name(kind)]
     return errors
 
 
@@ -69,7 +69,7 @@ def _validate_nomination(status: Object, old_status: Object, is_bound: bool) -> 
     node, path = status.get("nominatedNodeName") or "", "status.nominatedNodeName"
     if not node or node == (old_status.get("nominatedNodeName") or ""):
         return []
-    errors = [invalid(path, node, complaint) for complaint in is_dns1123_subdomain(node)]
+    errors = [invalid(path, node, message) for message in is_dns1123_subdomain(node)]
     if is_bound:
         errors.append(forbidden(path, "may not be set on pods that are already bound to a node"))
     return errors
@@ -123,7 +123,7 @@ def _validate_claim_statuses(statuses: Sequence[Object], claims: Sequence[Object
         seen.add(name)
         claim = status.get("resourceClaimName")
         if claim is not None:
-            errors += [invalid(path, named_string(claim), complaint) for complaint in is_dns1123_subdomain(claim)]
+            errors += [invalid(path, named_string(claim), message) for message in is_dns1123_subdomain(claim)]
     return errors
 
 
@@ -137,7 +137,7 @@ def _validate_addresses(status: Object, old_status: Object, field: str) -> Field
     for index, address in enumerate(addresses):
         if address not in before:
             errors += [
-                invalid(f"{path}[{index}]", address, complaint) for complaint in is_valid_ip_for_legacy_field(address)
+                invalid(f"{path}[{index}]", address, message) for message in is_valid_ip_for_legacy_field(address)
             ]
     if len(addresses) < 2:
         return errors
@@ -164,10 +164,9 @@ def _validate_users(statuses: Sequence[Object], is_windows: bool, path: str) -> 
             continue
         for field, rule in (("uid", is_valid_user_id), ("gid", is_valid_group_id)):
             number = linux.get(field, 0)
-            errors += [invalid(f"{at}.{field}", number, complaint) for complaint in rule(number)]
+            errors += [invalid(f"{at}.{field}", number, message) for message in rule(number)]
         for number, group in enumerate(linux.get("supplementalGroups") or ()):
             errors += [
-                invalid(f"{at}.supplementalGroups[{number}]", group, complaint)
-                for complaint in is_valid_group_id(group)
+                invalid(f"{at}.supplementalGroups[{number}]", group, message) for message in is_valid_group_id(group)
             ]
     return errors

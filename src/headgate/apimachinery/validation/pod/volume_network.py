@@ -152,7 +152,7 @@ def _validate_storageos(source: Object, path: str) -> FieldErrors:
     for field in ("volumeName", "volumeNamespace"):
         text = source.get(field, "")
         if text:
-            errors += [invalid(f"{path}.{field}", text, complaint) for complaint in is_dns1123_label(text)]
+            errors += [invalid(f"{path}.{field}", text, message) for message in is_dns1123_label(text)]
     return errors + _validate_secret_ref(source, path)
 
 

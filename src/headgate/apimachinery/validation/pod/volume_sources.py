@@ -119,7 +119,7 @@ def _validate_csi(source: Object, path: str) -> FieldErrors:
         if not name:
             errors.append(required(f"{path}.nodePublishSecretRef.name"))
         else:
-            errors += [invalid(f"{path}.name", name, complaint) for complaint in is_dns1123_subdomain(name)]
+            errors += [invalid(f"{path}.name", name, message) for message in is_dns1123_subdomain(name)]
     return errors
 
 
@@ -129,7 +129,7 @@ def validate_csi_driver(driver: str, path: str) -> FieldErrors:
     errors: FieldErrors = []
     if len(driver.encode("utf-8", "surrogatepass")) > _MAX_DRIVER_BYTES:
         errors.append(too_long(path, _MAX_DRIVER_BYTES))
-    return errors + [invalid(path, driver, complaint) for complaint in is_dns1123_subdomain(driver.lower())]
+    return errors + [invalid(path, driver, message) for message in is_dns1123_subdomain(driver.lower())]
 
 
 def validate_image(source: Object, path: str, options: PodOptions) -> FieldErrors:

@@ -73,7 +73,7 @@ def validate_volumes(
         if not name:
             found.append(required(f"{at}.name"))
         else:
-            found += [invalid(f"{at}.name", name, complaint) for complaint in is_dns1123_label(name)]
+            found += [invalid(f"{at}.name", name, message) for message in is_dns1123_label(name)]
         if name in usable:
             found.append(duplicate(f"{at}.name", name))
         if not found:
@@ -118,4 +118,4 @@ def _validate_content(source: str, content: Object, path: str, options: PodOptio
 
 def _validate_claim_name(claim: str, volume: str, path: str) -> FieldErrors:
     """An ephemeral volume's claim is named after the pod and the volume."""
-    return [invalid(path, volume, f"PVC name {quote(claim)}: {complaint}") for complaint in is_dns1123_subdomain(claim)]
+    return [invalid(path, volume, f"PVC name {quote(claim)}: {message}") for message in is_dns1123_subdomain(claim)]

@@ -138,7 +138,7 @@ def validate_windows_options(options: Object | None, path: str) -> FieldErrors:
     name, credential = options.get("gmsaCredentialSpecName"), options.get("gmsaCredentialSpec")
     if name is not None:
         at = f"{path}.gmsaCredentialSpecName"
-        errors += [invalid(at, named_string(name), complaint) for complaint in is_dns1123_subdomain(name)]
+        errors += [invalid(at, named_string(name), message) for message in is_dns1123_subdomain(name)]
     if credential is not None:
         detail = ""
         if not credential:
@@ -150,7 +150,7 @@ def validate_windows_options(options: Object | None, path: str) -> FieldErrors:
     user = options.get("runAsUserName")
     if user is not None:
         at = f"{path}.runAsUserName"
-        errors += [invalid(at, named_string(user), f"runAsUserName{complaint}") for complaint in _user_complaints(user)]
+        errors += [invalid(at, named_string(user), f"runAsUserName{message}") for message in _user_complaints(user)]
     return errors
 
 
@@ -162,20 +162,20 @@ def _user_complaints(name: str) -> list[str]:
     if name.count("\\") > 1:
         return [" cannot contain more than one backslash"]
     domain, backslash, user = name.rpartition("\\")
-    complaints = []
+    messages = []
     if _bytes(domain) >= _MAX_DOMAIN_BYTES:
-        complaints.append(f"'s Domain length must be under {_MAX_DOMAIN_BYTES} characters")
+        messages.append(f"'s Domain length must be under {_MAX_DOMAIN_BYTES} characters")
     if backslash and not (_NETBIOS.fullmatch(domain) or _DNS_DOMAIN.fullmatch(domain)):
-        complaints.append("'s Domain doesn't match the NetBios nor the DNS format")
+        messages.append("'s Domain doesn't match the NetBios nor the DNS format")
     if not user:
-        complaints.append("'s User cannot be empty")
+        messages.append("'s User cannot be empty")
     elif _bytes(user) > _MAX_USER_BYTES:
-        complaints.append(f"'s User length must not be longer than {_MAX_USER_BYTES} characters")
+        messages.append(f"'s User length must not be longer than {_MAX_USER_BYTES} characters")
     if _DOTS_AND_SPACES.fullmatch(user):
-        complaints.append("'s User cannot contain only periods or spaces")
+        messages.append("'s User cannot contain only periods or spaces")
     if _BAD_USER.search(user):
-        complaints.append("'s User cannot contain the following characters: \"/\\:;|=,+*?<>@[]")
-    return complaints
+        messages.append("'s User cannot contain the following characters: \"/\\:;|=,+*?<>@[]")
+    return messages
 
 
 def _bytes(text: str) -> int:

@@ -72,7 +72,7 @@ def test_every_repetition_is_reported_at_its_own_index() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "complaint"),
+    ("name", "message"),
     [
         ("/x", "prefix part must be non-empty"),
         ("x" * 64, "name part must be no more than 63 bytes"),
@@ -83,9 +83,9 @@ def test_every_repetition_is_reported_at_its_own_index() -> None:
         ("Ex.com/x", "prefix part a lowercase RFC 1123 subdomain must consist of "),
     ],
 )
-def test_a_gate_is_named_like_a_label_key(name: str, complaint: str) -> None:
+def test_a_gate_is_named_like_a_label_key(name: str, message: str) -> None:
     (error,) = create_errors(a_pod(schedulingGates=gates(name)))
-    assert error.startswith(f'spec.schedulingGates[0]: Invalid value: "{name}": {complaint}')
+    assert error.startswith(f'spec.schedulingGates[0]: Invalid value: "{name}": {message}')
 
 
 def test_a_new_pod_may_not_have_both_a_node_and_a_gate() -> None:

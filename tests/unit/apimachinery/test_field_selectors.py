@@ -54,7 +54,7 @@ def test_a_selector_selects_by_value_and_a_missing_field_is_empty() -> None:
     assert EVERYTHING.matches({})
 
 
-def test_the_value_that_a_selector_demands_of_a_field_is_known() -> None:
+def test_exact_returns_the_value_that_a_field_must_have() -> None:
     read = selector("metadata.name=x,a!=b")
     assert read.exact("metadata.name") == "x"
     assert read.exact("a") is None

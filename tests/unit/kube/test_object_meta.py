@@ -29,18 +29,18 @@ def test_the_controller_is_the_reference_that_says_so() -> None:
     assert not object_meta.is_controlled_by(owned_by(other), OWNER)
 
 
-def test_a_namesake_created_later_is_not_the_owner() -> None:
+def test_an_object_of_the_same_name_with_another_uid_is_not_the_owner() -> None:
     assert not object_meta.is_controlled_by(owned_by(REFERENCE), {"metadata": {"name": "j", "uid": "u9"}})
     assert object_meta.is_owned_by(owned_by(REFERENCE), "u1")
     assert not object_meta.is_owned_by(owned_by(REFERENCE), "u9")
 
 
-def test_who_the_owner_is_does_not_depend_on_the_version() -> None:
+def test_the_group_and_kind_of_an_owner_do_not_depend_on_the_version() -> None:
     assert object_meta.group_kind_of(REFERENCE) == ("batch", "Job")
     assert object_meta.group_kind_of({"apiVersion": "v1", "kind": "Node"}) == ("", "Node")
 
 
-def test_an_owner_can_be_struck_out() -> None:
+def test_an_owner_can_be_removed() -> None:
     refs = [REFERENCE]
     assert object_meta.without_owner(refs, "u1") == []
     assert object_meta.without_owner(refs, "u2") is refs

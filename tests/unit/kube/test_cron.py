@@ -1,4 +1,4 @@
-"""When schedules come due. The table is what the library that Kubernetes uses (robfig/cron v3.0.1) answers."""
+"""When schedules are due. The table has the results of the library that Kubernetes uses (robfig/cron v3.0.1)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from headgate.kube.cron import (
     last_between,
     next_after,
     parse_schedule,
+    time_zone_prefix,
     utc,
-    zone_in,
 )
 from headgate.kube.timestamps import format_time, parse_time
 from headgate.runtime.time_zones import find_zone
 
-ANSWERS = [
+EXPECTED_TIMES = [
     ("Europe/Berlin", "30 2 * * *", "2024-03-30T12:00:00Z", "2024-04-01T00:30:00Z"),
     ("Europe/Berlin", "30 2 * * *", "2024-03-30T01:30:00Z", "2024-04-01T00:30:00Z"),
     ("Europe/Berlin", "30 2 * * *", "2024-10-26T23:00:00Z", "2024-10-27T00:30:00Z"),
@@ -64,8 +64,8 @@ def zone(name: str) -> Zone:
     return found
 
 
-@pytest.mark.parametrize(("where", "text", "after", "expected"), ANSWERS)
-def test_the_next_time_is_that_of_the_library(where: str, text: str, after: str, expected: str) -> None:
+@pytest.mark.parametrize(("where", "text", "after", "expected"), EXPECTED_TIMES)
+def test_the_next_time_is_the_one_of_the_go_library(where: str, text: str, after: str, expected: str) -> None:
     found_s = next_after(schedule(text), instant(after), zone(where))
     assert ("never" if found_s == NEVER_S else format_time(found_s)) == expected
 
@@ -82,18 +82,18 @@ def test_the_day_that_samoa_skipped_is_passed_over() -> None:
     assert format_time(found_s + apia(found_s)) == "2012-01-30T04:00:00Z"
 
 
-def test_the_last_time_of_many_is_found_without_walking_through_them() -> None:
-    asked: list[int] = []
+def test_the_last_of_many_times_is_found_by_bisection() -> None:
+    calls: list[int] = []
 
     def counted(at_s: int) -> int:
-        asked.append(at_s)
+        calls.append(at_s)
         return 0
 
     every_minute_of_half_a_year = schedule("* * * 1-6 *")
     now_s = instant("2024-06-30T23:59:30Z")
     found = last_between(every_minute_of_half_a_year, instant("2023-07-01T00:00:00Z"), now_s, counted)
     assert found == instant("2024-06-30T23:59:00Z")
-    assert len(asked) < 20_000
+    assert len(calls) < 20_000
 
 
 def test_nothing_is_due_before_the_first_time() -> None:
@@ -103,16 +103,16 @@ def test_nothing_is_due_before_the_first_time() -> None:
     assert last_between(ConstantDelaySchedule(100), 0, 1000.5) == 1000
 
 
-def test_a_zone_that_is_not_there_is_none() -> None:
+def test_an_unknown_zone_is_none() -> None:
     assert [find_zone(each) for each in ("Nowhere/Land", "", "../etc", "Europe")] == [None] * 4
     assert zone("UTC")(0) == utc(0) == 0
 
 
-def test_a_zone_may_stand_before_the_schedule() -> None:
-    assert zone_in("CRON_TZ=Europe/Berlin 0 * * * *") == "Europe/Berlin"
-    assert zone_in("0 * * * *") == ""
+def test_a_zone_may_precede_the_schedule() -> None:
+    assert time_zone_prefix("CRON_TZ=Europe/Berlin 0 * * * *") == "Europe/Berlin"
+    assert time_zone_prefix("0 * * * *") == ""
 
 
-def test_far_away_instants_have_times_too() -> None:
+def test_instants_in_the_year_9999_work() -> None:
     year_9999 = instant("9999-06-01T00:00:00Z")
     assert next_after(schedule("0 0 1 7 *"), year_9999, zone("Europe/Berlin")) > year_9999

@@ -1,4 +1,4 @@
-"""Numbers that may be percentages."""
+"""Integers that may be percentages."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def test_a_percentage_is_rounded_as_asked(value: int | str | None, total: int, u
 
 
 @pytest.mark.parametrize("value", ["", "5", "%", "a%", "-1%"])
-def test_a_text_that_is_no_percentage_has_no_value(value: str) -> None:
+def test_a_text_that_is_not_a_percentage_has_no_value(value: str) -> None:
     assert scaled_int_or_percent(value, 10, round_up=True) is None

@@ -1,4 +1,4 @@
-"""Addresses and blocks, sloppy and strict."""
+"""IP addresses and CIDRs, in legacy and in new fields."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ NO_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 @pytest.mark.parametrize(
     "text", ["1.2.3.4", "::1", "01.2.3.4", "::ffff:1.2.3.4", "FE80::1", "::ffff:01.2.3.4", "0FE80::1"]
 )
-def test_an_old_field_takes_sloppy_addresses(text: str) -> None:
+def test_a_legacy_field_accepts_non_canonical_addresses(text: str) -> None:
     assert ip_addresses.is_valid_ip_for_legacy_field(text) == []
 
 
 @pytest.mark.parametrize("text", ["", "1.2.3", "1.2.3.256", "fe80::1%eth0", "1::2::3", "12345::", "1.2.3.4/8", "a"])
-def test_what_is_no_address_is_refused_everywhere(text: str) -> None:
+def test_a_text_that_is_not_an_address_is_always_rejected(text: str) -> None:
     assert ip_addresses.is_valid_ip_for_legacy_field(text) == [NO_IP]
     assert ip_addresses.is_valid_ip(text) == [NO_IP]
 
 
 @pytest.mark.parametrize(
-    ("text", "complaints"),
+    ("text", "messages"),
     [
         ("10.0.0.1", []),
         ("2001:db8::1", []),
@@ -33,11 +33,11 @@ def test_what_is_no_address_is_refused_everywhere(text: str) -> None:
         ("FE80::1", ['must be in canonical form ("fe80::1")']),
     ],
 )
-def test_a_new_field_takes_canonical_addresses_only(text: str, complaints: list[str]) -> None:
-    assert ip_addresses.is_valid_ip(text) == complaints
+def test_a_new_field_accepts_only_canonical_addresses(text: str, messages: list[str]) -> None:
+    assert ip_addresses.is_valid_ip(text) == messages
 
 
-def test_a_sloppy_address_is_warned_about() -> None:
+def test_a_non_canonical_address_gets_a_warning() -> None:
     assert ip_addresses.warnings_for_ip("f", "1.2.3.4") == []
     assert ip_addresses.warnings_for_ip("f", "no address") == []
     assert ip_addresses.warnings_for_ip("f", "01.2.3.4") == [
@@ -49,7 +49,7 @@ def test_a_sloppy_address_is_warned_about() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "complaints"),
+    ("text", "messages"),
     [
         ("10.0.0.0/8", []),
         ("0.0.0.0/0", []),
@@ -65,12 +65,12 @@ def test_a_sloppy_address_is_warned_about() -> None:
         ("::/129", [NO_CIDR]),
     ],
 )
-def test_a_block_is_checked_in_strict_form(text: str, complaints: list[str]) -> None:
-    assert ip_addresses.is_valid_cidr(text) == complaints
+def test_a_new_field_accepts_only_canonical_cidrs(text: str, messages: list[str]) -> None:
+    assert ip_addresses.is_valid_cidr(text) == messages
 
 
 @pytest.mark.parametrize("text", ["10.0.0.1/8", "010.0.0.0/08", "::ffff:1.2.3.0/120", "FE80::/10"])
-def test_an_old_field_takes_sloppy_blocks(text: str) -> None:
+def test_a_legacy_field_accepts_non_canonical_cidrs(text: str) -> None:
     assert ip_addresses.is_valid_cidr_for_legacy_field(text) == []
 
 
@@ -82,7 +82,7 @@ def test_an_interface_address_keeps_its_host_bits() -> None:
     ]
 
 
-def test_a_sloppy_block_is_warned_about() -> None:
+def test_a_non_canonical_cidr_gets_a_warning() -> None:
     assert ip_addresses.warnings_for_cidr("f", "10.0.0.0/8") == ip_addresses.warnings_for_cidr("f", "x") == []
     assert ip_addresses.warnings_for_cidr("f", "10.0.0.1/8") == [
         'f: CIDR value "10.0.0.1/8" is ambiguous in this context (should be "10.0.0.0/8" or "10.0.0.1/32"?)'

@@ -1,4 +1,4 @@
-"""Paths."""
+"""URL paths of resources."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ def test_paths_follow_from_group_version_and_scope() -> None:
     assert LEASES.collection_path("x") == "/apis/coordination.k8s.io/v1/namespaces/x/leases"
 
 
-def test_names_cannot_leave_their_place_in_the_path() -> None:
+def test_names_are_escaped_in_paths() -> None:
     assert PODS.object_path("a", "../b?c") == "/api/v1/namespaces/a/pods/..%2Fb%3Fc"

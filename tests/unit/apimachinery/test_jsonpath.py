@@ -1,4 +1,4 @@
-"""Asking a path of an object takes a bounded number of visits, whatever the path repeats."""
+"""The evaluation of a path visits a limited number of nodes, whatever the path repeats."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_chain_of_descents_finds_the_first_value_in_document_order() -> None:
         ".big..a",
     ],
 )
-def test_a_path_that_needs_too_many_visits_finds_nothing_and_spends_no_more(text: str) -> None:
+def test_a_path_that_needs_too_many_visits_stops_and_finds_nothing(text: str) -> None:
     big = [{"a": 0, "b": [1]} for _ in range(MAX_VISITS)]
     obj = {
         "l": [[1]] * 20,
@@ -60,7 +60,7 @@ def test_a_path_that_needs_too_many_visits_finds_nothing_and_spends_no_more(text
     assert 10 * MAX_VISITS - visits.left <= MAX_VISITS
 
 
-def test_paths_that_share_visits_find_nothing_when_none_are_left() -> None:
+def test_paths_with_a_shared_budget_find_nothing_when_it_is_used_up() -> None:
     visits = VisitBudget(10)
     path = _path(".a.b")
     found = [path.first({"a": {"b": 1}}, visits) for _ in range(4)]

@@ -1,4 +1,4 @@
-"""Answers that say no, compared with what a real kube-apiserver v1.35.8 answered to the same requests."""
+"""Error responses, compared with those of kube-apiserver v1.35.8 to the same requests."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def failure(code: int, reason: str, message: str, details: dict[str, Any] | None
         ),
     ],
 )
-def test_each_refusal_has_its_code_reason_words_and_details(error: StatusError, body: dict[str, Any]) -> None:
+def test_each_error_has_its_code_reason_message_and_details(error: StatusError, body: dict[str, Any]) -> None:
     assert error.body() == body
 
 
@@ -186,7 +186,7 @@ def test_an_invalid_object_lists_every_cause_and_joins_them_in_the_message() -> 
     assert (body["code"], body["reason"]) == (422, "Invalid")
 
 
-def test_one_error_is_not_put_in_brackets_and_no_error_is_no_text() -> None:
+def test_a_single_error_has_no_brackets_and_no_error_has_no_text() -> None:
     pod = GroupResource("", "Pod")
     assert api_errors.invalid(pod, "p", [field_errors.required("x")]).message == 'Pod "p" is invalid: x: Required value'
     assert api_errors.invalid(pod, "p", []).message == 'Pod "p" is invalid'
@@ -215,7 +215,7 @@ def test_one_error_is_not_put_in_brackets_and_no_error_is_no_text() -> None:
         ),
     ],
 )
-def test_a_denied_request_says_who_may_not_do_what_where(attributes: AuthorizationAttributes, message: str) -> None:
+def test_a_forbidden_error_names_user_verb_and_resource(attributes: AuthorizationAttributes, message: str) -> None:
     error = api_errors.access_denied(attributes)
     assert (error.code, error.reason, error.message) == (403, "Forbidden", message)
 
@@ -225,7 +225,7 @@ def test_the_authorizers_own_reason_comes_last() -> None:
     assert error.message.endswith('path "/x": no such role')
 
 
-def test_a_list_that_is_too_old_to_continue_brings_a_token_to_go_on_with() -> None:
+def test_the_error_for_an_expired_list_contains_a_new_continue_token() -> None:
     body = api_errors.continue_expired("tok").body()
     assert body["metadata"] == {"continue": "tok"}
     assert (body["code"], body["reason"]) == (410, "Expired")
