@@ -15,9 +15,9 @@ import msgspec
 
 from headgate.client import pager
 from headgate.client.permissions import refusal_text
-from headgate.client.write_requests import ACCEPT, create
+from headgate.client.write_requests import ACCEPT, apply, create
 from headgate.client.write_status import message_of
-from headgate.http.transport import HTTPRequest, HTTPResponse, encode_query
+from headgate.http.transport import HTTPRequest, HTTPResponse
 from headgate.kube.api_resources import CUSTOM_RESOURCE_DEFINITIONS, APIResource
 from headgate.kube.serializer import wire_json
 
@@ -27,7 +27,6 @@ Adapt = Callable[[Object, Object | None], Object | None]
 """The definition to apply, given the existing one; None keeps the existing one."""
 
 MANAGER: Final = "headgate"
-_APPLY: Final = {**ACCEPT, "content-type": "application/apply-patch+yaml"}
 _CONFLICT: Final = 409
 _NOT_FOUND: Final = 404
 _NOT_SERVED_YET: Final = frozenset({_NOT_FOUND, 429, 503})
@@ -69,8 +68,7 @@ def install(
     wanted = adapt(definition, _read(existing) if existing.ok else None)
     if wanted is None:
         return InstallResult(name, "left as it is")
-    query = encode_query({"fieldManager": MANAGER, "force": "true"})
-    response = yield DelayedRequest(HTTPRequest("PATCH", path, query, _APPLY, msgspec.json.encode(wanted)))
+    response = yield DelayedRequest(apply(CUSTOM_RESOURCE_DEFINITIONS, "", name, wanted, MANAGER))
     if not response.ok:
         return InstallRefused(f"CustomResourceDefinition {name}: {message_of(response)}")
     action: InstallAction = "created" if not existing.ok else "configured"

@@ -1,4 +1,9 @@
-"""Writes as requests. Each names its object by uid, so that a later object of the same name is not touched. Pure."""
+"""Writes as requests: the one place that gives a write its method, path, headers and body. Pure.
+
+``client/io/writer.py`` sends the writes of the scheduler and of the autoscaler models; ``runtime/effect_requests.py``
+and ``nodes/effect_requests.py`` translate the effects of controllers and hollow kubelets with these functions. A write
+names its object by uid, so that a later object of the same name is not touched; an empty ``uid`` leaves that out.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from headgate.http.transport import HTTPRequest
+from headgate.http.transport import HTTPRequest, encode_query
 from headgate.kube.api_resources import PODS, APIResource
 
 Object = dict[str, Any]
@@ -19,11 +24,17 @@ PATCH_HEADERS: Final[dict[PatchType, dict[str, str]]] = {
     "strategic": {**ACCEPT, "content-type": "application/strategic-merge-patch+json"},
     "json": {**ACCEPT, "content-type": "application/json-patch+json"},
 }
+_APPLY: Final = {**ACCEPT, "content-type": "application/apply-patch+yaml"}
 _encode: Final = msgspec.json.Encoder().encode
 
 
 def create(resource: APIResource, namespace: str, obj: Object) -> HTTPRequest:
     return HTTPRequest("POST", resource.collection_path(namespace), "", JSON, _encode(obj))
+
+
+def update(resource: APIResource, namespace: str, name: str, obj: Object, subresource: str = "") -> HTTPRequest:
+    """Replaces the object; its ``resourceVersion`` decides whether it may."""
+    return HTTPRequest("PUT", resource.object_path(namespace, name, subresource), "", JSON, _encode(obj))
 
 
 def patch(
@@ -36,9 +47,16 @@ def patch(
     subresource: str = "",
 ) -> HTTPRequest:
     """A merge or strategic patch of the object with this uid; ``subresource`` is ``status`` for its status."""
-    metadata = {**(body.get("metadata") or {}), "uid": uid}
+    if uid:
+        body = {**body, "metadata": {**(body.get("metadata") or {}), "uid": uid}}
     path = resource.object_path(namespace, name, subresource)
-    return HTTPRequest("PATCH", path, "", PATCH_HEADERS[patch_type], _encode({**body, "metadata": metadata}))
+    return HTTPRequest("PATCH", path, "", PATCH_HEADERS[patch_type], _encode(body))
+
+
+def apply(resource: APIResource, namespace: str, name: str, obj: Object, manager: str) -> HTTPRequest:
+    """A forced server-side apply: sets these fields for ``manager``, also if other managers own them."""
+    query = encode_query({"fieldManager": manager, "force": "true"})
+    return HTTPRequest("PATCH", resource.object_path(namespace, name), query, _APPLY, _encode(obj))
 
 
 def json_patch(
@@ -74,5 +92,9 @@ def evict(namespace: str, name: str, uid: str, grace_s: int | None = None) -> HT
 
 
 def delete(resource: APIResource, namespace: str, name: str, uid: str, options: Object | None = None) -> HTTPRequest:
-    body = {**(options or {}), "preconditions": {"uid": uid}}
+    body = {**(options or {}), "preconditions": {"uid": uid}} if uid else options or {}
     return HTTPRequest("DELETE", resource.object_path(namespace, name), "", JSON, _encode(body))
+
+
+def delete_collection(resource: APIResource, namespace: str, options: Object) -> HTTPRequest:
+    return HTTPRequest("DELETE", resource.collection_path(namespace), "", JSON, _encode(options))

@@ -1,4 +1,4 @@
-"""Effects of a hollow kubelet as requests: the method, path and body of each effect. Pure."""
+"""Effects of hollow kubelets as requests. Pure; ``nodes/io/kubelet_runner.py`` sends them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.client import write_requests
 from headgate.http.transport import HTTPRequest
 from headgate.kube.api_resources import LEASES, NODES, PODS
 from headgate.kube.timestamps import format_micro_time
@@ -15,37 +16,35 @@ from headgate.nodes.effects import Effect
 Object = dict[str, Any]
 
 _LEASE_NAMESPACE: Final = "kube-node-lease"
-_JSON: Final = {"content-type": "application/json", "accept": "application/json", "user-agent": "headgate-nodes"}
-_STRATEGIC: Final = {**_JSON, "content-type": "application/strategic-merge-patch+json"}
+_USER_AGENT: Final = "headgate-nodes"  # the field manager of all writes
+_NO_GRACE: Final = {"gracePeriodSeconds": 0}
 
 
 def request_for(effect: Effect) -> HTTPRequest:
-    match effect:
-        case effects.CreateNode(node=node):
-            return _request("POST", NODES.collection_path(), node)
-        case effects.PatchNodeStatus(name=name, uid=uid, status=status):
-            return _request(
-                "PATCH", NODES.object_path("", name, "status"), {"metadata": {"uid": uid}, "status": status}
-            )
-        case effects.PatchNodeTaints(name=name, uid=uid, taints=taints):
-            return _request(
-                "PATCH", NODES.object_path("", name), {"metadata": {"uid": uid}, "spec": {"taints": taints}}
-            )
-        case effects.DeleteNode(name=name, uid=uid):
-            return _request("DELETE", NODES.object_path("", name), {"preconditions": {"uid": uid}})
-        case effects.PatchPodStatus(namespace=namespace, name=name, uid=uid, status=status):
-            path = PODS.object_path(namespace, name, "status")
-            return _request("PATCH", path, {"metadata": {"uid": uid}, "status": status})
-        case effects.DeletePod(namespace=namespace, name=name, uid=uid):
-            body = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}}
-            return _request("DELETE", PODS.object_path(namespace, name), body)
-        case effects.RenewLease(name=name):
-            return _request("PATCH", LEASES.object_path(_LEASE_NAMESPACE, name), _lease(effect))
+    return _signed(_request(effect))
 
 
 def create_lease(renewal: effects.RenewLease) -> HTTPRequest:
     """For a node that has no lease yet. A renewal is tried first, because there nearly always is one."""
-    return _request("POST", LEASES.collection_path(_LEASE_NAMESPACE), _lease(renewal))
+    return _signed(write_requests.create(LEASES, _LEASE_NAMESPACE, _lease(renewal)))
+
+
+def _request(effect: Effect) -> HTTPRequest:
+    match effect:
+        case effects.CreateNode(node=node):
+            return write_requests.create(NODES, "", node)
+        case effects.PatchNodeStatus(name=name, uid=uid, status=status):
+            return write_requests.patch(NODES, "", name, uid, {"status": status}, "strategic", "status")
+        case effects.PatchNodeTaints(name=name, uid=uid, taints=taints):
+            return write_requests.patch(NODES, "", name, uid, {"spec": {"taints": taints}}, "strategic")
+        case effects.DeleteNode(name=name, uid=uid):
+            return write_requests.delete(NODES, "", name, uid)
+        case effects.PatchPodStatus(namespace=namespace, name=name, uid=uid, status=status):
+            return write_requests.patch(PODS, namespace, name, uid, {"status": status}, "strategic", "status")
+        case effects.DeletePod(namespace=namespace, name=name, uid=uid):
+            return write_requests.delete(PODS, namespace, name, uid, _NO_GRACE)
+        case effects.RenewLease(name=name):
+            return write_requests.patch(LEASES, _LEASE_NAMESPACE, name, "", _lease(effect), "strategic")
 
 
 def _lease(renewal: effects.RenewLease) -> Object:
@@ -62,6 +61,5 @@ def _lease(renewal: effects.RenewLease) -> Object:
     }
 
 
-def _request(method: str, path: str, body: Object) -> HTTPRequest:
-    headers = _STRATEGIC if method == "PATCH" else _JSON
-    return HTTPRequest(method, path, "", headers, msgspec.json.encode(body))
+def _signed(request: HTTPRequest) -> HTTPRequest:
+    return msgspec.structs.replace(request, headers={**request.headers, "user-agent": _USER_AGENT})

@@ -1,14 +1,13 @@
-"""Effects as requests: the method, path and body of an effect, and the meaning of its response. Pure."""
+"""Effects of controllers as requests, and the meaning of the responses. Pure; ``controller_manager.py`` sends them."""
 
 from __future__ import annotations
 
 from typing import Any, Final
-from urllib.parse import urlencode
 
 import msgspec
 
-from headgate.client import field_decoder
-from headgate.client.write_requests import ACCEPT, JSON, PATCH_HEADERS
+from headgate.client import field_decoder, write_requests
+from headgate.client.write_requests import ACCEPT
 from headgate.controllers.framework import effects
 from headgate.controllers.framework.effects import EffectResponse
 from headgate.http.transport import HTTPRequest, HTTPResponse
@@ -17,7 +16,6 @@ from headgate.kube.serializer.go_json import html_escaped
 
 Object = dict[str, Any]
 
-_APPLY: Final = {**ACCEPT, "content-type": "application/apply-patch+yaml"}
 _DISCOVERY: Final = {"accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
 
 
@@ -31,23 +29,18 @@ def request_of(effect: effects.RequestEffect) -> HTTPRequest:
             return HTTPRequest("GET", prefix, "", _DISCOVERY)
         case effects.Create(resource, namespace, obj):
             # A real server keeps a ControllerRevision's data as the bytes that came, and others compare those.
-            return HTTPRequest(
-                "POST", resource.collection_path(namespace), "", JSON, html_escaped(msgspec.json.encode(obj))
-            )
+            request = write_requests.create(resource, namespace, obj)
+            return msgspec.structs.replace(request, body=html_escaped(request.body))
         case effects.Replace(resource, namespace, name, obj, subresource):
-            return HTTPRequest(
-                "PUT", resource.object_path(namespace, name, subresource), "", JSON, msgspec.json.encode(obj)
-            )
+            return write_requests.update(resource, namespace, name, obj, subresource)
         case effects.Patch(resource, namespace, name, body, how, subresource):
-            path = resource.object_path(namespace, name, subresource)
-            return HTTPRequest("PATCH", path, "", PATCH_HEADERS[how], msgspec.json.encode(body))
+            return write_requests.patch(resource, namespace, name, "", body, how, subresource)
         case effects.Apply(resource, namespace, name, obj, manager):
-            query = urlencode({"fieldManager": manager, "force": "true"})
-            return HTTPRequest("PATCH", resource.object_path(namespace, name), query, _APPLY, msgspec.json.encode(obj))
+            return write_requests.apply(resource, namespace, name, obj, manager)
         case effects.Delete(resource, namespace, name, options):
-            return HTTPRequest("DELETE", resource.object_path(namespace, name), "", JSON, msgspec.json.encode(options))
+            return write_requests.delete(resource, namespace, name, "", options)
         case effects.DeleteCollection(resource, namespace, options):
-            return HTTPRequest("DELETE", resource.collection_path(namespace), "", JSON, msgspec.json.encode(options))
+            return write_requests.delete_collection(resource, namespace, options)
 
 
 class _Page(msgspec.Struct):

@@ -13,13 +13,11 @@ from typing import Final
 
 import msgspec
 
-from headgate.client import event_correlator
+from headgate.client import event_correlator, write_requests
 from headgate.client.event_backlog import EventBacklog, PendingEvent
 from headgate.client.event_correlator import EventCorrelator, Object
 from headgate.client.io.writer import Writer
-from headgate.client.write_requests import PATCH_HEADERS
 from headgate.client.write_status import WriteOutcome
-from headgate.http.transport import HTTPRequest
 from headgate.kube.api_resources import EVENTS
 
 WORKERS: Final = 1
@@ -106,9 +104,8 @@ class EventRecorder:
         recorded = self._correlator.find(event)
         if recorded is not None:
             patch = event_correlator.count_patch(recorded, event, time_s, count)
-            path = EVENTS.object_path(recorded.namespace, recorded.name)
             result = await self._writer.write(
-                HTTPRequest("PATCH", path, "", PATCH_HEADERS["merge"], msgspec.json.encode(patch))
+                write_requests.patch(EVENTS, recorded.namespace, recorded.name, "", patch, "merge")
             )
             if result.done:
                 recorded.count += count

@@ -25,6 +25,7 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.client import write_requests
 from headgate.client.leader_election import (
     ElectionCandidate,
     ElectionWait,
@@ -47,7 +48,6 @@ ConnectTransport = Callable[[], AbstractAsyncContextManager[Transport]]
 
 _log: Final = logging.getLogger(__name__)
 _RESPONSE_TIMEOUT_S: Final = 5.0
-_JSON: Final = {"accept": "application/json", "content-type": "application/json"}
 # The clock must also count while the machine is suspended.
 _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _NOT_FOUND: Final = 404
@@ -239,7 +239,7 @@ class _Renewal:
                 await asyncio.sleep(max(0.0, min(until_s, self._latest_wake_s()) - clock_s()))
             case ReadLease():
                 path = LEASES.object_path(self._namespace, self._name)
-                self._handle_response(await self._send(transport, HTTPRequest("GET", path, "", _JSON)))
+                self._handle_response(await self._send(transport, HTTPRequest("GET", path, "", write_requests.ACCEPT)))
             case WriteLease(_, before):
                 self._handle_response(await self._send(transport, self._request(step)), created=before is None)
 
@@ -278,10 +278,10 @@ class _Renewal:
 
     def _request(self, write: WriteLease) -> HTTPRequest:
         before = write.before.lease if write.before is not None else None
-        body = msgspec.json.encode(lease_of(write.record, self._namespace, self._name, before))
+        lease = lease_of(write.record, self._namespace, self._name, before)
         if before is None:
-            return HTTPRequest("POST", LEASES.collection_path(self._namespace), "", _JSON, body)
-        return HTTPRequest("PUT", LEASES.object_path(self._namespace, self._name), "", _JSON, body)
+            return write_requests.create(LEASES, self._namespace, lease)
+        return write_requests.update(LEASES, self._namespace, self._name, lease)
 
     async def _release_lease(self, transport: Transport) -> None:
         """Releases the Lease once the work has ended. After the duration of the Lease no release is needed."""
