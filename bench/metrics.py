@@ -35,7 +35,7 @@ def main() -> None:
     waits = TheirHistogram("waits", "", ["gate"], buckets=exponential_buckets(1, 4, 11), registry=registry)
     for number in range(GATES):
         pod: PodLike = a_pod(f"p{number}", gates=(f"example.com/{number}",))
-        metrics.gates.came(pod)
+        metrics.gates.pod_added(pod)
         waits.labels(f"example.com/{number}")
     one = {
         "ours": lambda: metrics.attempted(SCHEDULED, "p", 0.003),

@@ -203,12 +203,12 @@ class Both:
         pod, node = self.cluster.pod(wire), self.plain.nodes["a"]
         gone = list(self.cluster.matrix.pods_on(row).values())
         left = {uid: each for uid, each in self.plain.pods.items() if uid not in {pod.uid for pod in gone}}
-        found = [each.text for each in self.cluster.cycle.probe(pod, row, without=gone)]
+        found = [each.text for each in self.cluster.cycle.probe(pod, row, removed=gone)]
         expected = reference.reject(self.plain._replace(pods=left), wire, node)
         assert found == ([expected] if expected else [])
         if not wire["spec"].get("affinity") or not any(map(any_terms, wire["spec"]["affinity"].values())):
             return  # terms that nobody on a node carries do not concern a pod without terms, as in kube-scheduler
-        found = [each.text for each in self.cluster.cycle.probe(pod, row, plus=[self.cluster.pod(guest)])]
+        found = [each.text for each in self.cluster.cycle.probe(pod, row, added=[self.cluster.pod(guest)])]
         more = self.plain.pods | {guest["metadata"]["uid"]: ("a", guest)}
         expected = reference.reject(self.plain._replace(pods=more), wire, node)
         assert found == ([expected] if expected else [])

@@ -112,10 +112,10 @@ def test_gates_without_a_line_of_their_own_are_counted_together(
     for name, gates, second in taken:
         old = pods.pop(name, None)
         if old is not None:
-            waits.left(old)
+            waits.pod_removed(old)
         else:
             pods[name] = a_pod(name, gates=gates, created_s=START_S + second)
-            waits.came(pods[name])
+            waits.pod_added(pods[name])
         found = [each for each in waits.samples(START_S + 10) if each.name == GATED_PODS]
         own = [each for each in found if each.labels != (("gate", OTHER),)]
         assert len(own) <= most
@@ -186,6 +186,6 @@ def test_one_attempt_in_so_many_is_timed_and_the_first_one_is(rounds: int, every
         if began_s is not None:
             meter.end(began_s, "Success")
         watch.end()
-    assert meter.asked == rounds
+    assert meter.calls == rounds
     assert len(told) == -(-rounds // every)
     assert len(calls) == (rounds if is_foreign else 0)

@@ -81,9 +81,9 @@ def test_cohorts_hold_the_pods_that_a_selector_means(happened: list[tuple[str, A
         match kind:
             case "come":
                 there[number] = (what[0], read(number, what[1]))
-                cohorts.take(*there[number], 1)
+                cohorts.update(*there[number], 1)
             case "go" if there:
-                cohorts.take(*there.pop(list(there)[what % len(there)]), -1)
+                cohorts.update(*there.pop(list(there)[what % len(there)]), -1)
             case "ask":
                 selector = from_label_selector(what[0])
                 found: Counter[Any] = Counter()
@@ -101,10 +101,10 @@ def test_a_pod_finds_the_terms_that_mean_it(happened: list[tuple[str, Any]], com
     for number, (kind, what) in enumerate(happened):
         if kind == "come":
             row, pod = there[number] = (what[0], read(number, what[1]))
-            carried.take(row, pod.shape, 1)
+            carried.update(row, pod.shape, 1)
         elif kind == "go" and there:
             row, pod = there.pop(list(there)[what % len(there)])
-            carried.take(row, pod.shape, -1)
+            carried.update(row, pod.shape, -1)
         found = carried.matching(asked.namespace, asked.labels, space)
         assert len(found) == len(set(found))
         counted: Counter[Any] = Counter()

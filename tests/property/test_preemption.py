@@ -229,4 +229,4 @@ def test_both_choose_the_same_node_and_victims_whatever_happened_before(data: st
             both.promise(data.draw(pods(f"n{i % 3}", (5, 10))), data.draw(st.sampled_from(["", *known])))
         for pod in asking:
             both.check(pod)
-    assert both.ours.matrix.set_aside == {}
+    assert both.ours.matrix.ignored_objects == {}

@@ -172,5 +172,5 @@ def check(cluster: Cluster, pod: PodInfo) -> None:
     row = matrix.row_of("a")
     if row is not None:
         there = list(matrix.pods_on(row).values())
-        assert cycle.probe(pod, row, without=there) == anew.probe(pod, row, without=there)
+        assert cycle.probe(pod, row, removed=there) == anew.probe(pod, row, removed=there)
         assert cycle.scores(pod) == SchedulingCycle(matrix, LINEUP).scores(pod)

@@ -419,7 +419,7 @@ class BindingCycles:
         """The log is told here, the pod by the answer, if there is still a pod to be told."""
         self._failures.failed(plugin, method, broken, about)
         return ErrorRejection(
-            plugin.name, f'running plugin "{plugin.name}" ({method}): {result_checks.described(broken)}'
+            plugin.name, f'running plugin "{plugin.name}" ({method}): {result_checks.error_with_type(broken)}'
         )
 
 

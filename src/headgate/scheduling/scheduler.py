@@ -86,7 +86,7 @@ class Scheduler:
         by_queues = {each.name: each.queues for each in configuration.profiles if each.queues is not None}
         names = [each.name for each in configuration.profiles]
         watch = self.metrics.timers("")
-        self.cluster = Cluster(spared=spared, waiting=names if all_wait else by_queues, watch=watch)
+        self.cluster = Cluster(waiting_labels=spared, waiting_schedulers=names if all_wait else by_queues, timers=watch)
         queues, lifts = QueueEngine(next(iter(by_queues.values()), SETTINGS)), GateRemovals()
         allocation = QueueAllocation(queues, lifts, enabled=queueing.enabled)
         self.frameworks: dict[str, Framework] = {
@@ -335,7 +335,7 @@ class Scheduler:
         return min((moment for moment in found if moment is not None), default=None)
 
     def _due(self, now_s: float) -> list[Effect]:
-        self._preemption_executor.due(now_s)
+        self._preemption_executor.retry_due(now_s)
         effects: list[Effect] = [*self._promise_revocation.due(now_s)]
         effects += self._attempts.carry_out(self.bindings.due(now_s), now_s)
         for notices in (self._notices, self._exposed):

@@ -35,8 +35,8 @@ __all__ = ["Clock", "VirtualScheduler", "a_node", "a_pod"]
 Object = Mapping[str, Any]
 
 _HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-_AT_ONCE = 1000
-_MOST_ROUNDS = 10_000
+_BATCH_SIZE = 1000
+_MAX_ROUNDS = 10_000
 
 
 class Clock:
@@ -83,9 +83,9 @@ class VirtualScheduler:
         """Keys (``namespace/name``) of the pods that were evicted for others."""
         self._pods: dict[str, dict[str, Any]] = {}
         self._events: dict[str, list[str]] = {}
-        configuration, makers = _configured(plugins, tuple(disabled))
+        configuration, factories = _configure(plugins, tuple(disabled))
         self.scheduler = Scheduler(
-            configuration, makers, self.log.append, queueing=QueueAdmissionSettings(day=self.clock), gated_events=0
+            configuration, factories, self.log.append, queueing=QueueAdmissionSettings(day=self.clock), gated_events=0
         )
 
     # What happens in the cluster
@@ -117,8 +117,8 @@ class VirtualScheduler:
 
     def run(self) -> None:
         """Do all that can be done at this moment: try every pod that may be tried, bind it, answer."""
-        for _ in range(_MOST_ROUNDS):
-            effects = self.scheduler.step(self.clock.now_s, _AT_ONCE)
+        for _ in range(_MAX_ROUNDS):
+            effects = self.scheduler.step(self.clock.now_s, _BATCH_SIZE)
             if not effects:
                 return
             self._perform(effects)
@@ -128,7 +128,7 @@ class VirtualScheduler:
         """Let time pass, step by step as the scheduler wants to be woken, and do what is due meanwhile."""
         until_s = self.clock.now_s + seconds
         self.run()
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             due_s = self.scheduler.next_deadline_s()
             if due_s is None or due_s > until_s:
                 break
@@ -157,9 +157,9 @@ class VirtualScheduler:
 
     def _perform(self, effects: Iterable[Effect]) -> None:
         for each in effects:
-            self._perform(self._done(each))
+            self._perform(self._perform_one(each))
 
-    def _done(self, effect: Effect) -> list[Effect]:
+    def _perform_one(self, effect: Effect) -> list[Effect]:
         now_s = self.clock.now_s
         match effect:
             case Bind(pod, node_name, instead):
@@ -204,7 +204,7 @@ def _key(wire: Object) -> str:
     return f"{wire['metadata'].get('namespace', '')}/{wire['metadata']['name']}"
 
 
-def _configured(
+def _configure(
     plugins: tuple[Any, ...], disabled: tuple[str, ...]
 ) -> tuple[KubeSchedulerConfiguration, Mapping[str, PluginFactory]]:
     """As a configuration file would have it; whatever ``headgate config check`` refuses is raised."""
@@ -215,15 +215,18 @@ def _configured(
     registry = with_plugins([PluginEntry(each.name, points_served(each)) for each in plugins])
     if isinstance(registry, str):
         raise ValueError(registry)
-    every = {"enabled": [{"name": each.name} for each in plugins], "disabled": [{"name": each} for each in disabled]}
-    document = {**_HEADER, "profiles": [{"plugins": {"multiPoint": every}}]}
-    read = parse_configuration(document, registry)
-    if not isinstance(read, KubeSchedulerConfiguration):
-        raise ValueError("; ".join(map(str, read)))
-    return read, {**IN_TREE_PLUGINS, **{each.name: _made(each) for each in plugins}}
+    multi_point = {
+        "enabled": [{"name": each.name} for each in plugins],
+        "disabled": [{"name": each} for each in disabled],
+    }
+    document = {**_HEADER, "profiles": [{"plugins": {"multiPoint": multi_point}}]}
+    configuration = parse_configuration(document, registry)
+    if not isinstance(configuration, KubeSchedulerConfiguration):
+        raise ValueError("; ".join(map(str, configuration)))
+    return configuration, {**IN_TREE_PLUGINS, **{each.name: _factory_of(each) for each in plugins}}
 
 
-def _made(plugin: Any) -> PluginFactory:
+def _factory_of(plugin: Any) -> PluginFactory:
     def make(args: Any, cluster: Cluster) -> Any:
         return plugin
 

@@ -23,7 +23,7 @@ from headgate.scheduling.framework import (
     own_update,
 )
 from headgate.scheduling.framework.plugin_failures import PluginFailures
-from headgate.scheduling.framework.result_checks import plain
+from headgate.scheduling.framework.result_checks import printable
 from headgate.scheduling.metrics.scheduler_metrics import SchedulerMetrics
 from headgate.scheduling.testing import VirtualScheduler, a_node, a_pod
 
@@ -165,7 +165,7 @@ def test_kinds_of_failures_are_limited_in_number() -> None:
 
 
 def test_control_characters_of_a_text_are_escaped() -> None:
-    assert plain("a\x00b\nc\x1b[31m\u202e\x85d é") == "a\\x00b\\nc\\x1b[31m\\u202e\\x85d é"
+    assert printable("a\x00b\nc\x1b[31m\u202e\x85d é") == "a\\x00b\\nc\\x1b[31m\\u202e\\x85d é"
     scheduler = tried(a_plugin(pre_enqueue=returning(Rejection(NAME, "two\nlines\x1b[2J", own_update()))), 2)
     assert message(scheduler) == 'PreEnqueueRejected: PreEnqueue plugin "Zoo": two\\nlines\\x1b[2J'
 
@@ -252,7 +252,7 @@ def test_a_slow_plugin_that_watches_objects_is_counted_and_named() -> None:
     metrics = SchedulerMetrics(lambda: next(moments) * 0.1)
     plugin = a_plugin(applied=returning(()), removed=returning(()))
     type(plugin).watched = {CONFIG_MAPS: ()}
-    cluster = Cluster(watch=metrics.timers(""))
+    cluster = Cluster(timers=metrics.timers(""))
     cluster.add_event_handler(plugin)
     cluster.applied(CONFIG_MAPS, {"metadata": {"name": "c", "namespace": "default"}})
     (line,) = metrics.slow_calls.messages()

@@ -7,7 +7,15 @@ from typing import Any
 
 import msgspec
 
-from headgate.scheduling.framework.cluster_events import NODE, POD, UPDATE, ClusterEvent, Owned, no_gate_owned, on
+from headgate.scheduling.framework.cluster_events import (
+    NODE,
+    POD,
+    UPDATE,
+    ClusterEvent,
+    GateOwnership,
+    no_gate_owned,
+    on,
+)
 from headgate.scheduling.framework.interface import PreEnqueuePlugin, Rejection
 from headgate.scheduling.plugins.priority_sort import PrioritySort
 from headgate.scheduling.queue.queued_pod_info import PodQueueState, QueuedPodInfo
@@ -82,7 +90,7 @@ class Clocked:
     """A queue, its clock, and short ways to say what happens to it."""
 
     def __init__(
-        self, *plugins: PreEnqueuePlugin, settings: QueueSettings = DEFAULTS, owned: Owned = no_gate_owned
+        self, *plugins: PreEnqueuePlugin, settings: QueueSettings = DEFAULTS, owned: GateOwnership = no_gate_owned
     ) -> None:
         self.now_s = START_S
         self.queue: SchedulingQueue[APod] = SchedulingQueue({PROFILE: plugins}, PrioritySort(), settings, owned)

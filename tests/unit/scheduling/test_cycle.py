@@ -125,10 +125,10 @@ def test_a_probe_says_what_would_be_if_pods_left_and_changes_nothing() -> None:
     pod = cluster.pod(a_pod("q", {"cpu": "1"}))
     before = cluster.matrix.columns.free.copy()
     assert cluster.cycle.probe(pod, 0) == (FilterReason("Insufficient cpu"),)
-    assert cluster.cycle.probe(pod, 0, without=[there]) == ()
-    assert cluster.cycle.probe(pod, 0, plus=[pod], without=[there]) == (FilterReason("Insufficient cpu"),)
+    assert cluster.cycle.probe(pod, 0, removed=[there]) == ()
+    assert cluster.cycle.probe(pod, 0, added=[pod], removed=[there]) == (FilterReason("Insufficient cpu"),)
     large = cluster.pod(a_pod("r", {"cpu": "2"}))
-    assert cluster.cycle.probe(large, 0, without=[there]) == (FilterReason("Insufficient cpu", unresolvable=True),)
+    assert cluster.cycle.probe(large, 0, removed=[there]) == (FilterReason("Insufficient cpu", unresolvable=True),)
     assert np.array_equal(cluster.matrix.columns.free, before)
 
 

@@ -178,7 +178,7 @@ def test_a_trial_without_the_pods_in_the_way_says_what_is_left() -> None:
     assert [each.text for each in cluster.cycle.probe(web, row)] == [EXISTING]
     here = cluster.matrix.row_of("a")
     assert here is not None
-    assert cluster.cycle.probe(web, here, without=[loner]) == ()
+    assert cluster.cycle.probe(web, here, removed=[loner]) == ()
     assert [each.text for each in cluster.cycle.probe(web, row)] == [EXISTING]
 
 

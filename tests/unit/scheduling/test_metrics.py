@@ -156,7 +156,7 @@ def test_preemption_is_counted_when_it_is_tried_and_its_victims_when_it_succeeds
     metrics = SchedulerMetrics()
     cluster = Cluster(a_node("n1"))
     lineup = msgspec.structs.replace(cluster.cycle.plugins, post_filters=(Preempts(),))
-    cycle = SchedulingCycle(cluster.matrix, lineup, watch=metrics.timers(PROFILE))
+    cycle = SchedulingCycle(cluster.matrix, lineup, timers=metrics.timers(PROFILE))
     for name, cpu in (("small", "1m"), ("large", "1000"), ("larger", "2000")):
         cycle.place(cluster.pod(wire_pod(name, {"cpu": cpu})))
     metrics.preempted(3)
@@ -174,7 +174,7 @@ def test_plugins_are_counted_at_every_attempt_and_timed_at_some() -> None:
     metrics = SchedulerMetrics(time, every=2)
     cluster = Cluster(a_node("n1"), a_node("n2"))
     lineup = cluster.cycle.plugins
-    cycle = SchedulingCycle(cluster.matrix, lineup, watch=metrics.timers(PROFILE))
+    cycle = SchedulingCycle(cluster.matrix, lineup, timers=metrics.timers(PROFILE))
     for number in range(4):
         cycle.place(cluster.pod(wire_pod(f"p{number}", {"cpu": "1m"}, schedulerName=PROFILE)))
     found = families(metrics)
@@ -209,9 +209,9 @@ def test_a_plugin_that_finds_no_node_and_one_that_breaks_are_told_so() -> None:
     breaks: Any = Breaks()
     metrics = SchedulerMetrics(Time(), every=1)
     cluster = Cluster(a_node("n1"))
-    cycle = SchedulingCycle(cluster.matrix, cluster.cycle.plugins, watch=metrics.timers("one"))
+    cycle = SchedulingCycle(cluster.matrix, cluster.cycle.plugins, timers=metrics.timers("one"))
     cycle.place(cluster.pod(wire_pod("large", {"cpu": "1000"})))
-    SchedulingCycle(cluster.matrix, CyclePlugins(filters=(breaks,)), watch=metrics.timers("two")).place(
+    SchedulingCycle(cluster.matrix, CyclePlugins(filters=(breaks,)), timers=metrics.timers("two")).place(
         cluster.pod(wire_pod("p"))
     )
     points = [

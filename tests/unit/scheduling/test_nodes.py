@@ -150,9 +150,9 @@ def test_pods_of_a_node_that_vanished_are_set_aside_until_it_returns() -> None:
     matrix.node_applied(node("a"))
     matrix.pod_applied(pod("p", "a"))
     matrix.node_removed("a")
-    assert matrix.set_aside == {"pod/p": 'bound to node "a", which is not known'}
+    assert matrix.ignored_objects == {"pod/p": 'bound to node "a", which is not known'}
     matrix.node_applied(node("a"))
-    assert (free(matrix, "a"), matrix.set_aside) == (3000, {})
+    assert (free(matrix, "a"), matrix.ignored_objects) == (3000, {})
 
 
 def test_a_pod_on_a_node_that_is_not_known_yet_waits_for_it() -> None:
@@ -162,7 +162,7 @@ def test_a_pod_on_a_node_that_is_not_known_yet_waits_for_it() -> None:
     matrix.pod_removed("p")
     matrix.node_applied(node("a"))
     assert free(matrix, "a") == 3000
-    assert not matrix.set_aside
+    assert not matrix.ignored_objects
 
 
 def test_an_assumed_pod_outlives_its_node_until_it_is_forgotten() -> None:
@@ -187,9 +187,9 @@ def test_a_node_with_less_than_nothing_is_set_aside_and_the_others_go_on() -> No
     assert reason == "status.allocatable.cpu: -1 is less than nothing"
     matrix.node_refused("b", reason)
     assert (matrix.count, matrix.row_of("b")) == (1, None)
-    assert matrix.set_aside == {"node/b": reason}
+    assert matrix.ignored_objects == {"node/b": reason}
     matrix.node_applied(node("b"))
-    assert (matrix.count, matrix.set_aside) == (2, {})
+    assert (matrix.count, matrix.ignored_objects) == (2, {})
 
 
 def test_a_bound_pod_that_asks_for_the_impossible_fills_its_node() -> None:
@@ -241,9 +241,9 @@ def test_a_port_is_in_use_until_its_last_user_goes() -> None:
     matrix.pod_applied(pod("q", "a", ports=ports))
     matrix.pod_removed("p")
     wanted = pod("r", ports=ports).shape.ports[0]
-    assert list(matrix.ports.taken(wanted)) == [0]
+    assert list(matrix.ports.conflicting_rows(wanted)) == [0]
     matrix.pod_removed("q")
-    assert list(matrix.ports.taken(wanted)) == []
+    assert list(matrix.ports.conflicting_rows(wanted)) == []
 
 
 def test_an_image_is_forgotten_with_the_last_node_that_has_it() -> None:
@@ -272,6 +272,6 @@ def test_a_trial_leaves_no_trace() -> None:
     matrix = NodeMatrix()
     matrix.node_applied(node("a"))
     before = matrix.columns.free.copy()
-    matrix.charge(0, pod("p"), 1)
-    matrix.charge(0, pod("p"), -1)
+    matrix.count_pod(0, pod("p"), 1)
+    matrix.count_pod(0, pod("p"), -1)
     assert np.array_equal(matrix.columns.free, before)

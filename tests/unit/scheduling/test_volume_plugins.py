@@ -142,7 +142,7 @@ def test_preemption_may_take_such_a_claim_from_another_pod() -> None:
     assert [each.text for each in cluster.cycle.probe(pod, row)] == [
         IN_USE.removeprefix("0/2 nodes are available: 2 ")[:-1]
     ]
-    assert cluster.cycle.probe(pod, row, without=[there]) == ()
+    assert cluster.cycle.probe(pod, row, removed=[there]) == ()
     assert asked(cluster, POD) == IN_USE
 
 
@@ -230,4 +230,4 @@ def test_taking_a_pod_away_makes_room_for_a_volume() -> None:
     assert row is not None
     victim = next(iter(cluster.matrix.pods_on(row).values()))
     assert [each.text for each in cluster.cycle.probe(pod, row)] == ["node(s) exceed max volume count"]
-    assert cluster.cycle.probe(pod, row, without=[victim]) == ()
+    assert cluster.cycle.probe(pod, row, removed=[victim]) == ()

@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.scheduling.config.plugin_registry import PluginEntry, Registry, points_served, with_plugins
-from headgate.scheduling.framework.result_checks import described
+from headgate.scheduling.framework.result_checks import error_with_type
 
 GROUP: Final = "headgate.plugins"
 _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -76,7 +76,7 @@ def _load(registered: EntryPoint) -> tuple[PluginEntry, Build] | str:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever the module does while it is imported, sys.exit included
-        return f"plugin {registered.name} of {origin} cannot be loaded: {described(error)}"
+        return f"plugin {registered.name} of {origin} cannot be loaded: {error_with_type(error)}"
     if not points:
         return f"plugin {registered.name} of {origin} serves no extension point: {registered.value} has no such method"
     return PluginEntry(registered.name, points, origin), build

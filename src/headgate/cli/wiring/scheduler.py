@@ -19,7 +19,7 @@ from headgate.scheduling.config.scheduler_configuration import parse_configurati
 from headgate.scheduling.config.types import KubeSchedulerConfiguration
 from headgate.scheduling.framework import signature_checks
 from headgate.scheduling.framework.node_sampling import ALL
-from headgate.scheduling.framework.result_checks import printed
+from headgate.scheduling.framework.result_checks import error_text
 from headgate.scheduling.gates.queue_admission import QueueAdmissionSettings
 from headgate.scheduling.metrics.scheduler_metrics import SchedulerMetrics
 from headgate.scheduling.plugins.registry import IN_TREE_PLUGINS, PluginFactory
@@ -79,7 +79,7 @@ def scheduler_factory(
     configuration = _featured(configuration, features)
 
     def make(complain: Complain) -> Scheduler:
-        metrics = SchedulerMetrics(time.perf_counter, day=day)
+        metrics = SchedulerMetrics(time.perf_counter, wall_clock=day)
         return Scheduler(
             configuration, makers, complain, metrics, queueing, spared, all_wait=all_wait, gated_events=gated_events
         )
@@ -120,7 +120,7 @@ def build_plugin(build: Build, args: Mapping[str, Any]) -> Any:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise ValueError(printed(error) or type(error).__name__) from error
+        raise ValueError(error_text(error) or type(error).__name__) from error
 
 
 def installed_plugins(complain: Complain) -> InstalledPlugins:

@@ -71,7 +71,7 @@ def _of_conf(
     if not isinstance(read, VolcanoConfiguration):
         wrong += [ConfigProblem(each, lines.line_of(each.path)) for each in read]
         return sorted(wrong, key=lambda each: each.line or 0)
-    profiles = tuple(queue_profile(name, read.settings) for name in names)
+    profiles = tuple(queue_profile(name, read.conf) for name in names)
     return wrong or KubeSchedulerConfiguration(profiles, percentage_of_nodes_to_score=ALL, remarks=read.remarks)
 
 

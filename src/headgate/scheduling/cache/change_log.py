@@ -12,7 +12,7 @@ import msgspec
 
 from headgate.scheduling.cache.pod import PodInfo
 
-_KEPT: Final = 8192
+_MAX_ENTRIES: Final = 8192
 
 Entry = TypeVar("Entry")
 
@@ -29,7 +29,7 @@ class NodeChange(msgspec.Struct, frozen=True, gc=False):
 
 
 class ChangeLog(Generic[Entry]):
-    def __init__(self, kept: int = _KEPT) -> None:
+    def __init__(self, kept: int = _MAX_ENTRIES) -> None:
         self._kept = kept
         self._entries: list[Entry] = []
         self._first = 0
@@ -45,5 +45,5 @@ class ChangeLog(Generic[Entry]):
             self._first += self._kept
 
     def since(self, position: int) -> list[Entry] | None:
-        """``None``: too long ago to tell."""
+        """The entries after this position; ``None`` if the log does not reach back that far."""
         return self._entries[position - self._first :] if position >= self._first else None

@@ -39,45 +39,47 @@ class ExistingTerm(msgspec.Struct, frozen=True, eq=False, weakref=True):
 class ExistingTermIndex:
     def __init__(self) -> None:
         self.version = 0
-        """Moves when the first pod with a term comes, or the last one goes."""
+        """Increases when the first pod with a term is added or the last one is removed."""
         self.repelling_keys: Counter[str] = Counter()
-        """The topology keys of required anti-affinity, and how many terms are about them."""
+        """The number of required anti-affinity terms per topology key."""
         self._interned: WeakValueDictionary[tuple[Role, AffinityTerm], ExistingTerm] = WeakValueDictionary()
-        self._of: WeakKeyDictionary[PodShape, tuple[ExistingTerm, ...]] = WeakKeyDictionary()
+        self._by_shape: WeakKeyDictionary[PodShape, tuple[ExistingTerm, ...]] = WeakKeyDictionary()
         self._rows: dict[ExistingTerm, dict[int, int]] = {}
         self._buckets: dict[_Bucket, dict[ExistingTerm, None]] = {}
-        self._next = 0
+        self._last_number = 0
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def of(self, shape: PodShape) -> tuple[ExistingTerm, ...]:
-        """The terms that each pod of a shape carries, whether or not one is on a node."""
-        found = self._of.get(shape)
+        """The terms of the pods of a shape, whether or not one of these pods is on a node."""
+        found = self._by_shape.get(shape)
         if found is None:
-            listed: tuple[tuple[Role, tuple[AffinityTerm, ...]], ...] = (
+            terms_by_role: tuple[tuple[Role, tuple[AffinityTerm, ...]], ...] = (
                 (ATTRACTS, shape.affinity.required),
                 (REPELS, shape.anti_affinity.required),
                 (LIKES, shape.affinity.preferred),
                 (DISLIKES, shape.anti_affinity.preferred),
             )
-            found = self._of[shape] = tuple(self._intern(role, term) for role, terms in listed for term in terms)
+            found = self._by_shape[shape] = tuple(
+                self._intern(role, term) for role, terms in terms_by_role for term in terms
+            )
         return found
 
     def _intern(self, role: Role, term: AffinityTerm) -> ExistingTerm:
         found = self._interned.get((role, term))
         if found is None:
-            self._next += 1
-            found = self._interned[role, term] = ExistingTerm(self._next, role, term)
+            self._last_number += 1
+            found = self._interned[role, term] = ExistingTerm(self._last_number, role, term)
         return found
 
-    def take(self, row: int, shape: PodShape, sign: int) -> None:
-        """A pod of this shape comes to a row (+1) or goes (-1)."""
+    def update(self, row: int, shape: PodShape, sign: int) -> None:
+        """A pod of this shape was added to a row (+1) or removed (-1)."""
         for each in self.of(shape):
             rows = self._rows.get(each)
             if rows is None:
                 rows = self._rows[each] = {}
-                self._list(each)
+                self._index_term(each)
             count = rows.get(row, 0) + sign
             if count:
                 rows[row] = count
@@ -85,55 +87,59 @@ class ExistingTermIndex:
             del rows[row]
             if not rows:
                 del self._rows[each]
-                self._unlist(each)
+                self._unindex_term(each)
 
-    def rows(self, carried: ExistingTerm) -> Mapping[int, int]:
-        """How many pods carry it on which row."""
-        return self._rows.get(carried, {})
+    def rows(self, existing_term: ExistingTerm) -> Mapping[int, int]:
+        """The number of pods with this term per row."""
+        return self._rows.get(existing_term, {})
 
     def matching(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
     ) -> list[ExistingTerm]:
-        """The terms on some node that mean a pod with these labels, in this namespace."""
+        """The terms of pods on nodes that match a pod with these labels in this namespace."""
         found: list[ExistingTerm] = []
         for label in (*labels.items(), None):
-            for where in (namespace, None):
+            for bucket_namespace in (namespace, None):
                 found += [
                     each
-                    for each in self._buckets.get((where, label), ())
-                    if each.term.means(namespace, labels, namespace_labels)
+                    for each in self._buckets.get((bucket_namespace, label), ())
+                    if each.term.matches(namespace, labels, namespace_labels)
                 ]
         found.sort(key=lambda each: each.number)
         return found
 
-    # -- finding terms by what they ask for ---------------------------------------------------------------------------
+    # -- index of terms by a label that they require ------------------------------------------------------------------
 
-    def _list(self, carried: ExistingTerm) -> None:
+    def _index_term(self, existing_term: ExistingTerm) -> None:
         self.version += 1
-        if carried.role == REPELS:
-            self.repelling_keys[carried.term.topology_key] += 1
-        for bucket in _buckets(carried.term):
-            self._buckets.setdefault(bucket, {})[carried] = None
+        if existing_term.role == REPELS:
+            self.repelling_keys[existing_term.term.topology_key] += 1
+        for bucket in _buckets(existing_term.term):
+            self._buckets.setdefault(bucket, {})[existing_term] = None
 
-    def _unlist(self, carried: ExistingTerm) -> None:
+    def _unindex_term(self, existing_term: ExistingTerm) -> None:
         self.version += 1
-        if carried.role == REPELS:
-            key = carried.term.topology_key
+        if existing_term.role == REPELS:
+            key = existing_term.term.topology_key
             self.repelling_keys[key] -= 1
             if not self.repelling_keys[key]:
                 del self.repelling_keys[key]
-        for bucket in _buckets(carried.term):
-            del self._buckets[bucket][carried]
+        for bucket in _buckets(existing_term.term):
+            del self._buckets[bucket][existing_term]
             if not self._buckets[bucket]:
                 del self._buckets[bucket]
 
 
 def _buckets(term: AffinityTerm) -> list[_Bucket]:
-    """The places where a pod that the term may mean comes by: each such pod comes by just one of them."""
+    """The buckets of a term. Every pod that the term can match looks into exactly one of them."""
     if term.selector.nothing:
         return []
-    wheres: tuple[str | None, ...] = tuple(term.namespaces) if term.namespace_selector.nothing else (None,)
-    listing = next((each for each in term.selector.requirements if each.operator in VALUE_OPERATORS), None)
-    if listing is None:
-        return [(where, None) for where in wheres]
-    return [(where, (listing.key, value)) for where in wheres for value in dict.fromkeys(listing.values)]
+    namespaces: tuple[str | None, ...] = tuple(term.namespaces) if term.namespace_selector.nothing else (None,)
+    requirement = next((each for each in term.selector.requirements if each.operator in VALUE_OPERATORS), None)
+    if requirement is None:
+        return [(bucket_namespace, None) for bucket_namespace in namespaces]
+    return [
+        (bucket_namespace, (requirement.key, value))
+        for bucket_namespace in namespaces
+        for value in dict.fromkeys(requirement.values)
+    ]

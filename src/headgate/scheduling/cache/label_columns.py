@@ -25,7 +25,7 @@ ABSENT: Final = -1
 
 
 class LabelColumn:
-    """One label key. ``values[id]`` is the text behind an id."""
+    """One label key. ``values[id]`` is the label value of an id."""
 
     def __init__(self, capacity: int) -> None:
         self.ids: Ids = np.full(capacity, ABSENT, np.int32)
@@ -43,7 +43,7 @@ class LabelColumn:
         self.ids[row] = self.number(value)
 
     def number(self, value: str) -> int:
-        """The id of a value, made if it is new."""
+        """The id of a value; a new value gets a new id."""
         found = self._id_of.get(value)
         if found is None:
             found = len(self.values)
@@ -52,21 +52,21 @@ class LabelColumn:
         return found
 
     def matching(self, requirement: Requirement, rows: Rows | None, size: int) -> Mask:
-        """Which rows meet a requirement on this key: it is asked once per value, not per node."""
+        """The rows that meet a requirement on this key. It is evaluated once per value, not per node."""
         ids = self.ids[:size] if rows is None else self.ids[rows]
-        # Id -1 reads the last place of the table, which is the answer for nodes without the label.
-        table: Mask = np.append(self._answers(requirement), requirement.matches({}))
+        # Id -1 reads the last element of the table, which is the result for nodes without the label.
+        table: Mask = np.append(self._matching_values(requirement), requirement.matches({}))
         return table[ids]
 
-    def _answers(self, requirement: Requirement) -> Mask:
+    def _matching_values(self, requirement: Requirement) -> Mask:
         match requirement.operator:
             case "=" | "==" | "in" | "!=" | "notin" as operator:
                 is_listed: Mask = np.zeros(len(self.values), np.bool_)
                 is_listed[[found for each in requirement.values if (found := self.id_of(each)) != ABSENT]] = True
                 return is_listed if operator in ("=", "==", "in") else ~is_listed
             case _:
-                answers = (requirement.matches({requirement.key: value}) for value in self.values)
-                return np.fromiter(answers, np.bool_, count=len(self.values))
+                matches = (requirement.matches({requirement.key: value}) for value in self.values)
+                return np.fromiter(matches, np.bool_, count=len(self.values))
 
 
 class LabelColumns:
@@ -90,13 +90,13 @@ class LabelColumns:
             found = self._unlabelled[key] = LabelColumn(self._capacity)
         if found is None:
             found = self._columns[key] = LabelColumn(self._capacity)
-            carriers = [(row, labels[key]) for row, labels in self._of_row.items() if key in labels]
-            for row, value in carriers:
+            labelled = [(row, labels[key]) for row, labels in self._of_row.items() if key in labels]
+            for row, value in labelled:
                 found.set(row, value)
         return found
 
     def selected_keys(self) -> tuple[str, ...]:
-        """The keys that somebody has asked about and a node has had."""
+        """The keys that have a column and that a node has had."""
         return tuple(self._columns)
 
     def set(self, row: int, name: str, labels: Mapping[str, str]) -> None:
@@ -160,7 +160,7 @@ class LabelColumns:
         return mask if wanted.affinity is None else mask & self.any_term(wanted.affinity, rows, size)
 
     def _named(self, field: Requirement, rows: Rows | None, size: int) -> Mask:
-        """The name is the only field there is; a requirement on another sees the empty text."""
+        """The name is the only supported field; other fields have the empty value."""
         length = size if rows is None else len(rows)
         wanted = field.operator == "in"
         if field.key != NAME_FIELD:

@@ -35,11 +35,11 @@ class NodeInfo(msgspec.Struct, frozen=True):
 
 
 def read_node(wire: Mapping[str, Any]) -> NodeInfo | str:
-    """The node, or why it cannot be counted with."""
+    """The node, or why it cannot be used."""
     try:
         return _read(wire)
-    except (AttributeError, KeyError, TypeError, ValueError) as broken:
-        return f"cannot be read: {broken!r}"
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        return f"cannot be read: {error!r}"
 
 
 def _read(wire: Mapping[str, Any]) -> NodeInfo | str:
@@ -55,7 +55,7 @@ def _read(wire: Mapping[str, Any]) -> NodeInfo | str:
     return NodeInfo(
         name=metadata["name"],
         uid=metadata.get("uid") or "",
-        labels=MappingProxyType(metadata.get("labels") or {}),  # plugins of others are given the node
+        labels=MappingProxyType(metadata.get("labels") or {}),  # external plugins receive the node
         taints=tuple(
             {name: each.get(name) or "" for name in ("key", "value", "effect")} for each in spec.get("taints") or ()
         ),

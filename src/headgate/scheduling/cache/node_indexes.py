@@ -22,7 +22,7 @@ class PortIndex:
     def __init__(self) -> None:
         self._users: dict[tuple[str, int], dict[int, dict[str, int]]] = {}
 
-    def take(self, row: int, ports: Sequence[HostPort], sign: int) -> None:
+    def update(self, row: int, ports: Sequence[HostPort], sign: int) -> None:
         for port in ports:
             key = (port.protocol, port.port)
             rows = self._users.setdefault(key, {})
@@ -35,14 +35,14 @@ class PortIndex:
             if not rows:
                 del self._users[key]
 
-    def taken(self, port: HostPort) -> Iterator[int]:
-        """The rows where the port would clash."""
+    def conflicting_rows(self, port: HostPort) -> Iterator[int]:
+        """The rows where a pod with this port would conflict."""
         for row, addresses in self._users.get((port.protocol, port.port), {}).items():
-            if port.clashes(addresses):
+            if port.conflicts_with(addresses):
                 yield row
 
-    def is_taken(self, port: HostPort, row: int) -> bool:
-        return port.clashes(self._users.get((port.protocol, port.port), {}).get(row, ()))
+    def is_in_use(self, port: HostPort, row: int) -> bool:
+        return port.conflicts_with(self._users.get((port.protocol, port.port), {}).get(row, ()))
 
 
 class ImageState:
@@ -87,43 +87,43 @@ class ImageIndex:
                         del self._states[name]
 
 
-_NOBODY: Final[Mapping[str, PodInfo]] = MappingProxyType({})
+_NO_PODS: Final[Mapping[str, PodInfo]] = MappingProxyType({})
 
 
 class VolumeUsage:
     def __init__(self) -> None:
-        self._on: dict[int, dict[str, PodInfo]] = {}
+        self._pods_by_row: dict[int, dict[str, PodInfo]] = {}
         self._count: dict[int, int] = {}
         self._users: dict[tuple[str, str], int] = {}
 
-    def on(self, row: int) -> Mapping[str, PodInfo]:
-        """By uid, the pods there that have volumes."""
-        return self._on.get(row, _NOBODY)
+    def pods_on(self, row: int) -> Mapping[str, PodInfo]:
+        """The pods on the row that have volumes, by uid."""
+        return self._pods_by_row.get(row, _NO_PODS)
 
     def count(self, row: int) -> int:
-        """How many volumes the pods there have, those that several share counted for each of them."""
+        """The number of volumes of the pods on the row; a shared volume counts once per pod."""
         return self._count.get(row, 0)
 
     def users(self, namespace: str, claim: str) -> int:
-        """How many pods name the claim; those of ephemeral volumes have one user by nature and are not counted."""
+        """The number of pods that name the claim. Claims of ephemeral volumes have one user and are not counted."""
         return self._users.get((namespace, claim), 0)
 
-    def take(self, row: int, pod: PodInfo, sign: int) -> None:
-        """A pod with volumes comes (+1) or goes (-1)."""
+    def update(self, row: int, pod: PodInfo, sign: int) -> None:
+        """A pod with volumes was added to a row (+1) or removed (-1)."""
         volumes = pod.shape.volumes
         self._count[row] = self._count.get(row, 0) + sign * (len(volumes.claimed) + len(volumes.inline))
         if sign > 0:
-            self._on.setdefault(row, {})[pod.uid] = pod
+            self._pods_by_row.setdefault(row, {})[pod.uid] = pod
         else:
-            there = self._on[row]
-            del there[pod.uid]
-            if not there:
-                del self._on[row]
+            pods = self._pods_by_row[row]
+            del pods[pod.uid]
+            if not pods:
+                del self._pods_by_row[row]
                 del self._count[row]
         for claim in volumes.claims:
             key = (pod.namespace, claim)
-            left = self._users.get(key, 0) + sign
-            if left:
-                self._users[key] = left
+            count = self._users.get(key, 0) + sign
+            if count:
+                self._users[key] = count
             else:
                 del self._users[key]

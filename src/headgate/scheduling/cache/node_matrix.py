@@ -27,7 +27,7 @@ from headgate.scheduling.cache.resource_columns import ResourceColumns, Rows
 
 T = TypeVar("T", bound=np.generic)
 NodeIndex = NewType("NodeIndex", int)
-"""A row. Rows of nodes that are gone are used again."""
+"""A row. Rows of deleted nodes are reused."""
 
 NO_NODE: Final = 'bound to node "{}", which is not known'
 
@@ -41,38 +41,38 @@ class NodeMatrix:
         self.terms = ExistingTermIndex()
         self.volumes = VolumeUsage()
         self.log: ChangeLog[NodeChange] = ChangeLog()
-        # Plugins of others see these as views that cannot be written to: one that did would stop every pod.
+        # External plugins get read-only views of these: a write would affect every pod.
         self._is_node: NDArray[np.bool_] = np.zeros(capacity, np.bool_)
         self._unschedulable: NDArray[np.bool_] = np.zeros(capacity, np.bool_)
         self._taint_set: NDArray[np.int32] = np.zeros(capacity, np.int32)
         self.is_node = _read_only(self._is_node)
         self.unschedulable = _read_only(self._unschedulable)
         self.taint_set = _read_only(self._taint_set)
-        """Per row the number of its set of taints in ``taint_sets``: nodes share few of them."""
+        """Per row the index of its set of taints in ``taint_sets``: nodes share few sets."""
         self.taint_sets: list[Taints] = [()]
         self.size = 0
-        """Rows in use, holes included."""
-        self.moves: list[int] = [0] * capacity
-        """Per row how often something changed that preemption looks at: the node, its pods, when they started."""
+        """The number of rows in use, including rows without a node."""
+        self.change_counts: list[int] = [0] * capacity
+        """Per row the number of changes that preemption depends on: of the node, its pods, and their start times."""
         self.layout = 0
-        """Moves when nodes come or go: then rows, their number, or the order of names is another."""
-        self.set_aside: dict[str, str] = {}
-        """By ``node/<name>`` or ``pod/<uid>``, why the object is not counted with."""
+        """Increases when nodes are added or removed: rows, their number, or the order of names changed."""
+        self.ignored_objects: dict[str, str] = {}
+        """Why an object is ignored, by ``node/<name>`` or ``pod/<uid>``."""
         self._nodes: list[NodeInfo | None] = [None] * capacity
         self._row_of: dict[str, NodeIndex] = {}
-        self._holes: list[int] = []
+        self._free_rows: list[int] = []
         self._pods_on: list[dict[str, PodInfo]] = [{} for _ in range(capacity)]
-        self._home: dict[str, NodeIndex] = {}
+        self._row_of_pod: dict[str, NodeIndex] = {}
         self._assumed: set[str] = set()
-        self._strays: dict[str, dict[str, PodInfo]] = {}
-        self._stray_at: dict[str, str] = {}
-        self._cohorts: LabelGroupIndex | None = None
+        self._orphans: dict[str, dict[str, PodInfo]] = {}
+        self._node_of_orphan: dict[str, str] = {}
+        self._label_groups: LabelGroupIndex | None = None
         self._taint_set_of: dict[tuple[tuple[str, str, str], ...], int] = {(): 0}
-        self._ordered_at = -1
+        self._ordered_layout = -1
         self._by_name: Rows = np.zeros(0, np.intp)
         self._rank: Rows = np.zeros(capacity, np.intp)
 
-    # -- looking --------------------------------------------------------------------------------------------------
+    # -- queries --------------------------------------------------------------------------------------------------
 
     @property
     def capacity(self) -> int:
@@ -85,7 +85,7 @@ class NodeMatrix:
     @property
     def pod_count(self) -> int:
         """Pods on nodes, assumed pods included."""
-        return len(self._home)
+        return len(self._row_of_pod)
 
     def row_of(self, name: str) -> NodeIndex | None:
         return self._row_of.get(name)
@@ -102,98 +102,98 @@ class NodeMatrix:
         return self._pods_on[row]
 
     def home(self, uid: str) -> NodeIndex | None:
-        return self._home.get(uid)
+        return self._row_of_pod.get(uid)
 
     def node_of(self, uid: str) -> str:
-        """The name of the pod's node, be it one that is not known; empty if it has none."""
-        row = self._home.get(uid)
-        return self._stray_at.get(uid, "") if row is None else self.name(row)
+        """The name of the pod's node, which may be unknown; empty if the pod has none."""
+        row = self._row_of_pod.get(uid)
+        return self._node_of_orphan.get(uid, "") if row is None else self.name(row)
 
     def is_assumed(self, uid: str) -> bool:
         return uid in self._assumed
 
     @property
-    def cohorts(self) -> LabelGroupIndex:
-        """The pods on nodes by namespace and labels: made when it is first asked for, kept from then on."""
-        if self._cohorts is None:
-            self._cohorts = LabelGroupIndex()
+    def label_groups(self) -> LabelGroupIndex:
+        """The pods on nodes by namespace and labels. The index is built on first use and then updated."""
+        if self._label_groups is None:
+            self._label_groups = LabelGroupIndex()
             for row, pods in enumerate(self._pods_on):
                 for pod in pods.values():
-                    self._cohorts.take(row, pod, 1)
-        return self._cohorts
+                    self._label_groups.update(row, pod, 1)
+        return self._label_groups
 
     @property
     def by_name(self) -> Rows:
         """The rows of all nodes, in the order of their names."""
-        self._order()
+        self._update_order()
         return self._by_name
 
     @property
     def rank(self) -> Rows:
-        """Per row the place of its name in that order."""
-        self._order()
+        """Per row the position of its name in that order."""
+        self._update_order()
         return self._rank
 
-    def _order(self) -> None:
-        if self._ordered_at == self.layout:
+    def _update_order(self) -> None:
+        if self._ordered_layout == self.layout:
             return
         rows = [self._row_of[name] for name in sorted(self._row_of)]
         self._by_name = np.array(rows, np.intp)
         self._rank = np.zeros(self.capacity, np.intp)
         self._rank[self._by_name] = np.arange(len(rows))
-        self._ordered_at = self.layout
+        self._ordered_layout = self.layout
 
     # -- nodes ----------------------------------------------------------------------------------------------------
 
     def node_applied(self, node: NodeInfo) -> NodeIndex:
-        """A node is new, or changed."""
-        self.set_aside.pop(f"node/{node.name}", None)
+        """A node was created or updated."""
+        self.ignored_objects.pop(f"node/{node.name}", None)
         row = self._row_of.get(node.name)
         if row is None:
-            row = self._open_row(node)
+            row = self._allocate_row(node)
         old = self._nodes[row]
         if old == node:
             return row
         self._nodes[row] = node
         self.columns.set_allocatable(row, node.allocatable)
         self._unschedulable[row] = node.unschedulable
-        self._taint_set[row] = self._number_of(node.taints)
+        self._taint_set[row] = self._taint_set_number(node.taints)
         self.labels.set(row, node.name, node.labels)
         self.images.set(row, node.images)
         relabels = old is None or old.labels != node.labels or old.taints != node.taints
-        self._tell(NodeChange(row, relabels=relabels))
-        for pod in self._strays.pop(node.name, {}).values():
-            del self._stray_at[pod.uid]
-            self.set_aside.pop(f"pod/{pod.uid}", None)
-            self._put(row, pod)
+        self._log_change(NodeChange(row, relabels=relabels))
+        for pod in self._orphans.pop(node.name, {}).values():
+            del self._node_of_orphan[pod.uid]
+            self.ignored_objects.pop(f"pod/{pod.uid}", None)
+            self._add_pod(row, pod)
         return row
 
     def node_refused(self, name: str, reason: str) -> None:
-        """The node cannot be counted with (``read_node`` says why): until it is mended nothing goes there."""
+        """The node is invalid (``read_node`` returned the reason): no pod is scheduled there until it is valid."""
         self.node_removed(name)
-        self.set_aside[f"node/{name}"] = reason
+        self.ignored_objects[f"node/{name}"] = reason
 
     def node_removed(self, name: str) -> None:
-        """Its pods, if they are still there, wait for it to come back; so do those on their way to it."""
-        self.set_aside.pop(f"node/{name}", None)
+        """A node was deleted. Its pods, including assumed ones, are kept for the case that the node returns."""
+        self.ignored_objects.pop(f"node/{name}", None)
         row = self._row_of.get(name)
         if row is None:
             return
         for pod in list(self._pods_on[row].values()):
-            self._take(pod.uid)
-            self._stray(pod)
+            self._remove_pod(pod.uid)
+            self._add_orphan(pod)
         del self._row_of[name]
         self._nodes[row] = None
         self._is_node[row] = False
         self.columns.clear(row)
         self.labels.remove(row)
         self.images.remove(row)
-        self._holes.append(row)
+        self._free_rows.append(row)
         self.layout += 1
-        self._tell(NodeChange(row))
+        self._log_change(NodeChange(row))
 
-    def _open_row(self, node: NodeInfo) -> NodeIndex:
-        row = NodeIndex(self._holes.pop() if self._holes else self.size)
+    def _allocate_row(self, node: NodeInfo) -> NodeIndex:
+        row = NodeIndex(self._free_rows.pop() if self._free_rows else self.size)
         if row == self.size:
             self.size += 1
             if self.size > self.capacity:
@@ -213,11 +213,11 @@ class NodeMatrix:
         self.is_node = _read_only(self._is_node)
         self.unschedulable = _read_only(self._unschedulable)
         self.taint_set = _read_only(self._taint_set)
-        self.moves += [0] * more
+        self.change_counts += [0] * more
         self._nodes += [None] * more
         self._pods_on += [{} for _ in range(more)]
 
-    def _number_of(self, taints: Taints) -> int:
+    def _taint_set_number(self, taints: Taints) -> int:
         key = tuple((each["key"], each["value"], each["effect"]) for each in taints)
         found = self._taint_set_of.get(key)
         if found is None:
@@ -228,8 +228,8 @@ class NodeMatrix:
     # -- pods -----------------------------------------------------------------------------------------------------
 
     def pod_applied(self, pod: PodInfo) -> None:
-        """A pod that has a node is new there, or changed; an assumed one is thereby confirmed."""
-        row = self._home.get(pod.uid)
+        """A pod with a node was created or updated; this confirms an assumed pod."""
+        row = self._row_of_pod.get(pod.uid)
         self._assumed.discard(pod.uid)
         if pod.terminal or not pod.node_name:
             self.pod_removed(pod.uid)
@@ -242,42 +242,42 @@ class NodeMatrix:
                 return
         self.pod_removed(pod.uid)
         if wanted is None:
-            self._stray(pod)
+            self._add_orphan(pod)
         else:
-            self._put(wanted, pod)
+            self._add_pod(wanted, pod)
 
     def _replace(self, row: NodeIndex, old: PodInfo, pod: PodInfo) -> None:
-        """It asks for what it asked for. Its labels may be others: API servers add some to pods that are bound."""
+        """Replace a pod of the same shape. Its labels may differ: API servers add some to bound pods."""
         self._pods_on[row][pod.uid] = pod
         if old.labels == pod.labels and old.deleting is pod.deleting:
-            self.moves[row] += old.started_s != pod.started_s
+            self.change_counts[row] += old.started_s != pod.started_s
         else:
-            self._list(row, old, -1)
-            self._list(row, pod, 1)
+            self._index_pod(row, old, -1)
+            self._index_pod(row, pod, 1)
 
     def pod_removed(self, uid: str) -> None:
-        """A pod is gone, or will run no more."""
+        """A pod was deleted or has terminated."""
         self._assumed.discard(uid)
-        self.set_aside.pop(f"pod/{uid}", None)
-        name = self._stray_at.pop(uid, None)
+        self.ignored_objects.pop(f"pod/{uid}", None)
+        name = self._node_of_orphan.pop(uid, None)
         if name is not None:
-            del self._strays[name][uid]
-            if not self._strays[name]:
-                del self._strays[name]
-        if uid in self._home:
-            self._take(uid)
+            del self._orphans[name][uid]
+            if not self._orphans[name]:
+                del self._orphans[name]
+        if uid in self._row_of_pod:
+            self._remove_pod(uid)
 
     def assume(self, pod: PodInfo, row: NodeIndex) -> PodInfo:
-        """Count the pod as placed before the API server does; returns it as it will be."""
+        """Count the pod on a node before the API server shows it there. Returns the pod with its node."""
         placed = msgspec.structs.replace(pod, node_name=self.name(row), nominated_node="")
-        if pod.uid in self._home:
-            self._take(pod.uid)
-        self._put(row, placed)
+        if pod.uid in self._row_of_pod:
+            self._remove_pod(pod.uid)
+        self._add_pod(row, placed)
         self._assumed.add(pod.uid)
         return placed
 
     def forget(self, uid: str) -> None:
-        """An assumed pod was not bound after all. One that was confirmed meanwhile stays."""
+        """Remove an assumed pod that was not bound. A pod that was confirmed in the meantime stays."""
         if uid in self._assumed:
             self.pod_removed(uid)
 
@@ -287,48 +287,48 @@ class NodeMatrix:
     def assumed(self) -> Collection[str]:
         return self._assumed
 
-    def charge(self, row: int, pod: PodInfo, sign: int) -> None:
-        """Count a pod in (+1) or out (-1) of a row, and tell nobody: for a trial that its caller undoes."""
-        self.columns.take(row, pod.shape, sign)
+    def count_pod(self, row: int, pod: PodInfo, sign: int) -> None:
+        """Add a pod to a row (+1) or remove it (-1) without a log entry: for dry runs, which the caller reverts."""
+        self.columns.update(row, pod.shape, sign)
         if pod.shape.ports:
-            self.ports.take(row, pod.shape.ports, sign)
+            self.ports.update(row, pod.shape.ports, sign)
         if pod.shape.volumes:
-            self.volumes.take(row, pod, sign)
+            self.volumes.update(row, pod, sign)
         if sign > 0:
             self._pods_on[row][pod.uid] = pod
         else:
             del self._pods_on[row][pod.uid]
 
-    def _put(self, row: NodeIndex, pod: PodInfo) -> None:
-        self.charge(row, pod, 1)
-        self._home[pod.uid] = row
-        self._list(row, pod, 1)
+    def _add_pod(self, row: NodeIndex, pod: PodInfo) -> None:
+        self.count_pod(row, pod, 1)
+        self._row_of_pod[pod.uid] = row
+        self._index_pod(row, pod, 1)
 
-    def _take(self, uid: str) -> None:
-        row = self._home.pop(uid)
+    def _remove_pod(self, uid: str) -> None:
+        row = self._row_of_pod.pop(uid)
         pod = self._pods_on[row][uid]
-        self.charge(row, pod, -1)
-        self._list(row, pod, -1)
+        self.count_pod(row, pod, -1)
+        self._index_pod(row, pod, -1)
 
-    def _list(self, row: NodeIndex, pod: PodInfo, sign: int) -> None:
-        if pod.shape.labels is not None:  # else nothing in it looks at other pods
-            self.terms.take(row, pod.shape, sign)
-        if self._cohorts is not None:
-            self._cohorts.take(row, pod, sign)
-        self._tell(NodeChange(row, pod, sign))
+    def _index_pod(self, row: NodeIndex, pod: PodInfo, sign: int) -> None:
+        if pod.shape.labels is not None:  # otherwise the shape has no constraints about other pods
+            self.terms.update(row, pod.shape, sign)
+        if self._label_groups is not None:
+            self._label_groups.update(row, pod, sign)
+        self._log_change(NodeChange(row, pod, sign))
 
-    def _tell(self, change: NodeChange) -> None:
-        self.moves[change.row] += 1
+    def _log_change(self, change: NodeChange) -> None:
+        self.change_counts[change.row] += 1
         self.log.add(change)
 
-    def _stray(self, pod: PodInfo) -> None:
-        self._strays.setdefault(pod.node_name, {})[pod.uid] = pod
-        self._stray_at[pod.uid] = pod.node_name
-        self.set_aside[f"pod/{pod.uid}"] = NO_NODE.format(pod.node_name)
+    def _add_orphan(self, pod: PodInfo) -> None:
+        self._orphans.setdefault(pod.node_name, {})[pod.uid] = pod
+        self._node_of_orphan[pod.uid] = pod.node_name
+        self.ignored_objects[f"pod/{pod.uid}"] = NO_NODE.format(pod.node_name)
 
 
 def _read_only(column: NDArray[T]) -> NDArray[T]:
-    """The same numbers, now and later, that cannot be written through this view."""
+    """A read-only view of the same array."""
     view = column.view()
     view.flags.writeable = False
     return view

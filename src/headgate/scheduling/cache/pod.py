@@ -55,7 +55,7 @@ class PodLike(Protocol):
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """Those that a plugin named; see ``scheduling/framework/interface.py``."""
+        """The annotations that a plugin named; see ``scheduling/framework/interface.py``."""
 
     @property
     def gates(self) -> tuple[str, ...]: ...
@@ -76,7 +76,7 @@ _SELECTING_OWNERS: Final = frozenset(
     {("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")}
 )
 GRACE_S: Final = 30.0
-_REPORTS: Final = ("containerStatuses", "initContainerStatuses")
+_CONTAINER_STATUSES: Final = ("containerStatuses", "initContainerStatuses")
 
 
 class PodScheduledCondition(msgspec.Struct, frozen=True, gc=False):
@@ -110,15 +110,15 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
     preemption_policy: str = ""
     started_s: float | None = None
     disruption: str = ""
-    """Why the pod is to be disrupted, if it is: the reason of its condition ``DisruptionTarget``."""
+    """The reason of its condition ``DisruptionTarget``; empty if that is not True."""
     owner: tuple[str, str] | None = None
-    """Kind and name of the controller, if it is one whose selector says what the pod's siblings are."""
+    """Kind and name of the controlling ReplicationController, ReplicaSet or StatefulSet, or ``None``."""
     grace_s: float = GRACE_S
-    """How long it may take to go once it was told to."""
+    """``spec.terminationGracePeriodSeconds``."""
     is_daemon: bool = False
     """Whether a DaemonSet controls it: then the next pod of that DaemonSet takes its place on the node."""
     gone_by_s: float | None = None
-    """By when it has to be gone, in seconds since 1970, if it was told to go: its deletion timestamp."""
+    """``metadata.deletionTimestamp`` in seconds since 1970, or ``None``."""
 
     @property
     def key(self) -> str:
@@ -129,9 +129,9 @@ def read_pod(wire: Mapping[str, Any], shapes: ShapeTable, annotations: Collectio
     """The pod, or why it cannot be read. ``annotations`` are the names of those that some plugin reads."""
     try:
         return _read(wire, shapes, annotations)
-    except (AttributeError, KeyError, TypeError, ValueError) as broken:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         named = wire.get("metadata") if isinstance(wire.get("metadata"), dict) else {}
-        return f"pod {(named or {}).get('namespace')}/{(named or {}).get('name')} cannot be read: {broken!r}"
+        return f"pod {(named or {}).get('namespace')}/{(named or {}).get('name')} cannot be read: {error!r}"
 
 
 def _read(wire: Mapping[str, Any], shapes: ShapeTable, annotations: Collection[str]) -> PodInfo:
@@ -140,7 +140,7 @@ def _read(wire: Mapping[str, Any], shapes: ShapeTable, annotations: Collection[s
     status = wire.get("status") or {}
     namespace = intern(metadata.get("namespace") or "")
     labels = {intern(name): intern(value) for name, value in (metadata.get("labels") or {}).items()}
-    held = spec_during_resize(wire, "requests") if any(status.get(each) for each in _REPORTS) else spec
+    held = spec_during_resize(wire, "requests") if any(status.get(each) for each in _CONTAINER_STATUSES) else spec
     created = parse_time(metadata.get("creationTimestamp") or "")
     gone_by = parse_time(metadata.get("deletionTimestamp") or "")
     return PodInfo(
@@ -153,8 +153,8 @@ def _read(wire: Mapping[str, Any], shapes: ShapeTable, annotations: Collection[s
         priority=spec.get("priority") or 0,
         created_s=0.0 if isinstance(created, str) else float(created),
         gates=tuple(map(intern, scheduling_gates.gate_names(wire))),
-        labels=MappingProxyType(labels),  # plugins of others are given the pod
-        annotations=_picked(metadata.get("annotations"), annotations),
+        labels=MappingProxyType(labels),  # external plugins receive the pod
+        annotations=_select_annotations(metadata.get("annotations"), annotations),
         node_name=intern(spec.get("nodeName") or ""),
         nominated_node=status.get("nominatedNodeName") or "",
         deleting=metadata.get("deletionTimestamp") is not None,
@@ -184,7 +184,7 @@ def _is_daemon(references: Iterable[Mapping[str, Any]]) -> bool:
     return any(each.get("controller") and each.get("kind") == "DaemonSet" for each in references)
 
 
-def _picked(annotations: Mapping[str, str] | None, wanted: Collection[str]) -> Mapping[str, str]:
+def _select_annotations(annotations: Mapping[str, str] | None, wanted: Collection[str]) -> Mapping[str, str]:
     if not annotations or not wanted:
         return NO_ANNOTATIONS
     found = {name: annotations[name] for name in wanted if name in annotations}

@@ -28,8 +28,8 @@ class HostPort(msgspec.Struct, frozen=True):
     port: int
     address: str
 
-    def clashes(self, addresses: Collection[str]) -> bool:
-        """Whether the same protocol and port on one of these addresses is in the way."""
+    def conflicts_with(self, addresses: Collection[str]) -> bool:
+        """Whether the port conflicts with the same protocol and port on one of these addresses."""
         if self.address == ANY_ADDRESS:
             return bool(addresses)
         return ANY_ADDRESS in addresses or self.address in addresses
@@ -55,8 +55,8 @@ class AffinityTerm(msgspec.Struct, frozen=True):
     namespace_selector: Selector
     weight: int = 0
 
-    def means(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
-        """Whether a pod with these labels, in this namespace with those, is one of them."""
+    def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
+        """Whether the term matches a pod with these labels in this namespace, which has ``namespace_labels``."""
         if namespace not in self.namespaces and not self.namespace_selector.matches(namespace_labels):
             return False
         return self.selector.matches(labels)
@@ -81,7 +81,7 @@ class ClaimedVolume(msgspec.Struct, frozen=True):
 
 
 Disk = tuple[Any, ...]
-"""What tells a disk from others: its kind, then the values of its fields."""
+"""The identity of a disk: its kind, then the values of its fields."""
 
 
 class InlineDisks(msgspec.Struct, frozen=True):
@@ -93,7 +93,7 @@ class InlineDisks(msgspec.Struct, frozen=True):
     def __bool__(self) -> bool:
         return bool(self.used)
 
-    def clash(self, others: InlineDisks) -> bool:
+    def conflicts_with(self, others: InlineDisks) -> bool:
         return not (self.written.isdisjoint(others.used) and self.used.isdisjoint(others.written))
 
 
@@ -103,7 +103,7 @@ class SpecVolumes(msgspec.Struct, frozen=True):
     claimed: tuple[ClaimedVolume, ...] = ()
     inline: tuple[tuple[str, Object], ...] = ()
     claims: tuple[str, ...] = ()
-    """The names of claims that the pod names itself."""
+    """The claims that the pod names, without those of ephemeral volumes."""
     has_ephemeral: bool = False
     disks: InlineDisks = InlineDisks()
 
@@ -112,7 +112,7 @@ class SpecVolumes(msgspec.Struct, frozen=True):
 
 
 def read_host_ports(spec: Object) -> tuple[HostPort, ...]:
-    """Ports on the node itself, of containers that run for the pod's whole life."""
+    """The host ports of containers that run for the pod's whole life."""
     containers = [each for each in spec.get("initContainers") or () if is_sidecar(each)]
     containers += spec.get("containers") or ()
     found = {
@@ -167,14 +167,14 @@ def read_pod_affinity(affinity: Object | None, namespace: str) -> PodAffinityTer
 
 def _read_term(term: Object, namespace: str, weight: int = 0) -> AffinityTerm:
     namespaces: Sequence[str] = term.get("namespaces") or ()
-    chosen = term.get("namespaceSelector")
-    if not namespaces and chosen is None:
+    namespace_selector = term.get("namespaceSelector")
+    if not namespaces and namespace_selector is None:
         namespaces = (namespace,)
     return AffinityTerm(
         topology_key=term.get("topologyKey") or "",
         selector=from_label_selector(term.get("labelSelector")),
         namespaces=frozenset(namespaces),
-        namespace_selector=from_label_selector(chosen),
+        namespace_selector=from_label_selector(namespace_selector),
         weight=weight,
     )
 
@@ -206,7 +206,8 @@ def _read_disks(inline: Iterable[tuple[str, Object]]) -> InlineDisks:
 
 
 def _disks_of(kind: str, source: Object) -> Iterator[Disk]:
-    """An RBD image is the same if the pool, the image and any one of the monitors are: one for each monitor."""
+    """The identities of a disk. RBD images are the same if pool, image and any one monitor are equal, so an RBD image
+    has one identity per monitor."""
     match kind:
         case "gcePersistentDisk":
             yield kind, source.get("pdName")

@@ -25,22 +25,22 @@ from headgate.scheduling.cache import pod_fields
 Object = Mapping[str, Any]
 
 MAX_RESOURCES: Final = 30
-"""Kinds of resource that one pod may request: each needs two bits in the filter result of a node
+"""The number of resources that one pod may request: each needs two bits in the filter result of a node
 (``scheduling/plugins/noderesources/fit.py``)."""
 _MAX_COUNTED: Final = 256
-"""Kinds of resource that are counted of a pod on a node, which another scheduler may have put there: each is a column
-for all nodes."""
+"""The number of resources that are counted for a pod on a node, which another scheduler may have bound: each is a
+column for all nodes."""
 _COUNTED_FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 MAX_BYTES: Final = 32 * 1024
-"""The length of what a pod asks of nodes, as it is encoded here. The time that one pod takes is in proportion to it,
-and work on a pod cannot be interrupted."""
+"""The maximum length of the encoded requirements of a pod. The scheduling time of a pod is proportional to it, and the
+scheduling of a pod cannot be interrupted."""
 
 _DEFAULTS: Final[Amounts] = {CPU: quantity.of_milli(100), MEMORY: quantity.of_units(200 * 1024 * 1024)}
-"""What a container that asks for nothing is taken to use, so that such pods do not all go to one node."""
+"""The assumed usage of a container without requests, so that such pods do not all go to one node."""
 
 _NO_VOLUMES: Final = pod_fields.SpecVolumes()
-_CONTAINER: Final = ("image", "ports", "restartPolicy")
+_CONTAINER_FIELDS: Final = ("image", "ports", "restartPolicy")
 
 
 class PodShape(msgspec.Struct, frozen=True, eq=False, weakref=True):
@@ -49,17 +49,17 @@ class PodShape(msgspec.Struct, frozen=True, eq=False, weakref=True):
     number: int
     requests: Mapping[str, int] = msgspec.field(default_factory=dict)
     held_milli_cpu: int = 0
-    """With defaults for containers that ask for nothing: what scores count the pod with once it is on a node."""
+    """The usage that scores count for a pod on a node, with defaults for containers without requests."""
     held_memory: int = 0
     scored: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """With the same defaults, and without amounts of the pod level: what scores count for the pod to be placed."""
+    """The usage that scores count for the incoming pod, with the same defaults and without pod-level requests."""
     ports: tuple[pod_fields.HostPort, ...] = ()
     tolerations: tuple[Object, ...] = ()
     required: node_affinity.RequiredNodeAffinity = node_affinity.RequiredNodeAffinity()
     has_node_rules: bool = False
-    """Whether the pod states a node selector or required node affinity at all, even one that asks for nothing."""
+    """Whether the pod has a node selector or required node affinity, even an empty one."""
     pinned: frozenset[str] | None = None
-    """Names of the only nodes that required affinity can mean, if it names nodes; none when its terms conflict."""
+    """The only nodes that required affinity can match, if all its terms name nodes; empty if its terms conflict."""
     preferred: node_affinity.PreferredSchedulingTerms | None = None
     spread: tuple[pod_fields.SpreadConstraint, ...] = ()
     affinity: pod_fields.PodAffinityTerms = pod_fields.PodAffinityTerms()
@@ -67,41 +67,41 @@ class PodShape(msgspec.Struct, frozen=True, eq=False, weakref=True):
     images: tuple[str, ...] = ()
     volumes: pod_fields.SpecVolumes = _NO_VOLUMES
     namespace: str = ""
-    """Empty unless something in the shape looks at it."""
+    """Empty unless a constraint of the shape depends on it."""
     labels: Mapping[str, str] | None = None
-    """``None`` unless something in the shape looks at them."""
+    """``None`` unless a constraint of the shape depends on them."""
     has_claims: bool = False
-    """Whether the pod asks for devices by resource claims."""
+    """Whether the pod requests devices with resource claims."""
     problem: str = ""
-    """Why no node can be looked for; empty for a sound shape. The rest is what a pod holds that another gave a node."""
+    """Why the pod cannot be scheduled; empty for a valid shape. The other fields still count for a pod on a node."""
 
 
 class ShapeTable:
     """All shapes in use."""
 
     def __init__(self) -> None:
-        self._known: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
-        self._next = 0
+        self._by_key: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
+        self._last_number = 0
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._by_key)
 
     def intern(self, spec: Object, namespace: str = "", labels: Mapping[str, str] | None = None) -> PodShape:
         key = _key(spec, namespace, labels)
-        found = self._known.get(key)
+        found = self._by_key.get(key)
         if found is None:
-            self._next += 1
+            self._last_number += 1
             if len(key) > MAX_BYTES:
-                found = _read_amounts(self._next, spec, len(key))
+                found = _read_oversized(self._last_number, spec, len(key))
             else:
-                found = _read(self._next, spec, namespace, labels)
-            self._known[key] = found
+                found = _read(self._last_number, spec, namespace, labels)
+            self._by_key[key] = found
         return found
 
 
-def _looks_at_pods(spec: Object) -> bool:
-    between = spec.get("affinity") or {}
-    return bool(spec.get("topologySpreadConstraints") or between.get("podAffinity") or between.get("podAntiAffinity"))
+def _reads_other_pods(spec: Object) -> bool:
+    affinity = spec.get("affinity") or {}
+    return bool(spec.get("topologySpreadConstraints") or affinity.get("podAffinity") or affinity.get("podAntiAffinity"))
 
 
 def _key(spec: Object, namespace: str, labels: Mapping[str, str] | None) -> bytes:
@@ -110,7 +110,7 @@ def _key(spec: Object, namespace: str, labels: Mapping[str, str] | None) -> byte
         for each in spec.get("volumes") or ()
         if "projected" not in each and "configMap" not in each and "secret" not in each and "emptyDir" not in each
     ]
-    looks = _looks_at_pods(spec)
+    reads_pods = _reads_other_pods(spec)
     return msgspec.msgpack.encode(
         (
             [_container_key(each) for each in spec.get("containers") or ()],
@@ -123,15 +123,15 @@ def _key(spec: Object, namespace: str, labels: Mapping[str, str] | None) -> byte
             spec.get("topologySpreadConstraints"),
             volumes,
             bool(spec.get("resourceClaims")),
-            namespace if looks or volumes else None,
-            labels if looks else None,
+            namespace if reads_pods or volumes else None,
+            labels if reads_pods else None,
         ),
         order="deterministic",
     )
 
 
 def _container_key(container: Object) -> list[Any]:
-    return [(container.get("resources") or {}).get("requests"), *(container.get(name) for name in _CONTAINER)]
+    return [(container.get("resources") or {}).get("requests"), *(container.get(name) for name in _CONTAINER_FIELDS)]
 
 
 def _read(number: int, spec: Object, namespace: str, labels: Mapping[str, str] | None) -> PodShape:
@@ -140,37 +140,37 @@ def _read(number: int, spec: Object, namespace: str, labels: Mapping[str, str] |
     held = _bounded(as_units(pod_requests(pod, spec_only=True, missing=_missing(spec, asked)).items()))
     wanted = as_units(asked.items())
     scored = pod_requests(pod, spec_only=True, missing=_DEFAULTS, pod_level=False)
-    between = spec.get("affinity") or {}
-    rules = (between.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution")
-    wishes = (between.get("nodeAffinity") or {}).get("preferredDuringSchedulingIgnoredDuringExecution")
+    affinity = spec.get("affinity") or {}
+    required = (affinity.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution")
+    preferred = (affinity.get("nodeAffinity") or {}).get("preferredDuringSchedulingIgnoredDuringExecution")
     volumes = pod_fields.read_volumes(spec.get("volumes"))
-    looks = _looks_at_pods(spec)
+    reads_pods = _reads_other_pods(spec)
     return PodShape(
         number,
-        requests=MappingProxyType(_counted(_bounded(wanted))),  # shared by pods, and plugins of others are given it
+        requests=MappingProxyType(_counted(_bounded(wanted))),  # shared by pods, and external plugins receive it
         held_milli_cpu=held.get(CPU, 0),
         held_memory=held.get(MEMORY, 0),
         scored=MappingProxyType(_bounded(as_units(scored.items()))),
         ports=pod_fields.read_host_ports(spec),
         tolerations=tuple(spec.get("tolerations") or ()),
         required=node_affinity.required_node_affinity(pod),
-        has_node_rules=rules is not None or bool(spec.get("nodeSelector")),
-        pinned=_pinned(rules),
-        preferred=node_affinity.preferred_scheduling_terms(pod) if wishes else None,
+        has_node_rules=required is not None or bool(spec.get("nodeSelector")),
+        pinned=_pinned(required),
+        preferred=node_affinity.preferred_scheduling_terms(pod) if preferred else None,
         spread=pod_fields.read_spread(spec.get("topologySpreadConstraints")),
-        affinity=pod_fields.read_pod_affinity(between.get("podAffinity"), namespace),
-        anti_affinity=pod_fields.read_pod_affinity(between.get("podAntiAffinity"), namespace),
+        affinity=pod_fields.read_pod_affinity(affinity.get("podAffinity"), namespace),
+        anti_affinity=pod_fields.read_pod_affinity(affinity.get("podAntiAffinity"), namespace),
         images=pod_fields.read_images(spec),
         volumes=volumes,
         has_claims=bool(spec.get("resourceClaims")),
-        namespace=namespace if looks or volumes else "",
-        labels=MappingProxyType(dict(labels or {})) if looks else None,
+        namespace=namespace if reads_pods or volumes else "",
+        labels=MappingProxyType(dict(labels or {})) if reads_pods else None,
         problem=_find_problem(spec) or _find_problem_of_sum(wanted),
     )
 
 
-def _read_amounts(number: int, spec: Object, length: int) -> PodShape:
-    """Of a specification that is too long."""
+def _read_oversized(number: int, spec: Object, length: int) -> PodShape:
+    """The shape of a specification that is too long: only amounts are read."""
     asked = as_units(pod_requests({"spec": spec}, spec_only=True).items())
     wanted = _bounded(asked)
     return PodShape(
@@ -193,7 +193,7 @@ def _counted(amounts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _bounded(amounts: Mapping[str, int]) -> dict[str, int]:
-    """Whatever somebody put on a node is counted there: as nothing if it is less, as full if it is beyond counting."""
+    """Amounts of pods on nodes must be countable: negative amounts count as 0, too large ones as the maximum."""
     return {name: min(max(each, 0), MAX_POD_AMOUNT) for name, each in amounts.items()}
 
 
@@ -219,17 +219,17 @@ def _find_problem(spec: Object) -> str:
 
 
 def _missing(spec: Object, asked: Amounts) -> Amounts:
-    """Where the pod as a whole states amounts, only what neither it nor a container states is made up for."""
+    """The defaults for missing requests. With pod-level requests only resources without any request get defaults."""
     stated = (spec.get("resources") or {}).get("requests") or {}
     if not any(may_be_pod_level(name) for name in stated):
         return _DEFAULTS
     return {name: amount for name, amount in _DEFAULTS.items() if name not in asked}
 
 
-def _pinned(rules: Object | None) -> frozenset[str] | None:
-    """Terms are alternatives, so a single one that names no node leaves all nodes open."""
+def _pinned(required: Object | None) -> frozenset[str] | None:
+    """The node names in required affinity. Terms are alternatives, so one term without node names allows all nodes."""
     names: set[str] = set()
-    terms = (rules or {}).get("nodeSelectorTerms") or ()
+    terms = (required or {}).get("nodeSelectorTerms") or ()
     for term in terms:
         named = [
             frozenset(each.get("values") or ())

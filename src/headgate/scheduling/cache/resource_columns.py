@@ -24,8 +24,8 @@ Rows = NDArray[np.intp]
 Indices = NDArray[np.intp]
 
 PODS_COLUMN: Final = 0
-_FIRST: Final = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
-_HELD: Final = 2  # CPU and memory
+_FIRST_RESOURCES: Final = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
+_HELD_RESOURCES: Final = 2  # CPU and memory
 
 
 class RequestedAmounts(msgspec.Struct, frozen=True, eq=False):
@@ -44,14 +44,14 @@ class ResourceColumns:
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self.allocatable: Ints = np.zeros((len(_FIRST), capacity), np.int64, order="F")
-        self.free: Ints = np.zeros((len(_FIRST), capacity), np.int64, order="F")
-        self.held: Ints = np.zeros((_HELD, capacity), np.int64, order="F")
-        self._column_of: dict[str, int] = {name: i for i, name in enumerate(_FIRST)}
-        self._charges: WeakKeyDictionary[PodShape, RequestedAmounts] = WeakKeyDictionary()
+        self.allocatable: Ints = np.zeros((len(_FIRST_RESOURCES), capacity), np.int64, order="F")
+        self.free: Ints = np.zeros((len(_FIRST_RESOURCES), capacity), np.int64, order="F")
+        self.held: Ints = np.zeros((_HELD_RESOURCES, capacity), np.int64, order="F")
+        self._column_of: dict[str, int] = {name: i for i, name in enumerate(_FIRST_RESOURCES)}
+        self._requested: WeakKeyDictionary[PodShape, RequestedAmounts] = WeakKeyDictionary()
 
     def column(self, resource: str) -> int:
-        """The column of a resource, made if it is new."""
+        """The column of a resource; a new resource gets a new column."""
         found = self._column_of.get(resource)
         if found is None:
             found = len(self._column_of)
@@ -69,28 +69,28 @@ class ResourceColumns:
         return np.array([self.column(each) for each in resources], np.intp)
 
     def requested_by(self, shape: PodShape) -> RequestedAmounts:
-        found = self._charges.get(shape)
+        found = self._requested.get(shape)
         if found is None:
             found = RequestedAmounts(
                 self.indices((PODS, *shape.requests)),
                 np.array([1, *shape.requests.values()], np.int64),
                 np.array([shape.held_milli_cpu, shape.held_memory], np.int64),
             )
-            self._charges[shape] = found
+            self._requested[shape] = found
         return found
 
-    def take(self, row: int, shape: PodShape, sign: int) -> None:
-        """A pod of this shape comes (+1) or goes (-1)."""
-        charge = self.requested_by(shape)
+    def update(self, row: int, shape: PodShape, sign: int) -> None:
+        """A pod of this shape was added to a row (+1) or removed (-1)."""
+        requested = self.requested_by(shape)
         if sign > 0:
-            self.free[charge.columns, row] -= charge.amounts
-            self.held[:, row] += charge.non_zero_requested
+            self.free[requested.columns, row] -= requested.amounts
+            self.held[:, row] += requested.non_zero_requested
         else:
-            self.free[charge.columns, row] += charge.amounts
-            self.held[:, row] -= charge.non_zero_requested
+            self.free[requested.columns, row] += requested.amounts
+            self.held[:, row] -= requested.non_zero_requested
 
     def set_allocatable(self, row: int, amounts: Mapping[str, int]) -> None:
-        """What is in use stays in use."""
+        """Set the allocatable amounts of a row; its requested amounts stay."""
         columns = {self.column(name): amount for name, amount in amounts.items()}
         new = np.zeros(len(self.free), np.int64)
         new[list(columns)] = list(columns.values())
@@ -105,7 +105,7 @@ class ResourceColumns:
         self.capacity = capacity
         self.allocatable = _grown(self.allocatable, len(self.allocatable), capacity)
         self.free = _grown(self.free, len(self.free), capacity)
-        self.held = _grown(self.held, _HELD, capacity)
+        self.held = _grown(self.held, _HELD_RESOURCES, capacity)
 
 
 def pick(table: Ints, columns: Indices, rows: Rows | None, size: int) -> Ints:
@@ -113,7 +113,7 @@ def pick(table: Ints, columns: Indices, rows: Rows | None, size: int) -> Ints:
     return table[columns, :size] if rows is None else table[columns[:, None], rows]
 
 
-def _grown(table: Ints, lines: int, capacity: int) -> Ints:
-    new = np.zeros((lines, capacity), np.int64, order="F")
+def _grown(table: Ints, length: int, capacity: int) -> Ints:
+    new = np.zeros((length, capacity), np.int64, order="F")
     new[: len(table), : table.shape[1]] = table
     return new

@@ -31,18 +31,18 @@ class Cluster:
     def __init__(
         self,
         capacity: int = 64,
-        spared: Collection[str] = (),
-        waiting: Collection[str] = (),
-        watch: ProfileTimers | None = None,
+        waiting_labels: Collection[str] = (),
+        waiting_schedulers: Collection[str] = (),
+        timers: ProfileTimers | None = None,
     ) -> None:
         """Pods with a label in ``spared``, and pods of the schedulers in ``waiting``, are no shortage while room is
         being left (``terminating_pods.py``). ``watch`` times plugins that are told about objects."""
-        self._watch = watch or ProfileTimers()
+        self._timers = timers or ProfileTimers()
         self.matrix = NodeMatrix(capacity)
         self.namespaces = NamespaceLabels()
         self.disruption_budgets = DisruptionBudgets()
         self.ongoing_preemptions = OngoingPreemptions()
-        self.terminating_pods = TerminatingPods(spared, waiting)
+        self.terminating_pods = TerminatingPods(waiting_labels, waiting_schedulers)
         self.victim_rules: dict[str, VictimRule] = {}
         self.pod_selectors = PodSelectors()
         self.storage = StorageCache()
@@ -52,17 +52,17 @@ class Cluster:
             self.pod_selectors,
             self.storage,
         )
-        self._listeners: dict[APIResource, list[ResourceEventHandler]] = {}
-        for part in self.event_handlers:
-            self.add_event_handler(part)
-        self._needed = frozenset(self._listeners)
+        self._handlers: dict[APIResource, list[ResourceEventHandler]] = {}
+        for handler in self.event_handlers:
+            self.add_event_handler(handler)
+        self._needed = frozenset(self._handlers)
 
-    def add_event_handler(self, part: ResourceEventHandler, *, needed: bool = False) -> None:
+    def add_event_handler(self, handler: ResourceEventHandler, *, needed: bool = False) -> None:
         """A plugin that receives objects of its own choice is an event handler, too."""
-        for resource in part.watched:
-            self._listeners.setdefault(resource, []).append(part)
+        for resource in handler.watched:
+            self._handlers.setdefault(resource, []).append(handler)
         if needed:
-            self._needed |= frozenset(part.watched)
+            self._needed |= frozenset(handler.watched)
 
     @property
     def needed(self) -> frozenset[APIResource]:
@@ -71,43 +71,43 @@ class Cluster:
 
     def watchers(self, resource: APIResource) -> list[str]:
         """The names of the plugins that receive the resource."""
-        names = (getattr(part, "name", "") for part in self._listeners.get(resource, ()))
+        names = (getattr(handler, "name", "") for handler in self._handlers.get(resource, ()))
         return sorted({name for name in names if name})
 
     def watched(self) -> dict[APIResource, frozenset[str]]:
         """The fields that some part reads of each resource; none are all fields, as soon as one part reads all."""
         return {
-            resource: frozenset(field for part in parts for field in part.watched[resource])
-            if all(part.watched[resource] for part in parts)
+            resource: frozenset(field for handler in handlers for field in handler.watched[resource])
+            if all(handler.watched[resource] for handler in handlers)
             else frozenset()
-            for resource, parts in self._listeners.items()
+            for resource, handlers in self._handlers.items()
         }
 
     def applied(self, resource: APIResource, wire: Object) -> list[ClusterEvent]:
         """An object is new, or changed."""
-        return self._told(resource, "applied", lambda part: part.applied(resource, wire))
+        return self._notify(resource, "applied", lambda part: part.applied(resource, wire))
 
     def removed(self, resource: APIResource, namespace: str, name: str) -> list[ClusterEvent]:
-        return self._told(resource, "removed", lambda part: part.removed(resource, namespace, name))
+        return self._notify(resource, "removed", lambda part: part.removed(resource, namespace, name))
 
-    def _told(
-        self, resource: APIResource, method: str, tell: Callable[[ResourceEventHandler], Iterable[ClusterEvent]]
+    def _notify(
+        self, resource: APIResource, method: str, call: Callable[[ResourceEventHandler], Iterable[ClusterEvent]]
     ) -> list[ClusterEvent]:
         """A plugin that raises, or returns something else than events, keeps the other parts from nothing."""
         found: list[ClusterEvent] = []
-        part: Any
-        for part in self._listeners[resource]:
-            if result_checks.is_built_in(part):
-                found += tell(part)
+        handler: Any
+        for handler in self._handlers[resource]:
+            if result_checks.is_built_in(handler):
+                found += call(handler)
                 continue
-            meter = self._watch.timer(part.name, method)
-            began_s = meter.begin()
+            timer = self._timers.timer(handler.name, method)
+            began_s = timer.begin()
             status = SUCCESS
             try:
-                found += result_checks.cluster_events(tell(part))
-            except BaseException as broken:
+                found += result_checks.cluster_events(call(handler))
+            except BaseException as error:
                 status = ERROR
-                self._watch.failures.failed(part, method, broken, f"a change of {resource.plural}")
+                self._timers.failures.failed(handler, method, error, f"a change of {resource.plural}")
             if began_s is not None:
-                meter.end(began_s, status)
+                timer.end(began_s, status)
         return found

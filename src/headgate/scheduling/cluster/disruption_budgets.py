@@ -21,12 +21,12 @@ from headgate.scheduling.framework.cluster_events import ClusterEvent
 class DisruptionBudget(msgspec.Struct, frozen=True):
     selector: Selector
     allowed: int
-    underway: frozenset[str]
+    disrupted_pods: frozenset[str]
     """Names of pods whose disruption the API server has granted and counted."""
 
-    def counts(self, pod: PodInfo) -> bool:
+    def covers(self, pod: PodInfo) -> bool:
         """Whether taking this pod away draws on the budget."""
-        return bool(pod.labels) and self.selector.matches(pod.labels) and pod.name not in self.underway
+        return bool(pod.labels) and self.selector.matches(pod.labels) and pod.name not in self.disrupted_pods
 
 
 class DisruptionBudgets:
@@ -36,23 +36,23 @@ class DisruptionBudgets:
 
     def __init__(self) -> None:
         self._by_namespace: dict[str, dict[str, DisruptionBudget]] = {}
-        self.set_aside: dict[str, str] = {}
+        self.ignored_objects: dict[str, str] = {}
         """By ``namespace/name``, why a budget is not counted with."""
         self.version = 0
         """Moves when any budget does."""
 
-    def overdrawn(self, pods: Sequence[PodInfo]) -> tuple[bool, ...]:
+    def violations(self, pods: Sequence[PodInfo]) -> tuple[bool, ...]:
         """Pod by pod, whether a budget would be overdrawn if they went away one after the other, in this order."""
-        left: dict[tuple[str, str], int] = {}
+        remaining: dict[tuple[str, str], int] = {}
         found: list[bool] = []
         for pod in pods:
-            hurts = False
+            violates = False
             for name, budget in self._by_namespace.get(pod.namespace, {}).items():
-                if budget.counts(pod):
+                if budget.covers(pod):
                     key = (pod.namespace, name)
-                    left[key] = left.get(key, budget.allowed) - 1
-                    hurts = hurts or left[key] < 0
-            found.append(hurts)
+                    remaining[key] = remaining.get(key, budget.allowed) - 1
+                    violates = violates or remaining[key] < 0
+            found.append(violates)
         return tuple(found)
 
     def applied(self, resource: APIResource, wire: Mapping[str, Any], /) -> Iterable[ClusterEvent]:
@@ -60,21 +60,21 @@ class DisruptionBudgets:
         budget = _read(wire)
         if isinstance(budget, str):
             self.removed(resource, namespace, name)
-            self.set_aside[f"{namespace}/{name}"] = budget
+            self.ignored_objects[f"{namespace}/{name}"] = budget
             return ()
-        self.set_aside.pop(f"{namespace}/{name}", None)
-        known = self._by_namespace.setdefault(namespace, {})
-        if known.get(name) != budget:
-            known[name] = budget
+        self.ignored_objects.pop(f"{namespace}/{name}", None)
+        budgets = self._by_namespace.setdefault(namespace, {})
+        if budgets.get(name) != budget:
+            budgets[name] = budget
             self.version += 1
         return ()
 
     def removed(self, resource: APIResource, namespace: str, name: str, /) -> Iterable[ClusterEvent]:
-        self.set_aside.pop(f"{namespace}/{name}", None)
-        known = self._by_namespace.get(namespace, {})
-        if known.pop(name, None) is not None:
+        self.ignored_objects.pop(f"{namespace}/{name}", None)
+        budgets = self._by_namespace.get(namespace, {})
+        if budgets.pop(name, None) is not None:
             self.version += 1
-            if not known:
+            if not budgets:
                 del self._by_namespace[namespace]
         return ()
 
@@ -88,5 +88,5 @@ def _read(wire: Mapping[str, Any]) -> DisruptionBudget | str:
             int(status.get("disruptionsAllowed") or 0),
             frozenset(status.get("disruptedPods") or ()),
         )
-    except (AttributeError, TypeError, ValueError) as broken:
-        return f"the budget cannot be read: {broken!r}"
+    except (AttributeError, TypeError, ValueError) as error:
+        return f"the budget cannot be read: {error!r}"

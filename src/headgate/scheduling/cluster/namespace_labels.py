@@ -12,7 +12,7 @@ from headgate.scheduling.framework.cluster_events import ClusterEvent
 
 Labels = Mapping[str, str]
 
-_NONE: Final[Labels] = MappingProxyType({})
+_NO_LABELS: Final[Labels] = MappingProxyType({})
 
 
 class NamespaceLabels:
@@ -22,16 +22,16 @@ class NamespaceLabels:
         self._labels: dict[str, Labels] = {}
         self.version = 0
         """Moves when a namespace comes, goes, or has other labels."""
-        self._changed: dict[str, int] = {}
+        self._versions: dict[str, int] = {}
         self._selected: dict[Selector, frozenset[str]] = {}
 
     def labels(self, name: str) -> Labels:
         """None at all for a namespace that is not known."""
-        return self._labels.get(name, _NONE)
+        return self._labels.get(name, _NO_LABELS)
 
-    def changed(self, name: str) -> int:
+    def version_of(self, name: str) -> int:
         """The version in which a namespace came or got its labels; 0 if it is not known."""
-        return self._changed.get(name, 0)
+        return self._versions.get(name, 0)
 
     def selected(self, selector: Selector) -> frozenset[str]:
         """The names of those that a selector means."""
@@ -46,16 +46,16 @@ class NamespaceLabels:
         name, labels = metadata["name"], metadata.get("labels") or {}
         if self._labels.get(name) != labels:
             self._labels[name] = labels
-            self._moved()
-            self._changed[name] = self.version
+            self._increment_version()
+            self._versions[name] = self.version
         return ()
 
     def removed(self, resource: APIResource, namespace: str, name: str, /) -> Iterable[ClusterEvent]:
         if self._labels.pop(name, None) is not None:
-            del self._changed[name]
-            self._moved()
+            del self._versions[name]
+            self._increment_version()
         return ()
 
-    def _moved(self) -> None:
+    def _increment_version(self) -> None:
         self.version += 1
         self._selected.clear()

@@ -13,31 +13,31 @@ from collections.abc import Collection, Iterable
 
 class OngoingPreemptions:
     def __init__(self) -> None:
-        self._victims: dict[str, frozenset[str]] = {}
-        self._told: dict[str, frozenset[str]] = {}
+        self._pending: dict[str, frozenset[str]] = {}
+        self._deleted: dict[str, frozenset[str]] = {}
 
     def __len__(self) -> int:
-        return len(self._victims)
+        return len(self._pending)
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._victims
+        return uid in self._pending
 
     def victims_of(self, uid: str) -> Collection[str]:
         """The uids of the victims whose deletion was last requested for this pod."""
-        return self._told.get(uid, ())
+        return self._deleted.get(uid, ())
 
     def begin(self, uid: str, victims: Iterable[str]) -> None:
-        self._told.pop(uid, None)
-        self._victims[uid] = frozenset(victims)
+        self._deleted.pop(uid, None)
+        self._pending[uid] = frozenset(victims)
 
     def end(self, uid: str) -> frozenset[str]:
         """The uids of the victims whose deletion was to be requested."""
-        return self._victims.pop(uid, frozenset())
+        return self._pending.pop(uid, frozenset())
 
-    def victims_deleted(self, uid: str, told: Collection[str]) -> None:
-        if told:
-            self._told[uid] = frozenset(told)
+    def victims_deleted(self, uid: str, deleted: Collection[str]) -> None:
+        if deleted:
+            self._deleted[uid] = frozenset(deleted)
 
     def forget(self, uid: str) -> None:
         """The pod needs no preemption any more."""
-        self._told.pop(uid, None)
+        self._deleted.pop(uid, None)

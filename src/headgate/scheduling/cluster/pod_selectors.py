@@ -16,7 +16,7 @@ from headgate.scheduling.cache.pod import PodInfo
 from headgate.scheduling.framework.cluster_events import ClusterEvent
 
 Object = Mapping[str, Any]
-Pair = tuple[str, str]
+Label = tuple[str, str]
 
 _KINDS: Final = {
     REPLICATION_CONTROLLERS: "ReplicationController",
@@ -31,47 +31,47 @@ class PodSelectors:
     )
 
     def __init__(self) -> None:
-        self._namespaces: dict[str, _Namespace] = {}
+        self._namespaces: dict[str, _NamespaceSelectors] = {}
 
     def applied(self, resource: APIResource, wire: Object, /) -> Iterable[ClusterEvent]:
         metadata = wire["metadata"]
         selector = (wire.get("spec") or {}).get("selector")
-        space = self._namespaces.setdefault(metadata.get("namespace") or "", _Namespace())
+        selectors = self._namespaces.setdefault(metadata.get("namespace") or "", _NamespaceSelectors())
         if resource == SERVICES:
-            space.set_service(metadata["name"], selector or {})
+            selectors.set_service(metadata["name"], selector or {})
         else:
-            space.set_owner((_KINDS[resource], metadata["name"]), _requirements(resource, selector))
+            selectors.set_owner((_KINDS[resource], metadata["name"]), _requirements(resource, selector))
         return ()
 
     def removed(self, resource: APIResource, namespace: str, name: str, /) -> Iterable[ClusterEvent]:
-        space = self._namespaces.get(namespace)
-        if space is not None:
+        selectors = self._namespaces.get(namespace)
+        if selectors is not None:
             if resource == SERVICES:
-                space.set_service(name, {})
+                selectors.set_service(name, {})
             else:
-                space.set_owner((_KINDS[resource], name), None)
-            if space.is_empty:
+                selectors.set_owner((_KINDS[resource], name), None)
+            if selectors.is_empty:
                 del self._namespaces[namespace]
         return ()
 
     def of(self, pod: PodInfo) -> Selector | None:
         """The selectors that match the pod; ``None`` if there are none."""
-        space = self._namespaces.get(pod.namespace)
-        return None if space is None else space.selector_of(pod)
+        selectors = self._namespaces.get(pod.namespace)
+        return None if selectors is None else selectors.selector_of(pod)
 
 
 def _requirements(resource: APIResource, selector: Object | None) -> tuple[Requirement, ...]:
     # A replication controller's selector is a plain mapping. A selector that selects nothing adds nothing here.
-    read = from_set(selector or {}) if resource == REPLICATION_CONTROLLERS else from_label_selector(selector)
-    return read.requirements
+    parsed = from_set(selector or {}) if resource == REPLICATION_CONTROLLERS else from_label_selector(selector)
+    return parsed.requirements
 
 
-class _Namespace:
+class _NamespaceSelectors:
     def __init__(self) -> None:
         self._services: dict[str, Mapping[str, str]] = {}
-        self._by_pair: dict[Pair, dict[str, Mapping[str, str]]] = {}
+        self._by_label: dict[Label, dict[str, Mapping[str, str]]] = {}
         self._owners: dict[tuple[str, str], tuple[Requirement, ...]] = {}
-        self._known: dict[tuple[tuple[str, str] | None, tuple[str, ...]], Selector | None] = {}
+        self._cache: dict[tuple[tuple[str, str] | None, tuple[str, ...]], Selector | None] = {}
         """By owner and services what was found for other pods with the same, until one of these changes."""
 
     @property
@@ -83,42 +83,42 @@ class _Namespace:
         old = self._services.get(name)
         if (old or {}) == selector:
             return
-        self._known.clear()
+        self._cache.clear()
         if old is not None:
-            pair = min(old.items())
-            del self._by_pair[pair][name]
-            if not self._by_pair[pair]:
-                del self._by_pair[pair]
+            label = min(old.items())
+            del self._by_label[label][name]
+            if not self._by_label[label]:
+                del self._by_label[label]
             del self._services[name]
         if selector:
             self._services[name] = selector
-            self._by_pair.setdefault(min(selector.items()), {})[name] = selector
+            self._by_label.setdefault(min(selector.items()), {})[name] = selector
 
     def set_owner(self, owner: tuple[str, str], requirements: tuple[Requirement, ...] | None) -> None:
         if self._owners.get(owner) == requirements:
             return
-        self._known.clear()
+        self._cache.clear()
         if requirements is None:
             del self._owners[owner]
         else:
             self._owners[owner] = requirements
 
     def selector_of(self, pod: PodInfo) -> Selector | None:
-        labels, by_pair = pod.labels, self._by_pair
+        labels, by_label = pod.labels, self._by_label
         services = [
             name
-            for pair in labels.items()
-            if pair in by_pair
-            for name, selector in by_pair[pair].items()
+            for label in labels.items()
+            if label in by_label
+            for name, selector in by_label[label].items()
             if selector.items() <= labels.items()
         ]
         owner = pod.owner if pod.owner in self._owners else None
         key = (owner, tuple(sorted(services)))
-        if key not in self._known:
-            self._known[key] = self._merged(*key)
-        return self._known[key]
+        if key not in self._cache:
+            self._cache[key] = self._merge(*key)
+        return self._cache[key]
 
-    def _merged(self, owner: tuple[str, str] | None, services: tuple[str, ...]) -> Selector | None:
+    def _merge(self, owner: tuple[str, str] | None, services: tuple[str, ...]) -> Selector | None:
         labels: dict[str, str] = {}
         for name in services:
             labels |= self._services[name]

@@ -26,7 +26,7 @@ from headgate.waiting.heap import Heap
 WAITING_FOR_TERMINATING_PODS: Final = conditions.WAITING_FOR_TERMINATING_PODS
 """The reason that hides a pod from autoscalers while the room that it fits in is being left."""
 
-_KINDS: Final = 64
+_MAX_KINDS: Final = 64
 _NEVER: Final = -1
 
 
@@ -47,11 +47,11 @@ class _TerminatingPod(msgspec.Struct, frozen=True):
 class _Candidates:
     """The nodes where a pod of one kind may fit, those first where a pod leaves first; as of a position in each log."""
 
-    __slots__ = ("changes", "left", "nodes", "promises")
+    __slots__ = ("changes", "nodes", "nominations", "terminations")
 
     def __init__(self) -> None:
         self.nodes: Heap[str] = Heap()
-        self.changes = self.promises = self.left = _NEVER
+        self.changes = self.nominations = self.terminations = _NEVER
 
 
 class TerminatingPods:
@@ -62,7 +62,7 @@ class TerminatingPods:
         self._by_node: dict[str, dict[str, _TerminatingPod]] = {}
         self._node_of: dict[str, str] = {}
         self._log: ChangeLog[str] = ChangeLog()
-        self._kinds: OrderedDict[Hashable, _Candidates] = OrderedDict()
+        self._by_kind: OrderedDict[Hashable, _Candidates] = OrderedDict()
 
     def applied(self, pod: PodInfo, until_s: float) -> None:
         """A pod on a node has to be gone by then."""
@@ -76,9 +76,9 @@ class TerminatingPods:
     def removed(self, uid: str) -> None:
         node = self._node_of.pop(uid, None)
         if node is not None:
-            there = self._by_node[node]
-            del there[uid]
-            if not there:
+            terminating = self._by_node[node]
+            del terminating[uid]
+            if not terminating:
                 del self._by_node[node]
             self._log.add(node)
 
@@ -96,81 +96,87 @@ class TerminatingPods:
         """Whether the pod is one that waits for terminating pods."""
         return pod.scheduler_name in self._schedulers or any(name in pod.labels for name in self._labels)
 
-    def find_node(self, pod: PodInfo, ground: Handle, now_s: float) -> NodeAfterTermination | None:
+    def find_node(self, pod: PodInfo, handle: Handle, now_s: float) -> NodeAfterTermination | None:
         """Where the pod, which fits nowhere, would fit when terminating pods are gone; the node it was promised first,
         and then where a pod leaves first."""
         if not self._by_node or not self.waits_for_termination(pod):
             return None
-        mine = ground.nominated_node(pod)
-        room = self._look(pod, mine, self._in_time(mine, now_s), ground)
-        if room is not None:
-            return room
-        nodes = self._candidates(pod, ground).nodes
+        nominated = handle.nominated_node(pod)
+        found = self._check_node(pod, nominated, self._not_overdue(nominated, now_s), handle)
+        if found is not None:
+            return found
+        nodes = self._candidates(pod, handle).nodes
         while (first := nodes.first()) is not None:
             (until_s, _), name = first
-            there = self._in_time(name, now_s)
-            if there and there[0].until_s != until_s:  # those before are overdue
-                nodes.put(name, (there[0].until_s, name))
+            terminating = self._not_overdue(name, now_s)
+            if terminating and terminating[0].until_s != until_s:  # those before are overdue
+                nodes.put(name, (terminating[0].until_s, name))
                 continue
-            room = None if name == mine else self._look(pod, name, there, ground)
-            if room is not None:
-                return room
+            found = None if name == nominated else self._check_node(pod, name, terminating, handle)
+            if found is not None:
+                return found
             nodes.discard(name)
         return None
 
-    def _look(
-        self, pod: PodInfo, node: str, there: Sequence[_TerminatingPod], ground: Handle
+    def _check_node(
+        self, pod: PodInfo, node: str, terminating: Sequence[_TerminatingPod], handle: Handle
     ) -> NodeAfterTermination | None:
-        row = ground.matrix.row_of(node) if there else None
-        last = None if row is None else _last_to_leave(pod, row, there, ground)
-        return None if last is None else NodeAfterTermination(node, there[0].until_s, last.pod)
+        row = handle.matrix.row_of(node) if terminating else None
+        last = None if row is None else _last_to_leave(pod, row, terminating, handle)
+        return None if last is None else NodeAfterTermination(node, terminating[0].until_s, last.pod)
 
-    def _in_time(self, node: str, now_s: float) -> Sequence[_TerminatingPod]:
+    def _not_overdue(self, node: str, now_s: float) -> Sequence[_TerminatingPod]:
         """Those that are not overdue, the first to leave first."""
-        there = (each for each in self._by_node.get(node, {}).values() if each.until_s > now_s)
-        return sorted(there, key=lambda each: (each.until_s, each.pod.key))
+        terminating = (each for each in self._by_node.get(node, {}).values() if each.until_s > now_s)
+        return sorted(terminating, key=lambda each: (each.until_s, each.pod.key))
 
-    def _candidates(self, pod: PodInfo, ground: Handle) -> _Candidates:
-        question, looks_around = ground.cycle_state_key(pod)
-        kind = question, pod.priority
-        found = self._kinds.setdefault(kind, _Candidates())
-        self._kinds.move_to_end(kind)
-        if len(self._kinds) > _KINDS:
-            self._kinds.popitem(last=False)
-        for name in self._changed(found, ground, looks_around):
-            leavers = self._by_node.get(name)
-            if leavers is None:
+    def _candidates(self, pod: PodInfo, handle: Handle) -> _Candidates:
+        state_key, depends_on_other_nodes = handle.cycle_state_key(pod)
+        kind = state_key, pod.priority
+        found = self._by_kind.setdefault(kind, _Candidates())
+        self._by_kind.move_to_end(kind)
+        if len(self._by_kind) > _MAX_KINDS:
+            self._by_kind.popitem(last=False)
+        for name in self._changed_nodes(found, handle, depends_on_other_nodes):
+            terminating = self._by_node.get(name)
+            if terminating is None:
                 found.nodes.discard(name)
             else:
-                found.nodes.put(name, (min(each.until_s for each in leavers.values()), name))
+                found.nodes.put(name, (min(each.until_s for each in terminating.values()), name))
         return found
 
-    def _changed(self, found: _Candidates, ground: Handle, looks_around: bool) -> Collection[str]:
+    def _changed_nodes(self, found: _Candidates, handle: Handle, depends_on_other_nodes: bool) -> Collection[str]:
         """The nodes where something changed since this was last asked: all that pods leave, if too much did."""
-        matrix, promises = ground.matrix, ground.nomination_log
-        left, promised = self._log.since(found.left), promises.since(found.promises)
+        matrix, nomination_log = handle.matrix, handle.nomination_log
+        terminations, nominations = self._log.since(found.terminations), nomination_log.since(found.nominations)
         changes = matrix.log.since(found.changes)
-        moved = looks_around and found.changes != matrix.log.position
-        found.left, found.promises, found.changes = self._log.position, promises.position, matrix.log.position
-        if left is None or promised is None or changes is None or moved:
+        all_changed = depends_on_other_nodes and found.changes != matrix.log.position
+        found.terminations, found.nominations, found.changes = (
+            self._log.position,
+            nomination_log.position,
+            matrix.log.position,
+        )
+        if terminations is None or nominations is None or changes is None or all_changed:
             return tuple(self._by_node)
         rows = (matrix.name(each.row) for each in changes)
         # A pod that got a node does not count any more on the one that it was promised.
-        freed = (ground.nominated_node(each.pod) for each in changes if each.pod is not None)
-        return dict.fromkeys((*left, *promised, *rows, *freed)).keys()
+        freed = (handle.nominated_node(each.pod) for each in changes if each.pod is not None)
+        return dict.fromkeys((*terminations, *nominations, *rows, *freed)).keys()
 
 
-def _last_to_leave(pod: PodInfo, row: int, there: Sequence[_TerminatingPod], ground: Handle) -> _TerminatingPod | None:
+def _last_to_leave(
+    pod: PodInfo, row: int, terminating: Sequence[_TerminatingPod], handle: Handle
+) -> _TerminatingPod | None:
     """Of those whose leaving makes room, if all of them going would."""
-    with ground.dry_run(pod, row) as trial:
-        known = ground.matrix.pods_on(row)
-        leavers = [each for each in there if each.pod.uid in known]
-        for each in leavers:
-            trial.take(each.pod)
-        if not leavers or trial.reasons():
+    with handle.dry_run(pod, row) as dry_run:
+        pods_on_node = handle.matrix.pods_on(row)
+        on_node = [each for each in terminating if each.pod.uid in pods_on_node]
+        for each in on_node:
+            dry_run.take(each.pod)
+        if not on_node or dry_run.reasons():
             return None
-        for each in reversed(leavers):
-            trial.put(each.pod)
-            if trial.reasons():
+        for each in reversed(on_node):
+            dry_run.put(each.pod)
+            if dry_run.reasons():
                 return each
-    return leavers[0]
+    return on_node[0]

@@ -21,33 +21,33 @@ class VictimRule(Protocol):
         """What stands for the answers: pods of one kind and priority have the same ones, as long as nodes do not
         change."""
 
-    def eligible(self, pod: PodInfo, there: Sequence[PodInfo], /) -> Sequence[PodInfo]: ...
+    def eligible(self, pod: PodInfo, pods: Sequence[PodInfo], /) -> Sequence[PodInfo]: ...
 
 
 class PriorityVictimRule:
     def kind(self, pod: PodInfo, /) -> Hashable:
         return None
 
-    def eligible(self, pod: PodInfo, there: Sequence[PodInfo], /) -> Sequence[PodInfo]:
-        return [each for each in there if each.priority < pod.priority]
+    def eligible(self, pod: PodInfo, pods: Sequence[PodInfo], /) -> Sequence[PodInfo]:
+        return [each for each in pods if each.priority < pod.priority]
 
 
 class QueueVictimRule:
     def __init__(self, queues: QueueEngine) -> None:
         self._queues = queues
         # Shares and groups change without their nodes: such answers are not kept.
-        self._is_fleeting = queues.victim_rules.depends_on_queues
+        self._depends_on_queues = queues.victim_rules.depends_on_queues
 
     def kind(self, pod: PodInfo, /) -> Hashable:
-        return object() if self._is_fleeting else self._queues.queue_of(pod.uid)
+        return object() if self._depends_on_queues else self._queues.queue_of(pod.uid)
 
-    def eligible(self, pod: PodInfo, there: Sequence[PodInfo], /) -> Sequence[PodInfo]:
-        residents = [
+    def eligible(self, pod: PodInfo, pods: Sequence[PodInfo], /) -> Sequence[PodInfo]:
+        candidates = [
             VictimCandidate(each.uid, each.namespace, each.priority, each.annotations.get(PREEMPTABLE) != "false")
-            for each in there
+            for each in pods
         ]
-        found = frozenset(self._queues.victim_candidates(pod.uid, residents))
-        return [each for each in there if each.uid in found]
+        found = frozenset(self._queues.victim_candidates(pod.uid, candidates))
+        return [each for each in pods if each.uid in found]
 
 
 BY_PRIORITY: Final = PriorityVictimRule()

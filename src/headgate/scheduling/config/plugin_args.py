@@ -18,10 +18,10 @@ from headgate.scheduling.config.strict_decoding import (
     boolean,
     int32,
     int64,
-    listed,
-    named_texts,
+    list_of,
     record,
     seconds,
+    string_map,
     text,
 )
 from headgate.scheduling.config.types import (
@@ -45,12 +45,12 @@ Reader = Callable[[Object, str, FieldErrors], Args]
 _RATIO: Final = "RequestedToCapacityRatio"
 _STRATEGIES: Final = ("LeastAllocated", "MostAllocated", _RATIO)
 _TYPE_META: Final[Mapping[str, Decoder]] = {"apiVersion": text, "kind": text}
-_RESOURCES: Final = listed(record({"name": text, "weight": int64}))
-_SHAPE: Final = listed(record({"utilization": int32, "score": int32}))
+_RESOURCES: Final = list_of(record({"name": text, "weight": int64}))
+_SHAPE: Final = list_of(record({"utilization": int32, "score": int32}))
 _SELECTOR: Final = record(
     {
-        "matchLabels": named_texts,
-        "matchExpressions": listed(record({"key": text, "operator": text, "values": listed(text)})),
+        "matchLabels": string_map,
+        "matchExpressions": list_of(record({"key": text, "operator": text, "values": list_of(text)})),
     }
 )
 _SPREAD: Final = record(
@@ -58,13 +58,13 @@ _SPREAD: Final = record(
         **dict.fromkeys(("maxSkew", "minDomains"), int32),
         **dict.fromkeys(("topologyKey", "whenUnsatisfiable", "nodeAffinityPolicy", "nodeTaintsPolicy"), text),
         "labelSelector": _SELECTOR,
-        "matchLabelKeys": listed(text),
+        "matchLabelKeys": list_of(text),
     }
 )
-_TOP_SHAPE_SCORE: Final = 10
+_MAX_SHAPE_SCORE: Final = 10
 
 
-def args_form(fields: Mapping[str, Decoder]) -> Decoder:
+def args_decoder(fields: Mapping[str, Decoder]) -> Decoder:
     return record({**_TYPE_META, **fields})
 
 
@@ -77,29 +77,31 @@ def _fit(given: Object, path: str, errors: FieldErrors) -> NodeResourcesFitArgs:
         if "/" in group:
             errors.append(invalid(f"{path}.ignoredResourceGroups[{i}]", group, "resource group name can't contain '/'"))
         errors += validate_label_name(group, f"{path}.ignoredResourceGroups[{i}]")
-    at = f"{path}.scoringStrategy"
+    item_path = f"{path}.scoringStrategy"
     strategy: Object = given.get("scoringStrategy", {"type": "LeastAllocated"})
     kind = strategy.get("type", "")
     if kind not in _STRATEGIES:
-        errors.append(not_supported(f"{at}.type", kind, _STRATEGIES))
-    resources = _weighted(strategy.get("resources"))
+        errors.append(not_supported(f"{item_path}.type", kind, _STRATEGIES))
+    resources = _resource_specs(strategy.get("resources"))
     for i, each in enumerate(resources):
         if not 0 < each.weight <= 100:
             detail = f"resource weight of {each.name} not in valid range (0, 100]"
-            errors.append(invalid(f"{at}.resources[{i}].weight", each.weight, detail))
+            errors.append(invalid(f"{item_path}.resources[{i}].weight", each.weight, detail))
     ratio = strategy.get("requestedToCapacityRatio")
     shape: tuple[UtilizationShapePoint, ...] = ()
     if ratio is not None:
-        shape = _shape(ratio.get("shape"), f"{at}.requestedToCapacityRatio.shape", errors)
+        shape = _shape(ratio.get("shape"), f"{item_path}.requestedToCapacityRatio.shape", errors)
     elif kind == _RATIO:
-        errors.append(required(f"{at}.requestedToCapacityRatio", f"the strategy {_RATIO} needs a shape"))
+        errors.append(required(f"{item_path}.requestedToCapacityRatio", f"the strategy {_RATIO} needs a shape"))
     return NodeResourcesFitArgs(frozenset(names), frozenset(groups), kind, resources, shape)
 
 
-def _weighted(given: list[Object | None] | None) -> tuple[ResourceSpec, ...]:
+def _resource_specs(given: list[Object | None] | None) -> tuple[ResourceSpec, ...]:
     """A weight of 0 counts as none given."""
-    read = tuple(ResourceSpec((each or {}).get("name", ""), (each or {}).get("weight", 0) or 1) for each in given or ())
-    return read or CPU_AND_MEMORY
+    resources = tuple(
+        ResourceSpec((each or {}).get("name", ""), (each or {}).get("weight", 0) or 1) for each in given or ()
+    )
+    return resources or CPU_AND_MEMORY
 
 
 def _shape(given: list[Object | None] | None, path: str, errors: FieldErrors) -> tuple[UtilizationShapePoint, ...]:
@@ -110,20 +112,20 @@ def _shape(given: list[Object | None] | None, path: str, errors: FieldErrors) ->
         errors.append(required(path, "at least one point must be specified"))
     for i in range(1, len(points)):
         if points[i - 1].utilization >= points[i].utilization:
-            at = f"{path}[{i}].utilization"
-            errors.append(invalid(at, points[i].utilization, "values must be sorted in increasing order"))
+            item_path = f"{path}[{i}].utilization"
+            errors.append(invalid(item_path, points[i].utilization, "values must be sorted in increasing order"))
             break
     for i, point in enumerate(points):
         if not 0 <= point.utilization <= 100:
             errors.append(invalid(f"{path}[{i}].utilization", point.utilization, "not in valid range [0, 100]"))
-        if not 0 <= point.score <= _TOP_SHAPE_SCORE:
-            detail = f"not in valid range [0, {_TOP_SHAPE_SCORE}]"
+        if not 0 <= point.score <= _MAX_SHAPE_SCORE:
+            detail = f"not in valid range [0, {_MAX_SHAPE_SCORE}]"
             errors.append(invalid(f"{path}[{i}].score", point.score, detail))
     return points
 
 
 def _balanced(given: Object, path: str, errors: FieldErrors) -> NodeResourcesBalancedAllocationArgs:
-    resources = _weighted(given.get("resources"))
+    resources = _resource_specs(given.get("resources"))
     seen: set[str] = set()
     for i, each in enumerate(resources):
         if each.name in seen:
@@ -143,23 +145,23 @@ def _spread(given: Object, path: str, errors: FieldErrors) -> PodTopologySpreadA
         errors.append(invalid(f"{path}.defaultingType", kind, "when .defaultConstraints are not empty"))
     seen: set[tuple[str, str]] = set()
     for i, each in enumerate(constraints):
-        at = f"{path}.defaultConstraints[{i}]"
+        item_path = f"{path}.defaultConstraints[{i}]"
         key, action = each.get("topologyKey", ""), each.get("whenUnsatisfiable", "")
         if each.get("maxSkew", 0) <= 0:
-            errors.append(invalid(f"{at}.maxSkew", each.get("maxSkew", 0), "not in valid range (0, inf)"))
+            errors.append(invalid(f"{item_path}.maxSkew", each.get("maxSkew", 0), "not in valid range (0, inf)"))
         if not key:
-            errors.append(required(f"{at}.topologyKey", "can not be empty"))
+            errors.append(required(f"{item_path}.topologyKey", "can not be empty"))
         else:
-            errors += validate_label_name(key, f"{at}.topologyKey")
+            errors += validate_label_name(key, f"{item_path}.topologyKey")
         if not action:
-            errors.append(required(f"{at}.whenUnsatisfiable", "can not be empty"))
+            errors.append(required(f"{item_path}.whenUnsatisfiable", "can not be empty"))
         elif action not in ("DoNotSchedule", "ScheduleAnyway"):
-            errors.append(not_supported(f"{at}.whenUnsatisfiable", action, ("DoNotSchedule", "ScheduleAnyway")))
+            errors.append(not_supported(f"{item_path}.whenUnsatisfiable", action, ("DoNotSchedule", "ScheduleAnyway")))
         if "labelSelector" in each:
             detail = "constraint must not define a selector, as they deduced for each pod"
-            errors.append(forbidden(f"{at}.labelSelector", detail))
+            errors.append(forbidden(f"{item_path}.labelSelector", detail))
         if (key, action) in seen:
-            errors.append(duplicate(at, Verbatim(f'"{{{key}, {action}}}"')))
+            errors.append(duplicate(item_path, Verbatim(f'"{{{key}, {action}}}"')))
         seen.add((key, action))
     return PodTopologySpreadArgs(tuple(constraints), kind)
 
@@ -192,13 +194,13 @@ def _volume_binding(given: Object, path: str, errors: FieldErrors) -> VolumeBind
 
 def _preemption(given: Object, path: str, errors: FieldErrors) -> DefaultPreemptionArgs:
     percentage, absolute = given.get("minCandidateNodesPercentage", 10), given.get("minCandidateNodesAbsolute", 100)
-    at, other = f"{path}.minCandidateNodesPercentage", f"{path}.minCandidateNodesAbsolute"
+    item_path, other = f"{path}.minCandidateNodesPercentage", f"{path}.minCandidateNodesAbsolute"
     if not 0 <= percentage <= 100:
-        errors.append(invalid(at, percentage, "not in valid range [0, 100]"))
+        errors.append(invalid(item_path, percentage, "not in valid range [0, 100]"))
     if absolute < 0:
         errors.append(invalid(other, absolute, "not in valid range [0, inf)"))
     if percentage == 0 and absolute == 0:
-        errors.append(invalid(at, 0, "cannot be zero at the same time as minCandidateNodesAbsolute"))
+        errors.append(invalid(item_path, 0, "cannot be zero at the same time as minCandidateNodesAbsolute"))
         errors.append(invalid(other, 0, "cannot be zero at the same time as minCandidateNodesPercentage"))
     return DefaultPreemptionArgs(percentage, absolute)
 
@@ -215,10 +217,10 @@ def _dynamic(given: Object, path: str, errors: FieldErrors) -> DynamicResourcesA
 
 READERS: Final[Mapping[str, tuple[Decoder, Reader]]] = {
     "NodeResourcesFit": (
-        args_form(
+        args_decoder(
             {
-                "ignoredResources": listed(text),
-                "ignoredResourceGroups": listed(text),
+                "ignoredResources": list_of(text),
+                "ignoredResourceGroups": list_of(text),
                 "scoringStrategy": record(
                     {"type": text, "resources": _RESOURCES, "requestedToCapacityRatio": record({"shape": _SHAPE})}
                 ),
@@ -226,23 +228,23 @@ READERS: Final[Mapping[str, tuple[Decoder, Reader]]] = {
         ),
         _fit,
     ),
-    "NodeResourcesBalancedAllocation": (args_form({"resources": _RESOURCES}), _balanced),
-    "PodTopologySpread": (args_form({"defaultConstraints": listed(_SPREAD), "defaultingType": text}), _spread),
+    "NodeResourcesBalancedAllocation": (args_decoder({"resources": _RESOURCES}), _balanced),
+    "PodTopologySpread": (args_decoder({"defaultConstraints": list_of(_SPREAD), "defaultingType": text}), _spread),
     "InterPodAffinity": (
-        args_form({"hardPodAffinityWeight": int32, "ignorePreferredTermsOfExistingPods": boolean}),
+        args_decoder({"hardPodAffinityWeight": int32, "ignorePreferredTermsOfExistingPods": boolean}),
         _inter_pod,
     ),
-    "NodeAffinity": (args_form({"addedAffinity": added_affinity.FORM}), _node_affinity),
-    "VolumeBinding": (args_form({"bindTimeoutSeconds": int64, "shape": _SHAPE}), _volume_binding),
+    "NodeAffinity": (args_decoder({"addedAffinity": added_affinity.DECODER}), _node_affinity),
+    "VolumeBinding": (args_decoder({"bindTimeoutSeconds": int64, "shape": _SHAPE}), _volume_binding),
     "DefaultPreemption": (
-        args_form({"minCandidateNodesPercentage": int32, "minCandidateNodesAbsolute": int32}),
+        args_decoder({"minCandidateNodesPercentage": int32, "minCandidateNodesAbsolute": int32}),
         _preemption,
     ),
-    "DynamicResources": (args_form({"filterTimeout": seconds, "bindingTimeout": seconds}), _dynamic),
+    "DynamicResources": (args_decoder({"filterTimeout": seconds, "bindingTimeout": seconds}), _dynamic),
 }
 
 
 def empty_args(plugin: str) -> Any:
     """The arguments of a plugin that is not configured; ``None`` if it takes none."""
-    form = READERS.get(plugin)
-    return None if form is None else form[1]({}, "", [])
+    reader = READERS.get(plugin)
+    return None if reader is None else reader[1]({}, "", [])

@@ -46,19 +46,19 @@ def expand_multi_point(
     plugins: Object, path: str, registry: Registry, errors: FieldErrors
 ) -> Mapping[str, tuple[Enabled, ...]]:
     """What runs at each point, in order. Weights stand where nodes are scored, elsewhere they are 0."""
-    choices = {point: _read(plugins.get(point), f"{path}.{point}") for point in (*POINTS, MULTI_POINT)}
-    for point, choice in choices.items():
-        errors += _wrong_names(choice, None if point == MULTI_POINT else point, registry)
-    everywhere = _with_defaults(choices[MULTI_POINT])
-    weights = _weights(choices["score"], everywhere)
-    twice: dict[str, FieldError] = {}
+    plugin_sets = {point: _read(plugins.get(point), f"{path}.{point}") for point in (*POINTS, MULTI_POINT)}
+    for point, plugin_set in plugin_sets.items():
+        errors += _name_errors(plugin_set, None if point == MULTI_POINT else point, registry)
+    multi_point = _with_defaults(plugin_sets[MULTI_POINT])
+    weights = _weights(plugin_sets["score"], multi_point)
+    duplicates: dict[str, FieldError] = {}
     points: dict[str, tuple[Enabled, ...]] = {}
     for point in POINTS:
-        names, repeated = _at(point, choices[point], everywhere, registry)
+        names, repeated = _plugins_at(point, plugin_sets[point], multi_point, registry)
         for each in repeated:
-            twice.setdefault(each.path, duplicate(each.path, each.name))
+            duplicates.setdefault(each.path, duplicate(each.path, each.name))
         points[point] = tuple((name, weights[name] if point == "score" else 0) for name in names)
-    errors += twice.values()
+    errors += duplicates.values()
     return points
 
 
@@ -68,7 +68,7 @@ def unknown_disabled(plugins: Object, path: str, registry: Registry) -> Iterator
         for i, each in enumerate(plugins.get(point, {}).get("disabled", ())):
             name = (each or {}).get("name", "")
             if name != _ALL and name not in registry:
-                yield f"{path}.{point}.disabled[{i}].name: there is no plugin {name!r}{_meant(name, registry)}"
+                yield f"{path}.{point}.disabled[{i}].name: there is no plugin {name!r}{_suggestion(name, registry)}"
 
 
 def _read(given: Object | None, path: str) -> PluginSet:
@@ -82,62 +82,62 @@ def _read(given: Object | None, path: str) -> PluginSet:
     )
 
 
-def _wrong_names(choice: PluginSet, point: str | None, registry: Registry) -> FieldErrors:
+def _name_errors(plugin_set: PluginSet, point: str | None, registry: Registry) -> FieldErrors:
     errors: FieldErrors = []
-    for each in choice.enabled:
-        at = f"{each.path}.name"
+    for each in plugin_set.enabled:
+        item_path = f"{each.path}.name"
         entry = registry.get(each.name)
         if entry is None:
-            detail = OBSOLETE_POINTS.get(each.name) or f"no such plugin{_meant(each.name, registry)}"
-            errors.append(FieldError(FieldErrorType.NOT_FOUND, at, each.name, detail))
+            detail = OBSOLETE_POINTS.get(each.name) or f"no such plugin{_suggestion(each.name, registry)}"
+            errors.append(FieldError(FieldErrorType.NOT_FOUND, item_path, each.name, detail))
         elif point is not None and point not in entry.points:
             serves = ", ".join(name for name in POINTS if name in entry.points)
-            errors.append(invalid(at, each.name, f"the plugin does not serve {point}; it serves {serves}"))
+            errors.append(invalid(item_path, each.name, f"the plugin does not serve {point}; it serves {serves}"))
         elif each.weight < 0 and point in ("score", None) and "score" in entry.points:
             errors.append(invalid(f"{each.path}.weight", each.weight, "must not be negative"))
     return errors
 
 
-def _meant(name: str, registry: Registry) -> str:
+def _suggestion(name: str, registry: Registry) -> str:
     close = similar(name, registry)
     return f"; is it {close}?" if close else ""
 
 
-def _with_defaults(choice: PluginSet) -> tuple[EnabledPlugin, ...]:
+def _with_defaults(plugin_set: PluginSet) -> tuple[EnabledPlugin, ...]:
     """``multiPoint`` on top of the defaults. A default that is enabled anew keeps its place."""
-    anew = {each.name: each for each in choice.enabled}
+    enabled_again = {each.name: each for each in plugin_set.enabled}
     kept: list[EnabledPlugin] = []
-    if not choice.disables_all:
+    if not plugin_set.disables_all:
         kept = [
-            anew.get(name, EnabledPlugin(name, weight))
+            enabled_again.get(name, EnabledPlugin(name, weight))
             for name, weight in DEFAULT_ENABLED
-            if name not in choice.disabled
+            if name not in plugin_set.disabled
         ]
-    placed = {each.path for each in kept if each.path}
-    return (*kept, *(each for each in choice.enabled if each.path not in placed))
+    used_paths = {each.path for each in kept if each.path}
+    return (*kept, *(each for each in plugin_set.enabled if each.path not in used_paths))
 
 
-def _at(
-    point: str, choice: PluginSet, everywhere: Sequence[EnabledPlugin], registry: Registry
+def _plugins_at(
+    point: str, plugin_set: PluginSet, multi_point: Sequence[EnabledPlugin], registry: Registry
 ) -> tuple[list[str], list[EnabledPlugin]]:
     """The plugins at a point in order, and those that are enabled twice there."""
-    serving = [each for each in choice.enabled if _serves(each, point, registry)]
+    serving = [each for each in plugin_set.enabled if _serves(each, point, registry)]
     own = list(dict.fromkeys(each.name for each in serving))
-    repeated = _repeated(serving)
-    if choice.disables_all:
+    repeated = _find_repeated(serving)
+    if plugin_set.disables_all:
         return own, repeated
-    spread_out = [
+    inherited = [
         each
-        for each in everywhere
-        if _serves(each, point, registry) and each.name not in choice.disabled and each.name not in own
+        for each in multi_point
+        if _serves(each, point, registry) and each.name not in plugin_set.disabled and each.name not in own
     ]
-    overridden = {each.name for each in everywhere if each.name in own and each.name not in choice.disabled}
+    overridden = {each.name for each in multi_point if each.name in own and each.name not in plugin_set.disabled}
     names = [
         *(name for name in own if name in overridden),
-        *dict.fromkeys(each.name for each in spread_out),
+        *dict.fromkeys(each.name for each in inherited),
         *(name for name in own if name not in overridden),
     ]
-    return names, [*repeated, *_repeated(spread_out)]
+    return names, [*repeated, *_find_repeated(inherited)]
 
 
 def _serves(each: EnabledPlugin, point: str, registry: Registry) -> bool:
@@ -145,15 +145,15 @@ def _serves(each: EnabledPlugin, point: str, registry: Registry) -> bool:
     return entry is not None and point in entry.points
 
 
-def _repeated(enabled: Sequence[EnabledPlugin]) -> list[EnabledPlugin]:
+def _find_repeated(enabled: Sequence[EnabledPlugin]) -> list[EnabledPlugin]:
     counts = Counter(each.name for each in enabled)
     last = {each.name: each for each in enabled}
     return [last[name] for name, count in counts.items() if count > 1]
 
 
-def _weights(score: PluginSet, everywhere: Sequence[EnabledPlugin]) -> Mapping[str, int]:
+def _weights(score: PluginSet, multi_point: Sequence[EnabledPlugin]) -> Mapping[str, int]:
     """The point's own weight goes before that of ``multiPoint``; none counts as 1."""
     weights: dict[str, int] = {}
-    for each in (*score.enabled, *everywhere):
+    for each in (*score.enabled, *multi_point):
         weights.setdefault(each.name, each.weight or 1)
     return weights

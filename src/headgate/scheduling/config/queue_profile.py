@@ -49,84 +49,88 @@ _SCORES: Final = {
 _ALWAYS: Final = frozenset({"NodeName", _FIT, "VolumeBinding", "VolumeRestrictions", "DynamicResources"})
 """Filters that no configuration takes away: without them pods would be bound where they cannot run."""
 _BALANCED: Final = (*CPU_AND_MEMORY, ResourceSpec("nvidia.com/gpu"))
-_ASKED: Final = frozenset({"preFilter", "filter"})
+_FILTER_POINTS: Final = frozenset({"preFilter", "filter"})
 
 
-def queue_profile(name: str, settings: SchedulerConf = DEFAULTS) -> KubeSchedulerProfile:
-    filters = _filters(settings)
-    scores = _scores(settings)
+def queue_profile(name: str, conf: SchedulerConf = DEFAULTS) -> KubeSchedulerProfile:
+    filters = _filters(conf)
+    scores = _scores(conf)
     weights = dict(scores)
-    evicts = settings.runs(PREEMPT) or settings.runs(RECLAIM)
-    points = {point: _at(point, filters, scores, evicts=evicts) for point in POINTS}
+    evicts = conf.runs(PREEMPT) or conf.runs(RECLAIM)
+    points = {point: _plugins_at(point, filters, scores, evicts=evicts) for point in POINTS}
     running = {each for enabled in points.values() for each, _ in enabled}
-    args: dict[str, Args] = {each: made for each in sorted(running) if (made := empty_args(each)) is not None}
-    args[_FIT] = NodeResourcesFitArgs(strategy=_strategy(settings))
+    args: dict[str, Args] = {
+        each: default_args for each in sorted(running) if (default_args := empty_args(each)) is not None
+    }
+    args[_FIT] = NodeResourcesFitArgs(strategy=_strategy(conf))
     if "NodeResourcesBalancedAllocation" in weights:
         args["NodeResourcesBalancedAllocation"] = NodeResourcesBalancedAllocationArgs(_BALANCED)
     if "BinPack" in weights:
-        args["BinPack"] = BinPackArgs(_packed(_plugin(settings, "binpack")))
+        args["BinPack"] = BinPackArgs(_bin_pack_resources(_plugin(conf, "binpack")))
     if _PREEMPTION in running:
-        args[_PREEMPTION] = _preemption(settings)
-    timeout_s = _plugin(settings, "predicates").arguments.get(BIND_TIMEOUT)
+        args[_PREEMPTION] = _preemption(conf)
+    timeout_s = _plugin(conf, "predicates").arguments.get(BIND_TIMEOUT)
     if timeout_s is not None:
         args["VolumeBinding"] = VolumeBindingArgs(int(timeout_s))
-    return KubeSchedulerProfile(name, points, args, queues=settings)
+    return KubeSchedulerProfile(name, points, args, queues=conf)
 
 
-def _at(point: str, filters: frozenset[str], scores: tuple[Enabled, ...], *, evicts: bool) -> tuple[Enabled, ...]:
+def _plugins_at(
+    point: str, filters: frozenset[str], scores: tuple[Enabled, ...], *, evicts: bool
+) -> tuple[Enabled, ...]:
     if point == "score":
         return scores
     serving = [name for name, _ in DEFAULT_ENABLED if point in BUILT_IN[name].points]
     if point == "preScore":
         scored = [name for name, _ in scores]
         return tuple((name, 0) for name in scored if name in serving or name not in BUILT_IN)
-    if point in _ASKED:
+    if point in _FILTER_POINTS:
         serving = [name for name in serving if name in filters]
     return tuple((name, 0) for name in serving if name != _PREEMPTION or evicts)
 
 
-def _filters(settings: SchedulerConf) -> frozenset[str]:
+def _filters(conf: SchedulerConf) -> frozenset[str]:
     """Everything that filters, without what is switched off."""
-    if not settings.is_enabled_at("predicates", "predicate"):
+    if not conf.is_enabled_at("predicates", "predicate"):
         return _ALWAYS
-    arguments = _plugin(settings, "predicates").arguments
+    arguments = _plugin(conf, "predicates").arguments
     off = {plugin for argument, plugin in SWITCHES.items() if arguments.get(argument) is False}
     return frozenset(name for name in BUILT_IN if name in _ALWAYS or name not in off)
 
 
-def _scores(settings: SchedulerConf) -> tuple[Enabled, ...]:
+def _scores(conf: SchedulerConf) -> tuple[Enabled, ...]:
     weights: dict[str, int] = {}
-    if settings.is_enabled_at("nodeorder", "nodeOrder"):
-        weights = {plugin: _weight(settings, argument) for plugin, argument in _SCORES.items()}
-        weights[_FIT] = abs(_spreading(settings))
-    if settings.is_enabled_at("binpack", "nodeOrder"):
-        weights["BinPack"] = int(_plugin(settings, "binpack").arguments.get("binpack.weight", 1))
+    if conf.is_enabled_at("nodeorder", "nodeOrder"):
+        weights = {plugin: _weight(conf, argument) for plugin, argument in _SCORES.items()}
+        weights[_FIT] = abs(_least_allocated_weight(conf))
+    if conf.is_enabled_at("binpack", "nodeOrder"):
+        weights["BinPack"] = int(_plugin(conf, "binpack").arguments.get("binpack.weight", 1))
     in_order = [name for name, _ in DEFAULT_ENABLED if name in weights]
     return tuple((name, weights[name]) for name in dict.fromkeys((*in_order, *weights)) if weights[name])
 
 
-def _weight(settings: SchedulerConf, argument: str) -> int:
-    return int(_plugin(settings, "nodeorder").arguments.get(argument, WEIGHTS[argument]))
+def _weight(conf: SchedulerConf, argument: str) -> int:
+    return int(_plugin(conf, "nodeorder").arguments.get(argument, WEIGHTS[argument]))
 
 
-def _spreading(settings: SchedulerConf) -> int:
+def _least_allocated_weight(conf: SchedulerConf) -> int:
     """How much emptier nodes are preferred; below zero, how much fuller ones are."""
-    return _weight(settings, "leastrequested.weight") - _weight(settings, "mostrequested.weight")
+    return _weight(conf, "leastrequested.weight") - _weight(conf, "mostrequested.weight")
 
 
-def _strategy(settings: SchedulerConf) -> str:
-    return "MostAllocated" if _spreading(settings) < 0 else "LeastAllocated"
+def _strategy(conf: SchedulerConf) -> str:
+    return "MostAllocated" if _least_allocated_weight(conf) < 0 else "LeastAllocated"
 
 
-def _packed(binpack: PluginOption) -> tuple[ResourceSpec, ...]:
+def _bin_pack_resources(binpack: PluginOption) -> tuple[ResourceSpec, ...]:
     given = binpack.arguments
     weights = {name: f"{BINPACK_RESOURCES}.{name}" for name in listed_resources(given.get(BINPACK_RESOURCES))}
     weights |= {"cpu": "binpack.cpu", "memory": "binpack.memory"}
     return tuple(ResourceSpec(name, int(given.get(argument, 1))) for name, argument in weights.items())
 
 
-def _preemption(settings: SchedulerConf) -> DefaultPreemptionArgs:
-    given = settings.action_arguments.get(PREEMPT, {})
+def _preemption(conf: SchedulerConf) -> DefaultPreemptionArgs:
+    given = conf.action_arguments.get(PREEMPT, {})
     default = DefaultPreemptionArgs()
     return DefaultPreemptionArgs(
         int(given.get("minCandidateNodesPercentage", default.min_candidate_nodes_percentage)),
@@ -134,5 +138,5 @@ def _preemption(settings: SchedulerConf) -> DefaultPreemptionArgs:
     )
 
 
-def _plugin(settings: SchedulerConf, name: str) -> PluginOption:
-    return settings.plugin(name) or PluginOption(name)
+def _plugin(conf: SchedulerConf, name: str) -> PluginOption:
+    return conf.plugin(name) or PluginOption(name)

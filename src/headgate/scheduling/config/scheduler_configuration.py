@@ -22,7 +22,7 @@ from headgate.scheduling.config.strict_decoding import (
     boolean,
     int32,
     int64,
-    listed,
+    list_of,
     mapping,
     number,
     record,
@@ -44,13 +44,13 @@ API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"
 
 _PLUGIN: Final = record({"name": text, "weight": int32})
-_PLUGIN_SET: Final = record({"enabled": listed(_PLUGIN), "disabled": listed(_PLUGIN)})
+_PLUGIN_SET: Final = record({"enabled": list_of(_PLUGIN), "disabled": list_of(_PLUGIN)})
 _PROFILE: Final = record(
     {
         "schedulerName": text,
         "percentageOfNodesToScore": int32,
         "plugins": record(dict.fromkeys((*POINTS, MULTI_POINT), _PLUGIN_SET), OBSOLETE_POINTS),
-        "pluginConfig": listed(record({"name": text, "args": mapping})),
+        "pluginConfig": list_of(record({"name": text, "args": mapping})),
     }
 )
 _LEADER_ELECTION: Final[Mapping[str, Decoder]] = {
@@ -72,7 +72,7 @@ _DOCUMENT: Final = record(
         **dict.fromkeys(("enableProfiling", "enableContentionProfiling", "delayCacheUntilActive"), boolean),
         "leaderElection": record(_LEADER_ELECTION),
         "clientConnection": record(_CLIENT_CONNECTION),
-        "profiles": listed(_PROFILE),
+        "profiles": list_of(_PROFILE),
         "extenders": anything,
     }
 )
@@ -82,7 +82,7 @@ def parse_configuration(value: Any, registry: Registry = BUILT_IN) -> KubeSchedu
     """``value`` is a decoded YAML or JSON document, and is not changed."""
     errors: FieldErrors = []
     given: Object = _DOCUMENT(value, "", errors) or {}
-    errors += _wrong_type(given)
+    errors += _type_errors(given)
     if given.get("extenders"):
         detail = "extenders are not supported: write a plugin instead (docs/plugins.md)"
         errors.append(forbidden("extenders", detail))
@@ -94,7 +94,7 @@ def parse_configuration(value: Any, registry: Registry = BUILT_IN) -> KubeSchedu
     remarks: list[str] = []
     profiles = _profiles(given.get("profiles") or [{}], registry, errors, remarks)
     percentage = given.get("percentageOfNodesToScore", 0)
-    errors += _wrong_percentage(percentage, "percentageOfNodesToScore")
+    errors += _percentage_errors(percentage, "percentageOfNodesToScore")
     initial_s, max_s = given.get("podInitialBackoffSeconds", 1), given.get("podMaxBackoffSeconds", 10)
     if initial_s <= 0:
         errors.append(invalid("podInitialBackoffSeconds", initial_s, "must be greater than 0"))
@@ -116,17 +116,17 @@ def parse_configuration(value: Any, registry: Registry = BUILT_IN) -> KubeSchedu
     )
 
 
-def _wrong_type(given: Object) -> FieldErrors:
+def _type_errors(given: Object) -> FieldErrors:
     errors: FieldErrors = []
-    for field, only in (("apiVersion", API_VERSION), ("kind", KIND)):
+    for field, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
         if not given.get(field):
-            errors.append(required(field, f"must be {only}"))
-        elif given[field] != only:
-            errors.append(not_supported(field, given[field], (only,)))
+            errors.append(required(field, f"must be {expected}"))
+        elif given[field] != expected:
+            errors.append(not_supported(field, given[field], (expected,)))
     return errors
 
 
-def _wrong_percentage(percentage: int | None, path: str) -> FieldErrors:
+def _percentage_errors(percentage: int | None, path: str) -> FieldErrors:
     if percentage is None or 0 <= percentage <= 100:
         return []
     return [invalid(path, percentage, "not in valid range [0-100]")]
@@ -166,17 +166,17 @@ def _leader_election(given: Object, errors: FieldErrors) -> LeaderElection:
     }
     for field, value_s in durations.items():
         if value_s <= 0:
-            errors.append(invalid(f"leaderElection.{field}", _shown(value_s), "must be greater than zero"))
+            errors.append(invalid(f"leaderElection.{field}", _duration_text(value_s), "must be greater than zero"))
     if election.lease_duration_s <= election.renew_deadline_s:
-        shown = _shown(election.renew_deadline_s)
+        shown = _duration_text(election.renew_deadline_s)
         errors.append(invalid("leaderElection.leaseDuration", shown, "must be greater than `RenewDeadline`"))
     if election.resource_lock != "leases":
-        at = "leaderElection.resourceLock"
-        errors.append(invalid(at, election.resource_lock, 'resourceLock value must be "leases"'))
+        item_path = "leaderElection.resourceLock"
+        errors.append(invalid(item_path, election.resource_lock, 'resourceLock value must be "leases"'))
     return election
 
 
-def _shown(duration_s: float) -> str:
+def _duration_text(duration_s: float) -> str:
     return format_duration(round(duration_s * 1_000_000_000))
 
 
@@ -184,29 +184,29 @@ def _profiles(
     given: list[Object | None], registry: Registry, errors: FieldErrors, remarks: list[str]
 ) -> tuple[KubeSchedulerProfile, ...]:
     profiles: list[KubeSchedulerProfile] = []
-    named: dict[str, int] = {}
+    index_by_name: dict[str, int] = {}
     for i, each in enumerate(given):
         written = each or {}
-        at = f"profiles[{i}]"
-        profile = _profile(written, at, registry, errors, remarks, alone=len(given) == 1)
-        if profile.name in named:
-            first = Verbatim(f'"profiles[{named[profile.name]}].schedulerName"')
-            errors.append(duplicate(f"{at}.schedulerName", first))
-        named[profile.name] = i
+        item_path = f"profiles[{i}]"
+        profile = _profile(written, item_path, registry, errors, remarks, is_only_profile=len(given) == 1)
+        if profile.name in index_by_name:
+            first = Verbatim(f'"profiles[{index_by_name[profile.name]}].schedulerName"')
+            errors.append(duplicate(f"{item_path}.schedulerName", first))
+        index_by_name[profile.name] = i
         profiles.append(profile)
-    errors += _wrong_queue_sorts(given, profiles)
+    errors += _queue_sort_errors(given, profiles)
     return tuple(profiles)
 
 
 def _profile(
-    given: Object, path: str, registry: Registry, errors: FieldErrors, remarks: list[str], *, alone: bool
+    given: Object, path: str, registry: Registry, errors: FieldErrors, remarks: list[str], *, is_only_profile: bool
 ) -> KubeSchedulerProfile:
     # Only a single profile has a name by default.
-    name = given.get("schedulerName", DEFAULT_SCHEDULER if alone else "")
+    name = given.get("schedulerName", DEFAULT_SCHEDULER if is_only_profile else "")
     if not name:
         errors.append(required(f"{path}.schedulerName"))
     percentage = given.get("percentageOfNodesToScore")
-    errors += _wrong_percentage(percentage, f"{path}.percentageOfNodesToScore")
+    errors += _percentage_errors(percentage, f"{path}.percentageOfNodesToScore")
     plugins: Object = given.get("plugins", {})
     points = expand_multi_point(plugins, f"{path}.plugins", registry, errors)
     remarks += unknown_disabled(plugins, f"{path}.plugins", registry)
@@ -215,7 +215,7 @@ def _profile(
         errors.append(required(f"{path}.plugins.bind", detail))
     enabled = {each for chosen in points.values() for each, _ in chosen}
     args = _plugin_config(given.get("pluginConfig", []), f"{path}.pluginConfig", registry, errors)
-    remarks += _idle_args(given.get("pluginConfig", []), f"{path}.pluginConfig", registry, enabled)
+    remarks += _unused_args(given.get("pluginConfig", []), f"{path}.pluginConfig", registry, enabled)
     for plugin in sorted(enabled - args.keys()):
         default = empty_args(plugin)
         if default is not None:
@@ -230,30 +230,30 @@ def _plugin_config(given: list[Object | None], path: str, registry: Registry, er
     seen: set[str] = set()
     for i, each in enumerate(given):
         name, document = (each or {}).get("name", ""), (each or {}).get("args", {})
-        at = f"{path}[{i}]"
+        item_path = f"{path}[{i}]"
         if name in seen:
-            errors.append(duplicate(at, name))
+            errors.append(duplicate(item_path, name))
         seen.add(name)
         if name in READERS:
-            form, read = READERS[name]
-            errors += _wrong_args_type(name, document, f"{at}.args")
-            args[name] = read(form(document, f"{at}.args", errors) or {}, f"{at}.args", errors)
+            decode, read = READERS[name]
+            errors += _args_type_errors(name, document, f"{item_path}.args")
+            args[name] = read(decode(document, f"{item_path}.args", errors) or {}, f"{item_path}.args", errors)
         elif name in registry and name not in BUILT_IN:
             args[name] = ExternalPluginArgs(document)
     return args
 
 
-def _wrong_args_type(plugin: str, document: Object, path: str) -> FieldErrors:
+def _args_type_errors(plugin: str, document: Object, path: str) -> FieldErrors:
     """What the document says about its own type is optional, and must be true."""
     errors: FieldErrors = []
-    for field, only in (("apiVersion", API_VERSION), ("kind", f"{plugin}Args")):
+    for field, expected in (("apiVersion", API_VERSION), ("kind", f"{plugin}Args")):
         written = document.get(field)
-        if isinstance(written, str) and written not in ("", only):
-            errors.append(not_supported(f"{path}.{field}", written, (only,)))
+        if isinstance(written, str) and written not in ("", expected):
+            errors.append(not_supported(f"{path}.{field}", written, (expected,)))
     return errors
 
 
-def _idle_args(given: list[Object | None], path: str, registry: Registry, enabled: set[str]) -> Iterator[str]:
+def _unused_args(given: list[Object | None], path: str, registry: Registry, enabled: set[str]) -> Iterator[str]:
     for i, each in enumerate(given):
         name = (each or {}).get("name", "")
         if name not in registry:
@@ -265,24 +265,24 @@ def _idle_args(given: list[Object | None], path: str, registry: Registry, enable
             yield f"{path}[{i}].name: the plugin {name} runs at no point of this profile"
 
 
-def _wrong_queue_sorts(given: list[Object | None], profiles: list[KubeSchedulerProfile]) -> FieldErrors:
+def _queue_sort_errors(given: list[Object | None], profiles: list[KubeSchedulerProfile]) -> FieldErrors:
     """All profiles share one queue, so all must want the same order, by exactly one plugin."""
     errors: FieldErrors = []
     written = [((each or {}).get("plugins", {})).get("queueSort", {}) for each in given]
     sorts = [tuple(name for name, _ in profile.points["queueSort"]) for profile in profiles]
     for i, (own, profile) in enumerate(zip(written, profiles, strict=True)):
-        at = f"profiles[{i}].plugins.queueSort"
+        item_path = f"profiles[{i}].plugins.queueSort"
         if i and (own or {}) != (written[0] or {}):
-            errors.append(invalid(at, own, "must be the same for all profiles"))
+            errors.append(invalid(item_path, own, "must be the same for all profiles"))
         elif len(own.get("enabled", ())) > 1:
             count = len(own["enabled"])
-            errors.append(invalid(f"{at}.enabled", count, "only one queue sort plugin can be enabled"))
+            errors.append(invalid(f"{item_path}.enabled", count, "only one queue sort plugin can be enabled"))
         elif len(sorts[i]) != 1:
             detail = f'only one queue sort plugin required for profile with scheduler name "{profile.name}"'
-            errors.append(invalid(at, list(sorts[i]), f"{detail}, but got {len(sorts[i])}"))
+            errors.append(invalid(item_path, list(sorts[i]), f"{detail}, but got {len(sorts[i])}"))
         elif i and len(sorts[0]) == 1 and sorts[i] != sorts[0]:
             detail = (
                 f'different queue sort plugins for profile "{profile.name}": "{sorts[i][0]}", first: "{sorts[0][0]}"'
             )
-            errors.append(invalid(at, sorts[i][0], detail))
+            errors.append(invalid(item_path, sorts[i][0], detail))
     return errors

@@ -17,31 +17,31 @@ Object = dict[str, Any]
 Decoder = Callable[[Any, str, FieldErrors], Any]
 """Value, path and the list of complaints in; the value, or ``None`` if it does not fit."""
 
-_SPELLING: Final = 0.75
+_MIN_SIMILARITY: Final = 0.75
 _NANOS: Final = 1_000_000_000
 
 
-def _scalar(words: str, fits: Callable[[Any], bool]) -> Decoder:
-    def read(value: Any, path: str, errors: FieldErrors) -> Any:
-        if fits(value):
+def _scalar(expected: str, is_valid: Callable[[Any], bool]) -> Decoder:
+    def decode(value: Any, path: str, errors: FieldErrors) -> Any:
+        if is_valid(value):
             return value
-        errors.append(type_invalid(path, value, f"must be {words}"))
+        errors.append(type_invalid(path, value, f"must be {expected}"))
         return None
 
-    return read
+    return decode
 
 
-def _whole(bits: int) -> Callable[[Any], bool]:
-    top = 1 << (bits - 1)
-    return lambda value: isinstance(value, int) and not isinstance(value, bool) and -top <= value < top
+def _is_integer(bits: int) -> Callable[[Any], bool]:
+    limit = 1 << (bits - 1)
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and -limit <= value < limit
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-int32: Final = _scalar("an integer of 32 bits", _whole(32))
-int64: Final = _scalar("an integer of 64 bits", _whole(64))
+int32: Final = _scalar("an integer of 32 bits", _is_integer(32))
+int64: Final = _scalar("an integer of 64 bits", _is_integer(64))
 number: Final = _scalar("a number", _is_number)
 text: Final = _scalar("a string", lambda value: isinstance(value, str))
 boolean: Final = _scalar("true or false", lambda value: isinstance(value, bool))
@@ -64,18 +64,18 @@ def seconds(value: Any, path: str, errors: FieldErrors) -> float | None:
     return nanos / _NANOS
 
 
-def listed(each: Decoder) -> Decoder:
-    def read(value: Any, path: str, errors: FieldErrors) -> Any:
+def list_of(decode_item: Decoder) -> Decoder:
+    def decode(value: Any, path: str, errors: FieldErrors) -> Any:
         if not isinstance(value, list):
             errors.append(type_invalid(path, value, "must be a list"))
             return None
         # What does not fit keeps its place: paths count from what the user wrote.
-        return [None if item is None else each(item, f"{path}[{i}]", errors) for i, item in enumerate(value)]
+        return [None if item is None else decode_item(item, f"{path}[{i}]", errors) for i, item in enumerate(value)]
 
-    return read
+    return decode
 
 
-def named_texts(value: Any, path: str, errors: FieldErrors) -> Any:
+def string_map(value: Any, path: str, errors: FieldErrors) -> Any:
     """An object of strings, such as ``matchLabels``."""
     if mapping(value, path, errors) is None:
         return None
@@ -85,23 +85,23 @@ def named_texts(value: Any, path: str, errors: FieldErrors) -> Any:
 def record(fields: Mapping[str, Decoder], hints: Mapping[str, str] | None = None) -> Decoder:
     """An object with these fields and no others. ``hints`` say more about some that are not among them."""
 
-    def read(value: Any, path: str, errors: FieldErrors) -> Any:
+    def decode(value: Any, path: str, errors: FieldErrors) -> Any:
         if not isinstance(value, dict):
             errors.append(type_invalid(path, value, "must be an object"))
             return None
         read_fields: Object = {}
         for name, given in value.items():
-            at = f"{path}.{name}" if path else str(name)
-            form = fields.get(name)
-            if form is None:
-                errors.append(forbidden(at, unknown(str(name), fields, hints or {})))
+            item_path = f"{path}.{name}" if path else str(name)
+            decode = fields.get(name)
+            if decode is None:
+                errors.append(forbidden(item_path, unknown(str(name), fields, hints or {})))
             elif given is not None:
-                fitting = form(given, at, errors)
-                if fitting is not None:
-                    read_fields[name] = fitting
+                decoded = decode(given, item_path, errors)
+                if decoded is not None:
+                    read_fields[name] = decoded
         return read_fields
 
-    return read
+    return decode
 
 
 def unknown(name: str, fields: Mapping[str, Any], hints: Mapping[str, str]) -> str:
@@ -114,5 +114,5 @@ def unknown(name: str, fields: Mapping[str, Any], hints: Mapping[str, str]) -> s
 def similar(name: str, known: Mapping[str, Any]) -> str:
     """The known name that was probably meant; empty if none is near."""
     by_lower = {each.lower(): each for each in known}
-    found = difflib.get_close_matches(name.lower(), by_lower, 1, _SPELLING)
+    found = difflib.get_close_matches(name.lower(), by_lower, 1, _MIN_SIMILARITY)
     return by_lower[found[0]] if found else ""

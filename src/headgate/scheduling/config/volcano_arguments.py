@@ -18,7 +18,7 @@ from headgate.scheduling.config.strict_decoding import Object, similar
 
 ArgumentReader = Callable[[Any, str, FieldErrors], Argument | None]
 
-_TRUTH: Final = {"true": True, "false": False}
+_BOOLEANS: Final = {"true": True, "false": False}
 
 
 class VolcanoArgument(msgspec.Struct, frozen=True):
@@ -29,23 +29,23 @@ class VolcanoArgument(msgspec.Struct, frozen=True):
     refused: str = ""
 
 
-def _whole(least: int, most: int = (1 << 31) - 1) -> ArgumentReader:
+def _integer(minimum: int, maximum: int = (1 << 31) - 1) -> ArgumentReader:
     def read(value: Any, path: str, errors: FieldErrors) -> int | None:
         text = str(value)
         if isinstance(value, bool) or not isinstance(value, int | str) or not text.removeprefix("-").isdecimal():
             errors.append(type_invalid(path, value, "must be a whole number"))
             return None
-        number = int(text) if len(text) <= 20 else most + 1
-        if not least <= number <= most:
-            errors.append(invalid(path, value, f"must be from {least} to {most}"))
+        number = int(text) if len(text) <= 20 else maximum + 1
+        if not minimum <= number <= maximum:
+            errors.append(invalid(path, value, f"must be from {minimum} to {maximum}"))
             return None
         return number
 
     return read
 
 
-def _truth(value: Any, path: str, errors: FieldErrors) -> bool | None:
-    found = value if isinstance(value, bool) else _TRUTH.get(str(value).lower())
+def _boolean(value: Any, path: str, errors: FieldErrors) -> bool | None:
+    found = value if isinstance(value, bool) else _BOOLEANS.get(str(value).lower())
     if found is None:
         errors.append(type_invalid(path, value, "must be true or false"))
     return found
@@ -69,13 +69,13 @@ def _names(value: Any, path: str, errors: FieldErrors) -> str | None:
     return value
 
 
-_WEIGHT: Final = VolcanoArgument(_whole(0, 1_000_000))
-_ENABLE: Final = VolcanoArgument(_truth)
+_WEIGHT: Final = VolcanoArgument(_integer(0, 1_000_000))
+_ENABLE: Final = VolcanoArgument(_boolean)
 _DEVICES: Final = VolcanoArgument(
     refused="shared devices are not supported; whole ones are asked for as any other resource"
 )
 _CLAIMS: Final = VolcanoArgument(refused="resource claims are not allocated by this scheduler")
-_PACES: Final = VolcanoArgument(_truth, ignored="nothing is looked up twice here that a cache could spare")
+_CACHE_SWITCH: Final = VolcanoArgument(_boolean, ignored="nothing is looked up twice here that a cache could spare")
 
 WEIGHTS: Final[Mapping[str, int]] = {
     "leastrequested.weight": 1,
@@ -104,7 +104,7 @@ BINPACK_RESOURCES: Final = "binpack.resources"
 
 _PLUGINS: Final[Mapping[str, Mapping[str, VolcanoArgument]]] = {
     "capacity": {
-        "ancestorReclaimLevel": VolcanoArgument(_whole(0, 5)),
+        "ancestorReclaimLevel": VolcanoArgument(_integer(0, 5)),
         "capacity.DynamicResourceAllocationEnable": _CLAIMS,
         "capacity.DRAConsumableCapacityEnable": _CLAIMS,
     },
@@ -116,8 +116,8 @@ _PLUGINS: Final[Mapping[str, Mapping[str, VolcanoArgument]]] = {
     },
     "predicates": {
         **dict.fromkeys(SWITCHES, _ENABLE),
-        BIND_TIMEOUT: VolcanoArgument(_whole(0)),
-        "predicate.CacheEnable": _PACES,
+        BIND_TIMEOUT: VolcanoArgument(_integer(0)),
+        "predicate.CacheEnable": _CACHE_SWITCH,
         "predicate.DynamicResourceAllocationEnable": _CLAIMS,
         "dynamicresources.filterTimeoutSeconds": _CLAIMS,
         **dict.fromkeys(("predicate.GPUSharingEnable", "predicate.GPUNumberEnable", "predicate.VGPUEnable"), _DEVICES),
@@ -133,72 +133,77 @@ _PLUGINS: Final[Mapping[str, Mapping[str, VolcanoArgument]]] = {
         ),
     },
 }
-_CACHE: Final = {"predicateErrorCacheEnable": _PACES}
+_CACHE: Final = {"predicateErrorCacheEnable": _CACHE_SWITCH}
 _ACTIONS: Final[Mapping[str, Mapping[str, VolcanoArgument]]] = {
     "allocate": _CACHE,
     "backfill": _CACHE,
     "reclaim": _CACHE,
     "preempt": {
         **_CACHE,
-        "minCandidateNodesPercentage": VolcanoArgument(_whole(0, 100)),
-        "minCandidateNodesAbsolute": VolcanoArgument(_whole(0)),
+        "minCandidateNodesPercentage": VolcanoArgument(_integer(0, 100)),
+        "minCandidateNodesAbsolute": VolcanoArgument(_integer(0)),
         "enableTopologyAwarePreemption": VolcanoArgument(
-            _truth, ignored="victims are always chosen by trying whether the pod fits without them"
+            _boolean, ignored="victims are always chosen by trying whether the pod fits without them"
         ),
         "topologyAwarePreemptWorkerNum": VolcanoArgument(
-            _whole(1), ignored="there are no workers: all nodes are tried at once"
+            _integer(1), ignored="there are no workers: all nodes are tried at once"
         ),
-        "maxCandidateNodesAbsolute": VolcanoArgument(_whole(0), ignored="the candidates are not bounded from above"),
+        "maxCandidateNodesAbsolute": VolcanoArgument(_integer(0), ignored="the candidates are not bounded from above"),
     },
 }
 
 
-def read_plugin(name: str, given: Object, path: str, errors: FieldErrors, idle: list[str]) -> dict[str, Argument]:
-    rows = _PLUGINS.get(name, {})
+def read_plugin(name: str, given: Object, path: str, errors: FieldErrors, remarks: list[str]) -> dict[str, Argument]:
+    arguments = _PLUGINS.get(name, {})
     if name == "binpack":
-        rows = {**rows, **_binpack_rows(given.get(BINPACK_RESOURCES))}
-    return _read(rows, f"the plugin {name}", given, path, errors, idle)
+        arguments = {**arguments, **_binpack_weights(given.get(BINPACK_RESOURCES))}
+    return _read(arguments, f"the plugin {name}", given, path, errors, remarks)
 
 
-def read_action(name: str, given: Object, path: str, errors: FieldErrors, idle: list[str]) -> dict[str, Argument]:
-    return _read(_ACTIONS.get(name, {}), f"the action {name}", given, path, errors, idle)
+def read_action(name: str, given: Object, path: str, errors: FieldErrors, remarks: list[str]) -> dict[str, Argument]:
+    return _read(_ACTIONS.get(name, {}), f"the action {name}", given, path, errors, remarks)
 
 
 def listed_resources(names: object) -> list[str]:
     return [each for each in map(str.strip, names.split(",")) if each] if isinstance(names, str) else []
 
 
-def _binpack_rows(names: object) -> dict[str, VolcanoArgument]:
+def _binpack_weights(names: object) -> dict[str, VolcanoArgument]:
     """A weight for each resource that the list names: one that it does not name would be ignored."""
     return {f"{BINPACK_RESOURCES}.{each}": _WEIGHT for each in listed_resources(names)}
 
 
 def _read(
-    rows: Mapping[str, VolcanoArgument], whose: str, given: Object, path: str, errors: FieldErrors, idle: list[str]
+    arguments: Mapping[str, VolcanoArgument],
+    owner: str,
+    given: Object,
+    path: str,
+    errors: FieldErrors,
+    remarks: list[str],
 ) -> dict[str, Argument]:
     found: dict[str, Argument] = {}
     for name, value in given.items():
-        at = f"{path}.{name}"
-        row = rows.get(name)
-        if row is None:
-            errors.append(forbidden(at, _unknown(name, whose, rows)))
-        elif row.read is None:
+        item_path = f"{path}.{name}"
+        argument = arguments.get(name)
+        if argument is None:
+            errors.append(forbidden(item_path, _unknown(name, owner, arguments)))
+        elif argument.read is None:
             if value not in (False, "false", None):
-                errors.append(forbidden(at, row.refused))
+                errors.append(forbidden(item_path, argument.refused))
         elif value is not None:
-            read = row.read(value, at, errors)
+            read = argument.read(value, item_path, errors)
             if read is not None:
                 found[name] = read
-            if row.ignored:
-                idle.append(f"{at}: changes nothing: {row.ignored}")
+            if argument.ignored:
+                remarks.append(f"{item_path}: changes nothing: {argument.ignored}")
     return found
 
 
-def _unknown(name: str, whose: str, rows: Mapping[str, VolcanoArgument]) -> str:
-    if name.startswith(f"{BINPACK_RESOURCES}.") and BINPACK_RESOURCES in rows:
+def _unknown(name: str, owner: str, arguments: Mapping[str, VolcanoArgument]) -> str:
+    if name.startswith(f"{BINPACK_RESOURCES}.") and BINPACK_RESOURCES in arguments:
         return f"name the resource in {BINPACK_RESOURCES}, too: a weight alone does not count"
-    close = similar(name, rows)
+    close = similar(name, arguments)
     if close:
-        return f"{whose} has no such argument: is it {close}?"
-    known = ", ".join(each for each, row in rows.items() if row.read is not None)
-    return f"{whose} has no such argument; it has {known}" if known else f"{whose} takes no arguments"
+        return f"{owner} has no such argument: is it {close}?"
+    known = ", ".join(each for each, argument in arguments.items() if argument.read is not None)
+    return f"{owner} has no such argument; it has {known}" if known else f"{owner} takes no arguments"

@@ -25,7 +25,7 @@ from headgate.capacity.conf import (
     SchedulerConf,
 )
 from headgate.kube.field_errors import FieldErrors, duplicate, forbidden, invalid, not_supported, required
-from headgate.scheduling.config.strict_decoding import Object, boolean, listed, mapping, record, similar, text
+from headgate.scheduling.config.strict_decoding import Object, boolean, list_of, mapping, record, similar, text
 from headgate.scheduling.config.volcano_arguments import read_action, read_plugin
 
 HIERARCHY: Final = "enableHierarchy"
@@ -61,8 +61,8 @@ _PLUGIN: Final = record(
 _DOCUMENT: Final = record(
     {
         "actions": text,
-        "tiers": listed(record({"plugins": listed(_PLUGIN)})),
-        "configurations": listed(record({"name": text, "arguments": mapping})),
+        "tiers": list_of(record({"plugins": list_of(_PLUGIN)})),
+        "configurations": list_of(record({"name": text, "arguments": mapping})),
         "metrics": mapping,
     }
 )
@@ -71,7 +71,7 @@ DISTINGUISHING: Final = frozenset({"actions", "tiers", "configurations"})
 
 
 class VolcanoConfiguration(msgspec.Struct, frozen=True):
-    settings: SchedulerConf
+    conf: SchedulerConf
     remarks: tuple[str, ...] = ()
 
 
@@ -87,15 +87,15 @@ def parse_volcano_conf(value: Any) -> VolcanoConfiguration | FieldErrors:
         _plugins((tier or {}).get("plugins", ()), f"tiers[{i}].plugins", errors, remarks)
         for i, tier in enumerate(given.get("tiers", ()))
     ]
-    errors += _at_odds(written)
+    errors += _find_conflicts(written)
     tiers = tuple(tuple(each for each in tier if each is not None) for tier in written)
     if not any(tiers) and not errors:
         errors.append(required("tiers", "name at least one plugin, such as predicates"))
     arguments = _configurations(given.get("configurations", ()), actions, errors, remarks)
     if errors:
         return errors
-    settings = SchedulerConf(actions, tiers, arguments)
-    return VolcanoConfiguration(settings, (*remarks, *_gaps(settings)))
+    conf = SchedulerConf(actions, tiers, arguments)
+    return VolcanoConfiguration(conf, (*remarks, *_find_gaps(conf)))
 
 
 def _actions(given: Object, errors: FieldErrors, remarks: list[str]) -> tuple[str, ...]:
@@ -110,8 +110,8 @@ def _actions(given: Object, errors: FieldErrors, remarks: list[str]) -> tuple[st
             errors.append(invalid("actions", name, f"the action is not supported: {_OTHER_ACTIONS[name]}"))
         elif name not in ACTIONS:
             close = similar(name, dict.fromkeys(ACTIONS))
-            meant = f"is it {close}?" if close else f"there are {', '.join(ACTIONS)}"
-            errors.append(invalid("actions", name, f"no such action: {meant}"))
+            suggestion = f"is it {close}?" if close else f"there are {', '.join(ACTIONS)}"
+            errors.append(invalid("actions", name, f"no such action: {suggestion}"))
         found.append(name)
     if ALLOCATE not in found and all(each in ACTIONS for each in found):
         errors.append(required("actions", f"{ALLOCATE} is missing: without it nothing would be placed"))
@@ -127,19 +127,19 @@ def _plugins(
     found: list[PluginOption | None] = []
     for i, each in enumerate(given):
         written = each or {}
-        at = f"{path}[{i}]"
+        item_path = f"{path}[{i}]"
         name = written.get("name", "")
         if name not in EXTENSION_POINTS:
-            errors.append(_wrong_plugin(name, f"{at}.name"))
+            errors.append(_plugin_error(name, f"{item_path}.name"))
             found.append(None)
             continue
-        off = _switched_off(name, written, at, errors, remarks)
-        arguments = read_plugin(name, written.get("arguments", {}), f"{at}.arguments", errors, remarks)
+        off = _disabled_points(name, written, item_path, errors, remarks)
+        arguments = read_plugin(name, written.get("arguments", {}), f"{item_path}.arguments", errors, remarks)
         found.append(PluginOption(name, off, arguments))
     return found
 
 
-def _wrong_plugin(name: str, path: str) -> Any:
+def _plugin_error(name: str, path: str) -> Any:
     if not name:
         return required(path, f"one of {', '.join(EXTENSION_POINTS)}")
     close = similar(name, EXTENSION_POINTS)
@@ -148,20 +148,22 @@ def _wrong_plugin(name: str, path: str) -> Any:
     return invalid(path, name, f"no such plugin: is it {close}?")
 
 
-def _switched_off(plugin: str, written: Object, path: str, errors: FieldErrors, remarks: list[str]) -> frozenset[str]:
+def _disabled_points(
+    plugin: str, written: Object, path: str, errors: FieldErrors, remarks: list[str]
+) -> frozenset[str]:
     off: set[str] = set()
     for option, point in OPTIONS.items():
-        switched = written.get(option)
-        if switched is None:
+        value = written.get(option)
+        if value is None:
             continue
-        if point not in EXTENSION_POINTS[plugin] and not switched:
+        if point not in EXTENSION_POINTS[plugin] and not value:
             continue  # it has no say there anyway
         if point not in EXTENSION_POINTS[plugin]:
             remarks.append(f"{path}.{option}: changes nothing: the plugin {plugin} has no say there")
-        elif not switched and point not in ENABLE_OPTIONS:
+        elif not value and point not in ENABLE_OPTIONS:
             detail = f"cannot be switched off here: leave the plugin {plugin} out to be without it"
             errors.append(forbidden(f"{path}.{option}", detail))
-        elif not switched:
+        elif not value:
             off.add(point)
     if written.get(HIERARCHY) and plugin == "drf":
         detail = "drf over a tree of queues is not supported: use the plugin capacity, which has one"
@@ -173,21 +175,21 @@ def _switched_off(plugin: str, written: Object, path: str, errors: FieldErrors, 
     return frozenset(off)
 
 
-def _at_odds(tiers: list[list[PluginOption | None]]) -> FieldErrors:
+def _find_conflicts(tiers: list[list[PluginOption | None]]) -> FieldErrors:
     """Plugins that stand twice, or beside one that wants the opposite."""
     errors: FieldErrors = []
     seen: dict[str, str] = {}
     for i, tier in enumerate(tiers):
         for j, each in enumerate(tier):
-            at = f"tiers[{i}].plugins[{j}].name"
+            item_path = f"tiers[{i}].plugins[{j}].name"
             if each is None:
                 continue
             if each.name in seen:
-                errors.append(duplicate(at, each.name))
-            seen.setdefault(each.name, at)
+                errors.append(duplicate(item_path, each.name))
+            seen.setdefault(each.name, item_path)
     if "capacity" in seen and "proportion" in seen:
         detail = "capacity and proportion both give queues their limits: keep one of them"
-        later = [at for name, at in seen.items() if name in ("capacity", "proportion")][-1]
+        later = [item_path for name, item_path in seen.items() if name in ("capacity", "proportion")][-1]
         errors.append(forbidden(later, detail))
     return errors
 
@@ -197,29 +199,29 @@ def _configurations(
 ) -> dict[str, Mapping[str, Argument]]:
     found: dict[str, Mapping[str, Argument]] = {}
     for i, each in enumerate(given):
-        name, at = (each or {}).get("name", ""), f"configurations[{i}]"
+        name, item_path = (each or {}).get("name", ""), f"configurations[{i}]"
         if name not in ACTIONS:
-            errors.append(not_supported(f"{at}.name", name, ACTIONS))
+            errors.append(not_supported(f"{item_path}.name", name, ACTIONS))
             continue
         if name in found:
-            errors.append(duplicate(f"{at}.name", name))
+            errors.append(duplicate(f"{item_path}.name", name))
         if name not in actions:
-            remarks.append(f"{at}.name: the action {name} does not run")
-        found[name] = read_action(name, (each or {}).get("arguments", {}), f"{at}.arguments", errors, remarks)
+            remarks.append(f"{item_path}.name: the action {name} does not run")
+        found[name] = read_action(name, (each or {}).get("arguments", {}), f"{item_path}.arguments", errors, remarks)
     return found
 
 
-def _gaps(settings: SchedulerConf) -> list[str]:
+def _find_gaps(conf: SchedulerConf) -> list[str]:
     """What is probably missing."""
     gaps = []
-    if settings.overcommit_factor is not None:
+    if conf.overcommit_factor is not None:
         gaps.append(
             "overcommit: changes nothing: queues let groups in, and the size of the cluster, which may grow, does not"
         )
-    if not settings.runs(BACKFILL):
+    if not conf.runs(BACKFILL):
         gaps.append("actions: pods that ask for nothing are placed all the same: leaving backfill out changes nothing")
-    if not settings.has_limits:
+    if not conf.has_limits:
         gaps.append("tiers: without capacity or proportion queues have no limits")
-    if not settings.is_enabled_at("predicates", "predicate"):
+    if not conf.is_enabled_at("predicates", "predicate"):
         gaps.append("tiers: without predicates pods go wherever there is room, whatever they say about nodes")
     return gaps

@@ -59,8 +59,8 @@ _UPDATES: Final[Mapping[str, tuple[str, ...]]] = {
     ANY: POD_UPDATES + NODE_UPDATES,
 }
 
-Owned = Callable[[str], bool]
-"""Whether a scheduling gate belongs to a plugin of ours, which then waits for it itself."""
+GateOwnership = Callable[[str], bool]
+"""Whether a scheduling gate belongs to a built-in plugin, which then holds the pod itself."""
 
 
 def no_gate_owned(gate: str) -> bool:
@@ -92,13 +92,13 @@ class ClusterEvent(msgspec.Struct, frozen=True):
 
     @property
     def for_everyone(self) -> bool:
-        """Wakes whoever waits (or its target), whatever they wait for."""
+        """Whether the event wakes all waiting pods (or its target), whatever they wait for."""
         return self.resource == ANY
 
 
 UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(ANY, ALL, custom="UnschedulableTimeout")
 
-# Ways into a queue that are no event of the cluster, as the metrics name them.
+# Reasons for which a pod enters a queue that are not cluster events, as the metrics name them.
 SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE: Final = "BackoffComplete"
 POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
@@ -119,7 +119,7 @@ def force_activate(uid: str) -> ClusterEvent:
 
 
 def queue_gate_event(action: str, uid: str) -> ClusterEvent:
-    """The pod's queue granted it capacity, or the removal of its gate was answered: an event of that pod alone."""
+    """The pod's queue granted capacity, or the API server answered the removal of its gate. It wakes only that pod."""
     return ClusterEvent(QUEUE_GATE, action, target=uid)
 
 
@@ -145,7 +145,7 @@ def _specific(resource: str, action: str) -> tuple[str, ...]:
 def on_one(
     resource: str, subject: str, *actions: str, guard: QueueingHint | None = None
 ) -> tuple[ClusterEventWithHint, ...]:
-    """The same for one object or group alone: however many wait for others, its events find just these."""
+    """As :func:`on`, for the events of one object or group only. Its events find only units registered for it."""
     return tuple(
         ClusterEventWithHint((*each.topic, subject), guard)
         for each in on(resource, *actions)
@@ -154,29 +154,29 @@ def on_one(
 
 
 def own_update(guard: QueueingHint | None = None) -> tuple[ClusterEventWithHint, ...]:
-    """Any change of the pod itself."""
+    """Registers a plugin for any update of the pod itself."""
     return on(UNSCHEDULABLE_POD, UPDATE, guard=guard)
 
 
-def pod_update_events(old: PodLike, new: PodLike, owned: Owned = no_gate_owned) -> list[ClusterEvent]:
-    """What changed about a pod, in a fixed order; a general update if nothing that has a name did."""
+def pod_update_events(old: PodLike, new: PodLike, is_owned: GateOwnership = no_gate_owned) -> list[ClusterEvent]:
+    """The specific updates of a pod in a fixed order, or a general update if none applies."""
     resource = ASSIGNED_POD if new.node_name else UNSCHEDULABLE_POD
     target = None if new.node_name else new.uid
     changes = {
         POD_LABEL: old.labels != new.labels,
         POD_SCALE_DOWN: _scaled_down(old, new),
-        POD_GATES_ELIMINATED: gates_eliminated(old.gates, new.gates, owned),
+        POD_GATES_ELIMINATED: gates_eliminated(old.gates, new.gates, is_owned),
         POD_TOLERATION: _toleration_added(old, new),
     }
     actions = [action for action, changed in changes.items() if changed]
     return [ClusterEvent(resource, action, old, new, target) for action in actions or [UPDATE]]
 
 
-def gates_eliminated(old: Sequence[str], new: Sequence[str], owned: Owned = no_gate_owned) -> bool:
-    """Whether all gates are gone, or all that nobody of ours will lift: from then on it is up to us."""
+def gates_eliminated(old: Sequence[str], new: Sequence[str], is_owned: GateOwnership = no_gate_owned) -> bool:
+    """Whether the last gate was removed, or the last gate that no built-in plugin owns."""
     if len(new) >= len(old):
         return False
-    return not new or (not all(map(owned, old)) and all(map(owned, new)))
+    return not new or (not all(map(is_owned, old)) and all(map(is_owned, new)))
 
 
 def _scaled_down(old: PodLike, new: PodLike) -> bool:
@@ -187,7 +187,7 @@ def _scaled_down(old: PodLike, new: PodLike) -> bool:
 
 
 def _toleration_added(old: PodLike, new: PodLike) -> bool:
-    # Tolerations can only be added, and their number says so.
+    # Tolerations can only be added, so their number is enough.
     return old.shape is not new.shape and len(old.shape.tolerations) != len(new.shape.tolerations)
 
 
@@ -195,7 +195,7 @@ Object = Mapping[str, Any]
 
 
 def node_update_events(old: Object, new: Object) -> list[ClusterEvent]:
-    """What changed about a node in its wire form; nothing at all if only what no plugin looks at did."""
+    """The specific updates of a node in wire form; empty if only fields changed that no plugin reads."""
     return [ClusterEvent(NODE, action, old, new) for action, changed in _NODE_CHANGES if changed(old, new)]
 
 
@@ -224,13 +224,13 @@ def _annotations_changed(old: Object, new: Object) -> bool:
 
 
 def _taints_changed(old: Object, new: Object) -> bool:
-    """A node that takes pods again counts as well: being cordoned is a taint by another name."""
+    """Uncordoning counts as well: a cordon is equivalent to a taint."""
     uncordoned = bool(_part(old, "spec", "unschedulable")) and not _part(new, "spec", "unschedulable")
     return uncordoned or (_part(old, "spec", "taints") or []) != (_part(new, "spec", "taints") or [])
 
 
 def _conditions_changed(old: Object, new: Object) -> bool:
-    """Heartbeats change times, not what is so."""
+    """Compares types and statuses only: heartbeats change the times."""
     return _conditions(old) != _conditions(new)
 
 

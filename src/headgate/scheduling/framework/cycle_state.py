@@ -58,9 +58,9 @@ StampOf = Callable[[PodShape, NodeMatrix], Hashable]
 T = TypeVar("T")
 
 PASSES: Final = 127
-"""In place of a filter's number in its order: none of them rejects the node."""
+"""In place of the number of a filter: no filter rejects the node."""
 NO_NODE: Final = -1
-"""The row is empty, which comes before any filter."""
+"""In place of the number of a filter: the row holds no node."""
 _PRE_FILTER_STATUS: Final[Mapping[type, str]] = {Skip: SKIP, PreFilterRejection: UNSCHEDULABLE}
 
 _METHODS: Final[Mapping[str, str]] = {
@@ -76,11 +76,13 @@ class PluginError(Exception):
     """A plugin raised or returned an invalid result. It is caught inside this package."""
 
     def __init__(self, plugin: str, point: str, cause: BaseException) -> None:
-        # A wrong answer says itself what it is; of an exception, the type may be all that tells anything.
-        told = (
-            result_checks.printed if isinstance(cause, result_checks.InvalidPluginResult) else result_checks.described
+        # The text of an invalid result is complete. Of another exception the type may be the only information.
+        describe = (
+            result_checks.error_text
+            if isinstance(cause, result_checks.InvalidPluginResult)
+            else result_checks.error_with_type
         )
-        super().__init__(f'running {point} plugin "{plugin}": {told(cause)}')
+        super().__init__(f'running {point} plugin "{plugin}": {describe(cause)}')
         self.plugin = plugin
         self.method = _METHODS.get(point, point)
         self.cause = cause
@@ -90,9 +92,9 @@ class FilterStep(msgspec.Struct, frozen=True, eq=False):
     order: int
     plugin: FilterPlugin
     state: State
-    meter: PluginTimer
+    timer: PluginTimer
     is_checked: bool = False
-    """Whether its answers are checked: the plugin is not built in."""
+    """Whether its results are validated: the plugin is external."""
 
 
 class ScoreStep(msgspec.Struct, frozen=True, eq=False):
@@ -100,7 +102,7 @@ class ScoreStep(msgspec.Struct, frozen=True, eq=False):
     weight: int
     state: State
     normalize: ScoreExtensions | None
-    meter: PluginTimer
+    timer: PluginTimer
     is_checked: bool = False
 
 
@@ -118,12 +120,12 @@ class CycleState(msgspec.Struct, frozen=True, eq=False):
     node_scores: tuple[ScoreStep, ...]
     pod_scores: tuple[ScoreStep, ...]
     names: frozenset[str] | None = None
-    """The only nodes that come into question, if plugins said so: ``named_by``."""
+    """The only nodes to evaluate, if PreFilter plugins (``named_by``) returned a PreFilterResult."""
     named_by: tuple[str, ...] = ()
     incremental_states: tuple[IncrementalState, ...] = ()
     filter_states: tuple[IncrementalState, ...] = ()
-    """Those of them that filters look at: a trial that only asks who fits has to move no others."""
-    watchers: tuple[FeasibleNodesState, ...] = ()
+    """The incremental states of filters: a dry run updates only these."""
+    feasible_nodes_states: tuple[FeasibleNodesState, ...] = ()
 
     @property
     def filters(self) -> tuple[FilterStep, ...]:
@@ -135,55 +137,55 @@ class CycleState(msgspec.Struct, frozen=True, eq=False):
 
 
 def build_cycle_state(
-    pod: PodInfo, matrix: NodeMatrix, lineup: CyclePlugins, watch: ProfileTimers
+    pod: PodInfo, matrix: NodeMatrix, plugins: CyclePlugins, timers: ProfileTimers
 ) -> CycleState | PreFilterFailure:
     states: dict[str, State] = {}
     skipped: set[str] = set()
     names: frozenset[str] | None = None
     named_by: list[str] = []
-    refused: PreFilterFailure | None = None
-    filtering = {each.name for each in lineup.filters}
-    for early in lineup.pre_filters:
-        meter = watch.timer(early.name, PRE_FILTER)
-        began_s = meter.begin()
+    rejected: PreFilterFailure | None = None
+    filter_names = {each.name for each in plugins.filters}
+    for plugin in plugins.pre_filters:
+        timer = timers.timer(plugin.name, PRE_FILTER)
+        began_s = timer.begin()
         try:
-            found = early.pre_filter(pod, matrix)
-            if not result_checks.is_built_in(early):
-                found = result_checks.pre_filter_result(found, has_filter=early.name in filtering)
-        except BaseException as broken:
-            raise _failed(meter, began_s, broken) from broken
+            found = plugin.pre_filter(pod, matrix)
+            if not result_checks.is_built_in(plugin):
+                found = result_checks.pre_filter_result(found, has_filter=plugin.name in filter_names)
+        except BaseException as error:
+            raise _plugin_error(timer, began_s, error) from error
         if began_s is not None:
-            meter.end(began_s, _PRE_FILTER_STATUS.get(type(found), SUCCESS))
+            timer.end(began_s, _PRE_FILTER_STATUS.get(type(found), SUCCESS))
         if isinstance(found, Skip):
-            skipped.add(early.name)
+            skipped.add(plugin.name)
         elif isinstance(found, PreFilterRejection):
-            refused = PreFilterFailure((early.name,), found.reason)
+            rejected = PreFilterFailure((plugin.name,), found.reason)
             if found.reason.unresolvable:
-                return refused
+                return rejected
         else:
-            states[early.name] = found.state if isinstance(found, PreFilterResult) else found
+            states[plugin.name] = found.state if isinstance(found, PreFilterResult) else found
             if isinstance(found, PreFilterResult):
-                named_by.append(early.name)
+                named_by.append(plugin.name)
                 names = found.names if names is None else names & found.names
                 if not names:
                     return PreFilterFailure(
-                        tuple(named_by), FilterReason(_nothing_left(sorted(named_by)), unresolvable=True)
+                        tuple(named_by), FilterReason(_no_nodes_text(sorted(named_by)), unresolvable=True)
                     )
-    if refused is not None:
-        return refused
+    if rejected is not None:
+        return rejected
     filters = [
         FilterStep(
             order,
             each,
             states.get(each.name),
-            watch.timer(each.name, FILTER),
+            timers.timer(each.name, FILTER),
             not result_checks.is_built_in(each),
         )
-        for order, each in enumerate(lineup.filters)
+        for order, each in enumerate(plugins.filters)
         if each.name not in skipped
     ]
-    scores = _score_steps(pod, matrix, lineup, watch)
-    kept = [*(each.state for each in filters), *(each.state for each in scores)]
+    scores = _score_steps(pod, matrix, plugins, timers)
+    plugin_states = [*(each.state for each in filters), *(each.state for each in scores)]
     return CycleState(
         pod.shape,
         tuple(each for each in filters if each.plugin.reads == READS_NODE),
@@ -192,48 +194,48 @@ def build_cycle_state(
         tuple(each for each in scores if each.plugin.reads != READS_NODE),
         names,
         tuple(sorted(named_by)),
-        tuple({id(each): each for each in kept if hasattr(each, "follow")}.values()),
+        tuple({id(each): each for each in plugin_states if hasattr(each, "follow")}.values()),
         tuple({id(each.state): each.state for each in filters if hasattr(each.state, "follow")}.values()),
-        tuple({id(each): each for each in kept if hasattr(each, "see")}.values()),
+        tuple({id(each): each for each in plugin_states if hasattr(each, "see")}.values()),
     )
 
 
-def _score_steps(pod: PodInfo, matrix: NodeMatrix, lineup: CyclePlugins, watch: ProfileTimers) -> list[ScoreStep]:
+def _score_steps(pod: PodInfo, matrix: NodeMatrix, plugins: CyclePlugins, timers: ProfileTimers) -> list[ScoreStep]:
     states: dict[str, State] = {}
-    scoring = {each.name for each, _ in lineup.scores}
-    for early in lineup.pre_scores:
-        meter = watch.timer(early.name, PRE_SCORE)
-        began_s = meter.begin()
+    score_names = {each.name for each, _ in plugins.scores}
+    for plugin in plugins.pre_scores:
+        timer = timers.timer(plugin.name, PRE_SCORE)
+        began_s = timer.begin()
         try:
-            found = early.pre_score(pod, matrix)
-            if not result_checks.is_built_in(early):
-                found = result_checks.state(found, has_reader=early.name in scoring)
-            states[early.name] = found
-        except BaseException as broken:
-            raise _failed(meter, began_s, broken) from broken
+            found = plugin.pre_score(pod, matrix)
+            if not result_checks.is_built_in(plugin):
+                found = result_checks.state(found, has_reader=plugin.name in score_names)
+            states[plugin.name] = found
+        except BaseException as error:
+            raise _plugin_error(timer, began_s, error) from error
         if began_s is not None:
-            meter.end(began_s, SKIP if isinstance(found, Skip) else SUCCESS)
+            timer.end(began_s, SKIP if isinstance(found, Skip) else SUCCESS)
     return [
         ScoreStep(
             each,
             weight,
             states.get(each.name),
             _normalizer(each),
-            watch.timer(each.name, SCORE),
+            timers.timer(each.name, SCORE),
             not result_checks.is_built_in(each),
         )
-        for each, weight in lineup.scores
+        for each, weight in plugins.scores
         if not isinstance(states.get(each.name), Skip)
     ]
 
 
 def _normalizer(plugin: Any) -> ScoreExtensions | None:
-    # Protocols are compared member by member, which for all plugins takes longer than asking some of them.
+    # isinstance with a Protocol compares all members, which is slower than the calls of some plugins.
     found: ScoreExtensions | None = plugin if hasattr(plugin, "normalize") else None
     return found
 
 
-def _nothing_left(names: list[str]) -> str:
+def _no_nodes_text(names: list[str]) -> str:
     if len(names) == 1:
         return f"node(s) didn't satisfy plugin {names[0]}"
     return f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously"
@@ -246,18 +248,18 @@ def filter_rows(
     first: Orders | None = None
     bits: Ints | None = None
     for step in steps:
-        began_s = step.meter.begin()
+        began_s = step.timer.begin()
         try:
             found = step.plugin.filter(shape, matrix, rows, step.state)
             if step.is_checked:
                 found = result_checks.filter_result(found, matrix.size if rows is None else len(rows))
-        except BaseException as broken:
-            raise _failed(step.meter, began_s, broken) from broken
+        except BaseException as error:
+            raise _plugin_error(step.timer, began_s, error) from error
         if began_s is not None:
-            step.meter.end(began_s, UNSCHEDULABLE if found is not None and found.all() else SUCCESS)
+            step.timer.end(began_s, UNSCHEDULABLE if found is not None and found.all() else SUCCESS)
         if found is None:
             continue
-        # Arithmetic on small integers: picking by a mask takes several times as long.
+        # Arithmetic on small integers: selection by a mask takes several times as long.
         here = (found != 0).view(np.int8) * np.int8(step.order - PASSES) + np.int8(PASSES)
         if first is None or bits is None:
             first, bits = here, found
@@ -268,74 +270,76 @@ def filter_rows(
 
 
 def score_rows(step: ScoreStep, shape: PodShape, matrix: NodeMatrix, rows: Rows | None) -> Ints:
-    began_s = step.meter.begin()
+    began_s = step.timer.begin()
     try:
         found = step.plugin.score(shape, matrix, rows, step.state)
         if step.is_checked:
             count = matrix.size if rows is None else len(rows)
             here = matrix.is_node[: matrix.size] if rows is None else matrix.is_node[rows]
             found = result_checks.score_result(found, count, here if step.normalize is None else None)
-    except BaseException as broken:
-        raise _failed(step.meter, began_s, broken) from broken
+    except BaseException as error:
+        raise _plugin_error(step.timer, began_s, error) from error
     if began_s is not None:
-        step.meter.end(began_s, SUCCESS)
+        step.timer.end(began_s, SUCCESS)
     return found
 
 
 def scale_of(step: ScoreStep, feasible: Ints) -> Hashable:
-    """What the plugin's scores are relative to; ``None`` if they are final."""
+    """The value that the plugin's scores are normalized with; ``None`` if they are final."""
     normalize = step.normalize
     if normalize is None:
         return None
     if not step.is_checked:
         return normalize.scale(feasible)
-    return _named(step.plugin, "scale", lambda: result_checks.hashable(normalize.scale(feasible)))
+    return _call_plugin(step.plugin, "scale", lambda: result_checks.hashable(normalize.scale(feasible)))
 
 
 def normalized(step: ScoreStep, raw: Ints, scale: Hashable, feasible: Mask | None = None) -> Ints:
-    """``feasible``: which of the rows are, if not all. Only those have to be in range, since only they are compared."""
+    """``feasible``: the feasible rows, if not all. Only their scores are compared, so only these must be in range."""
     normalize = step.normalize
     if normalize is None:
         return raw
     if not step.is_checked:
         return normalize.normalize(raw, scale)
-    among = np.ones(len(raw), np.bool_) if feasible is None else feasible
-    return _named(
-        step.plugin, "normalize", lambda: result_checks.score_result(normalize.normalize(raw, scale), len(raw), among)
+    checked = np.ones(len(raw), np.bool_) if feasible is None else feasible
+    return _call_plugin(
+        step.plugin, "normalize", lambda: result_checks.score_result(normalize.normalize(raw, scale), len(raw), checked)
     )
 
 
-# Keys and stamps are asked for several times per pod: what built-in plugins answer is not checked.
+# Keys and stamps are read several times per pod, so the results of built-in plugins are not validated.
 
 
 def key_of(plugin: KeyedPlugin) -> KeyOf:
-    """The plugin's ``key``, checked if it is not built in."""
+    """The plugin's ``key`` method, with validation for an external plugin."""
     if result_checks.is_built_in(plugin):
         return plugin.key
-    return lambda pod: _named(plugin, "key", lambda: result_checks.hashable(plugin.key(pod)))
+    return lambda pod: _call_plugin(plugin, "key", lambda: result_checks.hashable(plugin.key(pod)))
 
 
 def stamp_of(plugin: ClusterVersionedPlugin) -> StampOf:
     if result_checks.is_built_in(plugin):
         return plugin.stamp
-    return lambda shape, matrix: _named(plugin, "stamp", lambda: result_checks.hashable(plugin.stamp(shape, matrix)))
+    return lambda shape, matrix: _call_plugin(
+        plugin, "stamp", lambda: result_checks.hashable(plugin.stamp(shape, matrix))
+    )
 
 
 def reasons_of(plugin: FilterPlugin, shape: PodShape) -> Sequence[FilterReason]:
     if result_checks.is_built_in(plugin):
         return plugin.reasons(shape)
-    return _named(plugin, "reasons", lambda: result_checks.reasons(plugin.reasons(shape)))
+    return _call_plugin(plugin, "reasons", lambda: result_checks.reasons(plugin.reasons(shape)))
 
 
-def _named(plugin: Plugin, method: str, ask: Callable[[], T]) -> T:
-    """What the plugin answers; its name goes with whatever is wrong."""
+def _call_plugin(plugin: Plugin, method: str, call: Callable[[], T]) -> T:
+    """Call a method of the plugin; an exception becomes a :class:`PluginError` that names the plugin."""
     try:
-        return ask()
-    except BaseException as broken:
-        raise PluginError(plugin.name, method, broken) from broken
+        return call()
+    except BaseException as error:
+        raise PluginError(plugin.name, method, error) from error
 
 
-def _failed(meter: PluginTimer, began_s: float | None, cause: BaseException) -> PluginError:
+def _plugin_error(timer: PluginTimer, began_s: float | None, cause: BaseException) -> PluginError:
     if began_s is not None:
-        meter.end(began_s, ERROR)
-    return PluginError(meter.plugin, meter.point, cause)
+        timer.end(began_s, ERROR)
+    return PluginError(timer.plugin, timer.point, cause)

@@ -29,97 +29,102 @@ from headgate.scheduling.framework.interface import FilterReason
 Rejected = tuple[int, int]
 """The number of the filter that rejects the node, and the bits of its reasons."""
 
-_NOBODY: Final = (PASSES, 0)
+_PASSED: Final = (PASSES, 0)
 
 
 class NodeDryRun:
-    """``spoiled`` is called when the dry run fails: the states that plugins keep for this shape may then be wrong."""
+    """``on_failure`` is called when the dry run fails: the plugins' states for this shape may then be wrong."""
 
     def __init__(
         self,
-        question: CycleState | PreFilterFailure,
+        cycle_state: CycleState | PreFilterFailure,
         matrix: NodeMatrix,
         row: int,
-        promised: Sequence[PodInfo] = (),
-        spoiled: Callable[[], None] = lambda: None,
+        nominated_pods: Sequence[PodInfo] = (),
+        on_failure: Callable[[], None] = lambda: None,
     ) -> None:
-        self._question = question
-        self._judges = () if isinstance(question, PreFilterFailure) else question.filter_states
+        self._cycle_state = cycle_state
+        self._states = () if isinstance(cycle_state, PreFilterFailure) else cycle_state.filter_states
         self._matrix = matrix
         self._row = row
         self._rows = np.array([row], np.intp)
-        self._promised = promised
-        self._spoiled = spoiled
-        self._moved: list[NodeChange] = []
-        self._by_node: Rejected | None = None
+        self._nominated_pods = nominated_pods
+        self._on_failure = on_failure
+        self._changes: list[NodeChange] = []
+        self._node_result: Rejected | None = None
 
     def __enter__(self) -> NodeDryRun:
         return self
 
     def __exit__(self, *raised: object) -> None:
         if any(each is not None for each in raised):
-            self._spoiled()
+            self._on_failure()
         self._undo(0)
 
     def put(self, pod: PodInfo, /) -> None:
-        self._move(NodeChange(self._row, pod, 1))
+        self._apply(NodeChange(self._row, pod, 1))
 
     def take(self, pod: PodInfo, /) -> None:
-        self._move(NodeChange(self._row, pod, -1))
+        self._apply(NodeChange(self._row, pod, -1))
 
     def reasons(self) -> tuple[FilterReason, ...]:
-        question = self._question
-        if isinstance(question, PreFilterFailure):
-            return (question.reason,)
-        found = self._rejected_beside(question, self._promised) if self._promised else None
-        found = found or self._rejected(question)
+        cycle_state = self._cycle_state
+        if isinstance(cycle_state, PreFilterFailure):
+            return (cycle_state.reason,)
+        found = self._rejected_beside(cycle_state, self._nominated_pods) if self._nominated_pods else None
+        found = found or self._rejected(cycle_state)
         if found is None:
             return ()
-        step = next(each for each in question.filters if each.order == found[0])
-        return tuple(reasons_in(reasons_of(step.plugin, question.shape), found[1]))
+        step = next(each for each in cycle_state.filters if each.order == found[0])
+        return tuple(reasons_in(reasons_of(step.plugin, cycle_state.shape), found[1]))
 
     def rejected_beside(self, others: Sequence[PodInfo]) -> Rejected | None:
-        """By the first filter that does so if these pods ran there too."""
-        return None if isinstance(self._question, PreFilterFailure) else self._rejected_beside(self._question, others)
+        """The first filter that rejects the node if these pods ran there, too; ``None`` if all pass."""
+        return (
+            None
+            if isinstance(self._cycle_state, PreFilterFailure)
+            else self._rejected_beside(self._cycle_state, others)
+        )
 
-    def _rejected_beside(self, question: CycleState, others: Sequence[PodInfo]) -> Rejected | None:
-        before = len(self._moved)
+    def _rejected_beside(self, cycle_state: CycleState, others: Sequence[PodInfo]) -> Rejected | None:
+        before = len(self._changes)
         for each in others:
             self.put(each)
-        found = self._rejected(question)
+        found = self._rejected(cycle_state)
         self._undo(before)
         return found
 
-    def _rejected(self, question: CycleState) -> Rejected | None:
-        if self._by_node is None:
-            self._by_node = self._ask(question, question.node_filters)
-        found = min(self._by_node, self._ask(question, question.pod_filters), key=lambda each: each[0])
+    def _rejected(self, cycle_state: CycleState) -> Rejected | None:
+        if self._node_result is None:
+            self._node_result = self._run(cycle_state, cycle_state.node_filters)
+        found = min(self._node_result, self._run(cycle_state, cycle_state.pod_filters), key=lambda each: each[0])
         return None if found[0] == PASSES else found
 
-    def _ask(self, question: CycleState, steps: tuple[FilterStep, ...]) -> Rejected:
-        found = filter_rows(steps, question.shape, self._matrix, self._rows)
-        return _NOBODY if found is None else (int(found[0][0]), int(found[1][0]))
+    def _run(self, cycle_state: CycleState, steps: tuple[FilterStep, ...]) -> Rejected:
+        found = filter_rows(steps, cycle_state.shape, self._matrix, self._rows)
+        return _PASSED if found is None else (int(found[0][0]), int(found[1][0]))
 
-    def _move(self, change: NodeChange) -> None:
-        self._charge(change)
-        self._moved.append(change)
-        for state in self._judges:
+    def _apply(self, change: NodeChange) -> None:
+        self._count(change)
+        self._changes.append(change)
+        for state in self._states:
             state.follow(change)
 
-    def _undo(self, to: int) -> None:
-        """The matrix first: it must be right again whatever a plugin's state does."""
-        opposite = [NodeChange(each.row, each.pod, -each.sign) for each in reversed(self._moved[to:])]
-        del self._moved[to:]
+    def _undo(self, length: int) -> None:
+        """Revert the changes after the first ``length``. The matrix comes first: it must be correct even if the state
+        of a plugin raises."""
+        opposite = [NodeChange(each.row, each.pod, -each.sign) for each in reversed(self._changes[length:])]
+        del self._changes[length:]
         for change in opposite:
-            self._charge(change)
+            self._count(change)
         try:
-            for change in opposite if self._judges else ():
-                for state in self._judges:
+            for change in opposite if self._states else ():
+                for state in self._states:
                     state.follow(change)
         except BaseException:
-            self._spoiled()
+            self._on_failure()
             raise
 
-    def _charge(self, change: NodeChange) -> None:
+    def _count(self, change: NodeChange) -> None:
         if change.pod is not None:
-            self._matrix.charge(change.row, change.pod, change.sign)
+            self._matrix.count_pod(change.row, change.pod, change.sign)

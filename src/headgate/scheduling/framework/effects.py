@@ -19,17 +19,17 @@ from headgate.scheduling.cache.pod import PodInfo
 class WriteResult(Enum):
     DONE = "done"
     GONE = "gone"
-    """The pod is not there any more, or is another one under the same name."""
+    """The pod does not exist, or another pod has its name."""
     TAKEN = "taken"
-    """The pod is not what we thought: it has a node, or is being deleted. The watch will show it."""
+    """The pod already has a node or is terminating. The watch will show it."""
     GATED = "gated"
-    """The pod has gates, and the server minds."""
+    """The API server refused because the pod has scheduling gates."""
     REFUSED = "refused"
-    """The server will not do this, however often it is asked as it stands."""
+    """The API server refused permanently; a retry of the same request is useless."""
     LATER = "later"
-    """It did not happen, and may if it is tried again."""
+    """The write failed; a retry may succeed."""
     UNKNOWN = "unknown"
-    """It may have happened, or may yet."""
+    """The outcome is unknown: the write may have happened or may still happen."""
 
 
 class ObjectPatch(msgspec.Struct, frozen=True):

@@ -25,14 +25,18 @@ def new_node(event: ClusterEvent) -> NodeInfo | None:
 def _node(found: Any) -> NodeInfo | None:
     if found is None or isinstance(found, NodeInfo):
         return found
-    read = read_node(found)
-    return None if isinstance(read, str) else read
+    decoded = read_node(found)
+    return None if isinstance(decoded, str) else decoded
 
 
 def freed_pod(event: ClusterEvent) -> PodInfo | None:
     """The deleted pod, if it had a node or a nominated node."""
-    gone = event.old
-    return gone if isinstance(gone, PodInfo) and event.new is None and (gone.node_name or gone.nominated_node) else None
+    deleted = event.old
+    return (
+        deleted
+        if isinstance(deleted, PodInfo) and event.new is None and (deleted.node_name or deleted.nominated_node)
+        else None
+    )
 
 
 def own_pod(event: ClusterEvent) -> PodInfo | None:

@@ -26,7 +26,7 @@ NO_NODES: Final = "no nodes available to schedule pods"
 def count_reasons(
     filters: Sequence[FilterPlugin], shape: PodShape, order: Orders, bits: Ints
 ) -> dict[str, Counter[str]]:
-    """By plugin, in the order of the filters: how many nodes each of its reasons holds for."""
+    """The number of nodes per reason, by plugin, in the order of the filters."""
     found: dict[str, Counter[str]] = {}
     for number in np.unique(order).tolist():
         if number in (PASSES, NO_NODE):
@@ -34,12 +34,12 @@ def count_reasons(
         plugin = filters[number]
         reasons = reasons_of(plugin, shape)
         counts: Counter[str] = Counter()
-        for pattern, times in zip(*np.unique(bits[order == number], return_counts=True), strict=True):
+        for pattern, count in zip(*np.unique(bits[order == number], return_counts=True), strict=True):
             if int(pattern) >> len(reasons):
-                told = f"returned {int(pattern)} for a node, which names a reason beyond its {len(reasons)} reasons"
-                raise PluginError(plugin.name, FILTER, InvalidPluginResult(told))
+                text = f"returned {int(pattern)} for a node, which names a reason beyond its {len(reasons)} reasons"
+                raise PluginError(plugin.name, FILTER, InvalidPluginResult(text))
             for reason in reasons_in(reasons, int(pattern)):
-                counts[reason.text] += int(times)
+                counts[reason.text] += int(count)
         found[plugin.name] = counts
     return found
 
@@ -52,13 +52,13 @@ def fit_error(nodes: int, counts: Iterable[Counter[str]]) -> str:
     total: Counter[str] = Counter()
     for each in counts:
         total.update(each)
-    return before_any_node(nodes, ", ".join(sorted(f"{times} {text}" for text, times in total.items())))
+    return no_nodes_text(nodes, ", ".join(sorted(f"{count} {text}" for text, count in total.items())))
 
 
-def before_any_node(nodes: int, reason: str) -> str:
-    head = f"0/{nodes} nodes are available:"
-    return f"{head} {reason}." if reason else head
+def no_nodes_text(nodes: int, reason: str) -> str:
+    prefix = f"0/{nodes} nodes are available:"
+    return f"{prefix} {reason}." if reason else prefix
 
 
 def describe(counts: Counter[str]) -> str:
-    return ", ".join(sorted(f"{times} {text}" for text, times in counts.items()))
+    return ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))

@@ -24,11 +24,11 @@ class Framework(msgspec.Struct, frozen=True):
     queue_sort: QueueSortPlugin
     cycle_plugins: CyclePlugins
     binding_plugins: Mapping[str, tuple[Any, ...]]
-    """Those of the points from ``reserve`` to ``postBind``."""
+    """The plugins of the extension points from ``reserve`` to ``postBind``, by point."""
     awaiting_plugins: tuple[AwaitingPreBindPlugin, ...]
-    """Those of ``preBind`` that a binding waits for."""
+    """The ``preBind`` plugins that a binding cycle waits for."""
     unknown_plugins: tuple[str, ...]
     annotations: frozenset[str]
     """The annotations of pods that some plugin reads (``PreEnqueuePlugin``)."""
     event_handlers: tuple[ResourceEventHandler, ...] = ()
-    """Plugins that are told about objects of their choice (:class:`ResourceEventHandler`)."""
+    """Plugins that receive events of other resources (:class:`ResourceEventHandler`)."""

@@ -65,25 +65,25 @@ class QueueSortPlugin(Protocol):
     def order_key(self, pod: PodLike, since_s: float, /) -> tuple[Any, ...]: ...
 
 
-# -- filters and scores: asked per shape, about many nodes at once -------------------------------------------
+# -- filters and scores: called per shape, for many nodes at once --------------------------------------------
 #
-# A plugin is asked about a *shape* and about rows of the node matrix, and answers with an array. Its answer depends
-# on the shape, on the nodes, on the pods there, and on nothing else; one that reads more of a pod declares a `key`.
-# The cycle keeps the answers and asks again only about rows that changed, so a plugin says what it `reads`:
+# A plugin is called with a *shape* and with rows of the node matrix, and returns an array. The result depends only on
+# the shape, the nodes and the pods on them; a plugin that reads more of a pod declares a `key`. The scheduling cycle
+# keeps the results and calls the plugin again only for rows that changed, so a plugin declares what it `reads`:
 #
-#   NODE     the node object alone (labels, taints): asked again when that object changes;
-#   PODS     the pods on that node too (resources, ports): asked again when a pod comes or goes there.
+#   NODE     the node object alone (labels, taints): called again when that object changes;
+#   PODS     the pods on that node too (resources, ports): called again when a pod is added there or removed.
 #
-# A plugin whose answer about one node depends on pods on *other* nodes (spreading, affinity between pods) reads PODS
-# and keeps a state of its own per shape: counts per topology domain, made once by `pre_filter` or `pre_score` from all
-# pods, and from then on carried along. That state has a method `follow(change)`: it is given every change of the
-# matrix in order, adds the pod to the count of its domain or takes it away, and returns the further rows whose result
-# or score may now be another (the nodes of that domain), or None for all of them (another domain is the smallest now).
-# Only that plugin is asked about the further rows: those who look at one node at a time have nothing new to say there.
-# `matrix.labels.column(key).ids` gives each row's domain as a small integer. The matrix is ahead of the changes that
-# are followed: so keep per row what was counted there and its domain, and read a row's node again when a change
-# without a pod names it (and `relabels` it). The same method serves dry runs: a change is followed, then its opposite.
-# The smallest such plugins are in `tests/property/test_standing.py`.
+# A plugin whose result for one node depends on pods on *other* nodes (spreading, affinity between pods) reads PODS and
+# keeps a state per shape: counts per topology domain, made once by `pre_filter` or `pre_score` from all pods and then
+# updated. That state has a method `follow(change)`. It receives every change of the matrix in order, adds the pod to
+# the count of its domain or removes it, and returns the other rows whose result or score may have changed (the nodes of
+# that domain), or None for all rows (another domain is the smallest now). Only that plugin is called for these rows;
+# the results of plugins that read one node at a time have not changed there. `matrix.labels.column(key).ids` gives each
+# row's domain as a small integer. The matrix is ahead of the changes that are followed: so the state keeps per row what
+# was counted there and its domain, and reads a row's node again when a change without a pod names the row (and
+# `relabels` it). The same method serves dry runs: a change is followed, then its opposite. The smallest such plugins
+# are in `tests/property/test_standing.py`.
 
 READS_NODE: Final = 1
 READS_PODS: Final = 2
@@ -248,7 +248,7 @@ class DryRun(Protocol):
     def take(self, pod: PodInfo, /) -> None: ...
 
     def reasons(self) -> tuple[FilterReason, ...]:
-        """Why the pod in question would not do there now; nothing if it would."""
+        """Why the pod would not fit the node now; empty if it would."""
 
 
 class Handle(Protocol):
@@ -260,21 +260,22 @@ class Handle(Protocol):
     def dry_run(self, pod: PodInfo, row: int, /) -> DryRun: ...
 
     def nominated_node(self, pod: PodInfo, /) -> str:
-        """Where room was made for the pod before; empty if nowhere."""
+        """The node that the pod is nominated to; empty if none."""
 
     def nominated_pods(self, pod: PodInfo, /) -> Mapping[int, Hashable]:
-        """By row, what stands for those who were promised the node, and count there when this pod asks."""
+        """By row, a value that identifies the nominated pods that count there when this pod is filtered."""
 
     def cycle_state_key(self, pod: PodInfo, /) -> tuple[Hashable, bool]:
-        """What stands for all that is asked of nodes for this pod, and whether answers look at other nodes as well."""
+        """A value that identifies all inputs of the filters for this pod, and whether their results depend on other
+        nodes as well."""
 
     @property
     def nomination_log(self) -> ChangeLog[str]:
-        """The nodes whose promises changed, in order."""
+        """The nodes whose nominations changed, in order."""
 
     @property
     def epoch(self) -> Hashable:
-        """As long as it is the same, no node, pod on a node, or promise has changed."""
+        """A value that stays the same while no node, no pod on a node and no nomination changes."""
 
 
 class PostFilterPlugin(Plugin, Protocol):
@@ -368,7 +369,7 @@ class ScheduleResult(msgspec.Struct, frozen=True, gc=False):
     node_name: str
     row: int
     feasible: int
-    """How many nodes would have done."""
+    """The number of feasible nodes."""
 
 
 class Unplaced(msgspec.Struct, frozen=True):
@@ -378,14 +379,14 @@ class Unplaced(msgspec.Struct, frozen=True):
     rejections: tuple[Rejection, ...] = ()
     is_error: bool = False
     is_early: bool = False
-    """One plugin turned the pod away before those behind it had looked at it at all."""
+    """One plugin rejected the pod before the plugins after it were called."""
     resolvable: tuple[str, ...] = ()
-    """Names of the nodes where taking pods away may help, in order."""
+    """Names of the nodes where preemption may help, in order."""
     nominated: PostFilterNomination | None = None
     promise: str | None = ""
-    """The node that the pod is promised from now on; ``None`` lets an earlier promise stand."""
+    """The node that the pod is nominated to from now on; ``None`` keeps an earlier nomination."""
     awaits_room: bool = False
-    """There will be room soon, without anybody else having to go: it is no shortage."""
+    """Capacity becomes free soon without preemption, so the pod is not reported as unschedulable."""
 
 
 @runtime_checkable

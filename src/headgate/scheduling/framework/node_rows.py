@@ -15,7 +15,7 @@ from headgate.scheduling.cache.resource_columns import Ints, Rows, pick
 
 
 def asked_rows(matrix: NodeMatrix, rows: Rows | None) -> Rows:
-    """The numbers of the rows in question, as an array."""
+    """The row numbers, as an array."""
     return np.arange(matrix.size, dtype=np.intp) if rows is None else rows.copy()
 
 
@@ -34,7 +34,7 @@ def allocatable(matrix: NodeMatrix, resource: str, rows: Rows | None) -> Ints:
 
 
 def free(matrix: NodeMatrix, resource: str, rows: Rows | None) -> Ints:
-    """What the requests of the pods there, assumed ones included, leave of ``allocatable``. May be negative."""
+    """``allocatable`` minus the requests of the pods on the node, including assumed pods. It may be negative."""
     return _amounts(matrix, matrix.columns.free, resource, rows)
 
 

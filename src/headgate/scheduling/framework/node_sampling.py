@@ -15,29 +15,29 @@ from headgate.scheduling.cache.label_columns import Mask
 from headgate.scheduling.cache.resource_columns import Rows
 
 ALL: Final = 100
-_FEW: Final = 100
-_LEAST_PERCENT: Final = 5
-_NEAR: Final = 4  # times as many nodes as are wanted usually hold enough that will do
+_MIN_FEASIBLE_NODES: Final = 100
+_MIN_PERCENT: Final = 5
+_WINDOW_FACTOR: Final = 4  # this many times the wanted nodes usually contain enough feasible ones
 
 
 def nodes_to_find(nodes: int, percentage: int) -> int:
-    if nodes < _FEW:
+    if nodes < _MIN_FEASIBLE_NODES:
         return nodes
-    percent = percentage or max(50 - nodes // 125, _LEAST_PERCENT)
-    return min(max(nodes * percent // 100, _FEW), nodes)
+    percent = percentage or max(50 - nodes // 125, _MIN_PERCENT)
+    return min(max(nodes * percent // 100, _MIN_FEASIBLE_NODES), nodes)
 
 
 def sample(feasible: Mask, by_name: Rows, start: int, wanted: int) -> tuple[Rows, int]:
-    """The rows of the first ``wanted`` feasible nodes from place ``start`` on, and where the next search starts."""
+    """The rows of the first ``wanted`` feasible nodes from position ``start``, and the start of the next search."""
     nodes = len(by_name)
-    near = by_name[start : start + _NEAR * wanted]
-    found = np.flatnonzero(feasible[near])
-    if len(found) >= wanted and len(near) < nodes:
-        return near[found[:wanted]], (start + int(found[wanted - 1]) + 1) % nodes
-    places = np.flatnonzero(feasible[by_name])
-    if len(places) <= wanted:
-        # All nodes were looked at, so the next search starts where this one did.
-        return by_name[places], start
-    first = int(np.searchsorted(places, start))
-    chosen = places.take(np.arange(first, first + wanted), mode="wrap")
+    window = by_name[start : start + _WINDOW_FACTOR * wanted]
+    found = np.flatnonzero(feasible[window])
+    if len(found) >= wanted and len(window) < nodes:
+        return window[found[:wanted]], (start + int(found[wanted - 1]) + 1) % nodes
+    positions = np.flatnonzero(feasible[by_name])
+    if len(positions) <= wanted:
+        # All nodes were evaluated, so the next search starts where this one did.
+        return by_name[positions], start
+    first = int(np.searchsorted(positions, start))
+    chosen = positions.take(np.arange(first, first + wanted), mode="wrap")
     return by_name[chosen], (int(chosen[-1]) + 1) % nodes

@@ -17,9 +17,9 @@ from headgate.scheduling.cache.pod import PodInfo
 from headgate.scheduling.framework.cycle_state import CycleState
 from headgate.scheduling.framework.dry_run import NodeDryRun, Rejected
 
-_PRIORITIES: Final = 8
+_MAX_PRIORITIES: Final = 8
 _NEVER: Final = -1
-_NO_PROMISES: Final[ChangeLog[str]] = ChangeLog()
+_EMPTY_LOG: Final[ChangeLog[str]] = ChangeLog()
 
 
 class NominatedPods(Protocol):
@@ -35,14 +35,15 @@ class NominatedPods(Protocol):
     def node_of(self, uid: str, /) -> str | None: ...
 
 
-class _Denied:
-    """What pods of one priority are denied, as of a position in each log. Mutable: it is brought up to date."""
+class _Conflicts:
+    """The rows where pods of one priority conflict with nominated pods, as of a position in each log. Mutable: it is
+    updated with the changes after these positions."""
 
-    __slots__ = ("changes", "promises", "rows")
+    __slots__ = ("changes", "nominations", "rows")
 
     def __init__(self) -> None:
         self.changes = _NEVER
-        self.promises = _NEVER
+        self.nominations = _NEVER
         self.rows: dict[int, Rejected] = {}
 
 
@@ -50,97 +51,97 @@ class NominatedPodConflicts:
     """Dry-run results for one cycle state, by the priority of the incoming pods."""
 
     def __init__(self) -> None:
-        self._of: OrderedDict[int, _Denied] = OrderedDict()
+        self._by_priority: OrderedDict[int, _Conflicts] = OrderedDict()
 
-    def of(self, priority: int) -> _Denied:
-        found = self._of.get(priority)
+    def for_priority(self, priority: int) -> _Conflicts:
+        found = self._by_priority.get(priority)
         if found is None:
-            found = self._of[priority] = _Denied()
-            if len(self._of) > _PRIORITIES:
-                self._of.popitem(last=False)
-        self._of.move_to_end(priority)
+            found = self._by_priority[priority] = _Conflicts()
+            if len(self._by_priority) > _MAX_PRIORITIES:
+                self._by_priority.popitem(last=False)
+        self._by_priority.move_to_end(priority)
         return found
 
 
 class NominatedPodFilter:
-    def __init__(self, matrix: NodeMatrix, promises: NominatedPods | None) -> None:
+    def __init__(self, matrix: NodeMatrix, nominated_pods: NominatedPods | None) -> None:
         self._matrix = matrix
-        self._promises = promises
+        self._nominated_pods = nominated_pods
 
     @property
     def log(self) -> ChangeLog[str]:
-        return _NO_PROMISES if self._promises is None else self._promises.log
+        return _EMPTY_LOG if self._nominated_pods is None else self._nominated_pods.log
 
     def node_of(self, pod: PodInfo) -> str:
-        """Our word counts before the API's, which may not show it yet."""
-        found = None if self._promises is None else self._promises.node_of(pod.uid)
+        """The nominated node of the pod. The scheduler's own nomination wins: the API may not show it yet."""
+        found = None if self._nominated_pods is None else self._nominated_pods.node_of(pod.uid)
         return found or pod.nominated_node
 
     def nominated_on(self, pod: PodInfo, row: int) -> Sequence[PodInfo]:
-        """Pods that are counted as if they ran on a node when this one is put to it."""
-        return [each for each in self._counted(pod.priority, row) if each.uid != pod.uid]
+        """The nominated pods that count as if they ran on the node when this pod is evaluated there."""
+        return [each for each in self._nominated_for_priority(pod.priority, row) if each.uid != pod.uid]
 
-    def _counted(self, priority: int, row: int) -> Sequence[PodInfo]:
-        """The same for a pod of this priority that was not promised the node itself."""
-        there = () if self._promises is None else self._promises.on_node(self._matrix.name(row))
-        if not there:
+    def _nominated_for_priority(self, priority: int, row: int) -> Sequence[PodInfo]:
+        """As :meth:`nominated_on`, for any pod of this priority that is not nominated to the node itself."""
+        pods = () if self._nominated_pods is None else self._nominated_pods.on_node(self._matrix.name(row))
+        if not pods:
             return ()
-        home = self._matrix.home
-        return [each for each in there if each.priority >= priority and home(each.uid) is None]
+        row_of_pod = self._matrix.home
+        return [each for each in pods if each.priority >= priority and row_of_pod(each.uid) is None]
 
     def nominated_rows(self, pod: PodInfo) -> Iterator[tuple[int, Sequence[PodInfo]]]:
-        """The rows where there are such pods."""
-        for name in () if self._promises is None else self._promises.nodes():
+        """The rows with such nominated pods."""
+        for name in () if self._nominated_pods is None else self._nominated_pods.nodes():
             row = self._matrix.row_of(name)
-            there = () if row is None else self.nominated_on(pod, row)
-            if row is not None and there:
-                yield row, there
+            pods = () if row is None else self.nominated_on(pod, row)
+            if row is not None and pods:
+                yield row, pods
 
     def conflicting_rows(
-        self, pod: PodInfo, question: CycleState, known: NominatedPodConflicts
+        self, pod: PodInfo, cycle_state: CycleState, conflicts: NominatedPodConflicts
     ) -> Mapping[int, Rejected]:
-        """Rows where the pod does not fit beside those who were promised room there. ``known`` is kept up to date."""
-        promises = self._promises
-        if promises is None:
+        """Rows where the pod does not fit beside the pods nominated there. ``conflicts`` is updated."""
+        nominated_pods = self._nominated_pods
+        if nominated_pods is None:
             return {}
-        found = known.of(pod.priority)
-        for row in self._stale(found, question, promises):
-            self._note(found.rows, question, row, self._counted(pod.priority, row))
-        found.changes, found.promises = self._matrix.log.position, promises.log.position
-        own = self._matrix.row_of(promises.node_of(pod.uid) or "")
+        found = conflicts.for_priority(pod.priority)
+        for row in self._stale_rows(found, cycle_state, nominated_pods):
+            self._check_row(found.rows, cycle_state, row, self._nominated_for_priority(pod.priority, row))
+        found.changes, found.nominations = self._matrix.log.position, nominated_pods.log.position
+        own = self._matrix.row_of(nominated_pods.node_of(pod.uid) or "")
         if own is None or own not in found.rows:
             return found.rows
         rows = dict(found.rows)
-        self._note(rows, question, own, self.nominated_on(pod, own))
+        self._check_row(rows, cycle_state, own, self.nominated_on(pod, own))
         return rows
 
-    def conflicting_among(self, pod: PodInfo, question: CycleState, rows: Iterable[int]) -> Mapping[int, Rejected]:
-        """The same about a few nodes; nothing is kept."""
+    def conflicting_among(self, pod: PodInfo, cycle_state: CycleState, rows: Iterable[int]) -> Mapping[int, Rejected]:
+        """As :meth:`conflicting_rows`, for a few rows; the result is not kept."""
         found: dict[int, Rejected] = {}
         for row in rows:
-            self._note(found, question, row, self.nominated_on(pod, row))
+            self._check_row(found, cycle_state, row, self.nominated_on(pod, row))
         return found
 
-    def _stale(self, found: _Denied, question: CycleState, promises: NominatedPods) -> Iterable[int]:
-        """Rows about which something else may be found now; all of them if too much happened since."""
+    def _stale_rows(self, found: _Conflicts, cycle_state: CycleState, nominated_pods: NominatedPods) -> Iterable[int]:
+        """Rows whose result may have changed; all rows with nominations if the logs do not reach back far enough."""
         matrix = self._matrix
-        promised, changes = promises.log.since(found.promises), matrix.log.since(found.changes)
-        looks_around = bool(question.filter_states) and found.changes != matrix.log.position
-        if promised is None or changes is None or looks_around:
+        nominations, changes = nominated_pods.log.since(found.nominations), matrix.log.since(found.changes)
+        depends_on_other_nodes = bool(cycle_state.filter_states) and found.changes != matrix.log.position
+        if nominations is None or changes is None or depends_on_other_nodes:
             found.rows.clear()
-            rows: list[int | None] = [matrix.row_of(name) for name in promises.nodes()]
+            rows: list[int | None] = [matrix.row_of(name) for name in nominated_pods.nodes()]
         else:
-            # A pod that got a node does not count any more on the one that it was promised.
-            moved = (promises.node_of(each.pod.uid) for each in changes if each.pod is not None)
-            rows = [matrix.row_of(name) for name in dict.fromkeys((*promised, *moved)) if name]
+            # A pod that got a node does not count any more on its nominated node.
+            moved = (nominated_pods.node_of(each.pod.uid) for each in changes if each.pod is not None)
+            rows = [matrix.row_of(name) for name in dict.fromkeys((*nominations, *moved)) if name]
             rows += [each.row for each in changes]
         return {row: None for row in rows if row is not None}
 
-    def _note(self, rows: dict[int, Rejected], question: CycleState, row: int, there: Sequence[PodInfo]) -> None:
+    def _check_row(self, rows: dict[int, Rejected], cycle_state: CycleState, row: int, pods: Sequence[PodInfo]) -> None:
         rejected = None
-        if there:
-            with NodeDryRun(question, self._matrix, row) as trial:
-                rejected = trial.rejected_beside(there)
+        if pods:
+            with NodeDryRun(cycle_state, self._matrix, row) as dry_run:
+                rejected = dry_run.rejected_beside(pods)
         if rejected is None:
             rows.pop(row, None)
         else:
@@ -148,5 +149,5 @@ class NominatedPodFilter:
 
 
 def signature(pods: Sequence[PodInfo]) -> tuple[tuple[str, int], ...]:
-    """What tells one lot of promised pods from another."""
+    """A value that identifies a list of nominated pods."""
     return tuple([(each.uid, each.shape.number) for each in pods])

@@ -15,9 +15,9 @@ def largest(feasible: Ints) -> int:
     return int(feasible.max(initial=0))
 
 
-def by_largest(raw: Ints, most: int, *, reverse: bool = False) -> Ints:
+def by_largest(raw: Ints, maximum: int, *, reverse: bool = False) -> Ints:
     """``reverse``: the largest is the worst. If all are zero they are all worst, or all best."""
-    if most == 0:
+    if maximum == 0:
         return np.full_like(raw, MAX_SCORE if reverse else 0)
-    scores: Ints = MAX_SCORE * raw // most
+    scores: Ints = MAX_SCORE * raw // maximum
     return MAX_SCORE - scores if reverse else scores

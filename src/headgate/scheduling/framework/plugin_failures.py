@@ -10,72 +10,72 @@ from __future__ import annotations
 from types import CodeType, TracebackType
 from typing import Any, Final
 
-from headgate.scheduling.framework.result_checks import described
+from headgate.scheduling.framework.result_checks import error_with_type
 
-_EVERY_S: Final = 60.0
-_MOST_KINDS: Final = 1000
+_INTERVAL_S: Final = 60.0
+_MAX_GROUPS: Final = 1000
 _OTHER: Final = ("", "", "")
 
 
-class _Kind:
+class _FailureGroup:
     """One kind of failure of one plugin at one extension point."""
 
-    __slots__ = ("said_s", "text", "unsaid")
+    __slots__ = ("reported_s", "text", "unreported")
 
     def __init__(self) -> None:
         self.text = ""
-        self.unsaid = 0
-        self.said_s: float | None = None
+        self.unreported = 0
+        self.reported_s: float | None = None
 
 
 class PluginFailures:
     def __init__(self) -> None:
-        self._kinds: dict[tuple[str, str, str], _Kind] = {}
-        self._unsaid: dict[tuple[str, str, str], None] = {}
+        self._groups: dict[tuple[str, str, str], _FailureGroup] = {}
+        self._unreported: dict[tuple[str, str, str], None] = {}
 
-    def failed(self, plugin: Any, method: str, error: BaseException, about: str = "") -> None:
-        """``plugin``: ``None`` if it is not known. ``about``: the object that the plugin was asked about."""
+    def failed(self, plugin: Any, method: str, error: BaseException, subject: str = "") -> None:
+        """``plugin``: ``None`` if it is unknown. ``subject``: the object that the plugin was called for."""
         name = "of unknown name" if plugin is None else plugin.name
         key = (name, method, type(error).__name__)
-        if key not in self._kinds and len(self._kinds) >= _MOST_KINDS:
+        if key not in self._groups and len(self._groups) >= _MAX_GROUPS:
             key = _OTHER
-        kind = self._kinds.get(key)
-        if kind is None:
-            kind = self._kinds[key] = _Kind()
-        kind.unsaid += 1
-        if key not in self._unsaid:
-            self._unsaid[key] = None
-            where = place(plugin, method, error)
-            on = f" on {about}" if about else ""
-            at = f" at {where}" if where else ""
-            kind.text = f"plugin {name} failed in {method}{on}: {described(error)}{at}"
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = _FailureGroup()
+        group.unreported += 1
+        if key not in self._unreported:
+            self._unreported[key] = None
+            location = source_location(plugin, method, error)
+            on = f" on {subject}" if subject else ""
+            at = f" at {location}" if location else ""
+            group.text = f"plugin {name} failed in {method}{on}: {error_with_type(error)}{at}"
 
     def messages(self, now_s: float) -> list[str]:
-        """What is due for the log."""
+        """The messages that are due for the log."""
         found: list[str] = []
-        for key in tuple(self._unsaid):
-            kind = self._kinds[key]
-            if kind.said_s is not None and now_s - kind.said_s < _EVERY_S:
+        for key in tuple(self._unreported):
+            group = self._groups[key]
+            if group.reported_s is not None and now_s - group.reported_s < _INTERVAL_S:
                 continue
-            more = f" ({kind.unsaid} such failures since the last message)" if kind.said_s is not None else ""
-            found.append(kind.text + more)
-            kind.said_s, kind.unsaid = now_s, 0
-            del self._unsaid[key]
+            more = f" ({group.unreported} such failures since the last message)" if group.reported_s is not None else ""
+            found.append(group.text + more)
+            group.reported_s, group.unreported = now_s, 0
+            del self._unreported[key]
         return found
 
 
-def place(plugin: Any, method: str, error: BaseException) -> str:
-    """``file:line`` of the plugin's code: where it raised or, if its answer was wrong, where the method begins."""
+def source_location(plugin: Any, method: str, error: BaseException) -> str:
+    """``file:line`` in the plugin's code: where it raised or, for an invalid result, where the method begins."""
     package = type(plugin).__module__.partition(".")[0]
     own, other = "", ""
     trace: TracebackType | None = error.__traceback__
     while trace is not None:
         module = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-        here = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+        location = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
         if module == package:
-            own = here
+            own = location
         elif module != "headgate":
-            other = here
+            other = location
         trace = trace.tb_next
     if own or other:
         return own or other

@@ -43,7 +43,7 @@ class DurationRecorder(Protocol):
     def point_took(self, point: str, status: str, profile: str, duration_s: float, /) -> None: ...
 
     def times_always(self, plugin: str, /) -> bool:
-        """Whether every call of the plugin is timed, and told to :meth:`call_took`."""
+        """Whether every call of the plugin is timed and reported to :meth:`call_took`."""
         ...
 
     def call_took(self, plugin: str, point: str, duration_s: float, now_s: float, /) -> None: ...
@@ -52,22 +52,22 @@ class DurationRecorder(Protocol):
 class PluginTimer:
     """One plugin at one extension point of one profile."""
 
-    __slots__ = ("_watch", "asked", "plugin", "point", "times_always")
+    __slots__ = ("_timers", "calls", "plugin", "point", "times_always")
 
-    def __init__(self, plugin: str, point: str, watch: ProfileTimers, *, times_always: bool = False) -> None:
+    def __init__(self, plugin: str, point: str, timers: ProfileTimers, *, times_always: bool = False) -> None:
         self.plugin = plugin
         self.point = point
-        self.asked = 0
+        self.calls = 0
         self.times_always = times_always
-        self._watch = watch
+        self._timers = timers
 
     def begin(self) -> float | None:
-        """The plugin is asked. When, if that is to be told to :meth:`end`."""
-        self.asked += 1
-        return self._watch.now_s() if self._watch.is_timing or self.times_always else None
+        """Count a call. Returns its start time if the call is timed; the caller then passes it to :meth:`end`."""
+        self.calls += 1
+        return self._timers.now_s() if self._timers.is_timing or self.times_always else None
 
     def end(self, began_s: float, status: str) -> None:
-        self._watch.took(self, status, self._watch.now_s() - began_s)
+        self._timers.took(self, status, self._timers.now_s() - began_s)
 
 
 class ProfileTimers:
@@ -88,18 +88,18 @@ class ProfileTimers:
         self._record = record if clock is not None else None
         self._every = every
         self._until_next = 1
-        self._meters: dict[tuple[str, str], PluginTimer] = {}
+        self._timers: dict[tuple[str, str], PluginTimer] = {}
         self._points: dict[str, tuple[float, str]] = {}
 
     def timer(self, plugin: str, point: str) -> PluginTimer:
-        found = self._meters.get((plugin, point))
+        found = self._timers.get((plugin, point))
         if found is None:
             always = self._record is not None and self._record.times_always(plugin)
-            found = self._meters[plugin, point] = PluginTimer(plugin, point, self, times_always=always)
+            found = self._timers[plugin, point] = PluginTimer(plugin, point, self, times_always=always)
         return found
 
     def timers(self) -> Iterator[PluginTimer]:
-        return iter(self._meters.values())
+        return iter(self._timers.values())
 
     def begin(self) -> None:
         """An attempt begins."""
@@ -108,18 +108,18 @@ class ProfileTimers:
             self._until_next = self._every
             self.is_timing = self._record is not None
 
-    def took(self, meter: PluginTimer, status: str, duration_s: float) -> None:
-        if self._record is not None and meter.times_always:
-            self._record.call_took(meter.plugin, meter.point, duration_s, self.now_s())
+    def took(self, timer: PluginTimer, status: str, duration_s: float) -> None:
+        if self._record is not None and timer.times_always:
+            self._record.call_took(timer.plugin, timer.point, duration_s, self.now_s())
         if not self.is_timing:
             return
         if self._record is not None:
-            self._record.plugin_took(meter.plugin, meter.point, status, duration_s)
-        total_s, worst = self._points.get(meter.point, (0.0, SUCCESS))
-        self._points[meter.point] = (total_s + duration_s, worst if status in (SUCCESS, SKIP) else status)
+            self._record.plugin_took(timer.plugin, timer.point, status, duration_s)
+        total_s, status_so_far = self._points.get(timer.point, (0.0, SUCCESS))
+        self._points[timer.point] = (total_s + duration_s, status_so_far if status in (SUCCESS, SKIP) else status)
 
     def end(self) -> None:
-        """The attempt is over."""
+        """The attempt ended."""
         if not self.is_timing:
             return
         self.is_timing = False

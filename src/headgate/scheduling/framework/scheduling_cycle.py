@@ -62,14 +62,14 @@ from headgate.scheduling.framework.shape_cache import ShapeCacheEntry
 from headgate.scheduling.framework.stable_hints import report_failures
 from headgate.waiting.queueing_hints import ClusterEventWithHint
 
-_STANDINGS_BYTES: Final = 128 * 1024 * 1024
+_MAX_CACHE_BYTES: Final = 128 * 1024 * 1024
 _ROW_BYTES: Final = 80
-_RULE_ROW_BYTES: Final = 24
-_FEW_STANDINGS: Final = 32
-_FEW_RULES: Final = 16
+_CONSTRAINT_ROW_BYTES: Final = 24
+_MIN_ENTRIES: Final = 32
+_FEW_CONSTRAINTS: Final = 16
 
 SHAPE: Final = "PodShape"
-"""Stands where a plugin's name does when the pod's own specification cannot be counted with."""
+"""The plugin name in the rejection of a pod whose specification is invalid."""
 
 Outcome = ScheduleResult | Unplaced
 
@@ -80,136 +80,138 @@ class SchedulingCycle:
     def __init__(
         self,
         matrix: NodeMatrix,
-        lineup: CyclePlugins,
+        cycle_plugins: CyclePlugins,
         percentage: int = ALL,
-        promises: NominatedPods | None = None,
-        watch: ProfileTimers | None = None,
+        nominated_pods: NominatedPods | None = None,
+        timers: ProfileTimers | None = None,
     ) -> None:
         self.matrix = matrix
-        self.plugins = lineup
+        self.plugins = cycle_plugins
         self._percentage = percentage
-        self._promised = NominatedPodFilter(matrix, promises)
-        self._watch = watch or ProfileTimers()
+        self._nominated_pod_filter = NominatedPodFilter(matrix, nominated_pods)
+        self._timers = timers or ProfileTimers()
         self._start = 0
-        scores = (each for each, _ in lineup.scores)
-        # All whose answers are kept: a plugin that serves preFilter or preScore alone decides as well.
-        plugins: list[Plugin] = [*lineup.pre_filters, *lineup.filters, *lineup.pre_scores, *scores]
+        scores = (each for each, _ in cycle_plugins.scores)
+        # All plugins whose results are cached, including those that serve only preFilter or preScore.
+        plugins: list[Plugin] = [*cycle_plugins.pre_filters, *cycle_plugins.filters, *cycle_plugins.pre_scores, *scores]
         unique = {id(each): each for each in plugins}.values()
         self._keys = tuple((each.name, key_of(each)) for each in unique if isinstance(each, KeyedPlugin))
         self._stamps = tuple(stamp_of(each) for each in unique if isinstance(each, ClusterVersionedPlugin))
         self._by_name: dict[str, Plugin] = {each.name: each for each in plugins}
-        self._standings: OrderedDict[Hashable, ShapeCacheEntry] = OrderedDict()
-        self._large: OrderedDict[Hashable, int] = OrderedDict()
-        """The keys of standings with many rules about other pods, and how many rules."""
+        self._shape_cache: OrderedDict[Hashable, ShapeCacheEntry] = OrderedDict()
+        self._large_entries: OrderedDict[Hashable, int] = OrderedDict()
+        """The keys of cache entries with many constraints about other pods, and the number of constraints."""
 
-    # -- deciding -----------------------------------------------------------------------------------------------------
+    # -- decisions ----------------------------------------------------------------------------------------------------
 
-    def place(self, pod: PodInfo, wait: Callable[[Unplaced], Unplaced | None] = lambda unplaced: None) -> Outcome:
-        """Decide, and count the pod in where it goes. ``wait`` may say that there will be room without more ado: then
-        nobody looks for another way out."""
-        self._watch.begin()
+    def place(self, pod: PodInfo, find_wait: Callable[[Unplaced], Unplaced | None] = lambda unplaced: None) -> Outcome:
+        """Decide, and assume the pod on its node. ``find_wait`` may return a result for a pod that only has to wait for
+        terminating pods: then PostFilter does not run."""
+        self._timers.begin()
         outcome = self.decide(pod)
         if isinstance(outcome, ScheduleResult):
             self.matrix.assume(pod, NodeIndex(outcome.row))
         elif outcome.rejections and not outcome.is_error and not pod.shape.problem:
             try:
-                outcome = wait(outcome) or self._look_for_a_way_out(pod, outcome)
-            except BaseException as broken:
-                self.report_failure(broken, pod)
-                outcome = unplaced_by_error(broken)
-        self._watch.end()
+                outcome = find_wait(outcome) or self._run_post_filter(pod, outcome)
+            except BaseException as error:
+                self.report_failure(error, pod)
+                outcome = unplaced_by_error(error)
+        self._timers.end()
         return outcome
 
     def decide(self, pod: PodInfo) -> Outcome:
         shape = pod.shape
         if shape.problem:
-            # Waiting for nodes is no use: only the pod itself can change that.
+            # No node can help: only an update of the pod can.
             return Unplaced(shape.problem, (Rejection(SHAPE, shape.problem, own_update(PodRequestsChanged())),))
         if not self.matrix.count:
             return Unplaced(fit_error.NO_NODES)
         found: ShapeCacheEntry | CycleState | PreFilterFailure | None = None
         try:
-            found = self._standing(pod)
+            found = self._evaluate(pod)
             if isinstance(found, PreFilterFailure):
-                return self._refuse(found, shape)
+                return self._reject_all_nodes(found, shape)
             if isinstance(found, CycleState):
                 return self._decide_among_named(pod, found)
             return self._decide(pod, found)
-        except BaseException as broken:
-            if not isinstance(broken, PluginError):
-                # Whatever else a plugin breaks must not stop the pods that it has nothing to do with.
-                self._standings = OrderedDict((key, each) for key, each in self._standings.items() if each is not found)
-            self.report_failure(broken, pod)
-            return unplaced_by_error(broken)
+        except BaseException as error:
+            if not isinstance(error, PluginError):
+                # The cache entry may be inconsistent. Dropping it keeps the failure away from other pods.
+                self._shape_cache = OrderedDict(
+                    (key, each) for key, each in self._shape_cache.items() if each is not found
+                )
+            self.report_failure(error, pod)
+            return unplaced_by_error(error)
 
     def _key(self, pod: PodInfo) -> Hashable:
         key: Hashable = pod.shape
         for name, key_for in self._keys:
-            own = key_for(pod)
-            if own is not None:
-                key = (key, name, own)
+            plugin_key = key_for(pod)
+            if plugin_key is not None:
+                key = (key, name, plugin_key)
         return key
 
-    def _standing(self, pod: PodInfo) -> ShapeCacheEntry | CycleState | PreFilterFailure:
+    def _evaluate(self, pod: PodInfo) -> ShapeCacheEntry | CycleState | PreFilterFailure:
         key = self._key(pod)
-        found = self._standings.get(key)
+        found = self._shape_cache.get(key)
         if found is not None:
-            self._standings.move_to_end(key)
+            self._shape_cache.move_to_end(key)
             try:
                 if found.refresh():
                     return found
             except BaseException:
-                del self._standings[key]  # half caught up is not caught up
+                del self._shape_cache[key]  # a partial update leaves it inconsistent
                 raise
-            del self._standings[key]
-        question = build_cycle_state(pod, self.matrix, self.plugins, self._watch)
-        if isinstance(question, PreFilterFailure) or question.names is not None:
-            return question
-        made = self._standings[key] = ShapeCacheEntry(question, self.matrix, self._stamps)
-        most = max(_STANDINGS_BYTES // (_ROW_BYTES * self.matrix.capacity), _FEW_STANDINGS)
-        while len(self._standings) > most:
-            self._standings.popitem(last=False)
-        self._limit_large(key, pod.shape)
-        return made
+            del self._shape_cache[key]
+        cycle_state = build_cycle_state(pod, self.matrix, self.plugins, self._timers)
+        if isinstance(cycle_state, PreFilterFailure) or cycle_state.names is not None:
+            return cycle_state
+        entry = self._shape_cache[key] = ShapeCacheEntry(cycle_state, self.matrix, self._stamps)
+        max_entries = max(_MAX_CACHE_BYTES // (_ROW_BYTES * self.matrix.capacity), _MIN_ENTRIES)
+        while len(self._shape_cache) > max_entries:
+            self._shape_cache.popitem(last=False)
+        self._limit_large_entries(key, pod.shape)
+        return entry
 
-    def _limit_large(self, key: Hashable, shape: PodShape) -> None:
-        """Each rule about other pods takes memory for all rows: of standings with many rules the last few stay."""
-        between = (shape.affinity, shape.anti_affinity)
-        rules = len(shape.spread) + sum(len(each.required) + len(each.preferred) for each in between)
-        if rules <= _FEW_RULES:
+    def _limit_large_entries(self, key: Hashable, shape: PodShape) -> None:
+        """Drop the oldest large entries: each constraint about other pods takes memory for all rows."""
+        pod_affinity = (shape.affinity, shape.anti_affinity)
+        constraints = len(shape.spread) + sum(len(each.required) + len(each.preferred) for each in pod_affinity)
+        if constraints <= _FEW_CONSTRAINTS:
             return
-        self._large[key] = rules
-        self._large.move_to_end(key)
-        total = sum(self._large.values())
-        while len(self._large) > 1 and total * _RULE_ROW_BYTES * self.matrix.capacity > _STANDINGS_BYTES:
-            oldest, rules = self._large.popitem(last=False)
-            total -= rules
-            self._standings.pop(oldest, None)
+        self._large_entries[key] = constraints
+        self._large_entries.move_to_end(key)
+        total = sum(self._large_entries.values())
+        while len(self._large_entries) > 1 and total * _CONSTRAINT_ROW_BYTES * self.matrix.capacity > _MAX_CACHE_BYTES:
+            oldest, constraints = self._large_entries.popitem(last=False)
+            total -= constraints
+            self._shape_cache.pop(oldest, None)
 
-    def _decide(self, pod: PodInfo, standing: ShapeCacheEntry) -> Outcome:
+    def _decide(self, pod: PodInfo, entry: ShapeCacheEntry) -> Outcome:
         matrix = self.matrix
-        feasible, order, bits = standing.feasible, standing.order, standing.bits
-        denied = self._promised.conflicting_rows(pod, standing.cycle_state, standing.denials)
-        if denied:
-            rows = list(denied)
+        feasible, order, bits = entry.feasible, entry.order, entry.bits
+        conflicts = self._nominated_pod_filter.conflicting_rows(pod, entry.cycle_state, entry.nominated_pod_conflicts)
+        if conflicts:
+            rows = list(conflicts)
             feasible, order, bits = feasible.copy(), order.copy(), bits.copy()
             feasible[rows] = False
-            order[rows] = [each[0] for each in denied.values()]
-            bits[rows] = [each[1] for each in denied.values()]
+            order[rows] = [each[0] for each in conflicts.values()]
+            bits[rows] = [each[1] for each in conflicts.values()]
         nominated = matrix.row_of(self.nominated_node(pod))
         if nominated is not None and feasible[nominated]:
             return ScheduleResult(matrix.name(nominated), nominated, 1)
         wanted = nodes_to_find(matrix.count, self._percentage) if self._percentage < ALL else matrix.count
-        if wanted < matrix.count or denied:
-            some, self._start = sample(feasible, matrix.by_name, self._start % matrix.count, wanted)
-            row, number = standing.best_of(some), len(some)
+        if wanted < matrix.count or conflicts:
+            sampled, self._start = sample(feasible, matrix.by_name, self._start % matrix.count, wanted)
+            row, number = entry.best_of(sampled), len(sampled)
         else:
-            row, number = standing.best(), int(np.count_nonzero(feasible))
+            row, number = entry.best(), int(np.count_nonzero(feasible))
         if row is not None:
             return ScheduleResult(matrix.name(row), row, number)
-        if standing.unplaced is None or standing.unplaced[0] != denied:
-            standing.unplaced = dict(denied), self._explain(standing.cycle_state.shape, order, bits)
-        return standing.unplaced[1]
+        if entry.unplaced is None or entry.unplaced[0] != conflicts:
+            entry.unplaced = dict(conflicts), self._explain(entry.cycle_state.shape, order, bits)
+        return entry.unplaced[1]
 
     def _explain(self, shape: PodShape, order: Orders, bits: Ints) -> Unplaced:
         size = self.matrix.size
@@ -217,115 +219,116 @@ class SchedulingCycle:
         return Unplaced(
             fit_error.fit_error(self.matrix.count, counts.values()),
             self._rejections(shape, counts),
-            resolvable=self._names(self.matrix.by_name, self._curable(shape, order[:size], bits[:size])),
+            resolvable=self._names(self.matrix.by_name, self._resolvable(shape, order[:size], bits[:size])),
         )
 
-    def _curable(self, shape: PodShape, order: Orders, bits: Ints) -> Mask:
-        """Which are rejected only for reasons that room would cure."""
-        cured = np.zeros(len(order), np.bool_)
+    def _resolvable(self, shape: PodShape, order: Orders, bits: Ints) -> Mask:
+        """The rows that are rejected only for reasons that preemption can resolve."""
+        resolvable = np.zeros(len(order), np.bool_)
         for number, plugin in enumerate(self.plugins.filters):
             mask = sum(1 << i for i, each in enumerate(reasons_of(plugin, shape)) if each.unresolvable)
-            cured |= (order == number) & (bits & mask == 0)
-        return cured
+            resolvable |= (order == number) & (bits & mask == 0)
+        return resolvable
 
     def _names(self, rows: Rows, mask: Mask) -> tuple[str, ...]:
-        """Of those rows that a mask over all rows has."""
+        """The node names of the rows that are set in a mask over all rows."""
         return tuple(map(self.matrix.name, rows[mask[rows]].tolist()))
 
-    def _decide_among_named(self, pod: PodInfo, question: CycleState) -> Outcome:
-        """Few nodes, named by the pod (a daemon's, say): asked about directly, nothing is kept."""
-        matrix, shape, filters = self.matrix, question.shape, self.plugins.filters
-        rows, order, bits, left, total = self._score_named(pod, question)
-        if len(left):
+    def _decide_among_named(self, pod: PodInfo, cycle_state: CycleState) -> Outcome:
+        """Decide for a pod that names its nodes (a DaemonSet pod, say): only these are evaluated, nothing is cached."""
+        matrix, shape, filters = self.matrix, cycle_state.shape, self.plugins.filters
+        rows, order, bits, remaining, total = self._score_named(pod, cycle_state)
+        if len(remaining):
             nominated = matrix.row_of(self.nominated_node(pod))
-            row = nominated if nominated is not None and nominated in left else int(left[int(total.argmax())])
-            return ScheduleResult(matrix.name(row), row, 1 if row == nominated else len(left))
+            row = nominated if nominated is not None and nominated in remaining else int(remaining[int(total.argmax())])
+            return ScheduleResult(matrix.name(row), row, 1 if row == nominated else len(remaining))
         counts = fit_error.count_reasons(filters, shape, order, bits)
-        others = f"node(s) didn't satisfy plugin(s) [{' '.join(question.named_by)}]"
-        unseen = {others: matrix.count - len(order)} if matrix.count > len(order) else {}
-        for name in question.named_by:
+        excluded_text = f"node(s) didn't satisfy plugin(s) [{' '.join(cycle_state.named_by)}]"
+        excluded = {excluded_text: matrix.count - len(order)} if matrix.count > len(order) else {}
+        for name in cycle_state.named_by:
             counts.setdefault(name, Counter())
         return Unplaced(
-            fit_error.fit_error(matrix.count, (*counts.values(), Counter(unseen))),
+            fit_error.fit_error(matrix.count, (*counts.values(), Counter(excluded))),
             self._rejections(shape, counts),
-            resolvable=tuple(map(matrix.name, rows[self._curable(shape, order, bits)].tolist())),
+            resolvable=tuple(map(matrix.name, rows[self._resolvable(shape, order, bits)].tolist())),
         )
 
-    def _score_named(self, pod: PodInfo, question: CycleState) -> tuple[Rows, Orders, Ints, Rows, Ints]:
-        """The named nodes, by name; who rejects them and why; and the rows that are left, with their scores."""
-        matrix, shape = self.matrix, question.shape
-        known = sorted(name for name in question.names or () if matrix.row_of(name) is not None)
+    def _score_named(self, pod: PodInfo, cycle_state: CycleState) -> tuple[Rows, Orders, Ints, Rows, Ints]:
+        """The rows of the named nodes, ordered by name; the filter that rejects each and its reasons; and the feasible
+        rows with their scores."""
+        matrix, shape = self.matrix, cycle_state.shape
+        known = sorted(name for name in cycle_state.names or () if matrix.row_of(name) is not None)
         rows = np.array([matrix.row_of(name) for name in known], np.intp)
-        found = filter_rows(question.filters, shape, matrix, rows)
+        found = filter_rows(cycle_state.filters, shape, matrix, rows)
         order = np.full(len(rows), PASSES, np.int8) if found is None else found[0]
         bits = np.zeros(len(rows), np.int64) if found is None else found[1].copy()
-        for row, why in self._promised.conflicting_among(pod, question, rows.tolist()).items():
-            order[rows == row], bits[rows == row] = why
-        left = rows[order == PASSES]
-        total = np.zeros(len(left), np.int64)
-        if len(left) > 1:  # a single one is the best, whatever it scores
+        for row, rejected in self._nominated_pod_filter.conflicting_among(pod, cycle_state, rows.tolist()).items():
+            order[rows == row], bits[rows == row] = rejected
+        remaining = rows[order == PASSES]
+        total = np.zeros(len(remaining), np.int64)
+        if len(remaining) > 1:  # a single feasible node needs no score
             feasible = np.zeros(matrix.size, np.bool_)
-            feasible[left] = True
-            for state in question.watchers:
+            feasible[remaining] = True
+            for state in cycle_state.feasible_nodes_states:
                 state.see(feasible)
-        for step in question.scores if len(left) > 1 else ():
-            score = score_rows(step, shape, matrix, left)
+        for step in cycle_state.scores if len(remaining) > 1 else ():
+            score = score_rows(step, shape, matrix, remaining)
             total += step.weight * normalized(step, score, scale_of(step, score))
-        return rows, order, bits, left, total
+        return rows, order, bits, remaining, total
 
     def scores(self, pod: PodInfo) -> dict[str, int]:
-        """Every node that would do, by name, with its score among them: for whoever asks why it was chosen."""
-        found = self._standing(pod)
+        """All feasible nodes by name, with their scores."""
+        found = self._evaluate(pod)
         if isinstance(found, ShapeCacheEntry):
             return {self.matrix.name(row): found.score_of(row) for row in np.flatnonzero(found.feasible).tolist()}
         if isinstance(found, CycleState):
-            *_, left, total = self._score_named(pod, found)
-            return {self.matrix.name(row): int(score) for row, score in zip(left.tolist(), total, strict=True)}
+            *_, remaining, total = self._score_named(pod, found)
+            return {self.matrix.name(row): int(score) for row, score in zip(remaining.tolist(), total, strict=True)}
         return {}
 
     # -- dry runs -----------------------------------------------------------------------------------------------------
 
     def dry_run(self, pod: PodInfo, row: int, /) -> NodeDryRun:
-        """Of this pod on this node, beside pods that were promised room there, as others come and go."""
-        found = self._standing(pod)
-        question = found.cycle_state if isinstance(found, ShapeCacheEntry) else found
+        """A dry run of this pod on this node, with the pods nominated there."""
+        found = self._evaluate(pod)
+        cycle_state = found.cycle_state if isinstance(found, ShapeCacheEntry) else found
         key = self._key(pod)
-        beside = self._promised.nominated_on(pod, row)
-        return NodeDryRun(question, self.matrix, row, beside, lambda: self._drop(key))
+        nominated = self._nominated_pod_filter.nominated_on(pod, row)
+        return NodeDryRun(cycle_state, self.matrix, row, nominated, lambda: self._drop_entry(key))
 
-    def _drop(self, key: Hashable) -> None:
-        self._standings.pop(key, None)
+    def _drop_entry(self, key: Hashable) -> None:
+        self._shape_cache.pop(key, None)
 
     def probe(
-        self, pod: PodInfo, row: int, plus: Iterable[PodInfo] = (), without: Iterable[PodInfo] = ()
+        self, pod: PodInfo, row: int, added: Iterable[PodInfo] = (), removed: Iterable[PodInfo] = ()
     ) -> tuple[FilterReason, ...]:
-        """Why the pod would not do on a node if some pods came there and others left; nothing if it would."""
-        with self.dry_run(pod, row) as trial:
-            for each in plus:
-                trial.put(each)
-            for each in without:
-                trial.take(each)
-            return trial.reasons()
+        """Why the pod would not fit a node after pods were added and removed; empty if it would."""
+        with self.dry_run(pod, row) as dry_run:
+            for each in added:
+                dry_run.put(each)
+            for each in removed:
+                dry_run.take(each)
+            return dry_run.reasons()
 
     def nominated_node(self, pod: PodInfo, /) -> str:
-        return self._promised.node_of(pod)
+        return self._nominated_pod_filter.node_of(pod)
 
     def nominated_pods(self, pod: PodInfo, /) -> Mapping[int, Hashable]:
-        return {row: signature(there) for row, there in self._promised.nominated_rows(pod)}
+        return {row: signature(pods) for row, pods in self._nominated_pod_filter.nominated_rows(pod)}
 
     def cycle_state_key(self, pod: PodInfo, /) -> tuple[Hashable, bool]:
-        found = self._standing(pod)
-        question = found.cycle_state if isinstance(found, ShapeCacheEntry) else found
+        found = self._evaluate(pod)
+        cycle_state = found.cycle_state if isinstance(found, ShapeCacheEntry) else found
         stamps = tuple(stamp_for(pod.shape, self.matrix) for stamp_for in self._stamps)
-        return (self._key(pod), stamps), isinstance(question, CycleState) and bool(question.filter_states)
+        return (self._key(pod), stamps), isinstance(cycle_state, CycleState) and bool(cycle_state.filter_states)
 
     @property
     def nomination_log(self) -> ChangeLog[str]:
-        return self._promised.log
+        return self._nominated_pod_filter.log
 
     @property
     def epoch(self) -> Hashable:
-        return self.matrix.log.position, self._promised.log.position
+        return self.matrix.log.position, self._nominated_pod_filter.log.position
 
     # -- former names of the members above, for plugins of others; removed after one release --------------------------
 
@@ -350,13 +353,13 @@ class SchedulingCycle:
         _warn_renamed("promise_log", "nomination_log")
         return self.nomination_log
 
-    # -- saying why ---------------------------------------------------------------------------------------------------
+    # -- rejections and failures --------------------------------------------------------------------------------------
 
-    def _refuse(self, refused: PreFilterFailure, shape: PodShape) -> Unplaced:
-        text = refused.reason.text
-        counts = {name: Counter({text: self.matrix.count}) for name in refused.plugins}
-        message = fit_error.before_any_node(self.matrix.count, text)
-        return Unplaced(message, self._rejections(shape, counts), is_early=refused.reason.unresolvable)
+    def _reject_all_nodes(self, failure: PreFilterFailure, shape: PodShape) -> Unplaced:
+        text = failure.reason.text
+        counts = {name: Counter({text: self.matrix.count}) for name in failure.plugins}
+        message = fit_error.no_nodes_text(self.matrix.count, text)
+        return Unplaced(message, self._rejections(shape, counts), is_early=failure.reason.unresolvable)
 
     def _rejections(self, shape: PodShape, counts: dict[str, Counter[str]]) -> tuple[Rejection, ...]:
         return tuple(
@@ -371,37 +374,37 @@ class SchedulingCycle:
             return plugin.wakers(shape)
         try:
             found = result_checks.events_to_register(plugin.wakers(shape))
-            report_failures(found, lambda error: self._watch.failures.failed(plugin, "matches of a guard", error))
+            report_failures(found, lambda error: self._timers.failures.failed(plugin, "matches of a guard", error))
             return found
-        except BaseException as broken:
-            raise PluginError(name, "wakers", broken) from broken
+        except BaseException as error:
+            raise PluginError(name, "wakers", error) from error
 
-    def report_failure(self, broken: BaseException, pod: PodInfo) -> None:
-        """To the log."""
-        about = f"pod {pod.key}"
-        if isinstance(broken, PluginError):
-            self._watch.failures.failed(self._by_name.get(broken.plugin), broken.method, broken.cause, about)
+    def report_failure(self, error: BaseException, pod: PodInfo) -> None:
+        """Report the failure of a plugin to the log."""
+        subject = f"pod {pod.key}"
+        if isinstance(error, PluginError):
+            self._timers.failures.failed(self._by_name.get(error.plugin), error.method, error.cause, subject)
         else:
-            self._watch.failures.failed(None, "scheduling", broken, about)
+            self._timers.failures.failed(None, "scheduling", error, subject)
 
-    def _look_for_a_way_out(self, pod: PodInfo, unplaced: Unplaced) -> Unplaced:
+    def _run_post_filter(self, pod: PodInfo, unplaced: Unplaced) -> Unplaced:
         if not self.plugins.post_filters:
             return unplaced
         texts: list[str] = []
         promise: str | None = None
         for each in self.plugins.post_filters:
-            meter = self._watch.timer(each.name, POST_FILTER)
-            began_s = meter.begin()
+            timer = self._timers.timer(each.name, POST_FILTER)
+            began_s = timer.begin()
             status = UNSCHEDULABLE
             try:
                 found = result_checks.post_filter_result(each.post_filter(pod, unplaced, self))
                 if isinstance(found, PostFilterNomination) and self.matrix.row_of(found.node_name) is None:
                     raise result_checks.InvalidPluginResult(f"nominated {found.node_name!r}, which is not a node")
-            except BaseException as broken:
-                found, status = str(PluginError(each.name, POST_FILTER, broken)), ERROR
-                self._watch.failures.failed(each, "post_filter", broken, f"pod {pod.key}")
+            except BaseException as error:
+                found, status = str(PluginError(each.name, POST_FILTER, error)), ERROR
+                self._timers.failures.failed(each, "post_filter", error, f"pod {pod.key}")
             if began_s is not None:
-                meter.end(began_s, SUCCESS if isinstance(found, PostFilterNomination) else status)
+                timer.end(began_s, SUCCESS if isinstance(found, PostFilterNomination) else status)
             if isinstance(found, PostFilterNomination):
                 return msgspec.structs.replace(unplaced, nominated=found, promise=found.node_name)
             if isinstance(found, PostFilterUnresolvable):
@@ -420,8 +423,8 @@ def _warn_renamed(old: str, new: str) -> None:
     warnings.warn(text, DeprecationWarning, stacklevel=3)
 
 
-def unplaced_by_error(broken: BaseException) -> Unplaced:
+def unplaced_by_error(error: BaseException) -> Unplaced:
     """A plugin failed: the pod is tried again after a backoff, and its condition names the plugin."""
-    if isinstance(broken, PluginError):
-        return Unplaced(str(broken), (Rejection(broken.plugin, str(broken)),), is_error=True)
-    return Unplaced(f"scheduling failed: {result_checks.described(broken)}", is_error=True)
+    if isinstance(error, PluginError):
+        return Unplaced(str(error), (Rejection(error.plugin, str(error)),), is_error=True)
+    return Unplaced(f"scheduling failed: {result_checks.error_with_type(error)}", is_error=True)

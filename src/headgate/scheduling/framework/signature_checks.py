@@ -14,7 +14,7 @@ from typing import Any, Final
 from headgate.kube.api_resources import APIResource
 from headgate.kube.names import is_dns1123_subdomain
 from headgate.scheduling.framework.interface import READS_NODE, READS_PODS
-from headgate.scheduling.framework.result_checks import described
+from headgate.scheduling.framework.result_checks import error_with_type
 
 PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
     "pre_enqueue": ("pod",),
@@ -43,19 +43,19 @@ PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 METHODS: Final = frozenset(PARAMETERS)
 """All methods of plugins that the scheduler calls."""
-_NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
+_REQUIRED_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "filter": ("reads", "reasons"),
     "score": ("reads",),
     "normalize": ("scale", "score"),
     "reserve": ("unreserve",),
     "awaited": ("pre_bind", "timeout_s"),
 }
-"""What else a plugin with this method must have."""
-_IN_THE_MATRIX: Final = frozenset({"pods", "nodes"})
+"""The other members that a plugin with this method must have."""
+_MATRIX_RESOURCES: Final = frozenset({"pods", "nodes"})
 _FIELD: Final = re.compile(r"[A-Za-z0-9_$][A-Za-z0-9_$-]*(\.[A-Za-z0-9_$][A-Za-z0-9_$-]*)*")
 _VERSION: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 _PLURAL: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
-_OF_WATCHES: Final = ("applied", "removed")
+_WATCH_METHODS: Final = ("applied", "removed")
 """Called only if the plugin has ``watched``. They return any iterable, so they may yield."""
 
 
@@ -63,18 +63,18 @@ def problems(plugin: object, name: str) -> list[str]:
     """What is wrong with a plugin that is registered under this name; empty if nothing is."""
     try:
         return [*_attribute_problems(plugin, name), *_method_problems(plugin)]
-    except Exception as broken:  # of a property, or of the representation of a value
-        return [f"its attributes cannot be read: {described(broken)}"]
+    except Exception as error:  # raised by a property or by the repr of a value
+        return [f"its attributes cannot be read: {error_with_type(error)}"]
 
 
 def _method_problems(plugin: object) -> Iterator[str]:
     watches = getattr(plugin, "watched", None) is not None
     for method, parameters in PARAMETERS.items():
         found = getattr(plugin, method, None)
-        if method in _OF_WATCHES and not watches:
+        if method in _WATCH_METHODS and not watches:
             continue
         if found is None:
-            if method in _OF_WATCHES:
+            if method in _WATCH_METHODS:
                 yield f"it has watched but no {method}"
             continue
         called = f"{method}({', '.join(parameters)})"
@@ -83,22 +83,22 @@ def _method_problems(plugin: object) -> Iterator[str]:
             continue
         if inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found):
             yield f"{method} is async: the scheduler calls {called} and does not await it"
-        elif inspect.isgeneratorfunction(found) and method not in _OF_WATCHES:
+        elif inspect.isgeneratorfunction(found) and method not in _WATCH_METHODS:
             yield f"{method} yields: {called} must return its answer"
-        if not _takes(found, len(parameters)):
+        if not _accepts(found, len(parameters)):
             yield f"{method}{_signature(found)} cannot be called as {called}"
-        for needed in _NEEDS.get(method, ()):
+        for needed in _REQUIRED_MEMBERS.get(method, ()):
             if getattr(plugin, needed, None) is None:
                 yield f"it has {method} but no {needed}"
 
 
-def _takes(method: Any, count: int) -> bool:
+def _accepts(method: Any, count: int) -> bool:
     try:
         inspect.signature(method).bind(*range(count))
     except TypeError:
         return False
     except ValueError:
-        return True  # written in C, without a signature to look at
+        return True  # written in C, without a readable signature
     return True
 
 
@@ -139,20 +139,22 @@ def _watched_problems(watched: Any) -> Iterator[str]:
 
 
 def _resource_problems(resource: Any) -> Iterator[str]:
-    """Of a kind that is not served nothing is known here: the scheduler waits for its definition."""
-    told = f"its attribute watched names {resource!r}"
+    """Checks the form only: whether the kind is served is unknown here, and the scheduler waits for its definition."""
+    prefix = f"its attribute watched names {resource!r}"
     if not isinstance(resource.group, str) or (resource.group and is_dns1123_subdomain(resource.group)):
-        yield f"{told}: group must be the name of an API group, as 'apps' or 'example.com', or empty for the core group"
-    if not isinstance(resource.version, str) or _VERSION.fullmatch(resource.version) is None:
-        yield f"{told}: version must be a version of the group, as 'v1' or 'v1beta2'"
-    if not isinstance(resource.plural, str) or _PLURAL.fullmatch(resource.plural) is None:
-        yield f"{told}: plural must be the lower-case plural of the kind without a subresource, as 'configmaps'"
-    if not isinstance(resource.namespaced, bool):
-        yield f"{told}: namespaced must be True or False"
-    if resource.group == "" and resource.plural in _IN_THE_MATRIX:
         yield (
-            f"{told}: {resource.plural} cannot be watched by a plugin, which is not told of them one by one; it finds "
-            "them in the node matrix, and waits for their events by wakers"
+            f"{prefix}: group must be the name of an API group, as 'apps' or 'example.com', or empty for the core group"
+        )
+    if not isinstance(resource.version, str) or _VERSION.fullmatch(resource.version) is None:
+        yield f"{prefix}: version must be a version of the group, as 'v1' or 'v1beta2'"
+    if not isinstance(resource.plural, str) or _PLURAL.fullmatch(resource.plural) is None:
+        yield f"{prefix}: plural must be the lower-case plural of the kind without a subresource, as 'configmaps'"
+    if not isinstance(resource.namespaced, bool):
+        yield f"{prefix}: namespaced must be True or False"
+    if resource.group == "" and resource.plural in _MATRIX_RESOURCES:
+        yield (
+            f"{prefix}: {resource.plural} cannot be watched by a plugin, which is not told of them one by one; it "
+            "finds them in the node matrix, and waits for their events by wakers"
         )
 
 

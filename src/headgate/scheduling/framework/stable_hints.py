@@ -23,7 +23,7 @@ class StableHint:
     __slots__ = ("_guard", "_hash", "report")
 
     def __init__(self, guard: Any) -> None:
-        """Raises what the guard's ``__hash__`` does."""
+        """Raises if the ``__hash__`` of the guard raises."""
         self._guard = guard
         self._hash = hash(guard)
         self.report: Callable[[BaseException], None] | None = None
@@ -36,9 +36,9 @@ class StableHint:
             if inspect.iscoroutine(found):
                 found.close()  # it never runs; unclosed it would warn when it is collected
             raise TypeError(f"a guard returned a value of type {type(found).__name__} instead of True or False")
-        except BaseException as broken:
+        except BaseException as error:
             if self.report is not None:
-                self.report(broken)
+                self.report(error)
             return True
 
     def __hash__(self) -> int:
@@ -62,8 +62,8 @@ def with_stable_hints(wakers: tuple[ClusterEventWithHint, ...]) -> tuple[Cluster
     )
 
 
-def report_failures(wakers: tuple[ClusterEventWithHint, ...], tell: Callable[[BaseException], None]) -> None:
+def report_failures(wakers: tuple[ClusterEventWithHint, ...], report: Callable[[BaseException], None]) -> None:
     """Reports failures of these hints from now on."""
     for each in wakers:
         if isinstance(each.guard, StableHint):
-            each.guard.report = tell
+            each.guard.report = report

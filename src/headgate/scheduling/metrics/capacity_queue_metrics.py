@@ -62,7 +62,7 @@ class CapacityQueueMetrics:
     def __init__(self) -> None:
         self._admitted: Counter[str] = Counter()
         self._waited_s: dict[str, float] = {}
-        self._answers: Counter[str] = Counter()
+        self._results: Counter[str] = Counter()
         self._removals = HistogramVec(_REMOVAL_S, exponential_buckets(0.001, 2, 18))
 
     def admitted(self, queue: str, waited_s: float) -> None:
@@ -71,22 +71,22 @@ class CapacityQueueMetrics:
 
     def answered(self, result: WriteResult, took_s: float | None) -> None:
         """``took_s`` of a removal that is settled by this."""
-        self._answers[result.value] += 1
+        self._results[result.value] += 1
         if took_s is not None:
             self._removals.with_label_values().observe(took_s)
 
-    def samples(self, queues: QueueEngine, day_s: float) -> Iterator[Sample]:
+    def samples(self, queues: QueueEngine, wall_time_s: float) -> Iterator[Sample]:
         names = queues.queue_names()
-        for gone in self._admitted.keys() - set(names):
-            del self._admitted[gone]
-            self._waited_s.pop(gone, None)
+        for deleted in self._admitted.keys() - set(names):
+            del self._admitted[deleted]
+            self._waited_s.pop(deleted, None)
         for name in names:
-            yield from self._of_queue(name, queues, day_s)
-        for result, count in sorted(self._answers.items()):
+            yield from self._queue_samples(name, queues, wall_time_s)
+        for result, count in sorted(self._results.items()):
             yield Sample(_REMOVALS, (("result", result),), count)
         yield from self._removals.samples()
 
-    def _of_queue(self, name: str, queues: QueueEngine, day_s: float) -> Iterator[Sample]:
+    def _queue_samples(self, name: str, queues: QueueEngine, wall_time_s: float) -> Iterator[Sample]:
         usage, limits = queues.usage(name), queues.limits(name)
         label = (("queue", name),)
         yield Sample(_GATED, label, usage.waiting)
@@ -94,15 +94,15 @@ class CapacityQueueMetrics:
         yield Sample(f"{_WAITS}_sum", label, self._waited_s.get(name, 0.0))
         yield Sample(f"{_WAITS}_count", label, self._admitted[name])
         oldest_s = queues.oldest_waiting_s(name)
-        yield Sample(_OLDEST, label, 0 if oldest_s is None else max(day_s - oldest_s, 0.0))
+        yield Sample(_OLDEST, label, 0 if oldest_s is None else max(wall_time_s - oldest_s, 0.0))
         for resource, amount in sorted(usage.reserved.items()):
             yield Sample(_RESERVED, (*label, ("resource", resource)), amount)
         for resource, amount in sorted(usage.terminating.items()):
             yield Sample(_TERMINATING, (*label, ("resource", resource)), amount)
-        yield from _as_volcano_does(name, usage, limits)
+        yield from _volcano_samples(name, usage, limits)
 
 
-def _as_volcano_does(name: str, usage: QueueUsage, limits: QueueLimits) -> Iterator[Sample]:
+def _volcano_samples(name: str, usage: QueueUsage, limits: QueueLimits) -> Iterator[Sample]:
     label = (("queue_name", name),)
     amounts = {
         "allocated": usage.allocated,

@@ -37,7 +37,7 @@ ERROR: Final = "error"
 GATED_EVENTS_WITHHELD: Final = "headgate_gated_pod_events_withheld_total"
 _ATTEMPTS: Final = (*map(str, range(15)), "15+")
 _PREEMPTION: Final = "DefaultPreemption"
-_OWN: Final = frozenset({*BUILT_IN, *QUEUE_PLUGINS, "QueueAllocation"})
+_HEADGATE_PLUGINS: Final = frozenset({*BUILT_IN, *QUEUE_PLUGINS, "QueueAllocation"})
 _EVALUATED_AT: Final = (PRE_FILTER, FILTER, PRE_SCORE, SCORE)
 _ATTEMPT_BOUNDS_S: Final = exponential_buckets(0.001, 2, 15)
 
@@ -87,15 +87,17 @@ class SchedulerMetrics:
     """``clock`` times plugins and may start anywhere; without one calls are counted and not timed. ``day`` returns the
     time of day, if the engines use another time."""
 
-    def __init__(self, clock: TimerClock | None = None, *, day: TimerClock | None = None, every: int = 10) -> None:
-        self.gates = GateMetrics(day=day)
+    def __init__(
+        self, clock: TimerClock | None = None, *, wall_clock: TimerClock | None = None, every: int = 10
+    ) -> None:
+        self.gates = GateMetrics(wall_clock=wall_clock)
         self.queues = capacity_queue_metrics.CapacityQueueMetrics()
         self.slow_calls = SlowPluginCalls()
         self.plugin_failures = PluginFailures()
         self.clock: TimerClock = clock or no_time
-        self._timer = clock
+        self._timer_clock = clock
         self._every = every
-        self._watches: list[ProfileTimers] = []
+        self._profile_timers: list[ProfileTimers] = []
         self._attempts = HistogramVec(
             "scheduler_scheduling_attempt_duration_seconds", _ATTEMPT_BOUNDS_S, ("result", "profile")
         )
@@ -110,19 +112,19 @@ class SchedulerMetrics:
             exponential_buckets(0.00001, 1.5, 30),
             ("plugin", "extension_point", "status"),
         )
-        self._tries = HistogramVec("scheduler_pod_scheduling_attempts", exponential_buckets(1, 2, 5))
-        self._waits = HistogramVec(
+        self._attempt_counts = HistogramVec("scheduler_pod_scheduling_attempts", exponential_buckets(1, 2, 5))
+        self._sli_durations = HistogramVec(
             "scheduler_pod_scheduling_sli_duration_seconds", exponential_buckets(0.01, 2, 20), ("attempts",)
         )
         self._victims = HistogramVec("scheduler_preemption_victims", exponential_buckets(1, 2, 7))
-        self._permits = HistogramVec("scheduler_permit_wait_duration_seconds", _ATTEMPT_BOUNDS_S, ("result",))
+        self._permit_waits = HistogramVec("scheduler_permit_wait_duration_seconds", _ATTEMPT_BOUNDS_S, ("result",))
         self._decided, self._tried = (
             self._algorithm.with_label_values(),
-            self._tries.with_label_values(),
+            self._attempt_counts.with_label_values(),
         )  # bound once: they are called for each pod
         self._histograms = (
-            *(self._attempts, self._algorithm, self._points, self._plugins, self._tries),
-            *(self._waits, self._victims, self._permits),
+            *(self._attempts, self._algorithm, self._points, self._plugins, self._attempt_counts),
+            *(self._sli_durations, self._victims, self._permit_waits),
         )
 
     # What happened
@@ -138,20 +140,20 @@ class SchedulerMetrics:
     def placed(self, attempts: int, waited_s: float) -> None:
         """A pod is bound, after so many attempts, so long after it was first free to be tried."""
         self._tried.observe(attempts)
-        self._waits.with_label_values(_ATTEMPTS[min(attempts, 15)]).observe(waited_s)
+        self._sli_durations.with_label_values(_ATTEMPTS[min(attempts, 15)]).observe(waited_s)
 
     def preempted(self, victims: int) -> None:
         """A pod was promised a node that so many have to leave. That it was tried, the plugin's meter tells."""
         self._victims.with_label_values().observe(victims)
 
     def waited_for_permit(self, result: str, duration_s: float) -> None:
-        self._permits.with_label_values(result).observe(duration_s)
+        self._permit_waits.with_label_values(result).observe(duration_s)
 
     def timers(self, profile: str) -> ProfileTimers:
         """New meters for plugins of a profile: one watch per loop, since each times one round in so many of its own."""
-        made = ProfileTimers(profile, self._timer, self, self._every, self.plugin_failures)
-        self._watches.append(made)
-        return made
+        timers = ProfileTimers(profile, self._timer_clock, self, self._every, self.plugin_failures)
+        self._profile_timers.append(timers)
+        return timers
 
     def plugin_took(self, plugin: str, point: str, status: str, duration_s: float, /) -> None:
         self._plugins.with_label_values(plugin, point, status).observe(duration_s)
@@ -160,7 +162,7 @@ class SchedulerMetrics:
         self._points.with_label_values(point, status, profile).observe(duration_s)
 
     def times_always(self, plugin: str, /) -> bool:
-        return plugin not in _OWN
+        return plugin not in _HEADGATE_PLUGINS
 
     def call_took(self, plugin: str, point: str, duration_s: float, now_s: float, /) -> None:
         self.slow_calls.took(plugin, point, duration_s, now_s)
@@ -178,16 +180,16 @@ class SchedulerMetrics:
         yield from self.gates.samples(now_s)
 
     def _evaluations(self) -> Iterator[Sample]:
-        asked: Counter[tuple[str, str, str]] = Counter()
+        calls: Counter[tuple[str, str, str]] = Counter()
         preemptions = 0
-        for watch in self._watches:
-            for meter in watch.timers():
-                if meter.point in _EVALUATED_AT:
-                    asked[meter.point, meter.plugin, watch.profile] += meter.asked
-                elif meter.point == POST_FILTER and meter.plugin == _PREEMPTION:
-                    preemptions += meter.asked
+        for timers in self._profile_timers:
+            for timer in timers.timers():
+                if timer.point in _EVALUATED_AT:
+                    calls[timer.point, timer.plugin, timers.profile] += timer.calls
+                elif timer.point == POST_FILTER and timer.plugin == _PREEMPTION:
+                    preemptions += timer.calls
         yield Sample("scheduler_preemption_attempts_total", (), preemptions)
-        for (point, plugin, profile), number in sorted(asked.items()):
+        for (point, plugin, profile), number in sorted(calls.items()):
             labels = (("extension_point", point), ("plugin", plugin), ("profile", profile))
             yield Sample("scheduler_plugin_evaluation_total", labels, number)
 

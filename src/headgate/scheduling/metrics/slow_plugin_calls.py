@@ -17,40 +17,41 @@ NAME: Final = "headgate_scheduler_slow_plugin_calls_total"
 FAMILY: Final = MetricFamily(
     "counter", f"Calls of plugins that took {SLOW_S * 1000:.0f} ms or longer. Built-in ones are out."
 )
-_EVERY_S: Final = 60.0
+_INTERVAL_S: Final = 60.0
 
 
-class _Slow:
+class _SlowCalls:
     """One plugin at one extension point."""
 
-    __slots__ = ("calls", "longest_s", "said_s", "unsaid")
+    __slots__ = ("calls", "longest_s", "reported_s", "unreported")
 
     def __init__(self) -> None:
         self.calls = 0
-        self.unsaid = 0
+        self.unreported = 0
         self.longest_s = 0.0
-        self.said_s: float | None = None
+        self.reported_s: float | None = None
 
 
 class SlowPluginCalls:
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], _Slow] = {}
+        self._by_plugin: dict[tuple[str, str], _SlowCalls] = {}
         self._messages: list[str] = []
 
     def took(self, plugin: str, point: str, duration_s: float, now_s: float) -> None:
         if duration_s < SLOW_S:
             return
-        slow = self._found.setdefault((plugin, point), _Slow())
+        slow = self._by_plugin.setdefault((plugin, point), _SlowCalls())
         slow.calls += 1
-        slow.unsaid += 1
+        slow.unreported += 1
         slow.longest_s = max(slow.longest_s, duration_s)
-        if slow.said_s is not None and now_s - slow.said_s < _EVERY_S:
+        if slow.reported_s is not None and now_s - slow.reported_s < _INTERVAL_S:
             return
         self._messages.append(
-            f"plugin {plugin} is slow: {slow.unsaid} of its {point} calls took {SLOW_S * 1000:.0f} ms or longer, the "
-            f"longest {slow.longest_s * 1000:.0f} ms; all pods wait meanwhile, as plugins run in the scheduler's loop"
+            f"plugin {plugin} is slow: {slow.unreported} of its {point} calls took {SLOW_S * 1000:.0f} ms or longer, "
+            f"the longest {slow.longest_s * 1000:.0f} ms; all pods wait meanwhile, as plugins run in the scheduler's "
+            "loop"
         )
-        slow.said_s, slow.unsaid, slow.longest_s = now_s, 0, 0.0
+        slow.reported_s, slow.unreported, slow.longest_s = now_s, 0, 0.0
 
     def messages(self) -> list[str]:
         """For the log; each once."""
@@ -58,5 +59,5 @@ class SlowPluginCalls:
         return messages
 
     def samples(self) -> Iterator[Sample]:
-        for (plugin, point), slow in sorted(self._found.items()):
+        for (plugin, point), slow in sorted(self._by_plugin.items()):
             yield Sample(NAME, (("extension_point", point), ("plugin", plugin)), slow.calls)

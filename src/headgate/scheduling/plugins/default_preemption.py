@@ -29,14 +29,14 @@ from headgate.scheduling.framework.interface import (
     Unplaced,
 )
 from headgate.scheduling.preemption.candidate_cache import CandidateCaches
-from headgate.scheduling.preemption.victim_selection import Hopeless, Victims, pick_one_node
+from headgate.scheduling.preemption.victim_selection import FailureReasons, Victims, pick_one_node
 
 NAME: Final = "DefaultPreemption"
 WAITING: Final = "waiting for the preemption for this pod to be finished"
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
-_HELD: Final = Rejection(NAME, WAITING, on(ASSIGNED_POD, DELETE))
+_WAITING_FOR_VICTIMS: Final = Rejection(NAME, WAITING, on(ASSIGNED_POD, DELETE))
 
 
 class DefaultPreemption:
@@ -52,93 +52,96 @@ class DefaultPreemption:
         """``rules``: who may have to go, by scheduler name; by priority where none is given."""
         self._args = args
         self._preemptions = preemptions
-        self._memories = CandidateCaches(budgets)
+        self._caches = CandidateCaches(budgets)
         self._rules = {} if rules is None else rules
 
     def pre_enqueue(self, pod: PodLike, /) -> Rejection | None:
-        return _HELD if pod.uid in self._preemptions else None
+        return _WAITING_FOR_VICTIMS if pod.uid in self._preemptions else None
 
     def post_filter(
-        self, pod: PodInfo, unplaced: Unplaced, ground: Handle, /
+        self, pod: PodInfo, unplaced: Unplaced, handle: Handle, /
     ) -> PostFilterNomination | PostFilterUnschedulable | str:
-        if why_not := self._find_obstacle(pod, unplaced, ground):
-            return f"preemption: {why_not}"
-        key, looks_around = ground.cycle_state_key(pod)
+        if ineligibility := self._find_ineligibility(pod, unplaced, handle):
+            return f"preemption: {ineligibility}"
+        key, depends_on_other_nodes = handle.cycle_state_key(pod)
         rule = self._rules.get(pod.scheduler_name, BY_PRIORITY)
-        memory = self._memories.of((key, pod.priority, rule.kind(pod)))
-        if known := memory.last_result(unplaced, ground):
+        cache = self._caches.for_kind((key, pod.priority, rule.kind(pod)))
+        if known := cache.last_result(unplaced, handle):
             return known
-        found = _Findings(self._enough(len(unplaced.resolvable)))
-        matrix, promised = ground.matrix, ground.nominated_pods(pod)
+        found = _Candidates(self._max_candidates(len(unplaced.resolvable)))
+        matrix, nominated = handle.matrix, handle.nominated_pods(pod)
         for name in unplaced.resolvable:
             row = matrix.row_of(name)
             if row is None:
                 continue
-            changes = matrix.log.position if looks_around else matrix.moves[row]
-            found.add(name, memory.candidate(pod, row, ground, (changes, promised.get(row)), rule))
-            if found.suffice:
+            changes = matrix.log.position if depends_on_other_nodes else matrix.change_counts[row]
+            found.add(name, cache.candidate(pod, row, handle, (changes, nominated.get(row)), rule))
+            if found.is_enough:
                 break
-        if candidates := found.harmless | found.harmful:
+        if candidates := found.without_violations | found.with_violations:
             chosen = pick_one_node(candidates)
             return PostFilterNomination(chosen, candidates[chosen].pods)
-        if found.broken:
+        if found.errors:
             return (
-                f"preemption: {found.broken[0]}"
-                if len(found.broken) == 1
-                else f"preemption: [{', '.join(found.broken)}]"
+                f"preemption: {found.errors[0]}"
+                if len(found.errors) == 1
+                else f"preemption: [{', '.join(found.errors)}]"
             )
-        answer = PostFilterUnschedulable(f"preemption: {found.told(matrix.count, len(unplaced.resolvable))}")
-        memory.keep(unplaced, ground, answer)
-        return answer
+        result = PostFilterUnschedulable(f"preemption: {found.message(matrix.count, len(unplaced.resolvable))}")
+        cache.store(unplaced, handle, result)
+        return result
 
-    def _find_obstacle(self, pod: PodInfo, unplaced: Unplaced, ground: Handle) -> str:
+    def _find_ineligibility(self, pod: PodInfo, unplaced: Unplaced, handle: Handle) -> str:
         """Why the pod may not preempt, or not now; empty if it may."""
         if pod.preemption_policy == "Never":
             return NEVER
-        promised = ground.nominated_node(pod)
-        row = ground.matrix.row_of(promised) if promised and promised in unplaced.resolvable else None
+        nominated = handle.nominated_node(pod)
+        row = handle.matrix.row_of(nominated) if nominated and nominated in unplaced.resolvable else None
         if row is None:
             return ""
-        there, told = ground.matrix.pods_on(row), self._preemptions.victims_of(pod.uid)
-        if any(uid in there for uid in told) or any(_is_leaving(each, pod) for each in there.values()):
+        pods, victims = handle.matrix.pods_on(row), self._preemptions.victims_of(pod.uid)
+        if any(uid in pods for uid in victims) or any(_is_terminating_victim(each, pod) for each in pods.values()):
             return TERMINATING
         return ""
 
-    def _enough(self, nodes: int) -> int:
+    def _max_candidates(self, nodes: int) -> int:
         """How many nodes that could be made free are worth comparing."""
         share = nodes * self._args.min_candidate_nodes_percentage // 100
         return min(max(share, self._args.min_candidate_nodes_absolute), nodes)
 
 
-class _Findings:
+class _Candidates:
     """What was found on node after node: where room can be made at what cost, and why it cannot elsewhere."""
 
-    def __init__(self, enough: int) -> None:
-        self.harmless: dict[str, Victims] = {}
-        self.harmful: dict[str, Victims] = {}
+    def __init__(self, max_candidates: int) -> None:
+        self.without_violations: dict[str, Victims] = {}
+        self.with_violations: dict[str, Victims] = {}
         """Where a disruption budget would be overdrawn."""
-        self.broken: list[str] = []
-        self._enough = enough
+        self.errors: list[str] = []
+        self._max_candidates = max_candidates
         self._counts: Counter[str] = Counter()
 
     @property
-    def suffice(self) -> bool:
-        return bool(self.harmless) and len(self.harmless) + len(self.harmful) >= self._enough
+    def is_enough(self) -> bool:
+        return (
+            bool(self.without_violations)
+            and len(self.without_violations) + len(self.with_violations) >= self._max_candidates
+        )
 
-    def add(self, name: str, found: Victims | Hopeless) -> None:
+    def add(self, name: str, found: Victims | FailureReasons) -> None:
         if not isinstance(found, Victims):
             for reason in found:
                 self._counts[reason] += 1
         elif not found.pods:
-            self.broken.append(f'expected at least one victim pod on node "{name}"')
+            self.errors.append(f'expected at least one victim pod on node "{name}"')
         else:
-            group = self.harmful if found.violations else self.harmless
-            if len(group) < self._enough:
+            group = self.with_violations if found.violations else self.without_violations
+            if len(group) < self._max_candidates:
                 group[name] = found
 
-    def told(self, nodes: int, resolvable: int) -> str:
+    def message(self, nodes: int, resolvable: int) -> str:
         return fit_error.fit_error(nodes, (self._counts, +Counter({NOT_HELPFUL: nodes - resolvable})))
 
 
-def _is_leaving(victim: PodInfo, pod: PodInfo) -> bool:
+def _is_terminating_victim(victim: PodInfo, pod: PodInfo) -> bool:
     return victim.priority < pod.priority and victim.deleting and victim.disruption == PREEMPTION_BY_SCHEDULER

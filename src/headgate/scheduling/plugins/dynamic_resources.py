@@ -38,7 +38,7 @@ class DynamicResources:
     def wakers(self, shape: PodShape, /) -> tuple[ClusterEventWithHint, ...]:
         return own_update(PodRequestsChanged())
 
-    def post_filter(self, pod: PodInfo, unplaced: Unplaced, ground: Handle, /) -> str | PostFilterUnresolvable:
+    def post_filter(self, pod: PodInfo, unplaced: Unplaced, handle: Handle, /) -> str | PostFilterUnresolvable:
         if pod.shape.has_claims:
             return ""
         # kube-scheduler's looks for the notes it made when it first looked at the pod, and fails where it did not.

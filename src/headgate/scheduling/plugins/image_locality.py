@@ -18,8 +18,8 @@ from headgate.scheduling.framework.interface import READS_NODE, Reads, State
 
 NAME: Final = "ImageLocality"
 _MEGABYTE: Final = 1024 * 1024
-_LEAST: Final = 23 * _MEGABYTE
-_MOST_PER_CONTAINER: Final = 1000 * _MEGABYTE
+_MIN_BYTES: Final = 23 * _MEGABYTE
+_MAX_BYTES_PER_CONTAINER: Final = 1000 * _MEGABYTE
 
 
 class ImageLocality:
@@ -38,9 +38,9 @@ class ImageLocality:
             found = matrix.images.find(each)
             if found is not None:
                 sums[list(found.rows)] += int(float(found.size_bytes) * (len(found.rows) / matrix.count))
-        most = _MOST_PER_CONTAINER * len(shape.images)
-        worth = sums[: matrix.size] if rows is None else sums[rows]
-        if most <= _LEAST:
-            return np.zeros_like(worth)
-        scores: Ints = 100 * (np.clip(worth, _LEAST, most) - _LEAST) // (most - _LEAST)
+        max_bytes = _MAX_BYTES_PER_CONTAINER * len(shape.images)
+        image_bytes = sums[: matrix.size] if rows is None else sums[rows]
+        if max_bytes <= _MIN_BYTES:
+            return np.zeros_like(image_bytes)
+        scores: Ints = 100 * (np.clip(image_bytes, _MIN_BYTES, max_bytes) - _MIN_BYTES) // (max_bytes - _MIN_BYTES)
         return scores

@@ -46,9 +46,11 @@ class NodeAffinity:
     name: Final = NAME
     reads: Final[Reads] = READS_NODE
 
-    def __init__(self, added: NodeSelector | None = None, added_wishes: PreferredSchedulingTerms | None = None) -> None:
+    def __init__(
+        self, added: NodeSelector | None = None, added_preferred: PreferredSchedulingTerms | None = None
+    ) -> None:
         self._added = added
-        self._added_wishes = added_wishes
+        self._added_preferred = added_preferred
 
     def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | PreFilterRejection | PreFilterResult | None:
         shape = pod.shape
@@ -69,12 +71,12 @@ class NodeAffinity:
         return REASONS
 
     def pre_score(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | None:
-        return SKIP if pod.shape.preferred is None and self._added_wishes is None else None
+        return SKIP if pod.shape.preferred is None and self._added_preferred is None else None
 
     def score(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
         total: Ints = np.zeros(matrix.size if rows is None else len(rows), np.int64)
-        for wishes in (shape.preferred, self._added_wishes):
-            for weight, term in wishes.terms if wishes is not None else ():
+        for preferred in (shape.preferred, self._added_preferred):
+            for weight, term in preferred.terms if preferred is not None else ():
                 total += weight * matrix.labels.term(term, rows, matrix.size)
         return total
 
@@ -96,11 +98,11 @@ class NodeNowMatches(msgspec.Struct, frozen=True):
 
     def matches(self, event: cluster_events.ClusterEvent, /) -> bool:
         old, new = old_node(event), new_node(event)
-        if new is None or not self._suits(new):
+        if new is None or not self._matches(new):
             return False
         return old is None or not self.shape.required.matches(old.labels, old.name)
 
-    def _suits(self, node: NodeInfo) -> bool:
+    def _matches(self, node: NodeInfo) -> bool:
         if self.added is not None and not self.added.matches(node.labels, node.name):
             return False
         return self.shape.required.matches(node.labels, node.name)

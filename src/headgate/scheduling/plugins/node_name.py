@@ -32,9 +32,9 @@ class NodeName:
     def filter(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints | None:
         if state is None:
             return None
-        looked_at = np.arange(matrix.size) if rows is None else rows
+        row_numbers = np.arange(matrix.size) if rows is None else rows
         wanted = matrix.row_of(state)
-        bits: Ints = (looked_at != (-1 if wanted is None else wanted)).astype(np.int64)
+        bits: Ints = (row_numbers != (-1 if wanted is None else wanted)).astype(np.int64)
         return bits
 
     def reasons(self, shape: PodShape, /) -> Sequence[FilterReason]:

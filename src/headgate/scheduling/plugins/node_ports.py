@@ -34,10 +34,10 @@ class NodePorts:
         if rows is None:
             bits: Ints = np.zeros(matrix.size, np.int64)
             for port in shape.ports:
-                bits[list(ports.taken(port))] = 1
+                bits[list(ports.conflicting_rows(port))] = 1
             return bits
-        taken = (any(ports.is_taken(port, row) for port in shape.ports) for row in rows.tolist())
-        return np.fromiter(taken, np.int64, count=len(rows))
+        in_use = (any(ports.is_in_use(port, row) for port in shape.ports) for row in rows.tolist())
+        return np.fromiter(in_use, np.int64, count=len(rows))
 
     def reasons(self, shape: PodShape, /) -> Sequence[FilterReason]:
         return REASONS
@@ -53,10 +53,10 @@ class PodFreesPort(msgspec.Struct, frozen=True):
     ports: tuple[HostPort, ...]
 
     def matches(self, event: cluster_events.ClusterEvent, /) -> bool:
-        gone = freed_pod(event)
-        if gone is None:
+        deleted = freed_pod(event)
+        if deleted is None:
             return False
         addresses: dict[tuple[str, int], set[str]] = {}
-        for used in gone.shape.ports:
+        for used in deleted.shape.ports:
             addresses.setdefault((used.protocol, used.port), set()).add(used.address)
-        return any(wanted.clashes(addresses.get((wanted.protocol, wanted.port), ())) for wanted in self.ports)
+        return any(wanted.conflicts_with(addresses.get((wanted.protocol, wanted.port), ())) for wanted in self.ports)

@@ -45,10 +45,10 @@ class NodeVolumeLimits:
 
     def stamp(self, shape: PodShape, matrix: NodeMatrix, /) -> Hashable:
         """Where nodes have limits, what pods have attached depends on all of storage."""
-        return self._storage.version if self._storage.has_limits and is_attached(shape) else None
+        return self._storage.version if self._storage.has_limits and has_attached_volumes(shape) else None
 
     def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | Attached:
-        return self._volumes(pod) if is_attached(pod.shape) else SKIP
+        return self._volumes(pod) if has_attached_volumes(pod.shape) else SKIP
 
     def filter(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: Attached, /) -> Ints | None:
         full: set[int] = set()
@@ -71,11 +71,11 @@ class NodeVolumeLimits:
         name = matrix.name(row)
         if matrix.volumes.count(row) + len(self._storage.attachments(name)) + new <= limit:
             return True  # even if they are all of this driver, and none is shared
-        used = {volume for each in matrix.volumes.on(row).values() for volume in self._volumes(each)}
-        there = sum(1 for each, _ in used | self._left_over(name) if each == driver)
-        return there + sum(1 for each, _ in volumes - used if each == driver) <= limit
+        used = {volume for each in matrix.volumes.pods_on(row).values() for volume in self._volumes(each)}
+        attached = sum(1 for each, _ in used | self._attached_volumes(name) if each == driver)
+        return attached + sum(1 for each, _ in volumes - used if each == driver) <= limit
 
-    def _left_over(self, node_name: str) -> set[tuple[str, str]]:
+    def _attached_volumes(self, node_name: str) -> set[tuple[str, str]]:
         """What is attached to a node, whoever it is for."""
         found: set[tuple[str, str]] = set()
         for each in self._storage.attachments(node_name).values():
@@ -112,11 +112,11 @@ class NodeVolumeLimits:
 
 class PodDetachesVolume(msgspec.Struct, frozen=True):
     def matches(self, event: cluster_events.ClusterEvent, /) -> bool:
-        gone = freed_pod(event)
-        return gone is not None and is_attached(gone.shape)
+        deleted = freed_pod(event)
+        return deleted is not None and has_attached_volumes(deleted.shape)
 
 
-def is_attached(shape: PodShape) -> bool:
+def has_attached_volumes(shape: PodShape) -> bool:
     """Whether pods of the shape have volumes that may count."""
     volumes = shape.volumes
     return bool(volumes.claimed) or any(kind in MIGRATED_VOLUMES for kind, _ in volumes.inline)

@@ -26,25 +26,25 @@ from headgate.scheduling.gates.gate_removals import GateRemovals
 from headgate.waiting.queueing_hints import ClusterEventWithHint
 
 NAME: Final = "QueueAllocation"
-_UNTIL_LIFTED: Final = PreBindPending((ClusterEventWithHint((QUEUE_GATE, GATE_REMOVED), own=True),))
+_GATE_PENDING: Final = PreBindPending((ClusterEventWithHint((QUEUE_GATE, GATE_REMOVED), own=True),))
 _GRANTED: Final = (ClusterEventWithHint((QUEUE_GATE, GRANTED), own=True),)
-_SWITCHED_OFF: Final = Rejection(
+_FEATURE_DISABLED: Final = Rejection(
     NAME,
     f"the feature QueueAllocationGate is off: the gate {GATE} is lifted from pods with the annotation of that name",
     on(UNSCHEDULABLE_POD, POD_GATES_ELIMINATED),
     expires=False,
 )
-_PATIENCE_S: Final = 600.0
+_TIMEOUT_S: Final = 600.0
 
 
 class QueueAllocation:
     name: Final = NAME
-    timeout_s: Final = _PATIENCE_S
+    timeout_s: Final = _TIMEOUT_S
     """How long a node is kept for a pod whose gate does not come off; its share of the queue is kept for good."""
 
-    def __init__(self, queues: QueueEngine, lifts: GateRemovals, *, enabled: bool = True) -> None:
+    def __init__(self, queues: QueueEngine, gate_removals: GateRemovals, *, enabled: bool = True) -> None:
         self._queues = queues
-        self._lifts = lifts
+        self._gate_removals = gate_removals
         self._enabled = enabled
 
     @staticmethod
@@ -52,16 +52,16 @@ class QueueAllocation:
         return gate == GATE
 
     def pre_enqueue(self, pod: PodLike, /) -> Rejection | None:
-        if not self._enabled and GATE in pod.gates and not self._lifts.is_confirmed(pod.uid):
-            return _SWITCHED_OFF
+        if not self._enabled and GATE in pod.gates and not self._gate_removals.is_confirmed(pod.uid):
+            return _FEATURE_DISABLED
         if self._queues.gave_grant_back(pod.uid):
             return None  # a tentative grant is requested when the pod is about to be tried
-        held = self._queues.peek_wait_reason(pod.uid)
-        return None if held is None else self.rejection(held)
+        wait = self._queues.peek_wait_reason(pod.uid)
+        return None if wait is None else self.rejection(wait)
 
     @staticmethod
-    def rejection(held: QueueWait) -> Rejection:
-        return Rejection(NAME, held.message, _GRANTED, expires=False)
+    def rejection(wait: QueueWait) -> Rejection:
+        return Rejection(NAME, wait.message, _GRANTED, expires=False)
 
     def reserve(self, pod: PodInfo, node_name: str, /) -> Rejection | None:
         self._queues.placed(pod.uid)
@@ -71,5 +71,5 @@ class QueueAllocation:
         self._queues.unplaced(pod.uid)
 
     def awaited(self, pod: PodInfo, node_name: str, /) -> PreBindPending | str | None:
-        refusal = self._lifts.refusal(pod.uid)
-        return refusal or (_UNTIL_LIFTED if self._lifts.is_open(pod.uid) else None)
+        refusal = self._gate_removals.refusal(pod.uid)
+        return refusal or (_GATE_PENDING if self._gate_removals.is_open(pod.uid) else None)

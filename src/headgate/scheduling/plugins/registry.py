@@ -91,33 +91,33 @@ def _weights(resources: tuple[ResourceSpec, ...]) -> Weights:
     return tuple((each.name, each.weight) for each in resources)
 
 
-def _plain(plugin: Callable[[], Any]) -> PluginFactory:
+def _without_arguments(plugin: Callable[[], Any]) -> PluginFactory:
     return lambda args, cluster: plugin()
 
 
-def _looking_around(plugin: Callable[[Cluster], Any]) -> PluginFactory:
+def _with_cluster(plugin: Callable[[Cluster], Any]) -> PluginFactory:
     return lambda args, cluster: plugin(cluster)
 
 
 IN_TREE_PLUGINS: Final[Mapping[str, PluginFactory]] = {
-    "SchedulingGates": _plain(SchedulingGates),
-    "PrioritySort": _plain(PrioritySort),
-    "NodeUnschedulable": _plain(NodeUnschedulable),
-    "NodeName": _plain(NodeName),
-    "TaintToleration": _plain(TaintToleration),
+    "SchedulingGates": _without_arguments(SchedulingGates),
+    "PrioritySort": _without_arguments(PrioritySort),
+    "NodeUnschedulable": _without_arguments(NodeUnschedulable),
+    "NodeName": _without_arguments(NodeName),
+    "TaintToleration": _without_arguments(TaintToleration),
     "NodeAffinity": _affinity,
-    "NodePorts": _plain(NodePorts),
+    "NodePorts": _without_arguments(NodePorts),
     "NodeResourcesFit": _fit,
-    "VolumeRestrictions": _looking_around(VolumeRestrictions),
-    "NodeVolumeLimits": _looking_around(NodeVolumeLimits),
+    "VolumeRestrictions": _with_cluster(VolumeRestrictions),
+    "NodeVolumeLimits": _with_cluster(NodeVolumeLimits),
     "VolumeBinding": _volumes,
-    "VolumeZone": _looking_around(VolumeZone),
-    "DynamicResources": _plain(DynamicResources),
+    "VolumeZone": _with_cluster(VolumeZone),
+    "DynamicResources": _without_arguments(DynamicResources),
     "DefaultPreemption": _preemption,
     "NodeResourcesBalancedAllocation": _balanced,
     "PodTopologySpread": _spread,
-    "ImageLocality": _plain(ImageLocality),
+    "ImageLocality": _without_arguments(ImageLocality),
     "InterPodAffinity": InterPodAffinity,
-    "DefaultBinder": _plain(DefaultBinder),
+    "DefaultBinder": _without_arguments(DefaultBinder),
     "BinPack": _bin_pack,
 }

@@ -15,13 +15,13 @@ from headgate.scheduling.cache.pod import PodLike
 from headgate.scheduling.framework.cluster_events import (
     POD_GATES_ELIMINATED,
     UNSCHEDULABLE_POD,
-    Owned,
+    GateOwnership,
     no_gate_owned,
     on,
 )
 from headgate.scheduling.framework.interface import Rejection
 
-_LIFTED: Final = on(UNSCHEDULABLE_POD, POD_GATES_ELIMINATED)
+_GATES_ELIMINATED: Final = on(UNSCHEDULABLE_POD, POD_GATES_ELIMINATED)
 
 
 class SchedulingGates:
@@ -29,22 +29,22 @@ class SchedulingGates:
 
     name: Final = "SchedulingGates"
 
-    def __init__(self, owned: Owned = no_gate_owned, *, enabled: bool = True) -> None:
-        self._owned = owned
+    def __init__(self, is_owned: GateOwnership = no_gate_owned, *, enabled: bool = True) -> None:
+        self._is_owned = is_owned
         self._enabled = enabled
 
-    def ignoring(self, owned: Owned) -> SchedulingGates:
+    def ignoring(self, is_owned: GateOwnership) -> SchedulingGates:
         """The same, where another plugin sees to these gates."""
-        return SchedulingGates(owned, enabled=self._enabled)
+        return SchedulingGates(is_owned, enabled=self._enabled)
 
     def pre_enqueue(self, pod: PodLike, /) -> Rejection | None:
         if not pod.gates or not self._enabled:
             return None
-        foreign = tuple(gate for gate in pod.gates if not self._owned(gate))
-        return _waits_for(foreign) if foreign else None
+        foreign = tuple(gate for gate in pod.gates if not self._is_owned(gate))
+        return _rejection(foreign) if foreign else None
 
 
 @lru_cache(maxsize=1024)
-def _waits_for(gates: tuple[str, ...]) -> Rejection:
+def _rejection(gates: tuple[str, ...]) -> Rejection:
     """Remembered, since thousands of pods wait for the same gates."""
-    return Rejection(SchedulingGates.name, waiting_message(gates), _LIFTED, expires=False)
+    return Rejection(SchedulingGates.name, waiting_message(gates), _GATES_ELIMINATED, expires=False)

@@ -58,19 +58,19 @@ class TaintToleration:
 
 def untolerated(shape: PodShape, matrix: NodeMatrix, rows: Rows | None) -> Ints:
     """One for each row with a taint that keeps pods of this shape away, else zero."""
-    return _per_row(matrix, rows, lambda each: _repels(each, shape))
+    return _per_row(matrix, rows, lambda each: _has_untolerated(each, shape))
 
 
-def _repels(listed: Taints, shape: PodShape) -> bool:
+def _has_untolerated(listed: Taints, shape: PodShape) -> bool:
     return taints.first_untolerated(listed, shape.tolerations) is not None
 
 
-def _per_row(matrix: NodeMatrix, rows: Rows | None, answer: Callable[[Taints], int]) -> Ints:
+def _per_row(matrix: NodeMatrix, rows: Rows | None, evaluate: Callable[[Taints], int]) -> Ints:
     numbers = matrix.taint_set[: matrix.size] if rows is None else matrix.taint_set[rows]
     if rows is None:
-        table = np.fromiter(map(answer, matrix.taint_sets), np.int64, count=len(matrix.taint_sets))
+        table = np.fromiter(map(evaluate, matrix.taint_sets), np.int64, count=len(matrix.taint_sets))
         return table[numbers]
-    return np.fromiter((answer(matrix.taint_sets[each]) for each in numbers), np.int64, count=len(numbers))
+    return np.fromiter((evaluate(matrix.taint_sets[each]) for each in numbers), np.int64, count=len(numbers))
 
 
 class NodeTaintsTolerated(msgspec.Struct, frozen=True):
@@ -80,9 +80,9 @@ class NodeTaintsTolerated(msgspec.Struct, frozen=True):
 
     def matches(self, event: cluster_events.ClusterEvent, /) -> bool:
         old, new = old_node(event), new_node(event)
-        if new is None or _repels(new.taints, self.shape):
+        if new is None or _has_untolerated(new.taints, self.shape):
             return False
-        return old is None or _repels(old.taints, self.shape)
+        return old is None or _has_untolerated(old.taints, self.shape)
 
 
 class PodItselfUpdated(msgspec.Struct, frozen=True):

@@ -42,7 +42,7 @@ REASONS: Final = (
     FilterReason("node(s) did not have enough free storage", unresolvable=True),
     FilterReason("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", unresolvable=True),
 )
-_OUT_OF_REACH, _NO_VOLUME, _NO_ROOM, _NOT_THERE = 1, 2, 4, 8
+_OUT_OF_REACH, _NO_VOLUME, _NO_CAPACITY, _NOT_THERE = 1, 2, 4, 8
 
 
 class VolumeBinding:
@@ -85,37 +85,45 @@ class VolumeBinding:
         return bits
 
     def _check_unbound(self, matrix: NodeMatrix, rows: Rows | None, state: PodVolumeClaims) -> Ints:
-        at: Rows = np.arange(matrix.size) if rows is None else rows
-        bits: Ints = np.zeros(len(at), np.int64)
-        if not state.underway and not state.waiting:
+        row_numbers: Rows = np.arange(matrix.size) if rows is None else rows
+        bits: Ints = np.zeros(len(row_numbers), np.int64)
+        if not state.provisioning and not state.waiting:
             return bits
-        for each in state.underway:
+        for each in state.provisioning:
             row = matrix.row_of(each.selected_node or "")
-            bits[at != (-1 if row is None else row)] = _NO_VOLUME
+            bits[row_numbers != (-1 if row is None else row)] = _NO_VOLUME
         left = np.flatnonzero(bits == 0)
-        for without, where in self._group(matrix, at, left, state).items():
-            claims = (*state.underway, *(state.waiting[i].claim for i in without))
+        for without, where in self._group_by_missing(matrix, row_numbers, left, state).items():
+            claims = (*state.provisioning, *(state.waiting[i].claim for i in without))
             bits[where] = provisioning_failures(
-                self._storage, claims, matrix.labels, at[where], matrix.size, no_volume=_NO_VOLUME, no_room=_NO_ROOM
+                self._storage,
+                claims,
+                matrix.labels,
+                row_numbers[where],
+                matrix.size,
+                no_volume=_NO_VOLUME,
+                no_capacity=_NO_CAPACITY,
             )
         return bits
 
-    def _group(self, matrix: NodeMatrix, at: Rows, left: Rows, state: PodVolumeClaims) -> Mapping[tuple[int, ...], Any]:
+    def _group_by_missing(
+        self, matrix: NodeMatrix, row_numbers: Rows, left: Rows, state: PodVolumeClaims
+    ) -> Mapping[tuple[int, ...], Any]:
         """The rows that are left, by the claims (their numbers) for which there is no volume within reach."""
-        everyone = tuple(range(len(state.waiting)))
+        all_claims = tuple(range(len(state.waiting)))
         if not state.has_choice:
-            return {everyone: left}
+            return {all_claims: left}
         keys = sorted(state.label_keys)
         known: dict[tuple[str | None, ...], tuple[int, ...]] = {}
         groups: dict[tuple[int, ...], list[int]] = {}
         for i in left.tolist():
-            node = matrix.node(int(at[i]))
+            node = matrix.node(int(row_numbers[i]))
             labels = {} if node is None else node.labels
-            seen = tuple(labels.get(each) for each in keys)
-            without = known.get(seen)
+            values = tuple(labels.get(each) for each in keys)
+            without = known.get(values)
             if without is None:
                 lacking = state.match(labels).without
-                without = known[seen] = tuple(n for n in everyone if state.waiting[n].claim in lacking)
+                without = known[values] = tuple(n for n in all_claims if state.waiting[n].claim in lacking)
             groups.setdefault(without, []).append(i)
         return groups
 
@@ -133,37 +141,37 @@ class VolumeBinding:
         found = read_pod_volume_claims(self._storage, pod)
         if isinstance(found, str):
             return Rejection(NAME, found)
-        if not found.underway and not found.waiting:
+        if not found.provisioning and not found.waiting:
             return None
-        made = PodVolumes.assume(self._storage, found, self._labels(node_name), node_name)
-        if made is None:
+        pod_volumes = PodVolumes.assume(self._storage, found, self._labels(node_name), node_name)
+        if pod_volumes is None:
             return Rejection(NAME, "a volume or claim changed while it was being chosen")
-        self._reserved[pod.uid] = made
+        self._reserved[pod.uid] = pod_volumes
         return None
 
     def unreserve(self, pod: PodInfo, node_name: str, /) -> None:
-        made = self._reserved.pop(pod.uid, None)
-        if made is not None:
-            made.revert(self._storage)
+        pod_volumes = self._reserved.pop(pod.uid, None)
+        if pod_volumes is not None:
+            pod_volumes.revert(self._storage)
 
     def pre_bind(self, pod: PodInfo, node_name: str, /) -> Sequence[ObjectPatch]:
-        made = self._reserved.get(pod.uid)
-        return () if made is None else made.writes()
+        pod_volumes = self._reserved.get(pod.uid)
+        return () if pod_volumes is None else pod_volumes.writes()
 
     def awaited(self, pod: PodInfo, node_name: str, /) -> PreBindPending | str | None:
-        made = self._reserved.get(pod.uid)
-        if made is None:
+        pod_volumes = self._reserved.get(pod.uid)
+        if pod_volumes is None:
             return None
         row = self._matrix.row_of(node_name)
         if row is None:
             return f'binding volumes: failed to get node "{node_name}": node "{node_name}" not found'
-        found = made.progress(self._storage, self._labels(node_name), node_name)
+        found = pod_volumes.progress(self._storage, self._labels(node_name), node_name)
         if isinstance(found, str):
             return f"binding volumes: {found}"
         if found:
             del self._reserved[pod.uid]
             return None
-        return PreBindPending(made.wakers(self._storage))
+        return PreBindPending(pod_volumes.wakers(self._storage))
 
     def _labels(self, node_name: str) -> Mapping[str, str]:
         row = self._matrix.row_of(node_name)

@@ -46,7 +46,12 @@ class VolumeRestrictions:
         if not claims:
             return None
         return (
-            tuple([(each, matrix.volumes.users(shape.namespace, each)) for each in self._for_one_pod(shape)]),
+            tuple(
+                [
+                    (each, matrix.volumes.users(shape.namespace, each))
+                    for each in self._read_write_once_pod_claims(shape)
+                ]
+            ),
             tuple([self._storage.claim(shape.namespace, each) is None for each in claims]),
         )
 
@@ -56,23 +61,23 @@ class VolumeRestrictions:
         for name in shape.volumes.claims:
             if self._storage.claim(pod.namespace, name) is None:
                 return PreFilterRejection(FilterReason(pod_volume_claims.missing_claim(name), unresolvable=True))
-        claims = self._for_one_pod(shape)
+        claims = self._read_write_once_pod_claims(shape)
         in_use = any(matrix.volumes.users(pod.namespace, each) for each in claims)
         return claims if in_use or shape.volumes.disks else SKIP
 
-    def _for_one_pod(self, shape: PodShape) -> tuple[str, ...]:
+    def _read_write_once_pod_claims(self, shape: PodShape) -> tuple[str, ...]:
         found = ((name, self._storage.claim(shape.namespace, name)) for name in dict.fromkeys(shape.volumes.claims))
         return tuple(name for name, claim in found if claim is not None and _ONE_POD in claim.access_modes)
 
     def filter(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: tuple[str, ...], /) -> Ints | None:
-        use = matrix.volumes
+        usage = matrix.volumes
         length = matrix.size if rows is None else len(rows)
-        in_use = any(use.users(shape.namespace, each) for each in state)
+        in_use = any(usage.users(shape.namespace, each) for each in state)
         bits: Ints = np.full(length, _IN_USE if in_use else 0, np.int64)
         disks = shape.volumes.disks
         if disks:
             for i, row in enumerate(range(matrix.size) if rows is None else rows.tolist()):
-                if any(disks.clash(each.shape.volumes.disks) for each in use.on(row).values()):
+                if any(disks.conflicts_with(each.shape.volumes.disks) for each in usage.pods_on(row).values()):
                     bits[i] = _NO_DISK
         return bits
 
@@ -107,7 +112,9 @@ class PodFreesVolume:
         return self._number
 
     def matches(self, event: cluster_events.ClusterEvent, /) -> bool:
-        gone = event.old
-        if not isinstance(gone, PodInfo) or gone.namespace != self._namespace:
+        deleted = event.old
+        if not isinstance(deleted, PodInfo) or deleted.namespace != self._namespace:
             return False
-        return not self._claims.isdisjoint(gone.shape.volumes.claims) or self._disks.clash(gone.shape.volumes.disks)
+        return not self._claims.isdisjoint(deleted.shape.volumes.claims) or self._disks.conflicts_with(
+            deleted.shape.volumes.disks
+        )

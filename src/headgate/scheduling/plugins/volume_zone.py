@@ -20,16 +20,16 @@ from headgate.scheduling.cluster.cluster import Cluster
 from headgate.scheduling.framework import cluster_events
 from headgate.scheduling.framework.interface import READS_NODE, SKIP, FilterReason, PreFilterRejection, Reads, Skip
 from headgate.scheduling.volumes import pod_volume_claims, queueing_hints
-from headgate.scheduling.volumes.storage_objects import BETWEEN_ZONES, PersistentVolume
+from headgate.scheduling.volumes.storage_objects import ZONE_SEPARATOR, PersistentVolume
 from headgate.waiting.queueing_hints import ClusterEventWithHint
 
 NAME: Final = "VolumeZone"
 REASONS: Final = (FilterReason("node(s) had no available volume zone", unresolvable=True),)
-_NOW_CALLED: Final = {
+_CURRENT_LABELS: Final = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-_KEYS: Final = (*_NOW_CALLED, *_NOW_CALLED.values())
+_KEYS: Final = (*_CURRENT_LABELS, *_CURRENT_LABELS.values())
 
 Zones = tuple[tuple[str, frozenset[str]], ...]
 """Labels, and the values of which a node must have one."""
@@ -68,21 +68,21 @@ class VolumeZone:
             return "PersistentVolumeClaim had no pv name and storageClass name"
         if self._storage.storage_class(claim.storage_class) is None:
             return f'storageclass.storage.k8s.io "{claim.storage_class}" not found'
-        return None if self._storage.waits(claim) else "PersistentVolume had no name"
+        return None if self._storage.has_delayed_binding(claim) else "PersistentVolume had no name"
 
     def filter(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: Zones, /) -> Ints | None:
         labels, size = matrix.labels, matrix.size
-        is_zoned: Mask = np.zeros(size if rows is None else len(rows), np.bool_)
+        has_zone_label: Mask = np.zeros(size if rows is None else len(rows), np.bool_)
         for key in _KEYS:
-            is_zoned |= _ids(labels, key, rows, size) != ABSENT
-        is_there = np.ones(len(is_zoned), np.bool_)
+            has_zone_label |= _ids(labels, key, rows, size) != ABSENT
+        matches = np.ones(len(has_zone_label), np.bool_)
         for key, values in state:
             matching = _has_one_of(labels, key, values, rows, size)
-            if key in _NOW_CALLED:
+            if key in _CURRENT_LABELS:
                 lacks = _ids(labels, key, rows, size) == ABSENT
-                matching |= lacks & _has_one_of(labels, _NOW_CALLED[key], values, rows, size)
-            is_there &= matching
-        return (is_zoned & ~is_there).astype(np.int64)
+                matching |= lacks & _has_one_of(labels, _CURRENT_LABELS[key], values, rows, size)
+            matches &= matching
+        return (has_zone_label & ~matches).astype(np.int64)
 
     def reasons(self, shape: PodShape, /) -> Sequence[FilterReason]:
         return REASONS
@@ -109,7 +109,7 @@ class VolumeZone:
 def zones(volume: PersistentVolume) -> Zones:
     """A label that names no zone somewhere in its list says nothing."""
     read = (
-        (key, [each.strip() for each in volume.labels[key].split(BETWEEN_ZONES)])
+        (key, [each.strip() for each in volume.labels[key].split(ZONE_SEPARATOR)])
         for key in _KEYS
         if key in volume.labels
     )

@@ -15,15 +15,15 @@ from headgate.scheduling.cache.pod import PodInfo
 from headgate.scheduling.cluster.disruption_budgets import DisruptionBudgets
 from headgate.scheduling.cluster.victim_rules import VictimRule
 from headgate.scheduling.framework.interface import Handle, PostFilterUnschedulable, Unplaced
-from headgate.scheduling.preemption.victim_selection import Hopeless, Victims, select_victims
+from headgate.scheduling.preemption.victim_selection import FailureReasons, Victims, select_victims
 
-_KINDS: Final = 16
+_MAX_KINDS: Final = 16
 
 
-class _Found(msgspec.Struct, frozen=True):
+class _CachedResult(msgspec.Struct, frozen=True):
     stamp: Hashable
     budgets: int
-    answer: Victims | Hopeless
+    result: Victims | FailureReasons
 
 
 class CandidateCache:
@@ -31,40 +31,40 @@ class CandidateCache:
 
     def __init__(self, budgets: DisruptionBudgets) -> None:
         self._budgets = budgets
-        self._by_row: dict[int, _Found] = {}
+        self._by_row: dict[int, _CachedResult] = {}
         self._last: tuple[Unplaced, Hashable, PostFilterUnschedulable] | None = None
 
     def candidate(
-        self, pod: PodInfo, row: int, ground: Handle, stamp: Hashable, rule: VictimRule
-    ) -> Victims | Hopeless:
+        self, pod: PodInfo, row: int, handle: Handle, stamp: Hashable, rule: VictimRule
+    ) -> Victims | FailureReasons:
         """As long as the stamp is the same, so is what is there."""
-        known = self._by_row.get(row)
-        if known is not None and known.stamp == stamp:
-            if known.budgets == self._budgets.version:
-                return known.answer
-            found = known.answer if self._still_holds(known.answer) else self._search(pod, row, ground, rule)
+        cached = self._by_row.get(row)
+        if cached is not None and cached.stamp == stamp:
+            if cached.budgets == self._budgets.version:
+                return cached.result
+            found = cached.result if self._is_valid(cached.result) else self._search(pod, row, handle, rule)
         else:
-            found = self._search(pod, row, ground, rule)
-        self._by_row[row] = _Found(stamp, self._budgets.version, found)
+            found = self._search(pod, row, handle, rule)
+        self._by_row[row] = _CachedResult(stamp, self._budgets.version, found)
         return found
 
-    def _still_holds(self, answer: Victims | Hopeless) -> bool:
+    def _is_valid(self, result: Victims | FailureReasons) -> bool:
         """Budgets move with every eviction, and rarely matter: only what they say about these pods counts."""
-        return not isinstance(answer, Victims) or self._budgets.overdrawn(answer.lower) == answer.overdrawn
+        return not isinstance(result, Victims) or self._budgets.violations(result.eligible) == result.violates_budget
 
-    def _search(self, pod: PodInfo, row: int, ground: Handle, rule: VictimRule) -> Victims | Hopeless:
-        eligible = rule.eligible(pod, tuple(ground.matrix.pods_on(row).values()))
-        with ground.dry_run(pod, row) as trial:
-            return select_victims(eligible, trial, self._budgets)
+    def _search(self, pod: PodInfo, row: int, handle: Handle, rule: VictimRule) -> Victims | FailureReasons:
+        eligible = rule.eligible(pod, tuple(handle.matrix.pods_on(row).values()))
+        with handle.dry_run(pod, row) as dry_run:
+            return select_victims(eligible, dry_run, self._budgets)
 
-    def last_result(self, unplaced: Unplaced, ground: Handle) -> PostFilterUnschedulable | None:
+    def last_result(self, unplaced: Unplaced, handle: Handle) -> PostFilterUnschedulable | None:
         """What was said to the last pod of this kind, if nothing has changed since."""
-        if self._last is None or self._last[0] is not unplaced or self._last[1] != ground.epoch:
+        if self._last is None or self._last[0] is not unplaced or self._last[1] != handle.epoch:
             return None
         return self._last[2]
 
-    def keep(self, unplaced: Unplaced, ground: Handle, answer: PostFilterUnschedulable) -> None:
-        self._last = unplaced, ground.epoch, answer
+    def store(self, unplaced: Unplaced, handle: Handle, result: PostFilterUnschedulable) -> None:
+        self._last = unplaced, handle.epoch, result
 
 
 class CandidateCaches:
@@ -72,14 +72,14 @@ class CandidateCaches:
 
     def __init__(self, budgets: DisruptionBudgets) -> None:
         self._budgets = budgets
-        self._kinds: OrderedDict[Hashable, CandidateCache] = OrderedDict()
+        self._by_kind: OrderedDict[Hashable, CandidateCache] = OrderedDict()
 
-    def of(self, kind: Hashable) -> CandidateCache:
-        found = self._kinds.get(kind)
+    def for_kind(self, kind: Hashable) -> CandidateCache:
+        found = self._by_kind.get(kind)
         if found is None:
-            found = self._kinds[kind] = CandidateCache(self._budgets)
-            if len(self._kinds) > _KINDS:
-                self._kinds.popitem(last=False)
+            found = self._by_kind[kind] = CandidateCache(self._budgets)
+            if len(self._by_kind) > _MAX_KINDS:
+                self._by_kind.popitem(last=False)
         else:
-            self._kinds.move_to_end(kind)
+            self._by_kind.move_to_end(kind)
         return found

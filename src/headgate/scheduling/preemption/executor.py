@@ -31,41 +31,41 @@ class PreemptionExecutor:
         self,
         cluster: Cluster,
         queue: SchedulingQueue[PodInfo],
-        bindings: BindingCycles,
+        binding_cycles: BindingCycles,
         conditions: pod_conditions.PodConditions,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
-        self._bindings = bindings
+        self._binding_cycles = binding_cycles
         self._conditions = conditions
         self._failures: dict[str, int] = {}
-        self._later: DeadlineHeap[str] = DeadlineHeap()
-        self._leave_by_s: dict[str, float] = {}
+        self._retries: DeadlineHeap[str] = DeadlineHeap()
+        self._victim_deadlines_s: dict[str, float] = {}
 
-    def begin(self, pod: PodInfo, found: PostFilterNomination) -> Iterator[Step]:
-        for each in self._queue.nominator.on_node(found.node_name):
+    def begin(self, pod: PodInfo, nomination: PostFilterNomination) -> Iterator[Step]:
+        for each in self._queue.nominator.on_node(nomination.node_name):
             if each.priority < pod.priority:
                 self._queue.nominate(each, "")
                 yield from self._conditions.nominated(each, "")
-        doomed: list[PodInfo] = []
-        for victim in found.victims:
+        to_delete: list[PodInfo] = []
+        for victim in nomination.victims:
             if victim.deleting:
                 continue
-            turned_away = self._bindings.reject(victim.uid, _PLUGIN, "preempted")
-            if turned_away is None:
-                doomed.append(victim)
+            rejection = self._binding_cycles.reject(victim.uid, _PLUGIN, "preempted")
+            if rejection is None:
+                to_delete.append(victim)
             else:
-                yield turned_away
-                yield pod_conditions.preempted_event(victim, pod, found.node_name)
-        if doomed:
-            self._cluster.ongoing_preemptions.begin(pod.uid, [each.uid for each in doomed])
-            yield Preempt(pod, found.node_name, tuple(doomed))
+                yield rejection
+                yield pod_conditions.preempted_event(victim, pod, nomination.node_name)
+        if to_delete:
+            self._cluster.ongoing_preemptions.begin(pod.uid, [each.uid for each in to_delete])
+            yield Preempt(pod, nomination.node_name, tuple(to_delete))
 
-    def ended(self, done: Preempt, told: Collection[str], *, ok: bool, now_s: float) -> list[Effect]:
+    def ended(self, effect: Preempt, deleted: Collection[str], *, ok: bool, now_s: float) -> list[Effect]:
         """``told``: the uids of existing victims whose deletion was requested; ``ok``: no victim was left out."""
-        uid = done.pod.uid
+        uid = effect.pod.uid
         if not ok and self._queue.get(uid) is not None:
-            self._failed(uid, now_s)
+            self._schedule_retry(uid, now_s)
         else:
             self._failures.pop(uid, None)
             victims = self._cluster.ongoing_preemptions.end(uid)
@@ -73,48 +73,50 @@ class PreemptionExecutor:
                 # It slept through the last event that would have woken it.
                 self._queue.activate([uid], now_s)
             elif self._queue.get(uid) is not None:
-                self._cluster.ongoing_preemptions.victims_deleted(uid, told)
-                if done.pod.scheduler_name in self._cluster.victim_rules:
-                    by_s = now_s + max(each.grace_s for each in done.victims)
-                    self._leave_by_s[uid] = by_s
-                    self._later.put(uid, by_s)
+                self._cluster.ongoing_preemptions.victims_deleted(uid, deleted)
+                if effect.pod.scheduler_name in self._cluster.victim_rules:
+                    deadline_s = now_s + max(each.grace_s for each in effect.victims)
+                    self._victim_deadlines_s[uid] = deadline_s
+                    self._retries.put(uid, deadline_s)
                     # Maybe only quota had to become free, and it does: nothing that happens on nodes would wake it.
                     self._queue.activate([uid], now_s)
         return [
-            pod_conditions.preempted_event(each, done.pod, done.node_name) for each in done.victims if each.uid in told
+            pod_conditions.preempted_event(each, effect.pod, effect.node_name)
+            for each in effect.victims
+            if each.uid in deleted
         ]
 
     def awaits_victims(self, pod: PodInfo, now_s: float) -> bool:
         """Whether a pod that goes by queues waits for its victims to leave, who still have time to: to an autoscaler
         that is no shortage. It is tried again when their time is over."""
-        under_way, matrix = self._cluster.ongoing_preemptions, self._cluster.matrix
+        preemptions, matrix = self._cluster.ongoing_preemptions, self._cluster.matrix
         if pod.scheduler_name not in self._cluster.victim_rules:
             return False
-        if pod.uid in under_way:
+        if pod.uid in preemptions:
             return True
-        until_s = self._leave_by_s.get(pod.uid, now_s)
-        return until_s > now_s and any(matrix.home(each) is not None for each in under_way.victims_of(pod.uid))
+        until_s = self._victim_deadlines_s.get(pod.uid, now_s)
+        return until_s > now_s and any(matrix.home(each) is not None for each in preemptions.victims_of(pod.uid))
 
-    def _failed(self, uid: str, now_s: float) -> None:
+    def _schedule_retry(self, uid: str, now_s: float) -> None:
         before = self._failures.get(uid, 0)
         self._failures[uid] = before + 1
-        self._later.put(uid, now_s + _BACKOFF.delay_s(before))
-        self.due(now_s)
+        self._retries.put(uid, now_s + _BACKOFF.delay_s(before))
+        self.retry_due(now_s)
 
-    def due(self, now_s: float) -> None:
+    def retry_due(self, now_s: float) -> None:
         """Those whose preemption failed are tried again when their time has come; until then they are held."""
-        for uid in self._later.due(now_s):
+        for uid in self._retries.due(now_s):
             self._cluster.ongoing_preemptions.end(uid)
             self._queue.activate([uid], now_s)
 
     def next_deadline_s(self) -> float | None:
-        return self._later.next_deadline_s()
+        return self._retries.next_deadline_s()
 
     def forget(self, uid: str) -> None:
         """The pod is gone, or has a node."""
         self._cluster.ongoing_preemptions.forget(uid)
-        self._leave_by_s.pop(uid, None)
+        self._victim_deadlines_s.pop(uid, None)
         self._failures.pop(uid, None)
-        if uid in self._later:
-            self._later.discard(uid)
+        if uid in self._retries:
+            self._retries.discard(uid)
             self._cluster.ongoing_preemptions.end(uid)

@@ -26,7 +26,7 @@ from headgate.scheduling.preemption.executor import PreemptionExecutor
 from headgate.scheduling.preemption.victim_selection import Victims, pick_one_node, select_victims
 from headgate.scheduling.queue.scheduling_queue import SchedulingQueue
 
-_LACKING: Final = (FilterReason("its queue would still be full"),)
+_QUEUE_FULL: Final = (FilterReason("its queue would still be full"),)
 
 
 class QueuePreemption:
@@ -37,69 +37,73 @@ class QueuePreemption:
         cluster: Cluster,
         cycles: Mapping[str, SchedulingCycle],
         conditions: pod_conditions.PodConditions,
-        preempting: PreemptionExecutor,
-        retracting: PromiseRevocation,
+        executor: PreemptionExecutor,
+        promise_revocation: PromiseRevocation,
     ) -> None:
         self._queues = queues
         self._queue = queue
         self._cluster = cluster
         self._cycles = cycles
         self._conditions = conditions
-        self._executor = preempting
-        self._promise_revocation = retracting
+        self._executor = executor
+        self._promise_revocation = promise_revocation
 
     def step(self) -> Iterator[Step]:
         for uid in self._queues.starving():
             queued = self._queue.get(uid)
-            if queued is None or self._is_under_way(uid):
+            if queued is None or self._is_in_progress(uid):
                 continue
-            room = self._queues.plan_preemption(uid, may_evict=queued.pod.preemption_policy != "Never")
+            plan = self._queues.plan_preemption(uid, may_evict=queued.pod.preemption_policy != "Never")
             # A group waits until there is capacity: which nodes would take all of it is not known beforehand.
-            found = self._find(queued.pod, room) if room is not None and room.victims else None
-            if room is None or (room.victims and found is None):
+            found = self._find_nomination(queued.pod, plan) if plan is not None and plan.victims else None
+            if plan is None or (plan.victims and found is None):
                 continue
-            if room.promises:
-                if found is not None or self._would_keep(queued.pod, room):
-                    yield from self._promise_revocation.begin(uid, room.promises)
+            if plan.promises:
+                if found is not None or self._would_keep_grant(queued.pod, plan):
+                    yield from self._promise_revocation.begin(uid, plan.promises)
             elif found is not None:
-                yield from self._make_go(queued.pod, found)
+                yield from self._preempt(queued.pod, found)
 
     def retracted(self, uid: str) -> Iterator[Step]:
         """All promises are taken back that were to be for this pod: pods that have to go as well are told now."""
         queued = self._queue.get(uid)
         if queued is not None and not self._is_preempting(uid):
             may_evict = queued.pod.preemption_policy != "Never"
-            room = self._queues.plan_preemption(uid, may_evict=may_evict, freed=self._promise_revocation.taken_off(uid))
-            found = self._find(queued.pod, room) if room is not None and room.victims and not room.promises else None
+            plan = self._queues.plan_preemption(uid, may_evict=may_evict, freed=self._promise_revocation.taken_off(uid))
+            found = (
+                self._find_nomination(queued.pod, plan)
+                if plan is not None and plan.victims and not plan.promises
+                else None
+            )
             if found is not None:
-                yield from self._make_go(queued.pod, found)
+                yield from self._preempt(queued.pod, found)
         if uid not in self._cluster.ongoing_preemptions:
             self._promise_revocation.release(uid)
 
-    def _would_keep(self, pod: PodInfo, room: PreemptionPlan) -> bool:
+    def _would_keep_grant(self, pod: PodInfo, plan: PreemptionPlan) -> bool:
         """A pod that did not opt in keeps its share only if it gets a node: without one it would give back what was
         taken from others for it, again and again."""
         if pod.annotations.get(OPT_IN) == "true":
             return True
-        is_alone = room.preemptor_uids == (pod.uid,)
-        return is_alone and isinstance(self._cycles[pod.scheduler_name].decide(pod), ScheduleResult)
+        is_single_pod = plan.preemptor_uids == (pod.uid,)
+        return is_single_pod and isinstance(self._cycles[pod.scheduler_name].decide(pod), ScheduleResult)
 
-    def _make_go(self, pod: PodInfo, found: PostFilterNomination) -> Iterator[Step]:
+    def _preempt(self, pod: PodInfo, found: PostFilterNomination) -> Iterator[Step]:
         self._queue.nominate(pod, found.node_name)
         yield from self._conditions.nominated(pod, found.node_name)
         yield from self._executor.begin(pod, found)
 
-    def _is_under_way(self, uid: str) -> bool:
+    def _is_in_progress(self, uid: str) -> bool:
         return self._promise_revocation.is_under_way(uid) or self._is_preempting(uid)
 
     def _is_preempting(self, uid: str) -> bool:
         """Victims are being told to go for it, or were told and have not gone."""
-        under_way, matrix = self._cluster.ongoing_preemptions, self._cluster.matrix
-        return uid in under_way or any(matrix.home(each) is not None for each in under_way.victims_of(uid))
+        preemptions, matrix = self._cluster.ongoing_preemptions, self._cluster.matrix
+        return uid in preemptions or any(matrix.home(each) is not None for each in preemptions.victims_of(uid))
 
-    def _find(self, pod: PodInfo, room: PreemptionPlan) -> PostFilterNomination | None:
+    def _find_nomination(self, pod: PodInfo, plan: PreemptionPlan) -> PostFilterNomination | None:
         """Where the pod would fit if some of those went that may."""
-        if room.preemptor_uids != (pod.uid,):
+        if plan.preemptor_uids != (pod.uid,):
             return None
         cycle, budgets, matrix = (
             self._cycles[pod.scheduler_name],
@@ -107,22 +111,22 @@ class QueuePreemption:
             self._cluster.matrix,
         )
         by_row: dict[int, list[PodInfo]] = {}
-        for uid in room.alternatives:
-            home = matrix.home(uid)
-            if home is not None:
-                by_row.setdefault(home, []).append(matrix.pods_on(home)[uid])
+        for uid in plan.alternatives:
+            row_of_pod = matrix.home(uid)
+            if row_of_pod is not None:
+                by_row.setdefault(row_of_pod, []).append(matrix.pods_on(row_of_pod)[uid])
         outcome = cycle.decide(pod)
         if isinstance(outcome, ScheduleResult):
-            rivals = {each.uid: each for there in by_row.values() for each in there}
-            victims = tuple(rivals[uid] for uid in room.victims if uid in rivals)
-            return PostFilterNomination(outcome.node_name, victims) if len(victims) == len(room.victims) else None
+            alternatives = {each.uid: each for pods in by_row.values() for each in pods}
+            victims = tuple(alternatives[uid] for uid in plan.victims if uid in alternatives)
+            return PostFilterNomination(outcome.node_name, victims) if len(victims) == len(plan.victims) else None
         candidates: dict[str, Victims] = {}
-        for row, there in sorted(by_row.items()):
-            name = matrix.node_of(there[0].uid)
+        for row, pods in sorted(by_row.items()):
+            name = matrix.node_of(pods[0].uid)
             if name in outcome.resolvable:
                 try:
-                    with cycle.dry_run(pod, row) as trial:
-                        found = select_victims(there, _QuotaDryRun(room, trial), budgets)
+                    with cycle.dry_run(pod, row) as dry_run:
+                        found = select_victims(pods, _QuotaDryRun(plan, dry_run), budgets)
                 except BaseException:
                     return None  # a plugin failed: it fails the pod's own attempt as well, which says so
                 if isinstance(found, Victims) and found.pods:
@@ -136,10 +140,10 @@ class QueuePreemption:
 class _QuotaDryRun:
     """A trial in which the queue has to have room, too."""
 
-    def __init__(self, room: PreemptionPlan, trial: DryRun) -> None:
-        self._rivals = room.alternatives
-        self._missing = dict(room.missing)
-        self._trial = trial
+    def __init__(self, plan: PreemptionPlan, dry_run: DryRun) -> None:
+        self._queues_by_pod = plan.alternatives
+        self._missing = dict(plan.missing)
+        self._dry_run = dry_run
 
     def __enter__(self) -> _QuotaDryRun:
         return self
@@ -149,18 +153,18 @@ class _QuotaDryRun:
 
     def put(self, pod: PodInfo, /) -> None:
         self._count(pod, +1)
-        self._trial.put(pod)
+        self._dry_run.put(pod)
 
     def take(self, pod: PodInfo, /) -> None:
         self._count(pod, -1)
-        self._trial.take(pod)
+        self._dry_run.take(pod)
 
     def reasons(self) -> tuple[FilterReason, ...]:
         is_full = any(amount > 0 for amount in self._missing.values())
-        return _LACKING if is_full else self._trial.reasons()
+        return _QUEUE_FULL if is_full else self._dry_run.reasons()
 
     def _count(self, pod: PodInfo, sign: int) -> None:
-        path = self._rivals[pod.uid]
+        path = self._queues_by_pod[pod.uid]
         for queue, resource in self._missing:
             if queue in path:
                 self._missing[queue, resource] += sign * pod.shape.requests.get(resource, 0)

@@ -28,11 +28,11 @@ class Victims(msgspec.Struct, frozen=True):
 
     pods: tuple[PodInfo, ...]
     violations: int
-    lower: tuple[PodInfo, ...]
-    overdrawn: tuple[bool, ...]
+    eligible: tuple[PodInfo, ...]
+    violates_budget: tuple[bool, ...]
 
 
-Hopeless = tuple[str, ...]
+FailureReasons = tuple[str, ...]
 """Why room cannot be made on the node."""
 
 
@@ -41,34 +41,36 @@ def importance(pod: PodInfo) -> tuple[int, float, str]:
     return -pod.priority, inf if pod.started_s is None else pod.started_s, pod.key
 
 
-def select_victims(eligible: Iterable[PodInfo], trial: DryRun, budgets: DisruptionBudgets) -> Victims | Hopeless:
-    lower = tuple(sorted(eligible, key=importance))
-    if not lower:
+def select_victims(
+    eligible: Iterable[PodInfo], dry_run: DryRun, budgets: DisruptionBudgets
+) -> Victims | FailureReasons:
+    in_order = tuple(sorted(eligible, key=importance))
+    if not in_order:
         return (NO_VICTIMS,)
-    for each in lower:
-        trial.take(each)
-    if reasons := trial.reasons():
+    for each in in_order:
+        dry_run.take(each)
+    if reasons := dry_run.reasons():
         return tuple(each.text for each in reasons)
-    overdrawn = budgets.overdrawn(lower)
+    violations_of = budgets.violations(in_order)
     victims: list[PodInfo] = []
     violations = 0
-    for hurts in (True, False):
-        for each, is_overdrawn in zip(lower, overdrawn, strict=True):
-            if is_overdrawn is hurts and not _is_spared(each, trial):
+    for violating in (True, False):
+        for each, violates in zip(in_order, violations_of, strict=True):
+            if violates is violating and not _can_be_reprieved(each, dry_run):
                 victims.append(each)
-                violations += hurts
-    return Victims(tuple(sorted(victims, key=importance)), violations, lower, overdrawn)
+                violations += violating
+    return Victims(tuple(sorted(victims, key=importance)), violations, in_order, violations_of)
 
 
-def _is_spared(pod: PodInfo, trial: DryRun) -> bool:
-    trial.put(pod)
-    if not trial.reasons():
+def _can_be_reprieved(pod: PodInfo, dry_run: DryRun) -> bool:
+    dry_run.put(pod)
+    if not dry_run.reasons():
         return True
-    trial.take(pod)
+    dry_run.take(pod)
     return False
 
 
-_LIFT: Final = 1 << 31
+_PRIORITY_OFFSET: Final = 1 << 31
 """Makes every priority positive, so that one victim more is never a gain however low its priority."""
 
 Key = tuple[int, int, int, int, float, str]
@@ -87,7 +89,7 @@ def _key(name: str, victims: Victims) -> Key:
     return (
         victims.violations,
         highest,
-        sum(each.priority + _LIFT for each in victims.pods),
+        sum(each.priority + _PRIORITY_OFFSET for each in victims.pods),
         len(victims.pods),
         -started,
         name,

@@ -61,7 +61,7 @@ def _verdict(plugin: PreEnqueuePlugin, meter: PluginTimer, pod: PodLike, failure
     except BaseException as error:
         failures.failed(plugin, "pre_enqueue", error, f"pod {pod.namespace}/{pod.name}")
         # Its own change may mend it; so may time, if the plugin was at fault.
-        rejection = ErrorRejection(plugin.name, result_checks.described(error), cluster_events.own_update())
+        rejection = ErrorRejection(plugin.name, result_checks.error_with_type(error), cluster_events.own_update())
         status = ERROR
     if began_s is not None:
         meter.end(began_s, status)

@@ -18,7 +18,7 @@ import msgspec
 
 from headgate.kube.metrics import Sample
 from headgate.scheduling.framework import cluster_events
-from headgate.scheduling.framework.cluster_events import ClusterEvent, Owned
+from headgate.scheduling.framework.cluster_events import ClusterEvent, GateOwnership
 from headgate.scheduling.framework.interface import PreEnqueuePlugin, QueueSortPlugin, Rejection
 from headgate.scheduling.metrics.scheduler_metrics import SchedulerMetrics
 from headgate.scheduling.queue.active_queue import ActiveQueue, SubQueue
@@ -62,7 +62,7 @@ class SchedulingQueue(Generic[P]):
         pre_enqueue: Mapping[str, Sequence[PreEnqueuePlugin]],
         sort: QueueSortPlugin,
         settings: QueueSettings = DEFAULTS,
-        owned: Owned = cluster_events.no_gate_owned,
+        owned: GateOwnership = cluster_events.no_gate_owned,
         metrics: SchedulerMetrics | None = None,
         lanes: Mapping[str, SubQueue] | None = None,
     ) -> None:
@@ -140,7 +140,7 @@ class SchedulingQueue(Generic[P]):
         else:
             self._move(queued, None)
             self._let_go(queued)
-        self.gate_metrics.left(latest)
+        self.gate_metrics.pod_removed(latest)
         if not bound:
             self._promise_ended(latest, now_s)
 
@@ -234,7 +234,7 @@ class SchedulingQueue(Generic[P]):
         self._in_flight.end(queued)
         if not flight.gone:
             self.nominator.forget(queued.uid)
-            self.gate_metrics.left(flight.latest)
+            self.gate_metrics.pod_removed(flight.latest)
             del self._pods[queued.uid]
 
     def in_flight(self) -> Iterator[InFlightPod[P]]:
@@ -273,14 +273,14 @@ class SchedulingQueue(Generic[P]):
         queued = self._pods.get(pod.uid)
         if queued is None:
             queued = self._pods[pod.uid] = QueuedPodInfo(pod, now_s)
-            self.gate_metrics.came(pod)
+            self.gate_metrics.pod_added(pod)
             self._to_active(queued, label, now_s)
             return
         flight = self._in_flight.get(queued)
         old = queued.pod if flight is None else flight.latest
         if pod is old:
             return
-        self.gate_metrics.changed(old, pod, now_s)
+        self.gate_metrics.pod_changed(old, pod, now_s)
         happened = [] if is_own_write else cluster_events.pod_update_events(old, pod, self._owned)
         if flight is not None:
             flight.latest = pod

@@ -17,7 +17,12 @@ from headgate.scheduling.cache.pod import PodLike
 from headgate.scheduling.framework import cluster_events
 from headgate.scheduling.framework.interface import ErrorRejection, QueueSortPlugin
 from headgate.scheduling.framework.plugin_failures import PluginFailures
-from headgate.scheduling.framework.result_checks import InvalidPluginResult, described, invalid_result, is_built_in
+from headgate.scheduling.framework.result_checks import (
+    InvalidPluginResult,
+    error_with_type,
+    invalid_result,
+    is_built_in,
+)
 
 _DEEPEST: Final = 8
 
@@ -47,7 +52,7 @@ class QueueSortKeys:
             return _comparable(found)
         except BaseException as broken:
             self._failures.failed(self._sort, "order_key", broken, _named(pod))
-            return ErrorRejection(self._sort.name, f"order_key: {described(broken)}", cluster_events.own_update())
+            return ErrorRejection(self._sort.name, f"order_key: {error_with_type(broken)}", cluster_events.own_update())
 
 
 def _named(pod: PodLike | None) -> str:

@@ -39,7 +39,7 @@ class DelayBindingClaim(msgspec.Struct, frozen=True):
 class PodVolumeClaims(msgspec.Struct, frozen=True, eq=False):
     bound: tuple[tuple[PersistentVolumeClaim, PersistentVolume | None], ...] = ()
     """Each with its volume, if that is there."""
-    underway: tuple[PersistentVolumeClaim, ...] = ()
+    provisioning: tuple[PersistentVolumeClaim, ...] = ()
     """A volume is being made for a node already."""
     waiting: tuple[DelayBindingClaim, ...] = ()
     """By size, then in the pod's order."""
@@ -64,7 +64,7 @@ class PodVolumeClaims(msgspec.Struct, frozen=True, eq=False):
             if each.prebound is None:
                 volume = each.candidates.smallest(each.claim, labels, found)
             else:
-                volume = each.prebound if each.prebound.can_be_reached(labels) else None
+                volume = each.prebound if each.prebound.is_reachable(labels) else None
             if volume is None:
                 without.append(each.claim)
             else:
@@ -82,15 +82,15 @@ def read_pod_volume_claims(storage: StorageCache, pod: PodInfo) -> PodVolumeClai
             return problem
         claims.append(claim)
     unbound = [each for each in claims if not each.is_bound]
-    if not all(map(storage.waits, unbound)):
+    if not all(map(storage.has_delayed_binding, unbound)):
         return NOT_BOUND
-    choosing = sorted((each for each in unbound if each.selected_node is None), key=lambda each: each.request)
+    without_node = sorted((each for each in unbound if each.selected_node is None), key=lambda each: each.request)
     return PodVolumeClaims(
         tuple((each, storage.volumes.get(each.volume_name)) for each in claims if each.is_bound),
         tuple(each for each in unbound if each.selected_node is not None),
         tuple(
             DelayBindingClaim(each, storage.prebound_volume(each), storage.unbound_volumes(each.storage_class))
-            for each in choosing
+            for each in without_node
         ),
     )
 

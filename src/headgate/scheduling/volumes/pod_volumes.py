@@ -41,22 +41,22 @@ class PodVolumes(msgspec.Struct, frozen=True):
 
     @staticmethod
     def assume(
-        storage: StorageCache, wanted: PodVolumeClaims, labels: Mapping[str, str], node_name: str
+        storage: StorageCache, claims: PodVolumeClaims, labels: Mapping[str, str], node_name: str
     ) -> PodVolumes | None:
         """``None``, and nothing is assumed, if something is not what it was."""
-        match = wanted.match(labels)
+        match = claims.match(labels)
         bound = [
             (claim, storage.volumes.stored(volume.name), storage.assume_bound(volume, claim))
             for claim, volume in match.found
         ]
-        told = [storage.assume_provisioned(each, node_name) for each in (*wanted.underway, *match.without)]
-        made = PodVolumes(
+        assumed = [storage.assume_provisioned(each, node_name) for each in (*claims.provisioning, *match.without)]
+        pod_volumes = PodVolumes(
             tuple(BindingInfo(claim, before, after) for claim, before, after in bound if before and after),
-            tuple(each for each in told if each is not None),
+            tuple(each for each in assumed if each is not None),
         )
-        if len(made.bindings) == len(bound) and len(made.provisions) == len(told):
-            return made
-        made.revert(storage)
+        if len(pod_volumes.bindings) == len(bound) and len(pod_volumes.provisions) == len(assumed):
+            return pod_volumes
+        pod_volumes.revert(storage)
         return None
 
     def revert(self, storage: StorageCache) -> None:
@@ -132,21 +132,21 @@ def _progress_of_binding(
         return f'failed to check binding: persistentvolumeclaims "{binding.claim.key}" not found'
     if binding.after != binding.before and volume.revision == binding.before.revision:
         return False  # what we wrote has not come back yet
-    if not volume.can_be_reached(labels):
-        return _out_of_reach(volume, node_name)
+    if not volume.is_reachable(labels):
+        return _unreachable_text(volume, node_name)
     if volume.claim is None or not volume.claim.uid:
         return f'ClaimRef got reset for pv "{volume.name}"'
     return claim.is_bound
 
 
 def _progress_of_provision(
-    storage: StorageCache, told: PersistentVolumeClaim, labels: Mapping[str, str], node_name: str
+    storage: StorageCache, assumed: PersistentVolumeClaim, labels: Mapping[str, str], node_name: str
 ) -> bool | str:
-    claim = storage.claims.stored(told.key)
+    claim = storage.claims.stored(assumed.key)
     if claim is None:
-        return f'failed to check provisioning pvc: persistentvolumeclaims "{told.key}" not found'
+        return f'failed to check provisioning pvc: persistentvolumeclaims "{assumed.key}" not found'
     if claim.selected_node != node_name:
-        if claim.revision == told.revision:
+        if claim.revision == assumed.revision:
             return False  # what we wrote has not come back yet
         # Whoever makes volumes takes the node back when it cannot make one there.
         return f'provisioning failed for PVC "{claim.name}"'
@@ -154,10 +154,10 @@ def _progress_of_provision(
         volume = storage.volumes.stored(claim.volume_name)
         if volume is None:
             return False
-        if not volume.can_be_reached(labels):
-            return _out_of_reach(volume, node_name)
+        if not volume.is_reachable(labels):
+            return _unreachable_text(volume, node_name)
     return claim.is_bound
 
 
-def _out_of_reach(volume: PersistentVolume, node_name: str) -> str:
+def _unreachable_text(volume: PersistentVolume, node_name: str) -> str:
     return f'pv "{volume.name}" node affinity doesn\'t match node "{node_name}": no matching NodeSelectorTerms'

@@ -25,7 +25,7 @@ def provisioning_failures(
     rows: Rows | None,
     size: int,
     no_volume: int,
-    no_room: int,
+    no_capacity: int,
 ) -> Ints:
     """Per row ``no_volume``, ``no_room``, or zero if all claims can be served there."""
     bits: Ints = np.zeros(size if rows is None else len(rows), np.int64)
@@ -34,13 +34,13 @@ def provisioning_failures(
         if found is None or not found.can_provision:
             bits[bits == 0] = no_volume
             break
-        bits[(bits == 0) & ~_within_reach(found, labels, rows, size)] = no_volume
+        bits[(bits == 0) & ~_is_reachable(found, labels, rows, size)] = no_volume
         if claim.request and storage.reports_capacity(found.provisioner):
-            bits[(bits == 0) & ~_has_room(storage, claim, labels, rows, size)] = no_room
+            bits[(bits == 0) & ~_has_capacity(storage, claim, labels, rows, size)] = no_capacity
     return bits
 
 
-def _within_reach(found: StorageClass, labels: LabelColumns, rows: Rows | None, size: int) -> Mask:
+def _is_reachable(found: StorageClass, labels: LabelColumns, rows: Rows | None, size: int) -> Mask:
     length = size if rows is None else len(rows)
     if found.topologies is None:
         return np.ones(length, np.bool_)
@@ -50,7 +50,7 @@ def _within_reach(found: StorageClass, labels: LabelColumns, rows: Rows | None, 
     return mask
 
 
-def _has_room(
+def _has_capacity(
     storage: StorageCache, claim: PersistentVolumeClaim, labels: LabelColumns, rows: Rows | None, size: int
 ) -> Mask:
     wanted_bytes = -(-claim.request // _NANO)

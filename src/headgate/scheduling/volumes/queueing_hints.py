@@ -14,7 +14,7 @@ import msgspec
 from headgate.scheduling.cache.pod_shape import PodShape
 from headgate.scheduling.framework import cluster_events
 from headgate.scheduling.framework.cluster_events import ClusterEvent
-from headgate.scheduling.volumes.storage_cache import StorageCache, of_class
+from headgate.scheduling.volumes.storage_cache import StorageCache, class_subject
 from headgate.scheduling.volumes.storage_objects import CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolumeClaim
 from headgate.waiting.queueing_hints import ClusterEventWithHint
 
@@ -32,8 +32,8 @@ def claim_events(shape: PodShape, *actions: str, ephemeral: bool = True) -> tupl
         )
     ]
     if ephemeral and volumes.has_ephemeral:
-        endings = tuple(f"-{each.volume}" for each in volumes.claimed if each.volume)
-        guard = EphemeralClaimChanged(shape.namespace, endings)
+        suffixes = tuple(f"-{each.volume}" for each in volumes.claimed if each.volume)
+        guard = EphemeralClaimChanged(shape.namespace, suffixes)
         wakers += cluster_events.on(cluster_events.PERSISTENT_VOLUME_CLAIM, *actions, guard=guard)
     return tuple(wakers)
 
@@ -41,8 +41,8 @@ def claim_events(shape: PodShape, *actions: str, ephemeral: bool = True) -> tupl
 def named_claims(storage: StorageCache, shape: PodShape) -> list[PersistentVolumeClaim] | None:
     """The claims that pods of the shape name; ``None`` if one is not there, or no good: then it alone can help."""
     found = [storage.claim(shape.namespace, name) for name in dict.fromkeys(shape.volumes.claims)]
-    sound = [each for each in found if each is not None and not each.is_lost and not each.is_deleting]
-    return sound if len(sound) == len(found) else None
+    usable = [each for each in found if each is not None and not each.is_lost and not each.is_deleting]
+    return usable if len(usable) == len(found) else None
 
 
 def binding_events(storage: StorageCache, shape: PodShape) -> tuple[ClusterEventWithHint, ...]:
@@ -57,19 +57,19 @@ def binding_events(storage: StorageCache, shape: PodShape) -> tuple[ClusterEvent
     own += tuple(
         waker for each in classes for waker in cluster_events.on_one(cluster_events.STORAGE_CLASS, each, *_CHANGE)
     )
-    if not all(map(storage.waits, unbound)):
+    if not all(map(storage.has_delayed_binding, unbound)):
         return own
     if shape.volumes.has_ephemeral:
-        return (*own, *_anything())
+        return (*own, *_all_storage_events())
     wakers = [
         *own,
         *cluster_events.on(cluster_events.NODE, cluster_events.ADD, cluster_events.NODE_LABEL),
         *volume_events(claims),
     ]
     for each in classes:
-        wakers += cluster_events.on_one(cluster_events.PERSISTENT_VOLUME, of_class(each), *_CHANGE)
+        wakers += cluster_events.on_one(cluster_events.PERSISTENT_VOLUME, class_subject(each), *_CHANGE)
         wakers += cluster_events.on_one(
-            cluster_events.CSI_STORAGE_CAPACITY, of_class(each), *_CHANGE, guard=StorageCapacityIncreased()
+            cluster_events.CSI_STORAGE_CAPACITY, class_subject(each), *_CHANGE, guard=StorageCapacityIncreased()
         )
     if classes:
         wakers += cluster_events.on(cluster_events.CSI_DRIVER, cluster_events.UPDATE, guard=CapacityCheckDisabled())
@@ -84,7 +84,7 @@ def volume_events(claims: Iterable[PersistentVolumeClaim]) -> tuple[ClusterEvent
     )
 
 
-def _anything() -> tuple[ClusterEventWithHint, ...]:
+def _all_storage_events() -> tuple[ClusterEventWithHint, ...]:
     """A shape does not say what the claims of ephemeral volumes are called, let alone what they are like."""
     return (
         *cluster_events.on(cluster_events.NODE, cluster_events.ADD, cluster_events.NODE_LABEL),
@@ -99,14 +99,14 @@ class EphemeralClaimChanged(msgspec.Struct, frozen=True):
     """The claim may belong to an ephemeral volume: its name begins with a pod's name."""
 
     namespace: str
-    endings: tuple[str, ...]
+    suffixes: tuple[str, ...]
 
     def matches(self, event: ClusterEvent, /) -> bool:
         claim = event.new
         return (
             isinstance(claim, PersistentVolumeClaim)
             and claim.namespace == self.namespace
-            and claim.name.endswith(self.endings)
+            and claim.name.endswith(self.suffixes)
         )
 
 

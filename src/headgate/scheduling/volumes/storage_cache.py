@@ -43,7 +43,7 @@ ATTACHMENTS: Final = APIResource("storage.k8s.io", "v1", "volumeattachments", na
 
 _NO_VOLUMES: Final[Mapping[str, PersistentVolume]] = MappingProxyType({})
 _NO_ATTACHMENTS: Final[Mapping[str, VolumeAttachment]] = MappingProxyType({})
-_NO_POOL: Final = UnboundVolumes()
+_NO_UNBOUND_VOLUMES: Final = UnboundVolumes()
 
 
 class StorageKind(msgspec.Struct, frozen=True):
@@ -89,18 +89,20 @@ class StorageCache:
     def __init__(self) -> None:
         self.version = 0
         """Moves with everything here."""
-        self.set_aside: dict[str, str] = {}
+        self.ignored_objects: dict[str, str] = {}
         """By ``<plural>/<key>``, why an object is not counted with."""
         self.volumes: AssumeCache[PersistentVolume] = AssumeCache()
         self.claims: AssumeCache[PersistentVolumeClaim] = AssumeCache()
-        self._plain: dict[APIResource, dict[str, Any]] = {each: {} for each in _KINDS if each not in (VOLUMES, CLAIMS)}
-        self._pools: dict[str, UnboundVolumes] = {}
-        self._promised: dict[str, dict[str, PersistentVolume]] = {}
+        self._other_objects: dict[APIResource, dict[str, Any]] = {
+            each: {} for each in _KINDS if each not in (VOLUMES, CLAIMS)
+        }
+        self._unbound_volumes: dict[str, UnboundVolumes] = {}
+        self._prebound: dict[str, dict[str, PersistentVolume]] = {}
         self._capacities: dict[str, dict[str, CsiStorageCapacity]] = {}
         self._attached: dict[str, dict[str, VolumeAttachment]] = {}
-        self._limited: dict[str, dict[str, int]] = {}
-        self._ticks: dict[str, int] = {}
-        self._drivers_tick = 0
+        self._limits: dict[str, dict[str, int]] = {}
+        self._class_versions: dict[str, int] = {}
+        self._drivers_version = 0
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
@@ -108,26 +110,26 @@ class StorageCache:
         return self.claims.get(f"{namespace}/{name}")
 
     def storage_class(self, name: str) -> StorageClass | None:
-        found: StorageClass | None = self._plain[CLASSES].get(name)
+        found: StorageClass | None = self._other_objects[CLASSES].get(name)
         return found
 
-    def waits(self, claim: PersistentVolumeClaim) -> bool:
+    def has_delayed_binding(self, claim: PersistentVolumeClaim) -> bool:
         """Whether the claim is left without a volume until a pod with it has a node."""
         found = self.storage_class(claim.storage_class) if claim.storage_class else None
-        return found is not None and found.waits and not claim.volume_name
+        return found is not None and found.delays_binding and not claim.volume_name
 
     def unbound_volumes(self, storage_class: str) -> UnboundVolumes:
         """The volumes of a class that no claim has."""
-        return self._pools.get(storage_class, _NO_POOL)
+        return self._unbound_volumes.get(storage_class, _NO_UNBOUND_VOLUMES)
 
     def prebound_volume(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         """The volume that somebody bound to the claim from its side, if it is of the claim's class."""
-        there = self._promised.get(claim.key, _NO_VOLUMES)
-        fitting = (each for _, each in sorted(there.items()) if each.storage_class == claim.storage_class)
-        return next((each for each in fitting if each.is_for(claim) and _may_serve(each, claim)), None)
+        volumes = self._prebound.get(claim.key, _NO_VOLUMES)
+        fitting = (each for _, each in sorted(volumes.items()) if each.storage_class == claim.storage_class)
+        return next((each for each in fitting if each.is_for(claim) and _satisfies(each, claim)), None)
 
     def reports_capacity(self, driver: str) -> bool:
-        found: CsiDriver | None = self._plain[CSI_DRIVERS].get(driver)
+        found: CsiDriver | None = self._other_objects[CSI_DRIVERS].get(driver)
         return found is not None and found.reports_capacity
 
     def capacities(self, storage_class: str) -> Collection[CsiStorageCapacity]:
@@ -135,11 +137,11 @@ class StorageCache:
 
     @property
     def has_limits(self) -> bool:
-        return bool(self._limited)
+        return bool(self._limits)
 
     def limits(self, driver: str) -> Mapping[str, int]:
         """By node name, how many volumes of a driver it takes; nodes without a limit are not named."""
-        return self._limited.get(driver, {})
+        return self._limits.get(driver, {})
 
     def attachments(self, node_name: str) -> Mapping[str, VolumeAttachment]:
         return self._attached.get(node_name, _NO_ATTACHMENTS)
@@ -156,7 +158,7 @@ class StorageCache:
         """Stays the same as long as everything that decides where the claim can be had."""
         if claim is None or claim.is_bound:
             return claim, claim and self.volumes.get(claim.volume_name)
-        return claim, self._ticks.get(claim.storage_class, 0), self._drivers_tick
+        return claim, self._class_versions.get(claim.storage_class, 0), self._drivers_version
 
     # -- what the API server shows ------------------------------------------------------------------------------------
 
@@ -166,11 +168,11 @@ class StorageCache:
         key = f"{namespace}/{name}" if resource.namespaced else name
         try:
             new = _KINDS[resource].read(wire)
-        except (AttributeError, KeyError, TypeError, ValueError) as broken:
-            happened = self.removed(resource, namespace, name)
-            self.set_aside[f"{resource.plural}/{key}"] = f"cannot be read: {broken!r}"
-            return happened
-        self.set_aside.pop(f"{resource.plural}/{key}", None)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            events = self.removed(resource, namespace, name)
+            self.ignored_objects[f"{resource.plural}/{key}"] = f"cannot be read: {error!r}"
+            return events
+        self.ignored_objects.pop(f"{resource.plural}/{key}", None)
         old = self._stored(resource, key)
         if old == new:
             return ()
@@ -182,7 +184,7 @@ class StorageCache:
 
     def removed(self, resource: APIResource, namespace: str, name: str, /) -> Iterable[ClusterEvent]:
         key = f"{namespace}/{name}" if resource.namespaced else name
-        self.set_aside.pop(f"{resource.plural}/{key}", None)
+        self.ignored_objects.pop(f"{resource.plural}/{key}", None)
         old = self._stored(resource, key)
         if old is None:
             return ()
@@ -192,21 +194,21 @@ class StorageCache:
     def _stored(self, resource: APIResource, key: str) -> Any:
         if resource == VOLUMES:
             return self.volumes.stored(key)
-        return self.claims.stored(key) if resource == CLAIMS else self._plain[resource].get(key)
+        return self.claims.stored(key) if resource == CLAIMS else self._other_objects[resource].get(key)
 
     def _store(self, resource: APIResource, key: str, new: Any) -> None:
         self.version += 1
         if resource == VOLUMES:
             before = self.volumes.get(key)
-            _keep(self.volumes, key, new)
+            _put_or_remove(self.volumes, key, new)
             self._index_volume(before, self.volumes.get(key))
         elif resource == CLAIMS:
-            _keep(self.claims, key, new)
+            _put_or_remove(self.claims, key, new)
         else:
-            there = self._plain[resource]
-            old = there.pop(key, None)
+            objects = self._other_objects[resource]
+            old = objects.pop(key, None)
             if new is not None:
-                there[key] = new
+                objects[key] = new
             self._index(resource, key, old, new)
 
     # -- what we are about to bring about -----------------------------------------------------------------------------
@@ -214,8 +216,8 @@ class StorageCache:
     def assume_bound(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         """Count the volume as the claim's; ``None`` if either is not what it was."""
         ref = ClaimRef(claim.namespace, claim.name, claim.uid)
-        by_us = volume.is_bound_by_controller or not volume.is_for(claim)
-        new = msgspec.structs.replace(volume, claim=ref, is_bound_by_controller=by_us)
+        by_controller = volume.is_bound_by_controller or not volume.is_for(claim)
+        new = msgspec.structs.replace(volume, claim=ref, is_bound_by_controller=by_controller)
         if new == volume:
             return volume
         before = self.volumes.get(volume.name)
@@ -249,48 +251,52 @@ class StorageCache:
         for volume, is_new in ((old, False), (new, True)):
             if volume is None:
                 continue
-            self._touch(volume.storage_class)
+            self._increment_class_version(volume.storage_class)
             if volume.claim is not None:
                 key = f"{volume.claim.namespace}/{volume.claim.name}"
-                _set(self._promised, key, volume.name, volume if is_new else None)
+                _set(self._prebound, key, volume.name, volume if is_new else None)
             elif volume.is_free:
-                pool = self._pools.setdefault(volume.storage_class, UnboundVolumes())
-                (pool.add if is_new else pool.remove)(volume)
-                if not pool:
-                    del self._pools[volume.storage_class]
+                unbound_volumes = self._unbound_volumes.setdefault(volume.storage_class, UnboundVolumes())
+                (unbound_volumes.add if is_new else unbound_volumes.remove)(volume)
+                if not unbound_volumes:
+                    del self._unbound_volumes[volume.storage_class]
 
     def _index(self, resource: APIResource, key: str, old: Any, new: Any) -> None:
         if resource == CLASSES:
-            self._touch(key)
+            self._increment_class_version(key)
         elif resource == CSI_DRIVERS:
-            self._drivers_tick += 1
+            self._drivers_version += 1
         elif resource == CSI_NODES:
             for driver in {**(old.limits if old else {}), **(new.limits if new else {})}:
-                _set(self._limited, driver, key, new.limits.get(driver) if new else None)
+                _set(self._limits, driver, key, new.limits.get(driver) if new else None)
         elif resource == CAPACITIES:
             for each, now in ((old, None), (new, new)):
                 if each is not None:
-                    self._touch(each.storage_class)
+                    self._increment_class_version(each.storage_class)
                     _set(self._capacities, each.storage_class, key, now)
         else:
             for each, now in ((old, None), (new, new)):
                 if each is not None:
                     _set(self._attached, each.node_name, key, now)
 
-    def _touch(self, storage_class: str) -> None:
-        self._ticks[storage_class] = self._ticks.get(storage_class, 0) + 1
+    def _increment_class_version(self, storage_class: str) -> None:
+        self._class_versions[storage_class] = self._class_versions.get(storage_class, 0) + 1
 
 
-def of_class(name: str) -> str:
+def class_subject(name: str) -> str:
     """The group of volumes, or of capacities, of a storage class, as events name it."""
     return f"of class {name}"
 
 
 def _subjects(key: str, value: Any) -> tuple[str, ...]:
-    return (key, of_class(value.storage_class)) if isinstance(value, CsiStorageCapacity | PersistentVolume) else (key,)
+    return (
+        (key, class_subject(value.storage_class))
+        if isinstance(value, CsiStorageCapacity | PersistentVolume)
+        else (key,)
+    )
 
 
-def _may_serve(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+def _satisfies(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """What even a volume that was bound to the claim by hand has to be."""
     return (
         volume.capacity >= claim.request
@@ -300,11 +306,11 @@ def _may_serve(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     )
 
 
-def _keep(shelf: AssumeCache[Any], key: str, new: Any) -> None:
+def _put_or_remove(cache: AssumeCache[Any], key: str, new: Any) -> None:
     if new is None:
-        shelf.remove(key)
+        cache.remove(key)
     else:
-        shelf.put(key, new)
+        cache.put(key, new)
 
 
 def _set(index: dict[str, dict[str, Any]], outer: str, inner: str, value: Any) -> None:
@@ -312,9 +318,9 @@ def _set(index: dict[str, dict[str, Any]], outer: str, inner: str, value: Any) -
     if value is not None:
         index.setdefault(outer, {})[inner] = value
         return
-    there = index.get(outer, {})
-    there.pop(inner, None)
-    if not there:
+    inner_index = index.get(outer, {})
+    inner_index.pop(inner, None)
+    if not inner_index:
         index.pop(outer, None)
 
 

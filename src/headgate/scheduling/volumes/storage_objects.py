@@ -23,7 +23,7 @@ BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 _ZONE_LABELS: Final = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
-BETWEEN_ZONES: Final = "__"
+ZONE_SEPARATOR: Final = "__"
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 
 MIGRATED_VOLUMES: Final[Mapping[str, tuple[str, str]]] = {
@@ -33,7 +33,7 @@ MIGRATED_VOLUMES: Final[Mapping[str, tuple[str, str]]] = {
     "cinder": ("cinder.csi.openstack.org", "volumeID"),
 }
 """By kind of volume, the driver that serves it now, and the field that tells one such volume from another."""
-_MOVED_PROVISIONERS: Final[Mapping[str, str]] = {
+_MIGRATED_PROVISIONERS: Final[Mapping[str, str]] = {
     "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
     "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
     "kubernetes.io/azure-disk": "disk.csi.azure.com",
@@ -116,14 +116,14 @@ class PersistentVolume(msgspec.Struct, frozen=True):
             return False
         return ref.uid in ("", claim.uid)
 
-    def can_be_reached(self, labels: Mapping[str, str]) -> bool:
+    def is_reachable(self, labels: Mapping[str, str]) -> bool:
         return self.affinity is None or self.affinity.matches(labels, "")
 
 
 class StorageClass(msgspec.Struct, frozen=True):
     name: str
     provisioner: str = ""
-    waits: bool = False
+    delays_binding: bool = False
     """For a pod that uses the claim: ``WaitForFirstConsumer``."""
     topologies: tuple[Selector, ...] | None = None
     """Alternatives, one of which a node must meet; ``None``: any node will do."""
@@ -134,7 +134,7 @@ class StorageClass(msgspec.Struct, frozen=True):
 
     @property
     def driver(self) -> str:
-        return _MOVED_PROVISIONERS.get(self.provisioner, self.provisioner)
+        return _MIGRATED_PROVISIONERS.get(self.provisioner, self.provisioner)
 
 
 class CsiNode(msgspec.Struct, frozen=True):
@@ -226,7 +226,7 @@ def read_storage_class(wire: Object) -> StorageClass:
     return StorageClass(
         name=wire["metadata"]["name"],
         provisioner=wire.get("provisioner") or "",
-        waits=wire.get("volumeBindingMode") == "WaitForFirstConsumer",
+        delays_binding=wire.get("volumeBindingMode") == "WaitForFirstConsumer",
         topologies=tuple(map(_topology, topologies)) if topologies else None,
     )
 
@@ -274,16 +274,16 @@ def migrated_volume(source: Object, labels: Object | None = None) -> tuple[str, 
         if source.get(kind) is not None:
             identity = str(source[kind].get(field) or "")
             if kind == "gcePersistentDisk":
-                place = _place_of_disk(labels or {})
-                return ("", "") if place is None else (driver, f"{place}/{identity}")
+                location = _disk_location(labels or {})
+                return ("", "") if location is None else (driver, f"{location}/{identity}")
             # An older form has the zone in front.
             return driver, identity.rpartition("/")[2] if identity.startswith("aws://") else identity
     return "", ""
 
 
-def _place_of_disk(labels: Object) -> str | None:
+def _disk_location(labels: Object) -> str | None:
     """Its zone, or the region of its zones; ``None`` if the zones are not of one region, as far as their names tell."""
-    zones = str(next(filter(None, map(labels.get, _ZONE_LABELS)), "")).split(BETWEEN_ZONES)
+    zones = str(next(filter(None, map(labels.get, _ZONE_LABELS)), "")).split(ZONE_SEPARATOR)
     if len(zones) == 1:
         return f"zones/{zones[0]}"
     regions = {zone.rpartition("-")[0] for zone in zones}

@@ -21,14 +21,14 @@ VolumeLocation = tuple[str, str] | NodeSelector | None
 
 class UnboundVolumes:
     def __init__(self) -> None:
-        self._at: dict[VolumeLocation, list[Entry]] = {}
+        self._by_location: dict[VolumeLocation, list[Entry]] = {}
         """Sorted by size, then by name."""
-        self._spot_keys: Counter[str] = Counter()
+        self._location_keys: Counter[str] = Counter()
         self._selectors: dict[NodeSelector, None] = {}
         self._label_keys: Counter[str] = Counter()
 
     def __bool__(self) -> bool:
-        return bool(self._at)
+        return bool(self._by_location)
 
     @property
     def label_keys(self) -> Collection[str]:
@@ -36,49 +36,49 @@ class UnboundVolumes:
         return self._label_keys
 
     def add(self, volume: PersistentVolume) -> None:
-        for spot in _spots(volume):
-            entry = (volume.capacity, volume.name, volume, _says_all(spot, volume))
-            insort(self._at.setdefault(spot, []), entry, key=_order)
-            if isinstance(spot, NodeSelector):
-                self._selectors[spot] = None
-            elif spot is not None:
-                self._spot_keys[spot[0]] += 1
+        for location in _locations(volume):
+            entry = (volume.capacity, volume.name, volume, _is_exact(location, volume))
+            insort(self._by_location.setdefault(location, []), entry, key=_order)
+            if isinstance(location, NodeSelector):
+                self._selectors[location] = None
+            elif location is not None:
+                self._location_keys[location[0]] += 1
         self._label_keys.update(volume.label_keys)
 
     def remove(self, volume: PersistentVolume) -> None:
-        for spot in _spots(volume):
-            there = self._at[spot]
-            del there[bisect_left(there, (volume.capacity, volume.name), key=_order)]
-            if isinstance(spot, tuple):
-                _less(self._spot_keys, spot[0])
-            if not there:
-                del self._at[spot]
-                if isinstance(spot, NodeSelector):
-                    del self._selectors[spot]
+        for location in _locations(volume):
+            entries = self._by_location[location]
+            del entries[bisect_left(entries, (volume.capacity, volume.name), key=_order)]
+            if isinstance(location, tuple):
+                _decrement(self._location_keys, location[0])
+            if not entries:
+                del self._by_location[location]
+                if isinstance(location, NodeSelector):
+                    del self._selectors[location]
         for key in volume.label_keys:
-            _less(self._label_keys, key)
+            _decrement(self._label_keys, key)
 
     def smallest(
         self, claim: PersistentVolumeClaim, labels: Mapping[str, str], taken: Collection[str]
     ) -> PersistentVolume | None:
         """The smallest volume for the claim that a node with these labels can reach, none of ``taken``."""
         best: Entry | None = None
-        for there in self._reachable(labels):
-            for i in range(bisect_left(there, claim.request, key=_size), len(there)):
-                entry = there[i]
+        for entries in self._reachable(labels):
+            for i in range(bisect_left(entries, claim.request, key=_size), len(entries)):
+                entry = entries[i]
                 if best is not None and entry[:2] >= best[:2]:
                     break
-                _, name, volume, is_all = entry
-                if name not in taken and matches_claim(volume, claim) and (is_all or volume.can_be_reached(labels)):
+                _, name, volume, is_exact = entry
+                if name not in taken and matches_claim(volume, claim) and (is_exact or volume.is_reachable(labels)):
                     best = entry
                     break
         return None if best is None else best[2]
 
     def _reachable(self, labels: Mapping[str, str]) -> Iterator[list[Entry]]:
-        spots: list[VolumeLocation] = [None]
-        spots += [(key, labels[key]) for key in self._spot_keys if key in labels]
-        spots += [each for each in self._selectors if each.matches(labels, "")]
-        return (self._at[spot] for spot in spots if spot in self._at)
+        locations: list[VolumeLocation] = [None]
+        locations += [(key, labels[key]) for key in self._location_keys if key in labels]
+        locations += [each for each in self._selectors if each.matches(labels, "")]
+        return (self._by_location[location] for location in locations if location in self._by_location)
 
 
 def matches_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
@@ -100,7 +100,7 @@ def _size(entry: Entry) -> int:
     return entry[0]
 
 
-def _spots(volume: PersistentVolume) -> Sequence[VolumeLocation]:
+def _locations(volume: PersistentVolume) -> Sequence[VolumeLocation]:
     affinity = volume.affinity
     if affinity is None:
         return (None,)
@@ -111,13 +111,13 @@ def _spots(volume: PersistentVolume) -> Sequence[VolumeLocation]:
     return (affinity,)
 
 
-def _says_all(spot: VolumeLocation, volume: PersistentVolume) -> bool:
-    if not isinstance(spot, tuple) or volume.affinity is None:
+def _is_exact(location: VolumeLocation, volume: PersistentVolume) -> bool:
+    if not isinstance(location, tuple) or volume.affinity is None:
         return True
     return len(volume.affinity.terms[0].labels.requirements) == 1
 
 
-def _less(counts: Counter[str], key: str) -> None:
+def _decrement(counts: Counter[str], key: str) -> None:
     counts[key] -= 1
     if not counts[key]:
         del counts[key]

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from headgate.scheduling.cache.node_matrix import NodeMatrix
 from headgate.scheduling.cache.resource_columns import Ints, Rows
 
-NOWHERE = 0
+NO_DOMAIN = 0
 
-Places = NDArray[np.int32]
+DomainIds = NDArray[np.int32]
 
 
 class AffinityDomains:
@@ -25,36 +25,36 @@ class AffinityDomains:
     def __init__(self, matrix: NodeMatrix, key: str) -> None:
         self._matrix = matrix
         self._column = matrix.labels.column(key)
-        self.place: Places = self._column.ids + np.int32(1)
+        self.domain_of_row: DomainIds = self._column.ids + np.int32(1)
         """Per row."""
-        self._population: Ints = np.bincount(self.place, minlength=self.number)
+        self._row_counts: Ints = np.bincount(self.domain_of_row, minlength=self.count)
 
     @property
-    def number(self) -> int:
+    def count(self) -> int:
         """Of places, with the one for rows that are in no domain."""
         return len(self._column.values) + 1
 
     def move(self, row: int) -> tuple[int, int]:
         """Read a row's node again; returns where it was and where it is."""
-        old, new = int(self.place[row]), int(self._column.ids[row]) + 1
+        old, new = int(self.domain_of_row[row]), int(self._column.ids[row]) + 1
         if old != new:
-            if self.number > len(self._population):
-                self._population = _grown(self._population, self.number)
-            self.place[row] = new
-            self._population[old] -= 1
-            self._population[new] += 1
+            if self.count > len(self._row_counts):
+                self._row_counts = _grow(self._row_counts, self.count)
+            self.domain_of_row[row] = new
+            self._row_counts[old] -= 1
+            self._row_counts[new] += 1
         return old, new
 
-    def rows(self, place: int, besides: int) -> Iterable[int] | None:
+    def rows(self, domain: int, excluded: int) -> Iterable[int] | None:
         """The rows of a domain; one row may be left out. ``None`` if they are so many that it may as well be all."""
-        if place == NOWHERE:
+        if domain == NO_DOMAIN:
             return ()
-        count = int(self._population[place]) - int(self.place[besides] == place)
+        count = int(self._row_counts[domain]) - int(self.domain_of_row[excluded] == domain)
         if not count:
             return ()
         if count * 4 > self._matrix.size:
             return None
-        rows: list[int] = np.flatnonzero(self.place == place).tolist()
+        rows: list[int] = np.flatnonzero(self.domain_of_row == domain).tolist()
         return rows
 
 
@@ -66,7 +66,7 @@ class TopologyCounts:
         self.total = 0
         """Over all domains, so without what is on rows that are in none."""
         self._by_row: dict[int, int] = {}
-        self._by_place: Ints = np.zeros(domains.number, np.int64)
+        self._by_domain: Ints = np.zeros(domains.count, np.int64)
 
     def fill(self, amounts: Mapping[int, int], factor: int = 1) -> None:
         """Add what is on many rows at once."""
@@ -74,10 +74,10 @@ class TopologyCounts:
             self._by_row[row] = self._by_row.get(row, 0) + factor * amount
         rows = np.fromiter(amounts, np.intp, count=len(amounts))
         found = factor * np.fromiter(amounts.values(), np.int64, count=len(amounts))
-        places = self.domains.place[rows]
-        np.add.at(self._by_place, places, found)
-        self._by_place[NOWHERE] = 0
-        self.total = int(self._by_place.sum())
+        domains = self.domains.domain_of_row[rows]
+        np.add.at(self._by_domain, domains, found)
+        self._by_domain[NO_DOMAIN] = 0
+        self.total = int(self._by_domain.sum())
 
     def add(self, row: int, amount: int) -> tuple[int, int]:
         """Returns what was in that row's domain before, and what is now."""
@@ -86,31 +86,33 @@ class TopologyCounts:
             self._by_row[row] = count
         else:
             self._by_row.pop(row, None)
-        return self._shift(int(self.domains.place[row]), amount)
+        return self._add_to_domain(int(self.domains.domain_of_row[row]), amount)
 
-    def _shift(self, place: int, amount: int) -> tuple[int, int]:
-        if place == NOWHERE:
+    def _add_to_domain(self, domain: int, amount: int) -> tuple[int, int]:
+        if domain == NO_DOMAIN:
             return 0, 0
-        before = int(self._by_place[place])
-        self._by_place[place] = before + amount
+        before = int(self._by_domain[domain])
+        self._by_domain[domain] = before + amount
         self.total += amount
         return before, before + amount
 
     def move(self, row: int, old: int, new: int) -> int:
         """A row went from one domain to another; returns how much went with it."""
-        if new >= len(self._by_place):
-            self._by_place = _grown(self._by_place, self.domains.number)
+        if new >= len(self._by_domain):
+            self._by_domain = _grow(self._by_domain, self.domains.count)
         amount = self._by_row.get(row, 0)
         if amount:
-            self._shift(old, -amount)
-            self._shift(new, amount)
+            self._add_to_domain(old, -amount)
+            self._add_to_domain(new, amount)
         return amount
 
     def at(self, rows: Rows | None, size: int) -> Ints:
         """What is in the domain of each row."""
-        found: Ints = self._by_place[self.domains.place[:size] if rows is None else self.domains.place[rows]]
+        found: Ints = self._by_domain[
+            self.domains.domain_of_row[:size] if rows is None else self.domains.domain_of_row[rows]
+        ]
         return found
 
 
-def _grown(table: Ints, number: int) -> Ints:
+def _grow(table: Ints, number: int) -> Ints:
     return np.append(table, np.zeros(number - len(table), np.int64))

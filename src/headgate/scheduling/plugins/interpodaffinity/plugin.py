@@ -45,14 +45,14 @@ class InterPodAffinity:
         self._args = args
         self._namespaces = cluster.namespaces
         self._terms = cluster.matrix.terms
-        self._facts: WeakKeyDictionary[PodShape, _Facts] = WeakKeyDictionary()
+        self._shape_infos: WeakKeyDictionary[PodShape, _ShapeInfo] = WeakKeyDictionary()
 
     # -- what an answer depends on ------------------------------------------------------------------------------------
 
     def key(self, pod: PodInfo, /) -> Hashable:
         if not self._terms or _has_terms(pod.shape):
             return None
-        return tuple(self._meaning(pod)) or None
+        return tuple(self._find_matching(pod)) or None
 
     def stamp(self, shape: PodShape, matrix: NodeMatrix, /) -> Hashable:
         """The labels of namespaces, as far as the shape's own terms or those that may mean it look at them.
@@ -61,55 +61,59 @@ class InterPodAffinity:
         """
         if not _has_terms(shape):
             return None
-        facts = self._facts.get(shape)
-        if facts is None:
-            facts = self._facts[shape] = _Facts(shape)
+        info = self._shape_infos.get(shape)
+        if info is None:
+            info = self._shape_infos[shape] = _ShapeInfo(shape)
         namespaces = self._namespaces
-        changed = namespaces.changed(shape.namespace)
-        if facts.seen != (changed, self._terms.version):
-            facts.seen = (changed, self._terms.version)
-            facts.is_scored = self._is_scored(shape)
-        return facts.is_scored, changed, *map(namespaces.selected, facts.selectors)
+        changed = namespaces.version_of(shape.namespace)
+        if info.versions != (changed, self._terms.version):
+            info.versions = (changed, self._terms.version)
+            info.is_scored = self._is_scored(shape)
+        return info.is_scored, changed, *map(namespaces.selected, info.selectors)
 
     def _is_scored(self, shape: PodShape) -> bool:
-        if _has_wishes(shape):
+        if _has_preferred_terms(shape):
             return True
         found = self._terms.matching(shape.namespace, shape.labels or {}, self._namespaces.labels(shape.namespace))
-        return self._scores(shape) and any(map(self._weigh, found))
+        return self._counts_preferences(shape) and any(map(self._weight_of, found))
 
-    def _meaning(self, pod: PodInfo) -> list[ExistingTerm]:
+    def _find_matching(self, pod: PodInfo) -> list[ExistingTerm]:
         """The carried terms that mean a pod, as far as they count here."""
         found = self._terms.matching(pod.namespace, pod.labels, self._namespaces.labels(pod.namespace))
-        return [each for each in found if each.role == REPELS or (self._weigh(each) and self._scores(pod.shape))]
+        return [
+            each
+            for each in found
+            if each.role == REPELS or (self._weight_of(each) and self._counts_preferences(pod.shape))
+        ]
 
-    def _meant(self, pod: PodInfo, known: list[ExistingTerm]) -> MatchingTerms:
+    def _matching_terms(self, pod: PodInfo, existing_terms: list[ExistingTerm]) -> MatchingTerms:
         identity = (pod.namespace, pod.labels, self._namespaces.labels(pod.namespace))
-        return MatchingTerms(known, identity if _has_terms(pod.shape) else None)
+        return MatchingTerms(existing_terms, identity if _has_terms(pod.shape) else None)
 
-    def _scores(self, shape: PodShape) -> bool:
+    def _counts_preferences(self, shape: PodShape) -> bool:
         """Whether preferences count at all: if those of others are ignored, then only for pods that have some."""
-        return not self._args.ignore_preferred_terms_of_existing_pods or _has_wishes(shape)
+        return not self._args.ignore_preferred_terms_of_existing_pods or _has_preferred_terms(shape)
 
-    def _weigh(self, carried: ExistingTerm) -> int:
-        match carried.role:
+    def _weight_of(self, existing_term: ExistingTerm) -> int:
+        match existing_term.role:
             case "attracts":
                 return self._args.hard_pod_affinity_weight
             case "likes":
-                return carried.term.weight
+                return existing_term.term.weight
             case "dislikes":
-                return -carried.term.weight
+                return -existing_term.term.weight
             case "repels":
                 return 0
 
     # -- filter -------------------------------------------------------------------------------------------------------
 
     def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | RequiredTermCounts:
-        repelling = [each for each in self._meaning(pod) if each.role == REPELS]
+        repelling = [each for each in self._find_matching(pod) if each.role == REPELS]
         if not repelling and not _has_terms(pod.shape):
             return SKIP
         affinity = tuple(IncomingTerm(each, self._namespaces) for each in pod.shape.affinity.required)
         anti = tuple(IncomingTerm(each, self._namespaces) for each in pod.shape.anti_affinity.required)
-        counts = RequiredTermCounts(matrix, pod, affinity, anti, self._meant(pod, repelling))
+        counts = RequiredTermCounts(matrix, pod, affinity, anti, self._matching_terms(pod, repelling))
         counts.fill(repelling)
         return counts
 
@@ -124,15 +128,15 @@ class InterPodAffinity:
     # -- score --------------------------------------------------------------------------------------------------------
 
     def pre_score(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | PreferredTermCounts:
-        carried = [each for each in self._meaning(pod) if each.role != REPELS]
-        if not carried and not _has_wishes(pod.shape):
+        existing_terms = [each for each in self._find_matching(pod) if each.role != REPELS]
+        if not existing_terms and not _has_preferred_terms(pod.shape):
             return SKIP
-        wishes = (
+        preferred = (
             *(IncomingTerm(each, self._namespaces) for each in pod.shape.affinity.preferred),
             *(IncomingTerm(each, self._namespaces, -1) for each in pod.shape.anti_affinity.preferred),
         )
-        counts = PreferredTermCounts(matrix, wishes, self._meant(pod, carried), self._weigh)
-        counts.fill(carried)
+        counts = PreferredTermCounts(matrix, preferred, self._matching_terms(pod, existing_terms), self._weight_of)
+        counts.fill(existing_terms)
         return counts
 
     def score(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: PreferredTermCounts, /) -> Ints:
@@ -142,11 +146,11 @@ class InterPodAffinity:
         return (int(feasible.min()), int(feasible.max())) if len(feasible) else (0, 0)
 
     def normalize(self, raw: Ints, scale: Any, /) -> Ints:
-        least, most = scale
-        if most <= least:
+        lowest, highest = scale
+        if highest <= lowest:
             return np.zeros_like(raw)
         # Divided first, then multiplied, in floating point: kube-scheduler's rounding.
-        scores: Ints = (MAX_SCORE * ((raw - least) / (most - least))).astype(np.int64)
+        scores: Ints = (MAX_SCORE * ((raw - lowest) / (highest - lowest))).astype(np.int64)
         return scores
 
     # -- waking -------------------------------------------------------------------------------------------------------
@@ -155,12 +159,12 @@ class InterPodAffinity:
         return events_to_register(shape, self._namespaces, self._terms)
 
 
-class _Facts:
+class _ShapeInfo:
     """What was found out about a shape with terms of its own."""
 
     def __init__(self, shape: PodShape) -> None:
         self.selectors = namespace_selectors(shape)
-        self.seen = (-1, -1)
+        self.versions = (-1, -1)
         """The version of its namespace, and of the carried terms, that ``is_scored`` is true of."""
         self.is_scored = False
 
@@ -169,5 +173,5 @@ def _has_terms(shape: PodShape) -> bool:
     return shape.labels is not None and bool(shape.affinity or shape.anti_affinity)
 
 
-def _has_wishes(shape: PodShape) -> bool:
+def _has_preferred_terms(shape: PodShape) -> bool:
     return bool(shape.affinity.preferred or shape.anti_affinity.preferred)

@@ -24,9 +24,11 @@ from headgate.waiting.queueing_hints import ClusterEventWithHint
 def events_to_register(
     shape: PodShape, namespaces: NamespaceLabels, terms: ExistingTermIndex
 ) -> tuple[ClusterEventWithHint, ...]:
-    came = cluster_events.on(cluster_events.ASSIGNED_POD, cluster_events.ADD, guard=AffinityPodAdded(shape, namespaces))
+    pod_added = cluster_events.on(
+        cluster_events.ASSIGNED_POD, cluster_events.ADD, guard=AffinityPodAdded(shape, namespaces)
+    )
     return (
-        *(came if shape.affinity.required else ()),
+        *(pod_added if shape.affinity.required else ()),
         *cluster_events.on(
             cluster_events.ASSIGNED_POD, cluster_events.DELETE, guard=AffinityPodDeleted(shape, namespaces)
         ),
@@ -47,40 +49,40 @@ class _OwnTerms(msgspec.Struct, frozen=True):
     shape: PodShape
     namespaces: NamespaceLabels
 
-    def wants(self, pod: PodInfo) -> bool:
+    def matches_affinity(self, pod: PodInfo) -> bool:
         """Whether a pod is one that the waiting one has to be near of."""
         terms = self.shape.affinity.required
-        return bool(terms) and all(self._means(each, pod) for each in terms)
+        return bool(terms) and all(self._matches(each, pod) for each in terms)
 
-    def shuns(self, pod: PodInfo) -> bool:
-        return any(self._means(each, pod) for each in self.shape.anti_affinity.required)
+    def matches_anti_affinity(self, pod: PodInfo) -> bool:
+        return any(self._matches(each, pod) for each in self.shape.anti_affinity.required)
 
-    def _means(self, term: AffinityTerm, pod: PodInfo) -> bool:
+    def _matches(self, term: AffinityTerm, pod: PodInfo) -> bool:
         if not term.selector.matches(pod.labels):
             return False
-        meant = matched_namespaces(term, self.namespaces)
-        return meant is None or pod.namespace in meant
+        namespaces = matched_namespaces(term, self.namespaces)
+        return namespaces is None or pod.namespace in namespaces
 
-    def is_shunned_by(self, pod: PodInfo) -> bool:
+    def is_repelled_by(self, pod: PodInfo) -> bool:
         """Whether a pod on a node keeps the waiting one away, as far as the shape can tell."""
         shape = self.shape
         repelling = pod.shape.anti_affinity.required
         if shape.labels is None:
             return bool(repelling)
-        around = self.namespaces.labels(shape.namespace)
-        return any(each.means(shape.namespace, shape.labels, around) for each in repelling)
+        namespace_labels = self.namespaces.labels(shape.namespace)
+        return any(each.matches(shape.namespace, shape.labels, namespace_labels) for each in repelling)
 
 
 class AffinityPodAdded(_OwnTerms, frozen=True):
     def matches(self, event: cluster_events.ClusterEvent, /) -> bool:
         pod = _pod(event.new)
-        return pod is None or self.wants(pod)
+        return pod is None or self.matches_affinity(pod)
 
 
 class AffinityPodDeleted(_OwnTerms, frozen=True):
     def matches(self, event: cluster_events.ClusterEvent, /) -> bool:
         pod = _pod(event.old)
-        return pod is None or self.is_shunned_by(pod) or self.shuns(pod) or self.wants(pod)
+        return pod is None or self.is_repelled_by(pod) or self.matches_anti_affinity(pod) or self.matches_affinity(pod)
 
 
 class AffinityPodRelabeled(_OwnTerms, frozen=True):
@@ -90,7 +92,9 @@ class AffinityPodRelabeled(_OwnTerms, frozen=True):
         old, new = _pod(event.old), _pod(event.new)
         if old is None or new is None:
             return True
-        return self.wants(old) != self.wants(new) or (self.shuns(old) and not self.shuns(new))
+        return self.matches_affinity(old) != self.matches_affinity(new) or (
+            self.matches_anti_affinity(old) and not self.matches_anti_affinity(new)
+        )
 
 
 class AffinityNodeAdded(msgspec.Struct, frozen=True):

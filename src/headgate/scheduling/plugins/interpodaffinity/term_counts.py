@@ -19,92 +19,92 @@ from headgate.scheduling.cache.label_columns import Mask
 from headgate.scheduling.cache.node_matrix import NodeMatrix
 from headgate.scheduling.cache.pod import PodInfo
 from headgate.scheduling.cache.resource_columns import Ints, Rows
-from headgate.scheduling.plugins.interpodaffinity.domains import NOWHERE, AffinityDomains, TopologyCounts
+from headgate.scheduling.plugins.interpodaffinity.domains import NO_DOMAIN, AffinityDomains, TopologyCounts
 from headgate.scheduling.plugins.interpodaffinity.terms import IncomingTerm, MatchingTerms, matches_all, rows_matching
 
 LACKS_AFFINITY: Final = 1
 BREAKS_ANTI_AFFINITY: Final = 2
 BREAKS_EXISTING: Final = 4
 
-_REMEMBERED: Final = 4096
+_MAX_CACHED: Final = 4096
 
 CountsByKey = dict[str, TopologyCounts]
 """By topology key."""
 
-Effect = tuple[tuple[TopologyCounts, int], ...]
+Contribution = tuple[tuple[TopologyCounts, int], ...]
 """Where a pod counts, and how much."""
 
-Further = Iterable[int] | None
+ExtraRows = Iterable[int] | None
 """Rows that may now be others; ``None`` for all."""
 
 
 class _Counts(ABC):
-    def __init__(self, matrix: NodeMatrix, meant: MatchingTerms) -> None:
+    def __init__(self, matrix: NodeMatrix, matching_terms: MatchingTerms) -> None:
         self._matrix = matrix
-        self._meant = meant
+        self._matching_terms = matching_terms
         self._terms: ExistingTermIndex = matrix.terms
         self._domains: dict[str, AffinityDomains] = {}
-        self._tallies: list[TopologyCounts] = []
-        self._effects: dict[int, Effect] = {}
+        self._all_counts: list[TopologyCounts] = []
+        self._contributions: dict[int, Contribution] = {}
 
-    def _tally(self, tallies: CountsByKey, key: str) -> TopologyCounts:
-        found = tallies.get(key)
+    def _counts_for(self, counts_by_key: CountsByKey, key: str) -> TopologyCounts:
+        found = counts_by_key.get(key)
         if found is None:
             domains = self._domains.get(key)
             if domains is None:
                 domains = self._domains[key] = AffinityDomains(self._matrix, key)
-            found = tallies[key] = TopologyCounts(domains)
-            self._tallies.append(found)
+            found = counts_by_key[key] = TopologyCounts(domains)
+            self._all_counts.append(found)
         return found
 
-    def follow(self, change: NodeChange, /) -> Further:
+    def follow(self, change: NodeChange, /) -> ExtraRows:
         row, pod = change.row, change.pod
         if pod is None:
             return self._move(row)
-        effect = self._effect(pod)
-        if not effect:
+        contribution = self._contribution_of(pod)
+        if not contribution:
             return ()
-        touched: list[Further] = []
-        for tally, amount in effect:
-            before, after = tally.add(row, change.sign * amount)
-            if self._is_news(before, after):
-                touched.append(tally.domains.rows(int(tally.domains.place[row]), row))
-        return _joined(touched)
+        touched: list[ExtraRows] = []
+        for counts, amount in contribution:
+            before, after = counts.add(row, change.sign * amount)
+            if self._changes_result(before, after):
+                touched.append(counts.domains.rows(int(counts.domains.domain_of_row[row]), row))
+        return _union(touched)
 
-    def _effect(self, pod: PodInfo) -> Effect:
+    def _contribution_of(self, pod: PodInfo) -> Contribution:
         """Where the shape says all that counts, which is often so, the answer is remembered."""
         shape = pod.shape
         if shape.labels is None:
-            return self._find_effect(pod, ())
-        found = self._effects.get(shape.number)
+            return self._find_contribution(pod, ())
+        found = self._contributions.get(shape.number)
         if found is None:
-            if len(self._effects) >= _REMEMBERED:
-                self._effects.clear()
-            found = self._effects[shape.number] = self._find_effect(pod, self._terms.of(shape))
+            if len(self._contributions) >= _MAX_CACHED:
+                self._contributions.clear()
+            found = self._contributions[shape.number] = self._find_contribution(pod, self._terms.of(shape))
         return found
 
     @abstractmethod
-    def _find_effect(self, pod: PodInfo, carried: tuple[ExistingTerm, ...]) -> Effect:
+    def _find_contribution(self, pod: PodInfo, existing_terms: tuple[ExistingTerm, ...]) -> Contribution:
         """Of a pod that comes; ``carried`` are its terms."""
 
     @abstractmethod
-    def _is_news(self, before: int, after: int) -> bool:
+    def _changes_result(self, before: int, after: int) -> bool:
         """Whether such a change in a domain moves the verdict or score of its rows."""
 
-    def _move(self, row: int) -> Further:
+    def _move(self, row: int) -> ExtraRows:
         """A node is another: what is on it now counts where that is."""
-        touched: list[Further] = []
+        touched: list[ExtraRows] = []
         for domains in self._domains.values():
             old, new = domains.move(row)
             if old == new:
                 continue
-            amounts = [each.move(row, old, new) for each in self._tallies if each.domains is domains]
+            amounts = [each.move(row, old, new) for each in self._all_counts if each.domains is domains]
             if any(amounts):
                 touched += [domains.rows(old, row), domains.rows(new, row)]
-        return _joined(touched)
+        return _union(touched)
 
 
-def _joined(touched: list[Further]) -> Further:
+def _union(touched: list[ExtraRows]) -> ExtraRows:
     found: list[Iterable[int]] = []
     for each in touched:
         if each is None:
@@ -122,67 +122,73 @@ class RequiredTermCounts(_Counts):
         pod: PodInfo,
         affinity: tuple[IncomingTerm, ...],
         anti: tuple[IncomingTerm, ...],
-        meant: MatchingTerms,
+        matching_terms: MatchingTerms,
     ) -> None:
-        super().__init__(matrix, meant)
+        super().__init__(matrix, matching_terms)
         self._affinity = affinity
         self._anti = anti
-        self._is_own_kind = bool(affinity) and matches_all(affinity, pod.namespace, pod.labels)
-        self._near: CountsByKey = {}
-        self._away: CountsByKey = {}
-        self._repelled: CountsByKey = {}
+        self._matches_itself = bool(affinity) and matches_all(affinity, pod.namespace, pod.labels)
+        self._affinity_counts: CountsByKey = {}
+        self._anti_affinity_counts: CountsByKey = {}
+        self._existing_counts: CountsByKey = {}
 
     def fill(self, repelling: Iterable[ExistingTerm]) -> None:
         if self._affinity:
             # A pod counts if it matches all terms, and then in the domain of each.
-            rows = rows_matching(self._matrix.cohorts, self._affinity)
+            rows = rows_matching(self._matrix.label_groups, self._affinity)
             for term in self._affinity:
-                self._tally(self._near, term.topology_key).fill(rows)
+                self._counts_for(self._affinity_counts, term.topology_key).fill(rows)
         for term in self._anti:
-            self._tally(self._away, term.topology_key).fill(rows_matching(self._matrix.cohorts, (term,)))
+            self._counts_for(self._anti_affinity_counts, term.topology_key).fill(
+                rows_matching(self._matrix.label_groups, (term,))
+            )
         for each in repelling:
-            self._tally(self._repelled, each.term.topology_key).fill(self._terms.rows(each))
+            self._counts_for(self._existing_counts, each.term.topology_key).fill(self._terms.rows(each))
 
-    def follow(self, change: NodeChange, /) -> Further:
-        if not self._is_own_kind:
+    def follow(self, change: NodeChange, /) -> ExtraRows:
+        if not self._matches_itself:
             return super().follow(change)
-        was_alone = self._is_alone()
-        further = super().follow(change)
-        return further if self._is_alone() == was_alone else None
+        was_first_pod = self._is_first_pod()
+        extra_rows = super().follow(change)
+        return extra_rows if self._is_first_pod() == was_first_pod else None
 
-    def _is_alone(self) -> bool:
+    def _is_first_pod(self) -> bool:
         """Nobody it wants to be near is anywhere, but it is such a pod itself: the first of its kind may go ahead."""
-        return self._is_own_kind and not any(each.total for each in self._near.values())
+        return self._matches_itself and not any(each.total for each in self._affinity_counts.values())
 
-    def _find_effect(self, pod: PodInfo, carried: tuple[ExistingTerm, ...]) -> Effect:
-        hit: list[TopologyCounts] = []
+    def _find_contribution(self, pod: PodInfo, existing_terms: tuple[ExistingTerm, ...]) -> Contribution:
+        found: list[TopologyCounts] = []
         if self._affinity and matches_all(self._affinity, pod.namespace, pod.labels):
-            hit += [self._near[each.topology_key] for each in self._affinity]
-        hit += [self._away[each.topology_key] for each in self._anti if each.matches(pod.namespace, pod.labels)]
-        hit += [
-            self._tally(self._repelled, each.term.topology_key)
-            for each in carried
-            if each.role == REPELS and each in self._meant
+            found += [self._affinity_counts[each.topology_key] for each in self._affinity]
+        found += [
+            self._anti_affinity_counts[each.topology_key]
+            for each in self._anti
+            if each.matches(pod.namespace, pod.labels)
         ]
-        return tuple((each, 1) for each in hit)
+        found += [
+            self._counts_for(self._existing_counts, each.term.topology_key)
+            for each in existing_terms
+            if each.role == REPELS and each in self._matching_terms
+        ]
+        return tuple((each, 1) for each in found)
 
-    def _is_news(self, before: int, after: int) -> bool:
+    def _changes_result(self, before: int, after: int) -> bool:
         return (before > 0) is not (after > 0)
 
     def rejected(self, rows: Rows | None) -> Ints | None:
         """Per row the reason that counts, the first of the three."""
         size = self._matrix.size
         bits: Ints = np.zeros(size if rows is None else len(rows), np.int64)
-        for tally in self._repelled.values():
-            if tally.total:
-                bits[tally.at(rows, size) > 0] = BREAKS_EXISTING
-        for tally in self._away.values():
-            if tally.total:
-                bits[tally.at(rows, size) > 0] = BREAKS_ANTI_AFFINITY
-        is_alone = self._is_alone()
-        for tally in self._near.values():
-            place = tally.domains.place[:size] if rows is None else tally.domains.place[rows]
-            lacks: Mask = place == NOWHERE if is_alone else tally.at(rows, size) <= 0
+        for counts in self._existing_counts.values():
+            if counts.total:
+                bits[counts.at(rows, size) > 0] = BREAKS_EXISTING
+        for counts in self._anti_affinity_counts.values():
+            if counts.total:
+                bits[counts.at(rows, size) > 0] = BREAKS_ANTI_AFFINITY
+        is_first_pod = self._is_first_pod()
+        for counts in self._affinity_counts.values():
+            domains = counts.domains.domain_of_row[:size] if rows is None else counts.domains.domain_of_row[rows]
+            lacks: Mask = domains == NO_DOMAIN if is_first_pod else counts.at(rows, size) <= 0
             bits[lacks] = LACKS_AFFINITY
         return bits if bits.any() else None
 
@@ -193,37 +199,39 @@ class PreferredTermCounts(_Counts):
     def __init__(
         self,
         matrix: NodeMatrix,
-        wishes: tuple[IncomingTerm, ...],
-        meant: MatchingTerms,
-        weigh: Callable[[ExistingTerm], int],
+        preferred: tuple[IncomingTerm, ...],
+        matching_terms: MatchingTerms,
+        weight_of: Callable[[ExistingTerm], int],
     ) -> None:
-        super().__init__(matrix, meant)
-        self._wishes = wishes
-        self._weigh = weigh
+        super().__init__(matrix, matching_terms)
+        self._preferred = preferred
+        self._weight_of = weight_of
         self._by_key: CountsByKey = {}
 
-    def fill(self, carried: Iterable[ExistingTerm]) -> None:
-        for term in self._wishes:
-            rows = rows_matching(self._matrix.cohorts, (term,))
-            self._tally(self._by_key, term.topology_key).fill(rows, term.weight)
-        for each in carried:
-            self._tally(self._by_key, each.term.topology_key).fill(self._terms.rows(each), self._weigh(each))
+    def fill(self, existing_terms: Iterable[ExistingTerm]) -> None:
+        for term in self._preferred:
+            rows = rows_matching(self._matrix.label_groups, (term,))
+            self._counts_for(self._by_key, term.topology_key).fill(rows, term.weight)
+        for each in existing_terms:
+            self._counts_for(self._by_key, each.term.topology_key).fill(self._terms.rows(each), self._weight_of(each))
 
-    def _find_effect(self, pod: PodInfo, carried: tuple[ExistingTerm, ...]) -> Effect:
-        hit = [(each.topology_key, each.weight) for each in self._wishes if each.matches(pod.namespace, pod.labels)]
-        hit += [
-            (each.term.topology_key, weight)
-            for each in carried
-            if (weight := self._weigh(each)) and each in self._meant
+    def _find_contribution(self, pod: PodInfo, existing_terms: tuple[ExistingTerm, ...]) -> Contribution:
+        found = [
+            (each.topology_key, each.weight) for each in self._preferred if each.matches(pod.namespace, pod.labels)
         ]
-        return tuple((self._tally(self._by_key, key), weight) for key, weight in hit)
+        found += [
+            (each.term.topology_key, weight)
+            for each in existing_terms
+            if (weight := self._weight_of(each)) and each in self._matching_terms
+        ]
+        return tuple((self._counts_for(self._by_key, key), weight) for key, weight in found)
 
-    def _is_news(self, before: int, after: int) -> bool:
+    def _changes_result(self, before: int, after: int) -> bool:
         return before != after
 
     def scores(self, rows: Rows | None) -> Ints:
         size = self._matrix.size
         total: Ints = np.zeros(size if rows is None else len(rows), np.int64)
-        for tally in self._by_key.values():
-            total += tally.at(rows, size)
+        for counts in self._by_key.values():
+            total += counts.at(rows, size)
         return total

@@ -49,8 +49,8 @@ def matched_namespaces(term: AffinityTerm, namespaces: NamespaceLabels) -> froze
 
 def namespace_selectors(shape: PodShape) -> tuple[Selector, ...]:
     """Those of the shape's own terms for which the labels of namespaces have to be looked up."""
-    both = (shape.affinity, shape.anti_affinity)
-    found = (term.namespace_selector for each in both for term in (*each.required, *each.preferred))
+    affinities = (shape.affinity, shape.anti_affinity)
+    found = (term.namespace_selector for each in affinities for term in (*each.required, *each.preferred))
     return tuple(dict.fromkeys(each for each in found if not each.nothing and not each.matches({})))
 
 
@@ -58,13 +58,13 @@ def matches_all(terms: Iterable[IncomingTerm], namespace: str, labels: Mapping[s
     return all(each.matches(namespace, labels) for each in terms)
 
 
-def rows_matching(cohorts: LabelGroupIndex, terms: tuple[IncomingTerm, ...]) -> dict[int, int]:
+def rows_matching(label_groups: LabelGroupIndex, terms: tuple[IncomingTerm, ...]) -> dict[int, int]:
     """How many pods that match all of these terms are on which row."""
     found: dict[int, int] = {}
     first, *others = terms
-    for cohort in cohorts.selected(first.selector, first.namespaces):
-        if matches_all(others, cohort.namespace, cohort.labels):
-            for row, count in cohort.rows.items():
+    for group in label_groups.selected(first.selector, first.namespaces):
+        if matches_all(others, group.namespace, group.labels):
+            for row, count in group.rows.items():
                 found[row] = found.get(row, 0) + count
     return found
 
@@ -75,9 +75,9 @@ class MatchingTerms:
     Pods without terms of their own share a state if the same terms match them (their ``key``), so their result is
     fixed. Other pods have their namespace and labels in their shape, and later terms are matched against those."""
 
-    def __init__(self, known: Iterable[ExistingTerm], identity: Identity | None) -> None:
-        self._known = frozenset(known)
+    def __init__(self, terms: Iterable[ExistingTerm], identity: Identity | None) -> None:
+        self._terms = frozenset(terms)
         self._identity = identity
 
-    def __contains__(self, carried: ExistingTerm) -> bool:
-        return carried in self._known if self._identity is None else carried.term.means(*self._identity)
+    def __contains__(self, existing_term: ExistingTerm) -> bool:
+        return existing_term in self._terms if self._identity is None else existing_term.term.matches(*self._identity)

@@ -37,5 +37,5 @@ class NodeResourcesBalancedAllocation:
         return scorer_for(matrix, self._resources, asked, with_held=False)
 
     def score(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
-        scale: ResourceScorer = state or scorer_for(matrix, self._resources, shape.requests, with_held=False)
-        return balanced(*scale.capacity_and_use(matrix, rows))
+        scorer: ResourceScorer = state or scorer_for(matrix, self._resources, shape.requests, with_held=False)
+        return balanced(*scorer.capacity_and_use(matrix, rows))

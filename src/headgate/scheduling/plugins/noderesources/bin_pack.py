@@ -31,14 +31,14 @@ class BinPack:
     def __init__(self, resources: Weights = DEFAULT_RESOURCES) -> None:
         self._resources = tuple(resources)
 
-    def _scale(self, shape: PodShape, matrix: NodeMatrix) -> ResourceScorer:
+    def _scorer(self, shape: PodShape, matrix: NodeMatrix) -> ResourceScorer:
         asked = [(name, weight) for name, weight in self._resources if weight and shape.requests.get(name)]
         return scorer_for(matrix, asked, shape.requests, with_held=False)
 
     def pre_score(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | ResourceScorer:
-        scale = self._scale(pod.shape, matrix)
-        return scale if len(scale.columns) else SKIP
+        scorer = self._scorer(pod.shape, matrix)
+        return scorer if len(scorer.columns) else SKIP
 
     def score(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
-        scale: ResourceScorer = state or self._scale(shape, matrix)
-        return most_allocated(*scale.capacity_and_use(matrix, rows), scale.weights)
+        scorer: ResourceScorer = state or self._scorer(shape, matrix)
+        return most_allocated(*scorer.capacity_and_use(matrix, rows), scorer.weights)

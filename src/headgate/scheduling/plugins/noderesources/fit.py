@@ -60,7 +60,7 @@ class NodeResourcesFit:
         self._ignored = ignored_resources
         self._ignored_groups = ignored_resource_groups
 
-    def _asked(self, shape: PodShape) -> Mapping[str, int]:
+    def _requests(self, shape: PodShape) -> Mapping[str, int]:
         if not self._ignored and not self._ignored_groups:
             return shape.requests
         return {name: amount for name, amount in shape.requests.items() if not self._is_ignored(name)}
@@ -70,11 +70,11 @@ class NodeResourcesFit:
         return not is_native(name) and (name in self._ignored or name.partition("/")[0] in self._ignored_groups)
 
     def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> FitState:
-        asked = self._asked(pod.shape)
-        lines = np.arange(len(asked) + 1, dtype=np.int64).reshape(-1, 1)
+        requests = self._requests(pod.shape)
+        lines = np.arange(len(requests) + 1, dtype=np.int64).reshape(-1, 1)
         return FitState(
-            matrix.columns.indices((PODS, *asked)),
-            np.array([1, *asked.values()], np.int64).reshape(-1, 1),
+            matrix.columns.indices((PODS, *requests)),
+            np.array([1, *requests.values()], np.int64).reshape(-1, 1),
             1 << (2 * lines),
             1 << (2 * lines + 1),
         )
@@ -90,15 +90,15 @@ class NodeResourcesFit:
         return bits
 
     def reasons(self, shape: PodShape, /) -> Sequence[FilterReason]:
-        texts = (TOO_MANY, *(f"Insufficient {name}" for name in self._asked(shape)))
+        texts = (TOO_MANY, *(f"Insufficient {name}" for name in self._requests(shape)))
         return tuple(FilterReason(text, unresolvable) for text in texts for unresolvable in (False, True))
 
     def pre_score(self, pod: PodInfo, matrix: NodeMatrix, /) -> ResourceScorer:
         return scorer_for(matrix, self._resources, pod.shape.scored, with_held=True)
 
     def score(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
-        scale: ResourceScorer = state or scorer_for(matrix, self._resources, shape.scored, with_held=True)
-        return self._strategy(*scale.capacity_and_use(matrix, rows), scale.weights)
+        scorer: ResourceScorer = state or scorer_for(matrix, self._resources, shape.scored, with_held=True)
+        return self._strategy(*scorer.capacity_and_use(matrix, rows), scorer.weights)
 
     def wakers(self, shape: PodShape, /) -> tuple[ClusterEventWithHint, ...]:
         return (
@@ -140,7 +140,7 @@ class NodeFitsPod(msgspec.Struct, frozen=True):
         old, new = old_node(event), new_node(event)
         if new is None:
             return False
-        asked = {PODS: 1, **self.shape.requests}
-        if any(new.allocatable.get(name, 0) < amount for name, amount in asked.items()):
+        requests = {PODS: 1, **self.shape.requests}
+        if any(new.allocatable.get(name, 0) < amount for name, amount in requests.items()):
             return False
-        return old is None or any(new.allocatable.get(name, 0) > old.allocatable.get(name, 0) for name in asked)
+        return old is None or any(new.allocatable.get(name, 0) > old.allocatable.get(name, 0) for name in requests)

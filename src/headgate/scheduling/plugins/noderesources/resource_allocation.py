@@ -55,13 +55,13 @@ def scorer_for(
     matrix: NodeMatrix, resources: Weights, amounts: Mapping[str, int], *, with_held: bool
 ) -> ResourceScorer:
     """Scalar resources that the pod does not ask for are left out."""
-    seen = [(name, weight) for name, weight in resources if amounts.get(name) or not is_scalar(name)]
-    names = [name for name, _ in seen]
+    scored = [(name, weight) for name, weight in resources if amounts.get(name) or not is_scalar(name)]
+    names = [name for name, _ in scored]
     lines = [i for i, name in enumerate(names) if with_held and name in _HELD_LINE]
     return ResourceScorer(
         matrix.columns.indices(names),
         np.array([amounts.get(name, 0) for name in names], np.int64).reshape(-1, 1),
-        np.array([weight for _, weight in seen], np.int64).reshape(-1, 1),
+        np.array([weight for _, weight in scored], np.int64).reshape(-1, 1),
         np.array(lines, np.intp),
         np.array([_HELD_LINE[names[i]] for i in lines], np.intp),
     )
@@ -70,14 +70,14 @@ def scorer_for(
 def least_allocated(capacity: Ints, use: Ints, weights: Ints) -> Ints:
     left = capacity - use
     np.maximum(left, 0, out=left)
-    return _weigh(left, capacity, weights)
+    return _weighted_mean(left, capacity, weights)
 
 
 def most_allocated(capacity: Ints, use: Ints, weights: Ints) -> Ints:
-    return _weigh(np.minimum(use, capacity), capacity, weights)
+    return _weighted_mean(np.minimum(use, capacity), capacity, weights)
 
 
-def _weigh(part: Ints, capacity: Ints, weights: Ints) -> Ints:
+def _weighted_mean(part: Ints, capacity: Ints, weights: Ints) -> Ints:
     """The parts as percentages of capacity, and their weighted mean over the resources that the node has."""
     part *= MAX_SCORE
     total: Ints
@@ -94,11 +94,11 @@ def _weigh(part: Ints, capacity: Ints, weights: Ints) -> Ints:
 
 def requested_to_capacity_ratio(points: Sequence[tuple[int, int]]) -> Strategy:
     """A broken line of (utilization in percent, score from 0 to 10) points, each utilization larger than the last."""
-    line: Ints = np.array([_on_line(points, each) for each in range(MAX_SCORE + 1)], np.int64)
+    score_by_percent: Ints = np.array([_interpolate(points, each) for each in range(MAX_SCORE + 1)], np.int64)
 
     def strategy(capacity: Ints, use: Ints, weights: Ints) -> Ints:
         percent = np.minimum(use, capacity) * MAX_SCORE // np.maximum(capacity, 1)
-        scores = line[percent]
+        scores = score_by_percent[percent]
         # A resource with no score does not count at all, not even as a zero in the mean.
         counted = np.where((capacity > 0) & (scores > 0), weights, 0)
         sums = np.maximum(counted.sum(axis=0), 1)
@@ -108,16 +108,16 @@ def requested_to_capacity_ratio(points: Sequence[tuple[int, int]]) -> Strategy:
     return strategy
 
 
-def _on_line(points: Sequence[tuple[int, int]], percent: int) -> int:
+def _interpolate(points: Sequence[tuple[int, int]], percent: int) -> int:
     before: tuple[int, int] | None = None
-    for at, score in points:
+    for utilization, score in points:
         high = score * MAX_SCORE // 10
-        if percent <= at:
+        if percent <= utilization:
             if before is None:
                 return high
-            rise, run = (high - before[1]) * (percent - before[0]), at - before[0]
+            rise, run = (high - before[1]) * (percent - before[0]), utilization - before[0]
             return before[1] + (rise // run if rise >= 0 else -(-rise // run))
-        before = at, high
+        before = utilization, high
     return 0 if before is None else before[1]
 
 
@@ -141,6 +141,6 @@ def _deviation(capacity: Ints, use: Ints) -> NDArray[np.float64]:
     squares = np.where(known, (shares - mean) ** 2, 0.0)
     root = np.sqrt(squares.sum(axis=0) / np.maximum(number, 1))
     # Of two the deviation is half the difference, which takes no root; of one there is none.
-    apart = np.where(known, shares, -1.0).max(axis=0) - np.where(known, shares, 2.0).min(axis=0)
-    found: NDArray[np.float64] = np.where(number > 2, root, np.where(number == 2, apart / 2, 0.0))
+    spread = np.where(known, shares, -1.0).max(axis=0) - np.where(known, shares, 2.0).min(axis=0)
+    found: NDArray[np.float64] = np.where(number > 2, root, np.where(number == 2, spread / 2, 0.0))
     return found

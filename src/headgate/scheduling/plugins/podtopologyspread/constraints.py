@@ -68,7 +68,7 @@ class ConstraintSource:
     def find(self, pod: PodInfo, *, is_hard: bool) -> SpreadConstraints | None:
         """``None``: no constraint of this kind holds for the pod."""
         if pod.shape.spread:
-            constraints = stated(pod.shape, is_hard=is_hard)
+            constraints = own_constraints(pod.shape, is_hard=is_hard)
         else:
             constraints = self._default(pod, is_hard=is_hard)
         if not constraints:
@@ -78,19 +78,19 @@ class ConstraintSource:
 
     def _default(self, pod: PodInfo, *, is_hard: bool) -> Constraints:
         constraints = tuple(each for each in self.defaults if each.is_hard is is_hard)
-        siblings = self.default_selector(pod) if constraints else None
-        if siblings is None:
+        default = self.default_selector(pod) if constraints else None
+        if default is None:
             return ()
-        return tuple(msgspec.structs.replace(each, selector=siblings.selector) for each in constraints)
+        return tuple(msgspec.structs.replace(each, selector=default.selector) for each in constraints)
 
 
-def stated(shape: PodShape, *, is_hard: bool) -> Constraints:
+def own_constraints(shape: PodShape, *, is_hard: bool) -> Constraints:
     """What pods of this shape ask for themselves, with the labels that ``matchLabelKeys`` name in the selector."""
     labels = shape.labels or {}
-    return tuple(_narrowed(each, labels) for each in shape.spread if each.is_hard is is_hard)
+    return tuple(_with_match_label_keys(each, labels) for each in shape.spread if each.is_hard is is_hard)
 
 
-def _narrowed(constraint: SpreadConstraint, labels: Mapping[str, str]) -> SpreadConstraint:
+def _with_match_label_keys(constraint: SpreadConstraint, labels: Mapping[str, str]) -> SpreadConstraint:
     selector = constraint.selector
     added = tuple(Requirement(key, "=", (labels[key],)) for key in constraint.match_label_keys if key in labels)
     if not added or selector.nothing:

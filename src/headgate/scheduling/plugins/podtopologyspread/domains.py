@@ -20,26 +20,28 @@ from headgate.scheduling.cache.resource_columns import Ints, Rows
 from headgate.scheduling.plugins.podtopologyspread.constraints import SpreadConstraints
 from headgate.scheduling.plugins.taint_toleration import untolerated
 
-_MANY: Final = 4
+_FULL_FRACTION: Final = 4
 """One in so many rows: looking at all rows is then as well."""
 
 
 class EligibleNodes:
     """Which of some rows (``None``: all) are eligible by the criteria that all constraints of one pod share."""
 
-    def __init__(self, rules: SpreadConstraints, shape: PodShape, matrix: NodeMatrix, rows: Rows | None) -> None:
+    def __init__(
+        self, spread_constraints: SpreadConstraints, shape: PodShape, matrix: NodeMatrix, rows: Rows | None
+    ) -> None:
         self._shape = shape
         self._matrix = matrix
         self.rows = rows
-        self.needs_all_keys = rules.needs_all_keys
+        self.needs_all_keys = spread_constraints.needs_all_keys
         self.where: slice | Rows = slice(0, matrix.size) if rows is None else rows
         self._labelled: Mask = matrix.is_node[self.where].copy()
-        if rules.needs_all_keys:
-            for key in dict.fromkeys(each.topology_key for each in rules.constraints):
+        if spread_constraints.needs_all_keys:
+            for key in dict.fromkeys(each.topology_key for each in spread_constraints.constraints):
                 self._labelled &= matrix.labels.column(key).ids[self.where] != ABSENT
         self._by_policies: dict[tuple[bool, bool], Mask] = {}
 
-    def under(self, constraint: SpreadConstraint) -> Mask:
+    def for_constraint(self, constraint: SpreadConstraint) -> Mask:
         """Nodes with all topology keys that the constraint's policies leave in. The mask is shared."""
         policies = (constraint.honours_node_affinity, constraint.honours_node_taints)
         found = self._by_policies.get(policies)
@@ -80,13 +82,13 @@ class SpreadDomains:
             # Where keys may be missing, all nodes that lack one are a domain together: that of the empty value.
             ids = np.where(ids == ABSENT, column.number(""), ids)
         self.ids[where] = ids
-        self.counted[where] = eligible.under(self._constraint) & (ids != ABSENT)
-        self._sum_up(on_row, len(column.values))
+        self.counted[where] = eligible.for_constraint(self._constraint) & (ids != ABSENT)
+        self._count_domains(on_row, len(column.values))
 
-    def _sum_up(self, on_row: Ints, length: int) -> None:
-        there = self.ids[self.counted]
-        self.counts = np.bincount(there, weights=on_row[self.counted], minlength=length).astype(np.int64)
-        self.is_domain = np.bincount(there, minlength=length) > 0
+    def _count_domains(self, on_row: Ints, length: int) -> None:
+        domain_ids = self.ids[self.counted]
+        self.counts = np.bincount(domain_ids, weights=on_row[self.counted], minlength=length).astype(np.int64)
+        self.is_domain = np.bincount(domain_ids, minlength=length) > 0
         self._rows_in = np.bincount(self.ids[self.ids != ABSENT], minlength=length)
 
     def rows(self, domain: int, row: int) -> list[int] | None:
@@ -94,12 +96,12 @@ class SpreadDomains:
         number = int(self._rows_in[domain])
         if number == 1:
             return [row]
-        if number * _MANY > self._matrix.size:
+        if number * _FULL_FRACTION > self._matrix.size:
             return None
         found: list[int] = np.flatnonzero(self.ids[: self._matrix.size] == domain).tolist()
         return found
 
-    def number_among(self, rows: Rows) -> int:
+    def count_domains(self, rows: Rows) -> int:
         """How many domains these rows have between them."""
         return int(np.count_nonzero(np.bincount(self.ids[rows])))
 
@@ -108,4 +110,4 @@ class SpreadDomains:
         if not domains.any():
             return []
         found = domains[self.ids[: self._matrix.size]]
-        return None if np.count_nonzero(found) * _MANY > self._matrix.size else np.flatnonzero(found).tolist()
+        return None if np.count_nonzero(found) * _FULL_FRACTION > self._matrix.size else np.flatnonzero(found).tolist()

@@ -26,26 +26,32 @@ MISSING: Final = 2
 class HardSpreadState(SpreadState["HardConstraint"]):
     """All hard constraints of one shape."""
 
-    def __init__(self, rules: SpreadConstraints, shape: PodShape, matrix: NodeMatrix) -> None:
-        super().__init__(rules, shape, matrix)
+    def __init__(self, spread_constraints: SpreadConstraints, shape: PodShape, matrix: NodeMatrix) -> None:
+        super().__init__(spread_constraints, shape, matrix)
         eligible = self._eligible(None)
-        self._carry(
+        self._set_constraints(
             [
                 HardConstraint(
-                    each, SpreadDomains(each, matrix), tally, eligible, is_member=each.selector.matches(rules.labels)
+                    each,
+                    SpreadDomains(each, matrix),
+                    pod_counts,
+                    eligible,
+                    is_member=each.selector.matches(spread_constraints.labels),
                 )
-                for each, tally in zip(rules.constraints, matching_pod_counts(rules, matrix), strict=True)
+                for each, pod_counts in zip(
+                    spread_constraints.constraints, matching_pod_counts(spread_constraints, matrix), strict=True
+                )
             ]
         )
 
     def filter(self, rows: Rows | None) -> Ints:
         """Per row zero, or what the first constraint that is not met complains of."""
-        self._read_nodes()
+        self._read_changed_nodes()
         where = slice(0, self._matrix.size) if rows is None else rows
         first, *others = self._constraints
-        bits = first.verdict_at(where)
+        bits = first.result_at(where)
         for each in others:
-            bits = np.where(bits == 0, each.verdict_at(where), bits)
+            bits = np.where(bits == 0, each.result_at(where), bits)
         return bits
 
 
@@ -56,31 +62,31 @@ class HardConstraint:
         self,
         constraint: SpreadConstraint,
         domains: SpreadDomains,
-        tally: MatchingPodCounts,
+        pod_counts: MatchingPodCounts,
         eligible: EligibleNodes,
         *,
         is_member: bool,
     ) -> None:
-        self.pods = tally
+        self.pods = pod_counts
         self._domains = domains
         self._skew = constraint.max_skew - is_member
         self._min_domains = constraint.min_domains
-        self._least = 0
-        self._holders = 0
+        self._min_count = 0
+        self._smallest_domains = 0
         """Domains that have the least pods: while there is another one, the least stays."""
-        self._is_enough = False
+        self._has_min_domains = False
         """Whether there are as many domains as were asked for; else an empty one is taken to be there."""
-        self._verdict: Ints = np.zeros(0, np.int64)
+        self._result: Ints = np.zeros(0, np.int64)
         self.read(eligible)
 
-    def verdict_at(self, where: slice | Rows) -> Ints:
+    def result_at(self, where: slice | Rows) -> Ints:
         # A row without the label has id -1, which reads the last place of the table.
-        return self._verdict.take(self._domains.ids[where])
+        return self._result.take(self._domains.ids[where])
 
     def read(self, eligible: EligibleNodes, /) -> None:
         self._domains.read(eligible, self.pods.on_row)
-        self._find_least()
-        self._judge()
+        self._find_min_count()
+        self._compute_result()
 
     def add(self, row: int, sign: int, /) -> list[int] | None:
         """Returns the rows with another verdict than before."""
@@ -88,44 +94,44 @@ class HardConstraint:
         if not domains.counted[row]:
             return []
         domain = int(domains.ids[row])
-        before, most = int(domains.counts[domain]), self._most
+        before, max_count = int(domains.counts[domain]), self._max_count
         domains.counts[domain] = after = before + sign
-        self._shift_least(before, after)
-        if self._most != most:
-            return self._judge_again()
-        verdict = UNEVEN if after > most else 0
-        if self._verdict[domain] == verdict:
+        self._update_min_count(before, after)
+        if self._max_count != max_count:
+            return self._recompute_result()
+        result = UNEVEN if after > max_count else 0
+        if self._result[domain] == result:
             return []
-        self._verdict[domain] = verdict
+        self._result[domain] = result
         return domains.rows(domain, row)
 
     @property
-    def _most(self) -> int:
-        return self._skew + self._least if self._is_enough else self._skew
+    def _max_count(self) -> int:
+        return self._skew + self._min_count if self._has_min_domains else self._skew
 
-    def _shift_least(self, before: int, after: int) -> None:
-        if after < self._least:
-            self._least, self._holders = after, 1
-        elif after == self._least:
-            self._holders += 1
-        elif before == self._least:
-            self._holders -= 1
-            if not self._holders:
-                self._find_least()
+    def _update_min_count(self, before: int, after: int) -> None:
+        if after < self._min_count:
+            self._min_count, self._smallest_domains = after, 1
+        elif after == self._min_count:
+            self._smallest_domains += 1
+        elif before == self._min_count:
+            self._smallest_domains -= 1
+            if not self._smallest_domains:
+                self._find_min_count()
 
-    def _find_least(self) -> None:
+    def _find_min_count(self) -> None:
         counts = self._domains.counts[self._domains.is_domain]
-        self._is_enough = len(counts) >= self._min_domains
-        self._least = int(counts.min()) if len(counts) else 0
-        self._holders = int(np.count_nonzero(counts == self._least))
+        self._has_min_domains = len(counts) >= self._min_domains
+        self._min_count = int(counts.min()) if len(counts) else 0
+        self._smallest_domains = int(np.count_nonzero(counts == self._min_count))
 
-    def _judge(self) -> None:
+    def _compute_result(self) -> None:
         counts = self._domains.counts
-        verdict: Ints = np.full(len(counts) + 1, MISSING, np.int64)
-        verdict[:-1] = counts > self._most
-        self._verdict = verdict
+        result: Ints = np.full(len(counts) + 1, MISSING, np.int64)
+        result[:-1] = counts > self._max_count
+        self._result = result
 
-    def _judge_again(self) -> list[int] | None:
-        before = self._verdict
-        self._judge()
-        return self._domains.rows_in_any(before != self._verdict)
+    def _recompute_result(self) -> list[int] | None:
+        before = self._result
+        self._compute_result()
+        return self._domains.rows_in_any(before != self._result)

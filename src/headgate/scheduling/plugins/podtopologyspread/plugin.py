@@ -37,17 +37,17 @@ class PodTopologySpread:
     reads: Final[Reads] = READS_PODS
 
     def __init__(self, selectors: PodSelectors, defaults: Constraints | None = None) -> None:
-        self._rules = ConstraintSource(
+        self._constraint_source = ConstraintSource(
             SYSTEM_DEFAULTS if defaults is None else defaults, selectors, is_system=defaults is None
         )
-        self._hard_defaults = tuple(each for each in self._rules.defaults if each.is_hard)
+        self._hard_defaults = tuple(each for each in self._constraint_source.defaults if each.is_hard)
 
     def key(self, pod: PodInfo, /) -> Hashable:
-        return self._rules.default_selector(pod)
+        return self._constraint_source.default_selector(pod)
 
     def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | HardSpreadState:
-        rules = self._rules.find(pod, is_hard=True)
-        return SKIP if rules is None else HardSpreadState(rules, pod.shape, matrix)
+        spread_constraints = self._constraint_source.find(pod, is_hard=True)
+        return SKIP if spread_constraints is None else HardSpreadState(spread_constraints, pod.shape, matrix)
 
     def filter(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: HardSpreadState, /) -> Ints | None:
         bits = state.filter(rows)
@@ -57,8 +57,8 @@ class PodTopologySpread:
         return REASONS
 
     def pre_score(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | SoftSpreadState:
-        rules = self._rules.find(pod, is_hard=False)
-        return SKIP if rules is None else SoftSpreadState(rules, pod.shape, matrix)
+        spread_constraints = self._constraint_source.find(pod, is_hard=False)
+        return SKIP if spread_constraints is None else SoftSpreadState(spread_constraints, pod.shape, matrix)
 
     def score(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: SoftSpreadState, /) -> Ints:
         return state.raw_scores(rows)
@@ -69,8 +69,8 @@ class PodTopologySpread:
 
     def normalize(self, raw: Ints, scale: Any, /) -> Ints:
         """The fewest pods are best; a node with as many as the most gets what the fewest are of the most."""
-        least, most = scale
-        scores = np.full_like(raw, MAX_SCORE) if most == 0 else MAX_SCORE * (most + least - raw) // most
+        lowest, highest = scale
+        scores = np.full_like(raw, MAX_SCORE) if highest == 0 else MAX_SCORE * (highest + lowest - raw) // highest
         scores[raw == IGNORED] = 0
         return scores
 

@@ -21,7 +21,7 @@ from headgate.scheduling.cache.resource_columns import Ints, Rows
 from headgate.scheduling.plugins.podtopologyspread.constraints import SpreadConstraints
 from headgate.scheduling.plugins.podtopologyspread.domains import EligibleNodes
 
-_REMEMBERED: Final = 1000
+_MAX_CACHED: Final = 1000
 
 
 class MatchingPodCounts:
@@ -32,11 +32,11 @@ class MatchingPodCounts:
         self._selector = selector
         # A selector that selects every pod counts none, as in Kubernetes.
         self._counts_nothing = selector.nothing or selector.is_everything
-        self._of_shape: dict[int, bool] = {}
+        self._matches_shape: dict[int, bool] = {}
         self.on_row: Ints = np.zeros(matrix.capacity, np.int64)
-        for cohort in () if self._counts_nothing else matrix.cohorts.selected(selector, (namespace,)):
-            if not cohort.deleting:
-                for row, count in cohort.rows.items():
+        for group in () if self._counts_nothing else matrix.label_groups.selected(selector, (namespace,)):
+            if not group.deleting:
+                for row, count in group.rows.items():
                     self.on_row[row] += count
 
     def counts(self, pod: PodInfo) -> bool:
@@ -46,24 +46,24 @@ class MatchingPodCounts:
         shape = pod.shape
         if shape.labels is None:
             return self._matches(pod)
-        found = self._of_shape.get(shape.number)
+        found = self._matches_shape.get(shape.number)
         if found is None:
-            if len(self._of_shape) >= _REMEMBERED:
-                self._of_shape.clear()
-            found = self._of_shape[shape.number] = self._matches(pod)
+            if len(self._matches_shape) >= _MAX_CACHED:
+                self._matches_shape.clear()
+            found = self._matches_shape[shape.number] = self._matches(pod)
         return found
 
     def _matches(self, pod: PodInfo) -> bool:
         return not self._counts_nothing and pod.namespace == self._namespace and self._selector.matches(pod.labels)
 
 
-def matching_pod_counts(rules: SpreadConstraints, matrix: NodeMatrix) -> list[MatchingPodCounts]:
+def matching_pod_counts(spread_constraints: SpreadConstraints, matrix: NodeMatrix) -> list[MatchingPodCounts]:
     """One for each constraint; those with equal selectors share one."""
-    made: dict[Selector, MatchingPodCounts] = {}
-    for each in rules.constraints:
-        if each.selector not in made:
-            made[each.selector] = MatchingPodCounts(rules.namespace, each.selector, matrix)
-    return [made[each.selector] for each in rules.constraints]
+    by_selector: dict[Selector, MatchingPodCounts] = {}
+    for each in spread_constraints.constraints:
+        if each.selector not in by_selector:
+            by_selector[each.selector] = MatchingPodCounts(spread_constraints.namespace, each.selector, matrix)
+    return [by_selector[each.selector] for each in spread_constraints.constraints]
 
 
 class CountedConstraint(Protocol):
@@ -86,52 +86,52 @@ class SpreadState(Generic[C]):
     """The constraints of one kind for one shape: a state that follows changes
     (``scheduling/framework/interface.py``)."""
 
-    def __init__(self, rules: SpreadConstraints, shape: PodShape, matrix: NodeMatrix) -> None:
-        self._rules = rules
+    def __init__(self, spread_constraints: SpreadConstraints, shape: PodShape, matrix: NodeMatrix) -> None:
+        self._spread_constraints = spread_constraints
         self._shape = shape
         self._matrix = matrix
         self._constraints: Sequence[C] = ()
-        self._tallies: Sequence[MatchingPodCounts] = ()
-        self._unread: set[int] = set()
+        self._pod_counts: Sequence[MatchingPodCounts] = ()
+        self._changed_rows: set[int] = set()
         """Rows whose nodes have to be looked at again."""
 
-    def _carry(self, constraints: Sequence[C]) -> None:
+    def _set_constraints(self, constraints: Sequence[C]) -> None:
         self._constraints = constraints
-        self._tallies = tuple(dict.fromkeys(each.pods for each in constraints))
-        self._unread.clear()
+        self._pod_counts = tuple(dict.fromkeys(each.pods for each in constraints))
+        self._changed_rows.clear()
 
     def follow(self, change: NodeChange, /) -> Iterable[int] | None:
         pod, row = change.pod, change.row
         if pod is None:
             if not change.relabels:
                 return ()
-            self._unread.add(row)
+            self._changed_rows.add(row)
             return None
-        moved = {each for each in self._tallies if each.counts(pod)}
-        if not moved:
+        affected = {each for each in self._pod_counts if each.counts(pod)}
+        if not affected:
             return ()
-        for tally in moved:
-            tally.on_row[row] += change.sign
-        if self._unread:
+        for pod_counts in affected:
+            pod_counts.on_row[row] += change.sign
+        if self._changed_rows:
             return None
-        touched = [each.add(row, change.sign) for each in self._constraints if each.pods in moved]
-        further: list[int] = []
+        touched = [each.add(row, change.sign) for each in self._constraints if each.pods in affected]
+        extra_rows: list[int] = []
         for rows in touched:
             if rows is None:
                 return None
-            further += rows
-        return further
+            extra_rows += rows
+        return extra_rows
 
-    def _read_nodes(self) -> bool:
+    def _read_changed_nodes(self) -> bool:
         """Whether there was any to look at."""
-        if not self._unread:
+        if not self._changed_rows:
             return False
-        unread = np.fromiter(self._unread, np.intp, count=len(self._unread))
-        self._unread.clear()
-        eligible = self._eligible(unread)
+        rows = np.fromiter(self._changed_rows, np.intp, count=len(self._changed_rows))
+        self._changed_rows.clear()
+        eligible = self._eligible(rows)
         for each in self._constraints:
             each.read(eligible)
         return True
 
     def _eligible(self, rows: Rows | None) -> EligibleNodes:
-        return EligibleNodes(self._rules, self._shape, self._matrix, rows)
+        return EligibleNodes(self._spread_constraints, self._shape, self._matrix, rows)

@@ -16,13 +16,13 @@ from headgate.scheduling.cache.pod import PodInfo
 from headgate.scheduling.cache.pod_shape import PodShape
 from headgate.scheduling.framework import cluster_events
 from headgate.scheduling.framework.event_objects import new_node, old_node, own_pod
-from headgate.scheduling.plugins.podtopologyspread.constraints import Constraints, stated
+from headgate.scheduling.plugins.podtopologyspread.constraints import Constraints, own_constraints
 from headgate.waiting.queueing_hints import ClusterEventWithHint
 
 
 def events_to_register(shape: PodShape, defaults: Constraints) -> tuple[ClusterEventWithHint, ...]:
     """``defaults`` are the hard ones, which hold for shapes that state no constraint."""
-    constraints = stated(shape, is_hard=True) if shape.spread else defaults
+    constraints = own_constraints(shape, is_hard=True) if shape.spread else defaults
     keys = tuple(sorted({each.topology_key for each in constraints}))
     selectors: tuple[Selector, ...] | None = None
     if shape.spread:
@@ -102,8 +102,8 @@ class SpreadDomainsChanged(msgspec.Struct, frozen=True):
         after = new is not None and self._has_all(new.labels)
         if old is None or new is None or before is not after:
             return before or after
-        is_moved = any(old.labels[key] != new.labels[key] for key in self.keys) if after else False
-        return is_moved or (after and old.taints != new.taints)
+        domain_changed = any(old.labels[key] != new.labels[key] for key in self.keys) if after else False
+        return domain_changed or (after and old.taints != new.taints)
 
     def _has_all(self, labels: Mapping[str, str]) -> bool:
         return all(key in labels for key in self.keys)

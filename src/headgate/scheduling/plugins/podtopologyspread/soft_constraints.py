@@ -35,50 +35,52 @@ class SoftSpreadState(SpreadState["SoftConstraint"]):
     Pods are counted when scores are first requested: a pod with one feasible node needs no scores. Dry runs before that
     are not followed, and neither is their end."""
 
-    def __init__(self, rules: SpreadConstraints, shape: PodShape, matrix: NodeMatrix) -> None:
-        super().__init__(rules, shape, matrix)
+    def __init__(self, spread_constraints: SpreadConstraints, shape: PodShape, matrix: NodeMatrix) -> None:
+        super().__init__(spread_constraints, shape, matrix)
         self._feasible: Mask = np.zeros(0, np.bool_)
 
     def see(self, mask: Mask, /) -> bool:
         self._feasible = mask.copy()
-        self._settle()
-        return self._weigh()
+        self._update()
+        return self._update_weights()
 
     def raw_scores(self, rows: Rows | None) -> Ints:
-        self._settle()
+        self._update()
         where = slice(0, self._matrix.size) if rows is None else rows
         total: Floats = np.zeros(self._matrix.size if rows is None else len(rows))
         for each in self._constraints:
             total += each.scores(where)
         scores: Ints = np.floor(total + 0.5).astype(np.int64)
-        if self._rules.needs_all_keys:
+        if self._spread_constraints.needs_all_keys:
             for each in self._constraints:
                 scores = np.where(each.labelled[where], scores, IGNORED)
         return scores
 
-    def _settle(self) -> None:
+    def _update(self) -> None:
         """Count for the first time, or look at nodes that changed."""
         if not self._constraints:
             eligible = self._eligible(None)
-            self._carry(
+            self._set_constraints(
                 [
-                    SoftConstraint(each, self._matrix, tally, eligible)
-                    for each, tally in zip(
-                        self._rules.constraints, matching_pod_counts(self._rules, self._matrix), strict=True
+                    SoftConstraint(each, self._matrix, pod_counts, eligible)
+                    for each, pod_counts in zip(
+                        self._spread_constraints.constraints,
+                        matching_pod_counts(self._spread_constraints, self._matrix),
+                        strict=True,
                     )
                 ]
             )
-            self._weigh()
-        elif self._read_nodes():
-            self._weigh()
+            self._update_weights()
+        elif self._read_changed_nodes():
+            self._update_weights()
 
-    def _weigh(self) -> bool:
+    def _update_weights(self) -> bool:
         """Which domains do the feasible nodes have? Returns whether there are more or fewer than before."""
         rows = np.flatnonzero(self._feasible)
-        if self._rules.needs_all_keys:
+        if self._spread_constraints.needs_all_keys:
             for each in self._constraints:
                 rows = rows[each.labelled[rows]]
-        changed = [each for each in self._constraints if each.weigh(rows)]
+        changed = [each for each in self._constraints if each.update_weight(rows)]
         return bool(changed)
 
 
@@ -86,14 +88,14 @@ class SoftConstraint:
     """One constraint."""
 
     def __init__(
-        self, constraint: SpreadConstraint, matrix: NodeMatrix, tally: MatchingPodCounts, eligible: EligibleNodes
+        self, constraint: SpreadConstraint, matrix: NodeMatrix, pod_counts: MatchingPodCounts, eligible: EligibleNodes
     ) -> None:
-        self.pods = tally
+        self.pods = pod_counts
         self._matrix = matrix
         self._key = constraint.topology_key
         self._tolerance = float(constraint.max_skew - 1)
         self._weight = 0.0
-        self._fills_blanks = not eligible.needs_all_keys  # then rows without the label have a domain, but no score
+        self._has_empty_domain = not eligible.needs_all_keys  # then rows without the label have a domain, but no score
         self._domains = None if self._key == HOSTNAME else SpreadDomains(constraint, matrix)
         self.labelled: Mask = np.zeros(matrix.capacity, np.bool_)
         self.read(eligible)
@@ -115,12 +117,12 @@ class SoftConstraint:
         domains.counts[domain] += sign
         return domains.rows(domain, row)
 
-    def weigh(self, feasible: Rows) -> bool:
-        number = len(feasible) if self._domains is None else self._domains.number_among(feasible)
+    def update_weight(self, feasible: Rows) -> bool:
+        number = len(feasible) if self._domains is None else self._domains.count_domains(feasible)
         weight = log(number + 2)
-        is_other = weight != self._weight
+        changed = weight != self._weight
         self._weight = weight
-        return is_other
+        return changed
 
     def scores(self, where: slice | Rows) -> Floats:
         """Zero where the label is missing."""
@@ -131,4 +133,4 @@ class SoftConstraint:
         # Rows without a domain have id -1, which reads the last place of the table.
         table: Floats = np.append(domains.counts * self._weight + self._tolerance, 0.0)
         scores = table.take(domains.ids[where])
-        return np.where(self.labelled[where], scores, 0.0) if self._fills_blanks else scores
+        return np.where(self.labelled[where], scores, 0.0) if self._has_empty_domain else scores
