@@ -59,23 +59,23 @@ WatchKey = tuple[APIResource, str]  # a resource, and which of its objects
 
 _log: Final = logging.getLogger(__name__)
 _WORKERS: Final = 32  # they mostly wait for the disk, and a commit is shared by all that wait
-_SYNC_S: Final = 30.0
+_SYNC_TIMEOUT_S: Final = 30.0
 _DISCOVERY_RETRY_S: Final = 1.0
-_DISCOVERY_AGAIN_S: Final = 2.0
+_DISCOVERY_RESYNC_S: Final = 2.0
 _RESTART_S: Final = 1.0
 _NOT_SERVED_S: Final = 10.0
-"""How long a kind may be listed by discovery and answer 404: when its definition is deleted, discovery lags behind."""
-_AT_ONCE: Final = 64
-"""Requests of one batch that are on their way at a time."""
+"""How long a kind may be in discovery and return 404 without a warning: discovery is updated after a deletion."""
+_MAX_PARALLEL: Final = 64
+"""Requests of one batch that are in flight at a time."""
 _DISCOVERY_HANDLER_FAILED: Final = "what the server serves could not be taken in, and is read again"
 _EVENT_ATTEMPTS: Final = 2
 _EVENT_WRITERS: Final = 8
-"""Many controllers speak: one that waits for each commit would be heard too late."""
-_EVENTS_KEPT: Final = 16_384
+"""Many controllers emit Events; a single writer would wait for each commit."""
+_MAX_PENDING_EVENTS: Final = 16_384
 _ENQUEUES_PER_TURN: Final = 500
-"""Wakes of one event that are queued before other tasks get their turn."""
+"""Enqueues of one event before the event loop runs other tasks."""
 _IDLE_WAIT_S: Final = 0.25
-"""How long an Event waits for a moment without work: where there is always some it still gets its turn."""
+"""How long an Event waits for an idle work queue; after that it is written anyway."""
 
 
 async def run_controllers(
@@ -83,21 +83,21 @@ async def run_controllers(
     transport: Transport,
     *,
     sleep: Sleep = asyncio.sleep,
-    failed: Callable[[BaseException], None] = lambda broken: None,
+    failed: Callable[[BaseException], None] = lambda error: None,
 ) -> None:
-    """Runs controllers until it is cancelled. Should they fail as a whole, ``failed`` is told, and new ones start, that
-    know nothing yet."""
+    """Runs controllers until it is cancelled. If they fail as a whole, ``failed`` is called, and new controllers start
+    from the API state alone."""
     while True:
         try:
             await ControllerManager(make(), transport, sleep=sleep).run()
-        except Exception as broken:
+        except Exception as error:
             _log.exception("controllers: they failed, and start again")
-            failed(broken)
+            failed(error)
         await sleep(_RESTART_S)
 
 
 class _SharedInformer:
-    """One watch, and the controllers that it is delivered to."""
+    """One watch, and the controllers that receive its events."""
 
     def __init__(self, fields: frozenset[str], listeners: Sequence[Redelivery]) -> None:
         self.fields = fields
@@ -105,7 +105,7 @@ class _SharedInformer:
         self.synced = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
         self.not_found_since_s: float | None = None
-        self.has_complained = False
+        self.has_warned = False
 
     def close(self) -> None:
         if self.task is not None:
@@ -115,12 +115,12 @@ class _SharedInformer:
 
 
 class _PendingEnqueues(msgspec.Struct):
-    """What an event or a verdict wakes, as far as it is not queued yet."""
+    """The enqueues of an event or a result that are not in the work queue yet."""
 
     controller: Controller
     rest: Iterator[Enqueue]
-    ended: Callable[[Exception | None], None]
-    """Told once, if they took more than one turn: how it ended."""
+    done: Callable[[Exception | None], None]
+    """Called once with the outcome, if the enqueues took more than one turn of the event loop."""
     failed: Exception | None = None
 
 
@@ -140,7 +140,7 @@ class ControllerManager:
         self._informers: dict[WatchKey, _SharedInformer] = {}
         writer = Writer(transport, jitter=random.random, sleep=sleep, attempts=_EVENT_ATTEMPTS)
         self._events = EventRecorder(
-            writer, max_events=_EVENTS_KEPT, workers=_EVENT_WRITERS, before_write=self._wait_until_idle
+            writer, max_events=_MAX_PENDING_EVENTS, workers=_EVENT_WRITERS, before_write=self._wait_until_idle
         )
         self._kinds_changed = asyncio.Event()
         self._discovery_backoff = Backoff(_DISCOVERY_RETRY_S)
@@ -154,45 +154,45 @@ class ControllerManager:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._enqueue_rest())
                 await self._discover(group)
-                group.create_task(self._follow_kinds(group))
+                group.create_task(self._run_discovery(group))
                 await self._wait_for_lists()
                 group.create_task(self._events.run())
                 for _ in range(self._workers):
                     group.create_task(self._worker())
         finally:
             self._queue.close()
-            for feed in self._informers.values():
-                feed.close()
+            for informer in self._informers.values():
+                informer.close()
 
     # -- what is served --------------------------------------------------------------------------------------------
 
-    async def _follow_kinds(self, group: asyncio.TaskGroup) -> None:
-        """A definition may come and go within moments, and whoever missed its kind never learns what became of its
-        objects: so every change is looked at when it comes."""
+    async def _run_discovery(self, group: asyncio.TaskGroup) -> None:
+        """Reads discovery after every change of a definition. A definition may exist only for a moment, and a
+        controller that missed its kind would never learn about its objects."""
         while True:
             await self._kinds_changed.wait()
             while self._kinds_changed.is_set():
                 self._kinds_changed.clear()
                 await self._discover(group)
-                await self._changed_within(_DISCOVERY_AGAIN_S)
-            # A definition is announced before its kind is served: look once more when the dust has settled.
+                await self._wait_for_change(_DISCOVERY_RESYNC_S)
+            # A definition exists before its kind is served, so discovery is read once more after the last change.
             await self._discover(group)
 
-    async def _changed_within(self, wait_s: float) -> None:
-        changed, waited = asyncio.create_task(self._kinds_changed.wait()), asyncio.ensure_future(self._sleep(wait_s))
+    async def _wait_for_change(self, wait_s: float) -> None:
+        changed, timeout = asyncio.create_task(self._kinds_changed.wait()), asyncio.ensure_future(self._sleep(wait_s))
         try:
-            await asyncio.wait([changed, waited], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([changed, timeout], return_when=asyncio.FIRST_COMPLETED)
         finally:
             changed.cancel()
-            waited.cancel()
+            timeout.cancel()
 
     async def _discover(self, group: asyncio.TaskGroup) -> None:
         while True:
-            answers = [await self._request(Discover("/api")), await self._request(Discover("/apis"))]
-            problem = "; ".join(each.message for each in answers if not each.ok)
+            responses = [await self._request(Discover("/api")), await self._request(Discover("/apis"))]
+            problem = "; ".join(each.message for each in responses if not each.ok)
             if not problem:
                 try:
-                    served = DiscoveredKinds.read(answer.body for answer in answers)
+                    served = DiscoveredKinds.read(response.body for response in responses)
                     break
                 except (KeyError, TypeError, ValueError, AttributeError) as error:
                     problem = f"the answer is no discovery document: {type(error).__name__}: {error}"
@@ -210,50 +210,50 @@ class ControllerManager:
         asyncio.get_running_loop().call_later(wait_s, self._kinds_changed.set)
 
     def _notify_discovery(self, controller: Controller, served: DiscoveredKinds) -> bool:
-        """False if it failed: discovery is read again then, later each time."""
+        """False if the controller failed; discovery is then read again with back-off."""
 
-        def ended(error: Exception | None) -> None:
+        def done(error: Exception | None) -> None:
             if error is not None:
                 _log.error("%s: %s", controller.name, _DISCOVERY_HANDLER_FAILED, exc_info=error)
                 self._discover_later()
 
         try:
-            self._enqueue(controller, controller.discovered(served), ended)
+            self._enqueue(controller, controller.discovered(served), done)
         except Exception:
             _log.exception("%s: %s", controller.name, _DISCOVERY_HANDLER_FAILED)
             return False
         return True
 
     def _update_watches(self, group: asyncio.TaskGroup, served: DiscoveredKinds) -> None:
-        """Start the watches that are missing, stop those that no controller needs any more."""
+        """Starts the watches that are missing, and stops those that no controller needs any more."""
         wanted: dict[WatchKey, tuple[list[WatchSpec], list[Controller]]] = {}
         for controller in self._controllers:
-            for interest in controller.watches():
-                interests, listeners = wanted.setdefault(_watch_key(interest), ([], []))
-                interests.append(interest)
+            for spec in controller.watches():
+                specs, listeners = wanted.setdefault(_watch_key(spec), ([], []))
+                specs.append(spec)
                 listeners.append(controller)
         if any(row.resource == CUSTOM_RESOURCE_DEFINITIONS for row in served.preferred):
-            own = WatchSpec(CUSTOM_RESOURCE_DEFINITIONS, frozenset({"metadata.generation"}))
-            wanted.setdefault(_watch_key(own), ([own], []))
-        for topic in [topic for topic in self._informers if topic not in wanted]:
-            self._informers.pop(topic).close()
-        for topic, (interests, listeners) in wanted.items():
-            if topic not in self._informers:
-                deliveries = [self._delivery(controller, topic[0]) for controller in listeners]
-                feed = self._informers[topic] = _SharedInformer(watched_fields(interests), deliveries)
-                feed.task = group.create_task(self._follow(topic[0], self._informer(topic, feed)))
+            spec = WatchSpec(CUSTOM_RESOURCE_DEFINITIONS, frozenset({"metadata.generation"}))
+            wanted.setdefault(_watch_key(spec), ([spec], []))
+        for watch_key in [watch_key for watch_key in self._informers if watch_key not in wanted]:
+            self._informers.pop(watch_key).close()
+        for watch_key, (specs, listeners) in wanted.items():
+            if watch_key not in self._informers:
+                deliveries = [self._delivery(controller, watch_key[0]) for controller in listeners]
+                informer = self._informers[watch_key] = _SharedInformer(watched_fields(specs), deliveries)
+                informer.task = group.create_task(self._run_informer(watch_key[0], self._informer(watch_key, informer)))
 
     def _delivery(self, controller: Controller, resource: APIResource) -> Redelivery:
         def handle(event: InformerEvent) -> None:
-            wakes = _handle_event(controller, resource, event, time.time())
-            if not self._enqueue(controller, wakes, lambda error: delivery.finish(event, error)):
+            enqueues = _handle_event(controller, resource, event, time.time())
+            if not self._enqueue(controller, enqueues, lambda error: delivery.finish(event, error)):
                 delivery.postpone(event)
 
         delivery = Redelivery(controller.name, resource.plural, handle)
         return delivery
 
-    async def _follow(self, resource: APIResource, informer: Informer) -> None:
-        """A watch that fails in a way that it does not know goes on where it was, and the others do not notice."""
+    async def _run_informer(self, resource: APIResource, informer: Informer) -> None:
+        """Runs an informer, and runs it again after an unexpected error. Other watches are not affected."""
         backoff = Backoff(_DISCOVERY_RETRY_S)
         while True:
             try:
@@ -262,35 +262,36 @@ class ControllerManager:
                 _log.exception("controllers: the watch of %s failed, and goes on", resource.plural)
             await self._sleep(backoff.next(random.random()))
 
-    def _informer(self, topic: WatchKey, feed: _SharedInformer) -> Informer:
-        resource, selector = topic
+    def _informer(self, watch_key: WatchKey, informer: _SharedInformer) -> Informer:
+        resource, selector = watch_key
         return Informer(
             self._transport,
             resource.collection_path(),
-            lambda event: self._observe(resource, feed, event),
+            lambda event: self._observe(resource, informer, event),
             jitter=random.random,
             sleep=self._sleep,
             query={"fieldSelector": selector} if selector else {},
-            fields=feed.fields,
-            not_found=lambda problem: self._not_served(feed, problem),
+            fields=informer.fields,
+            not_found=lambda problem: self._handle_not_served(informer, problem),
             report=lambda problem: _log.warning("controllers: %s", problem),
         )
 
-    def _not_served(self, feed: _SharedInformer, problem: str) -> None:
-        """A kind whose definition was deleted answers 404 until discovery is read again, which ends its watch. That is
-        no problem; a kind that discovery goes on to list, and that is not there, is one."""
+    def _handle_not_served(self, informer: _SharedInformer, problem: str) -> None:
+        """A kind whose definition was deleted returns 404 until discovery is read again, which stops its watch. Only a
+        kind that stays in discovery and is not served is reported."""
         now_s = time.monotonic()
-        if feed.not_found_since_s is None:
-            feed.not_found_since_s = now_s
+        if informer.not_found_since_s is None:
+            informer.not_found_since_s = now_s
             self._kinds_changed.set()
-        elif now_s - feed.not_found_since_s > _NOT_SERVED_S and not feed.has_complained:
-            feed.has_complained = True
+        elif now_s - informer.not_found_since_s > _NOT_SERVED_S and not informer.has_warned:
+            informer.has_warned = True
             _log.warning("controllers: discovery lists a kind that is not served: %s", problem)
 
     async def _wait_for_lists(self) -> None:
-        """Work starts when everything has been heard once; one kind that cannot be listed must not stop the others."""
-        waits = [asyncio.create_task(feed.synced.wait()) for feed in self._informers.values()]
-        _, late = await asyncio.wait(waits, timeout=_SYNC_S)
+        """Waits until all watches have delivered their list, but not for ever: one kind that cannot be listed must not
+        stop the others."""
+        waits = [asyncio.create_task(informer.synced.wait()) for informer in self._informers.values()]
+        _, late = await asyncio.wait(waits, timeout=_SYNC_TIMEOUT_S)
         for task in late:
             task.cancel()
         if late:
@@ -298,40 +299,42 @@ class ControllerManager:
 
     # -- events in -------------------------------------------------------------------------------------------------
 
-    def _observe(self, resource: APIResource, feed: _SharedInformer, event: InformerEvent) -> None:
-        feed.not_found_since_s, feed.has_complained = None, False
+    def _observe(self, resource: APIResource, informer: _SharedInformer, event: InformerEvent) -> None:
+        informer.not_found_since_s, informer.has_warned = None, False
         if isinstance(event, ListSynced):
-            feed.synced.set()
+            informer.synced.set()
         elif resource == CUSTOM_RESOURCE_DEFINITIONS:
             self._kinds_changed.set()
-        for listener in feed.listeners:
+        for listener in informer.listeners:
             listener.deliver(event)
 
     def _enqueue(
-        self, controller: Controller, wakes: Iterable[Enqueue], ended: Callable[[Exception | None], None]
+        self, controller: Controller, enqueues: Iterable[Enqueue], done: Callable[[Exception | None], None]
     ) -> bool:
-        """False if there are more than fit into one turn of the event loop: ``ended`` is told about the rest."""
-        unqueued = _PendingEnqueues(controller, iter(wakes), ended)
-        if self._enqueue_some(unqueued):
+        """False if there are too many for one turn of the event loop; ``done`` is called after the rest."""
+        pending = _PendingEnqueues(controller, iter(enqueues), done)
+        if self._enqueue_some(pending):
             return True
-        self._pending_enqueues.append(unqueued)
+        self._pending_enqueues.append(pending)
         self._has_pending_enqueues.set()
         return False
 
-    def _enqueue_some(self, wakes: _PendingEnqueues) -> bool:
-        """Whether that was all. A wake that cannot be queued costs itself: the others are queued, then it is raised."""
+    def _enqueue_some(self, pending: _PendingEnqueues) -> bool:
+        """Returns whether all are queued. If one cannot be queued, the others are, and then the error is raised."""
         count = 0
-        for wake in islice(wakes.rest, _ENQUEUES_PER_TURN):
+        for enqueue in islice(pending.rest, _ENQUEUES_PER_TURN):
             count += 1
             try:
-                self._queue.add((wakes.controller, wake.key), wake.after_s)
+                self._queue.add((pending.controller, enqueue.key), enqueue.after_s)
             except Exception as error:
-                _log.error("%s: %s cannot be woken: %s: %s", wakes.controller.name, wake, type(error).__name__, error)
-                wakes.failed = error
+                _log.error(
+                    "%s: %s cannot be woken: %s: %s", pending.controller.name, enqueue, type(error).__name__, error
+                )
+                pending.failed = error
         if count == _ENQUEUES_PER_TURN:
             return False
-        if wakes.failed is not None:
-            raise wakes.failed
+        if pending.failed is not None:
+            raise pending.failed
         return True
 
     async def _enqueue_rest(self) -> None:
@@ -347,55 +350,55 @@ class ControllerManager:
                 except Exception as error:
                     failed = error
                 self._pending_enqueues.popleft()
-                first.ended(failed)
+                first.done(failed)
             self._has_pending_enqueues.clear()
 
     # -- work ------------------------------------------------------------------------------------------------------
 
     async def _worker(self) -> None:
         while True:
-            job = await self._queue.get()
+            item = await self._queue.get()
             try:
                 await yield_if_slice_spent()
-                self._handle_result(job, await self._reconcile(*job))
+                self._handle_result(item, await self._reconcile(*item))
             except Exception as error:
-                # One key that a controller cannot digest must not stop the others.
-                wait_s = self._queue.add_rate_limited(job, random.random())
+                # One key on which a controller fails must not stop the others.
+                wait_s = self._queue.add_rate_limited(item, random.random())
                 text = "%s: work on %s failed and is tried again in %.3f s: %s: %s"
-                _log.exception(text, job[0].name, job[1], wait_s, type(error).__name__, error)
+                _log.exception(text, item[0].name, item[1], wait_s, type(error).__name__, error)
             finally:
-                self._queue.done(job)
+                self._queue.done(item)
 
     async def _reconcile(self, controller: Controller, key: Key) -> Result:
         steps = controller.reconcile(key, time.time())
         try:
             effect = next(steps)
             while True:
-                answer = await self._perform(effect)
+                response = await self._perform(effect)
                 await yield_if_slice_spent()
-                effect = steps.send(answer)
+                effect = steps.send(response)
         except StopIteration as done:
-            verdict: Result = done.value
-            return verdict
+            result: Result = done.value
+            return result
 
-    def _handle_result(self, job: QueueItem, verdict: Result) -> None:
-        match verdict:
+    def _handle_result(self, item: QueueItem, result: Result) -> None:
+        match result:
             case Done(wakes):
-                self._enqueue(job[0], wakes, lambda error: self._enqueued(job, error))
-                self._queue.forget(job)
+                self._enqueue(item[0], wakes, lambda error: self._handle_enqueue_error(item, error))
+                self._queue.forget(item)
             case RequeueAfter(after_s):
-                self._queue.add(job, after_s)
-                self._queue.forget(job)
-            case RequeueWithBackoff(why):
-                wait_s = self._queue.add_rate_limited(job, random.random())
-                _log.debug("%s: %s is tried again in %.3f s: %s", job[0].name, job[1], wait_s, why)
+                self._queue.add(item, after_s)
+                self._queue.forget(item)
+            case RequeueWithBackoff(reason):
+                wait_s = self._queue.add_rate_limited(item, random.random())
+                _log.debug("%s: %s is tried again in %.3f s: %s", item[0].name, item[1], wait_s, reason)
             case _:
-                raise TypeError(f"the work ended with {verdict!r}, which is no verdict")
+                raise TypeError(f"the work ended with {result!r}, which is no verdict")
 
-    def _enqueued(self, job: QueueItem, error: Exception | None) -> None:
+    def _handle_enqueue_error(self, item: QueueItem, error: Exception | None) -> None:
         if error is not None:
-            wait_s = self._queue.add_rate_limited(job, random.random())
-            _log.error("%s: %s is worked on again in %.3f s: %s", job[0].name, job[1], wait_s, error, exc_info=error)
+            wait_s = self._queue.add_rate_limited(item, random.random())
+            _log.error("%s: %s is worked on again in %.3f s: %s", item[0].name, item[1], wait_s, error, exc_info=error)
 
     # -- effects out -----------------------------------------------------------------------------------------------
 
@@ -410,25 +413,25 @@ class ControllerManager:
                 return await self._request(effect)
 
     async def _wait_until_idle(self) -> None:
-        """Waits for a moment in which there is nothing to do, but not for ever."""
+        """Waits until the work queue is idle, but not for ever."""
         if not self._queue.idle.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_IDLE_WAIT_S):
                     await self._queue.idle.wait()
 
     async def _request_in_parallel(self, requests: Sequence[effects.RequestEffect]) -> EffectResponse:
-        """A few at a time: a batch must not hold up other keys."""
-        answers: list[EffectResponse | None] = [None] * len(requests)
-        waiting = iter(enumerate(requests))
+        """Sends a few at a time, so that a batch does not delay other keys."""
+        responses: list[EffectResponse | None] = [None] * len(requests)
+        rest = iter(enumerate(requests))
 
-        async def take_turns() -> None:
-            for place, request in waiting:
-                answers[place] = await self._request(request)
+        async def work() -> None:
+            for index, request in rest:
+                responses[index] = await self._request(request)
 
         async with asyncio.TaskGroup() as group:
-            for _ in range(min(_AT_ONCE, len(requests))):
-                group.create_task(take_turns())
-        return EffectResponse(200, {}, time.time(), tuple(each for each in answers if each is not None))
+            for _ in range(min(_MAX_PARALLEL, len(requests))):
+                group.create_task(work())
+        return EffectResponse(200, {}, time.time(), tuple(each for each in responses if each is not None))
 
     async def _request(self, effect: effects.RequestEffect) -> EffectResponse:
         try:
@@ -438,8 +441,8 @@ class ControllerManager:
         return response_of(effect, response, time.time())
 
 
-def _watch_key(interest: WatchSpec) -> WatchKey:
-    return interest.resource, interest.field_selector
+def _watch_key(spec: WatchSpec) -> WatchKey:
+    return spec.resource, spec.field_selector
 
 
 def _handle_event(

@@ -28,7 +28,7 @@ def request_of(effect: effects.RequestEffect) -> HTTPRequest:
         case effects.Discover(prefix):
             return HTTPRequest("GET", prefix, "", _DISCOVERY)
         case effects.Create(resource, namespace, obj):
-            # A real server keeps a ControllerRevision's data as the bytes that came, and others compare those.
+            # kube-apiserver keeps the data of a ControllerRevision as the received bytes, and controllers compare them.
             request = write_requests.create(resource, namespace, obj)
             return msgspec.structs.replace(request, body=html_escaped(request.body))
         case effects.Replace(resource, namespace, name, obj, subresource):

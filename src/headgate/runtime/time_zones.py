@@ -14,19 +14,19 @@ from headgate.kube.cron import Zone
 
 _FIRST_S: Final = 0
 _LAST_S: Final = 253_000_000_000
-"""The year 9987. Whatever lies outside has the rules of the edge: calendars of machines end somewhere."""
+"""The year 9987. Times outside the range use the rules of its nearest end."""
 
 
 @cache
 def find_zone(name: str) -> Zone | None:
-    """Nothing if there is none of that name."""
+    """None if there is no zone of that name."""
     try:
         zone = ZoneInfo(name)
-    except (KeyError, ValueError, OSError):  # not there, no name at all, or a folder
+    except (KeyError, ValueError, OSError):  # unknown, an invalid name, or a folder
         return None
 
-    def ahead_s(at_s: int) -> int:
-        shown = datetime.fromtimestamp(min(max(at_s, _FIRST_S), _LAST_S), zone)
-        return int((shown.utcoffset() or timedelta()).total_seconds())
+    def utc_offset_s(at_s: int) -> int:
+        local_time = datetime.fromtimestamp(min(max(at_s, _FIRST_S), _LAST_S), zone)
+        return int((local_time.utcoffset() or timedelta()).total_seconds())
 
-    return ahead_s
+    return utc_offset_s

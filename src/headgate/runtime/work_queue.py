@@ -16,28 +16,28 @@ from headgate.client.backoff import Backoff
 K = TypeVar("K", bound=Hashable)
 
 _FIRST_RETRY_S: Final = 0.005
-_LONGEST_RETRY_S: Final = 60.0
+_MAX_RETRY_S: Final = 60.0
 
 
 class WorkQueue(Generic[K]):
-    """Make it inside a running event loop."""
+    """It must be created in a running event loop."""
 
     def __init__(self) -> None:
         self._loop: Final = asyncio.get_running_loop()
         self._ready: Final[asyncio.Queue[K]] = asyncio.Queue()
         self._waiting: Final[set[K]] = set()
         self._processing: Final[set[K]] = set()
-        self._later: Final[dict[K, tuple[float, asyncio.Handle]]] = {}  # when it is due, in the loop's time
+        self._delayed: Final[dict[K, tuple[float, asyncio.Handle]]] = {}  # due time of the loop's clock, and its timer
         self._backoffs: Final[dict[K, Backoff]] = {}
         self.idle: Final = asyncio.Event()
-        """Nothing is worked on, and nothing waits for a worker."""
+        """Set while no key is processed or waits for a worker."""
         self.idle.set()
 
     def add(self, key: K, after_s: float = 0.0) -> None:
         if after_s > 0:
             self._delay(key, after_s)
             return
-        delayed = self._later.pop(key, None)
+        delayed = self._delayed.pop(key, None)
         if delayed is not None:
             delayed[1].cancel()
         if key in self._waiting:
@@ -48,8 +48,8 @@ class WorkQueue(Generic[K]):
             self._ready.put_nowait(key)
 
     def add_rate_limited(self, key: K, jitter: float) -> float:
-        """After a failure: later each time. Returns how much later."""
-        wait_s = self._backoffs.setdefault(key, Backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)).next(jitter)
+        """Adds the key after a failure, with back-off. Returns the delay."""
+        wait_s = self._backoffs.setdefault(key, Backoff(_FIRST_RETRY_S, _MAX_RETRY_S)).next(jitter)
         self.add(key, wait_s)
         return wait_s
 
@@ -70,17 +70,17 @@ class WorkQueue(Generic[K]):
             self.idle.set()
 
     def close(self) -> None:
-        for _, handle in self._later.values():
+        for _, handle in self._delayed.values():
             handle.cancel()
-        self._later.clear()
+        self._delayed.clear()
 
     def _delay(self, key: K, after_s: float) -> None:
         if key in self._waiting:
             return
         due_s = self._loop.time() + after_s
-        delayed = self._later.get(key)
+        delayed = self._delayed.get(key)
         if delayed is not None:
             if delayed[0] <= due_s:
                 return
             delayed[1].cancel()
-        self._later[key] = due_s, self._loop.call_at(due_s, self.add, key)
+        self._delayed[key] = due_s, self._loop.call_at(due_s, self.add, key)

@@ -81,7 +81,7 @@ def test_all_lists_are_of_the_moment_of_the_workloads() -> None:
     found, requests = asked(inspect_quota("", 0.0), serving(a_cluster(a_workload())))
     assert requests[0].startswith(f"{KINDS}/workloads?")
     assert all("resourceVersion=7&resourceVersionMatch=Exact" in each for each in requests[1:])
-    assert (found.revision, found.gaps, found.knows_places) == ("7", (), True)
+    assert (found.revision, found.gaps, found.knows_positions) == ("7", (), True)
 
 
 def test_lines_say_state_queue_place_and_whose_it_is() -> None:
@@ -129,10 +129,10 @@ def test_who_may_see_only_his_namespace_sees_his_workloads_without_places() -> N
     lists[f"{KINDS}/workloads"] = answer(403)
     lists[f"{KINDS}/namespaces/ns/workloads"] = a_list(a_workload())
     found = surveyed(lists)
-    assert found.sees(WORKLOADS)
-    assert not found.knows_places
+    assert found.has_listed(WORKLOADS)
+    assert not found.knows_positions
     assert [gap.right for gap in found.gaps] == ["list workloads.kueue.x-k8s.io in all namespaces"]
-    (row,) = workload_rows(found.engine, found.workloads.values(), found.knows_places)
+    (row,) = workload_rows(found.engine, found.workloads.values(), found.knows_positions)
     assert (row.state, row.position) == ("pending", None)
 
 
@@ -230,16 +230,16 @@ def test_without_a_list_that_the_engine_decides_by_no_place_in_line_is_known() -
         lists = a_cluster(a_workload())
         lists[f"{KINDS}/{plural}"] = lists[f"{KINDS}/namespaces/ns/{plural}"] = answer(403)
         found = surveyed(lists)
-        assert not found.knows_places, plural
-        assert found.sees(WORKLOADS)
-        assert found.sees(LOCAL_QUEUES) is (plural != "localqueues")
+        assert not found.knows_positions, plural
+        assert found.has_listed(WORKLOADS)
+        assert found.has_listed(LOCAL_QUEUES) is (plural != "localqueues")
 
 
 def test_when_workloads_may_not_be_listed_anywhere_both_rights_are_named_and_the_queues_are_read() -> None:
     lists = a_cluster()
     lists[f"{KINDS}/workloads"] = lists[f"{KINDS}/namespaces/ns/workloads"] = answer(403)
     found = surveyed(lists)
-    assert not found.sees(WORKLOADS)
+    assert not found.has_listed(WORKLOADS)
     assert [gap.right for gap in found.gaps] == [
         "list workloads.kueue.x-k8s.io in all namespaces",
         "list workloads.kueue.x-k8s.io in namespace ns",
@@ -253,4 +253,4 @@ def test_a_gated_job_is_not_said_to_have_no_workload_where_those_may_not_be_list
     found = found_gated(lists, "ns")
     assert [(each.name, each.holds) for each in found.gated] == [("held", "its Workload, if it has none yet")]
     assert [gap.right for gap in found.gaps] == ["list workloads.kueue.x-k8s.io in namespace ns"]
-    assert not found.is_whole
+    assert not found.is_complete

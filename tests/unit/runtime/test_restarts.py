@@ -78,7 +78,7 @@ def test_a_scheduler_that_cannot_be_made_is_tried_again_and_counts_as_failed() -
 
 
 async def tried_once(make: SchedulerFactory, board: HealthRegistry) -> None:
-    keeping = asyncio.create_task(run_scheduler(make, InProcessTransport(nothing_is_served, {}), board=board))
+    keeping = asyncio.create_task(run_scheduler(make, InProcessTransport(nothing_is_served, {}), health=board))
     await asyncio.sleep(0)
     assert not keeping.done()
     keeping.cancel()

@@ -67,7 +67,9 @@ def test_a_plugin_that_takes_longer_for_all_pods_than_the_lease_lasts_does_not_l
             async def lead() -> None:
                 nonlocal elected
                 elected += 1
-                await run_scheduler(make(slow), transport, room_s=elector.write_budget_s, reports=False)
+                await run_scheduler(
+                    make(slow), transport, write_budget_s=elector.write_budget_s, write_queue_status=False
+                )
 
             running = asyncio.create_task(elector.run(lead))
 

@@ -86,7 +86,7 @@ def test_what_may_not_be_listed_is_named_with_its_right_and_the_rest_is_made() -
 
     found, _ = asked(reply)
     assert [gap.right for gap in found.gaps] == ["list pods in all namespaces", "list namespaces"]
-    assert found.is_blind
+    assert found.is_incomplete
     assert found.specs.keys() == {"root", "q"}
     assert found.revision == "7"
 
@@ -96,7 +96,7 @@ def test_a_cluster_without_the_kinds_has_no_queues_and_that_is_no_secret() -> No
         return answer(404) if request.path.startswith(KINDS) else everything(request)
 
     found, _ = asked(reply)
-    assert not found.is_blind
+    assert not found.is_incomplete
     assert "headgate install-crds" in found.gaps[0].text
     held = found.queues.peek_wait_reason("u")
     assert held is not None
@@ -123,7 +123,7 @@ def test_an_answer_that_is_no_list_is_a_gap() -> None:
 
     found, _ = asked(reply)
     assert "sent what is not a list" in found.gaps[0].text
-    assert found.is_blind
+    assert found.is_incomplete
 
 
 def test_without_groups_or_namespaces_it_is_not_known_in_which_queue_a_pod_counts() -> None:
@@ -134,4 +134,4 @@ def test_without_groups_or_namespaces_it_is_not_known_in_which_queue_a_pod_count
 
         found, _ = asked(reply)
         assert not found.knows_usage
-        assert found.is_blind
+        assert found.is_incomplete

@@ -54,7 +54,7 @@ async def explain_pod(
         if alone.state != "waiting":
             return ExplainedPod(with_gate(alone, workloads), workloads, None, quota)
         found = await perform(transport, inspect_queues(served))
-        about = explain(pod, None if found.is_blind else found.queues, requests, gates, served)
+        about = explain(pod, None if found.is_incomplete else found.queues, requests, gates, served)
         return ExplainedPod(with_gate(about, workloads), workloads, found, quota)
 
 

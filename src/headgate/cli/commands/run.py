@@ -291,14 +291,16 @@ async def _run_scheduler(order: RunOptions, transport: Transport, board: HealthR
     gc.set_threshold(*_GARBAGE)
     if order.dry_run:
         click.echo("dry run: nothing is written")
-        await run_scheduler(order.make, DryRunTransport(transport, click.echo), board=board, reports=False)
+        await run_scheduler(order.make, DryRunTransport(transport, click.echo), health=board, write_queue_status=False)
         return ""
     election = order.configuration.leader_election
-    keep = functools.partial(run_scheduler, order.make, transport, board=board, makes_groups=order.makes_groups)
+    keep = functools.partial(run_scheduler, order.make, transport, health=board, create_pod_groups=order.makes_groups)
     if not election.leader_elect:
         await keep()
         return ""
-    await _run_elected(election, lambda: connect(order.access), lambda room_s: keep(room_s=room_s))
+    await _run_elected(
+        election, lambda: connect(order.access), lambda write_budget_s: keep(write_budget_s=write_budget_s)
+    )
     return ""
 
 

@@ -106,14 +106,14 @@ def command(
         found = asyncio.run(_survey(access, where))
     except Unreachable as problem:
         exit_with_error("workloads", str(problem))
-    if not found.sees(WORKLOADS):
+    if not found.has_listed(WORKLOADS):
         exit_with_error("workloads", footer_of(found.gaps, found.revision))
-    if cluster_queue and not found.sees(LOCAL_QUEUES):
-        exit_with_error("workloads", f"--cluster-queue: {found.why_unseen(LOCAL_QUEUES)}")
+    if cluster_queue and not found.has_listed(LOCAL_QUEUES):
+        exit_with_error("workloads", f"--cluster-queue: {found.unavailable_reason(LOCAL_QUEUES)}")
     listed = [wire for wire in found.workloads.values() if where in ("", wire["metadata"]["namespace"])]
     chosen = [
         row
-        for row in workload_rows(found.engine, listed, found.knows_places)
+        for row in workload_rows(found.engine, listed, found.knows_positions)
         if (not states or "all" in states or row.state in states)
         and queue in ("", row.local_queue)
         and cluster_queue in ("", row.cluster_queue)
@@ -164,7 +164,7 @@ def _print(found: QuotaInspection, chosen: list[WorkloadRow], namespace: str, ou
 
 def cells_of(found: QuotaInspection, row: WorkloadRow, now_s: float, everywhere: bool, wide: bool) -> tuple[str, ...]:
     """What cannot be known for want of a right is a question mark."""
-    unplaced = "?" if row.state == "pending" and not found.knows_places else ""
+    unplaced = "?" if row.state == "pending" and not found.knows_positions else ""
     names = [each.name for each in row.owners]
     more = len(names) - _MOST_OWNERS
     ran_s = None if row.started_s is None else (row.finished_s or now_s) - row.started_s
@@ -173,7 +173,7 @@ def cells_of(found: QuotaInspection, row: WorkloadRow, now_s: float, everywhere:
         ", ".join(dict.fromkeys(each.type for each in row.owners)),
         ", ".join(names[:_MOST_OWNERS]) + (f" and {more} more" if more > 0 else ""),
         row.local_queue,
-        row.cluster_queue or ("" if found.sees(LOCAL_QUEUES) else "?"),
+        row.cluster_queue or ("" if found.has_listed(LOCAL_QUEUES) else "?"),
         row.state.upper(),
         unplaced if row.position is None else str(row.position),
         "" if ran_s is None else human_duration(ran_s),
@@ -185,7 +185,7 @@ def cells_of(found: QuotaInspection, row: WorkloadRow, now_s: float, everywhere:
 
 def _print_gated(found: GatedJobList, queue: str, namespace: str, output: str) -> None:
     chosen = [each for each in found.gated if queue in ("", each.queue)]
-    if not chosen and not found.is_whole:
+    if not chosen and not found.is_complete:
         exit_with_error("workloads", "\n".join(gap.line for gap in found.gaps))
     if output == "json":
         document = {"missing": found.gaps, "gated": chosen}

@@ -93,7 +93,7 @@ async def _start_scheduler(plan: ClusterOptions, served: RunningServer, stack: c
     if isinstance(make, str):
         raise StartupError(make)
     transport, board = served.client("headgate-scheduler"), served.meters.health
-    run_in_background(stack, run_scheduler(make, transport, board=board, makes_groups=plan.makes_groups))
+    run_in_background(stack, run_scheduler(make, transport, health=board, create_pod_groups=plan.makes_groups))
 
 
 def scheduler_configuration(file: Path | None, found: InstalledPlugins) -> KubeSchedulerConfiguration:

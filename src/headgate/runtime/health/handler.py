@@ -19,7 +19,7 @@ from headgate.http.request_head import RequestHead
 from headgate.http.request_reader import ReceivedRequest
 
 Check = Callable[[], str]
-"""What is wrong, or nothing."""
+"""Returns the problem; empty: healthy."""
 
 _METHODS: Final = ("GET", "HEAD")
 _HEADERS: Final = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
@@ -48,9 +48,9 @@ class HealthHandler:
             return _refusal(405)
         try:
             status, content_type, body = self._get(head.path, head.query)
-        except Exception as broken:
+        except Exception as error:
             # One check or page that breaks must not look like a process that is dead.
-            status, content_type, body = 500, TEXT, f"{head.path} failed: {type(broken).__name__}: {broken}\n".encode()
+            status, content_type, body = 500, TEXT, f"{head.path} failed: {type(error).__name__}: {error}\n".encode()
         return HandlerResponse(status, body, content_type, _HEADERS, closes=True)
 
     def refuse(self, problem: RequestProblem) -> HandlerResponse | None:
@@ -73,15 +73,15 @@ def _refusal(status: int) -> HandlerResponse:
 
 def _run_checks(name: str, checks: Mapping[str, Check], *, is_verbose: bool) -> tuple[int, str, bytes]:
     lines = []
-    is_well = True
-    for check, find in checks.items():
+    is_healthy = True
+    for check, run_check in checks.items():
         try:
-            problem = find()
-        except Exception as broken:
-            problem = f"{type(broken).__name__}: {broken}"
-        is_well = is_well and not problem
+            problem = run_check()
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+        is_healthy = is_healthy and not problem
         lines.append(f"[-]{check} failed: {problem}\n" if problem else f"[+]{check} ok\n")
-    if is_well and not is_verbose:
+    if is_healthy and not is_verbose:
         return 200, TEXT, b"ok"
-    lines.append(f"{name} check {'passed' if is_well else 'failed'}\n")
-    return 200 if is_well else 500, TEXT, "".join(lines).encode()
+    lines.append(f"{name} check {'passed' if is_healthy else 'failed'}\n")
+    return 200 if is_healthy else 500, TEXT, "".join(lines).encode()

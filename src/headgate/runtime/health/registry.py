@@ -1,4 +1,4 @@
-"""What health checks and metrics show of this process: the state of its scheduler, restarts of components, and metrics.
+"""Health checks and metrics of this process: the state of its scheduler, restarts of components, and metrics.
 
 A failed scheduler is replaced by a new one, and a replica that does not lead has none: it is ready, and reports no
 scheduler metrics. Other components register their own metrics. A component that fails as a whole is restarted from the
@@ -19,15 +19,15 @@ from headgate.runtime.health.handler import Check, HealthHandler, HealthPage
 from headgate.scheduling.scheduler import Scheduler
 
 FAILURES: Final = 3
-"""So many failures are a loop, each at most :data:`QUIET_S` after the one before it."""
+"""So many failures are a restart loop, if each is at most :data:`QUIET_S` after the previous one."""
 QUIET_S: Final = 60.0
-"""A component that has not failed for so long is well."""
+"""A component that has not failed for so long is healthy."""
 
 
 class _Failures(msgspec.Struct, frozen=True):
     count: int
     last_s: float
-    why: str
+    error: str
 
 
 class RestartCounter:
@@ -35,28 +35,28 @@ class RestartCounter:
         self._clock = clock
         self._failures: dict[str, _Failures] = {}
 
-    def failed(self, component: str, why: BaseException) -> None:
-        """The component ended by this exception, and is about to start again."""
+    def failed(self, component: str, error: BaseException) -> None:
+        """The component failed with this exception and will be restarted."""
         now_s = self._clock()
         before = self._failures.get(component)
         count = 1 if before is None or now_s - before.last_s > QUIET_S else before.count + 1
-        self._failures[component] = _Failures(count, now_s, _shown(why))
+        self._failures[component] = _Failures(count, now_s, _first_error(error))
 
     def problem(self) -> str:
-        """Which components restart in a loop, and why; empty if none does."""
+        """The components that restart in a loop, and why; empty if there is none."""
         now_s = self._clock()
         return "; ".join(
-            f"{component} failed {each.count} times and restarts, last {now_s - each.last_s:.0f}s ago by {each.why}"
+            f"{component} failed {each.count} times and restarts, last {now_s - each.last_s:.0f}s ago by {each.error}"
             for component, each in sorted(self._failures.items())
             if each.count >= FAILURES and now_s - each.last_s <= QUIET_S
         )
 
 
-def _shown(why: BaseException) -> str:
-    """Of tasks that ran together: what ended the first of them."""
-    while isinstance(why, BaseExceptionGroup):
-        why = why.exceptions[0]
-    return f"{type(why).__name__}: {why}"
+def _first_error(error: BaseException) -> str:
+    """The error as text; for an exception group, its first error."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"
 
 
 class RunningScheduler(Protocol):
@@ -64,7 +64,7 @@ class RunningScheduler(Protocol):
     def scheduler(self) -> Scheduler: ...
 
     def unsynced(self) -> list[str]:
-        """The resources that were not heard of in full yet."""
+        """The resources whose list was not delivered yet."""
         ...
 
 
@@ -75,16 +75,16 @@ class HealthRegistry:
         self._pages: list[Callable[[], bytes]] = []
 
     def add_metrics_page(self, write: Callable[[], bytes]) -> None:
-        """A page of metrics that no other has."""
+        """Adds a page whose metrics are on no other page."""
         self._pages.append(write)
 
-    def set_scheduler(self, works: RunningScheduler | None) -> None:
-        self._running = works
+    def set_scheduler(self, runner: RunningScheduler | None) -> None:
+        self._running = runner
 
-    def handler(self, further: Mapping[str, Check] | None = None) -> HealthHandler:
-        """``further``: what else in this process has to be well for it to be ready."""
+    def handler(self, extra_checks: Mapping[str, Check] | None = None) -> HealthHandler:
+        """``extra_checks``: further checks for readiness."""
         alive: dict[str, Check] = {"ping": _always_healthy, "restarts": self.restarts.problem}
-        ready = {**alive, "informer-sync": self._synced, **(further or {})}
+        ready = {**alive, "informer-sync": self._synced, **(extra_checks or {})}
         return HealthHandler(
             {"/livez": alive, "/healthz": alive, "/readyz": ready},
             {"/metrics": HealthPage(CONTENT_TYPE, self._page)},
@@ -95,8 +95,10 @@ class HealthRegistry:
         return f"not listed yet: {', '.join(late)}" if late else ""
 
     def _page(self) -> bytes:
-        own = b"" if self._running is None else self._running.scheduler.metrics_exposition(time.monotonic())
-        return own + b"".join(write() for write in self._pages)
+        scheduler_metrics = (
+            b"" if self._running is None else self._running.scheduler.metrics_exposition(time.monotonic())
+        )
+        return scheduler_metrics + b"".join(write() for write in self._pages)
 
 
 def _always_healthy() -> str:

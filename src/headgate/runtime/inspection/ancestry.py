@@ -19,18 +19,18 @@ Wire = dict[str, Any]
 def find_ancestor(
     obj: Wire, known: AncestorKinds
 ) -> Generator[HTTPRequest, HTTPResponse, Wire | UnknownAncestor | ListRefused | None]:
-    """The topmost one that is in a queue; :class:`ListRefused` if one of them may not be read."""
+    """The topmost ancestor that is in a queue; :class:`ListRefused` if an ancestor may not be read."""
     namespace = str(obj["metadata"].get("namespace", ""))
-    above: dict[tuple[APIResource, str, str], Wire] = {}
+    ancestors: dict[tuple[APIResource, str, str], Wire] = {}
     current = obj
     while (owner := controller_of(current)) is not None and (resource := known.get(group_kind_of(owner))) is not None:
-        place = resource, namespace, str(owner.get("name", ""))
-        parent = yield from get_object(resource, str(owner.get("kind")), *place[1:])
+        key = resource, namespace, str(owner.get("name", ""))
+        parent = yield from get_object(resource, str(owner.get("kind")), *key[1:])
         if isinstance(parent, ListRefused):
             if parent.status != NOT_FOUND:
                 return parent
             break
-        if place in above:
+        if key in ancestors:
             break
-        above[place] = current = parent
-    return managed_ancestor(obj, lambda *place: above.get(place), known)
+        ancestors[key] = current = parent
+    return managed_ancestor(obj, lambda *place: ancestors.get(place), known)

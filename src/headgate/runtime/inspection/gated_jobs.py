@@ -1,4 +1,4 @@
-"""What a gate holds back before quota reservation: jobs without a Workload, and Workloads that may not reserve quota.
+"""Jobs that a gate holds before quota reservation: jobs without a Workload, and Workloads that may not reserve quota.
 
 ``scheduling-gated-by`` (KEP-6915) leaves no Workload in a queue, so the jobs themselves are listed, in the kinds that
 may have the annotation. Lists are read page by page, and only gated jobs are kept. A generator that yields requests and
@@ -38,17 +38,17 @@ KINDS: Final[dict[APIResource, str]] = {
     REPLICA_SETS: "replicaset.apps",
     STATEFUL_SETS: "statefulset.apps",
 }
-"""Where a gate may be, and how kubectl calls it."""
+"""The kinds that may have a gate, with their names in kubectl."""
 CREATION: Final = "its Workload"
 UNKNOWN: Final = "its Workload, if it has none yet"
-"""Where Workloads may not be listed: a job may have been admitted before."""
+"""If Workloads may not be listed: the job may have been admitted before."""
 ADMISSION: Final = "admission"
 
 _decode: Final = wire_json.WireDecoder(ListResponse[Wire]).decode
 
 
 class GatedJob(msgspec.Struct, frozen=True):
-    """``holds``: what does not happen while the gate is there. ``created``: a wire timestamp; they sort as text."""
+    """``holds``: what the gate prevents. ``created``: a wire timestamp, which sorts as text."""
 
     namespace: str
     type: str
@@ -68,46 +68,46 @@ class GatedJobList(msgspec.Struct, frozen=True):
     gaps: tuple[UnavailableResource, ...] = ()
 
     @property
-    def is_whole(self) -> bool:
-        """Whether everything could be listed that there is."""
+    def is_complete(self) -> bool:
+        """Whether all resources that exist could be listed."""
         return all(gap.is_absent for gap in self.gaps)
 
 
 def find_gated_jobs(
-    namespace: str, further: Iterable[JobKind] = ()
+    namespace: str, extra_kinds: Iterable[JobKind] = ()
 ) -> Generator[HTTPRequest, HTTPResponse, GatedJobList]:
-    """The oldest first; in all namespaces if none is named. ``further``: kinds that are looked at, too."""
-    kinds = {**KINDS, **{each.resource: f"{each.kind.kind.lower()}.{each.kind.group}" for each in further}}
-    where = namespace or None
+    """The oldest first; an empty namespace means all namespaces. ``extra_kinds``: further kinds to list."""
+    kinds = {**KINDS, **{each.resource: f"{each.kind.kind.lower()}.{each.kind.group}" for each in extra_kinds}}
+    scope = namespace or None
     gaps: list[UnavailableResource] = []
-    listed = yield from list_all(WORKLOADS.collection_path(where), _decode)
+    listed = yield from list_all(WORKLOADS.collection_path(scope), _decode)
     if isinstance(listed, ListRefused):
-        gaps.append(unavailable_resource(WORKLOADS, listed, where))
+        gaps.append(unavailable_resource(WORKLOADS, listed, scope))
         workloads: list[Wire] = []
     else:
         workloads = listed.items
-    served = frozenset(owner.get("uid") for each in workloads for owner in owner_references(each))
+    owner_uids = frozenset(owner.get("uid") for each in workloads for owner in owner_references(each))
     found = [each for wire in workloads for each in _of_workload(wire)]
     for resource, type_ in kinds.items():
-        jobs = yield from list_all(resource.collection_path(where), lambda body: _gated_in(_decode(body)))
+        jobs = yield from list_all(resource.collection_path(scope), lambda body: _gated_jobs(_decode(body)))
         if isinstance(jobs, ListRefused):
-            gaps.append(unavailable_resource(resource, jobs, where))
+            gaps.append(unavailable_resource(resource, jobs, scope))
         else:
-            found += _of_jobs(type_, jobs.items, served, UNKNOWN if lacks(gaps, WORKLOADS) else CREATION)
+            found += _of_jobs(type_, jobs.items, owner_uids, UNKNOWN if lacks(gaps, WORKLOADS) else CREATION)
     return GatedJobList(tuple(sorted(found, key=lambda each: each.order)), tuple(gaps))
 
 
-def _gated_in(page: ListResponse[Wire]) -> ListResponse[Wire]:
-    return ListResponse(page.metadata, [each for each in page.items if _gate(each) and not _is_over(each)])
+def _gated_jobs(page: ListResponse[Wire]) -> ListResponse[Wire]:
+    return ListResponse(page.metadata, [each for each in page.items if _gate(each) and not _is_finished(each)])
 
 
 def _gate(job: Wire) -> str:
-    """By name, or the scheduling gates of other controllers that keep a pod in a queue from its Workload."""
+    """The gate of the annotation, or the scheduling gates of other controllers on a pod in a queue."""
     return gate_of(job) or (", ".join(foreign_gates_of(job)) if is_managed(job) else "")
 
 
-def _of_jobs(type_: str, jobs: Iterable[Wire], served: Collection[str | None], holds: str) -> list[GatedJob]:
-    """A job that has a Workload is not held back: it was admitted before, or the feature gate is off."""
+def _of_jobs(type_: str, jobs: Iterable[Wire], owner_uids: Collection[str | None], holds: str) -> list[GatedJob]:
+    """A job that has a Workload is not held: it was admitted before, or the feature gate is off."""
     return [
         GatedJob(
             job["metadata"].get("namespace", ""),
@@ -119,12 +119,12 @@ def _of_jobs(type_: str, jobs: Iterable[Wire], served: Collection[str | None], h
             job["metadata"].get("creationTimestamp") or "",
         )
         for job in jobs
-        if job["metadata"].get("uid") not in served
+        if job["metadata"].get("uid") not in owner_uids
     ]
 
 
 def _of_workload(wire: Wire) -> list[GatedJob]:
-    """As the job that it is of, if there is one."""
+    """The entry of a Workload, in the name of its job if it has one."""
     gates, read = gates_of(wire), read_workload(wire)
     if not gates or not isinstance(read, Workload) or read.is_finished or read.has(names.QUOTA_RESERVED):
         return []
@@ -134,7 +134,7 @@ def _of_workload(wire: Wire) -> list[GatedJob]:
     return [GatedJob(read.namespace, type_, name, gates, ADMISSION, read.queue, created)]
 
 
-def _is_over(job: Wire) -> bool:
-    told = get_path(job, ("status", "conditions")) or ()
-    has_ended = any(each.get("type") in ("Complete", "Failed") and each.get("status") == "True" for each in told)
+def _is_finished(job: Wire) -> bool:
+    listed = get_path(job, ("status", "conditions")) or ()
+    has_ended = any(each.get("type") in ("Complete", "Failed") and each.get("status") == "True" for each in listed)
     return has_ended or get_path(job, ("status", "phase")) in ("Succeeded", "Failed")

@@ -16,32 +16,32 @@ from headgate.kube.serializer import wire_json
 Wire = dict[str, Any]
 
 NOT_SERVED: Final = 0
-"""The status of a :class:`ListRefused` for a kind that the server does not serve: nothing is said about the object."""
+"""The status of a :class:`ListRefused` for a kind that is not served: whether the object exists is unknown."""
 
 _decode: Final = wire_json.WireDecoder(dict[str, Any]).decode
 
 
 def get_object(
-    resource: APIResource, what: str, namespace: str, name: str
+    resource: APIResource, kind: str, namespace: str, name: str
 ) -> Generator[HTTPRequest, HTTPResponse, Wire | ListRefused]:
-    """``what``: how people call it."""
-    answer = yield HTTPRequest("GET", resource.object_path(namespace, name), "", ACCEPT)
-    if answer.status == NOT_FOUND:
-        if not _names_object(answer.body):
+    """``kind``: its name in messages."""
+    response = yield HTTPRequest("GET", resource.object_path(namespace, name), "", ACCEPT)
+    if response.status == NOT_FOUND:
+        if not _names_object(response.body):
             return ListRefused(f"this cluster has no {resource_name(resource)}", NOT_SERVED)
         where = f" in namespace {namespace}" if resource.namespaced else ""
-        return ListRefused(f"there is no {what} {name}{where}", answer.status)
-    if not answer.ok:
-        refused = ListRefused(refusal_message(answer), answer.status)
-        return ListRefused(refusal_text("get", resource, namespace, refused), answer.status)
+        return ListRefused(f"there is no {kind} {name}{where}", response.status)
+    if not response.ok:
+        refused = ListRefused(refusal_message(response), response.status)
+        return ListRefused(refusal_text("get", resource, namespace, refused), response.status)
     try:
-        return _decode(answer.body)
+        return _decode(response.body)
     except msgspec.DecodeError as error:
-        return ListRefused(f"the server sent what is not a {what}: {error}")
+        return ListRefused(f"the server sent what is not a {kind}: {error}")
 
 
 def _names_object(body: bytes) -> bool:
-    """Whether a 404 is about the object: its Status names it. One about a path that is not served does not."""
+    """Whether a 404 is about the object: then its Status names the object. A path that is not served has no name."""
     try:
         details = _decode(body).get("details")
     except msgspec.DecodeError:

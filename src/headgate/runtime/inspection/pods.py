@@ -25,7 +25,7 @@ from headgate.quota.kinds.names import WORKLOADS
 from headgate.runtime.inspection.ancestry import find_ancestor
 from headgate.runtime.inspection.quota import QuotaInspection
 from headgate.runtime.inspection.unavailable import UnavailableResource, unavailable_resource
-from headgate.runtime.inspection.workloads import unsure_of
+from headgate.runtime.inspection.workloads import unknown_if_refused
 
 Wire = dict[str, Any]
 
@@ -33,28 +33,28 @@ _decode: Final = wire_json.WireDecoder(ListResponse[Wire]).decode
 
 
 class PodInspection(msgspec.Struct, frozen=True):
-    """``absence``: why there is no Workload, or that it cannot be seen. ``missing``: what could not be read."""
+    """``absence``: why there is no Workload, or that it may not be read. ``missing``: what could not be read."""
 
     accounts: tuple[WorkloadDescription, ...] = ()
     absence: MissingWorkload | None = None
     missing: tuple[UnavailableResource, ...] = ()
 
 
-def inspect_pod(pod: Wire, found: QuotaInspection, now_s: float) -> Generator[HTTPRequest, HTTPResponse, PodInspection]:
-    """Of the Workloads that a pod belongs to: its own, its group's, or its job's."""
+def inspect_pod(pod: Wire, quota: QuotaInspection, now_s: float) -> Generator[HTTPRequest, HTTPResponse, PodInspection]:
+    """Describes the Workloads that the pod belongs to: its own, its group's, or its job's."""
     namespace, group = pod["metadata"].get("namespace", ""), group_of(pod)
     owner = controller_of(pod) or {}
     uids = {pod["metadata"].get("uid"), owner.get("uid")} - {None}
-    mine = [
+    own = [
         wire
-        for key, wire in sorted(found.workloads.items())
+        for key, wire in sorted(quota.workloads.items())
         if (group and key == f"{namespace}/{group}") or any(each.get("uid") in uids for each in owner_references(wire))
     ]
-    if mine:
-        return PodInspection(tuple(describe_workload(found.engine, wire, found.knows_places, now_s) for wire in mine))
-    if not found.sees(WORKLOADS):
-        why = found.gaps[0].text if found.is_absent else found.why_unseen(WORKLOADS)
-        return PodInspection((), unknown_workload(pod, why))
+    if own:
+        return PodInspection(tuple(describe_workload(quota.engine, wire, quota.knows_positions, now_s) for wire in own))
+    if not quota.has_listed(WORKLOADS):
+        reason = quota.gaps[0].text if quota.is_absent else quota.unavailable_reason(WORKLOADS)
+        return PodInspection((), unknown_workload(pod, reason))
     ancestor = yield from find_ancestor(pod, known_ancestors())
     members, gates = 1, dict[str, None]()
     missing: tuple[UnavailableResource, ...] = ()
@@ -65,7 +65,7 @@ def inspect_pod(pod: Wire, found: QuotaInspection, now_s: float) -> Generator[HT
         else:
             members = len(listed.items)
             gates = {gate: None for each in listed.items for gate in foreign_gates_of(each)}
-    absence = explain_missing_pod_workload(pod, unsure_of(ancestor), members, tuple(sorted(gates)))
+    absence = explain_missing_pod_workload(pod, unknown_if_refused(ancestor), members, tuple(sorted(gates)))
     return PodInspection((), absence, missing)
 
 

@@ -37,8 +37,8 @@ _decode: Final = wire_json.WireDecoder(ListResponse[Wire]).decode
 
 
 class QueueInspection(msgspec.Struct, frozen=True):
-    """``revision``: of the pods, and of all the rest if the server can. ``specs``: the queues that exist, by name.
-    ``problems``: objects that are set aside, and why. ``strays``: how many pods name a queue that does not exist."""
+    """``revision``: of the pods, and of the other lists if the server still has it. ``specs``: the queues, by name.
+    ``problems``: invalid objects, and why. ``strays``: how many pods name a queue that does not exist."""
 
     queues: QueueEngine
     specs: Mapping[str, Queue]
@@ -49,42 +49,42 @@ class QueueInspection(msgspec.Struct, frozen=True):
     gaps: tuple[UnavailableResource, ...] = ()
 
     def lacks(self, resource: APIResource) -> bool:
-        """Whether a list could not be had that is there, as far as is known."""
+        """Whether the list of an existing resource is missing."""
         return lacks(self.gaps, resource)
 
     @property
     def knows_usage(self) -> bool:
-        """Whether all is known that says which pod counts in which queue: the pods, and what may name their queue."""
+        """Whether all lists are available that say which pod counts in which queue."""
         return not any(map(self.lacks, (PODS, POD_GROUPS, NAMESPACES)))
 
     @property
-    def is_blind(self) -> bool:
-        """Whether something may not be seen without which no verdict can be given."""
+    def is_incomplete(self) -> bool:
+        """Whether a list is missing without which nothing can be explained."""
         return self.lacks(QUEUES) or not self.knows_usage
 
 
 def inspect_queues(
     served: Collection[str], settings: SchedulerConf = DEFAULTS
 ) -> Generator[HTTPRequest, HTTPResponse, QueueInspection]:
-    """``served``: the schedulers whose pods go by queues."""
+    """``served``: the schedulers whose pods are in queues."""
     queues, gaps, problems = QueueEngine(settings), [], {}
-    shapes = ShapeTable()
+    shape_table = ShapeTable()
 
-    def ours(body: bytes) -> ListResponse[PodInfo]:
-        """Page by page, so that no more of each pod is kept than counts."""
+    def decode_pods(body: bytes) -> ListResponse[PodInfo]:
+        """Decodes one page, and keeps only the fields of each pod that count."""
         page = _decode(body)
         read = []
         for wire in page.items:
             if ((wire.get("spec") or {}).get("schedulerName") or "default-scheduler") not in served:
                 continue
-            pod = read_pod(wire, shapes, ANNOTATIONS)
+            pod = read_pod(wire, shape_table, ANNOTATIONS)
             if isinstance(pod, str):
                 problems[_key("pod", wire)] = pod
             else:
                 read.append(pod)
         return ListResponse(page.metadata, read)
 
-    pods = yield from list_all(PODS.collection_path(), ours)
+    pods = yield from list_all(PODS.collection_path(), decode_pods)
     revision = "" if isinstance(pods, ListRefused) else pods.revision
     listed: dict[APIResource, list[Wire]] = {}
     for resource in (QUEUES, POD_GROUPS, NAMESPACES):
@@ -109,12 +109,14 @@ def inspect_queues(
     specs = {queue.name: queue for queue in map(read_queue, listed[QUEUES])}
     specs.setdefault(ROOT, Queue(ROOT, parent="", state=OPEN))
     named = Counter(queues.queue_of(pod.uid) for pod in known if not pod.terminal)
-    strays = {name: count for name, count in sorted(named.items()) if name and name not in specs}
-    return QueueInspection(queues, specs, revision, len(known), {**problems, **queues.problems()}, strays, tuple(gaps))
+    pods_of_missing_queues = {name: count for name, count in sorted(named.items()) if name and name not in specs}
+    return QueueInspection(
+        queues, specs, revision, len(known), {**problems, **queues.problems()}, pods_of_missing_queues, tuple(gaps)
+    )
 
 
 def list_at(resource: APIResource, revision: str, namespace: str | None = None) -> ListSteps:
-    """As of a revision, if the server still has it. ``namespace``: None for all of them."""
+    """The list at a revision, if the server still has it. ``namespace``: None for all namespaces."""
     path = resource.collection_path(namespace)
     if revision:
         exact = {"resourceVersion": revision, "resourceVersionMatch": "Exact"}

@@ -37,8 +37,8 @@ _decode: Final = wire_json.WireDecoder(ListResponse[Wire]).decode
 
 
 class QuotaInspection(msgspec.Struct, frozen=True):
-    """``workloads``: as the server showed them, by namespace/name. ``revision``: of them, and of all the rest if the
-    server can. ``unseen``: resources of which nothing could be listed, in the namespace that was asked for, either."""
+    """``workloads``: wire objects by namespace/name. ``revision``: of the workloads, and of the other lists if the
+    server still has it. ``unseen``: resources that could not be listed, not even in the given namespace."""
 
     engine: QuotaEngine
     workloads: Mapping[str, Wire]
@@ -47,37 +47,37 @@ class QuotaInspection(msgspec.Struct, frozen=True):
     unseen: frozenset[APIResource] = frozenset()
 
     def lacks(self, resource: APIResource) -> bool:
-        """Whether a list could not be had that is there, as far as is known."""
+        """Whether the list of an existing resource is missing."""
         return lacks(self.gaps, resource)
 
-    def sees(self, resource: APIResource) -> bool:
-        """Whether those of the namespace that was asked for are known, if not all of them."""
+    def has_listed(self, resource: APIResource) -> bool:
+        """Whether the resource was listed, at least in the given namespace."""
         return resource not in self.unseen
 
-    def why_unseen(self, resource: APIResource) -> str:
-        """In words, for :meth:`sees`."""
+    def unavailable_reason(self, resource: APIResource) -> str:
+        """Why :meth:`has_listed` is false."""
         return next((gap.line for gap in reversed(self.gaps) if gap.plural == resource.plural), "")
 
     @property
     def is_absent(self) -> bool:
-        """Whether the server does not know Kueue's kinds at all."""
+        """Whether the server does not serve Kueue's kinds."""
         return any(gap.plural == WORKLOADS.plural and gap.is_absent for gap in self.gaps)
 
     @property
-    def knows_places(self) -> bool:
-        """Whether the engine has heard of everything that it decides by. Without, say, the flavors it would find that
-        every ClusterQueue is stopped."""
+    def knows_positions(self) -> bool:
+        """Whether the engine has all objects that it needs. Without the flavors, for example, every ClusterQueue would
+        look inactive."""
         return not any(map(self.lacks, (WORKLOADS, *_KINDS)))
 
 
 def inspect_quota(namespace: str, now_s: float) -> Generator[HTTPRequest, HTTPResponse, QuotaInspection]:
-    """``namespace``: where to look for namespaced objects if all namespaces may not be listed; empty: nowhere."""
+    """``namespace``: is listed if the user may not list all namespaces; empty: none is."""
     engine = QuotaEngine(QuotaSettings())
     gaps: list[UnavailableResource] = []
     unseen: set[APIResource] = set()
     workloads: list[Wire] = []
     revision = ""
-    tellers = _event_handlers(engine)
+    handlers = _event_handlers(engine)
     for resource in (WORKLOADS, *_KINDS):
         listed, missing = yield from _list(resource, revision, namespace)
         gaps += missing
@@ -91,7 +91,7 @@ def inspect_quota(namespace: str, now_s: float) -> Generator[HTTPRequest, HTTPRe
             workloads = listed.items
             continue
         for wire in listed.items:
-            tellers[resource](wire, now_s)
+            handlers[resource](wire, now_s)
     for wire in workloads:
         engine.workload_applied(wire, now_s)
     known = {f"{each['metadata']['namespace']}/{each['metadata']['name']}": each for each in workloads}
@@ -101,17 +101,17 @@ def inspect_quota(namespace: str, now_s: float) -> Generator[HTTPRequest, HTTPRe
 def _list(
     resource: APIResource, revision: str, namespace: str
 ) -> Generator[HTTPRequest, HTTPResponse, tuple[ListResult[Wire] | ListRefused, list[UnavailableResource]]]:
-    """Of all namespaces, or else of this one; and what is missing of it."""
+    """Lists all namespaces, or else this one; also returns what could not be listed."""
     found = yield from list_at(resource, revision)
     if not isinstance(found, ListRefused):
         return found, []
     gaps = [unavailable_resource(resource, found)]
     if found.status != FORBIDDEN or not namespace or not resource.namespaced:
         return found, gaps
-    here = yield from list_at(resource, revision, namespace)
-    if isinstance(here, ListRefused):
-        gaps.append(unavailable_resource(resource, here, namespace))
-    return here, gaps
+    in_namespace = yield from list_at(resource, revision, namespace)
+    if isinstance(in_namespace, ListRefused):
+        gaps.append(unavailable_resource(resource, in_namespace, namespace))
+    return in_namespace, gaps
 
 
 _KINDS: Final = (
@@ -124,7 +124,7 @@ _KINDS: Final = (
     CLUSTER_QUEUES,
     LOCAL_QUEUES,
 )
-"""What the engine is told of before the workloads, in this order."""
+"""The resources that the engine gets before the workloads, in this order."""
 
 
 def _event_handlers(engine: QuotaEngine) -> dict[APIResource, Callable[[Wire, float], object]]:

@@ -1,4 +1,4 @@
-"""What a command could not read: the output names it, and makes no statement about its content."""
+"""Resources that a command could not read. The output names them and says nothing about their content."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _INSTALLED_BY_US: Final = frozenset({QUEUES.group, WORKLOADS.group})
 
 
 class UnavailableResource(msgspec.Struct, frozen=True):
-    """What could not be listed, and why. ``right``: the one that is missing, if that is why. ``is_absent``: the server
-    does not know the kind, so there are none of it."""
+    """A resource that could not be listed, and why. ``right``: the missing permission, if that is why. ``is_absent``:
+    the server does not serve the kind, so there are no objects."""
 
     plural: str
     text: str
@@ -33,7 +33,7 @@ class UnavailableResource(msgspec.Struct, frozen=True):
 def unavailable_resource(
     resource: APIResource, refused: ListRefused, namespace: str | None = None, verb: str = "list"
 ) -> UnavailableResource:
-    """``namespace``: where it was asked for; None for all namespaces."""
+    """``namespace``: the namespace of the request; None for all namespaces."""
     named = resource_name(resource)
     if refused.status == FORBIDDEN:
         return UnavailableResource(resource.plural, refused.text, describe_permission(verb, resource, namespace))
@@ -44,5 +44,5 @@ def unavailable_resource(
 
 
 def lacks(gaps: Iterable[UnavailableResource], resource: APIResource) -> bool:
-    """Whether a list is missing that is there, as far as is known."""
+    """Whether the list of an existing resource is missing."""
     return any(gap.plural == resource.plural and not gap.is_absent for gap in gaps)

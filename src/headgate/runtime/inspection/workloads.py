@@ -1,7 +1,7 @@
 """The reads that explain one job or workload in Kueue's queues: the object, the queues, its pods.
 
 Generators that yield requests and are sent responses. The pods of a job are read because they may still terminate after
-its quota was released; its latest Events are read because only the controllers know what was refused. ``pods.py``
+its quota was released. Its latest Events are read because only the controllers know what was refused. ``pods.py``
 explains pods.
 """
 
@@ -56,8 +56,9 @@ class LatestEvent(msgspec.Struct, frozen=True):
 
 
 class WorkloadInspection(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``absence``: why there is no Workload, or that it cannot be read, and ``told`` the Event about that.
-    ``accounts``: of its Workloads. ``missing``: what could not be read besides the lists of the survey.
+    """``absence``: why there is no Workload, or that it may not be read; ``told``: the Event about that.
+    ``accounts``: descriptions of its Workloads. ``missing``: what could not be read besides the lists of the
+    ``QuotaInspection``.
     """
 
     kind: str
@@ -74,96 +75,98 @@ class WorkloadInspection(msgspec.Struct, frozen=True, omit_defaults=True):
 def inspect_workload(
     namespace: str, name: str, now_s: float
 ) -> Generator[HTTPRequest, HTTPResponse, tuple[WorkloadInspection | ListRefused, QuotaInspection | None]]:
-    found = yield from inspect_quota(namespace, now_s)
-    wire = found.workloads.get(f"{namespace}/{name}")
-    if wire is None and found.is_absent:
-        return ListRefused(found.gaps[0].text), found
-    if wire is None and not found.sees(WORKLOADS):
-        alone = yield from get_object(WORKLOADS, "Workload", namespace, name)  # who may not list may be allowed to get
-        if isinstance(alone, ListRefused):
-            return alone, found
-        wire = alone
+    quota = yield from inspect_quota(namespace, now_s)
+    wire = quota.workloads.get(f"{namespace}/{name}")
+    if wire is None and quota.is_absent:
+        return ListRefused(quota.gaps[0].text), quota
+    if wire is None and not quota.has_listed(WORKLOADS):
+        workload = yield from get_object(
+            WORKLOADS, "Workload", namespace, name
+        )  # a user who may not list may still be allowed to get
+        if isinstance(workload, ListRefused):
+            return workload, quota
+        wire = workload
     if wire is None:
-        near = [key for key, each in found.workloads.items() if _is_near(each, namespace, name)]
-        hint = f"; did you mean {', '.join(sorted(near)[:3])}?" if near else ": headgate workloads lists them"
-        return ListRefused(f"there is no Workload {name} in namespace {namespace}{hint}"), found
-    account = describe_workload(found.engine, wire, found.knows_places, now_s)
+        similar = [key for key, each in quota.workloads.items() if _is_similar(each, namespace, name)]
+        hint = f"; did you mean {', '.join(sorted(similar)[:3])}?" if similar else ": headgate workloads lists them"
+        return ListRefused(f"there is no Workload {name} in namespace {namespace}{hint}"), quota
+    account = describe_workload(quota.engine, wire, quota.knows_positions, now_s)
     created = wire["metadata"].get("creationTimestamp") or ""
-    ending, missing = yield from _terminating_pods(wire, _holds(wire))
-    return WorkloadInspection("workload", namespace, name, created, None, (account,), ending, missing=missing), found
+    ending, missing = yield from _terminating_pods(wire, _has_quota(wire))
+    return WorkloadInspection("workload", namespace, name, created, None, (account,), ending, missing=missing), quota
 
 
 def inspect_job(
     kind: JobKind, namespace: str, name: str, now_s: float
 ) -> Generator[HTTPRequest, HTTPResponse, tuple[WorkloadInspection | ListRefused, QuotaInspection | None]]:
-    what = kind.kind.kind.lower()
-    job = yield from get_object(kind.resource, what, namespace, name)
+    kind_name = kind.kind.kind.lower()
+    job = yield from get_object(kind.resource, kind_name, namespace, name)
     if isinstance(job, ListRefused):
         return job, None
-    found = yield from inspect_quota(namespace, now_s)
-    mine = [wire for wire in found.workloads.values() if _is_of(wire, job)]
-    about = WorkloadInspection(what, namespace, name, job["metadata"].get("creationTimestamp") or "")
-    if mine:
-        accounts = tuple(describe_workload(found.engine, wire, found.knows_places, now_s) for wire in mine)
-        ending, missing = yield from _terminating_pods(mine[0], any(map(_holds, mine)))
-        return msgspec.structs.replace(about, accounts=accounts, ending=ending, missing=missing), found
-    if found.is_absent:
-        return ListRefused(found.gaps[0].text), found
-    absence, missing = yield from _absence(kind, job, found)
-    told = yield from _latest_event(job)
-    if isinstance(told, UnavailableResource):
-        return msgspec.structs.replace(about, absence=absence, missing=(*missing, told)), found
-    return msgspec.structs.replace(about, absence=absence, told=told, missing=missing), found
+    quota = yield from inspect_quota(namespace, now_s)
+    own = [wire for wire in quota.workloads.values() if _is_of(wire, job)]
+    inspection = WorkloadInspection(kind_name, namespace, name, job["metadata"].get("creationTimestamp") or "")
+    if own:
+        accounts = tuple(describe_workload(quota.engine, wire, quota.knows_positions, now_s) for wire in own)
+        ending, missing = yield from _terminating_pods(own[0], any(map(_has_quota, own)))
+        return msgspec.structs.replace(inspection, accounts=accounts, ending=ending, missing=missing), quota
+    if quota.is_absent:
+        return ListRefused(quota.gaps[0].text), quota
+    absence, missing = yield from _absence(kind, job, quota)
+    event = yield from _latest_event(job)
+    if isinstance(event, UnavailableResource):
+        return msgspec.structs.replace(inspection, absence=absence, missing=(*missing, event)), quota
+    return msgspec.structs.replace(inspection, absence=absence, told=event, missing=missing), quota
 
 
 def _absence(
-    kind: JobKind, job: Wire, found: QuotaInspection
+    kind: JobKind, job: Wire, quota: QuotaInspection
 ) -> Generator[HTTPRequest, HTTPResponse, tuple[MissingWorkload, tuple[UnavailableResource, ...]]]:
-    if not found.sees(WORKLOADS):
-        return unknown_workload(job, found.why_unseen(WORKLOADS), kind), ()
+    if not quota.has_listed(WORKLOADS):
+        return unknown_workload(job, quota.unavailable_reason(WORKLOADS), kind), ()
     namespace = job["metadata"]["namespace"]
-    space = yield from get_object(NAMESPACES, "namespace", "", namespace)
+    namespace_object = yield from get_object(NAMESPACES, "namespace", "", namespace)
     labels: Mapping[str, str] | None = None
     missing: tuple[UnavailableResource, ...] = ()
-    if isinstance(space, ListRefused):
-        missing = (unavailable_resource(NAMESPACES, space, verb="get"),)
+    if isinstance(namespace_object, ListRefused):
+        missing = (unavailable_resource(NAMESPACES, namespace_object, verb="get"),)
     else:
-        labels = space["metadata"].get("labels") or {}
+        labels = namespace_object["metadata"].get("labels") or {}
     ancestor = yield from find_ancestor(job, known_ancestors((kind,)))
-    queues = found.engine.cache.local_queues if found.sees(LOCAL_QUEUES) else None
-    return explain_missing_workload(kind, job, labels, unsure_of(ancestor), queues), missing
+    queues = quota.engine.cache.local_queues if quota.has_listed(LOCAL_QUEUES) else None
+    return explain_missing_workload(kind, job, labels, unknown_if_refused(ancestor), queues), missing
 
 
-def unsure_of(ancestor: Wire | UnknownAncestor | ListRefused | None) -> Wire | UnknownAncestor | None:
+def unknown_if_refused(ancestor: Wire | UnknownAncestor | ListRefused | None) -> Wire | UnknownAncestor | None:
     return UnknownAncestor(OWNER_NOT_READABLE, ancestor.text) if isinstance(ancestor, ListRefused) else ancestor
 
 
 def _latest_event(job: Wire) -> Generator[HTTPRequest, HTTPResponse, LatestEvent | UnavailableResource | None]:
-    """The newest; a gap if events may not be seen."""
+    """The newest Event of Headgate on the job."""
     namespace = job["metadata"]["namespace"]
     uid = str(job["metadata"].get("uid", ""))
     query = {"fieldSelector": f"involvedObject.uid={uid}"}
     listed = yield from list_all(EVENTS.collection_path(namespace), _decode_page, query)
     if isinstance(listed, ListRefused):
         return unavailable_resource(EVENTS, listed, namespace)
-    said = [
-        LatestEvent(str(each.get("reason", "")), str(each.get("message", "")), _when(each))
+    events = [
+        LatestEvent(str(each.get("reason", "")), str(each.get("message", "")), _event_time(each))
         for each in listed.items
         if COMPONENT in (each.get("reportingComponent"), (each.get("source") or {}).get("component"))
     ]
-    return max(said, key=lambda each: each.at, default=None)
+    return max(events, key=lambda each: each.at, default=None)
 
 
-def _when(event: Wire) -> str:
-    stamps = (event.get("lastTimestamp"), (event.get("series") or {}).get("lastObservedTime"), event.get("eventTime"))
-    return next((str(each) for each in stamps if each), "")
+def _event_time(event: Wire) -> str:
+    times = (event.get("lastTimestamp"), (event.get("series") or {}).get("lastObservedTime"), event.get("eventTime"))
+    return next((str(each) for each in times if each), "")
 
 
 def _terminating_pods(
-    workload: Wire, holds: bool
+    workload: Wire, has_quota: bool
 ) -> Generator[HTTPRequest, HTTPResponse, tuple[tuple[TerminatingWorkloadPod, ...], tuple[UnavailableResource, ...]]]:
-    """Its pods that still end, if it holds nothing any more; and a gap if its pods may not be listed."""
-    if holds:
+    """The pods of a workload without quota that still terminate, and what could not be listed."""
+    if has_quota:
         return (), ()
     metadata = workload["metadata"]
     pods: list[Wire] = []
@@ -178,7 +181,7 @@ def _terminating_pods(
 
 
 def _selectors(metadata: Wire) -> list[str]:
-    """How the pods of a Workload are found: by their job's label, or that of their group."""
+    """Label selectors for the pods of a Workload: by their job or by their group."""
     owners = metadata.get("ownerReferences") or ()
     jobs = [f"batch.kubernetes.io/controller-uid={each['uid']}" for each in owners if each.get("kind") == "Job"]
     return jobs or [f"{POD_GROUP_NAME}={metadata['name']}"]
@@ -199,15 +202,15 @@ def _is_of(workload: Wire, job: Wire) -> bool:
     metadata = job["metadata"]
     owned = any(each.get("uid") == metadata.get("uid") for each in owner_references(workload))
     name = prebuilt_name(job)
-    here = workload["metadata"].get("namespace") == metadata.get("namespace")
-    return owned or bool(name and here and workload["metadata"]["name"] == name)
+    same_namespace = workload["metadata"].get("namespace") == metadata.get("namespace")
+    return owned or bool(name and same_namespace and workload["metadata"]["name"] == name)
 
 
-def _is_near(workload: Wire, namespace: str, name: str) -> bool:
-    """Somebody named the job, or another namespace."""
+def _is_similar(workload: Wire, namespace: str, name: str) -> bool:
+    """Whether the given name is that of the workload's job, or the workload is in another namespace."""
     is_owner = any(each.get("name") == name for each in owner_references(workload))
     return workload["metadata"]["name"] == name or (is_owner and workload["metadata"].get("namespace") == namespace)
 
 
-def _holds(workload: Wire) -> bool:
+def _has_quota(workload: Wire) -> bool:
     return conditions.is_true((workload.get("status") or {}).get("conditions"), QUOTA_RESERVED)

@@ -55,30 +55,30 @@ _RESULTS: Final = {
 _STILL_GATED: Final = "non-empty .spec.schedulingGates"
 
 
-def result_of(verdict: WriteStatus) -> WriteResult:
-    if verdict.outcome is WriteOutcome.CONFLICT and _STILL_GATED in verdict.message:
+def result_of(result: WriteStatus) -> WriteResult:
+    if result.outcome is WriteOutcome.CONFLICT and _STILL_GATED in result.message:
         return WriteResult.GATED
-    return _RESULTS[verdict.outcome]
+    return _RESULTS[result.outcome]
 
 
-_EVICTIONS_AT_ONCE: Final = 8
+_MAX_EVICTIONS: Final = 8
 _GONE: Final = (WriteOutcome.GONE, WriteOutcome.REPLACED)
 
 
-async def evict_victims(writer: Writer, wanted: Preempt) -> tuple[list[str], bool]:
-    """The uids of victims that were there still and were told to go; and whether that is all that had to be done."""
-    turn = asyncio.Semaphore(_EVICTIONS_AT_ONCE)
-    verdicts = await asyncio.gather(*(_evict(writer, wanted.pod, victim, turn) for victim in wanted.victims))
-    told = [victim.uid for victim, verdict in zip(wanted.victims, verdicts, strict=True) if verdict.done]
-    return told, all(verdict.done or verdict.outcome in _GONE for verdict in verdicts)
+async def evict_victims(writer: Writer, effect: Preempt) -> tuple[list[str], bool]:
+    """Returns the uids of the victims that were evicted, and whether no victim is left to evict."""
+    limit = asyncio.Semaphore(_MAX_EVICTIONS)
+    results = await asyncio.gather(*(_evict(writer, effect.pod, victim, limit) for victim in effect.victims))
+    evicted = [victim.uid for victim, result in zip(effect.victims, results, strict=True) if result.done]
+    return evicted, all(result.done or result.outcome in _GONE for result in results)
 
 
-async def _evict(writer: Writer, preemptor: PodInfo, victim: PodInfo, turn: asyncio.Semaphore) -> WriteStatus:
-    async with turn:
+async def _evict(writer: Writer, preemptor: PodInfo, victim: PodInfo, limit: asyncio.Semaphore) -> WriteStatus:
+    async with limit:
         body = {"status": {"conditions": [_condition(preemptor, victim)]}}
-        place = (PODS, victim.namespace, victim.name, victim.uid)
-        verdict = await writer.patch(*place, body, "strategic", "status")
-        return await writer.delete(*place) if verdict.done else verdict
+        target = (PODS, victim.namespace, victim.name, victim.uid)
+        result = await writer.patch(*target, body, "strategic", "status")
+        return await writer.delete(*target) if result.done else result
 
 
 def _condition(preemptor: PodInfo, victim: PodInfo) -> dict[str, Any]:
@@ -96,47 +96,47 @@ def _condition(preemptor: PodInfo, victim: PodInfo) -> dict[str, Any]:
 
 _log: Final = logging.getLogger(__name__)
 _STATUS_WORKERS: Final = 4
-_EVENTS_KEPT: Final = 16_384
+_MAX_PENDING_EVENTS: Final = 16_384
 _STATUS_RETRY_S: Final = 1.0
 _RETRYABLE: Final = (WriteOutcome.LATER, WriteOutcome.UNKNOWN)
-_UNSTAMPING_ATTEMPTS: Final = 6
-_UNSTAMPING_BACKOFF: Final = ExponentialBackoff(1.0, 30.0)
+_REMOVE_STAMP_ATTEMPTS: Final = 6
+_REMOVE_STAMP_BACKOFF: Final = ExponentialBackoff(1.0, 30.0)
 _IDLE_WAIT_S: Final = 0.25
-"""How long an Event waits for a moment without bindings: on a cluster that never rests it still gets its turn."""
+"""How long an Event waits for a moment without bindings; after that it is written anyway."""
 
 
 class APIDispatcher:
-    """``woken`` is called whenever the scheduler got a result, and when the number of bindings in flight has fallen."""
+    """``on_result`` is called after the scheduler got a result, and when fewer bindings are in flight."""
 
-    def __init__(self, scheduler: Scheduler, writer: Writer, woken: Callable[[], None], instance: str = "") -> None:
+    def __init__(self, scheduler: Scheduler, writer: Writer, on_result: Callable[[], None], instance: str = "") -> None:
         self._scheduler = scheduler
         self._writer = writer
-        self._on_result = woken
+        self._on_result = on_result
         self._binding: dict[str, asyncio.Task[None]] = {}
         self._statuses: dict[str, SetStatus] = {}
         self._deferred_statuses: dict[str, SetStatus] = {}
         self._writing: dict[str, asyncio.Task[None]] = {}
-        self._more = asyncio.Event()
+        self._statuses_added = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._broken: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+        self._failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._events = EventRecorder(
-            writer, max_events=_EVENTS_KEPT, before_write=self.wait_until_idle, instance=instance
+            writer, max_events=_MAX_PENDING_EVENTS, before_write=self.wait_until_idle, instance=instance
         )
         self._perform: Final[dict[type[Effect], Callable[[Any], None]]] = {
             Bind: self._start_binding,
-            RemoveSchedulingGate: self._start_lifting,
-            RemoveStamp: self._start_unstamping,
-            PreBindWrites: self._start_preparing,
-            ObjectPatch: self._start_writing,
+            RemoveSchedulingGate: self._start_gate_removal,
+            RemoveStamp: self._start_stamp_removal,
+            PreBindWrites: self._start_pre_bind,
+            ObjectPatch: self._start_patch,
             SetStatus: self._queue_status,
-            Preempt: self._start_preempting,
+            Preempt: self._start_preemption,
             EmitPodEvent: self._emit_event,
         }
 
     @property
     def in_flight(self) -> int:
-        """Bindings, and what has to be written before them."""
+        """The number of bindings in flight, including their PreBind writes."""
         return len(self._binding)
 
     def perform(self, effects: Iterable[Effect]) -> None:
@@ -144,73 +144,73 @@ class APIDispatcher:
             self._perform[type(each)](each)
 
     async def run(self) -> None:
-        """Writes conditions and Events until it is cancelled; what is under way is then given up."""
+        """Writes conditions and Events until it is cancelled; then cancels the writes in flight."""
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._fail_with_the_others())
+                group.create_task(self._raise_failure())
                 group.create_task(self._events.run())
                 for _ in range(_STATUS_WORKERS):
                     group.create_task(self._write_statuses())
         finally:
-            under_way = (*self._binding.values(), *self._writing.values())
-            for task in under_way:
+            tasks = (*self._binding.values(), *self._writing.values())
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*under_way, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _fail_with_the_others(self) -> None:
-        """A defect in a task of its own must not leave a pod on its way for ever: all stop, and start anew."""
-        raise await self._broken
+    async def _raise_failure(self) -> None:
+        """A task that failed would leave its pod in flight for ever, so the whole scheduler fails and restarts."""
+        raise await self._failure
 
     # Bindings
 
     def _start_binding(self, bind: Bind) -> None:
         self._start(bind.pod, self._bind(bind))
 
-    def _start_preparing(self, prepare: PreBindWrites) -> None:
-        self._start(prepare.pod, self._prepare(prepare))
+    def _start_pre_bind(self, pre_bind: PreBindWrites) -> None:
+        self._start(pre_bind.pod, self._pre_bind(pre_bind))
 
-    def _start(self, pod: PodInfo, steps: Coroutine[Any, Any, None]) -> None:
+    def _start(self, pod: PodInfo, coroutine: Coroutine[Any, Any, None]) -> None:
         self._statuses.pop(pod.uid, None)
         self._deferred_statuses.pop(pod.uid, None)
-        task = asyncio.create_task(steps)
+        task = asyncio.create_task(coroutine)
         self._binding[pod.uid] = task
         self._idle.clear()
-        task.add_done_callback(lambda done: self._ended(pod.uid, done))
+        task.add_done_callback(lambda done: self._binding_ended(pod.uid, done))
 
-    def _ended(self, uid: str, task: asyncio.Task[None]) -> None:
+    def _binding_ended(self, uid: str, task: asyncio.Task[None]) -> None:
         if self._binding.get(uid) is task:
             del self._binding[uid]
         if not self._binding:
             self._idle.set()
         self._check_failure(task)
-        self._on_result()  # only now is there room for another one
+        self._on_result()  # after the removal above, another binding may start
 
     def _check_failure(self, task: asyncio.Task[None]) -> None:
-        broken = None if task.cancelled() else task.exception()
-        if broken is not None and not self._broken.done():
-            self._broken.set_result(broken)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not self._failure.done():
+            self._failure.set_result(error)
 
     async def _bind(self, bind: Bind) -> None:
         pod = bind.pod
         await self._await_pending_write(pod.uid)
-        began_s = time.monotonic()
+        started_s = time.monotonic()
         if bind.instead is None:
-            verdict = await self._writer.bind(pod.namespace, pod.name, pod.uid, bind.node_name)
+            result = await self._writer.bind(pod.namespace, pod.name, pod.uid, bind.node_name)
         else:
-            verdict = await self._patch(bind.instead)
+            result = await self._patch(bind.instead)
         now_s = time.monotonic()
-        status = SUCCESS if verdict.done else ERROR
-        self._scheduler.metrics.point_took(BIND, status, pod.scheduler_name, now_s - began_s)
-        self.perform(self._scheduler.bound(pod.uid, result_of(verdict), verdict.message, now_s))
+        status = SUCCESS if result.done else ERROR
+        self._scheduler.metrics.point_took(BIND, status, pod.scheduler_name, now_s - started_s)
+        self.perform(self._scheduler.bound(pod.uid, result_of(result), result.message, now_s))
 
-    async def _prepare(self, prepare: PreBindWrites) -> None:
+    async def _pre_bind(self, pre_bind: PreBindWrites) -> None:
         problem = ""
-        for write in prepare.writes:
-            verdict = await self._patch(write)
-            if not verdict.done:
-                problem = f"{write.resource.plural} {write.name}: {verdict.message}"
+        for write in pre_bind.writes:
+            result = await self._patch(write)
+            if not result.done:
+                problem = f"{write.resource.plural} {write.name}: {result.message}"
                 break
-        self.perform(self._scheduler.prepared(prepare.pod.uid, problem, time.monotonic()))
+        self.perform(self._scheduler.prepared(pre_bind.pod.uid, problem, time.monotonic()))
 
     async def _await_pending_write(self, uid: str) -> None:
         writing = self._writing.get(uid)
@@ -219,41 +219,41 @@ class APIDispatcher:
 
     # Gates
 
-    def _start_lifting(self, lift: RemoveSchedulingGate) -> None:
-        self._start_write(f"lift/{lift.pod.uid}", self._lift(lift))
+    def _start_gate_removal(self, removal: RemoveSchedulingGate) -> None:
+        self._start_write(f"lift/{removal.pod.uid}", self._remove_gate(removal))
 
-    async def _lift(self, lift: RemoveSchedulingGate) -> None:
-        pod = lift.pod
-        verdict = await self._writer.patch(PODS, pod.namespace, pod.name, pod.uid, _lifted(lift), "strategic")
-        self.perform(self._scheduler.gate_removed(pod.uid, result_of(verdict), verdict.message, time.monotonic()))
+    async def _remove_gate(self, removal: RemoveSchedulingGate) -> None:
+        pod = removal.pod
+        result = await self._writer.patch(PODS, pod.namespace, pod.name, pod.uid, _gate_patch(removal), "strategic")
+        self.perform(self._scheduler.gate_removed(pod.uid, result_of(result), result.message, time.monotonic()))
         self._on_result()
 
-    def _start_unstamping(self, removal: RemoveStamp) -> None:
-        self._start_write(f"unstamp/{removal.pod.uid}", self._unstamp(removal))
+    def _start_stamp_removal(self, removal: RemoveStamp) -> None:
+        self._start_write(f"unstamp/{removal.pod.uid}", self._remove_stamp(removal))
 
-    async def _unstamp(self, removal: RemoveStamp) -> None:
-        """A stamp that outlives its promise counts again for whoever starts anew: so it is not given up soon."""
+    async def _remove_stamp(self, removal: RemoveStamp) -> None:
+        """Retries for long: after a restart, a stamp that is left would count as a promise again."""
         pod = removal.pod
         path = f"/metadata/annotations/{STAMP.replace('/', '~1')}"
-        steps = [{"op": "test", "path": path, "value": removal.stamp}, {"op": "remove", "path": path}]
-        for failures in range(1, _UNSTAMPING_ATTEMPTS + 1):
-            verdict = await self._writer.json_patch(PODS, pod.namespace, pod.name, pod.uid, steps)
-            if verdict.outcome not in _RETRYABLE:
+        operations = [{"op": "test", "path": path, "value": removal.stamp}, {"op": "remove", "path": path}]
+        for failures in range(1, _REMOVE_STAMP_ATTEMPTS + 1):
+            result = await self._writer.json_patch(PODS, pod.namespace, pod.name, pod.uid, operations)
+            if result.outcome not in _RETRYABLE:
                 break
-            await asyncio.sleep(_UNSTAMPING_BACKOFF.delay_s(failures))
-        self.perform(self._scheduler.stamp_removed(pod.uid, removal.stamp, result_of(verdict), time.monotonic()))
+            await asyncio.sleep(_REMOVE_STAMP_BACKOFF.delay_s(failures))
+        self.perform(self._scheduler.stamp_removed(pod.uid, removal.stamp, result_of(result), time.monotonic()))
         self._on_result()
 
     # Everything else
 
-    def _start_writing(self, write: ObjectPatch) -> None:
+    def _start_patch(self, write: ObjectPatch) -> None:
         self._start_write(f"{write.resource.plural}/{write.uid}", self._write(write))
 
-    def _start_preempting(self, wanted: Preempt) -> None:
-        self._start_write(f"preempt/{wanted.pod.uid}", self._preempt(wanted))
+    def _start_preemption(self, effect: Preempt) -> None:
+        self._start_write(f"preempt/{effect.pod.uid}", self._preempt(effect))
 
-    def _start_write(self, key: str, steps: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = self._writing[key] = asyncio.create_task(steps)
+    def _start_write(self, key: str, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._writing[key] = asyncio.create_task(coroutine)
         task.add_done_callback(lambda done: self._write_ended(key, done))
         return task
 
@@ -262,9 +262,9 @@ class APIDispatcher:
             del self._writing[key]
         self._check_failure(task)
 
-    async def _preempt(self, wanted: Preempt) -> None:
-        told, ok = await evict_victims(self._writer, wanted)
-        self.perform(self._scheduler.preempted(wanted, told, time.monotonic(), ok=ok))
+    async def _preempt(self, effect: Preempt) -> None:
+        evicted, ok = await evict_victims(self._writer, effect)
+        self.perform(self._scheduler.preempted(effect, evicted, time.monotonic(), ok=ok))
         self._on_result()
 
     async def _write(self, write: ObjectPatch) -> None:
@@ -276,19 +276,19 @@ class APIDispatcher:
         )
 
     def _queue_status(self, status: SetStatus) -> None:
-        """The latest counts; a promise that was not written yet stays with it."""
-        before = self._statuses.pop(status.pod.uid, None) or self._deferred_statuses.pop(status.pod.uid, None)
-        if before is not None:
-            promise = before.nominated_node if status.nominated_node is None else status.nominated_node
-            status = SetStatus(status.pod, status.condition or before.condition, promise)
+        """Replaces the waiting status of the pod, but keeps a nominated node that was not written yet."""
+        earlier = self._statuses.pop(status.pod.uid, None) or self._deferred_statuses.pop(status.pod.uid, None)
+        if earlier is not None:
+            nominated_node = earlier.nominated_node if status.nominated_node is None else status.nominated_node
+            status = SetStatus(status.pod, status.condition or earlier.condition, nominated_node)
         self._statuses[status.pod.uid] = status
-        self._more.set()
+        self._statuses_added.set()
 
     async def _write_statuses(self) -> None:
         while True:
             if not self._statuses:
-                self._more.clear()
-                await self._more.wait()
+                self._statuses_added.clear()
+                await self._statuses_added.wait()
                 continue
             status = self._statuses.pop(next(iter(self._statuses)))
             await asyncio.wait([self._start_write(status.pod.uid, self._write_status(status))])
@@ -297,7 +297,7 @@ class APIDispatcher:
                 self._requeue_status(status.pod.uid)
 
     def _requeue_status(self, uid: str) -> None:
-        """Unless there is something newer by now, or the pod has a node."""
+        """Queues a deferred status again, unless it was replaced or the pod is being bound."""
         status = self._deferred_statuses.pop(uid, None)
         if status is not None:
             self._queue_status(status)
@@ -312,38 +312,45 @@ class APIDispatcher:
             body["conditions"] = [condition]
         if status.nominated_node is not None:
             body["nominatedNodeName"] = status.nominated_node or None
-        place = (PODS, pod.namespace, pod.name, pod.uid)
-        verdict = await self._writer.patch(*place, {"status": body}, "strategic", "status")
-        if verdict.outcome in _RETRYABLE and pod.uid not in self._binding:
+        target = (PODS, pod.namespace, pod.name, pod.uid)
+        result = await self._writer.patch(*target, {"status": body}, "strategic", "status")
+        if result.outcome in _RETRYABLE and pod.uid not in self._binding:
             newer = self._statuses.pop(pod.uid, None)
             self._deferred_statuses[pod.uid] = status
             if newer is not None:
                 self._queue_status(newer)
 
-    def _emit_event(self, say: EmitPodEvent) -> None:
-        pod, behind = say.pod, say.related or say.pod
-        name = f"{pod.name[:200]}.{say.reason.lower()}.{pod.uid}"[:253] if say.once else ""
-        related = None if say.related is None else _reference(say.related)
-        said = EventToEmit(
-            _reference(pod), say.reason, say.message, say.type, behind.scheduler_name, say.action, name, related
+    def _emit_event(self, effect: EmitPodEvent) -> None:
+        pod, reporter = effect.pod, effect.related or effect.pod
+        name = f"{pod.name[:200]}.{effect.reason.lower()}.{pod.uid}"[:253] if effect.once else ""
+        related = None if effect.related is None else _reference(effect.related)
+        event = EventToEmit(
+            _reference(pod),
+            effect.reason,
+            effect.message,
+            effect.type,
+            reporter.scheduler_name,
+            effect.action,
+            name,
+            related,
         )
-        if say.reason in (PRE_ENQUEUE_REJECTED, WAITING_ON_PERMIT, WAITING_ON_PRE_BIND):
-            _log.info("pod %s/%s is held: %s", pod.namespace, pod.name, say.message)
-        self._events.emit(said)
+        if effect.reason in (PRE_ENQUEUE_REJECTED, WAITING_ON_PERMIT, WAITING_ON_PRE_BIND):
+            _log.info("pod %s/%s is held: %s", pod.namespace, pod.name, effect.message)
+        self._events.emit(event)
 
     async def wait_until_idle(self) -> None:
-        """Waits for a moment without bindings, but not for ever."""
+        """Waits until no binding is in flight, but not for ever."""
         if not self._idle.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_IDLE_WAIT_S):
                     await self._idle.wait()
 
 
-def _lifted(lift: RemoveSchedulingGate) -> dict[str, Any]:
-    """Gates are told apart by name, so all others stay, in their order; one that is gone already is no matter."""
+def _gate_patch(removal: RemoveSchedulingGate) -> dict[str, Any]:
+    """Gates merge by name, so other gates stay in their order. A gate that is already removed is no error."""
     body: dict[str, Any] = {"spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}}
-    if lift.stamp:
-        body["metadata"] = {"annotations": {STAMP: lift.stamp}}
+    if removal.stamp:
+        body["metadata"] = {"annotations": {STAMP: removal.stamp}}
     return body
 
 

@@ -1,4 +1,4 @@
-"""A transport that reads and does not write: every write is printed instead, and answered as if it had succeeded.
+"""A transport that only reads: every write is printed instead, and gets a successful response.
 
 ``--dry-run`` therefore decides as always, and nothing is written.
 """
@@ -16,18 +16,18 @@ _READS: Final = ("GET", "HEAD")
 
 
 class DryRunTransport:
-    """A ``Transport``. ``say`` gets a line for each write except Events."""
+    """A ``Transport``. ``print_line`` gets a line for each write except Events."""
 
-    def __init__(self, transport: Transport, say: Callable[[str], None]) -> None:
+    def __init__(self, transport: Transport, print_line: Callable[[str], None]) -> None:
         self._transport = transport
-        self._say = say
+        self._print_line = print_line
 
     async def request(self, request: HTTPRequest) -> HTTPResponse:
         if request.method in _READS:
             return await self._transport.request(request)
         line = describe(request)
         if line:
-            self._say(line)
+            self._print_line(line)
         return HTTPResponse(200, {}, b"{}")
 
     async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:
@@ -38,11 +38,11 @@ class DryRunTransport:
 
 
 def describe(request: HTTPRequest) -> str:
-    """A write in words; nothing for an Event."""
+    """One line for a write; empty for an Event."""
     if request.path.rpartition("/")[2] == "events":
         return ""
-    _, _, where = request.path.partition("/namespaces/")
-    namespace, _, rest = where.partition("/")
+    _, _, scope = request.path.partition("/namespaces/")
+    namespace, _, rest = scope.partition("/")
     plural, _, named = rest.partition("/")
     name, _, subresource = named.partition("/")
     body: dict[str, Any] = msgspec.json.decode(request.body) if request.body else {}
@@ -52,6 +52,6 @@ def describe(request: HTTPRequest) -> str:
         return f"would delete {namespace}/{name}"
     conditions = (body.get("status") or {}).get("conditions") if isinstance(body, dict) else None
     if plural == "pods" and conditions:
-        said = conditions[0]
-        return f"would say of {namespace}/{name}: {said.get('reason')}: {said.get('message')}"
+        condition = conditions[0]
+        return f"would say of {namespace}/{name}: {condition.get('reason')}: {condition.get('message')}"
     return f"would {request.method} {request.path}"

@@ -28,10 +28,10 @@ from headgate.runtime.scheduler.status_writer import QueueStatusWriter
 from headgate.scheduling.scheduler import Scheduler
 
 MAX_BINDINGS_IN_FLIGHT: Final = 32
-"""Bindings under way: as many as connections (``client/io/http_transport.py``); more would only wait for one."""
+"""As many as there are connections (``client/io/http_transport.py``); more would only wait for a connection."""
 
 _PODS_PER_TURN: Final = 16
-_LONGEST_SLEEP_S: Final = 60.0
+_MAX_SLEEP_S: Final = 60.0
 _RESTART_S: Final = 1.0
 _POD_FIELDS: Final = (
     "metadata.labels",
@@ -57,39 +57,42 @@ _NODE_FIELDS: Final = (
     "status.images",
 )
 _MAY_BE_ABSENT: Final = (QUEUES, POD_GROUPS)
-"""Without these kinds every pod is in the default queue, which takes all."""
+"""Without these kinds every pod is in the default queue, which admits all pods."""
 _LIVE_PODS: Final = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
 
 _log: Final = logging.getLogger(__name__)
 
 
 SchedulerFactory = Callable[[Callable[[str], None]], Scheduler]
-"""Gives a scheduler that knows nothing yet; it is told where to complain."""
+"""Returns a new scheduler; the argument is called with warnings."""
 
 
 async def run_scheduler(
     make: SchedulerFactory,
     transport: Transport,
     *,
-    room_s: Callable[[], float] = no_fence,
-    board: HealthRegistry | None = None,
-    reports: bool = True,
-    makes_groups: bool = False,
+    write_budget_s: Callable[[], float] = no_fence,
+    health: HealthRegistry | None = None,
+    write_queue_status: bool = True,
+    create_pod_groups: bool = False,
 ) -> None:
-    """Until it is cancelled. A scheduler that fails as a whole is followed by one that starts from the API alone.
-    ``reports``: whether the status of queues and PodGroups is written, too. ``makes_groups``: for pods without one."""
-    board = board or HealthRegistry()
+    """Runs until it is cancelled. A scheduler that fails is replaced by one that starts from the API state alone.
+    ``write_queue_status``: write the status of queues and PodGroups, too. ``create_pod_groups``: for pods without
+    one."""
+    health = health or HealthRegistry()
     while True:
-        writer = Writer(transport, write_budget_s=room_s, jitter=random.random, sleep=asyncio.sleep)
+        writer = Writer(transport, write_budget_s=write_budget_s, jitter=random.random, sleep=asyncio.sleep)
         try:
-            shell = SchedulerRunner(make, transport, writer, reports=reports, makes_groups=makes_groups)
-            board.set_scheduler(shell)
-            await shell.run()
-        except Exception as broken:
+            runner = SchedulerRunner(
+                make, transport, writer, write_queue_status=write_queue_status, create_pod_groups=create_pod_groups
+            )
+            health.set_scheduler(runner)
+            await runner.run()
+        except Exception as error:
             _log.exception("the scheduler failed, and starts again")
-            board.restarts.failed("scheduler", broken)
+            health.restarts.failed("scheduler", error)
         finally:
-            board.set_scheduler(None)
+            health.set_scheduler(None)
         await asyncio.sleep(_RESTART_S)
 
 
@@ -101,33 +104,35 @@ class SchedulerRunner:
         writer: Writer,
         *,
         instance: str = "",
-        at_once: int = MAX_BINDINGS_IN_FLIGHT,
-        reports: bool = True,
-        makes_groups: bool = False,
+        max_in_flight: int = MAX_BINDINGS_IN_FLIGHT,
+        write_queue_status: bool = True,
+        create_pod_groups: bool = False,
     ) -> None:
         self.scheduler = make(_warn)
         self.synced = asyncio.Event()
         self._transport = transport
-        self._at_once = at_once
-        self._woken = asyncio.Event()
-        self._hands = APIDispatcher(self.scheduler, writer, self._woken.set, instance)
+        self._max_in_flight = max_in_flight
+        self._wake = asyncio.Event()
+        self._dispatcher = APIDispatcher(self.scheduler, writer, self._wake.set, instance)
         self._unsynced: set[APIResource] = set()
-        self._pods_may_come = asyncio.Event()
-        self._late: dict[
+        self._list_pods = asyncio.Event()
+        self._absent_kinds: dict[
             APIResource, list[InformerEvent]
-        ] = {}  # kinds that are not served, and what was heard of them since
-        self._reporter: QueueStatusWriter | None = None
+        ] = {}  # kinds that are not served, and their events until the list is complete
+        self._status_writer: QueueStatusWriter | None = None
         names, queues = self.scheduler.queue_profiles, self.scheduler.queues
-        if names and reports:
-            turn = self._hands.wait_until_idle
-            self._reporter = QueueStatusWriter(queues, names, transport, writer, turn=turn, makes_groups=makes_groups)
+        if names and write_queue_status:
+            wait_until_idle = self._dispatcher.wait_until_idle
+            self._status_writer = QueueStatusWriter(
+                queues, names, transport, writer, before_write=wait_until_idle, create_pod_groups=create_pod_groups
+            )
 
     def unsynced(self) -> list[str]:
-        """The resources that were not heard of in full yet."""
+        """The resources whose list was not delivered yet."""
         return sorted(each.plural for each in self._unsynced)
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Runs until it is cancelled."""
         scheduler = self.scheduler
         pod_fields = (*_POD_FIELDS, *(("metadata.annotations",) if scheduler.annotations else ()))
         watched: dict[APIResource, Iterable[str]] = {
@@ -139,15 +144,15 @@ class SchedulerRunner:
         async with asyncio.TaskGroup() as group:
             for resource, fields in watched.items():
                 group.create_task(self._watch(resource, fields))
-            group.create_task(self._hands.run())
-            if self._reporter is not None:
-                group.create_task(self._reporter.run())
-            group.create_task(self._work())
+            group.create_task(self._dispatcher.run())
+            if self._status_writer is not None:
+                group.create_task(self._status_writer.run())
+            group.create_task(self._run_cycles())
 
     async def _watch(self, resource: APIResource, fields: Iterable[str]) -> None:
         if resource == PODS:
-            await self._pods_may_come.wait()
-        is_chosen = resource not in (NODES, PODS, *self.scheduler.cluster.needed)
+            await self._list_pods.wait()
+        is_plugin_kind = resource not in (NODES, PODS, *self.scheduler.cluster.needed)
         await Informer(
             self._transport,
             resource.collection_path(),
@@ -156,13 +161,13 @@ class SchedulerRunner:
             sleep=asyncio.sleep,
             query=_LIVE_PODS if resource == PODS else None,
             fields=fields,
-            may_be_absent=is_chosen or resource in _MAY_BE_ABSENT,
-            absent=lambda problem: self._absent(resource, problem),
-            report=(lambda problem: self._not_listed(resource, problem)) if is_chosen else _warn,
+            may_be_absent=is_plugin_kind or resource in _MAY_BE_ABSENT,
+            absent=lambda problem: self._handle_absent(resource, problem),
+            report=(lambda problem: self._not_listed(resource, problem)) if is_plugin_kind else _warn,
         ).run()
 
-    def _absent(self, resource: APIResource, problem: str) -> None:
-        self._late[resource] = []
+    def _handle_absent(self, resource: APIResource, problem: str) -> None:
+        self._absent_kinds[resource] = []
         if resource not in _MAY_BE_ABSENT:
             watchers = ", ".join(self.scheduler.cluster.watchers(resource))
             _warn(f"{problem}; {watchers} watches a kind that is not served: pods are tried without it until it is")
@@ -174,10 +179,10 @@ class SchedulerRunner:
         _warn(problem)
 
     def _observe(self, resource: APIResource, event: InformerEvent) -> None:
-        if resource in self._late:
-            self._late[resource].append(event)
+        if resource in self._absent_kinds:
+            self._absent_kinds[resource].append(event)
             if isinstance(event, ListSynced):
-                for each in self._late.pop(resource):
+                for each in self._absent_kinds.pop(resource):
                     self._observe(resource, each)
             return
         now_s = time.monotonic()
@@ -198,31 +203,31 @@ class SchedulerRunner:
             case ListSynced():
                 self._unsynced.discard(resource)
                 if self._unsynced <= {PODS}:
-                    self._pods_may_come.set()
+                    self._list_pods.set()
                 if not self._unsynced:
                     self.synced.set()
-        if self._reporter is not None:
-            self._reporter.observe(resource, event)
-        self._woken.set()
+        if self._status_writer is not None:
+            self._status_writer.observe(resource, event)
+        self._wake.set()
 
-    async def _work(self) -> None:
+    async def _run_cycles(self) -> None:
         await self.synced.wait()
         scheduler = self.scheduler
         while True:
-            self._woken.clear()
-            room = self._at_once - self._hands.in_flight
+            self._wake.clear()
+            free_slots = self._max_in_flight - self._dispatcher.in_flight
             time_slice = _TimeSlice()
-            effects = scheduler.step(time_slice.began_s, min(room, _PODS_PER_TURN), time_slice.is_spent)
-            self._hands.perform(effects)
+            effects = scheduler.step(time_slice.started_s, min(free_slots, _PODS_PER_TURN), time_slice.is_spent)
+            self._dispatcher.perform(effects)
             if effects or time_slice.was_spent:
                 await asyncio.sleep(0)
                 continue
             deadline_s = scheduler.next_deadline_s()
-            wait_s = _LONGEST_SLEEP_S if deadline_s is None else deadline_s - time.monotonic()
-            if room > 0:
-                await self._sleep(min(wait_s, _LONGEST_SLEEP_S))
+            wait_s = _MAX_SLEEP_S if deadline_s is None else deadline_s - time.monotonic()
+            if free_slots > 0:
+                await self._sleep(min(wait_s, _MAX_SLEEP_S))
             else:
-                await self._sleep(_LONGEST_SLEEP_S)
+                await self._sleep(_MAX_SLEEP_S)
 
     async def _sleep(self, wait_s: float) -> None:
         if wait_s <= 0:
@@ -230,20 +235,20 @@ class SchedulerRunner:
             return
         try:
             async with asyncio.timeout(wait_s):
-                await self._woken.wait()
+                await self._wake.wait()
         except TimeoutError:
             pass
 
 
 class _TimeSlice:
-    """One step of the scheduler: pods may take long each."""
+    """The time limit of one scheduler step, because one pod may take long."""
 
     def __init__(self) -> None:
-        self.began_s = time.monotonic()
+        self.started_s = time.monotonic()
         self.was_spent = False
 
     def is_spent(self) -> bool:
-        self.was_spent = time.monotonic() - self.began_s > SLICE_S
+        self.was_spent = time.monotonic() - self.started_s > SLICE_S
         return self.was_spent
 
 

@@ -1,6 +1,6 @@
 """The certificates of the webhooks in their Secret: a CA, and the serving certificate of all replicas.
 
-Pure but for the generation of keys. ``ensure_certificates`` returns what the Secret should contain: its present
+Pure except for the generation of keys. ``ensure_certificates`` returns what the Secret should contain: its present
 content, if that is still valid. When the CA changes, the old one stays in the bundle until it expires, so that an API
 server trusts both while replicas change over. ``registrar.py`` writes the Secret.
 """
@@ -31,7 +31,7 @@ Object = dict[str, Any]
 TYPE: Final = "kubernetes.io/tls"
 _AUTHORITY: Final = "headgate-webhooks-ca"
 _SUBJECT: Final = "headgate-webhooks"
-"""Another one than the authority's: a certificate whose issuer is called as it is counts as signed by itself."""
+"""Not the authority's subject: a certificate with equal issuer and subject counts as self-signed."""
 _BUNDLE, _AUTHORITY_KEY, _SERVER, _SERVER_KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
 
 
@@ -43,32 +43,33 @@ class WebhookCertificates(msgspec.Struct, frozen=True):
     server: CertificateKeyPair
 
     def data(self) -> dict[str, str]:
-        """As a Secret holds it."""
-        held = {
+        """The ``data`` of the Secret."""
+        content = {
             _BUNDLE: self.bundle,
             _AUTHORITY_KEY: self.authority_key,
             _SERVER: self.server.certificate,
             _SERVER_KEY: self.server.key,
         }
-        return {name: base64.b64encode(value).decode() for name, value in held.items()}
+        return {name: base64.b64encode(value).decode() for name, value in content.items()}
 
 
 def ensure_certificates(
-    data: Mapping[str, Any], target: WebhookTarget, now: datetime.datetime, shown: WebhookCertificates | None = None
+    data: Mapping[str, Any], target: WebhookTarget, now: datetime.datetime, in_use: WebhookCertificates | None = None
 ) -> WebhookCertificates:
-    """What to hold: ``data`` itself if it serves on. ``shown``: what we show now, which may be gone from ``data``."""
+    """The certificates to use: those in ``data`` if they are valid. ``in_use``: the present ones of this server, which
+    may be missing in ``data``."""
     bundle, key = _read(data, _BUNDLE), _read(data, _AUTHORITY_KEY)
     authorities = _authorities(bundle)
     authority = CertificateKeyPair(authorities[0] if authorities else b"", key)
-    believed = [*authorities, *(_authorities(shown.bundle) if shown else ())]
+    trusted = [*authorities, *(_authorities(in_use.bundle) if in_use else ())]
     if not is_authority(authority, now):
         authority = make_authority(_AUTHORITY, now)
     server = CertificateKeyPair(_read(data, _SERVER), _read(data, _SERVER_KEY))
     if not is_usable_server_pair(server, authority.certificate, target.name, now):
         server = make_server_certificate(authority, _SUBJECT, target.names, now)
-    elif believed == authorities and believed[:1] == [authority.certificate]:
+    elif trusted == authorities and trusted[:1] == [authority.certificate]:
         return WebhookCertificates(bundle, key, server)
-    others = [each for each in dict.fromkeys(believed) if each != authority.certificate and not _has_ended(each, now)]
+    others = [each for each in dict.fromkeys(trusted) if each != authority.certificate and not _has_expired(each, now)]
     return WebhookCertificates(b"".join((authority.certificate, *others)), authority.key, server)
 
 
@@ -79,7 +80,7 @@ def _authorities(bundle: bytes) -> list[bytes]:
         return []
 
 
-def _has_ended(certificate: bytes, now: datetime.datetime) -> bool:
+def _has_expired(certificate: bytes, now: datetime.datetime) -> bool:
     return x509.load_pem_x509_certificate(certificate).not_valid_after_utc <= now
 
 

@@ -40,7 +40,7 @@ def desired_webhooks(
         {**webhook, **each}
         for step in steps
         for webhook in (_webhook(step, policy, target.client_config(step.path, bundle)),)
-        for each in _by_weight(step, policy)
+        for each in _failure_policies(step, policy)
     ]
 
 
@@ -59,7 +59,7 @@ def new_configuration(resource: APIResource, webhooks: list[Object]) -> Object:
 
 
 def repaired_configuration(found: Object, webhooks: list[Object]) -> Object:
-    """The configuration as it was found, revision included, with our webhooks and no others."""
+    """The existing configuration, with its revision and only Headgate's webhooks."""
     return {**found, "webhooks": webhooks}
 
 
@@ -88,9 +88,9 @@ def _webhook(step: AdmissionStep, policy: AdmissionPolicy, client: Object) -> Ob
     }
 
 
-def _by_weight(step: AdmissionStep, policy: AdmissionPolicy) -> Iterator[Object]:
-    """Where a pod that names a queue would run around it for good, it is rather not created; those that name none are
-    never kept from running by an outage, unless all have to wait."""
+def _failure_policies(step: AdmissionStep, policy: AdmissionPolicy) -> Iterator[Object]:
+    """During an outage, an object that names a queue and could not be held later is refused. Other objects are created,
+    unless all jobs are managed."""
     if not step.cannot_wait:
         yield {}
         return
@@ -108,13 +108,13 @@ def _by_weight(step: AdmissionStep, policy: AdmissionPolicy) -> Iterator[Object]
 def _namespaces(step: AdmissionStep, policy: AdmissionPolicy) -> Object:
     if not step.keeps_jobs and step.resource != PODS:
         return {}
-    left_out = {"key": _NAMESPACE_LABEL, "operator": "NotIn", "values": sorted(policy.exempt)}
-    chosen = policy.jobs.namespaces.requirements if step.keeps_jobs else ()
-    return {"matchExpressions": [left_out, *filter(None, map(_expression, chosen))]}
+    exempt = {"key": _NAMESPACE_LABEL, "operator": "NotIn", "values": sorted(policy.exempt)}
+    requirements = policy.jobs.namespaces.requirements if step.keeps_jobs else ()
+    return {"matchExpressions": [exempt, *filter(None, map(_expression, requirements))]}
 
 
 def _expression(requirement: Requirement) -> Object | None:
-    """None where a selector of objects has no word for it; then the answer alone goes by it."""
+    """None if a label selector cannot express the requirement; then only the webhook's handler applies it."""
     operator = _OPERATORS.get(requirement.operator)
     if operator is None:
         return None

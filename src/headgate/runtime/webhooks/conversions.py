@@ -1,6 +1,6 @@
 """The conversion webhook in the definitions of ``kueue.x-k8s.io``, and which definitions need none.
 
-Pure but for one question. Only definitions that Headgate installed are changed: Kueue's own name their own webhook.
+Pure except for ``converts_in_process``. Only definitions that Headgate installed are changed, not Kueue's own.
 Once a webhook converts, v1beta1 is served. ``registrar.py`` writes the definitions.
 """
 
@@ -19,14 +19,14 @@ Object = dict[str, Any]
 
 PATH: Final = "/kueue/convert"
 NAMES: Final = tuple(each["metadata"]["name"] for each in definitions(both=False))
-"""The definitions to look at."""
+"""The definitions to check."""
 SELECTOR: Final = f"{MANAGED_BY}={HEADGATE}"
 _OUR_SERVER: Final = "+headgate."
-"""What the version of the embedded server has after Kubernetes' (``apiserver/discovery/documents.py``)."""
+"""The suffix in the version of the embedded server (``apiserver/discovery/documents.py``)."""
 
 
 def with_conversion(found: Object, target: WebhookTarget, ca_bundle: bytes) -> Object | None:
-    """The definition as it should be; None if it is up to date, or not ours."""
+    """The definition with the conversion webhook; None if it is up to date or was not installed by Headgate."""
     if not is_ours(found):
         return None
     client = target.client_config(PATH, base64.b64encode(ca_bundle).decode())
@@ -38,6 +38,8 @@ def with_conversion(found: Object, target: WebhookTarget, ca_bundle: bytes) -> O
 
 
 async def converts_in_process(transport: Transport) -> bool:
-    """Whether the server is ours: it has the conversion within (``cli/embedded/server.py``)."""
-    answer = await transport.request(HTTPRequest("GET", "/version", "", write_requests.ACCEPT))
-    return answer.ok and _OUR_SERVER in str(wire_json.WireDecoder(dict[str, Any]).decode(answer.body).get("gitVersion"))
+    """Whether the server is Headgate's embedded one, which converts without a webhook (``cli/embedded/server.py``)."""
+    response = await transport.request(HTTPRequest("GET", "/version", "", write_requests.ACCEPT))
+    return response.ok and _OUR_SERVER in str(
+        wire_json.WireDecoder(dict[str, Any]).decode(response.body).get("gitVersion")
+    )

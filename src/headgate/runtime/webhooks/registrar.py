@@ -43,9 +43,9 @@ Object = dict[str, Any]
 SECRETS: Final = APIResource("", "v1", "secrets", namespaced=True)
 _RESYNC_S: Final = 600.0
 _PROPAGATION_S: Final = 2.0
-"""API servers follow configurations by a watch: by then they believe an authority that was added."""
+"""After this time API servers, which watch the configurations, trust an added authority."""
 _PAUSE_S: Final = 0.5
-_MISSING, _CONFLICT = 404, 409
+_NOT_FOUND, _CONFLICT = 404, 409
 _log: Final = logging.getLogger(__name__)
 
 
@@ -54,8 +54,8 @@ class WebhookSetupError(Exception):
 
 
 class WebhookRegistrar:
-    """``show`` lets the server show a certificate from now on, and returns when it does. ``settled`` is set once all
-    was right for the first time."""
+    """``use_certificates`` makes the server use the certificates. ``registered`` is set after the first complete
+    check."""
 
     def __init__(
         self,
@@ -63,24 +63,24 @@ class WebhookRegistrar:
         secret: tuple[str, str],
         target: WebhookTarget,
         policy: AdmissionPolicy,
-        show: Callable[[WebhookCertificates], Awaitable[None]],
+        use_certificates: Callable[[WebhookCertificates], Awaitable[None]],
     ) -> None:
         self._transport = transport
         self._namespace, self._name = secret
         self._target = target
         self._policy = policy
-        self._show = show
-        self._shown: WebhookCertificates | None = None
+        self._use_certificates = use_certificates
+        self._in_use: WebhookCertificates | None = None
         self._changed = asyncio.Event()
-        self.settled: Final = asyncio.Event()
+        self.registered: Final = asyncio.Event()
 
-    async def begin(self) -> None:
-        """Certificates are there and shown; configurations are not touched yet. Raises :class:`WebhookSetupError`."""
-        self._shown = await self._ensure_secret()
-        await self._show(self._shown)
+    async def prepare(self) -> None:
+        """Prepares the certificates, but not the configurations. Raises :class:`WebhookSetupError`."""
+        self._in_use = await self._ensure_secret()
+        await self._use_certificates(self._in_use)
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Runs until it is cancelled."""
         async with asyncio.TaskGroup() as group:
             for resource, namespace, name in (
                 (SECRETS, self._namespace, self._name),
@@ -92,17 +92,17 @@ class WebhookRegistrar:
             group.create_task(self._work())
 
     async def reconcile(self) -> str:
-        """Once. The configurations name a new authority before anybody shows what it signed. What could not be said
-        about conversion stops nothing else; it is returned."""
-        kept = await self._ensure_secret()
+        """One check. The configurations get a new authority before any replica uses a certificate that it signed.
+        Returns a problem with the conversion, which does not stop the rest."""
+        certificates = await self._ensure_secret()
         for resource in (MUTATING, VALIDATING):
-            await self._configure(resource, kept.bundle)
-        problem = await self._convert(kept.bundle)
-        if kept != self._shown:
-            if self._shown is not None and kept.bundle != self._shown.bundle:
+            await self._configure(resource, certificates.bundle)
+        problem = await self._convert(certificates.bundle)
+        if certificates != self._in_use:
+            if self._in_use is not None and certificates.bundle != self._in_use.bundle:
                 await asyncio.sleep(_PROPAGATION_S)
-            await self._show(kept)
-            self._shown = kept
+            await self._use_certificates(certificates)
+            self._in_use = certificates
             _log.info("webhooks: a new certificate is shown")
         return problem
 
@@ -112,15 +112,15 @@ class WebhookRegistrar:
             self._changed.clear()
             try:
                 problem = await self.reconcile()
-                self.settled.set()
+                self.registered.set()
                 if problem:
                     raise WebhookSetupError(problem)
                 backoff.reset()
                 wait_s = _RESYNC_S
-            except (WebhookSetupError, Unreachable) as setback:
-                _log.warning("webhooks: %s", setback)
+            except (WebhookSetupError, Unreachable) as error:
+                _log.warning("webhooks: %s", error)
                 wait_s = backoff.next(random.random())
-            await asyncio.sleep(_PAUSE_S)  # replicas that were told different things do not fight at full speed
+            await asyncio.sleep(_PAUSE_S)  # replicas with different options must not overwrite each other at full speed
             try:
                 async with asyncio.timeout(wait_s):
                     await self._changed.wait()
@@ -128,14 +128,14 @@ class WebhookRegistrar:
                 pass
 
     async def _watch(self, resource: APIResource, namespace: str, **query: str) -> None:
-        def heard(event: InformerEvent) -> None:
+        def handle(event: InformerEvent) -> None:
             if not isinstance(event, ListSynced):
                 self._changed.set()
 
         await Informer(
             self._transport,
             resource.collection_path(namespace),
-            heard,
+            handle,
             jitter=random.random,
             sleep=asyncio.sleep,
             query=query,
@@ -143,15 +143,15 @@ class WebhookRegistrar:
         ).run()
 
     async def _ensure_secret(self) -> WebhookCertificates:
-        """What the Secret holds, after it was made or renewed if need be."""
+        """The content of the Secret, which is created or renewed if necessary."""
         found = await self._get(SECRETS, self._namespace, self._name)
         data = {} if found is None else found.get("data") or {}
-        kept = ensure_certificates(data, self._target, datetime.datetime.now(datetime.UTC), self._shown)
-        if kept.data() != data:
+        certificates = ensure_certificates(data, self._target, datetime.datetime.now(datetime.UTC), self._in_use)
+        if certificates.data() != data:
             metadata = {"name": self._name, "namespace": self._namespace}
-            fresh: Object = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": TYPE}
-            await self._put(SECRETS, self._namespace, found, {**(found or fresh), "data": kept.data()})
-        return kept
+            new_secret: Object = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": TYPE}
+            await self._put(SECRETS, self._namespace, found, {**(found or new_secret), "data": certificates.data()})
+        return certificates
 
     async def _configure(self, resource: APIResource, bundle: bytes) -> None:
         webhooks = desired_webhooks(resource, self._policy, self._target, bundle)
@@ -163,7 +163,7 @@ class WebhookRegistrar:
             _log.info("webhooks: the %s %s is as it should be again", resource.plural, NAME)
 
     async def _convert(self, bundle: bytes) -> str:
-        """What stood in the way; a server that converts by itself is not told."""
+        """Sets the conversion webhook, unless the server converts by itself. Returns the problem, if there is one."""
         if await converts_in_process(self._transport):
             return ""
         try:
@@ -178,28 +178,30 @@ class WebhookRegistrar:
         return ""
 
     async def _get(self, resource: APIResource, namespace: str, name: str) -> Object | None:
-        answer = await self._transport.request(
+        response = await self._transport.request(
             HTTPRequest("GET", resource.object_path(namespace, name), "", write_requests.ACCEPT)
         )
-        if answer.status == _MISSING:
+        if response.status == _NOT_FOUND:
             return None
-        if not answer.ok:
-            raise WebhookSetupError(f"{resource.plural} {name} cannot be read: {answer.status}: {message_of(answer)}")
-        found: Object = wire_json.decode(answer.body)
+        if not response.ok:
+            raise WebhookSetupError(
+                f"{resource.plural} {name} cannot be read: {response.status}: {message_of(response)}"
+            )
+        found: Object = wire_json.decode(response.body)
         return found
 
     async def _put(self, resource: APIResource, namespace: str, found: Object | None, wanted: Object) -> None:
-        """Over the state that was read, or not at all: another replica may have been first."""
+        """Replaces only the state that was read: another replica may have written since."""
         name = wanted["metadata"]["name"]
         if found is None:
             request = write_requests.create(resource, namespace, wanted)
         else:
             body = msgspec.json.encode(wanted)
             request = HTTPRequest("PUT", resource.object_path(namespace, name), "", write_requests.JSON, body)
-        answer = await self._transport.request(request)
-        if answer.status == _CONFLICT:
+        response = await self._transport.request(request)
+        if response.status == _CONFLICT:
             raise WebhookSetupError(f"{resource.plural} {name} was written by somebody else at the same time")
-        if not answer.ok:
-            way_out = "; create it, or name another Secret by --webhook-secret" if answer.status == _MISSING else ""
-            said = f"{answer.status}: {message_of(answer)}{way_out}"
-            raise WebhookSetupError(f"{resource.plural} {name} cannot be written: {said}")
+        if not response.ok:
+            hint = "; create it, or name another Secret by --webhook-secret" if response.status == _NOT_FOUND else ""
+            text = f"{response.status}: {message_of(response)}{hint}"
+            raise WebhookSetupError(f"{resource.plural} {name} cannot be written: {text}")

@@ -30,7 +30,7 @@ PrintLine = Callable[[str], None]
 
 _ATTEMPTS: Final = 5
 _PAUSE_S: Final = 0.5
-_MISSING: Final = 404
+_NOT_FOUND: Final = 404
 
 
 class WebhookServerConfig(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class WebhookServerConfig(msgspec.Struct, frozen=True):
 
 
 class WebhookHealth:
-    """Whether the webhooks of this process work; there may be none yet."""
+    """Whether the webhooks of this process work. ``server`` is None until they have started."""
 
     def __init__(self) -> None:
         self.server: WebhookServer | None = None
@@ -53,35 +53,39 @@ class WebhookHealth:
 
 
 async def serve(
-    transport: Transport, policy: AdmissionPolicy, place: WebhookServerConfig, say: PrintLine, health: WebhookHealth
+    transport: Transport,
+    policy: AdmissionPolicy,
+    config: WebhookServerConfig,
+    print_line: PrintLine,
+    health: WebhookHealth,
 ) -> None:
-    """Raises :class:`WebhookSetupError` or ``OSError`` if it cannot begin."""
+    """Raises :class:`WebhookSetupError` or ``OSError`` if it cannot start."""
     server = WebhookServer(transport, policy)
-    shown_at: list[int] = []
+    listening_ports: list[int] = []
 
-    async def show(kept: WebhookCertificates) -> None:
-        await server.use_certificate(kept)
-        for port in shown_at:
-            await _call_itself(server, place, port)
+    async def use_certificates(certificates: WebhookCertificates) -> None:
+        await server.use_certificate(certificates)
+        for port in listening_ports:
+            await _call_itself(server, config, port)
 
-    keeper = WebhookRegistrar(transport, place.secret, place.target, policy, show)
-    await _begin(keeper)
+    registrar = WebhookRegistrar(transport, config.secret, config.target, policy, use_certificates)
+    await _prepare(registrar)
     running: list[asyncio.Task[None]] = []
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(_stop, running)
         running += [asyncio.create_task(server.follow(resource)) for resource in watched_resources(policy)]
-        await server.knows(await _served(transport, say) | (watched_resources(policy).keys() - WATCHED))
-        port = await stack.enter_async_context(server.listening(place.host, place.port))
-        shown_at.append(port)
+        await server.knows(await _served(transport, print_line) | (watched_resources(policy).keys() - WATCHED))
+        port = await stack.enter_async_context(server.listening(config.host, config.port))
+        listening_ports.append(port)
         health.server = server
-        await _call_itself(server, place, port)
-        running.append(asyncio.create_task(keeper.run()))
-        settling = asyncio.create_task(keeper.settled.wait())
-        await asyncio.wait([settling, *running], return_when=asyncio.FIRST_COMPLETED)
-        if settling.done():
-            say(f"webhooks: ready on {place.host}:{port}, called as {place.target.name}")
+        await _call_itself(server, config, port)
+        running.append(asyncio.create_task(registrar.run()))
+        registered = asyncio.create_task(registrar.registered.wait())
+        await asyncio.wait([registered, *running], return_when=asyncio.FIRST_COMPLETED)
+        if registered.done():
+            print_line(f"webhooks: ready on {config.host}:{port}, called as {config.target.name}")
             await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-        settling.cancel()
+        registered.cancel()
         await asyncio.gather(*(task for task in running if task.done()))
 
 
@@ -91,40 +95,40 @@ async def _stop(running: list[asyncio.Task[None]]) -> None:
     await asyncio.gather(*running, return_exceptions=True)
 
 
-async def _begin(keeper: WebhookRegistrar) -> None:
-    """Replicas that start together meet at the Secret: who comes second reads what the first one wrote."""
+async def _prepare(registrar: WebhookRegistrar) -> None:
+    """Retries, because replicas that start together write the same Secret: all but one get a conflict."""
     for _ in range(_ATTEMPTS - 1):
         try:
-            return await keeper.begin()
+            return await registrar.prepare()
         except WebhookSetupError:
             await asyncio.sleep(_PAUSE_S)
-    return await keeper.begin()
+    return await registrar.prepare()
 
 
-async def _call_itself(server: WebhookServer, place: WebhookServerConfig, port: int) -> None:
+async def _call_itself(server: WebhookServer, config: WebhookServerConfig, port: int) -> None:
     problem = ""
     for _ in range(_ATTEMPTS):
-        problem = await server.call_itself(place.host, port, place.target.name)
+        problem = await server.call_itself(config.host, port, config.target.name)
         if not problem:
             return
         await asyncio.sleep(_PAUSE_S)
     raise WebhookSetupError(problem)
 
 
-async def _served(transport: Transport, say: PrintLine) -> set[APIResource]:
-    """What has to be known before the first answer. Without the kinds of queues there are none to know."""
-    answer = await transport.request(HTTPRequest("GET", f"/apis/{GROUP}/{VERSION}", "", write_requests.ACCEPT))
-    if answer.status == _MISSING:
-        say("webhooks: Queue and PodGroup are not served here yet; `headgate install-crds` brings them")
+async def _served(transport: Transport, print_line: PrintLine) -> set[APIResource]:
+    """The resources that must be listed before the first response. Queue kinds count only if they are served."""
+    response = await transport.request(HTTPRequest("GET", f"/apis/{GROUP}/{VERSION}", "", write_requests.ACCEPT))
+    if response.status == _NOT_FOUND:
+        print_line("webhooks: Queue and PodGroup are not served here yet; `headgate install-crds` brings them")
         return {NAMESPACES}
     return {NAMESPACES, QUEUES, POD_GROUPS}
 
 
 def own_username() -> Generator[HTTPRequest, HTTPResponse, str]:
-    """The name that the server knows us by; empty if it does not say."""
+    """The user name that the server has for this process; empty if the server does not say."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-    answer = yield HTTPRequest("POST", path, "", write_requests.JSON, msgspec.json.encode(body))
-    if not answer.ok:
+    response = yield HTTPRequest("POST", path, "", write_requests.JSON, msgspec.json.encode(body))
+    if not response.ok:
         return ""
-    return str(wire_json.decode(answer.body)["status"]["userInfo"].get("username", ""))
+    return str(wire_json.decode(response.body)["status"]["userInfo"].get("username", ""))

@@ -23,17 +23,17 @@ class WebhookTarget(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What the API server calls us by, and our certificate must say."""
+        """The host name that the API server uses, and that the certificate must contain."""
         return (urlsplit(self.url).hostname or "") if self.url else f"{self.service}.{self.namespace}.svc"
 
     @property
     def names(self) -> tuple[str, ...]:
         """All names that the certificate has."""
-        inside = () if self.url else (f"{self.name}.cluster.local",)
-        return tuple(dict.fromkeys((self.name, *inside, *_LOCAL)))
+        cluster_names = () if self.url else (f"{self.name}.cluster.local",)
+        return tuple(dict.fromkeys((self.name, *cluster_names, *_LOCAL)))
 
     def client_config(self, path: str, ca_bundle: str) -> Object:
-        """How a configuration says it, with every default written out."""
+        """The ``clientConfig`` of a webhook, including default values."""
         if self.url:
             return {"url": self.url + path, "caBundle": ca_bundle}
         service = {"namespace": self.namespace, "name": self.service, "path": path, "port": self.port}
@@ -41,7 +41,7 @@ class WebhookTarget(msgspec.Struct, frozen=True):
 
 
 def parse_url(text: str) -> WebhookTarget | str:
-    """``https://host:port``, or what is wrong with it."""
+    """Parses ``https://host:port``; returns a message if it is invalid."""
     try:
         parts = urlsplit(text)
         host, _ = parts.hostname, parts.port
@@ -55,7 +55,7 @@ def parse_url(text: str) -> WebhookTarget | str:
 
 
 def parse_service(text: str) -> WebhookTarget | str:
-    """``NAMESPACE/NAME`` or ``NAMESPACE/NAME:PORT``, or what is wrong with it."""
+    """Parses ``NAMESPACE/NAME`` or ``NAMESPACE/NAME:PORT``; returns a message if it is invalid."""
     namespace, slash, rest = text.partition("/")
     name, colon, port = rest.partition(":")
     number = int(port) if port.isascii() and port.isdecimal() and len(port) < 6 else 0
