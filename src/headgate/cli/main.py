@@ -20,8 +20,8 @@ _COMMANDS: Final = {
 }
 
 
-class _Lazy(click.Group):
-    """Commands that import numpy or a web server should not slow down ``headgate version``."""
+class _LazyGroup(click.Group):
+    """Imports a command when it is called: numpy and the server should not slow down ``headgate version``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *_COMMANDS])
@@ -33,7 +33,7 @@ class _Lazy(click.Group):
         return command if isinstance(command, click.Command) else None
 
 
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @log_options
 def main() -> None:
     """Gate-controlled queueing and scheduling for Kubernetes.
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def set_up_once() -> None:
-    """Warnings and errors are shown even without a log option."""
+    """Sets up logging without a log option: warnings and errors are shown."""
     settings = click.get_current_context().ensure_object(dict)
     set_up(settings.get("log_level", "warning"), settings.get("log_format", "text"))
 

@@ -54,7 +54,7 @@ class Seen:
     def due(self, now_s: float) -> list[Any]:
         return []
 
-    def next_s(self) -> float | None:
+    def next_deadline_s(self) -> float | None:
         return None
 
     def runs(self, name: str) -> bool:

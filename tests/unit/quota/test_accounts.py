@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.cli.commands.explain_quota import account_lines
+from headgate.cli.commands.explain_quota import description_lines
 from headgate.jobs.explanation import MissingWorkload, explain_missing_workload
 from headgate.jobs.framework.management import UnknownAncestor
 from headgate.jobs.kinds.batch_job import JOB
@@ -74,11 +74,11 @@ def test_a_resource_that_no_flavor_covers_is_named_with_what_the_condition_says(
     )
     text = "couldn't assign flavors to pod set main: resource nvidia.com/gpu unavailable in ClusterQueue"
     assert (found.said[1], found.found) == (text, text)
-    assert any(f": {text}" in line for line in account_lines(found, START_S))
+    assert any(f": {text}" in line for line in description_lines(found, START_S))
     unseen = api.change("gpus", lambda wire: wire["status"].update(conditions=[]))
     assert unseen is not None
     bare = told(api, api.objects["workload", "ns/gpus"])
-    assert f"  as of now: {text}" in list(account_lines(bare, START_S))
+    assert f"  as of now: {text}" in list(description_lines(bare, START_S))
 
 
 def test_alternatives_in_two_flavors_are_not_both_asked_for() -> None:

@@ -55,47 +55,47 @@ def check(file: Path) -> None:
     except OSError as error:
         click.echo(f"headgate config check: {file}: {error.strerror}", err=True)
         sys.exit(1)
-    found = find_plugins()
-    for problem in found.problems:
+    plugins = find_plugins()
+    for problem in plugins.problems:
         click.echo(f"remark: {problem}", err=True)
-    configuration = read_configuration(text, found.registry, ("headgate",))
+    configuration = read_configuration(text, plugins.registry, ("headgate",))
     if isinstance(configuration, KubeSchedulerConfiguration):
-        wrong = [ConfigProblem(each) for each in _wrong_foreign_plugins(configuration, found)]
-        if not wrong:
-            _show(configuration)
+        problems = [ConfigProblem(each) for each in _external_plugin_errors(configuration, plugins)]
+        if not problems:
+            _print_configuration(configuration)
             return
-        configuration = wrong
+        configuration = problems
     for each in configuration:
         click.echo(each.at(file))
     sys.exit(1)
 
 
-def _wrong_foreign_plugins(configuration: KubeSchedulerConfiguration, found: InstalledPlugins) -> FieldErrors:
-    """Plugins from elsewhere judge their arguments themselves, when they are made; their methods are checked here."""
+def _external_plugin_errors(configuration: KubeSchedulerConfiguration, plugins: InstalledPlugins) -> FieldErrors:
+    """Errors of plugins of other packages: their constructors check the arguments, and this function their methods."""
     errors: FieldErrors = []
     for i, profile in enumerate(configuration.profiles):
         for name, args in profile.args.items():
             if not isinstance(args, ExternalPluginArgs):
                 continue
             try:
-                plugin = build_plugin(found.builders[name], args.given)
+                plugin = build_plugin(plugins.builders[name], args.given)
             except ValueError as error:
                 at = f"profiles[{i}].pluginConfig[{name}].args"
                 errors.append(invalid(at, dict(args.given), str(error)))
                 continue
             at = f"profiles[{i}].plugins[{name}]"
             errors += [
-                invalid(at, found.registry[name].origin, each) for each in signature_checks.problems(plugin, name)
+                invalid(at, plugins.registry[name].origin, each) for each in signature_checks.problems(plugin, name)
             ]
     return errors
 
 
-def _show(configuration: KubeSchedulerConfiguration) -> None:
+def _print_configuration(configuration: KubeSchedulerConfiguration) -> None:
     for remark in configuration.remarks:
         click.echo(f"remark: {remark}", err=True)
     for i, profile in enumerate(configuration.profiles):
         click.echo(("\n" if i else "") + f"profile {profile.name}" + ("" if profile.queues is None else " of queues"))
-        for line in (*_queue_lines(profile.queues), *_lines(profile)):
+        for line in (*_queue_lines(profile.queues), *_profile_lines(profile)):
             click.echo(f"  {line}")
 
 
@@ -104,17 +104,17 @@ def _queue_lines(settings: SchedulerConf | None) -> list[str]:
         return []
     shown = {
         "actions": ", ".join(settings.actions),
-        **{f"tier {i}": " ".join(map(_shown, tier)) for i, tier in enumerate(settings.tiers, 1)},
+        **{f"tier {i}": " ".join(map(_plugin_text, tier)) for i, tier in enumerate(settings.tiers, 1)},
         **{point: " ".join(settings.order(point)) for point in ("queueOrder", "jobOrder", "taskOrder")},
     }
     return [f"{name:<11} {value or '-'}" for name, value in shown.items()]
 
 
-def _shown(plugin: PluginOption) -> str:
+def _plugin_text(plugin: PluginOption) -> str:
     return plugin.name + (f"(without {', '.join(sorted(plugin.off))})" if plugin.off else "")
 
 
-def _lines(profile: KubeSchedulerProfile) -> list[str]:
+def _profile_lines(profile: KubeSchedulerProfile) -> list[str]:
     shown = {
         point: " ".join(f"{name}({weight})" if point == "score" else name for name, weight in enabled)
         for point, enabled in profile.points.items()

@@ -11,8 +11,8 @@ from typing import Final
 
 import click
 
-from headgate.cli.demos import autoscaler as autoscaler_story
-from headgate.cli.demos import fast_release as release_story
+from headgate.cli.demos import autoscaler as autoscaler_demo
+from headgate.cli.demos import fast_release as release_demo
 from headgate.cli.demos.autoscaler import DemoStep, conclusion
 from headgate.cli.demos.demo_cluster import MachineCounts
 from headgate.cli.demos.fast_release import ReleaseMeasurements, ReleaseScenario
@@ -56,7 +56,7 @@ def autoscaler(model: str) -> None:
     click.echo(f"{model + ' buys machines':<{_WIDTH}}  {_cells(_COLUMNS)}  {_cells(_COLUMNS)}")
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            rows = runner.run(autoscaler_story.run_autoscaler_demo(model, _show))
+            rows = runner.run(autoscaler_demo.run_autoscaler_demo(model, _print_step))
     except StartupError as problem:
         click.echo(f"headgate demo: {problem}", err=True)
         sys.exit(1)
@@ -64,7 +64,7 @@ def autoscaler(model: str) -> None:
     click.echo(conclusion(rows))
 
 
-def _show(row: DemoStep) -> None:
+def _print_step(row: DemoStep) -> None:
     click.echo(f"{row.step:<{_WIDTH}}  {_cells(_values(row.off))}  {_cells(_values(row.on))}")
 
 
@@ -97,16 +97,16 @@ def fast_release() -> None:
     Example:
       headgate demo fast-release
     """
-    names = tuple(arm.name for arm in release_story.VARIANTS)
+    names = tuple(variant.name for variant in release_demo.VARIANTS)
     click.echo(f"{'':<{_WIDTH}}{''.join(f'{name:>26}' for name in names)}")
     try:
-        release_story.run_release_demo(_show_release)
+        release_demo.run_release_demo(_print_scenario)
     except (StartupError, DemoRequestRefused) as problem:
         click.echo(f"headgate demo: {problem}", err=True)
         sys.exit(1)
 
 
-def _show_release(scene: ReleaseScenario, found: tuple[ReleaseMeasurements, ...]) -> None:
-    click.echo(scene.title)
+def _print_scenario(scenario: ReleaseScenario, found: tuple[ReleaseMeasurements, ...]) -> None:
+    click.echo(scenario.title)
     for name, text in _FIGURES.items():
         click.echo(f"  {name:<{_WIDTH - 2}}{''.join(f'{text(each):>26}' for each in found)}")

@@ -11,9 +11,9 @@ import click
 import msgspec
 
 from headgate.cli.commands.explain_pod import ExplainedPod, explain_pod, pod_lines
-from headgate.cli.commands.explain_quota import account_lines, inquiry_lines
+from headgate.cli.commands.explain_quota import description_lines, inspection_lines
 from headgate.cli.commands.queues import footer_of
-from headgate.cli.options.cluster_access import access_or_exit, cluster_options, connect, exit_with_error, perform
+from headgate.cli.options.cluster_access import cluster_options, connect, exit_with_error, perform, rest_config_or_exit
 from headgate.cli.options.job_options import kinds_option
 from headgate.cli.options.log_options import log_options
 from headgate.cli.options.query_options import output_option, served_option
@@ -70,14 +70,14 @@ def command(
       headgate explain trainingrun NAME --job-kinds FILE   a kind that a file describes
     """
     kind, name = _target(target, kinds)
-    access = access_or_exit("explain", kubeconfig, context)
-    where = namespace or access.namespace
+    rest_config = rest_config_or_exit("explain", kubeconfig, context)
+    scope = namespace or rest_config.namespace
     now_s = time.time()
     try:
         if kind == "pod":
-            _print_pod(asyncio.run(explain_pod(access, where, name, served)), output, now_s)
+            _print_pod(asyncio.run(explain_pod(rest_config, scope, name, served)), output, now_s)
         else:
-            _print(*asyncio.run(_inquire(access, kind, where, name, now_s)), output, now_s)
+            _print(*asyncio.run(_inspect(rest_config, kind, scope, name, now_s)), output, now_s)
     except Unreachable as problem:
         exit_with_error("explain", str(problem))
 
@@ -85,7 +85,9 @@ def command(
 def _target(target: tuple[str, ...], kinds: tuple[JobKind, ...]) -> tuple[str | JobKind, str]:
     word, _, name = target[0].partition("/")
     rest = target[1:] if not name else (name, *target[1:])
-    kind = _KINDS.get(word.lower()) or next((each for each in (JOB, *kinds) if word.lower() in _words(each)), None)
+    kind = _KINDS.get(word.lower()) or next(
+        (each for each in (JOB, *kinds) if word.lower() in _kubectl_names(each)), None
+    )
     if kind is None or len(rest) != 1 or not rest[0]:
         raise click.UsageError(
             "say what to explain: headgate explain pod NAME, job NAME or workload NAME, with -n NAMESPACE; of any "
@@ -94,56 +96,58 @@ def _target(target: tuple[str, ...], kinds: tuple[JobKind, ...]) -> tuple[str | 
     return kind, rest[0]
 
 
-def _words(kind: JobKind) -> tuple[str, ...]:
-    """Under which kubectl knows it."""
+def _kubectl_names(kind: JobKind) -> tuple[str, ...]:
+    """The names of the kind in kubectl."""
     singular, plural, group = kind.kind.kind.lower(), kind.resource.plural, kind.kind.group
     return singular, plural, f"{singular}.{group}", f"{plural}.{group}"
 
 
-async def _inquire(
-    access: RESTConfig, kind: str | JobKind, namespace: str, name: str, now_s: float
+async def _inspect(
+    rest_config: RESTConfig, kind: str | JobKind, namespace: str, name: str, now_s: float
 ) -> tuple[WorkloadInspection | ListRefused, QuotaInspection | None]:
-    async with connect(access) as transport:
+    async with connect(rest_config) as transport:
         if isinstance(kind, JobKind):
             return await perform(transport, inspect_job(kind, namespace, name, now_s))
         return await perform(transport, inspect_workload(namespace, name, now_s))
 
 
-def _print(about: WorkloadInspection | ListRefused, found: QuotaInspection | None, output: str, now_s: float) -> None:
-    gaps, revision = (found.gaps, found.revision) if found is not None else ((), "")
-    if isinstance(about, ListRefused):
+def _print(
+    inspection: WorkloadInspection | ListRefused, quota: QuotaInspection | None, output: str, now_s: float
+) -> None:
+    gaps, revision = (quota.gaps, quota.revision) if quota is not None else ((), "")
+    if isinstance(inspection, ListRefused):
         exit_with_error(
-            "explain", "\n".join(dict.fromkeys([about.text, *(gap.line for gap in gaps if not gap.is_absent)]))
+            "explain", "\n".join(dict.fromkeys([inspection.text, *(gap.line for gap in gaps if not gap.is_absent)]))
         )
-    gaps = (*gaps, *about.missing)
+    gaps = (*gaps, *inspection.missing)
     if output == "json":
-        _print_json({**msgspec.to_builtins(about), "missing": []}, gaps, revision)
+        _print_json({**msgspec.to_builtins(inspection), "missing": []}, gaps, revision)
         return
-    for line in inquiry_lines(about, now_s):
+    for line in inspection_lines(inspection, now_s):
         click.echo(line)
     click.echo(footer_of(gaps, revision))
 
 
-def _print_pod(about: ExplainedPod | ListRefused, output: str, now_s: float) -> None:
-    if isinstance(about, ListRefused):
-        exit_with_error("explain", about.text)
-    surveys = [each for each in (about.survey, about.quota) if each is not None]
-    gaps = [*(gap for each in surveys for gap in each.gaps), *about.workloads.missing]
+def _print_pod(pod: ExplainedPod | ListRefused, output: str, now_s: float) -> None:
+    if isinstance(pod, ListRefused):
+        exit_with_error("explain", pod.text)
+    inspections = [each for each in (pod.queues, pod.quota) if each is not None]
+    gaps = [*(gap for each in inspections for gap in each.gaps), *pod.workloads.missing]
     if output == "json":
-        document = {**msgspec.to_builtins(about.about), "workloads": msgspec.to_builtins(about.workloads.accounts)}
-        _print_json(document, gaps, surveys[0].revision if surveys else "")
+        document = {**msgspec.to_builtins(pod.explanation), "workloads": msgspec.to_builtins(pod.workloads.accounts)}
+        _print_json(document, gaps, inspections[0].revision if inspections else "")
         return
-    for line in pod_lines(about.about, now_s):
+    for line in pod_lines(pod.explanation, now_s):
         click.echo(line)
-    for account in about.workloads.accounts:
-        for line in account_lines(account, now_s):
+    for description in pod.workloads.accounts:
+        for line in description_lines(description, now_s):
             click.echo(line)
-        for step in account.next:
+        for step in description.next:
             click.echo(f"  next: {step}")
-    if surveys:
-        click.echo(footer_of(gaps, surveys[0].revision))
+    if inspections:
+        click.echo(footer_of(gaps, inspections[0].revision))
 
 
 def _print_json(document: dict[str, Any], gaps: Iterable[UnavailableResource], revision: str) -> None:
-    told = {**document, "revision": revision, "missing": msgspec.to_builtins(list(dict.fromkeys(gaps)))}
-    click.echo(msgspec.json.format(msgspec.json.encode(told)).decode())
+    full_document = {**document, "revision": revision, "missing": msgspec.to_builtins(list(dict.fromkeys(gaps)))}
+    click.echo(msgspec.json.format(msgspec.json.encode(full_document)).decode())

@@ -25,18 +25,18 @@ from headgate.scheduling.cache.pod_shape import ShapeTable
 
 
 class ExplainedPod(msgspec.Struct, frozen=True):
-    """``survey`` and ``quota``: what was asked for it; None if that was not needed."""
+    """``queues`` and ``quota``: the inspections that were needed; None if they were not."""
 
-    about: PodExplanation
+    explanation: PodExplanation
     workloads: PodInspection = PodInspection()
-    survey: QueueInspection | None = None
+    queues: QueueInspection | None = None
     quota: QuotaInspection | None = None
 
 
 async def explain_pod(
-    access: RESTConfig, namespace: str, name: str, served: tuple[str, ...]
+    rest_config: RESTConfig, namespace: str, name: str, served: tuple[str, ...]
 ) -> ExplainedPod | ListRefused:
-    async with connect(access) as transport:
+    async with connect(rest_config) as transport:
         pod = await perform(transport, get_object(PODS, "pod", namespace, name))
         if isinstance(pod, ListRefused):
             return pod
@@ -45,36 +45,36 @@ async def explain_pod(
         if isinstance(read, str):
             return ListRefused(read)
         requests = read.shape.requests
-        alone = explain(pod, None, requests, gates, served)
+        without_queues = explain(pod, None, requests, gates, served)
         quota, workloads = None, PodInspection()
         if _is_in_kueue(pod):
             now_s = time.time()
             quota = await perform(transport, inspect_quota(namespace, now_s))
             workloads = await perform(transport, inspect_pod(pod, quota, now_s))
-        if alone.state != "waiting":
-            return ExplainedPod(with_gate(alone, workloads), workloads, None, quota)
-        found = await perform(transport, inspect_queues(served))
-        about = explain(pod, None if found.is_incomplete else found.queues, requests, gates, served)
-        return ExplainedPod(with_gate(about, workloads), workloads, found, quota)
+        if without_queues.state != "waiting":
+            return ExplainedPod(with_gate(without_queues, workloads), workloads, None, quota)
+        queues = await perform(transport, inspect_queues(served))
+        explanation = explain(pod, None if queues.is_incomplete else queues.queues, requests, gates, served)
+        return ExplainedPod(with_gate(explanation, workloads), workloads, queues, quota)
 
 
 def _is_in_kueue(pod: Wire) -> bool:
     return ADMISSION_GATE in gate_names(pod) or (pod["metadata"].get("labels") or {}).get(MANAGED) == "true"
 
 
-def with_gate(about: PodExplanation, workloads: PodInspection) -> PodExplanation:
-    """Kueue's gate is not a stranger's: it comes off with the admission of a Workload, or after that, when the Workload
-    waits for terminating pods no longer."""
-    if not any(hold.name == ADMISSION_GATE for hold in about.holds):
-        return about
+def with_gate(explanation: PodExplanation, workloads: PodInspection) -> PodExplanation:
+    """The explanation with a text for Kueue's gate, which is removed when the Workload is admitted, or later, when the
+    Workload does not wait for terminating pods any more."""
+    if not any(hold.name == ADMISSION_GATE for hold in explanation.holds):
+        return explanation
     keys = ", ".join(f"{each.namespace}/{each.name}" for each in workloads.accounts)
     text = f"comes off when {f'Workload {keys}' if keys else 'its Workload'} is admitted"
     steps: tuple[str, ...] = (f"Workload {keys} has to be admitted: see below",)
     awaited = "the admission of its Workload"
-    late = [each for each in workloads.accounts if each.state == "waitingtostart"]
-    if late and len(late) == len(workloads.accounts):
+    waiting_to_start = [each for each in workloads.accounts if each.state == "waitingtostart"]
+    if waiting_to_start and len(waiting_to_start) == len(workloads.accounts):
         text = f"comes off when Workload {keys}, which is admitted, waits for terminating pods no longer"
-        steps = tuple(dict.fromkeys(step for each in late for step in each.next))
+        steps = tuple(dict.fromkeys(step for each in waiting_to_start for step in each.next))
         awaited = "terminating pods to leave (its Workload is admitted)"
     elif workloads.accounts and all(each.state == "admitted" for each in workloads.accounts):
         text = f"comes off when Workload {keys}, which is admitted, has a place for it that no terminating pod uses"
@@ -85,47 +85,47 @@ def with_gate(about: PodExplanation, workloads: PodInspection) -> PodExplanation
     elif workloads.absence is not None:
         text, steps = f"{text}, and it has none: {workloads.absence.summary}", workloads.absence.next
     holds = tuple(
-        msgspec.structs.replace(hold, text=text) if hold.name == ADMISSION_GATE else hold for hold in about.holds
+        msgspec.structs.replace(hold, text=text) if hold.name == ADMISSION_GATE else hold for hold in explanation.holds
     )
-    lifted = f"has to lift {ADMISSION_GATE}"
-    following = tuple(step for each in about.next for step in (steps if each.endswith(lifted) else (each,)))
-    summary = f"it waits for {awaited}" if about.state == "foreign" else about.summary
-    if all(hold.name == ADMISSION_GATE for hold in about.holds if hold.kind == "gate"):
+    gate_step = f"has to lift {ADMISSION_GATE}"
+    next_steps = tuple(step for each in explanation.next for step in (steps if each.endswith(gate_step) else (each,)))
+    summary = f"it waits for {awaited}" if explanation.state == "foreign" else explanation.summary
+    if all(hold.name == ADMISSION_GATE for hold in explanation.holds if hold.kind == "gate"):
         summary = summary.replace(WAITS_FOR["gate"], awaited)
-    return msgspec.structs.replace(about, summary=summary, holds=holds, next=following)
+    return msgspec.structs.replace(explanation, summary=summary, holds=holds, next=next_steps)
 
 
 def _gate(pod: Wire, name: str) -> PodGate:
-    """A gate is never added to a pod that exists, so it is as old as the pod; managed fields only tell when their
-    manager last wrote anything."""
+    """A gate cannot be added to an existing pod, so it is as old as the pod. The time in managed fields is that of the
+    manager's last write to any field."""
     metadata = pod.get("metadata") or {}
     return PodGate(name, find_setter(metadata, name).manager, metadata.get("creationTimestamp") or "")
 
 
-def pod_lines(about: PodExplanation, now_s: float) -> Iterator[str]:
-    yield f"pod {about.namespace}/{about.name}: {about.summary}"
-    asks = ", ".join(f"{name} {amount}" for name, amount in about.requests.items())
+def pod_lines(explanation: PodExplanation, now_s: float) -> Iterator[str]:
+    yield f"pod {explanation.namespace}/{explanation.name}: {explanation.summary}"
+    asks = ", ".join(f"{name} {amount}" for name, amount in explanation.requests.items())
     facts = [
-        f"scheduler {about.scheduler}",
-        f"queue {about.queue}" if about.queue else "",
-        f"group {about.group}" if about.group else "",
+        f"scheduler {explanation.scheduler}",
+        f"queue {explanation.queue}" if explanation.queue else "",
+        f"group {explanation.group}" if explanation.group else "",
         f"asks for {asks}" if asks else "asks for nothing",
-        "opted in" if about.opted_in else "did not opt in",
-        _age(about.created, now_s, "{} old"),
+        "opted in" if explanation.opted_in else "did not opt in",
+        _age(explanation.created, now_s, "{} old"),
     ]
     yield "  " + ", ".join(filter(None, facts))
-    if about.holds:
+    if explanation.holds:
         yield "held by"
-    for hold in about.holds:
+    for hold in explanation.holds:
         yield from _hold_lines(hold, now_s)
-    if about.next:
+    if explanation.next:
         yield "next"
-    yield from (f"  {step}" for step in about.next)
+    yield from (f"  {step}" for step in explanation.next)
 
 
 def _hold_lines(hold: PodHold, now_s: float) -> Iterator[str]:
-    who = [f"set by {hold.by}" if hold.by else "", _age(hold.since, now_s, "{} ago" if hold.by else "for {}")]
-    notes = ", ".join(filter(None, (hold.why, *who)))
+    setter = [f"set by {hold.by}" if hold.by else "", _age(hold.since, now_s, "{} ago" if hold.by else "for {}")]
+    notes = ", ".join(filter(None, (hold.why, *setter)))
     yield f"  {hold.kind} {hold.name}".rstrip() + (f" ({notes})" if notes else "") + f": {hold.text}"
     if hold.resource:
         asked = f"asked {hold.asked}" + (f" by {hold.together} pods of its group together" if hold.together > 1 else "")
@@ -134,6 +134,6 @@ def _hold_lines(hold: PodHold, now_s: float) -> Iterator[str]:
         yield f"    before it in queue {hold.name}: {hold.position}"
 
 
-def _age(time_text: str, now_s: float, words: str) -> str:
+def _age(time_text: str, now_s: float, template: str) -> str:
     parsed = parse_time(time_text)
-    return "" if isinstance(parsed, str) else words.format(human_duration(now_s - float(parsed)))
+    return "" if isinstance(parsed, str) else template.format(human_duration(now_s - float(parsed)))

@@ -11,7 +11,6 @@ from typing import Final
 import click
 
 from headgate.cli.options.cluster_access import (
-    access_or_exit,
     chosen_namespace,
     cluster_options,
     connect,
@@ -19,6 +18,7 @@ from headgate.cli.options.cluster_access import (
     namespace_options,
     perform,
     print_table,
+    rest_config_or_exit,
 )
 from headgate.cli.options.log_options import log_options
 from headgate.client.gate_lifting import GateLiftOutcome, GateLiftResult, lift
@@ -29,7 +29,7 @@ from headgate.http.transport import Transport, Unreachable
 from headgate.kube.labels import parse_selector
 from headgate.kube.timestamps import human_duration, parse_time
 
-_AT_ONCE: Final = 8
+_MAX_PARALLEL: Final = 8
 Progress = Callable[[int, int], None]
 
 
@@ -55,9 +55,9 @@ def show(selector: str, namespace: str, everywhere: bool, kubeconfig: str, conte
       headgate gates list -n team-a -l app=training
     """
     _check_selector(selector)
-    access = access_or_exit("gates list", kubeconfig, context)
+    rest_config = rest_config_or_exit("gates list", kubeconfig, context)
     try:
-        rows = asyncio.run(_count_gates(access, chosen_namespace(access, namespace, everywhere), selector))
+        rows = asyncio.run(_count_gates(rest_config, chosen_namespace(rest_config, namespace, everywhere), selector))
     except Unreachable as problem:
         exit_with_error("gates list", str(problem))
     if isinstance(rows, ListRefused):
@@ -69,14 +69,17 @@ def show(selector: str, namespace: str, everywhere: bool, kubeconfig: str, conte
     print_table(
         [
             ("GATE", "PODS", "OLDEST", "AGE", "SET BY"),
-            *((each.gate, str(each.pods), each.oldest.key, _age(each.oldest, now_s), _by(by)) for each, by in rows),
+            *(
+                (each.gate, str(each.pods), each.oldest.key, _age(each.oldest, now_s), _setter_text(by))
+                for each, by in rows
+            ),
         ]
     )
     for text in dict.fromkeys(by.text for _, by in rows if isinstance(by, ListRefused)):
         click.echo(text, err=True)
 
 
-def _by(setter: str | ListRefused) -> str:
+def _setter_text(setter: str | ListRefused) -> str:
     return "?" if isinstance(setter, ListRefused) else setter or "-"
 
 
@@ -113,18 +116,18 @@ def lift_gate(
     _check_selector(selector)
     if bool(selector) == from_all:
         raise click.UsageError("say from which pods: either -l SELECTOR or --all")
-    access = access_or_exit("gates lift", kubeconfig, context)
-    where = chosen_namespace(access, namespace, everywhere)
+    rest_config = rest_config_or_exit("gates lift", kubeconfig, context)
+    scope = chosen_namespace(rest_config, namespace, everywhere)
     try:
-        done = asyncio.run(_lift_all(access, where, selector, name, dry_run))
+        done = asyncio.run(_lift_all(rest_config, scope, selector, name, dry_run))
     except Unreachable as problem:
         exit_with_error("gates lift", str(problem))
     if isinstance(done, ListRefused):
         exit_with_error("gates lift", done.text)
     for each in done:
         if each.outcome is not GateLiftOutcome.LIFTED:
-            words = f"pod {each.pod.key}: {each.outcome.value}"
-            click.echo(f"{words}: {each.detail}" if each.detail else words, err=True)
+            line = f"pod {each.pod.key}: {each.outcome.value}"
+            click.echo(f"{line}: {each.detail}" if each.detail else line, err=True)
     counts = {outcome: sum(each.outcome is outcome for each in done) for outcome in GateLiftOutcome}
     verb = "would be lifted" if dry_run else "lifted"
     click.echo(
@@ -142,9 +145,9 @@ def _check_selector(selector: str) -> None:
 
 
 async def _count_gates(
-    access: RESTConfig, namespace: str, selector: str
+    rest_config: RESTConfig, namespace: str, selector: str
 ) -> list[tuple[GateCount, str | ListRefused]] | ListRefused:
-    async with connect(access) as transport:
+    async with connect(rest_config) as transport:
         pods = await perform(transport, gated_pods(namespace, selector))
         if isinstance(pods, ListRefused):
             return pods
@@ -152,46 +155,46 @@ async def _count_gates(
 
 
 async def _lift_all(
-    access: RESTConfig, namespace: str, selector: str, gate: str, dry_run: bool
+    rest_config: RESTConfig, namespace: str, selector: str, gate: str, dry_run: bool
 ) -> list[GateLiftResult] | ListRefused:
-    async with connect(access) as transport:
+    async with connect(rest_config) as transport:
         pods = await perform(transport, gated_pods(namespace, selector))
         if isinstance(pods, ListRefused):
             return pods
         held = [pod for pod in pods if gate in pod.gates]
-        places = asyncio.Semaphore(_AT_ONCE)
+        limit = asyncio.Semaphore(_MAX_PARALLEL)
         done: list[GateLiftResult] = []
 
-        async def one(pod: GatedPod) -> None:
-            async with places:
+        async def lift_one(pod: GatedPod) -> None:
+            async with limit:
                 done.append(await _lift(transport, gate, pod, dry_run))
                 _progress(len(done), len(held))
 
         async with asyncio.TaskGroup() as tasks:
             for pod in held:
-                tasks.create_task(one(pod))
+                tasks.create_task(lift_one(pod))
         return sorted(done, key=lambda each: each.pod.key)
 
 
 async def _lift(transport: Transport, gate: str, pod: GatedPod, dry_run: bool) -> GateLiftResult:
-    """One pod that cannot be reached is one that failed."""
+    """Performs the steps of one pod. If the server is unreachable, that is a missing response."""
     steps = lift(gate, pod, dry_run=dry_run)
     try:
-        ask = next(steps)
+        delayed = next(steps)
         while True:
-            await asyncio.sleep(ask.wait_s)
+            await asyncio.sleep(delayed.wait_s)
             try:
-                answer = await transport.request(ask.request)
+                response = await transport.request(delayed.request)
             except Unreachable:
-                answer = None
-            ask = steps.send(answer)
+                response = None
+            delayed = steps.send(response)
     except StopIteration as finished:
         lifted: GateLiftResult = finished.value
         return lifted
 
 
 def _progress(done: int, total: int) -> None:
-    """A line on standard error that counts, if a person looks at it."""
+    """Prints a progress line if standard error is a terminal."""
     if sys.stderr.isatty():
         click.echo(f"\rlifting: {done} of {total} pods", nl=done >= total, err=True)
 

@@ -10,7 +10,7 @@ import click
 import yaml
 
 from headgate.capacity.kinds.definitions import DEFINITIONS
-from headgate.cli.options.cluster_access import access_or_exit, cluster_options, connect, exit_with_error
+from headgate.cli.options.cluster_access import cluster_options, connect, exit_with_error, rest_config_or_exit
 from headgate.cli.options.log_options import log_options
 from headgate.cli.wiring.definitions import install_definitions
 from headgate.client.installer import InstallRefused, InstallResult
@@ -38,11 +38,11 @@ def command(only_print: bool, kubeconfig: str, context: str) -> None:
     """
     if only_print:
         printed = (*DEFINITIONS, *definitions(both=False))
-        click.echo(yaml.dump_all(printed, Dumper=_Plain, sort_keys=False), nl=False)
+        click.echo(yaml.dump_all(printed, Dumper=_NoAliasDumper, sort_keys=False), nl=False)
         return
-    access = access_or_exit("install-crds", kubeconfig, context)
+    rest_config = rest_config_or_exit("install-crds", kubeconfig, context)
     try:
-        done = asyncio.run(_install(access))
+        done = asyncio.run(_install(rest_config))
     except Unreachable as problem:
         exit_with_error("install-crds", str(problem))
     for each in done:
@@ -51,13 +51,13 @@ def command(only_print: bool, kubeconfig: str, context: str) -> None:
         click.echo(f"customresourcedefinition.apiextensions.k8s.io/{each.name} {each.action}")
 
 
-class _Plain(yaml.SafeDumper):
-    """Without anchors: parts that several schemas share are written out, as people expect to read them."""
+class _NoAliasDumper(yaml.SafeDumper):
+    """Writes shared parts in full, without anchors and aliases."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
 
 
-async def _install(access: RESTConfig) -> list[InstallResult | InstallRefused]:
-    async with connect(access) as transport:
+async def _install(rest_config: RESTConfig) -> list[InstallResult | InstallRefused]:
+    async with connect(rest_config) as transport:
         return await install_definitions(transport, both=await converts_in_process(transport))

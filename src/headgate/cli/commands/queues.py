@@ -11,12 +11,12 @@ import msgspec
 
 from headgate.capacity.names import QUEUES, ROOT
 from headgate.cli.options.cluster_access import (
-    access_or_exit,
     cluster_options,
     connect,
     exit_with_error,
     perform,
     print_table,
+    rest_config_or_exit,
 )
 from headgate.cli.options.log_options import log_options
 from headgate.cli.options.query_options import output_option, served_option
@@ -48,63 +48,63 @@ def command(output: str, served: tuple[str, ...], kubeconfig: str, context: str)
       headgate queues
       headgate queues -o json | jq '.queues[] | select(.waiting > 0)'
     """
-    access = access_or_exit("queues", kubeconfig, context)
+    rest_config = rest_config_or_exit("queues", kubeconfig, context)
     try:
-        found = asyncio.run(_survey(access, served))
+        inspection = asyncio.run(_inspect(rest_config, served))
     except Unreachable as problem:
         exit_with_error("queues", str(problem))
-    if found.lacks(QUEUES):
-        exit_with_error("queues", footer_of(found.gaps, found.revision))
+    if inspection.lacks(QUEUES):
+        exit_with_error("queues", footer_of(inspection.gaps, inspection.revision))
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(_document(found))).decode())
+        click.echo(msgspec.json.format(msgspec.json.encode(_document(inspection))).decode())
         return
-    print_table([_COLUMNS, *(_row(found, name, depth) for name, depth in in_tree(found))])
-    for key, problem_text in sorted(found.problems.items()):
+    print_table([_COLUMNS, *(_row(inspection, name, depth) for name, depth in in_tree(inspection))])
+    for key, problem_text in sorted(inspection.problems.items()):
         click.echo(f"{key}: {problem_text}")
-    for name, count in found.strays.items() if found.knows_usage else ():
+    for name, count in inspection.strays.items() if inspection.knows_usage else ():
         click.echo(f"queue/{name}: does not exist; pods that name it: {count}")
-    counted = "" if found.lacks(PODS) else f"; {found.pods} pods of {', '.join(served)}"
-    click.echo(f"\n{footer_of(found.gaps, found.revision)}{counted}")
+    counted = "" if inspection.lacks(PODS) else f"; {inspection.pods} pods of {', '.join(served)}"
+    click.echo(f"\n{footer_of(inspection.gaps, inspection.revision)}{counted}")
 
 
-async def _survey(access: RESTConfig, served: tuple[str, ...]) -> QueueInspection:
-    async with connect(access) as transport:
+async def _inspect(rest_config: RESTConfig, served: tuple[str, ...]) -> QueueInspection:
+    async with connect(rest_config) as transport:
         return await perform(transport, inspect_queues(served))
 
 
 def footer_of(gaps: Iterable[UnavailableResource], revision: str) -> str:
-    """From when it is, and what is missing in it."""
+    """The revision, and what could not be listed."""
     lines = dict.fromkeys(gap.line for gap in gaps)
     return "\n".join([*lines, f"as of revision {revision or 'unknown'}"])
 
 
-def in_tree(found: QueueInspection) -> Iterator[tuple[str, int]]:
-    """Queues below their parents; then those that have no place there."""
+def in_tree(inspection: QueueInspection) -> Iterator[tuple[str, int]]:
+    """Queues below their parents, then queues without a valid parent. Yields name and depth."""
     children: dict[str, list[str]] = {}
-    for name, queue in sorted(found.specs.items()):
+    for name, queue in sorted(inspection.specs.items()):
         if name != ROOT:
             children.setdefault(queue.parent, []).append(name)
     seen: set[str] = set()
-    tops = [ROOT, *(name for name, queue in sorted(found.specs.items()) if queue.parent not in found.specs)]
-    for top in (*tops, *sorted(found.specs)):
-        below = [(top, 0)]
-        while below:
-            name, depth = below.pop()
+    roots = [ROOT, *(name for name, queue in sorted(inspection.specs.items()) if queue.parent not in inspection.specs)]
+    for root in (*roots, *sorted(inspection.specs)):
+        stack = [(root, 0)]
+        while stack:
+            name, depth = stack.pop()
             if name not in seen:
                 seen.add(name)
                 yield name, depth
-                below += [(child, depth + 1) for child in reversed(children.get(name, []))]
+                stack += [(child, depth + 1) for child in reversed(children.get(name, []))]
 
 
-def _row(found: QueueInspection, name: str, depth: int) -> tuple[str, ...]:
-    usage = found.queues.usage(name)
+def _row(inspection: QueueInspection, name: str, depth: int) -> tuple[str, ...]:
+    usage = inspection.queues.usage(name)
     amounts = map(_amounts, (usage.allocated, usage.reserved, usage.terminating))
     used = (*amounts, str(usage.waiting), f"{usage.share:.2f}")
     return (
         "  " * depth + name,
-        found.specs[name].state,
-        _limits(found.specs[name].capability),
-        *(used if found.knows_usage else ("?",) * len(used)),
+        inspection.specs[name].state,
+        _limits(inspection.specs[name].capability),
+        *(used if inspection.knows_usage else ("?",) * len(used)),
     )
 
 
@@ -113,7 +113,7 @@ def _amounts(amounts: Mapping[str, int]) -> str:
 
 
 def _limits(amounts: Mapping[str, int]) -> str:
-    """A limit of nothing is a limit."""
+    """Limits of 0 are included."""
     return ", ".join(f"{name} {amount_text(name, amount)}" for name, amount in sorted(amounts.items())) or "-"
 
 
@@ -121,18 +121,18 @@ def _texts(amounts: Mapping[str, int]) -> dict[str, str]:
     return {name: amount_text(name, amount) for name, amount in sorted(amounts.items()) if amount}
 
 
-def _document(found: QueueInspection) -> dict[str, Any]:
+def _document(inspection: QueueInspection) -> dict[str, Any]:
     return {
-        "revision": found.revision,
-        "missing": found.gaps,
-        "problems": dict(sorted(found.problems.items())),
-        **({"strays": found.strays} if found.knows_usage else {}),
-        "queues": [_fields(found, name) for name, _ in in_tree(found)],
+        "revision": inspection.revision,
+        "missing": inspection.gaps,
+        "problems": dict(sorted(inspection.problems.items())),
+        **({"strays": inspection.strays} if inspection.knows_usage else {}),
+        "queues": [_fields(inspection, name) for name, _ in in_tree(inspection)],
     }
 
 
-def _fields(found: QueueInspection, name: str) -> dict[str, Any]:
-    queue, usage, limits = found.specs[name], found.queues.usage(name), found.queues.limits(name)
+def _fields(inspection: QueueInspection, name: str) -> dict[str, Any]:
+    queue, usage, limits = inspection.specs[name], inspection.queues.usage(name), inspection.queues.limits(name)
     used = {
         "allocated": _texts(usage.allocated),
         "reserved": _texts(usage.reserved),
@@ -150,5 +150,5 @@ def _fields(found: QueueInspection, name: str) -> dict[str, Any]:
         "limits": {name: amount_text(name, amount) for name, amount in sorted(limits.capability.items())},
         "deserved": _texts(limits.deserved),
         "guarantee": _texts(limits.guarantee),
-        **(used if found.knows_usage else {}),
+        **(used if inspection.knows_usage else {}),
     }

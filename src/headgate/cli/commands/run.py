@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from headgate.cli.options.address import parse_address
-from headgate.cli.options.cluster_access import access_or_exit, cluster_options, connect, exit_with_error, perform
+from headgate.cli.options.cluster_access import cluster_options, connect, exit_with_error, perform, rest_config_or_exit
 from headgate.cli.options.feature_gates import feature_gates_option
 from headgate.cli.options.gate_options import gated_events_option, groups_option, waiting_option
 from headgate.cli.options.job_options import job_options
@@ -61,14 +61,14 @@ from headgate.scheduling.config.types import KubeSchedulerConfiguration, LeaderE
 
 COMPONENTS: Final = ("scheduler", "webhooks", "controllers", "quota", "jobs")
 _NAME: Final = "headgate"
-_GARBAGE: Final = (20_000, 20, 20)
-"""Nodes and pods live long and hold no cycles: looking for garbage as often as Python does costs a twentieth more."""
+_GC_THRESHOLDS: Final = (20_000, 20, 20)
+"""Nodes and pods live long and have no reference cycles. Python's default thresholds cost 5 % more CPU time."""
 
 
 class RunOptions(msgspec.Struct, frozen=True):
     """The options of the command, validated as far as possible without a server."""
 
-    access: RESTConfig
+    rest_config: RESTConfig
     configuration: KubeSchedulerConfiguration
     make: SchedulerMaker
     dry_run: bool
@@ -76,9 +76,9 @@ class RunOptions(msgspec.Struct, frozen=True):
     metrics_at: tuple[str, int] | None
     components: frozenset[str] = frozenset({"scheduler"})
     webhooks: WebhookOptions | None = None
-    place: WebhookServerConfig | None = None
+    webhook_server: WebhookServerConfig | None = None
     features: FeatureGates = DEFAULTS
-    makes_groups: bool = False
+    create_pod_groups: bool = False
     jobs: JobSettings = DEFAULT_JOBS
 
 
@@ -134,7 +134,7 @@ def command(
     metrics_listen: str,
     leader_elect: bool | None,
     names: tuple[str, ...],
-    makes_groups: bool,
+    create_pod_groups: bool,
     all_wait: bool,
     gated_events: int,
     job_settings: JobSettings,
@@ -158,186 +158,203 @@ def command(
       headgate run --components quota                 give quota to Kueue's Workloads that others create
       headgate run --components quota,jobs            and make Workloads of Jobs with a queue-name, and run them
     """
-    chosen = frozenset(each.strip() for each in components.split(","))
-    unknown = sorted(chosen - set(COMPONENTS))
+    component_set = frozenset(each.strip() for each in components.split(","))
+    unknown = sorted(component_set - set(COMPONENTS))
     if unknown:
         raise click.BadParameter(
             f"{', '.join(unknown)} is not one of {', '.join(COMPONENTS)}", param_hint="--components"
         )
-    place = webhooks.server_config() if "webhooks" in chosen else None
-    if isinstance(place, str):
-        raise click.UsageError(place)
-    if dry_run and chosen != {"scheduler"}:
+    webhook_server = webhooks.server_config() if "webhooks" in component_set else None
+    if isinstance(webhook_server, str):
+        raise click.UsageError(webhook_server)
+    if dry_run and component_set != {"scheduler"}:
         raise click.UsageError("--dry-run is for the scheduler alone: leave other --components out")
     if "" in names:
         raise click.BadParameter("a name may not be empty", param_hint="--scheduler-name")
     metrics_at = parse_address("--metrics-listen", metrics_listen, "127.0.0.1:10259") if metrics_listen else None
     if isinstance(metrics_at, str):
         raise click.BadParameter(metrics_at)
-    if "jobs" in chosen and (problem := pod_integration_problem(features)):
+    if "jobs" in component_set and (problem := pod_integration_problem(features)):
         raise click.UsageError(problem)
-    found = installed_plugins(lambda problem: click.echo(f"headgate run: {problem}", err=True))
+    plugins = installed_plugins(lambda problem: click.echo(f"headgate run: {problem}", err=True))
     served = tuple(dict.fromkeys(names)) or (_NAME,)
     if config_file is None:
-        configuration = default_configuration(served, found)
+        configuration = default_configuration(served, plugins)
     else:
-        read = configuration_of(config_file, found, served)
-        if isinstance(read, str):
-            exit_with_error("run", read)
-        if names and {profile.name for profile in read.profiles} != set(names):
+        parsed = configuration_of(config_file, plugins, served)
+        if isinstance(parsed, str):
+            exit_with_error("run", parsed)
+        if names and {profile.name for profile in parsed.profiles} != set(names):
             raise click.UsageError("--config names its schedulers in profiles; say either --config or --scheduler-name")
-        configuration = read
+        configuration = parsed
         for remark in configuration.remarks:
             click.echo(f"remark: {remark}", err=True)
-    if place is not None and all(profile.queues is None for profile in configuration.profiles):
-        ways = "serve headgate or volcano, or name a volcano-scheduler.conf by --config"
-        exit_with_error("run", f"webhooks gate pods of profiles that go by queues, and there is none: {ways}")
+    if webhook_server is not None and all(profile.queues is None for profile in configuration.profiles):
+        hint = "serve headgate or volcano, or name a volcano-scheduler.conf by --config"
+        exit_with_error("run", f"webhooks gate pods of profiles that go by queues, and there is none: {hint}")
     if leader_elect is not None:
         election = msgspec.structs.replace(configuration.leader_election, leader_elect=leader_elect)
         configuration = msgspec.structs.replace(configuration, leader_election=election)
-    make = scheduler_factory(configuration, found, features, all_wait=all_wait, gated_events=gated_events)
+    make = scheduler_factory(configuration, plugins, features, all_wait=all_wait, gated_events=gated_events)
     if isinstance(make, str):
         exit_with_error("run", make)
-    access = access_or_exit("run", kubeconfig or configuration.client_connection.kubeconfig, context)
+    rest_config = rest_config_or_exit("run", kubeconfig or configuration.client_connection.kubeconfig, context)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            order = RunOptions(
-                access, configuration, make, dry_run, takeover, metrics_at, makes_groups=makes_groups, jobs=job_settings
+            options = RunOptions(
+                rest_config,
+                configuration,
+                make,
+                dry_run,
+                takeover,
+                metrics_at,
+                create_pod_groups=create_pod_groups,
+                jobs=job_settings,
             )
-            order = msgspec.structs.replace(order, components=chosen, webhooks=webhooks, place=place, features=features)
-            problem = runner.run(_run(order))
+            options = msgspec.structs.replace(
+                options, components=component_set, webhooks=webhooks, place=webhook_server, features=features
+            )
+            problem = runner.run(_run(options))
     except Unreachable as unreachable:
         exit_with_error("run", str(unreachable))
     if problem:
         exit_with_error("run", problem)
 
 
-async def _run(order: RunOptions) -> str:
-    """Until SIGINT or SIGTERM; or why it could not start."""
+async def _run(options: RunOptions) -> str:
+    """Runs until SIGINT or SIGTERM. Returns why it could not start, or an empty text."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    names = [profile.name for profile in order.configuration.profiles]
+    names = [profile.name for profile in options.configuration.profiles]
     async with contextlib.AsyncExitStack() as stack:
-        transport = await stack.enter_async_context(connect(order.access))
+        transport = await stack.enter_async_context(connect(options.rest_config))
         problem = await perform(transport, check_scheduling_gates())
-        if not problem and not order.takeover and "scheduler" in order.components:
+        if not problem and not options.takeover and "scheduler" in options.components:
             problem = await perform(transport, find_other_scheduler(names, time.time()))
-        if not problem and not order.takeover and order.components & {"quota", "jobs"}:
+        if not problem and not options.takeover and options.components & {"quota", "jobs"}:
             problem = await perform(transport, find_other_quota_manager(time.time()))
         if problem:
             return problem
-        if order.components & {"quota", "jobs"} and (remark := await perform(transport, check_kueue_kinds())):
+        if options.components & {"quota", "jobs"} and (remark := await perform(transport, check_kueue_kinds())):
             click.echo(f"remark: {remark}", err=True)
-        meters, health = ProcessMetrics(), WebhookHealth()
+        metrics, health = ProcessMetrics(), WebhookHealth()
         try:
-            await _show(order, meters, health, stack)
+            await _serve_metrics(options, metrics, health, stack)
         except OSError as error:
-            host, port = order.metrics_at or ("", 0)
+            host, port = options.metrics_at or ("", 0)
             return f"cannot listen on {host}:{port}: {error.strerror}; check --metrics-listen"
-        working: list[asyncio.Task[str]] = []
-        if "scheduler" in order.components:
-            click.echo(f"headgate schedules pods of {', '.join(names)} on {order.access.server}")
-            working.append(asyncio.create_task(_run_scheduler(order, transport, meters.health)))
-        if order.webhooks is not None and order.place is not None:
-            gated = [profile.name for profile in order.configuration.profiles if profile.queues is not None]
-            click.echo(f"headgate serves webhooks for pods of {', '.join(gated)} on {order.access.server}")
-            jobs = order.jobs if "jobs" in order.components else None
-            serving_them = run_webhooks(order.webhooks, order.place, gated, order.features, jobs, transport, health)
-            working.append(asyncio.create_task(serving_them))
-        if "controllers" in order.components:
-            click.echo(f"headgate runs the workload controllers on {order.access.server}")
-            working.append(asyncio.create_task(_run_controllers(order, transport, meters)))
-        if "quota" in order.components:
-            click.echo(f"headgate gives quota to workloads on {order.access.server}")
-            meters.show_quota()
-            working.append(asyncio.create_task(_run_quota(order, transport, meters)))
-        if "jobs" in order.components:
-            click.echo(f"headgate keeps jobs in queues on {order.access.server}")
-            meters.show_jobs()
-            working.append(asyncio.create_task(_run_jobs(order, transport, meters)))
+        tasks: list[asyncio.Task[str]] = []
+        if "scheduler" in options.components:
+            click.echo(f"headgate schedules pods of {', '.join(names)} on {options.rest_config.server}")
+            tasks.append(asyncio.create_task(_run_scheduler(options, transport, metrics.health)))
+        if options.webhooks is not None and options.webhook_server is not None:
+            gated = [profile.name for profile in options.configuration.profiles if profile.queues is not None]
+            click.echo(f"headgate serves webhooks for pods of {', '.join(gated)} on {options.rest_config.server}")
+            jobs = options.jobs if "jobs" in options.components else None
+            webhooks = run_webhooks(
+                options.webhooks, options.webhook_server, gated, options.features, jobs, transport, health
+            )
+            tasks.append(asyncio.create_task(webhooks))
+        if "controllers" in options.components:
+            click.echo(f"headgate runs the workload controllers on {options.rest_config.server}")
+            tasks.append(asyncio.create_task(_run_controllers(options, transport, metrics)))
+        if "quota" in options.components:
+            click.echo(f"headgate gives quota to workloads on {options.rest_config.server}")
+            metrics.show_quota()
+            tasks.append(asyncio.create_task(_run_quota(options, transport, metrics)))
+        if "jobs" in options.components:
+            click.echo(f"headgate keeps jobs in queues on {options.rest_config.server}")
+            metrics.show_jobs()
+            tasks.append(asyncio.create_task(_run_jobs(options, transport, metrics)))
         stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait([*working, stopping], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([*tasks, stopping], return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
-        problem = await _end(working)
+        problem = await _stop_tasks(tasks)
         if problem:
             return problem
     click.echo("stopped")
     return ""
 
 
-async def _end(working: list[asyncio.Task[str]]) -> str:
-    """Stops what still works; says why something had stopped by itself."""
-    for task in working:
+async def _stop_tasks(tasks: list[asyncio.Task[str]]) -> str:
+    """Cancels the tasks. Returns why a task had ended before."""
+    for task in tasks:
         task.cancel()
-    await asyncio.wait(working)
-    for task in working:
+    await asyncio.wait(tasks)
+    for task in tasks:
         if not task.cancelled():
-            broken = task.exception()
-            return f"stopped: {broken}" if broken is not None else task.result()
+            error = task.exception()
+            return f"stopped: {error}" if error is not None else task.result()
     return ""
 
 
-async def _show(
-    order: RunOptions, meters: ProcessMetrics, health: WebhookHealth, stack: contextlib.AsyncExitStack
+async def _serve_metrics(
+    options: RunOptions, metrics: ProcessMetrics, health: WebhookHealth, stack: contextlib.AsyncExitStack
 ) -> None:
-    if order.metrics_at is not None:
-        further = {} if order.place is None else {"webhooks": health.problem}
-        click.echo(f"metrics: {await serve_metrics(meters.health, order.metrics_at, stack, further)}")
+    if options.metrics_at is not None:
+        extra_checks = {} if options.webhook_server is None else {"webhooks": health.problem}
+        click.echo(f"metrics: {await serve_metrics(metrics.health, options.metrics_at, stack, extra_checks)}")
 
 
-async def _run_scheduler(order: RunOptions, transport: Transport, board: HealthRegistry) -> str:
-    gc.freeze()  # modules and tables that stay
-    gc.set_threshold(*_GARBAGE)
-    if order.dry_run:
+async def _run_scheduler(options: RunOptions, transport: Transport, health: HealthRegistry) -> str:
+    gc.freeze()  # modules and tables are never freed
+    gc.set_threshold(*_GC_THRESHOLDS)
+    if options.dry_run:
         click.echo("dry run: nothing is written")
-        await run_scheduler(order.make, DryRunTransport(transport, click.echo), health=board, write_queue_status=False)
+        await run_scheduler(
+            options.make, DryRunTransport(transport, click.echo), health=health, write_queue_status=False
+        )
         return ""
-    election = order.configuration.leader_election
-    keep = functools.partial(run_scheduler, order.make, transport, health=board, create_pod_groups=order.makes_groups)
+    election = options.configuration.leader_election
+    run = functools.partial(
+        run_scheduler, options.make, transport, health=health, create_pod_groups=options.create_pod_groups
+    )
     if not election.leader_elect:
-        await keep()
+        await run()
         return ""
     await _run_elected(
-        election, lambda: connect(order.access), lambda write_budget_s: keep(write_budget_s=write_budget_s)
+        election, lambda: connect(options.rest_config), lambda write_budget_s: run(write_budget_s=write_budget_s)
     )
     return ""
 
 
-async def _run_controllers(order: RunOptions, transport: Transport, meters: ProcessMetrics) -> str:
-    authority = authority_of(order.access)
-    if order.configuration.leader_election.leader_elect:
+async def _run_controllers(options: RunOptions, transport: Transport, metrics: ProcessMetrics) -> str:
+    authority = authority_of(options.rest_config)
+    if options.configuration.leader_election.leader_elect:
         await run_elected_controllers(
-            authority, transport, order.features, meters, click.echo, lambda: connect(order.access)
+            authority, transport, options.features, metrics, click.echo, lambda: connect(options.rest_config)
         )
     else:
-        await run_builtin_controllers(authority, transport, order.features, meters)
+        await run_builtin_controllers(authority, transport, options.features, metrics)
     return ""
 
 
-async def _run_quota(order: RunOptions, transport: Transport, meters: ProcessMetrics) -> str:
-    if order.configuration.leader_election.leader_elect:
+async def _run_quota(options: RunOptions, transport: Transport, metrics: ProcessMetrics) -> str:
+    if options.configuration.leader_election.leader_elect:
         await run_elected_quota(
-            transport, order.features, order.jobs, meters, click.echo, lambda: connect(order.access)
+            transport, options.features, options.jobs, metrics, click.echo, lambda: connect(options.rest_config)
         )
     else:
-        await run_quota(transport, order.features, order.jobs, meters)
+        await run_quota(transport, options.features, options.jobs, metrics)
     return ""
 
 
-async def _run_jobs(order: RunOptions, transport: Transport, meters: ProcessMetrics) -> str:
-    if order.configuration.leader_election.leader_elect:
-        await run_elected_jobs(transport, order.features, order.jobs, meters, click.echo, lambda: connect(order.access))
+async def _run_jobs(options: RunOptions, transport: Transport, metrics: ProcessMetrics) -> str:
+    if options.configuration.leader_election.leader_elect:
+        await run_elected_jobs(
+            transport, options.features, options.jobs, metrics, click.echo, lambda: connect(options.rest_config)
+        )
     else:
-        await run_jobs(transport, order.features, order.jobs, meters)
+        await run_jobs(transport, options.features, options.jobs, metrics)
     return ""
 
 
 async def _run_elected(
-    election: LeaderElection, reach_lease: ConnectTransport, work: Callable[[Callable[[], float]], Awaitable[None]]
+    election: LeaderElection, connect: ConnectTransport, work: Callable[[Callable[[], float]], Awaitable[None]]
 ) -> None:
-    timing = LeaderElectionConfig(int(election.lease_duration_s), election.renew_deadline_s, election.retry_period_s)
-    elector = LeaderElector(reach_lease, election.resource_namespace, election.resource_name, new_identity(), timing)
+    config = LeaderElectionConfig(int(election.lease_duration_s), election.renew_deadline_s, election.retry_period_s)
+    elector = LeaderElector(connect, election.resource_namespace, election.resource_name, new_identity(), config)
 
     async def lead() -> None:
         click.echo(f"elected: holds the Lease {election.resource_namespace}/{election.resource_name}")

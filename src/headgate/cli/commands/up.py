@@ -170,7 +170,7 @@ def command(
     features: FeatureGates,
     gates_all: bool,
     trusted_users: tuple[str, ...],
-    makes_groups: bool,
+    create_pod_groups: bool,
     all_wait: bool,
     gated_events: int,
     job_settings: JobSettings,
@@ -192,14 +192,14 @@ def command(
       export KUBECONFIG=.headgate/kubeconfig
       kubectl get nodes
     """
-    plan = ClusterOptions.parse(
+    options = ClusterOptions.parse(
         data=data,
         listen=listen,
         kubeconfig=kubeconfig or data / "kubeconfig",
         components=components,
         node_count=node_count,
         node_resources={"cpu": node_cpu, "memory": node_memory},
-        further_resources=node_resources,
+        extra_resources=node_resources,
         features=msgspec.structs.replace(features, allow_privileged=allow_privileged),
         access=AccessOptions(
             token_file=token_file,
@@ -210,7 +210,7 @@ def command(
         event_ttl=event_ttl,
         disabled_plugins=disabled_plugins,
         gates_all=gates_all,
-        makes_groups=makes_groups,
+        create_pod_groups=create_pod_groups,
         all_wait=all_wait,
         gated_events=gated_events,
         autoscaler=autoscaler or "",
@@ -220,11 +220,11 @@ def command(
         jobs=job_settings,
         scheduler_config=scheduler_config,
     )
-    if isinstance(plan, str):
-        raise click.UsageError(plan)
+    if isinstance(options, str):
+        raise click.UsageError(options)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(run(plan, click.echo))
+            runner.run(run(options, click.echo))
     except StartupError as problem:
         click.echo(f"headgate up: {problem}", err=True)
         sys.exit(1)

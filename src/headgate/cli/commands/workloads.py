@@ -11,7 +11,6 @@ import msgspec
 
 from headgate.cli.commands.queues import footer_of
 from headgate.cli.options.cluster_access import (
-    access_or_exit,
     chosen_namespace,
     cluster_options,
     connect,
@@ -19,6 +18,7 @@ from headgate.cli.options.cluster_access import (
     namespace_options,
     perform,
     print_table,
+    rest_config_or_exit,
 )
 from headgate.cli.options.job_options import kinds_option
 from headgate.cli.options.log_options import log_options
@@ -37,7 +37,7 @@ _COLUMNS: Final = (
 )
 _WIDE: Final = ("PRIORITY", "POSITION IN CLUSTERQUEUE", "REASON")
 _GATED: Final = ("TYPE", "NAME", "GATE", "HOLDS BACK", "LOCALQUEUE", "AGE")
-_MOST_OWNERS: Final = 3
+_MAX_OWNERS: Final = 3
 _SHORT: Final = {"po": "pod", "deploy": "deployment", "sts": "statefulset", "rs": "replicaset"}
 
 
@@ -97,29 +97,29 @@ def command(
     kind, name = _owner(owner)
     if gated and (states or owner or cluster_queue):
         raise click.UsageError("--gated shows jobs before they have a state: it goes with -n, -A, --queue and -o")
-    access = access_or_exit("workloads", kubeconfig, context)
-    where = chosen_namespace(access, namespace, everywhere)
+    rest_config = rest_config_or_exit("workloads", kubeconfig, context)
+    scope = chosen_namespace(rest_config, namespace, everywhere)
     try:
         if gated:
-            _print_gated(asyncio.run(_find_gated(access, where, kinds)), queue, where, output)
+            _print_gated(asyncio.run(_find_gated(rest_config, scope, kinds)), queue, scope, output)
             return
-        found = asyncio.run(_survey(access, where))
+        inspection = asyncio.run(_inspect(rest_config, scope))
     except Unreachable as problem:
         exit_with_error("workloads", str(problem))
-    if not found.has_listed(WORKLOADS):
-        exit_with_error("workloads", footer_of(found.gaps, found.revision))
-    if cluster_queue and not found.has_listed(LOCAL_QUEUES):
-        exit_with_error("workloads", f"--cluster-queue: {found.unavailable_reason(LOCAL_QUEUES)}")
-    listed = [wire for wire in found.workloads.values() if where in ("", wire["metadata"]["namespace"])]
-    chosen = [
+    if not inspection.has_listed(WORKLOADS):
+        exit_with_error("workloads", footer_of(inspection.gaps, inspection.revision))
+    if cluster_queue and not inspection.has_listed(LOCAL_QUEUES):
+        exit_with_error("workloads", f"--cluster-queue: {inspection.unavailable_reason(LOCAL_QUEUES)}")
+    listed = [wire for wire in inspection.workloads.values() if scope in ("", wire["metadata"]["namespace"])]
+    rows = [
         row
-        for row in workload_rows(found.engine, listed, found.knows_positions)
+        for row in workload_rows(inspection.engine, listed, inspection.knows_positions)
         if (not states or "all" in states or row.state in states)
         and queue in ("", row.local_queue)
         and cluster_queue in ("", row.cluster_queue)
         and (not name or any(each.name == name and _is_type(each, kind) for each in row.owners))
     ]
-    _print(found, chosen, where, output)
+    _print(inspection, rows, scope, output)
 
 
 def _owner(text: str) -> tuple[str, str]:
@@ -131,73 +131,77 @@ def _owner(text: str) -> tuple[str, str]:
 
 
 def _is_type(owner: WorkloadOwner, kind: str) -> bool:
-    """``job``, ``jobs``, ``job.batch`` and ``jobs.batch`` all are it."""
+    """Accepts ``job``, ``jobs``, ``job.batch`` and ``jobs.batch``."""
     singular, dot, group = kind.partition(".")
     named, _, of_group = owner.type.partition(".")
     return singular in (named, f"{named}s") and (not dot or group == of_group)
 
 
-async def _survey(access: RESTConfig, namespace: str) -> QuotaInspection:
-    async with connect(access) as transport:
+async def _inspect(rest_config: RESTConfig, namespace: str) -> QuotaInspection:
+    async with connect(rest_config) as transport:
         return await perform(transport, inspect_quota(namespace, time.time()))
 
 
-async def _find_gated(access: RESTConfig, namespace: str, kinds: tuple[JobKind, ...]) -> GatedJobList:
-    async with connect(access) as transport:
+async def _find_gated(rest_config: RESTConfig, namespace: str, kinds: tuple[JobKind, ...]) -> GatedJobList:
+    async with connect(rest_config) as transport:
         return await perform(transport, find_gated_jobs(namespace, kinds))
 
 
-def _print(found: QuotaInspection, chosen: list[WorkloadRow], namespace: str, output: str) -> None:
+def _print(inspection: QuotaInspection, rows: list[WorkloadRow], namespace: str, output: str) -> None:
     if output == "json":
-        document = {"revision": found.revision, "missing": found.gaps, "workloads": chosen}
+        document = {"revision": inspection.revision, "missing": inspection.gaps, "workloads": rows}
         click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
         return
-    if chosen:
+    if rows:
         now_s = time.time()
         head = (*(() if namespace else ("NAMESPACE",)), *_COLUMNS, *(_WIDE if output == "wide" else ()))
-        print_table([head, *(cells_of(found, row, now_s, not namespace, output == "wide") for row in chosen)])
+        print_table([head, *(cells_of(inspection, row, now_s, not namespace, output == "wide") for row in rows)])
     else:
         _print_nothing_found("Workload", namespace)
-    if found.gaps:
-        click.echo(footer_of(found.gaps, found.revision), err=True)
+    if inspection.gaps:
+        click.echo(footer_of(inspection.gaps, inspection.revision), err=True)
 
 
-def cells_of(found: QuotaInspection, row: WorkloadRow, now_s: float, everywhere: bool, wide: bool) -> tuple[str, ...]:
-    """What cannot be known for want of a right is a question mark."""
-    unplaced = "?" if row.state == "pending" and not found.knows_positions else ""
+def cells_of(
+    inspection: QuotaInspection, row: WorkloadRow, now_s: float, everywhere: bool, wide: bool
+) -> tuple[str, ...]:
+    """A question mark stands for a value that is unknown because a permission is missing."""
+    unknown_position = "?" if row.state == "pending" and not inspection.knows_positions else ""
     names = [each.name for each in row.owners]
-    more = len(names) - _MOST_OWNERS
+    more = len(names) - _MAX_OWNERS
     ran_s = None if row.started_s is None else (row.finished_s or now_s) - row.started_s
     cells = (
         row.name,
         ", ".join(dict.fromkeys(each.type for each in row.owners)),
-        ", ".join(names[:_MOST_OWNERS]) + (f" and {more} more" if more > 0 else ""),
+        ", ".join(names[:_MAX_OWNERS]) + (f" and {more} more" if more > 0 else ""),
         row.local_queue,
-        row.cluster_queue or ("" if found.has_listed(LOCAL_QUEUES) else "?"),
+        row.cluster_queue or ("" if inspection.has_listed(LOCAL_QUEUES) else "?"),
         row.state.upper(),
-        unplaced if row.position is None else str(row.position),
+        unknown_position if row.position is None else str(row.position),
         "" if ran_s is None else human_duration(ran_s),
         human_duration(now_s - row.created_s),
     )
-    further = (str(row.priority), unplaced if row.place is None else str(row.place), row.reason) if wide else ()
-    return (*((row.namespace,) if everywhere else ()), *cells, *further)
+    wide_cells = (
+        (str(row.priority), unknown_position if row.place is None else str(row.place), row.reason) if wide else ()
+    )
+    return (*((row.namespace,) if everywhere else ()), *cells, *wide_cells)
 
 
-def _print_gated(found: GatedJobList, queue: str, namespace: str, output: str) -> None:
-    chosen = [each for each in found.gated if queue in ("", each.queue)]
-    if not chosen and not found.is_complete:
-        exit_with_error("workloads", "\n".join(gap.line for gap in found.gaps))
+def _print_gated(inspection: GatedJobList, queue: str, namespace: str, output: str) -> None:
+    rows = [each for each in inspection.gated if queue in ("", each.queue)]
+    if not rows and not inspection.is_complete:
+        exit_with_error("workloads", "\n".join(gap.line for gap in inspection.gaps))
     if output == "json":
-        document = {"missing": found.gaps, "gated": chosen}
+        document = {"missing": inspection.gaps, "gated": rows}
         click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
         return
     now_s = time.time()
-    if chosen:
+    if rows:
         head = (*(() if namespace else ("NAMESPACE",)), *_GATED)
-        print_table([head, *(_gated_cells(each, now_s, not namespace) for each in chosen)])
+        print_table([head, *(_gated_cells(each, now_s, not namespace) for each in rows)])
     else:
         _print_nothing_found("gated job", namespace)
-    for gap in found.gaps:
+    for gap in inspection.gaps:
         click.echo(gap.line, err=True)
 
 

@@ -28,17 +28,17 @@ from headgate.nodes.autoscalers.instance_types import InstanceType
 Object = dict[str, Any]
 
 QUIET_S: Final = 6.0
-"""Longer than anybody here thinks: Cluster Autoscaler waits two seconds for more pods to come, and a pod that was tried
-twice in vain may be left alone by the scheduler for four."""
+"""Longer than any delay in the scenario: Cluster Autoscaler waits two seconds for more pods, and the back-off of a pod
+that failed twice is four seconds."""
 _QUEUE: Final = "demo"
 _MACHINE: Final = InstanceType(
     "one-cpu",
     {"cpu": "1", "memory": "4Gi", "pods": "110"},
     annotations={"headgate.dev/boot-after": "500ms"},
 )
-_HASTY: Final = ClusterAutoscalerFlags(scan_interval_s=0.5)
+_FLAGS: Final = ClusterAutoscalerFlags(scan_interval_s=0.5)
 _IDLE_S: Final = 3600.0
-"""Longer than the scenario: what it counts as idle must still be there."""
+"""Longer than the scenario, so that idle machines are not removed before they are counted."""
 
 
 class DemoStep(msgspec.Struct, frozen=True):
@@ -50,9 +50,9 @@ class DemoStep(msgspec.Struct, frozen=True):
 OnStep = Callable[[DemoStep], None]
 
 
-async def run_autoscaler_demo(model: str, report: OnStep, quiet_s: float = QUIET_S) -> list[DemoStep]:
-    """Each step in both clusters, and what it came to."""
-    make = partial(make_autoscaler, model, _MACHINE, _HASTY, _IDLE_S)
+async def run_autoscaler_demo(model: str, on_step: OnStep, idle_s: float = QUIET_S) -> list[DemoStep]:
+    """Runs each step in both clusters, and returns the counts after each."""
+    make = partial(make_autoscaler, model, _MACHINE, _FLAGS, _IDLE_S)
     with tempfile.TemporaryDirectory(prefix="headgate-demo-") as folder:
         async with contextlib.AsyncExitStack() as stack:
             off, on = [
@@ -60,11 +60,11 @@ async def run_autoscaler_demo(model: str, report: OnStep, quiet_s: float = QUIET
                 for name in ("off", "on")
             ]
             rows = []
-            for step, act in _STEPS.items():
-                await asyncio.gather(act(off, False), act(on, True))
-                await asyncio.gather(off.settle(quiet_s), on.settle(quiet_s))
+            for step, action in _STEPS.items():
+                await asyncio.gather(action(off, False), action(on, True))
+                await asyncio.gather(off.wait_until_idle(idle_s), on.wait_until_idle(idle_s))
                 rows.append(DemoStep(step, off.counts(), on.counts()))
-                report(rows[-1])
+                on_step(rows[-1])
             return rows
 
 
@@ -81,32 +81,32 @@ def _outcome(counts: MachineCounts) -> str:
     return f"{counts.bought} machines, {unused}"
 
 
-async def _begin(arm: DemoCluster, gated: bool) -> None:
+async def _create_queue(cluster: DemoCluster, gated: bool) -> None:
     spec = {"weight": 1, "capability": {"cpu": "2"}}
     queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": _QUEUE}, "spec": spec}
-    await arm.create(QUEUES, queue)
+    await cluster.create(QUEUES, queue)
 
 
-async def _submit_driver(arm: DemoCluster, gated: bool) -> None:
-    await arm.create(PODS, _pod("driver", gated))
+async def _submit_driver(cluster: DemoCluster, gated: bool) -> None:
+    await cluster.create(PODS, _pod("driver", gated))
 
 
-async def _submit_executors(arm: DemoCluster, gated: bool) -> None:
+async def _submit_executors(cluster: DemoCluster, gated: bool) -> None:
     for number in range(1, 6):
-        await arm.create(PODS, _pod(f"executor-{number}", gated))
+        await cluster.create(PODS, _pod(f"executor-{number}", gated))
 
 
-async def _finish_one(arm: DemoCluster, gated: bool) -> None:
-    for name in [name for name in arm.running if name != "driver"][:1]:
-        await arm.patch(PODS, name, {"metadata": {"annotations": {"headgate.dev/run-for": "0s"}}})
+async def _finish_one(cluster: DemoCluster, gated: bool) -> None:
+    for name in [name for name in cluster.running if name != "driver"][:1]:
+        await cluster.patch(PODS, name, {"metadata": {"annotations": {"headgate.dev/run-for": "0s"}}})
 
 
-async def _raise_limit(arm: DemoCluster, gated: bool) -> None:
-    await arm.patch(QUEUES, _QUEUE, {"spec": {"capability": {"cpu": "3"}}})
+async def _raise_limit(cluster: DemoCluster, gated: bool) -> None:
+    await cluster.patch(QUEUES, _QUEUE, {"spec": {"capability": {"cpu": "3"}}})
 
 
 _STEPS: Final[dict[str, Callable[[DemoCluster, bool], Awaitable[None]]]] = {
-    "a queue with room for 2 CPU": _begin,
+    "a queue with room for 2 CPU": _create_queue,
     "the driver is submitted": _submit_driver,
     "five executors are submitted": _submit_executors,
     "one executor finishes": _finish_one,

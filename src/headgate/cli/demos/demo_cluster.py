@@ -31,14 +31,14 @@ from headgate.nodes.io.autoscaler_runner import AutoscalerRunner
 Object = dict[str, Any]
 
 _TICK_S: Final = 0.1
-_MOMENT_S: Final = 1.0
+_SHORT_IDLE_S: Final = 1.0
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 
 class MachineCounts(msgspec.Struct, frozen=True):
     bought: int
     idle: int
-    """Machines that are there and have nothing to do."""
+    """Machines that exist and have no pod."""
     unused: int
     """Machines that never had a pod."""
     running: int
@@ -52,11 +52,11 @@ class DemoCluster:
         self._writer = Writer(transport, jitter=random.random, sleep=asyncio.sleep)
         self._seen: dict[APIResource, dict[str, Object]] = {PODS: {}, NODES: {}}
         self._used: set[str] = set()
-        self._moved_s = 0.0
+        self._last_event_s = 0.0
 
-    async def follow(self, resource: APIResource) -> None:
-        def hear(event: InformerEvent) -> None:
-            self._moved_s = asyncio.get_running_loop().time()
+    async def watch(self, resource: APIResource) -> None:
+        def handle(event: InformerEvent) -> None:
+            self._last_event_s = asyncio.get_running_loop().time()
             if isinstance(event, ObjectApplied):
                 self._seen[resource][event.object["metadata"]["name"]] = event.object
                 self._used.add(event.object["spec"].get("nodeName", ""))
@@ -64,49 +64,49 @@ class DemoCluster:
                 self._seen[resource].pop(event.name, None)
 
         informer = Informer(
-            self._transport, resource.collection_path(), hear, jitter=random.random, sleep=asyncio.sleep
+            self._transport, resource.collection_path(), handle, jitter=random.random, sleep=asyncio.sleep
         )
         await informer.run()
 
-    # -- what is done in it ----------------------------------------------------------------------------------------
+    # -- actions ---------------------------------------------------------------------------------------------------
 
     async def create(self, resource: APIResource, obj: Object) -> None:
-        verdict = await self._writer.create(resource, "default", obj)
-        if not verdict.done:
-            raise StartupError(f"{obj['metadata']['name']} was not created: {verdict.message}")
+        result = await self._writer.create(resource, "default", obj)
+        if not result.done:
+            raise StartupError(f"{obj['metadata']['name']} was not created: {result.message}")
 
     async def patch(self, resource: APIResource, name: str, body: Object) -> None:
-        verdict = await self._writer.patch(resource, "default", name, "", body)
-        if not verdict.done:
-            raise StartupError(f"{name} was not changed: {verdict.message}")
+        result = await self._writer.patch(resource, "default", name, "", body)
+        if not result.done:
+            raise StartupError(f"{name} was not changed: {result.message}")
 
-    async def settle(self, quiet_s: float) -> None:
-        """Until nothing has changed for so long, or for a moment if no pod waits: nothing will, then. Times at which
-        this process itself was held up do not count."""
+    async def wait_until_idle(self, idle_s: float) -> None:
+        """Waits until there was no event for ``idle_s``, or for a shorter time if no pod is pending. Ticks in which
+        this process was delayed do not count."""
         loop = asyncio.get_running_loop()
-        quiet = 0
-        while quiet * _TICK_S < (quiet_s if self.counts().waiting else _MOMENT_S):
-            moved_s, began_s = self._moved_s, loop.time()
+        idle_ticks = 0
+        while idle_ticks * _TICK_S < (idle_s if self.counts().waiting else _SHORT_IDLE_S):
+            last_event_s, started_s = self._last_event_s, loop.time()
             await asyncio.sleep(_TICK_S)
-            if self._moved_s != moved_s:
-                quiet = 0
-            elif loop.time() - began_s < 2 * _TICK_S:
-                quiet += 1
+            if self._last_event_s != last_event_s:
+                idle_ticks = 0
+            elif loop.time() - started_s < 2 * _TICK_S:
+                idle_ticks += 1
 
-    # -- what became of it -----------------------------------------------------------------------------------------
+    # -- results ---------------------------------------------------------------------------------------------------
 
     @property
     def running(self) -> list[str]:
-        """The pods that have a node, by name."""
-        return [name for name, pod in sorted(self._alive().items()) if pod["spec"].get("nodeName")]
+        """The names of the pods that have a node, sorted."""
+        return [name for name, pod in sorted(self._live_pods().items()) if pod["spec"].get("nodeName")]
 
     @property
     def removed(self) -> int:
-        """How many machines were given back."""
+        """How many machines were removed."""
         return len(self._autoscaler.removed)
 
     def counts(self) -> MachineCounts:
-        alive = self._alive()
+        alive = self._live_pods()
         busy = {pod["spec"].get("nodeName", "") for pod in alive.values()}
         running = len(self.running)
         return MachineCounts(
@@ -117,7 +117,7 @@ class DemoCluster:
             waiting=len(alive) - running,
         )
 
-    def _alive(self) -> dict[str, Object]:
+    def _live_pods(self) -> dict[str, Object]:
         return {name: pod for name, pod in self._seen[PODS].items() if pod["status"].get("phase") not in _TERMINAL}
 
 
@@ -125,7 +125,7 @@ class DemoCluster:
 async def start_demo_cluster(
     folder: Path, make: Callable[[], AutoscalerModel], component: str
 ) -> AsyncIterator[DemoCluster]:
-    plan = ClusterOptions(
+    options = ClusterOptions(
         data=folder,
         host="127.0.0.1",
         port=0,
@@ -137,12 +137,12 @@ async def start_demo_cluster(
         access=AccessOptions(),
     )
     async with contextlib.AsyncExitStack() as stack:
-        sock = stack.enter_context(contextlib.closing(listen(plan.host, plan.port)))
-        served = await serve(plan, sock, lambda line: None, stack)
-        await components.start(plan, served, stack)
+        sock = stack.enter_context(contextlib.closing(listen(options.host, options.port)))
+        served = await serve(options, sock, lambda line: None, stack)
+        await components.start(options, served, stack)
         autoscaler = AutoscalerRunner(make(), served.client(component), component)
         run_in_background(stack, autoscaler.run())
-        arm = DemoCluster(served.client("headgate-demo"), autoscaler)
+        cluster = DemoCluster(served.client("headgate-demo"), autoscaler)
         for resource in (PODS, NODES):
-            run_in_background(stack, arm.follow(resource))
-        yield arm
+            run_in_background(stack, cluster.watch(resource))
+        yield cluster

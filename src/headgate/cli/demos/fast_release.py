@@ -19,7 +19,7 @@ from headgate.cli.demos.virtual_cluster import ObservedChange, VirtualCluster
 from headgate.cli.demos.virtual_engines import VirtualAutoscaler, VirtualKubelets, VirtualSchedulerEngine
 from headgate.cli.embedded.autoscalers import make_autoscaler
 from headgate.cli.embedded.cluster_options import StartupError
-from headgate.cli.wiring.scheduler import BY_QUOTA, default_configuration, installed_plugins, scheduler_factory
+from headgate.cli.wiring.scheduler import QUOTA_LABELS, default_configuration, installed_plugins, scheduler_factory
 from headgate.jobs.names import PRIORITY_CLASS, QUEUE_NAME
 from headgate.jobs.pods.pod_controller import ManagedPodController
 from headgate.kube import conditions, scheduling_gates
@@ -40,26 +40,28 @@ GRACE_S: Final = 60
 PREEMPTORS: Final = 100
 QUEUES: Final = 10
 _NAMESPACE: Final = "demo"
-_LONGEST_S: Final = 4 * 3600.0
+_MAX_S: Final = 4 * 3600.0
 _ONE_CPU: Final = {"cpu": "1", "memory": "4Gi", "pods": "110"}
 _MACHINE: Final = InstanceType("one-cpu", _ONE_CPU, annotations={"headgate.dev/boot-after": "30s"})
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 
 class ReleaseVariant(msgspec.Struct, frozen=True):
-    """One of those that are compared. ``waits``: whether the scheduler waits for pods that terminate.
-    ``starts_late``: the feature gate StartAfterTerminatingPods."""
+    """One side of the comparison. ``waits_for_terminating``: whether the scheduler waits for terminating pods.
+    ``starts_after_terminating``: the feature gate StartAfterTerminatingPods."""
 
     name: str
     fast: bool
-    waits: bool
-    starts_late: bool = True
+    waits_for_terminating: bool
+    starts_after_terminating: bool = True
 
 
-OFF: Final = ReleaseVariant("gate off", fast=False, waits=True)
-ON: Final = ReleaseVariant("gate on", fast=True, waits=True)
-UNAWARE: Final = ReleaseVariant("gate on, any scheduler", fast=True, waits=False)
-EARLY: Final = ReleaseVariant("gate on, any scheduler, started early", fast=True, waits=False, starts_late=False)
+OFF: Final = ReleaseVariant("gate off", fast=False, waits_for_terminating=True)
+ON: Final = ReleaseVariant("gate on", fast=True, waits_for_terminating=True)
+UNAWARE: Final = ReleaseVariant("gate on, any scheduler", fast=True, waits_for_terminating=False)
+EARLY: Final = ReleaseVariant(
+    "gate on, any scheduler, started early", fast=True, waits_for_terminating=False, starts_after_terminating=False
+)
 VARIANTS: Final = (OFF, ON, UNAWARE)
 
 
@@ -70,13 +72,12 @@ class ReleaseMeasurements(msgspec.Struct, frozen=True):
     running_s: float
     bought: int
     ahead: int
-    """The most that pods with quota, and pods that still end, had together beyond what the machines have."""
+    """The maximum by which pods with quota and terminating pods together exceeded the capacity of the machines."""
 
 
 class ReleaseScenario(msgspec.Struct, frozen=True):
-    """``queues``: their names, with the CPUs that each owns. ``victims``: whose pods run on all machines, of one CPU
-    each, when it begins. ``waves``: in which queue how many are submitted together, each wave when the one before has
-    been admitted."""
+    """``queues``: names and CPUs. ``victims``: the queue whose pods run on all machines, of one CPU each, at the start.
+    ``waves``: queues and numbers of pods; a wave is submitted together, when the previous wave has been admitted."""
 
     title: str
     machines: int
@@ -113,7 +114,7 @@ SCENARIOS: Final = (one_each(PREEMPTORS), one_after_another(QUEUES))
 
 
 class ReleaseObserver:
-    """Counts what the server shows of pods and nodes."""
+    """Counts pods and nodes from watch events."""
 
     resources = (PODS, NODES, WORKLOADS)
 
@@ -122,23 +123,23 @@ class ReleaseObserver:
         self._nodes: set[str] = set()
         self._admitted: set[str] = set()  # uids of pods
 
-    def observe(self, told: ObservedChange, now_s: float) -> None:
-        name = told.obj["metadata"]["name"]
-        if told.resource == NODES:
+    def observe(self, change: ObservedChange, now_s: float) -> None:
+        name = change.obj["metadata"]["name"]
+        if change.resource == NODES:
             self._nodes.add(name)
-        elif told.resource == WORKLOADS:
-            is_admitted = conditions.is_true((told.obj.get("status") or {}).get("conditions"), ADMITTED)
-            owners = {str(each["uid"]) for each in owner_references(told.obj)}
-            self._admitted = self._admitted | owners if is_admitted and not told.gone else self._admitted - owners
-        elif told.gone:
+        elif change.resource == WORKLOADS:
+            is_admitted = conditions.is_true((change.obj.get("status") or {}).get("conditions"), ADMITTED)
+            owners = {str(each["uid"]) for each in owner_references(change.obj)}
+            self._admitted = self._admitted | owners if is_admitted and not change.gone else self._admitted - owners
+        elif change.gone:
             self._pods.pop(name, None)
         else:
-            self._pods[name] = told.obj
+            self._pods[name] = change.obj
 
     def due(self, now_s: float) -> list[Any]:
         return []
 
-    def next_s(self) -> float | None:
+    def next_deadline_s(self) -> float | None:
         return None
 
     def has_admitted(self, prefix: str, count: int) -> bool:
@@ -157,87 +158,89 @@ class ReleaseObserver:
 
 
 def run_release_demo(report: Callable[[ReleaseScenario, tuple[ReleaseMeasurements, ...]], None]) -> None:
-    """Each scene, with what came of it in each arm."""
-    for scene in SCENARIOS:
-        report(scene, tuple(run_scenario(scene, arm) for arm in VARIANTS))
+    """Runs each scenario in each variant."""
+    for scenario in SCENARIOS:
+        report(scenario, tuple(run_scenario(scenario, variant) for variant in VARIANTS))
 
 
-def run_scenario(scene: ReleaseScenario, arm: ReleaseVariant) -> ReleaseMeasurements:
+def run_scenario(scenario: ReleaseScenario, variant: ReleaseVariant) -> ReleaseMeasurements:
     features = msgspec.structs.replace(
-        DEFAULTS, pod_integration_fast_quota_release=arm.fast, start_after_terminating_pods=arm.starts_late
+        DEFAULTS,
+        pod_integration_fast_quota_release=variant.fast,
+        start_after_terminating_pods=variant.starts_after_terminating,
     )
-    stage = VirtualCluster(features, AdmissionPolicy(frozenset(), suspends_jobs=True, features=features))
-    found = installed_plugins(lambda problem: None)
-    spared = BY_QUOTA if arm.waits else ()
-    configuration = default_configuration(("default-scheduler",), found)
-    make = scheduler_factory(configuration, found, features, lambda: stage.now_s, spared)
+    cluster = VirtualCluster(features, AdmissionPolicy(frozenset(), suspends_jobs=True, features=features))
+    plugins = installed_plugins(lambda problem: None)
+    waiting_labels = QUOTA_LABELS if variant.waits_for_terminating else ()
+    configuration = default_configuration(("default-scheduler",), plugins)
+    make = scheduler_factory(configuration, plugins, features, lambda: cluster.now_s, waiting_labels)
     if isinstance(make, str):
         raise StartupError(make)
     scheduler = make(lambda problem: None)
-    buying, watcher = VirtualAutoscaler(make_autoscaler("cluster-autoscaler", _MACHINE)), ReleaseObserver()
-    nodes = make_nodes(scene.machines, NodeTemplate(resources=_ONE_CPU))
-    _create_fixtures(stage, scene)
-    stage.add(
+    autoscaler, observer = VirtualAutoscaler(make_autoscaler("cluster-autoscaler", _MACHINE)), ReleaseObserver()
+    nodes = make_nodes(scenario.machines, NodeTemplate(resources=_ONE_CPU))
+    _create_fixtures(cluster, scenario)
+    cluster.add(
         QuotaController(QuotaSettings(features.admission_gated_by, None, features.start_after_terminating_pods)),
         ManagedPodController(features),
         VirtualSchedulerEngine(scheduler, tuple(scheduler.cluster.watched())),
         VirtualKubelets(HollowKubelets(wanted=nodes)),
-        watcher,
-        buying,
+        observer,
+        autoscaler,
     )
-    for number in range(scene.machines):
-        stage.create(PODS, _pod(f"victim-{number:03}", scene.victims, "low"))
-    _until(stage, partial(watcher.runs, "victim", scene.machines), lambda: None)
-    return _reclaim(stage, scene, watcher, buying)
+    for number in range(scenario.machines):
+        cluster.create(PODS, _pod(f"victim-{number:03}", scenario.victims, "low"))
+    _until(cluster, partial(observer.runs, "victim", scenario.machines), lambda: None)
+    return _reclaim(cluster, scenario, observer, autoscaler)
 
 
 def _reclaim(
-    stage: VirtualCluster, scene: ReleaseScenario, watcher: ReleaseObserver, buying: VirtualAutoscaler
+    cluster: VirtualCluster, scenario: ReleaseScenario, observer: ReleaseObserver, autoscaler: VirtualAutoscaler
 ) -> ReleaseMeasurements:
-    began_s, ahead = stage.now_s, 0
+    started_s, ahead = cluster.now_s, 0
 
-    def look() -> None:
+    def measure() -> None:
         nonlocal ahead
-        ahead = max(ahead, watcher.ahead())
+        ahead = max(ahead, observer.ahead())
 
     wanted = 0
-    for queue, count in scene.waves:
+    for queue, count in scenario.waves:
         for number in range(count):
-            stage.create(PODS, _pod(f"preemptor-{queue}-{number:03}", queue, "high"))
+            cluster.create(PODS, _pod(f"preemptor-{queue}-{number:03}", queue, "high"))
         wanted += count
-        _until(stage, partial(watcher.has_admitted, "preemptor", wanted), look)
-    admitted_s = stage.now_s - began_s
-    _until(stage, partial(watcher.runs, "preemptor", wanted), look)
-    return ReleaseMeasurements(admitted_s, stage.now_s - began_s, len(buying.bought), ahead)
+        _until(cluster, partial(observer.has_admitted, "preemptor", wanted), measure)
+    admitted_s = cluster.now_s - started_s
+    _until(cluster, partial(observer.runs, "preemptor", wanted), measure)
+    return ReleaseMeasurements(admitted_s, cluster.now_s - started_s, len(autoscaler.bought), ahead)
 
 
-def _until(stage: VirtualCluster, is_over: Callable[[], bool], look: Callable[[], None]) -> None:
-    if not stage.run(is_over, look, _LONGEST_S):
+def _until(cluster: VirtualCluster, is_done: Callable[[], bool], measure: Callable[[], None]) -> None:
+    if not cluster.run(is_done, measure, _MAX_S):
         raise StartupError("the story did not come to its end")
 
 
-def _create_fixtures(stage: VirtualCluster, scene: ReleaseScenario) -> None:
-    stage.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAMESPACE}})
-    stage.create(RESOURCE_FLAVORS, _kueue("ResourceFlavor", "any-node", {}))
+def _create_fixtures(cluster: VirtualCluster, scenario: ReleaseScenario) -> None:
+    cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAMESPACE}})
+    cluster.create(RESOURCE_FLAVORS, _kueue("ResourceFlavor", "any-node", {}))
     for name, value in (("low", 1), ("high", 100)):
-        stage.create(PRIORITY_CLASSES, {**_kueue("WorkloadPriorityClass", name), "value": value})
-    for name, cpus in scene.queues:
+        cluster.create(PRIORITY_CLASSES, {**_kueue("WorkloadPriorityClass", name), "value": value})
+    for name, cpus in scenario.queues:
         quota = [{"name": "cpu", "nominalQuota": str(cpus)}]
         groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "any-node", "resources": quota}]}]
-        spec = {"namespaceSelector": {}, "resourceGroups": groups, **scene.spec}
-        stage.create(CLUSTER_QUEUES, _kueue("ClusterQueue", name, spec))
+        spec = {"namespaceSelector": {}, "resourceGroups": groups, **scenario.spec}
+        cluster.create(CLUSTER_QUEUES, _kueue("ClusterQueue", name, spec))
         local = _kueue("LocalQueue", name, {"clusterQueue": name})
         local["metadata"]["namespace"] = _NAMESPACE
-        stage.create(LOCAL_QUEUES, local)
+        cluster.create(LOCAL_QUEUES, local)
 
 
 def _kueue(kind: str, name: str, spec: Object | None = None) -> Object:
-    said = {} if spec is None else {"spec": spec}
-    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, **said}
+    spec_field = {} if spec is None else {"spec": spec}
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, **spec_field}
 
 
 def _pod(name: str, queue: str, priority: str) -> Object:
-    """One that uses all the time it is given to end."""
+    """A pod that uses its whole grace period to terminate."""
     container = {"name": "main", "image": "app", "resources": {"requests": {"cpu": "1"}}}
     return {
         "apiVersion": "v1",

@@ -42,18 +42,18 @@ from headgate.runtime.effect_requests import request_of, response_of
 from headgate.store import Store
 
 Object = dict[str, Any]
-Job = tuple[Controller, Any]
+QueueItem = tuple[Controller, Any]
 
 START_S: Final = 1_700_000_000.0
-"""When scenarios begin, in seconds since 1970."""
+"""The start of scenarios, in seconds since 1970."""
 _TOKEN: Final = "stage"
-_FROM_THE_START: Final = {
+_WATCH_QUERY: Final = {
     "watch": "1",
     "sendInitialEvents": "true",
     "resourceVersionMatch": "NotOlderThan",
     "allowWatchBookmarks": "true",
 }
-_AGAIN_S: Final = 0.1
+_RETRY_S: Final = 0.1
 
 
 class DemoRequestRefused(Exception):
@@ -61,7 +61,7 @@ class DemoRequestRefused(Exception):
 
 
 class ObservedChange(msgspec.Struct, frozen=True):
-    """``obj`` is the last state if it is ``gone``."""
+    """``gone``: the object was deleted, and ``obj`` is its last state."""
 
     resource: APIResource
     obj: Object
@@ -70,7 +70,7 @@ class ObservedChange(msgspec.Struct, frozen=True):
 
 class EngineWrite(msgspec.Struct, frozen=True):
     request: HTTPRequest
-    answered: Callable[[HTTPResponse], None] = lambda response: None
+    on_response: Callable[[HTTPResponse], None] = lambda response: None
 
 
 class VirtualEngine(Protocol):
@@ -79,12 +79,12 @@ class VirtualEngine(Protocol):
     @property
     def resources(self) -> Sequence[APIResource]: ...
 
-    def observe(self, told: ObservedChange, now_s: float) -> None: ...
+    def observe(self, change: ObservedChange, now_s: float) -> None: ...
 
     def due(self, now_s: float) -> list[EngineWrite]:
-        """What is to be written now; asked until there is nothing."""
+        """The writes that are due now. It is called until it returns none."""
 
-    def next_s(self) -> float | None: ...
+    def next_deadline_s(self) -> float | None: ...
 
 
 class VirtualCluster:
@@ -103,111 +103,112 @@ class VirtualCluster:
             version={},
             guests=own_admission(policy, store),
             conversions={GROUP: convert},
-            disabled_plugins=("ServiceAccount",),  # nothing here makes service accounts
+            disabled_plugins=("ServiceAccount",),  # no controller here creates service accounts
         )
         self._uids = (f"00000000-0000-4000-8000-{number:012d}" for number in itertools.count(1))
         self._suffixes = (f"{number:05d}" for number in itertools.count(1))
         self._engines: list[VirtualEngine] = []
         self._listeners: dict[APIResource, list[Callable[[ObservedChange], None]]] = {}
         self._watches: dict[APIResource, WatchCursor] = {}
-        self._due: dict[Job, None] = {}
-        self._later: list[tuple[float, int, Job]] = []
+        self._due: dict[QueueItem, None] = {}
+        self._delayed: list[tuple[float, int, QueueItem]] = []
         self._numbers = itertools.count()
         for each in definitions(both=True):
             self.create(CUSTOM_RESOURCE_DEFINITIONS, each)
 
-    # -- who plays -------------------------------------------------------------------------------------------------
+    # -- participants ----------------------------------------------------------------------------------------------
 
-    def add(self, *players: Controller | VirtualEngine) -> None:
+    def add(self, *participants: Controller | VirtualEngine) -> None:
         served = DiscoveredKinds.read([self._request(Discover("/api")).body, self._request(Discover("/apis")).body])
-        for player in players:
-            if isinstance(player, Controller):
-                self._enqueue(player, player.discovered(served))
-                for interest in player.watches():
-                    self._listen(interest.resource, self._controller_observer(player))
+        for participant in participants:
+            if isinstance(participant, Controller):
+                self._enqueue(participant, participant.discovered(served))
+                for spec in participant.watches():
+                    self._subscribe(spec.resource, self._controller_observer(participant))
             else:
-                self._engines.append(player)
-                for resource in player.resources:
-                    self._listen(resource, self._engine_observer(player))
+                self._engines.append(participant)
+                for resource in participant.resources:
+                    self._subscribe(resource, self._engine_observer(participant))
 
     def _controller_observer(self, controller: Controller) -> Callable[[ObservedChange], None]:
-        def hear(told: ObservedChange) -> None:
-            metadata = told.obj["metadata"]
-            if told.gone:
-                place = metadata.get("namespace", ""), metadata["name"]
-                self._enqueue(controller, controller.removed(told.resource, *place, metadata["uid"], self.now_s))
+        def handle(change: ObservedChange) -> None:
+            metadata = change.obj["metadata"]
+            if change.gone:
+                key = metadata.get("namespace", ""), metadata["name"]
+                self._enqueue(controller, controller.removed(change.resource, *key, metadata["uid"], self.now_s))
             else:
-                self._enqueue(controller, controller.applied(told.resource, told.obj, self.now_s))
+                self._enqueue(controller, controller.applied(change.resource, change.obj, self.now_s))
 
-        return hear
+        return handle
 
     def _engine_observer(self, engine: VirtualEngine) -> Callable[[ObservedChange], None]:
         return lambda told: engine.observe(told, self.now_s)
 
-    def _listen(self, resource: APIResource, hear: Callable[[ObservedChange], None]) -> None:
-        """All that there is, and all that comes."""
-        self._listeners.setdefault(resource, []).append(hear)
+    def _subscribe(self, resource: APIResource, handle: Callable[[ObservedChange], None]) -> None:
+        """Delivers all existing objects, and all later changes."""
+        self._listeners.setdefault(resource, []).append(handle)
         if resource not in self._watches:
-            answer = self._handle(
-                messages.ServerRequest("GET", resource.collection_path(), urlencode(_FROM_THE_START), _SENT)
+            response = self._handle(
+                messages.ServerRequest("GET", resource.collection_path(), urlencode(_WATCH_QUERY), _HEADERS)
             )
-            assert isinstance(answer, WatchCursor), answer
-            self._watches[resource] = answer
+            assert isinstance(response, WatchCursor), response
+            self._watches[resource] = response
 
-    # -- what happens ----------------------------------------------------------------------------------------------
+    # -- simulation ------------------------------------------------------------------------------------------------
 
-    def run(self, is_over: Callable[[], bool], look: Callable[[], None], longest_s: float) -> bool:
-        """From moment to moment until it is over; whether it was before time ran out. ``look`` is called at each."""
-        end_s = self.now_s + longest_s
-        self._settle()
-        look()
-        while not is_over():
-            moment_s = self._next_s()
-            if moment_s is None or moment_s > end_s:
+    def run(self, is_done: Callable[[], bool], on_step: Callable[[], None], max_s: float) -> bool:
+        """Runs until ``is_done``, at most ``max_s``, and returns whether it was done. ``on_step`` is called after each
+        step."""
+        end_s = self.now_s + max_s
+        self._run_until_idle()
+        on_step()
+        while not is_done():
+            deadline_s = self._next_s()
+            if deadline_s is None or deadline_s > end_s:
                 return False
-            self.now_s = max(self.now_s, moment_s)
-            while self._later and self._later[0][0] <= self.now_s:
-                self._due[heapq.heappop(self._later)[2]] = None
-            self._settle()
-            look()
+            self.now_s = max(self.now_s, deadline_s)
+            while self._delayed and self._delayed[0][0] <= self.now_s:
+                self._due[heapq.heappop(self._delayed)[2]] = None
+            self._run_until_idle()
+            on_step()
         return True
 
     def _next_s(self) -> float | None:
-        moments = [engine.next_s() for engine in self._engines]
-        moments += [self._later[0][0]] if self._later else []
-        return min((each for each in moments if each is not None), default=None)
+        deadlines = [engine.next_deadline_s() for engine in self._engines]
+        deadlines += [self._delayed[0][0]] if self._delayed else []
+        return min((each for each in deadlines if each is not None), default=None)
 
-    def _settle(self) -> None:
-        moved = True
-        while moved:
-            moved = self._deliver_changes()
+    def _run_until_idle(self) -> None:
+        changed = True
+        while changed:
+            changed = self._deliver_changes()
             for engine in self._engines:
                 for write in engine.due(self.now_s):
-                    moved = True
-                    write.answered(self.send(write.request))
+                    changed = True
+                    write.on_response(self.send(write.request))
             for controller, key in list(self._due):
-                moved = True
+                changed = True
                 del self._due[controller, key]
                 self._reconcile(controller, key)
 
     def _deliver_changes(self) -> bool:
-        moved = False
+        changed = False
         for resource, watch in self._watches.items():
-            for told in _changes(resource, watch):
-                moved = True
-                for hear in self._listeners[resource]:
-                    hear(told)
-        return moved
+            for change in _changes(resource, watch):
+                changed = True
+                for listener in self._listeners[resource]:
+                    listener(change)
+        return changed
 
-    def _enqueue(self, controller: Controller, wakes: Iterable[Enqueue]) -> None:
-        for each in wakes:
-            self._plan((controller, each.key), each.after_s)
+    def _enqueue(self, controller: Controller, enqueues: Iterable[Enqueue]) -> None:
+        for each in enqueues:
+            self._add_item((controller, each.key), each.after_s)
 
-    def _plan(self, job: Job, after_s: float) -> None:
+    def _add_item(self, item: QueueItem, after_s: float) -> None:
         if after_s > 0:
-            heapq.heappush(self._later, (self.now_s + after_s, next(self._numbers), job))
+            heapq.heappush(self._delayed, (self.now_s + after_s, next(self._numbers), item))
         else:
-            self._due[job] = None
+            self._due[item] = None
 
     def _reconcile(self, controller: Controller, key: Any) -> None:
         steps = controller.reconcile(key, self.now_s)
@@ -216,33 +217,33 @@ class VirtualCluster:
             while True:
                 effect = steps.send(self._request(effect))
         except StopIteration as done:
-            verdict: Result = done.value
-            match verdict:
+            result: Result = done.value
+            match result:
                 case Done(wakes):
                     self._enqueue(controller, wakes)
                 case RequeueAfter(after_s):
-                    self._plan((controller, key), after_s)
+                    self._add_item((controller, key), after_s)
                 case RequeueWithBackoff():
-                    self._plan((controller, key), _AGAIN_S)
+                    self._add_item((controller, key), _RETRY_S)
 
-    # -- the server ------------------------------------------------------------------------------------------------
+    # -- server ----------------------------------------------------------------------------------------------------
 
     def create(self, resource: APIResource, obj: Object) -> None:
-        answer = self.send(write_requests.create(resource, obj["metadata"].get("namespace", ""), obj))
-        if not answer.ok:
-            raise DemoRequestRefused(f"{obj['metadata']['name']}: {answer.body.decode(errors='replace')}")
+        response = self.send(write_requests.create(resource, obj["metadata"].get("namespace", ""), obj))
+        if not response.ok:
+            raise DemoRequestRefused(f"{obj['metadata']['name']}: {response.body.decode(errors='replace')}")
 
     def list(self, resource: APIResource) -> list[Object]:
-        answer = self._request(effects.List(resource, ""))
-        return answer.items
+        response = self._request(effects.List(resource, ""))
+        return response.items
 
     def send(self, request: HTTPRequest) -> HTTPResponse:
-        sent = messages.ServerRequest(
-            request.method, request.path, request.query, {**_SENT, **request.headers}, request.body
+        server_request = messages.ServerRequest(
+            request.method, request.path, request.query, {**_HEADERS, **request.headers}, request.body
         )
-        answer = self._handle(sent)
-        assert isinstance(answer, messages.ServerResponse), "watches are opened elsewhere"
-        return HTTPResponse(answer.status, {}, answer.body)
+        response = self._handle(server_request)
+        assert isinstance(response, messages.ServerResponse), "watches are opened elsewhere"
+        return HTTPResponse(response.status, {}, response.body)
 
     def _request(self, effect: Effect) -> EffectResponse:
         if isinstance(effect, EmitEvent):
@@ -261,11 +262,11 @@ class VirtualCluster:
                     self._api.store.commit(self._api.store.applied)
                 effect = steps.send(None)
         except StopIteration as done:
-            answer: messages.ServerResponse | WatchCursor = done.value
-            return answer
+            response: messages.ServerResponse | WatchCursor = done.value
+            return response
 
 
-_SENT: Final[Mapping[str, str]] = {"authorization": f"Bearer {_TOKEN}", "user-agent": "headgate-demo"}
+_HEADERS: Final[Mapping[str, str]] = {"authorization": f"Bearer {_TOKEN}", "user-agent": "headgate-demo"}
 
 
 def _changes(resource: APIResource, watch: WatchCursor) -> Iterator[ObservedChange]:

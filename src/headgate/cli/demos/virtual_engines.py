@@ -25,7 +25,7 @@ from headgate.scheduling.scheduler import Scheduler
 
 Object = dict[str, Any]
 
-_MOST: Final = 1000
+_MAX_PODS: Final = 1000
 _NOT_FOUND: Final = 404
 
 
@@ -33,34 +33,34 @@ class VirtualSchedulerEngine:
     """A scheduler on the virtual clock."""
 
     def __init__(self, scheduler: Scheduler, resources: Sequence[APIResource]) -> None:
-        """``resources``: what of the things around nodes and pods the server serves."""
+        """``resources``: the served resources besides nodes and pods."""
         self._scheduler = scheduler
         self.resources = (NODES, *resources, PODS)
         self._now_s = 0.0
-        self._owed: list[Effect] = []
+        self._pending: list[Effect] = []
 
-    def observe(self, told: ObservedChange, now_s: float) -> None:
-        metadata, scheduler = told.obj["metadata"], self._scheduler
-        match told.resource, told.gone:
+    def observe(self, change: ObservedChange, now_s: float) -> None:
+        metadata, scheduler = change.obj["metadata"], self._scheduler
+        match change.resource, change.gone:
             case (resource, True) if resource == PODS:
                 scheduler.pod_removed(metadata["uid"], now_s)
             case (resource, False) if resource == PODS:
-                scheduler.pod_applied(told.obj, now_s)
+                scheduler.pod_applied(change.obj, now_s)
             case (resource, True) if resource == NODES:
                 scheduler.node_removed(metadata["name"], now_s)
             case (resource, False) if resource == NODES:
-                scheduler.node_applied(told.obj, now_s)
+                scheduler.node_applied(change.obj, now_s)
             case (resource, True):
                 scheduler.object_removed(resource, metadata.get("namespace", ""), metadata["name"], now_s)
             case (resource, False):
-                scheduler.object_applied(resource, told.obj, now_s)
+                scheduler.object_applied(resource, change.obj, now_s)
 
     def due(self, now_s: float) -> list[EngineWrite]:
         self._now_s = now_s
-        owed, self._owed = self._owed, []
-        return self._writes([*owed, *self._scheduler.step(now_s, _MOST)])
+        pending, self._pending = self._pending, []
+        return self._writes([*pending, *self._scheduler.step(now_s, _MAX_PODS)])
 
-    def next_s(self) -> float | None:
+    def next_deadline_s(self) -> float | None:
         return self._scheduler.next_deadline_s()
 
     def _writes(self, wanted: Sequence[Effect]) -> list[EngineWrite]:
@@ -68,7 +68,7 @@ class VirtualSchedulerEngine:
         for each in wanted:
             if isinstance(each, Bind):
                 request = write_requests.bind(each.pod.namespace, each.pod.name, each.pod.uid, each.node_name)
-                found.append(EngineWrite(request, partial(self._bound, each.pod.uid)))
+                found.append(EngineWrite(request, partial(self._handle_bind_response, each.pod.uid)))
             elif isinstance(each, SetStatus):
                 found.append(EngineWrite(_status(each, self._now_s)))
             elif isinstance(each, Preempt):
@@ -76,23 +76,23 @@ class VirtualSchedulerEngine:
                     EngineWrite(write_requests.delete(PODS, victim.namespace, victim.name, victim.uid))
                     for victim in each.victims
                 ]
-                self._owed += self._scheduler.preempted(
+                self._pending += self._scheduler.preempted(
                     each, [victim.uid for victim in each.victims], self._now_s, ok=True
                 )
         return found
 
-    def _bound(self, uid: str, answer: HTTPResponse) -> None:
-        result = WriteResult.DONE if answer.ok else WriteResult.LATER
-        self._owed += self._scheduler.bound(uid, result, answer.body.decode(errors="replace"), self._now_s)
+    def _handle_bind_response(self, uid: str, response: HTTPResponse) -> None:
+        result = WriteResult.DONE if response.ok else WriteResult.LATER
+        self._pending += self._scheduler.bound(uid, result, response.body.decode(errors="replace"), self._now_s)
 
 
-def _status(told: SetStatus, now_s: float) -> Any:
+def _status(effect: SetStatus, now_s: float) -> Any:
     status: Object = {}
-    if told.condition is not None:
-        status["conditions"] = [{**told.condition, "lastTransitionTime": format_time(now_s)}]
-    if told.nominated_node is not None:
-        status["nominatedNodeName"] = told.nominated_node or None
-    pod = told.pod
+    if effect.condition is not None:
+        status["conditions"] = [{**effect.condition, "lastTransitionTime": format_time(now_s)}]
+    if effect.nominated_node is not None:
+        status["nominatedNodeName"] = effect.nominated_node or None
+    pod = effect.pod
     return write_requests.patch(PODS, pod.namespace, pod.name, pod.uid, {"status": status}, "strategic", "status")
 
 
@@ -101,37 +101,37 @@ class VirtualKubelets:
 
     resources = (NODES, PODS)
 
-    def __init__(self, hollow: HollowKubelets) -> None:
-        self._hollow = hollow
-        self._missing: list[EngineWrite] = []
-        self._out: list[hollow_effects.Effect] = [*hollow.nodes_synced(0.0), *hollow.pods_synced(0.0)]
+    def __init__(self, kubelets: HollowKubelets) -> None:
+        self._kubelets = kubelets
+        self._missing_leases: list[EngineWrite] = []
+        self._out: list[hollow_effects.Effect] = [*kubelets.nodes_synced(0.0), *kubelets.pods_synced(0.0)]
 
-    def observe(self, told: ObservedChange, now_s: float) -> None:
-        metadata, hollow = told.obj["metadata"], self._hollow
-        if told.resource == NODES:
-            gone = partial(hollow.node_removed, metadata["name"], metadata["uid"])
-            self._out += gone(now_s) if told.gone else hollow.node_applied(told.obj, now_s)
-        elif told.gone:
-            self._out += hollow.pod_removed(metadata["namespace"], metadata["name"], metadata["uid"], now_s)
-        elif told.obj["spec"].get("nodeName"):
-            self._out += hollow.pod_applied(told.obj, now_s)
+    def observe(self, change: ObservedChange, now_s: float) -> None:
+        metadata, kubelets = change.obj["metadata"], self._kubelets
+        if change.resource == NODES:
+            remove = partial(kubelets.node_removed, metadata["name"], metadata["uid"])
+            self._out += remove(now_s) if change.gone else kubelets.node_applied(change.obj, now_s)
+        elif change.gone:
+            self._out += kubelets.pod_removed(metadata["namespace"], metadata["name"], metadata["uid"], now_s)
+        elif change.obj["spec"].get("nodeName"):
+            self._out += kubelets.pod_applied(change.obj, now_s)
 
     def due(self, now_s: float) -> list[EngineWrite]:
-        wanted = [*self._out, *self._hollow.due(now_s)]
+        wanted = [*self._out, *self._kubelets.due(now_s)]
         self._out = []
-        missing, self._missing = self._missing, []
-        return [*missing, *(EngineWrite(request_for(each), partial(self._answered, each)) for each in wanted)]
+        missing, self._missing_leases = self._missing_leases, []
+        return [*missing, *(EngineWrite(request_for(each), partial(self._handle_response, each)) for each in wanted)]
 
-    def _answered(self, effect: hollow_effects.Effect, answer: HTTPResponse) -> None:
-        if answer.status == _NOT_FOUND and isinstance(effect, hollow_effects.RenewLease):
-            self._missing.append(EngineWrite(create_lease(effect)))
+    def _handle_response(self, effect: hollow_effects.Effect, response: HTTPResponse) -> None:
+        if response.status == _NOT_FOUND and isinstance(effect, hollow_effects.RenewLease):
+            self._missing_leases.append(EngineWrite(create_lease(effect)))
 
-    def next_s(self) -> float | None:
-        return self._hollow.next_deadline_s()
+    def next_deadline_s(self) -> float | None:
+        return self._kubelets.next_deadline_s()
 
 
 class VirtualAutoscaler:
-    """A model of an autoscaler, and what it bought."""
+    """An autoscaler model, and the names of the machines that it added."""
 
     resources = (NODES, PODS)
 
@@ -140,15 +140,15 @@ class VirtualAutoscaler:
         self._synced = False
         self.bought: list[str] = []
 
-    def observe(self, told: ObservedChange, now_s: float) -> None:
-        metadata, model = told.obj["metadata"], self._model
-        if told.resource == NODES:
-            gone: Callable[[], None] = partial(model.node_removed, metadata["name"], now_s)
-            gone() if told.gone else model.node_applied(told.obj, now_s)
-        elif told.gone:
+    def observe(self, change: ObservedChange, now_s: float) -> None:
+        metadata, model = change.obj["metadata"], self._model
+        if change.resource == NODES:
+            remove: Callable[[], None] = partial(model.node_removed, metadata["name"], now_s)
+            remove() if change.gone else model.node_applied(change.obj, now_s)
+        elif change.gone:
             model.pod_removed(metadata["uid"], now_s)
         else:
-            model.pod_applied(told.obj, now_s)
+            model.pod_applied(change.obj, now_s)
 
     def due(self, now_s: float) -> list[EngineWrite]:
         if not self._synced:
@@ -166,5 +166,5 @@ class VirtualAutoscaler:
                 found.append(EngineWrite(write_requests.delete(NODES, "", each.name, each.uid)))
         return found
 
-    def next_s(self) -> float | None:
+    def next_deadline_s(self) -> float | None:
         return self._model.next_deadline_s()

@@ -21,36 +21,36 @@ from headgate.scheduling.config.queue_profile import QUEUE_SCHEDULERS
 from headgate.store import Store
 
 
-def policy_of(plan: ClusterOptions) -> AdmissionPolicy:
-    """Whose pods are gated here: those that go by queues. And who may stamp them: where no scheduler of ours is in the
-    process, one that comes from outside comes with the one kubeconfig there is."""
-    is_alone = "scheduler" in plan.components
+def policy_of(options: ClusterOptions) -> AdmissionPolicy:
+    """Pods of the queue schedulers are gated. If no scheduler runs in this process, an external one uses the admin's
+    kubeconfig, so the admin may stamp pods, too."""
+    has_scheduler = "scheduler" in options.components
     return AdmissionPolicy(
         schedulers=QUEUE_SCHEDULERS,
-        trusted=plan.trusted_users | ({SYSTEM.name} if is_alone else {SYSTEM.name, ADMIN.name}),
-        gates_all=plan.gates_all,
-        gates=plan.features.queue_allocation_gate,
-        suspends_jobs="jobs" in plan.components,
-        features=plan.features,
-        jobs=plan.jobs,
+        trusted=options.trusted_users | ({SYSTEM.name} if has_scheduler else {SYSTEM.name, ADMIN.name}),
+        gates_all=options.gates_all,
+        gates=options.features.queue_allocation_gate,
+        suspends_jobs="jobs" in options.components,
+        features=options.features,
+        jobs=options.jobs,
     )
 
 
 def own_admission(policy: AdmissionPolicy, store: Store) -> AdmissionPlugins:
-    """What the server is handed."""
-    steps, book = enabled_steps(policy), StoreAdmissionIndex(store)
+    """The admission plugins for the server."""
+    steps, index = enabled_steps(policy), StoreAdmissionIndex(store)
     return AdmissionPlugins(
-        [_row(step, policy, book) for step in steps if step.mutates],
-        [_row(step, policy, book) for step in steps if not step.mutates],
+        [_row(step, policy, index) for step in steps if step.mutates],
+        [_row(step, policy, index) for step in steps if not step.mutates],
     )
 
 
-def _row(step: AdmissionStep, policy: AdmissionPolicy, book: StoreAdmissionIndex) -> PluginRegistration:
+def _row(step: AdmissionStep, policy: AdmissionPolicy, index: StoreAdmissionIndex) -> PluginRegistration:
     endpoint = stored_as(step.resource) + (f"/{step.subresource}" if step.subresource else "")
-    return PluginRegistration(step.name, step.operations, endpoint, _plugin(step, policy, book))
+    return PluginRegistration(step.name, step.operations, endpoint, _plugin(step, policy, index))
 
 
-def _plugin(step: AdmissionStep, policy: AdmissionPolicy, book: StoreAdmissionIndex) -> Plugin:
+def _plugin(step: AdmissionStep, policy: AdmissionPolicy, index: StoreAdmissionIndex) -> Plugin:
     def run(
         attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
     ) -> api_errors.StatusError | None:
@@ -64,19 +64,19 @@ def _plugin(step: AdmissionStep, policy: AdmissionPolicy, book: StoreAdmissionIn
             obj=new,
             old=old or {},
         )
-        answer = step.ask(request, policy, book.view())
-        if answer.warnings:
-            attributes.warn(*answer.warnings)
-        if answer.refusal:
-            return attributes.forbidden(new, answer.refusal)
-        return _patched(new, answer) if answer.patch else None
+        response = step.ask(request, policy, index.view())
+        if response.warnings:
+            attributes.warn(*response.warnings)
+        if response.refusal:
+            return attributes.forbidden(new, response.refusal)
+        return _apply_patch(new, response) if response.patch else None
 
     return run
 
 
-def _patched(new: Object, answer: AdmissionResponse) -> api_errors.StatusError | None:
-    made = apply_json_patch(new, list(answer.patch), checked=False)
-    if isinstance(made, PatchError):
-        return api_errors.internal_error(made.why or made.message)
-    new.update(made.value)
+def _apply_patch(new: Object, response: AdmissionResponse) -> api_errors.StatusError | None:
+    patched = apply_json_patch(new, list(response.patch), checked=False)
+    if isinstance(patched, PatchError):
+        return api_errors.internal_error(patched.why or patched.message)
+    new.update(patched.value)
     return None

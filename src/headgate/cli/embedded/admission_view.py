@@ -28,37 +28,37 @@ _BY_STORED: Final = {stored_as(resource): resource for resource in WATCHED}
 class StoreAdmissionView:
     """A ``View`` (``admission/policy.py``): the cache, and other objects from the store."""
 
-    def __init__(self, book: AdmissionCache, store: Store) -> None:
-        self._index: Final = book
+    def __init__(self, cache: AdmissionCache, store: Store) -> None:
+        self._cache: Final = cache
         self._store: Final = store
 
     def get(self, resource: APIResource, namespace: str, name: str, uid: str = "") -> Object | None:
         if resource in WATCHED:
-            return self._index.get(resource, namespace, name)
+            return self._cache.get(resource, namespace, name)
         item = self._store.peek(stored_as(resource), namespace if resource.namespaced else "", name)
         return None if item is None else stored_objects.decode(item.data)
 
     @property
     def queues(self) -> QueueLister:
-        return self._index.queues
+        return self._cache.queues
 
     def tenants(self, queue: str) -> int:
-        return self._index.tenants(queue)
+        return self._cache.tenants(queue)
 
 
 class StoreAdmissionIndex:
     def __init__(self, store: Store) -> None:
         self._store: Final = store
-        self._index = AdmissionCache()
+        self._cache = AdmissionCache()
         self._seen: Revision | None = None
         self._staged: set[tuple[str, str, str]] = set()
 
     def view(self) -> StoreAdmissionView:
-        """As the next writer finds it."""
+        """The view of the next writer."""
         committed = self._store.committed
-        changed = self._staged if self._seen == committed else self._staged | set(self._changes())
+        changed = self._staged if self._seen == committed else self._staged | set(self._changed_keys())
         if self._seen is None:
-            changed = set(self._everything())
+            changed = set(self._all_keys())
         self._staged = {
             (stored, change.item.namespace, change.item.name)
             for stored in _BY_STORED
@@ -67,23 +67,23 @@ class StoreAdmissionIndex:
         self._seen = committed
         for stored, namespace, name in sorted(changed | self._staged):
             self._read(_BY_STORED[stored], stored, namespace, name)
-        return StoreAdmissionView(self._index, self._store)
+        return StoreAdmissionView(self._cache, self._store)
 
-    def _changes(self) -> Iterator[tuple[str, str, str]]:
+    def _changed_keys(self) -> Iterator[tuple[str, str, str]]:
         for stored in _BY_STORED:
             found = None if self._seen is None else self._store.changes(stored, self._seen)
             if found is None or isinstance(found, Compacted):
-                self._index, self._seen = AdmissionCache(), None
+                self._cache, self._seen = AdmissionCache(), None
                 return
             yield from ((stored, change.item.namespace, change.item.name) for change in found)
 
-    def _everything(self) -> Iterator[tuple[str, str, str]]:
+    def _all_keys(self) -> Iterator[tuple[str, str, str]]:
         for stored in _BY_STORED:
             yield from ((stored, item.namespace, item.name) for item in self._store.peek_all(stored, None))
 
     def _read(self, resource: APIResource, stored: str, namespace: str, name: str) -> None:
         item = self._store.peek(stored, namespace, name)
         if item is None:
-            self._index.removed(resource, namespace, name)
+            self._cache.removed(resource, namespace, name)
         else:
-            self._index.applied(resource, stored_objects.decode(item.data))
+            self._cache.applied(resource, stored_objects.decode(item.data))

@@ -13,7 +13,7 @@ from headgate.nodes.autoscalers.node_claims import NodePool
 from headgate.nodes.autoscalers.node_groups import NodeGroup
 
 POOL: Final = "pool"
-"""The one group of machines: they are called ``pool-0001`` and so on."""
+"""The name of the only group; its machines are ``pool-0001`` and so on."""
 MAKERS: Final[dict[str, Callable[[InstanceType, ClusterAutoscalerFlags, float], AutoscalerModel]]] = {
     "cluster-autoscaler": lambda shape, flags, idle_s: ClusterAutoscaler([NodeGroup(POOL, shape)], flags),
     "karpenter": lambda shape, flags, idle_s: Karpenter([NodePool(POOL, (shape,), consolidate_after_s=idle_s)]),
@@ -21,7 +21,7 @@ MAKERS: Final[dict[str, Callable[[InstanceType, ClusterAutoscalerFlags, float], 
 
 
 def make_autoscaler(
-    name: str, shape: InstanceType, flags: ClusterAutoscalerFlags | None = None, idle_s: float = 0.0
+    name: str, instance_type: InstanceType, flags: ClusterAutoscalerFlags | None = None, idle_s: float = 0.0
 ) -> AutoscalerModel:
-    """``flags`` are Cluster Autoscaler's, ``idle_s`` is how long Karpenter lets an idle machine be."""
-    return MAKERS[name](shape, flags or ClusterAutoscalerFlags(), idle_s)
+    """``flags``: for Cluster Autoscaler. ``idle_s``: Karpenter's ``consolidateAfter``."""
+    return MAKERS[name](instance_type, flags or ClusterAutoscalerFlags(), idle_s)

@@ -1,7 +1,7 @@
 """Creates what every cluster has from its first start: namespaces, priority classes, roles, the ``kubernetes`` Service.
 
 ``apiserver/bootstrap_objects.py`` and ``apiserver/authz/bootstrap_policy/`` list the objects; they are created by
-ordinary requests, many at a time, so that the disk is waited for once and not for each.
+ordinary requests, many at a time, so that they share a commit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Object = dict[str, Any]
 
 
 async def create_missing(client: Transport, objects: list[Object]) -> None:
-    """In order, for the first of them are namespaces of the others."""
+    """In order: the first objects are namespaces of the others."""
     for obj in objects:
         if not (await client.request(HTTPRequest("GET", _path(obj)))).ok:
             await _write(client, "POST", obj)
@@ -32,19 +32,19 @@ async def create_missing(client: Transport, objects: list[Object]) -> None:
 async def reconcile_objects(
     client: Transport, objects: list[Object], reconcile: Callable[[Object, Object], RoleReconciliation]
 ) -> None:
-    """Create what is missing, and let ``reconcile`` say what becomes of an object that is there."""
+    """Creates missing objects; ``reconcile`` decides about existing ones."""
 
     async def one(expected: Object) -> None:
-        answer = await client.request(HTTPRequest("GET", _path(expected)))
-        if not answer.ok:
+        response = await client.request(HTTPRequest("GET", _path(expected)))
+        if not response.ok:
             await _write(client, "POST", expected)
             return
-        step = reconcile(wire_json.decode(answer.body), expected)
-        if step.what == "update":
-            await _write(client, "PUT", step.obj)
-        elif step.what == "recreate":
-            _checked(await client.request(HTTPRequest("DELETE", _path(expected))), expected)
-            await _write(client, "POST", step.obj)
+        reconciliation = reconcile(wire_json.decode(response.body), expected)
+        if reconciliation.what == "update":
+            await _write(client, "PUT", reconciliation.obj)
+        elif reconciliation.what == "recreate":
+            _raise_if_refused(await client.request(HTTPRequest("DELETE", _path(expected))), expected)
+            await _write(client, "POST", reconciliation.obj)
 
     await asyncio.gather(*(one(each) for each in objects))
 
@@ -53,23 +53,23 @@ async def _write(client: Transport, method: str, obj: Object) -> None:
     path = _path(obj) if method == "PUT" else _path(obj).rpartition("/")[0]
     headers = {"content-type": "application/json"}
     request = HTTPRequest(method, path, headers=headers, body=msgspec.json.encode(obj))
-    _checked(await client.request(request), obj)
+    _raise_if_refused(await client.request(request), obj)
 
 
-def _checked(answer: HTTPResponse, obj: Object) -> None:
-    if not answer.ok:
-        status = wire_json.decode(answer.body)
+def _raise_if_refused(response: HTTPResponse, obj: Object) -> None:
+    if not response.ok:
+        status = wire_json.decode(response.body)
         why = status.get("message") if isinstance(status, dict) else None
-        raise StartupError(f"cannot write {obj['kind']} {obj['metadata']['name']}: {why or answer.status}")
+        raise StartupError(f"cannot write {obj['kind']} {obj['metadata']['name']}: {why or response.status}")
 
 
 def _path(obj: Object) -> str:
-    """Where one object is served."""
+    """The path of an object."""
     group, _, version = obj["apiVersion"].rpartition("/")
     kind = BUILTIN.by_gvk(GroupVersionKind(group, version, obj["kind"]))
     if kind is None:
         raise RuntimeError(f"{obj['apiVersion']} {obj['kind']} is not a kind that is served")
     root = f"/apis/{group}/{version}" if group else f"/api/{version}"
     metadata = obj["metadata"]
-    place = f"{root}/namespaces/{metadata['namespace']}" if metadata.get("namespace") else root
-    return f"{place}/{kind.plural}/{metadata['name']}"
+    prefix = f"{root}/namespaces/{metadata['namespace']}" if metadata.get("namespace") else root
+    return f"{prefix}/{kind.plural}/{metadata['name']}"

@@ -38,19 +38,23 @@ Wire = Mapping[str, Any]
 _decode: Final = wire_json.WireDecoder(ListResponse[dict[str, Any]]).decode
 
 
-async def nodes_line(transport: Transport, asked: int, named: Collection[str]) -> str:
-    """``asked``: how many simulated nodes there are to be. ``named``: resources that are always shown."""
+async def nodes_line(transport: Transport, wanted: int, shown_resources: Collection[str]) -> str:
+    """``wanted``: the number of simulated nodes. ``shown_resources``: resources that are always shown."""
     found = await perform(transport, list_all(NODES.collection_path(), _decode))
-    return f"not known: {found.text}" if isinstance(found, ListRefused) else describe_nodes(found.items, asked, named)
+    return (
+        f"not known: {found.text}"
+        if isinstance(found, ListRefused)
+        else describe_nodes(found.items, wanted, shown_resources)
+    )
 
 
-def describe_nodes(nodes: Sequence[Wire], asked: int, named: Collection[str]) -> str:
-    """How many are registered and ready, and the sizes that they report."""
+def describe_nodes(nodes: Sequence[Wire], wanted: int, shown_resources: Collection[str]) -> str:
+    """The number of registered and ready nodes, and their sizes."""
     ready = sum(_is_ready(each) for each in nodes)
-    count = f"{len(nodes)} registered" + (f" of {asked} so far" if len(nodes) < asked else "")
+    count = f"{len(nodes)} registered" + (f" of {wanted} so far" if len(nodes) < wanted else "")
     if not nodes:
-        return count if asked else "none"
-    sizes = Counter(_size(each, named) for each in nodes)
+        return count if wanted else "none"
+    sizes = Counter(_size(each, shown_resources) for each in nodes)
     if len(sizes) == 1:
         return f"{count}, {ready} ready, each with {next(iter(sizes))}"
     return f"{count}, {ready} ready: " + "; ".join(f"{number} with {size}" for size, number in sizes.most_common())
@@ -60,94 +64,98 @@ def _is_ready(node: Wire) -> bool:
     return conditions.is_true((node.get("status") or {}).get("conditions"), "Ready")
 
 
-def _size(node: Wire, named: Collection[str]) -> str:
-    return ", ".join(_resources((node.get("status") or {}).get("capacity") or {}, named)) or "nothing"
+def _size(node: Wire, shown_resources: Collection[str]) -> str:
+    return ", ".join(_resources((node.get("status") or {}).get("capacity") or {}, shown_resources)) or "nothing"
 
 
-def _resources(capacity: Mapping[str, str], named: Collection[str]) -> Iterator[str]:
-    """Those that are named first, in their order, then extended resources."""
-    shown = [*(each for each in named if each in capacity), *sorted(each for each in capacity if "/" in each)]
+def _resources(capacity: Mapping[str, str], shown_resources: Collection[str]) -> Iterator[str]:
+    """First the shown resources in their order, then extended resources."""
+    shown = [*(each for each in shown_resources if each in capacity), *sorted(each for each in capacity if "/" in each)]
     yield from (f"{name} {capacity[name]}" for name in dict.fromkeys(shown))
 
 
 _SWITCH_S: Final = 0.001
-"""After this time a thread that works on a long request lets the event loop run. Python's 5 ms would pass several times
-in a short request: each call that reads or writes a socket gives the interpreter lock away."""
+"""After this time a thread that processes a long request releases the interpreter lock to the event loop. With Python's
+5 ms a short request would wait several times: each call on a socket releases the lock."""
 
 
-async def run(plan: ClusterOptions, say: PrintLine) -> None:
-    """Until SIGINT or SIGTERM."""
+async def run(options: ClusterOptions, print_line: PrintLine) -> None:
+    """Runs until SIGINT or SIGTERM."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    sock = _bind(plan)
+    sock = _bind(options)
     try:
-        async with _cluster(plan, sock, say):
-            say("ready")
+        async with _cluster(options, sock, print_line):
+            print_line("ready")
             await stop.wait()
-            say("stopping")
+            print_line("stopping")
     finally:
         sock.close()
-    say("stopped; everything is kept in " + str(plan.data))
+    print_line("stopped; everything is kept in " + str(options.data))
 
 
-def _bind(plan: ClusterOptions) -> socket.socket:
+def _bind(options: ClusterOptions) -> socket.socket:
     try:
-        return listen(plan.host, plan.port)
+        return listen(options.host, options.port)
     except OSError as problem:
         if problem.errno == errno.EADDRINUSE:
-            fix = f"choose another with --listen {plan.host}:PORT (0: any free one)"
-            raise StartupError(f"port {plan.port} on {plan.host} is in use; {fix}") from problem
-        raise StartupError(f"cannot listen on {plan.host}:{plan.port}: {problem.strerror}; check --listen") from problem
+            fix = f"choose another with --listen {options.host}:PORT (0: any free one)"
+            raise StartupError(f"port {options.port} on {options.host} is in use; {fix}") from problem
+        raise StartupError(
+            f"cannot listen on {options.host}:{options.port}: {problem.strerror}; check --listen"
+        ) from problem
 
 
 @contextlib.asynccontextmanager
-async def _cluster(plan: ClusterOptions, sock: socket.socket, say: PrintLine) -> AsyncIterator[None]:
+async def _cluster(options: ClusterOptions, sock: socket.socket, print_line: PrintLine) -> AsyncIterator[None]:
     port = sock.getsockname()[1]
-    url = f"https://[{plan.host}]:{port}" if ":" in plan.host else f"https://{plan.host}:{port}"
+    url = f"https://[{options.host}]:{port}" if ":" in options.host else f"https://{options.host}:{port}"
     async with contextlib.AsyncExitStack() as stack:
-        served = await serve(plan, sock, say, stack)
-        await components.start(plan, served, stack)
-        metrics = await _show(plan, served, stack)
+        served = await serve(options, sock, print_line, stack)
+        await components.start(options, served, stack)
+        metrics = await _serve_metrics(options, served, stack)
         authority = served.certificates.ca.read_bytes()
         try:
-            write_kubeconfig(plan.kubeconfig, url, authority, served.credentials.admin_token)
+            write_kubeconfig(options.kubeconfig, url, authority, served.credentials.admin_token)
         except (OSError, FileProblem) as problem:
-            why = f"cannot write the kubeconfig {plan.kubeconfig}: {getattr(problem, 'strerror', problem)}"
+            why = f"cannot write the kubeconfig {options.kubeconfig}: {getattr(problem, 'strerror', problem)}"
             raise StartupError(f"{why}; make room, or name another place with --kubeconfig") from problem
         nodes = ""
-        if "nodes" in plan.components:
-            nodes = await nodes_line(served.client("headgate-up"), plan.node_count, plan.node_resources)
-        _print_summary(plan, url, metrics, nodes, served.store, say)
-        gc.freeze()  # tables and objects that stay: looking for garbage among them would hold up requests
+        if "nodes" in options.components:
+            nodes = await nodes_line(served.client("headgate-up"), options.node_count, options.node_resources)
+        _print_summary(options, url, metrics, nodes, served.store, print_line)
+        gc.freeze()  # tables and objects are never freed; scanning them for garbage would delay requests
         sys.setswitchinterval(_SWITCH_S)
         yield
 
 
-async def _show(plan: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> str:
+async def _serve_metrics(options: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> str:
     """The address of the metrics; empty if they are not served."""
-    if plan.metrics_at is None:
+    if options.metrics_at is None:
         return ""
     try:
-        return await serve_metrics(served.meters.health, plan.metrics_at, stack)
+        return await serve_metrics(served.metrics.health, options.metrics_at, stack)
     except OSError as problem:
-        where = ":".join(map(str, plan.metrics_at))
+        where = ":".join(map(str, options.metrics_at))
         raise StartupError(f"cannot listen on {where}: {problem.strerror}; check --metrics-listen") from problem
 
 
-def _print_summary(plan: ClusterOptions, url: str, metrics: str, nodes: str, store: Store, say: PrintLine) -> None:
+def _print_summary(
+    options: ClusterOptions, url: str, metrics: str, nodes: str, store: Store, print_line: PrintLine
+) -> None:
     count = sum(store.count(resource) for resource in store.resources())
-    say(f"headgate {headgate.__version__} serves the Kubernetes API {KUBERNETES_VERSION} at {url}")
-    say(f"  data        {plan.data} ({count} objects, revision {store.committed})")
+    print_line(f"headgate {headgate.__version__} serves the Kubernetes API {KUBERNETES_VERSION} at {url}")
+    print_line(f"  data        {options.data} ({count} objects, revision {store.committed})")
     if nodes:
-        more = f"; {plan.autoscaler} (a model) buys more" if plan.autoscaler else ""
-        say(f"  nodes       {nodes}{more}")
+        more = f"; {options.autoscaler} (a model) buys more" if options.autoscaler else ""
+        print_line(f"  nodes       {nodes}{more}")
     if metrics:
-        say(f"  metrics     {metrics}")
-    say(f"  kubeconfig  {plan.kubeconfig}")
-    say("")
-    say("Type in another terminal:")
-    say(f"  export KUBECONFIG={plan.kubeconfig.absolute()}")
-    say("  kubectl get nodes" if "nodes" in plan.components else "  kubectl get namespaces")
-    say("")
+        print_line(f"  metrics     {metrics}")
+    print_line(f"  kubeconfig  {options.kubeconfig}")
+    print_line("")
+    print_line("Type in another terminal:")
+    print_line(f"  export KUBECONFIG={options.kubeconfig.absolute()}")
+    print_line("  kubectl get nodes" if "nodes" in options.components else "  kubectl get namespaces")
+    print_line("")

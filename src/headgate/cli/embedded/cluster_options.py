@@ -24,22 +24,22 @@ from headgate.kube.quantity import Quantity
 from headgate.kube.resource_amounts import CPU, MAX_NODE_AMOUNT, MEMORY, amount_text, units
 from headgate.scheduling.pod_conditions import GATED_EVENTS_PER_HOUR
 
-_NEEDED: Final = (CPU, MEMORY)
-"""Without these no pod runs on a node."""
+_REQUIRED: Final = (CPU, MEMORY)
+"""A node needs more than 0 of these."""
 
 
-def parse_sizes(own: Mapping[str, str], further: Sequence[str]) -> dict[str, str] | str:
-    """``own``: amounts by resource, of options of their own (``--node-cpu``). ``further``: as in
+def parse_sizes(by_option: Mapping[str, str], extra: Sequence[str]) -> dict[str, str] | str:
+    """``by_option``: amounts of resources that have an option, such as ``--node-cpu``. ``extra``: values of
     ``--node-resource NAME=QUANTITY``."""
-    found = dict(own)
-    for name, amount in own.items():
+    found = dict(by_option)
+    for name, amount in by_option.items():
         if problem := _problem(name, amount):
             return f"--node-{name} {amount!r}: {problem}"
-    for text in further:
+    for text in extra:
         name, equals, amount = text.partition("=")
         if not equals:
             return f"--node-resource {text!r} is not NAME=QUANTITY; try nvidia.com/gpu=4"
-        problem = f"it is said by --node-{name}" if name in own else "it is named twice" if name in found else ""
+        problem = f"it is said by --node-{name}" if name in by_option else "it is named twice" if name in found else ""
         if problem := problem or _problem(name, amount):
             return f"--node-resource {text!r}: {problem}"
         found[name] = amount
@@ -47,14 +47,14 @@ def parse_sizes(own: Mapping[str, str], further: Sequence[str]) -> dict[str, str
 
 
 def _problem(name: str, amount: str) -> str:
-    """Why a node cannot have it; empty if it can."""
+    """Why a node cannot have this amount; empty if it can."""
     for error in validate_resource_name(name, "NAME"):
         return f"{name!r} is not the name of a resource: {error.detail}"
     parsed = quantity.parse(amount)
     if not isinstance(parsed, Quantity):
         return f"it is not an amount of {name}: {parsed}"
-    if parsed.nano < 0 or (name in _NEEDED and parsed.nano == 0):
-        return f"it must {'be more' if name in _NEEDED else 'not be less'} than 0"
+    if parsed.nano < 0 or (name in _REQUIRED and parsed.nano == 0):
+        return f"it must {'be more' if name in _REQUIRED else 'not be less'} than 0"
     if is_integer_resource(name) and parsed.nano % 10**9:
         return f"{name} is counted in whole numbers"
     if units(name, parsed) > MAX_NODE_AMOUNT:
@@ -64,11 +64,11 @@ def _problem(name: str, amount: str) -> str:
 
 COMPONENTS: Final = ("apiserver", "nodes", "controllers", "scheduler", "quota", "jobs")
 SCHEDULERS: Final = ("headgate", "volcano", "default-scheduler")
-"""The names of schedulers that pods may ask for here: there is no other one in this cluster."""
+"""The values of ``schedulerName`` that the cluster's only scheduler serves."""
 
 
 class StartupError(Exception):
-    """The cluster cannot start; the text is one line with the fix in it."""
+    """The cluster cannot start. The text is one line that says how to fix it."""
 
 
 class ClusterOptions(msgspec.Struct, frozen=True):
@@ -84,17 +84,17 @@ class ClusterOptions(msgspec.Struct, frozen=True):
     event_ttl_s: float = 3600.0
     disabled_plugins: frozenset[str] = frozenset()
     gates_all: bool = False
-    makes_groups: bool = False
+    create_pod_groups: bool = False
     all_wait: bool = False
     gated_events: int = GATED_EVENTS_PER_HOUR
     autoscaler: str = ""
-    """Which model of one buys further nodes; empty: none."""
+    """The model that adds nodes; empty: none."""
     trusted_users: frozenset[str] = frozenset()
-    patience: NodeLifecycleConfig = NodeLifecycleConfig()
+    node_lifecycle: NodeLifecycleConfig = NodeLifecycleConfig()
     jobs: JobSettings = DEFAULT
     metrics_at: tuple[str, int] | None = None
     scheduler_config: Path | None = None
-    """Profiles of the scheduler that run besides those it has by default, or in place of those of the same name."""
+    """Scheduler profiles that run beside the default ones, or replace those of the same name."""
 
     @classmethod
     def parse(
@@ -106,13 +106,13 @@ class ClusterOptions(msgspec.Struct, frozen=True):
         components: str,
         node_count: int,
         node_resources: Mapping[str, str],
-        further_resources: Sequence[str],
+        extra_resources: Sequence[str],
         features: FeatureGates,
         access: AccessOptions,
         event_ttl: str = "1h",
         disabled_plugins: Sequence[str] = (),
         gates_all: bool = False,
-        makes_groups: bool = False,
+        create_pod_groups: bool = False,
         all_wait: bool = False,
         gated_events: int = GATED_EVENTS_PER_HOUR,
         autoscaler: str = "",
@@ -122,24 +122,24 @@ class ClusterOptions(msgspec.Struct, frozen=True):
         metrics_listen: str = "",
         scheduler_config: Path | None = None,
     ) -> ClusterOptions | str:
-        """A plan from what was typed, or what is wrong with it."""
+        """Parses the options; returns a message if they are invalid."""
         address = parse_address("--listen", listen, "127.0.0.1:6443")
         if isinstance(address, str):
             return address
         metrics_at = parse_address("--metrics-listen", metrics_listen, "127.0.0.1:10259") if metrics_listen else None
         if isinstance(metrics_at, str):
             return metrics_at
-        chosen = frozenset(each.strip() for each in components.split(",") if each.strip())
-        unknown = sorted(chosen - set(COMPONENTS))
+        component_set = frozenset(each.strip() for each in components.split(",") if each.strip())
+        unknown = sorted(component_set - set(COMPONENTS))
         if unknown:
             return f"--components names {', '.join(unknown)}, which is not one of {', '.join(COMPONENTS)}"
-        if "apiserver" not in chosen:
+        if "apiserver" not in component_set:
             return "--components must name apiserver: nothing else runs without it"
-        if autoscaler and "nodes" not in chosen:
+        if autoscaler and "nodes" not in component_set:
             return "--autoscaler needs nodes among the --components: they run the machines that it buys"
-        if scheduler_config is not None and "scheduler" not in chosen:
+        if scheduler_config is not None and "scheduler" not in component_set:
             return "--config needs scheduler among the --components: it says what the scheduler runs"
-        resources = parse_sizes(node_resources, further_resources)
+        resources = parse_sizes(node_resources, extra_resources)
         if isinstance(resources, str):
             return resources
         ttl_ns = timestamps.parse_duration(event_ttl)
@@ -157,7 +157,7 @@ class ClusterOptions(msgspec.Struct, frozen=True):
             host=address[0],
             port=address[1],
             kubeconfig=kubeconfig,
-            components=chosen,
+            components=component_set,
             node_count=node_count,
             node_resources=resources,
             features=features,
@@ -165,12 +165,12 @@ class ClusterOptions(msgspec.Struct, frozen=True):
             event_ttl_s=ttl_ns / 1e9,
             disabled_plugins=disabled,
             gates_all=gates_all,
-            makes_groups=makes_groups,
+            create_pod_groups=create_pod_groups,
             all_wait=all_wait,
             gated_events=gated_events,
             autoscaler=autoscaler,
             trusted_users=frozenset(trusted_users),
-            patience=config_for_grace_period(grace_ns / 1e9),
+            node_lifecycle=config_for_grace_period(grace_ns / 1e9),
             jobs=jobs,
             metrics_at=metrics_at,
             scheduler_config=scheduler_config,

@@ -34,84 +34,86 @@ from headgate.scheduling.config.types import KubeSchedulerConfiguration
 
 Start = Callable[[ClusterOptions, RunningServer, contextlib.AsyncExitStack], Awaitable[None]]
 
-_NODES_S: Final = 10.0
-_BEAT_S: Final = 20.0  # half as often as a kubelet: a thousand of them share this process
+_NODES_TIMEOUT_S: Final = 10.0
+_HEARTBEAT_S: Final = 20.0  # twice a kubelet's interval: a thousand nodes share this process
 _log: Final = logging.getLogger(__name__)
 
 
-async def start(plan: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> None:
-    for name, begin in _STARTS.items():
-        if name in plan.components:
-            await begin(plan, served, stack)
-    if plan.autoscaler:
-        await _start_autoscaler(plan, served, stack)
+async def start(options: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> None:
+    for name, start_component in _START_FUNCTIONS.items():
+        if name in options.components:
+            await start_component(options, served, stack)
+    if options.autoscaler:
+        await _start_autoscaler(options, served, stack)
 
 
-async def _start_nodes(plan: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> None:
-    resources = {**DEFAULT_RESOURCES, **plan.node_resources}
-    wanted = make_nodes(plan.node_count, NodeTemplate(resources=resources))
-    # Controllers watch over the nodes, ours or somebody else's: theirs to taint and untaint, and they want heartbeats.
-    beat_s = min(_BEAT_S, plan.patience.grace_s / 2.5)
-    options = HollowOptions(resources=resources, controller_manager=True, heartbeat_s=beat_s)
-    fleet = HollowKubeletRunner(HollowKubelets(options, wanted), served.client("headgate-nodes"))
-    run_in_background(stack, fleet.run())
-    # Who types the first command should meet nodes; a very large fleet goes on reporting after that.
+async def _start_nodes(options: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> None:
+    resources = {**DEFAULT_RESOURCES, **options.node_resources}
+    wanted = make_nodes(options.node_count, NodeTemplate(resources=resources))
+    # A node lifecycle controller, Headgate's or another one, sets the taints and expects heartbeats.
+    heartbeat_s = min(_HEARTBEAT_S, options.node_lifecycle.grace_s / 2.5)
+    hollow_options = HollowOptions(resources=resources, controller_manager=True, heartbeat_s=heartbeat_s)
+    runner = HollowKubeletRunner(HollowKubelets(hollow_options, wanted), served.client("headgate-nodes"))
+    run_in_background(stack, runner.run())
+    # The first command of a user should find nodes. Very many nodes report later.
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_NODES_S):
-            await fleet.reported.wait()
+        async with asyncio.timeout(_NODES_TIMEOUT_S):
+            await runner.reported.wait()
 
 
-async def _start_autoscaler(plan: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> None:
-    machine = InstanceType("machine", {**DEFAULT_RESOURCES, **plan.node_resources})
-    model = make_autoscaler(plan.autoscaler, machine)
-    run_in_background(stack, AutoscalerRunner(model, served.client(plan.autoscaler), plan.autoscaler).run())
+async def _start_autoscaler(options: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> None:
+    machine = InstanceType("machine", {**DEFAULT_RESOURCES, **options.node_resources})
+    model = make_autoscaler(options.autoscaler, machine)
+    run_in_background(stack, AutoscalerRunner(model, served.client(options.autoscaler), options.autoscaler).run())
 
 
-async def _start_controllers(plan: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> None:
+async def _start_controllers(options: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> None:
     authority, transport = served.certificates.ca.read_text(), served.client(USER_AGENT)
-    run_in_background(stack, run_builtin_controllers(authority, transport, plan.features, served.meters, plan.patience))
+    run_in_background(
+        stack, run_builtin_controllers(authority, transport, options.features, served.metrics, options.node_lifecycle)
+    )
 
 
-async def _start_quota(plan: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> None:
-    served.meters.show_quota()
-    run_in_background(stack, run_quota(served.client("headgate-quota"), plan.features, plan.jobs, served.meters))
+async def _start_quota(options: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> None:
+    served.metrics.show_quota()
+    run_in_background(stack, run_quota(served.client("headgate-quota"), options.features, options.jobs, served.metrics))
 
 
-async def _start_jobs(plan: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> None:
-    served.meters.show_jobs()
-    if problem := pod_integration_problem(plan.features):
+async def _start_jobs(options: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> None:
+    served.metrics.show_jobs()
+    if problem := pod_integration_problem(options.features):
         _log.warning("jobs: %s", problem)
-    run_in_background(stack, run_jobs(served.client("headgate-jobs"), plan.features, plan.jobs, served.meters))
+    run_in_background(stack, run_jobs(served.client("headgate-jobs"), options.features, options.jobs, served.metrics))
 
 
-async def _start_scheduler(plan: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> None:
-    found = installed_plugins(_log.warning)
-    configuration = scheduler_configuration(plan.scheduler_config, found)
+async def _start_scheduler(options: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> None:
+    plugins = installed_plugins(_log.warning)
+    configuration = scheduler_configuration(options.scheduler_config, plugins)
     make = scheduler_factory(
-        configuration, found, plan.features, all_wait=plan.all_wait, gated_events=plan.gated_events
+        configuration, plugins, options.features, all_wait=options.all_wait, gated_events=options.gated_events
     )
     if isinstance(make, str):
         raise StartupError(make)
-    transport, board = served.client("headgate-scheduler"), served.meters.health
-    run_in_background(stack, run_scheduler(make, transport, health=board, create_pod_groups=plan.makes_groups))
+    transport, health = served.client("headgate-scheduler"), served.metrics.health
+    run_in_background(stack, run_scheduler(make, transport, health=health, create_pod_groups=options.create_pod_groups))
 
 
-def scheduler_configuration(file: Path | None, found: InstalledPlugins) -> KubeSchedulerConfiguration:
-    """The profiles of the file, and of those that run by default the ones it does not name."""
-    standard = default_configuration(SCHEDULERS, found)
+def scheduler_configuration(file: Path | None, plugins: InstalledPlugins) -> KubeSchedulerConfiguration:
+    """The profiles of the file, and the default profiles that the file does not name."""
+    standard = default_configuration(SCHEDULERS, plugins)
     if file is None:
         return standard
-    read = configuration_of(file, found, ("headgate",))
-    if isinstance(read, str):
-        raise StartupError(read)
-    for remark in read.remarks:
+    parsed = configuration_of(file, plugins, ("headgate",))
+    if isinstance(parsed, str):
+        raise StartupError(parsed)
+    for remark in parsed.remarks:
         _log.warning("%s: %s", file, remark)
-    named = {profile.name for profile in read.profiles}
+    named = {profile.name for profile in parsed.profiles}
     others = (profile for profile in standard.profiles if profile.name not in named)
-    return msgspec.structs.replace(read, profiles=(*read.profiles, *others))
+    return msgspec.structs.replace(parsed, profiles=(*parsed.profiles, *others))
 
 
-_STARTS: Final[dict[str, Start]] = {
+_START_FUNCTIONS: Final[dict[str, Start]] = {
     "nodes": _start_nodes,
     "controllers": _start_controllers,
     "scheduler": _start_scheduler,

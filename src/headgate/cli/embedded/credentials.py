@@ -48,18 +48,18 @@ class ServerCredentials(msgspec.Struct, frozen=True):
 def load_credentials(
     data: Path, token_file: Path | None, key: SigningKey, *, store_has_objects: bool
 ) -> ServerCredentials | str:
-    """All of them, or one line about what is wrong."""
-    given = {} if token_file is None else _given(token_file)
-    if isinstance(given, str):
-        return f"--token-auth-file {token_file}: {given}"
+    """All credentials, or one line about the problem."""
+    file_users = {} if token_file is None else _read_token_file(token_file)
+    if isinstance(file_users, str):
+        return f"--token-auth-file {token_file}: {file_users}"
     try:
         admin, system = _admin_token(data, store_has_objects), secrets.token_urlsafe(32)
     except FileProblem as problem:
         return str(problem)
-    return ServerCredentials(admin, system, {**given, admin: ADMIN, system: SYSTEM}, key)
+    return ServerCredentials(admin, system, {**file_users, admin: ADMIN, system: SYSTEM}, key)
 
 
-def _given(token_file: Path) -> dict[str, UserInfo] | str:
+def _read_token_file(token_file: Path) -> dict[str, UserInfo] | str:
     try:
         return parse_token_file(token_file.read_text())
     except (OSError, UnicodeDecodeError) as problem:
@@ -72,9 +72,9 @@ def _admin_token(data: Path, store_has_objects: bool) -> str:
         found = read_file(path)
     except FileProblem as problem:
         raise FileProblem(f"{problem}; restore it from a copy, or remove it to have a new token made") from problem
-    if found is not None and (kept := found.decode("latin-1").strip()) and _is_token(kept):
+    if found is not None and (existing := found.decode("latin-1").strip()) and _is_token(existing):
         make_private(path)
-        return kept
+        return existing
     make_folder(data)
     token = secrets.token_urlsafe(32)
     try:
@@ -91,5 +91,5 @@ def _admin_token(data: Path, store_has_objects: bool) -> str:
 
 
 def _is_token(text: str) -> bool:
-    """Whether it can stand in a request's header: one word of visible ASCII."""
+    """Whether the text may be in a request header: one word of visible ASCII."""
     return text.isascii() and text.isprintable() and " " not in text

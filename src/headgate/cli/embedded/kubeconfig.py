@@ -15,9 +15,9 @@ _log: Final = logging.getLogger(__name__)
 
 
 def write_kubeconfig(path: Path, url: str, ca: bytes, token: str) -> None:
-    """Readable by its owner only, and never half written: other programs may be reading it.
+    """Readable by its owner only, and replaced atomically, because other programs may read it.
 
-    A file that says the same already is left as it is. Raises ``OSError``.
+    A file with equal content is kept. Raises ``OSError``.
     """
     config = {
         "apiVersion": "v1",
@@ -34,7 +34,7 @@ def write_kubeconfig(path: Path, url: str, ca: bytes, token: str) -> None:
     }
     text = yaml.safe_dump(config, sort_keys=False)
     found = _read(path)
-    if found == text.encode():  # then a start needs no room on the disk
+    if found == text.encode():  # then the start needs no disk space
         make_private(path)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def write_kubeconfig(path: Path, url: str, ca: bytes, token: str) -> None:
 
 
 def _read(path: Path) -> bytes | None:
-    """The content; empty for a file that cannot be read, which is replaced if the folder allows it."""
+    """The content; empty for an unreadable file, which is then replaced."""
     try:
         return read_file(path)
     except FileProblem:

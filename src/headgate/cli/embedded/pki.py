@@ -18,7 +18,7 @@ from headgate.apiserver.io.signing_key_file import read_signing_key, signing_key
 from headgate.store.io.high_water_mark_file import sync_folder
 
 PKI: Final = "pki"
-_RELIED_ON: Final = ("ca.crt", "ca.key", "sa.key")
+_REQUIRED: Final = ("ca.crt", "ca.key", "sa.key")
 _DERIVED: Final = ("server.crt", "server.key")
 
 _log: Final = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ def open_pki(data: Path, host: str, *, store_has_objects: bool) -> tuple[Signing
 
 
 def pki_problem(data: Path) -> str | None:
-    """What would keep a server with a store from starting on this folder; changes nothing."""
+    """Why a server with a store would not start on this folder; changes nothing."""
     try:
         if _has_any(data / PKI):
             _check(data / PKI)
@@ -56,10 +56,10 @@ def pki_problem(data: Path) -> str | None:
 
 
 def _has_any(folder: Path) -> bool:
-    """Whether a first start came to its end here, or a user put keys of their own here."""
+    """Whether the folder has a key, of an earlier start or of the user."""
     if os.path.lexists(folder) and not folder.is_dir():
         raise FileProblem(f"{folder} is not a folder; restore it from a copy, or move it away")
-    return any(os.path.lexists(folder / name) for name in (*_RELIED_ON, *_DERIVED))
+    return any(os.path.lexists(folder / name) for name in (*_REQUIRED, *_DERIVED))
 
 
 def _check(folder: Path) -> None:
@@ -68,7 +68,7 @@ def _check(folder: Path) -> None:
 
 
 def _make(folder: Path, host: str) -> tuple[SigningKey, Certificates]:
-    """All at once, so that a start that is killed does not leave some of them."""
+    """Creates all files at once, so that a killed start does not leave some of them."""
     if folder.is_dir():  # empty; it may be a mount or a link, which cannot be replaced
         return signing_key(folder), ensure(folder, host)
     make_folder(folder.parent)

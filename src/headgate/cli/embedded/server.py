@@ -66,20 +66,22 @@ from headgate.store.item import Revision
 
 def in_process(endpoint: APIServer, token: str, user_agent: str) -> InProcessTransport:
     async def handle(request: HTTPRequest) -> HTTPResponse | AsyncGenerator[bytes, None]:
-        asked = messages.ServerRequest(request.method, request.path, request.query, request.headers, request.body)
-        answer = await endpoint.answer(asked)
-        if isinstance(answer, WatchCursor):
-            return endpoint.events(answer)
-        headers = {name.lower(): value for name, value in answer.headers}
-        return HTTPResponse(answer.status, {**headers, "content-type": answer.content_type}, answer.body)
+        server_request = messages.ServerRequest(
+            request.method, request.path, request.query, request.headers, request.body
+        )
+        response = await endpoint.answer(server_request)
+        if isinstance(response, WatchCursor):
+            return endpoint.events(response)
+        headers = {name.lower(): value for name, value in response.headers}
+        return HTTPResponse(response.status, {**headers, "content-type": response.content_type}, response.body)
 
     return InProcessTransport(handle, {"authorization": f"Bearer {token}", "user-agent": user_agent})
 
 
-# The documentation block of RFC 5737: it stands for "this server" where loopback is not allowed.
-_UNROUTED: Final = "192.0.2.1"
-_QUEUEING: Final = frozenset({"scheduler", "quota", "jobs"})
-"""The components that have kinds of their own."""
+# An address of RFC 5737, for this server where a loopback address is not allowed.
+_PLACEHOLDER_ADDRESS: Final = "192.0.2.1"
+_QUEUE_COMPONENTS: Final = frozenset({"scheduler", "quota", "jobs"})
+"""The components that need the queue kinds."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -87,58 +89,58 @@ PrintLine = Callable[[str], None]
 
 
 class RunningServer(msgspec.Struct, frozen=True):
-    """A server that serves until the stack it was started on is closed."""
+    """A server that runs until its exit stack is closed."""
 
     endpoint: APIServer
     store: Store
     credentials: ServerCredentials
     certificates: Certificates
-    meters: ProcessMetrics = msgspec.field(default_factory=ProcessMetrics)
-    """Of what runs on it."""
+    metrics: ProcessMetrics = msgspec.field(default_factory=ProcessMetrics)
+    """The metrics of the components."""
 
     def client(self, name: str) -> Transport:
-        """A client in this process that may do everything; ``name`` owns the fields it writes."""
+        """A client in this process with all permissions; ``name`` is its field manager."""
         return in_process(self.endpoint, self.credentials.system_token, name)
 
 
 async def serve(
-    plan: ClusterOptions, sock: socket.socket, say: PrintLine, stack: contextlib.AsyncExitStack
+    options: ClusterOptions, sock: socket.socket, print_line: PrintLine, stack: contextlib.AsyncExitStack
 ) -> RunningServer:
-    store, journal = _open_store(plan, say)
-    credentials, certificates = _open_identity(plan, store, journal)
-    log = _open_audit_log(plan.access)
+    store, journal = _open_store(options, print_line)
+    credentials, certificates = _open_identity(options, store, journal)
+    log = _open_audit_log(options.access)
     if log is not None:
         stack.callback(log.close)
-    api = _make_api(plan, store, credentials)
+    api = _make_api(options, store, credentials)
     endpoint = APIServer(api, record=None if log is None else log.write)
     committer = Committer(store, journal, publish=endpoint.publish)
     endpoint.attach(committer)
     stack.push_async_callback(committer.close)
     stack.push_async_callback(endpoint.close)
     served = RunningServer(endpoint, store, credentials, certificates)
-    api.health.add("components", served.meters.health.restarts.problem)
+    api.health.add("components", served.metrics.health.restarts.problem)
     if api.keeps_quota:
         resource_quota_usage.recount(api, timestamps.format_time(time.time()))
         try:
             await committer.flush(store.applied)
         except CommitFailed as problem:
             _log.warning("what ResourceQuotas count was not brought up to date: %s", problem)
-    await _write_first_objects(plan, api, served, sock.getsockname()[1])
-    server = _serve_on(plan, endpoint, sock, served.certificates)
+    await _write_initial_objects(options, api, served, sock.getsockname()[1])
+    server = _make_http_server(options, endpoint, sock, served.certificates)
     ticking = asyncio.create_task(committer.run_ticks())
     serving = asyncio.create_task(server.serve())
     stack.push_async_callback(_stop_serving, endpoint, server, serving, ticking)
-    run_in_background(stack, keep_valid(plan.data / PKI, plan.host, server.renew))
-    if plan.event_ttl_s:
+    run_in_background(stack, keep_valid(options.data / PKI, options.host, server.renew))
+    if options.event_ttl_s:
         run_in_background(
-            stack, EventExpirer(EventExpiryQueue(api, plan.event_ttl_s), store, committer, plan.event_ttl_s).run()
+            stack, EventExpirer(EventExpiryQueue(api, options.event_ttl_s), store, committer, options.event_ttl_s).run()
         )
     return served
 
 
-def run_in_background(stack: contextlib.AsyncExitStack, running: Coroutine[Any, Any, None]) -> None:
-    """Run something until the stack is closed."""
-    stack.push_async_callback(_cancel, asyncio.create_task(running))
+def run_in_background(stack: contextlib.AsyncExitStack, coroutine: Coroutine[Any, Any, None]) -> None:
+    """Runs the coroutine until the stack is closed."""
+    stack.push_async_callback(_cancel, asyncio.create_task(coroutine))
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:
@@ -147,60 +149,60 @@ async def _cancel(task: asyncio.Task[None]) -> None:
         await task
 
 
-def _make_api(plan: ClusterOptions, store: Store, credentials: ServerCredentials) -> ServerState:
+def _make_api(options: ClusterOptions, store: Store, credentials: ServerCredentials) -> ServerState:
     tables = Schemas.load(schemas.read())
     return ServerState(
         schemas=tables,
         messages=MessageDecoder.load(tables, schemas.read_numbers()),
         kinds=BUILTIN,
         store=store,
-        features=plan.features,
+        features=options.features,
         users=credentials.users,
         accounts=ServiceAccountTokens(ISSUER, credentials.key, store),
         version=version(headgate.__version__, platform.python_version(), _platform()),
         time_zones=frozenset(zoneinfo.available_timezones()),
-        keeps_quota="controllers" in plan.components,
-        audit_level=plan.access.audit_level,
-        guests=own_admission(policy_of(plan), store),
+        keeps_quota="controllers" in options.components,
+        audit_level=options.access.audit_level,
+        guests=own_admission(policy_of(options), store),
         conversions={GROUP: convert},
-        disabled_plugins=plan.disabled_plugins,
+        disabled_plugins=options.disabled_plugins,
     )
 
 
-async def _write_first_objects(plan: ClusterOptions, api: ServerState, served: RunningServer, port: int) -> None:
-    # Clients know this manager's name from every other cluster's first objects.
-    first = served.client("kube-apiserver")
+async def _write_initial_objects(options: ClusterOptions, api: ServerState, served: RunningServer, port: int) -> None:
+    # The field manager of the initial objects in other clusters.
+    client = served.client("kube-apiserver")
     today = timestamps.format_time(time.time()).partition("T")[0]
-    # A webhook that is down must not keep the server from starting: it could not be removed then.
+    # An unreachable webhook must not prevent the start, because then it could not be removed.
     with api.webhooks.asleep():
-        await bootstrap.create_missing(first, bootstrap_objects(_address(plan.host), port, today))
-        await bootstrap.reconcile_objects(first, default_policy(), reconcile)
-        if plan.components & _QUEUEING:
+        await bootstrap.create_missing(client, bootstrap_objects(_address(options.host), port, today))
+        await bootstrap.reconcile_objects(client, default_policy(), reconcile)
+        if options.components & _QUEUE_COMPONENTS:
             await _write_queues(served.client(installer.MANAGER))
 
 
 async def _write_queues(client: Transport) -> None:
-    """The kinds that we serve, also in a folder that is older than they are."""
+    """Installs the queue kinds, also in a data folder of an older version."""
     for done in await install_definitions(client, both=True):
-        _checked(done)
-    _checked(await perform_requests(client, installer.create_missing(QUEUES, FIRST_QUEUES)))
+        _raise_if_refused(done)
+    _raise_if_refused(await perform_requests(client, installer.create_missing(QUEUES, FIRST_QUEUES)))
 
 
-def _checked(result: object) -> None:
+def _raise_if_refused(result: object) -> None:
     if isinstance(result, installer.InstallRefused):
         raise StartupError(f"cannot write the first objects: {result.text}")
 
 
-def _serve_on(
-    plan: ClusterOptions, endpoint: APIServer, sock: socket.socket, certificates: Certificates
+def _make_http_server(
+    options: ClusterOptions, endpoint: APIServer, sock: socket.socket, certificates: Certificates
 ) -> SecureServing:
-    further = () if plan.access.client_ca is None else (plan.access.client_ca,)
+    extra_cas = () if options.access.client_ca is None else (options.access.client_ca,)
     try:
-        files = TLSFiles(certificates.server, certificates.server_key, (certificates.ca, *further))
+        files = TLSFiles(certificates.server, certificates.server_key, (certificates.ca, *extra_cas))
         return SecureServing(endpoint, sock, files)
     except OSError as problem:
         why = problem.strerror if problem.filename or not isinstance(problem, ssl.SSLError) else "no certificate in it"
-        raise StartupError(f"{plan.access.client_ca} cannot be used: {why}; check --client-ca") from problem
+        raise StartupError(f"{options.access.client_ca} cannot be used: {why}; check --client-ca") from problem
 
 
 def _open_audit_log(access: AccessOptions) -> AuditLog | None:
@@ -221,24 +223,24 @@ async def _stop_serving(
     await asyncio.gather(serving, ticking, return_exceptions=True)
 
 
-def _open_store(plan: ClusterOptions, say: PrintLine) -> tuple[Store, Journal]:
+def _open_store(options: ClusterOptions, print_line: PrintLine) -> tuple[Store, Journal]:
     def progress(done: int, total: int) -> None:
         if total > 50_000:
-            say(f"loading {plan.data}: {done} of {total} rows")
+            print_line(f"loading {options.data}: {done} of {total} rows")
 
     try:
-        journal = Journal.open(plan.data)
+        journal = Journal.open(options.data)
         return journal.load(progress), journal
     except StoreError as problem:
         raise StartupError(str(problem)) from problem
 
 
-def _open_identity(plan: ClusterOptions, store: Store, journal: Journal) -> tuple[ServerCredentials, Certificates]:
+def _open_identity(options: ClusterOptions, store: Store, journal: Journal) -> tuple[ServerCredentials, Certificates]:
     has_objects = any(store.count(resource) for resource in store.resources())
     credentials: ServerCredentials | str
     try:
-        key, certificates = open_pki(plan.data, plan.host, store_has_objects=has_objects)
-        credentials = load_credentials(plan.data, plan.access.token_file, key, store_has_objects=has_objects)
+        key, certificates = open_pki(options.data, options.host, store_has_objects=has_objects)
+        credentials = load_credentials(options.data, options.access.token_file, key, store_has_objects=has_objects)
     except FileProblem as problem:
         credentials = str(problem)
     if isinstance(credentials, str):
@@ -248,12 +250,12 @@ def _open_identity(plan: ClusterOptions, store: Store, journal: Journal) -> tupl
 
 
 def _address(host: str) -> str:
-    """``host`` as an address that an endpoint may have; loopback and wildcards may not be endpoints of a Service."""
+    """``host`` as an endpoint address; loopback and wildcard addresses may not be endpoints of a Service."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        return _UNROUTED
-    return _UNROUTED if address.is_loopback or address.is_unspecified or address.is_link_local else host
+        return _PLACEHOLDER_ADDRESS
+    return _PLACEHOLDER_ADDRESS if address.is_loopback or address.is_unspecified or address.is_link_local else host
 
 
 def _platform() -> str:

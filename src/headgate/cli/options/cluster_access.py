@@ -37,11 +37,11 @@ def namespace_options(command: F) -> F:
     )
 
 
-def chosen_namespace(access: RESTConfig, named: str, everywhere: bool) -> str:
-    """Empty for all of them."""
-    if named and everywhere:
+def chosen_namespace(rest_config: RESTConfig, namespace: str, everywhere: bool) -> str:
+    """The namespace; empty for all namespaces."""
+    if namespace and everywhere:
         raise click.UsageError("-n and -A exclude each other")
-    return "" if everywhere else named or access.namespace
+    return "" if everywhere else namespace or rest_config.namespace
 
 
 def exit_with_error(command: str, text: str) -> NoReturn:
@@ -49,7 +49,7 @@ def exit_with_error(command: str, text: str) -> NoReturn:
     sys.exit(1)
 
 
-def access_or_exit(command: str, kubeconfig: str, context: str) -> RESTConfig:
+def rest_config_or_exit(command: str, kubeconfig: str, context: str) -> RESTConfig:
     found = find_rest_config(kubeconfig, context)
     if isinstance(found, str):
         exit_with_error(command, found)
@@ -57,27 +57,27 @@ def access_or_exit(command: str, kubeconfig: str, context: str) -> RESTConfig:
 
 
 @contextlib.asynccontextmanager
-async def connect(access: RESTConfig) -> AsyncIterator[Transport]:
-    transport = HTTPTransport(access)
+async def connect(rest_config: RESTConfig) -> AsyncIterator[Transport]:
+    transport = HTTPTransport(rest_config)
     try:
         yield transport
     finally:
         await transport.close()
 
 
-async def perform(transport: Transport, asking: Generator[HTTPRequest, HTTPResponse, R]) -> R:
-    """Sends what a generator asks for until it has its answer."""
+async def perform(transport: Transport, steps: Generator[HTTPRequest, HTTPResponse, R]) -> R:
+    """Sends the requests of a generator, and returns its result."""
     try:
-        request = next(asking)
+        request = next(steps)
         while True:
-            request = asking.send(await transport.request(request))
+            request = steps.send(await transport.request(request))
     except StopIteration as done:
         result: R = done.value
         return result
 
 
 def print_table(rows: Sequence[tuple[str, ...]]) -> None:
-    """The first row is the head."""
+    """The first row is the header."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         click.echo("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

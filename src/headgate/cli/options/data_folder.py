@@ -27,7 +27,7 @@ def data_option(help_text: str) -> Callable[[F], F]:
 
 
 def progress_line(label: str) -> Progress:
-    """A line on standard error that counts, if a person looks at it."""
+    """Prints a progress line if standard error is a terminal."""
 
     def show(done: int, total: int) -> None:
         if sys.stderr.isatty():

@@ -55,10 +55,10 @@ def gated_events_option(command: F) -> F:
 
 
 def groups_option(command: F) -> F:
-    """The command gets ``makes_groups``."""
+    """The command gets ``create_pod_groups``."""
     return click.option(
         "--podgroups-for-bare-pods",
-        "makes_groups",
+        "create_pod_groups",
         is_flag=True,
         help="Make a PodGroup for each pod of a queue that names none, as Volcano does; it goes with its pod.",
     )(command)

@@ -46,7 +46,7 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: str | No
 
 
 def read_kinds(text: bytes) -> tuple[JobKind, ...] | list[str]:
-    """The kinds of a file; or what is wrong with it, each with its line."""
+    """The kinds of a file, or its errors with line numbers."""
     parsed = decode_yaml(text)
     if parsed.error is not None:
         return [f"this is neither YAML nor JSON: {parsed.error}"]

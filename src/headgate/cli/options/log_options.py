@@ -32,7 +32,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def set_up(level: str, form: str) -> None:
-    """Everything goes to standard error; standard output belongs to what a command has to say."""
+    """Logs go to standard error; standard output is for the output of the command."""
     handler = logging.StreamHandler()
     if form == "json":
         handler.setFormatter(JsonFormatter())
@@ -42,7 +42,7 @@ def set_up(level: str, form: str) -> None:
 
 
 def _remember(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """The option may stand before or after the command's name; the one nearer to the command wins."""
+    """The option may be before or after the command's name; the last one counts."""
     settings: dict[str, str] = context.ensure_object(dict)
     if value is not None and parameter.name is not None:
         settings[parameter.name] = value

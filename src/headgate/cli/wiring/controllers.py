@@ -1,4 +1,4 @@
-"""Which controllers there are, and how they run: inside ``headgate up``, or beside a server by ``headgate run``.
+"""The list of controllers, and how they run: in ``headgate up``, or beside a server in ``headgate run``.
 
 On an existing server they elect a leader by the Lease that kube-controller-manager uses: only its holder works, so the
 two never do the same job at the same time.
@@ -56,17 +56,17 @@ from headgate.runtime.controller_manager import run_controllers
 from headgate.runtime.time_zones import find_zone
 
 USER_AGENT: Final = "kube-controller-manager"
-"""The name that clients know from every other cluster, as the owner of what controllers write."""
+"""The field manager of controllers in other clusters."""
 DEFAULT: Final = NodeLifecycleConfig()
 LEASE: Final = ("kube-system", "kube-controller-manager")
 QUOTA_LEASE: Final = ("kube-system", "headgate-quota")
 JOBS_LEASE: Final = ("kube-system", "headgate-jobs")
 _log: Final = logging.getLogger(__name__)
-_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # as in every drawn name: no vowels, hence no words
+_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # the alphabet of generated names in Kubernetes
 
 
-def make_controllers(authority: str, features: FeatureGates, patience: NodeLifecycleConfig) -> list[Controller]:
-    """Anew: they know nothing yet. ``authority`` is the certificate that pods are told to trust."""
+def make_controllers(authority: str, features: FeatureGates, node_lifecycle: NodeLifecycleConfig) -> list[Controller]:
+    """New controllers. ``authority``: the certificate for the ConfigMap kube-root-ca.crt."""
     return [
         NamespaceController(),
         GarbageCollector(),
@@ -80,7 +80,7 @@ def make_controllers(authority: str, features: FeatureGates, patience: NodeLifec
         TTLAfterFinishedController(),
         CronJobController(find_zone),
         StatefulSetController(),
-        NodeLifecycleController(patience),
+        NodeLifecycleController(node_lifecycle),
         TaintEvictionController(),
         PersistentVolumeController(),
         HollowProvisioner(),
@@ -99,7 +99,7 @@ def template_hash() -> TemplateHash:
 
 
 def random_suffix() -> str:
-    """Five letters for a name."""
+    """Five characters for a generated name."""
     return "".join(random.choices(_LETTERS, k=5))
 
 
@@ -107,12 +107,12 @@ async def run_builtin_controllers(
     authority: str,
     transport: Transport,
     features: FeatureGates,
-    meters: ProcessMetrics,
-    patience: NodeLifecycleConfig = DEFAULT,
+    metrics: ProcessMetrics,
+    node_lifecycle: NodeLifecycleConfig = DEFAULT,
 ) -> None:
     """Runs controllers until it is cancelled."""
-    make = functools.partial(make_controllers, authority, features, patience)
-    await run_controllers(make, transport, failed=meters.failures_of("controllers"))
+    make = functools.partial(make_controllers, authority, features, node_lifecycle)
+    await run_controllers(make, transport, failed=metrics.failures_of("controllers"))
 
 
 def _warn(problem: str) -> None:
@@ -120,8 +120,8 @@ def _warn(problem: str) -> None:
 
 
 def quota_settings(features: FeatureGates, jobs: JobSettings) -> QuotaSettings:
-    patience = jobs.pods_ready_s
-    pods_ready = None if patience is None else WaitForPodsReady(timeout_s=patience, recovery_timeout_s=patience)
+    timeout_s = jobs.pods_ready_s
+    pods_ready = None if timeout_s is None else WaitForPodsReady(timeout_s=timeout_s, recovery_timeout_s=timeout_s)
     return QuotaSettings(
         honours_gates=features.admission_gated_by,
         pods_ready=pods_ready,
@@ -130,42 +130,48 @@ def quota_settings(features: FeatureGates, jobs: JobSettings) -> QuotaSettings:
     )
 
 
-async def run_quota(transport: Transport, features: FeatureGates, jobs: JobSettings, meters: ProcessMetrics) -> None:
+async def run_quota(transport: Transport, features: FeatureGates, jobs: JobSettings, metrics: ProcessMetrics) -> None:
     """Gives quota to workloads until it is cancelled."""
     settings = quota_settings(features, jobs)
     try:
-        failed = meters.failures_of("quota")
-        await run_controllers(lambda: [QuotaController(settings, meters.quota, _warn)], transport, failed=failed)
+        failed = metrics.failures_of("quota")
+        await run_controllers(lambda: [QuotaController(settings, metrics.quota, _warn)], transport, failed=failed)
     finally:
-        meters.quota.detach()
+        metrics.quota.detach()
 
 
-async def run_jobs(transport: Transport, features: FeatureGates, settings: JobSettings, meters: ProcessMetrics) -> None:
+async def run_jobs(
+    transport: Transport, features: FeatureGates, settings: JobSettings, metrics: ProcessMetrics
+) -> None:
     """Keeps jobs in queues until it is cancelled."""
 
     def make() -> list[Controller]:
-        meters.jobs.begin()
+        metrics.jobs.begin()
         recovery = [FailureRecovery()] if features.failure_recovery_policy else []
-        pods = [] if pod_integration_problem(features) else [ManagedPodController(features, settings, meters.jobs)]
-        return [ManagedJobController(features, settings, meters.jobs), *pods, *recovery]
+        pods = [] if pod_integration_problem(features) else [ManagedPodController(features, settings, metrics.jobs)]
+        return [ManagedJobController(features, settings, metrics.jobs), *pods, *recovery]
 
     try:
-        await run_controllers(make, transport, failed=meters.failures_of("jobs"))
+        await run_controllers(make, transport, failed=metrics.failures_of("jobs"))
     finally:
-        meters.jobs.begin()
+        metrics.jobs.begin()
 
 
 async def run_elected_controllers(
     authority: str,
     transport: Transport,
     features: FeatureGates,
-    meters: ProcessMetrics,
-    say: Callable[[str], None],
-    reach_lease: ConnectTransport,
+    metrics: ProcessMetrics,
+    print_line: Callable[[str], None],
+    connect: ConnectTransport,
 ) -> None:
-    """Controls while it is elected. ``reach_lease``: see ``client/io/leader_elector.py``."""
+    """Runs the controllers while elected. ``connect``: see ``client/io/leader_elector.py``."""
     await _run_elected(
-        LEASE, transport, lambda fenced: run_builtin_controllers(authority, fenced, features, meters), say, reach_lease
+        LEASE,
+        transport,
+        lambda fenced: run_builtin_controllers(authority, fenced, features, metrics),
+        print_line,
+        connect,
     )
 
 
@@ -173,12 +179,12 @@ async def run_elected_quota(
     transport: Transport,
     features: FeatureGates,
     jobs: JobSettings,
-    meters: ProcessMetrics,
-    say: Callable[[str], None],
-    reach_lease: ConnectTransport,
+    metrics: ProcessMetrics,
+    print_line: Callable[[str], None],
+    connect: ConnectTransport,
 ) -> None:
     await _run_elected(
-        QUOTA_LEASE, transport, lambda fenced: run_quota(fenced, features, jobs, meters), say, reach_lease
+        QUOTA_LEASE, transport, lambda fenced: run_quota(fenced, features, jobs, metrics), print_line, connect
     )
 
 
@@ -186,12 +192,12 @@ async def run_elected_jobs(
     transport: Transport,
     features: FeatureGates,
     settings: JobSettings,
-    meters: ProcessMetrics,
-    say: Callable[[str], None],
-    reach_lease: ConnectTransport,
+    metrics: ProcessMetrics,
+    print_line: Callable[[str], None],
+    connect: ConnectTransport,
 ) -> None:
     await _run_elected(
-        JOBS_LEASE, transport, lambda fenced: run_jobs(fenced, features, settings, meters), say, reach_lease
+        JOBS_LEASE, transport, lambda fenced: run_jobs(fenced, features, settings, metrics), print_line, connect
     )
 
 
@@ -199,15 +205,15 @@ async def _run_elected(
     lease: tuple[str, str],
     transport: Transport,
     work: Callable[[Transport], Awaitable[None]],
-    say: Callable[[str], None],
-    reach_lease: ConnectTransport,
+    print_line: Callable[[str], None],
+    connect: ConnectTransport,
 ) -> None:
-    """What is written is fenced: nothing is sent when another one may lead."""
-    elector = LeaderElector(reach_lease, *lease, new_identity(), LeaderElectionConfig())
+    """Writes are fenced: none is sent when another process may lead."""
+    elector = LeaderElector(connect, *lease, new_identity(), LeaderElectionConfig())
 
     async def lead() -> None:
-        say(f"elected: holds the Lease {'/'.join(lease)}")
+        print_line(f"elected: holds the Lease {'/'.join(lease)}")
         await work(FencedTransport(transport, elector.write_budget_s))
 
-    say(f"stands for election by the Lease {'/'.join(lease)}")
+    print_line(f"stands for election by the Lease {'/'.join(lease)}")
     await elector.run(lead)

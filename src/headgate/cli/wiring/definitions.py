@@ -15,18 +15,18 @@ R = TypeVar("R")
 
 
 async def install_definitions(transport: Transport, *, both: bool) -> list[InstallResult | InstallRefused]:
-    """All kinds, at once. ``both``: whether the server converts between the versions of kueue.x-k8s.io itself."""
-    asked = [install(each) for each in DEFINITIONS] + [install(each, adapted) for each in definitions(both=both)]
-    return await asyncio.gather(*(perform_requests(transport, asking) for asking in asked))
+    """Installs all kinds in parallel. ``both``: the server converts between the versions of kueue.x-k8s.io itself."""
+    installs = [install(each) for each in DEFINITIONS] + [install(each, adapted) for each in definitions(both=both)]
+    return await asyncio.gather(*(perform_requests(transport, steps) for steps in installs))
 
 
-async def perform_requests(transport: Transport, asking: Generator[DelayedRequest, HTTPResponse, R]) -> R:
-    """Sends what a generator asks for, when it asks for it, until it has its answer."""
+async def perform_requests(transport: Transport, steps: Generator[DelayedRequest, HTTPResponse, R]) -> R:
+    """Sends the requests of a generator, each after its delay, and returns its result."""
     try:
-        ask = next(asking)
+        delayed = next(steps)
         while True:
-            await asyncio.sleep(ask.wait_s)
-            ask = asking.send(await transport.request(ask.request))
+            await asyncio.sleep(delayed.wait_s)
+            delayed = steps.send(await transport.request(delayed.request))
     except StopIteration as done:
         result: R = done.value
         return result

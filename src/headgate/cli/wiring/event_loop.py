@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's event loop where it is installed: a request costs a third less on it. Else asyncio's own."""
+    """uvloop's event loop if it is installed (a request costs a third less), else asyncio's."""
     try:
         import uvloop
     except ImportError:

@@ -39,7 +39,7 @@ class ProcessMetrics:
         self.jobs = JobMetrics()
 
     def failures_of(self, component: str) -> Callable[[BaseException], None]:
-        """To be told whenever the component failed and starts again: health shows it if that is a loop."""
+        """A callback for failures of the component; a restart loop fails the health check."""
         return functools.partial(self.health.restarts.failed, component)
 
     def show_quota(self) -> None:
@@ -50,12 +50,12 @@ class ProcessMetrics:
 
 
 async def serve_metrics(
-    board: HealthRegistry,
-    at: tuple[str, int],
+    health: HealthRegistry,
+    address: tuple[str, int],
     stack: contextlib.AsyncExitStack,
-    further: Mapping[str, Check] | None = None,
+    extra_checks: Mapping[str, Check] | None = None,
 ) -> str:
-    """Serves metrics and health until the stack is closed; answers with the address. May raise OSError."""
-    host, port = at
-    port = await stack.enter_async_context(serve_health(board.handler(further), host, port))
+    """Serves metrics and health until the stack is closed. Returns the address. May raise OSError."""
+    host, port = address
+    port = await stack.enter_async_context(serve_health(health.handler(extra_checks), host, port))
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics"

@@ -33,15 +33,15 @@ class InstalledPlugins(msgspec.Struct, frozen=True):
 
 
 def find_plugins(registered: Iterable[EntryPoint] | None = None) -> InstalledPlugins:
-    """One package that cannot be used does not keep the others away."""
+    """A package that cannot be used does not affect the others."""
     entries: list[PluginEntry] = []
     builders: dict[str, Build] = {}
     problems: list[str] = []
-    every = sorted(entry_points(group=GROUP) if registered is None else registered, key=lambda each: each.name)
-    times = Counter(each.name for each in every)
-    for each in every:
-        if times[each.name] > 1:
-            # Which of them is found first depends on where the packages are installed: none is used.
+    all_entries = sorted(entry_points(group=GROUP) if registered is None else registered, key=lambda each: each.name)
+    counts = Counter(each.name for each in all_entries)
+    for each in all_entries:
+        if counts[each.name] > 1:
+            # Which one is found first depends on where the packages are installed, so none is used.
             problems.append(
                 f"plugin {each.name} of {_origin(each)} has the name of one of another package: uninstall one of them"
             )
@@ -51,32 +51,34 @@ def find_plugins(registered: Iterable[EntryPoint] | None = None) -> InstalledPlu
             problems.append(loaded)
             continue
         entry, build = loaded
-        joined = with_plugins([*entries, entry])
-        if isinstance(joined, str):
-            problems.append(joined)
+        combined = with_plugins([*entries, entry])
+        if isinstance(combined, str):
+            problems.append(combined)
             continue
         entries.append(entry)
         builders[entry.name] = build
     registry = with_plugins(entries)
-    assert not isinstance(registry, str)  # each was tried above
+    assert not isinstance(registry, str)  # each was checked above
     return InstalledPlugins(registry, builders, tuple(problems))
 
 
-def _origin(registered: EntryPoint) -> str:
-    return registered.dist.name if registered.dist is not None else registered.module
+def _origin(entry_point: EntryPoint) -> str:
+    return entry_point.dist.name if entry_point.dist is not None else entry_point.module
 
 
-def _load(registered: EntryPoint) -> tuple[PluginEntry, Build] | str:
-    origin = _origin(registered)
-    if _NAME.fullmatch(registered.name) is None:
-        return f"plugin {registered.name!r} of {origin}: a name has up to 63 letters, digits, '-', '_' and '.'"
+def _load(entry_point: EntryPoint) -> tuple[PluginEntry, Build] | str:
+    origin = _origin(entry_point)
+    if _NAME.fullmatch(entry_point.name) is None:
+        return f"plugin {entry_point.name!r} of {origin}: a name has up to 63 letters, digits, '-', '_' and '.'"
     try:
-        build = registered.load()
+        build = entry_point.load()
         points = points_served(build)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # whatever the module does while it is imported, sys.exit included
-        return f"plugin {registered.name} of {origin} cannot be loaded: {error_with_type(error)}"
+    except BaseException as error:  # the import may raise anything, including SystemExit
+        return f"plugin {entry_point.name} of {origin} cannot be loaded: {error_with_type(error)}"
     if not points:
-        return f"plugin {registered.name} of {origin} serves no extension point: {registered.value} has no such method"
-    return PluginEntry(registered.name, points, origin), build
+        return (
+            f"plugin {entry_point.name} of {origin} serves no extension point: {entry_point.value} has no such method"
+        )
+    return PluginEntry(entry_point.name, points, origin), build

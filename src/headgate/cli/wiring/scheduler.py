@@ -27,72 +27,79 @@ from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
 from headgate.scheduling.pod_conditions import GATED_EVENTS_PER_HOUR
 from headgate.scheduling.scheduler import Scheduler
 
-Complain = Callable[[str], None]
-SchedulerMaker = Callable[[Complain], Scheduler]
+Warn = Callable[[str], None]
+SchedulerMaker = Callable[[Warn], Scheduler]
 
-BY_QUOTA: Final = (MANAGED, QUEUE_NAME, POD_SET_LABEL)
-"""Labels of pods that were given quota which others may still be about to leave."""
+QUOTA_LABELS: Final = (MANAGED, QUEUE_NAME, POD_SET_LABEL)
+"""Labels of pods with quota that terminating pods may still use."""
 _HEADER: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
 
-def default_configuration(names: Sequence[str], found: InstalledPlugins) -> KubeSchedulerConfiguration:
-    """A profile per name, each with the default plugins: of kind queues for the names that users of queues know, and
-    of kind pods for the others. All nodes are looked at: they cost little here."""
+def default_configuration(names: Sequence[str], plugins: InstalledPlugins) -> KubeSchedulerConfiguration:
+    """A profile for each name, with the default plugins. Profiles with a known name of a queue scheduler use queues.
+    All nodes are scored, because that is cheap here."""
     profiles = [{"schedulerName": name} for name in names]
     document = {**_HEADER, "profiles": profiles, "percentageOfNodesToScore": ALL}
-    read = parse_configuration(document, found.registry)
-    assert isinstance(read, KubeSchedulerConfiguration), read
-    chosen = (queue_profile(each.name) if each.name in QUEUE_SCHEDULERS else each for each in read.profiles)
-    return replace(read, profiles=tuple(chosen))
+    parsed = parse_configuration(document, plugins.registry)
+    assert isinstance(parsed, KubeSchedulerConfiguration), parsed
+    chosen = (queue_profile(each.name) if each.name in QUEUE_SCHEDULERS else each for each in parsed.profiles)
+    return replace(parsed, profiles=tuple(chosen))
 
 
-def configuration_of(file: Path, found: InstalledPlugins, names: Sequence[str]) -> KubeSchedulerConfiguration | str:
-    """What the file says, or what is wrong with it, line by line. ``names``: for a file that names no schedulers."""
+def configuration_of(file: Path, plugins: InstalledPlugins, names: Sequence[str]) -> KubeSchedulerConfiguration | str:
+    """The configuration, or its errors as lines. ``names``: the schedulers of a file that names none."""
     try:
         text = file.read_bytes()
     except OSError as error:
         return f"{file}: {error.strerror}"
-    read = read_configuration(text, found.registry, names)
-    return read if isinstance(read, KubeSchedulerConfiguration) else "\n".join(each.at(file) for each in read)
+    parsed = read_configuration(text, plugins.registry, names)
+    return parsed if isinstance(parsed, KubeSchedulerConfiguration) else "\n".join(each.at(file) for each in parsed)
 
 
 def scheduler_factory(
     configuration: KubeSchedulerConfiguration,
-    found: InstalledPlugins,
+    plugins: InstalledPlugins,
     features: FeatureGates,
-    day: Callable[[], float] = time.time,
-    spared: Collection[str] = BY_QUOTA,
+    wall_clock: Callable[[], float] = time.time,
+    waiting_labels: Collection[str] = QUOTA_LABELS,
     *,
     all_wait: bool = False,
     gated_events: int = GATED_EVENTS_PER_HOUR,
 ) -> SchedulerMaker | str:
-    """Makes schedulers of this configuration, each with plugins of its own; a text if a plugin will not be made.
-    ``day`` tells seconds since 1970; ``spared`` and ``all_wait``: see ``scheduling/cluster/terminating_pods.py``;
+    """A factory of schedulers, each with its own plugins; a text if a plugin cannot be built. ``wall_clock``: seconds
+    since 1970. ``waiting_labels`` and ``all_wait``: see ``scheduling/cluster/terminating_pods.py``;
     ``gated_events``: see ``scheduling/pod_conditions.py``."""
-    makers: dict[str, PluginFactory] = {
+    factories: dict[str, PluginFactory] = {
         **IN_TREE_PLUGINS,
-        **{name: _foreign(name, build) for name, build in found.builders.items()},
+        **{name: _external_factory(name, build) for name, build in plugins.builders.items()},
     }
     readiness = features.pod_scheduling_readiness
-    makers["SchedulingGates"] = lambda args, cluster: SchedulingGates(enabled=readiness)
-    queueing = QueueAdmissionSettings(features.queue_allocation_gate, day)
-    configuration = _featured(configuration, features)
+    factories["SchedulingGates"] = lambda args, cluster: SchedulingGates(enabled=readiness)
+    queueing = QueueAdmissionSettings(features.queue_allocation_gate, wall_clock)
+    configuration = _with_features(configuration, features)
 
-    def make(complain: Complain) -> Scheduler:
-        metrics = SchedulerMetrics(time.perf_counter, wall_clock=day)
+    def make(warn: Warn) -> Scheduler:
+        metrics = SchedulerMetrics(time.perf_counter, wall_clock=wall_clock)
         return Scheduler(
-            configuration, makers, complain, metrics, queueing, spared, all_wait=all_wait, gated_events=gated_events
+            configuration,
+            factories,
+            warn,
+            metrics,
+            queueing,
+            waiting_labels,
+            all_wait=all_wait,
+            gated_events=gated_events,
         )
 
     try:
         make(lambda problem: None)
-    except Exception as error:  # whatever a stranger's class does with arguments that it does not like
+    except Exception as error:  # a plugin's constructor may raise anything
         return f"the configuration names a plugin that cannot be made: {error}"
     return make
 
 
-def _featured(configuration: KubeSchedulerConfiguration, features: FeatureGates) -> KubeSchedulerConfiguration:
-    """What feature gates say about queues is part of what queues are told."""
+def _with_features(configuration: KubeSchedulerConfiguration, features: FeatureGates) -> KubeSchedulerConfiguration:
+    """The configuration with the feature gates that are settings of queues."""
     profiles = (
         profile
         if profile.queues is None
@@ -102,19 +109,19 @@ def _featured(configuration: KubeSchedulerConfiguration, features: FeatureGates)
     return replace(configuration, profiles=tuple(profiles))
 
 
-def _foreign(name: str, build: Build) -> PluginFactory:
-    def made(args: Mapping[str, Any], cluster: Cluster) -> Any:
+def _external_factory(name: str, build: Build) -> PluginFactory:
+    def make(args: Mapping[str, Any], cluster: Cluster) -> Any:
         plugin = build_plugin(build, args)
-        found = signature_checks.problems(plugin, name)
-        if found:
-            raise ValueError(f"plugin {name}: {'; '.join(found)}")
+        problems = signature_checks.problems(plugin, name)
+        if problems:
+            raise ValueError(f"plugin {name}: {'; '.join(problems)}")
         return plugin
 
-    return made
+    return make
 
 
 def build_plugin(build: Build, args: Mapping[str, Any]) -> Any:
-    """A plugin of another package; whatever its constructor raises, sys.exit included, becomes a ``ValueError``."""
+    """Builds a plugin of another package. Any error of its constructor, also SystemExit, becomes a ``ValueError``."""
     try:
         return build(args)
     except KeyboardInterrupt:
@@ -123,8 +130,8 @@ def build_plugin(build: Build, args: Mapping[str, Any]) -> Any:
         raise ValueError(error_text(error) or type(error).__name__) from error
 
 
-def installed_plugins(complain: Complain) -> InstalledPlugins:
+def installed_plugins(warn: Warn) -> InstalledPlugins:
     found = find_plugins()
     for problem in found.problems:
-        complain(problem)
+        warn(problem)
     return found

@@ -27,7 +27,7 @@ _SECRET: Final = f"{OWN_NAMESPACE}/headgate-webhooks"
 
 
 class WebhookOptions(msgspec.Struct, frozen=True):
-    """The options as typed."""
+    """The options as given."""
 
     url: str
     service: str
@@ -37,7 +37,7 @@ class WebhookOptions(msgspec.Struct, frozen=True):
     trusted_users: tuple[str, ...]
 
     def server_config(self) -> WebhookServerConfig | str:
-        """Where the webhooks are, or what is wrong with that."""
+        """The parsed options, or a message."""
         if bool(self.url) == bool(self.service):
             return "--components webhooks needs either --webhook-url or --webhook-service: where API servers find it"
         target = parse_url(self.url) if self.url else parse_service(self.service)
@@ -56,7 +56,7 @@ def webhook_options(command: F) -> F:
     """The command gets ``webhooks``, a :class:`WebhookOptions`."""
 
     @functools.wraps(command)
-    def packed(
+    def wrapper(
         *,
         webhook_url: str,
         webhook_service: str,
@@ -66,8 +66,8 @@ def webhook_options(command: F) -> F:
         trusted_users: tuple[str, ...],
         **rest: Any,
     ) -> Any:
-        wish = WebhookOptions(webhook_url, webhook_service, webhook_listen, webhook_secret, gates_all, trusted_users)
-        return command(webhooks=wish, **rest)
+        options = WebhookOptions(webhook_url, webhook_service, webhook_listen, webhook_secret, gates_all, trusted_users)
+        return command(webhooks=options, **rest)
 
     options = (
         ("--webhook-url", "", "https://HOST:PORT", "Where API servers reach the webhooks, if not by a Service."),
@@ -75,7 +75,7 @@ def webhook_options(command: F) -> F:
         ("--webhook-listen", _LISTEN, "HOST:PORT", "Where the webhooks listen."),
         ("--webhook-secret", _SECRET, "NS/NAME", "The Secret in which replicas share the webhooks' certificates."),
     )
-    result: Any = packed
+    result: Any = wrapper
     for name, default, metavar, text in reversed(options):
         result = click.option(name, default=default, metavar=metavar, help=text, show_default=bool(default))(result)
     wrapped: F = gating_options(result)
@@ -83,29 +83,30 @@ def webhook_options(command: F) -> F:
 
 
 async def run_webhooks(
-    wish: WebhookOptions,
-    place: WebhookServerConfig,
+    options: WebhookOptions,
+    config: WebhookServerConfig,
     schedulers: Iterable[str],
     features: FeatureGates,
     jobs: JobSettings | None,
     transport: Transport,
     health: WebhookHealth,
 ) -> str:
-    """Until it is cancelled; or why it could not begin. ``jobs``: which wait in queues; None: nobody here keeps any."""
+    """Runs until it is cancelled. Returns why it could not start. ``jobs``: settings of managed jobs; None: jobs are
+    not managed."""
     policy = AdmissionPolicy(
         schedulers=frozenset(schedulers),
-        trusted=frozenset((*SERVICE_ACCOUNTS, *wish.trusted_users, await perform(transport, own_username()))) - {""},
-        gates_all=wish.gates_all,
-        exempt=frozenset({SYSTEM_NAMESPACE, place.secret[0]}),
+        trusted=frozenset((*SERVICE_ACCOUNTS, *options.trusted_users, await perform(transport, own_username()))) - {""},
+        gates_all=options.gates_all,
+        exempt=frozenset({SYSTEM_NAMESPACE, config.secret[0]}),
         gates=features.queue_allocation_gate,
         suspends_jobs=jobs is not None,
         features=features,
         jobs=jobs or DEFAULT,
     )
     try:
-        await serve(transport, policy, place, click.echo, health)
+        await serve(transport, policy, config, click.echo, health)
     except WebhookSetupError as problem:
         return f"the webhooks cannot begin: {problem}"
     except OSError as error:
-        return f"cannot listen on {place.host}:{place.port}: {error.strerror}; check --webhook-listen"
+        return f"cannot listen on {config.host}:{config.port}: {error.strerror}; check --webhook-listen"
     return ""
