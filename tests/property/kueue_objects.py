@@ -14,7 +14,7 @@ NAMES = st.sampled_from(["a", "b", "main", "example.com/c"])
 ANYTHING = st.dictionaries(NAMES, st.integers(0, 3) | NAMES | st.none(), max_size=2)
 SCHEMAS = {
     (each["spec"]["names"]["kind"], version["name"]): version["schema"]["openAPIV3Schema"]
-    for each in definitions(both=True)
+    for each in definitions(with_older=True)
     for version in each["spec"]["versions"]
 }
 KINDS = sorted({kind for kind, _ in SCHEMAS})

@@ -115,7 +115,7 @@ class Pair:
         key = f"w-{self.numbers:03}"
         usage = {FR: cpu * 1000}
         holder = QuotaHolder(key, f"uid-{key}", queue, usage, 0, self.now_s, self.now_s)
-        leaving = self.book.occupancy.leaving_for(queue, usage, self.now_s)
+        leaving = self.book.occupancy.terminating_ahead(queue, usage, self.now_s)
         assert (leaving is not None) == self.slow.waits(holder)
         self.put(msgspec.structs.replace(holder, is_waiting=leaving is not None))
 
@@ -233,7 +233,7 @@ class Counting(Occupancy):
 
     def _short(self, queue: str, usage: Usage, reserved_s: float) -> list[FlavorResource]:
         self.compared += 1
-        return super()._short(queue, usage, reserved_s)
+        return super()._find_shortage(queue, usage, reserved_s)
 
 
 def test_the_work_for_many_that_wait_grows_with_their_number() -> None:
@@ -251,7 +251,7 @@ def _compared(count: int) -> int:
         uid = f"victim-{number}"
         occupancy.pod_applied(QuotaPod(uid, f"ns/{uid}", "gone", 0.0, "ns/c", "c", usage, 0.0, 1000.0))
     for number in range(count):
-        is_waiting = occupancy.leaving_for("c", usage, 1.0) is not None
+        is_waiting = occupancy.terminating_ahead("c", usage, 1.0) is not None
         assert is_waiting
         pair.book.put(QuotaHolder(f"w-{number:04}", f"uid-{number}", "c", usage, 0, 1.0, 1.0, is_waiting=is_waiting))
     assert not occupancy.ready()

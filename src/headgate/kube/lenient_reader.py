@@ -57,6 +57,6 @@ def find_strings(wire: Wire, name: str) -> list[str]:
     return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
 
 
-def find_integer(wire: Wire, name: str, otherwise: int = 0) -> int:
+def find_integer(wire: Wire, name: str, default: int = 0) -> int:
     found = wire.get(name)
-    return found if isinstance(found, int) and not isinstance(found, bool) else otherwise
+    return found if isinstance(found, int) and not isinstance(found, bool) else default

@@ -56,12 +56,17 @@ _DEFAULTS: Final = QuotaSettings()
 class QuotaEngine:
     def __init__(self, settings: QuotaSettings = _DEFAULTS) -> None:
         self._settings = settings
-        self.ledger = QuotaLedger(self._leads_to)
+        self.ledger = QuotaLedger(self._cluster_queue_of)
         self.queue_manager = QueueManager(self.ledger.available_ahead)
         self.cache = QuotaCache(self.ledger, settings.honours_gates)
         self.workloads: dict[str, Workload] = {}
         self._cycle = AdmissionCycle(
-            self.ledger, self.queue_manager, self.cache.queues, self.cache.flavors, self._give, self._take_back
+            self.ledger,
+            self.queue_manager,
+            self.cache.queues,
+            self.cache.flavors,
+            self._assume_admission,
+            self._forget_assumed_admission,
         )
         self._assumed = AssumedWorkloads()
         self._by_local_queue: dict[str, dict[str, None]] = {}
@@ -69,10 +74,10 @@ class QuotaEngine:
         self._by_runtime_class: dict[str, dict[str, None]] = {}
         self._pod_defaults = PodDefaults()
         self._reviews: DeadlineHeap[str] = DeadlineHeap()
-        self._asked: dict[str, tuple[Effect, ...]] = {}
-        self._said: dict[str, PendingReason] = {}
+        self._requested: dict[str, tuple[Effect, ...]] = {}
+        self._reported: dict[str, PendingReason] = {}
         self._starting: dict[str, str] = {}  # started, and the API does not show it yet; key and uid
-        self._put_off: dict[str, float] = {}  # whose admission the server would not have, and until when
+        self._postponed: dict[str, float] = {}  # workloads whose admission the server rejected, and until when
 
     # What the API shows.
 
@@ -117,8 +122,8 @@ class QuotaEngine:
         return self._examine_all(self._by_local_queue.get(key, ()), now_s)
 
     def namespace_applied(self, name: str, labels: Mapping[str, str], now_s: float) -> Effects:
-        is_other = self.cache.namespace_applied(name, labels)
-        return self._examine_all(self._by_namespace.get(name, ()), now_s) if is_other else []
+        is_changed = self.cache.namespace_applied(name, labels)
+        return self._examine_all(self._by_namespace.get(name, ()), now_s) if is_changed else []
 
     def namespace_removed(self, name: str, now_s: float) -> Effects:
         return self._examine_all(self._by_namespace.get(name, ()), now_s) if self.cache.namespace_removed(name) else []
@@ -137,7 +142,7 @@ class QuotaEngine:
             elif 0 < found.revision < known.revision:
                 return []  # an old version, shown late
             elif found.revision != known.revision:
-                self._put_off.pop(found.key, None)  # another client changed it: the server may accept it now
+                self._postponed.pop(found.key, None)  # another client changed it: the server may accept it now
         self._remember(found)
         self._assumed.observe(found)
         return self._examine(found, now_s)
@@ -146,30 +151,30 @@ class QuotaEngine:
         workload = self.workloads.pop(key, None)
         self.cache.problems.pop(("Workload", key), None)
         if workload is not None:
-            self._disindex(workload)
+            self._remove_from_indexes(workload)
         self._assumed.forget(key)
         self._dequeue(key)
         self._reviews.discard(key)
-        self._asked.pop(key, None)
-        self._said.pop(key, None)
-        self._put_off.pop(key, None)
+        self._requested.pop(key, None)
+        self._reported.pop(key, None)
+        self._postponed.pop(key, None)
         self._release(key)
         return []
 
     def limit_range_applied(self, wire: Wire, now_s: float) -> Effects:
-        return self._redefault(self._by_namespace.get(self._pod_defaults.put_range(wire), ()), now_s)
+        return self._apply_pod_defaults(self._by_namespace.get(self._pod_defaults.put_range(wire), ()), now_s)
 
     def limit_range_removed(self, key: str, now_s: float) -> Effects:
-        return self._redefault(self._by_namespace.get(self._pod_defaults.remove_range(key), ()), now_s)
+        return self._apply_pod_defaults(self._by_namespace.get(self._pod_defaults.remove_range(key), ()), now_s)
 
     def runtime_class_applied(self, wire: Wire, now_s: float) -> Effects:
-        return self._redefault(self._by_runtime_class.get(self._pod_defaults.put_class(wire), ()), now_s)
+        return self._apply_pod_defaults(self._by_runtime_class.get(self._pod_defaults.put_class(wire), ()), now_s)
 
     def runtime_class_removed(self, name: str, now_s: float) -> Effects:
-        return self._redefault(self._by_runtime_class.get(self._pod_defaults.remove_class(name), ()), now_s)
+        return self._apply_pod_defaults(self._by_runtime_class.get(self._pod_defaults.remove_class(name), ()), now_s)
 
     def pod_applied(self, wire: Wire) -> bool:
-        """Pods that were started with quota may use it after it was released. Whether that changed anything."""
+        """Tracks pods that may use quota after it was released. Returns whether that changed anything."""
         occupancy, settings = self.ledger.occupancy, self._settings
         found = read_quota_pod(wire, settings.max_wait_s) if settings.starts_after_terminating else None
         if isinstance(found, QuotaPod):
@@ -186,16 +191,16 @@ class QuotaEngine:
     # What became of effects.
 
     def written(self, effect: Effect, revision: int) -> None:
-        """The write was done, and this is the version it made; 0 if versions cannot be compared."""
+        """The write succeeded. ``revision``: of the new version; 0 if versions cannot be compared."""
         self._assumed.written(effect.key, effect.uid, revision, isinstance(effect, Evict))
 
     def refused(self, effect: Effect, now_s: float, until_s: float | None = None) -> Effects:
         """The write will not be done: its quota is free again and its condition is written again. ``until_s``: the
         server rejected the write, so the workload is not tried before then; other workloads are."""
         if until_s is not None:
-            self._put_off[effect.key] = until_s
-        self._asked.pop(effect.key, None)
-        self._said.pop(effect.key, None)
+            self._postponed[effect.key] = until_s
+        self._requested.pop(effect.key, None)
+        self._reported.pop(effect.key, None)
         self._starting.pop(effect.key, None)
         self._assumed.refused(effect.key, effect.uid, isinstance(effect, Evict))
         workload = self.workloads.get(effect.key)
@@ -204,7 +209,7 @@ class QuotaEngine:
     # The clock, and the decision.
 
     def next_deadline_s(self) -> float | None:
-        """When ``cycle`` should be called though nothing happened."""
+        """When ``run_cycle`` must be called without an event."""
         deadlines = (
             self.queue_manager.next_deadline_s(),
             self._reviews.next_deadline_s(),
@@ -228,12 +233,12 @@ class QuotaEngine:
 
     # Inside.
 
-    def _leads_to(self, local_queue: str) -> str:
+    def _cluster_queue_of(self, local_queue: str) -> str:
         found = self.cache.local_queues.get(local_queue)
         return "" if found is None else found.cluster_queue
 
     def _start(self, ready: Iterable[tuple[QuotaHolder, WaitOverCause]]) -> Effects:
-        """What these were given is in use on nodes no longer, or the pods that use it are waited for no longer."""
+        """Starts workloads whose wait for terminating pods is over."""
         effects: Effects = []
         for holder, cause in ready:
             self.ledger.put(msgspec.structs.replace(holder, is_waiting=False))
@@ -244,37 +249,37 @@ class QuotaEngine:
             effects.append(EmitWorkloadEvent(holder.key, holder.uid, False, reason, said))
         return effects
 
-    def _give(self, waiter: PendingWorkload, assignment: Assignment) -> bool:
-        queue, admission = self.cache.queues[waiter.queue], assignment.admission(waiter.queue)
-        self._assumed.admissions[waiter.key] = AssumedWorkload(waiter.workload.uid, admission)
-        self._said.pop(waiter.key, None)
-        return are_satisfied(waiter.workload, required_checks(queue, admission))
+    def _assume_admission(self, pending: PendingWorkload, assignment: Assignment) -> bool:
+        queue, admission = self.cache.queues[pending.queue], assignment.admission(pending.queue)
+        self._assumed.admissions[pending.key] = AssumedWorkload(pending.workload.uid, admission)
+        self._reported.pop(pending.key, None)
+        return are_satisfied(pending.workload, required_checks(queue, admission))
 
-    def _take_back(self, waiter: PendingWorkload) -> None:
-        del self._assumed.admissions[waiter.key]
+    def _forget_assumed_admission(self, pending: PendingWorkload) -> None:
+        del self._assumed.admissions[pending.key]
 
     def _remember(self, workload: Workload) -> None:
         known = self.workloads.get(workload.key)
         if known is not None and (known.queue_key, known.pod_sets) != (workload.queue_key, workload.pod_sets):
-            self._disindex(known)
+            self._remove_from_indexes(known)
         self.workloads[workload.key] = workload
-        for index, at in self._places(workload):
+        for index, at in self._indexes_of(workload):
             index.setdefault(at, {})[workload.key] = None
 
-    def _places(self, workload: Workload) -> Iterator[tuple[dict[str, dict[str, None]], str]]:
+    def _indexes_of(self, workload: Workload) -> Iterator[tuple[dict[str, dict[str, None]], str]]:
         yield self._by_local_queue, workload.queue_key
         yield self._by_namespace, workload.namespace
         for name in {each.runtime_class for each in workload.pod_sets} - {""}:
             yield self._by_runtime_class, name
 
-    def _disindex(self, workload: Workload) -> None:
-        for index, at in self._places(workload):
+    def _remove_from_indexes(self, workload: Workload) -> None:
+        for index, at in self._indexes_of(workload):
             index[at].pop(workload.key, None)
             if not index[at]:
                 del index[at]
 
-    def _redefault(self, keys: Iterable[str], now_s: float) -> Effects:
-        """Admission adds something else to pods now: workloads made from templates may ask for more or less."""
+    def _apply_pod_defaults(self, keys: Iterable[str], now_s: float) -> Effects:
+        """The defaults for pods changed, so the requests of workloads made from templates may change."""
         effects: Effects = []
         for key in list(keys):
             known = self.workloads[key]
@@ -285,9 +290,9 @@ class QuotaEngine:
         return effects
 
     def _reject_unreadable(self, metadata: Mapping[str, object], problem: str, now_s: float) -> Effects:
-        """What it holds stays counted as it was known; it waits for nothing."""
+        """Removes an invalid workload from its queue. Quota that it holds stays counted."""
         key = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
-        said = self._said.get(key)
+        reported = self._reported.get(key)
         if self.ledger.get(key) is None:
             self.workload_removed(key, now_s)
         self._dequeue(key)
@@ -295,8 +300,8 @@ class QuotaEngine:
         uid, reason = metadata.get("uid"), PendingReason(names.MISCONFIGURED, problem)
         if self.ledger.get(key) is not None or not isinstance(uid, str):
             return []
-        self._said[key] = reason
-        if said == reason:
+        self._reported[key] = reason
+        if reported == reason:
             return []
         return [SetCondition(key, uid, names.QUOTA_RESERVED, False, reason.reason, reason.message)]
 
@@ -308,69 +313,73 @@ class QuotaEngine:
                 effects += self._examine(workload, now_s)
         return effects
 
-    def _apply_change(self, touched: CacheChange, now_s: float) -> Effects:
-        """Rules of queues are other ones: who waits in them, holds in them or is kept out by them is looked at."""
+    def _apply_change(self, change: CacheChange, now_s: float) -> Effects:
+        """Queues changed: examines all workloads that are pending, hold quota or are blocked there."""
         effects: Effects = []
-        for name in sorted(touched.queues):
+        for name in sorted(change.queues):
             queue = self.cache.queues.get(name)
             if queue is not None:
                 self.queue_manager.set_strategy(name, queue.is_strict)
-            keys = [waiter.key for waiter in self.queue_manager.pending(name)]
+            keys = [pending.key for pending in self.queue_manager.pending(name)]
             keys += [holder.key for holder in self.ledger.held_in(name)]
             effects += self._examine_all(keys, now_s)
             self.queue_manager.retry(name)
             if queue is None:
                 self.queue_manager.forget_queue(name)
         topics = [
-            *(("tree", tree) for tree in sorted(touched.trees)),
-            *(("cluster queue", name) for name in sorted(touched.queues)),
+            *(("tree", tree) for tree in sorted(change.trees)),
+            *(("cluster queue", name) for name in sorted(change.queues)),
         ]
         return effects + self._examine_all(self.queue_manager.wake(topics), now_s)
 
     def _examine(self, workload: Workload, now_s: float) -> Effects:
         holds = self._update_ledger(workload, now_s)
-        if not holds and self._is_put_off(workload, now_s):
+        if not holds and self._is_postponed(workload, now_s):
             return []
         effects = [] if workload.key in self._assumed.admissions else self._review(workload, now_s)
         if holds or workload.is_finished or workload.is_terminating:
             self._dequeue(workload.key)
-            self._said.pop(workload.key, None)
+            self._reported.pop(workload.key, None)
             return effects
-        around = self.cache.context_of(workload)
-        blocker = find_blocker(workload, around, now_s)
-        if blocker is not None or around.cluster_queue is None:
+        context = self.cache.context_of(workload)
+        blocker = find_blocker(workload, context, now_s)
+        if blocker is not None or context.cluster_queue is None:
             return effects + self._block(workload, blocker, now_s)
-        self._said.pop(workload.key, None)
+        self._reported.pop(workload.key, None)
         since_s = queue_order_s(workload, self._settings.pods_ready)
-        waiter = PendingWorkload(workload, around.cluster_queue.name, since_s, workload.shape)
+        pending = PendingWorkload(workload, context.cluster_queue.name, since_s, workload.shape)
         known = self.queue_manager.get(workload.key)
-        if known is not None and (known.queue, known.shape, known.order) != (waiter.queue, waiter.shape, waiter.order):
+        if known is not None and (known.queue, known.shape, known.order) != (
+            pending.queue,
+            pending.shape,
+            pending.order,
+        ):
             self._cycle.forget(workload.key)
-        self.queue_manager.add(waiter)
+        self.queue_manager.add(pending)
         return effects
 
-    def _is_put_off(self, workload: Workload, now_s: float) -> bool:
-        until_s = self._put_off.get(workload.key)
+    def _is_postponed(self, workload: Workload, now_s: float) -> bool:
+        until_s = self._postponed.get(workload.key)
         if until_s is None or until_s <= now_s:
-            self._put_off.pop(workload.key, None)
+            self._postponed.pop(workload.key, None)
             return False
         self._dequeue(workload.key)
         self.queue_manager.block(workload.key, PendingReason(""), (), until_s, _order(workload))
         return True
 
     def _update_ledger(self, workload: Workload, now_s: float) -> bool:
-        """The book says what the API shows, or was promised; whether that is anything."""
+        """Records what the workload holds, as the API shows it or as assumed. Returns whether it holds quota."""
         key = workload.key
-        promise = self._assumed.admissions.get(key)
-        admission = workload.admission if workload.holds_quota else (promise.admission if promise else None)
+        assumed = self._assumed.admissions.get(key)
+        admission = workload.admission if workload.holds_quota else (assumed.admission if assumed else None)
         if admission is None:
             self._release(key)
             return False
         reserved = workload.conditions.get(names.QUOTA_RESERVED)
         known = self.ledger.get(key)
-        since_s, turn = (now_s, 0) if known is None else (known.reserved_s, known.cycle_order)
+        since_s, cycle_order = (now_s, 0) if known is None else (known.reserved_s, known.cycle_order)
         if workload.holds_quota and reserved is not None:
-            since_s, turn = reserved.since_s, 0
+            since_s, cycle_order = reserved.since_s, 0
         is_waiting = known is not None and known.is_waiting
         if workload.holds_quota:
             is_waiting = workload.has(names.WAITING_FOR_TERMINATING_PODS)
@@ -378,7 +387,7 @@ class QuotaEngine:
                 self._starting.pop(key, None)
             elif self._starting.get(key) == workload.uid:
                 is_waiting = False
-        is_going = key in self._assumed.evictions or (
+        is_evicted = key in self._assumed.evictions or (
             workload.holds_quota and (workload.is_evicted or not workload.is_active)
         )
         holder = QuotaHolder(
@@ -389,8 +398,8 @@ class QuotaEngine:
             workload.priority,
             queue_order_s(workload, self._settings.pods_ready),
             since_s,
-            is_going,
-            turn,
+            is_evicted,
+            cycle_order,
             is_waiting,
         )
         if holder != known:
@@ -399,19 +408,19 @@ class QuotaEngine:
         return True
 
     def _review(self, workload: Workload, now_s: float) -> Effects:
-        """What follows from rules, once: it is not asked for again until something else follows."""
+        """The effects that follow from rules. The same effects are not returned twice in a row."""
         found = review(WorkloadReviewInput(workload, self.cache.context_of(workload), self._settings.pods_ready, now_s))
         if found.at_s is None:
             self._reviews.discard(workload.key)
         else:
             self._reviews.put(workload.key, found.at_s)
-        if not found.effects or self._asked.get(workload.key) == found.effects:
+        if not found.effects or self._requested.get(workload.key) == found.effects:
             if not found.effects:
-                self._asked.pop(workload.key, None)
+                self._requested.pop(workload.key, None)
             return []
         if workload.key in self._assumed.evictions and any(isinstance(each, Evict) for each in found.effects):
             return []
-        self._asked[workload.key] = found.effects
+        self._requested[workload.key] = found.effects
         for effect in found.effects:
             if isinstance(effect, Evict) and self.ledger.get(workload.key) is not None:
                 self._assumed.evictions[workload.key] = AssumedWorkload(workload.uid)
@@ -419,7 +428,7 @@ class QuotaEngine:
         return self._with_checks(found.effects, now_s)
 
     def _with_checks(self, effects: Iterable[Effect], now_s: float) -> Effects:
-        """Whoever is evicted starts anew with his checks."""
+        """Adds the reset of admission checks to evictions."""
         done: Effects = []
         for effect in effects:
             workload = self.workloads.get(effect.key)
@@ -434,9 +443,9 @@ class QuotaEngine:
             return []
         self.queue_manager.block(workload.key, blocker.reason, blocker.topics, blocker.until_s, _order(workload))
         reason, shown = blocker.reason, workload.conditions.get(names.QUOTA_RESERVED)
-        if not reason.reason or self._said.get(workload.key) == reason:
+        if not reason.reason or self._reported.get(workload.key) == reason:
             return []
-        self._said[workload.key] = reason
+        self._reported[workload.key] = reason
         if shown is not None and (shown.is_true, shown.reason, shown.message) == (False, reason.reason, reason.message):
             return []
         effects: Effects = [
@@ -448,7 +457,7 @@ class QuotaEngine:
         return effects
 
     def _dequeue(self, key: str) -> None:
-        """It waits no longer. What was kept for it is free for others."""
+        """Removes the workload from its queue, and its claim."""
         self._cycle.forget(key)
         self.queue_manager.remove(key)
 
@@ -460,7 +469,7 @@ class QuotaEngine:
             self._wake_for_release(holder, None)
 
     def _wake_for_release(self, before: QuotaHolder | None, after: QuotaHolder | None) -> None:
-        """Whatever a workload holds less of now than before may help somebody in the tree."""
+        """Wakes workloads that may use what this workload no longer holds."""
         if before is None:
             return
         is_same_queue = after is not None and after.queue == before.queue
@@ -476,5 +485,5 @@ class QuotaEngine:
 
 
 def _order(workload: Workload) -> tuple[int, float, str]:
-    """Among those who may not wait."""
+    """The order among blocked workloads."""
     return -workload.priority, workload.created_s, workload.uid

@@ -14,9 +14,9 @@ ADMISSION_GATED_BY: Final = f"{GROUP}/admission-gated-by"
 QUEUE_LABEL: Final = f"{GROUP}/queue-name"
 JOB_UID_LABEL: Final = f"{GROUP}/job-uid"
 RESOURCE_IN_USE: Final = f"{GROUP}/resource-in-use"
-"""The finalizer of Workloads whose job has not stopped, and of what quota stands on."""
+"""The finalizer of Workloads whose job has not stopped, and of objects that quota in use depends on."""
 QUOTA_RESERVATION: Final = "headgate.dev/quota-reservation"
-"""The annotation of a pod that was started with quota: whose it is, and of which flavors."""
+"""The annotation of a pod that was started with quota: its Workload, ClusterQueue and flavors."""
 
 # Queueing strategies.
 STRICT_FIFO: Final = "StrictFIFO"

@@ -47,7 +47,7 @@ def a_server(settings: JobSettings | None = None, *, default_queue: bool = False
     rules = AdmissionPolicy(frozenset(), suspends_jobs=True, features=features, jobs=settings or JobSettings())
     rules = msgspec.structs.replace(rules, **policy)
     server = Embedded(namespace="ns", store=store, features=features, guests=own_admission(rules, store))
-    for each in definitions(both=False):  # in a store that was used before they are there
+    for each in definitions(with_older=False):  # in a store that was used before they are there
         server.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)
     if default_queue:
         made(server.post(f"/apis/{GROUP}/v1beta2/namespaces/ns/localqueues", DEFAULT))

@@ -69,7 +69,7 @@ def _template_with_queue(objects: bytes, features: FeatureGates, quota: QuotaSet
 def _template_with_kinds(crds: bytes) -> Embedded:
     server = Embedded(namespace="")
     server.uids = (f"00000000-0000-4000-9000-{number:012d}" for number in itertools.count(1))
-    for each in (*definitions(both=False), *msgspec.json.decode(crds)):
+    for each in (*definitions(with_older=False), *msgspec.json.decode(crds)):
         made(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)
     return server
 

@@ -290,7 +290,7 @@ def test_after_too_many_time_outs_the_workload_is_given_up() -> None:
 
 
 def test_the_wait_doubles_up_to_the_most() -> None:
-    rules = WaitForPodsReady(backoff_base_s=60, backoff_most_s=3600)
+    rules = WaitForPodsReady(backoff_base_s=60, backoff_max_s=3600)
     waits_s = [rules.backoff_s(count) for count in (0, 1, 2, 3, 6, 7, 8, 100)]
     assert waits_s == [0, 60, 120, 240, 1920, 3600, 3600, 3600]
 

@@ -37,7 +37,7 @@ def command(only_print: bool, kubeconfig: str, context: str) -> None:
       headgate install-crds --print | kubectl apply --server-side -f -
     """
     if only_print:
-        printed = (*DEFINITIONS, *definitions(both=False))
+        printed = (*DEFINITIONS, *definitions(with_older=False))
         click.echo(yaml.dump_all(printed, Dumper=_NoAliasDumper, sort_keys=False), nl=False)
         return
     rest_config = rest_config_or_exit("install-crds", kubeconfig, context)

@@ -113,7 +113,7 @@ class VirtualCluster:
         self._due: dict[QueueItem, None] = {}
         self._delayed: list[tuple[float, int, QueueItem]] = []
         self._numbers = itertools.count()
-        for each in definitions(both=True):
+        for each in definitions(with_older=True):
             self.create(CUSTOM_RESOURCE_DEFINITIONS, each)
 
     # -- participants ----------------------------------------------------------------------------------------------

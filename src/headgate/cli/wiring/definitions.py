@@ -16,7 +16,9 @@ R = TypeVar("R")
 
 async def install_definitions(transport: Transport, *, both: bool) -> list[InstallResult | InstallRefused]:
     """Installs all kinds in parallel. ``both``: the server converts between the versions of kueue.x-k8s.io itself."""
-    installs = [install(each) for each in DEFINITIONS] + [install(each, adapted) for each in definitions(both=both)]
+    installs = [install(each) for each in DEFINITIONS] + [
+        install(each, adapted) for each in definitions(with_older=both)
+    ]
     return await asyncio.gather(*(perform_requests(transport, steps) for steps in installs))
 
 

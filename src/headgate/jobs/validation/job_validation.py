@@ -20,7 +20,7 @@ from headgate.kube.field_errors import FieldErrors, forbidden, invalid
 from headgate.kube.lenient_reader import get_path
 from headgate.kube.names import is_dns1123_subdomain
 from headgate.kube.validation.values import immutable
-from headgate.quota.kinds.admission_gated_by import gate_changes, gate_problems
+from headgate.quota.kinds.admission_gated_by import gate_problems, gate_update_problems
 from headgate.quota.names import ADMISSION_GATED_BY, GROUP
 
 LABELS: Final = "metadata.labels"
@@ -125,7 +125,7 @@ def validate_gates_update(new: Object, old: Object, features: FeatureGates) -> F
         return []
     found: FieldErrors = []
     if features.admission_gated_by and annotation(new, ADMISSION_GATED_BY) != annotation(old, ADMISSION_GATED_BY):
-        found += gate_changes(new, old) + gate_problems(new)
+        found += gate_update_problems(new, old) + gate_problems(new)
     return found + (validate_gate_update(new, old) if features.scheduling_gated_by else [])
 
 

@@ -18,17 +18,17 @@ from headgate.quota.api.workload import Admission, AdmissionCheckState, Workload
 
 
 def is_check_active(check: Mapping[str, Any]) -> bool:
-    """Whether an AdmissionCheck says that its controller is at work."""
+    """Whether the condition Active of an AdmissionCheck is true."""
     return conditions.is_true((check.get("status") or {}).get("conditions"), "Active")
 
 
 def required_checks(queue: ClusterQueue, admission: Admission | None) -> frozenset[str]:
-    """Those for the flavors that were given; before that those for every flavor of the queue."""
-    given = None if admission is None else {each for one in admission.pod_sets for each in one.flavors.values()}
+    """The checks for the assigned flavors; before the assignment, the checks that apply to all flavors of the queue."""
+    assigned = None if admission is None else {each for one in admission.pod_sets for each in one.flavors.values()}
     found = set()
     for name, flavors in queue.checks:
-        meant = flavors or queue.flavors
-        if given & meant if given is not None else meant >= queue.flavors:
+        check_flavors = flavors or queue.flavors
+        if assigned & check_flavors if assigned is not None else check_flavors >= queue.flavors:
             found.add(name)
     return frozenset(found)
 
@@ -46,7 +46,7 @@ def are_ready(checks: Iterable[AdmissionCheckState]) -> bool:
 
 
 def are_satisfied(workload: Workload, required: frozenset[str]) -> bool:
-    """All that are needed are there, and ready."""
+    """Whether the workload has all required checks, and all are ready."""
     return required <= {each.name for each in workload.checks} and are_ready(workload.checks)
 
 
@@ -60,7 +60,7 @@ def describe(checks: list[AdmissionCheckState], state: str) -> str:
 
 
 def retry_at_s(checks: Iterable[AdmissionCheckState]) -> float | None:
-    """The latest moment before which some check does not want to be asked again."""
+    """The time before which a check does not allow a retry; the latest, if there are several."""
     found = [
         each.since_s + each.requeue_after_s
         for each in checks
@@ -70,7 +70,7 @@ def retry_at_s(checks: Iterable[AdmissionCheckState]) -> float | None:
 
 
 def reset_checks(checks: Iterable[AdmissionCheckState], now_s: float) -> tuple[AdmissionCheckState, ...]:
-    """After an eviction: all pending, and those that asked for a retry know how often they did."""
+    """The checks after an eviction: all are pending, and a check that asked for a retry counts it."""
     return tuple(
         each
         if each.state == names.CHECK_PENDING

@@ -67,7 +67,7 @@ class ClusterQueue(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def group_of(self) -> Mapping[str, ResourceGroup]:
-        """Resources by name, to the group that has them."""
+        """The resource group of each resource."""
         return {resource: group for group in self.groups for resource in group.resources}
 
     @cached_property
@@ -76,7 +76,7 @@ class ClusterQueue(msgspec.Struct, frozen=True, dict=True):
 
 
 def read_cluster_queue(wire: Wire) -> ClusterQueue | str:
-    """The queue, or why it cannot be counted with."""
+    """The queue, or why it is invalid."""
     try:
         return _read(wire)
     except InvalidObject as problem:
@@ -169,9 +169,10 @@ _TERMINATING: Final = ActiveCondition(False, "Terminating", "Can't admit new wor
 
 
 def find_active_condition(
-    queue: ClusterQueue, flavors: Collection[str], checks: Mapping[str, bool], circle: tuple[str, ...] = ()
+    queue: ClusterQueue, flavors: Collection[str], checks: Mapping[str, bool], cycle: tuple[str, ...] = ()
 ) -> ActiveCondition:
-    """``checks``: the admission checks there are, and whether each is active. ``circle``: the cohorts on one."""
+    """``checks``: all admission checks, and whether each is active. ``cycle``: cohorts that form a cycle above the
+    queue."""
     if queue.is_terminating:
         return _TERMINATING
     wanted = [name for name, _ in queue.checks]
@@ -188,7 +189,7 @@ def find_active_condition(
             "references inactive AdmissionCheck(s): ",
             sorted(name for name in wanted if checks.get(name) is False),
         ),
-        ("CohortCycle", "is below cohorts that lead in a circle: ", list(circle)),
+        ("CohortCycle", "is below cohorts that lead in a circle: ", list(cycle)),
     )
     found = [(reason, words + ",".join(what)) for reason, words, what in blockers if what]
     if not found:

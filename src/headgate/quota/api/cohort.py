@@ -13,7 +13,7 @@ import msgspec
 from headgate.quota.api.wire_reader import InvalidObject, Wire, read_amount, read_object, read_objects, read_text
 
 FlavorResource = tuple[str, str]
-"""A flavor and a resource: what quotas are of, and what usage is counted in."""
+"""A flavor and a resource: the key of quotas and usage."""
 Usage = Mapping[FlavorResource, int]
 
 
@@ -41,7 +41,7 @@ class Cohort(msgspec.Struct, frozen=True):
 
 
 def read_cohort(wire: Wire) -> Cohort | str:
-    """The cohort, or why it cannot be counted with."""
+    """The cohort, or why it is invalid."""
     try:
         metadata, spec = read_object(wire, "metadata"), read_object(wire, "spec")
         _, quotas = read_groups(spec)

@@ -30,7 +30,7 @@ def has_eviction(workload: Mapping[str, Any], reason: str, cause: str) -> bool:
 
 
 def with_eviction(workload: Mapping[str, Any], reason: str, cause: str) -> list[Object]:
-    """The list with one more."""
+    """The list with one more eviction."""
     known = evictions_of(workload)
     if not has_eviction(workload, reason, cause):
         return [*known, {"reason": reason, "underlyingCause": cause, "count": 1}]

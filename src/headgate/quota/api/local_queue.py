@@ -22,7 +22,7 @@ class LocalQueue(msgspec.Struct, frozen=True):
 
 
 def read_local_queue(wire: Wire) -> LocalQueue | str:
-    """The queue, or why it cannot be counted with."""
+    """The queue, or why it is invalid."""
     try:
         metadata, spec = read_object(wire, "metadata"), read_object(wire, "spec")
         return LocalQueue(

@@ -30,7 +30,7 @@ class PodDefaults:
         self._overheads: Final[dict[str, bytes]] = {}
 
     def put_range(self, wire: Wire) -> str:
-        """The namespace whose defaults changed; empty if none did."""
+        """Returns the namespace if its defaults changed, otherwise an empty string."""
         metadata = wire["metadata"]
         namespace, name = metadata["namespace"], metadata["name"]
         return namespace if self._put_range(namespace, name, _encoded(_read_range, wire)) else ""
@@ -40,7 +40,7 @@ class PodDefaults:
         return namespace if self._put_range(namespace, name, b"") else ""
 
     def put_class(self, wire: Wire) -> str:
-        """The name of the class, if its overhead changed."""
+        """Returns the name of the class if its overhead changed, otherwise an empty string."""
         name: str = wire["metadata"]["name"]
         return name if _put(self._overheads, name, _encoded(_read_overhead, wire)) else ""
 
@@ -73,7 +73,7 @@ class PodDefaults:
 
 
 def _encoded(read: Callable[[Wire], Mapping[str, object]], wire: Wire) -> bytes:
-    """Empty if there is nothing, or nothing that can be read."""
+    """The encoded value; empty if it is absent or invalid."""
     try:
         found = read(wire)
     except InvalidObject:
@@ -101,7 +101,7 @@ def _read_overhead(wire: Wire) -> Mapping[str, object]:
 
 
 def _put(known: dict[str, bytes], name: str, encoded: bytes) -> bool:
-    """Whether that is another value; empty: none."""
+    """Sets the value, or removes it if it is empty. Returns whether it changed."""
     before = known.get(name, b"")
     if encoded:
         known[name] = encoded

@@ -19,9 +19,9 @@ from headgate.kube.pods.requests import pod_requests
 from headgate.kube.resource_amounts import find_problem, units
 from headgate.quota.api.wire_reader import InvalidObject, Wire, read_integer, read_object, read_objects, read_text
 
-_MOST: Final = 1 << 62
-"""Of a resource, per container. Sums may be larger; they are exact."""
-_REMEMBERED: Final = 4096
+_MAX_AMOUNT: Final = 1 << 62
+"""The largest amount of a resource per container. Sums may be larger; they are exact."""
+_CACHE_SIZE: Final = 4096
 
 
 class Defaults(msgspec.Struct, frozen=True):
@@ -49,21 +49,21 @@ class PodSet(msgspec.Struct, frozen=True):
     has_claims: bool = False
     defaults: Defaults = NO_DEFAULTS
     resources: bytes = b""
-    place: bytes = b""
+    placement: bytes = b""
     shape: bytes = b""
 
     @property
-    def least(self) -> int:
+    def effective_min_count(self) -> int:
         return self.count if self.min_count is None else min(self.min_count, self.count)
 
 
 def read_pod_set(wire: Wire, path: str) -> PodSet:
-    """Remembered: every state of a workload shows its pod sets again, and many workloads have the same."""
-    return _remembered(msgspec.json.encode(wire), path)
+    """Cached, because each version of a workload repeats its pod sets, and many workloads have equal ones."""
+    return _read_cached(msgspec.json.encode(wire), path)
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _remembered(encoded: bytes, path: str) -> PodSet:
+@lru_cache(maxsize=_CACHE_SIZE)
+def _read_cached(encoded: bytes, path: str) -> PodSet:
     wire: dict[str, Any] = msgspec.json.decode(encoded)
     spec = read_object(read_object(wire, "template", path), "spec", f"{path}template.")
     count, least = read_integer(wire, "count", 1, path), wire.get("minCount")
@@ -80,7 +80,7 @@ def _remembered(encoded: bytes, path: str) -> PodSet:
     except (AttributeError, TypeError, ValueError) as problem:
         raise InvalidObject(f"{path}template.spec: where the pods may run cannot be read: {problem}") from problem
     affinity = read_object(spec, "affinity", f"{path}template.spec.").get("nodeAffinity")
-    place = msgspec.json.encode([name, least, spec.get("nodeSelector"), affinity, tolerations], order="sorted")
+    placement = msgspec.json.encode([name, least, spec.get("nodeSelector"), affinity, tolerations], order="sorted")
     return PodSet(
         name=name,
         count=count,
@@ -91,23 +91,25 @@ def _remembered(encoded: bytes, path: str) -> PodSet:
         runtime_class=read_text(spec, "runtimeClassName", path=f"{path}template.spec."),
         has_claims=any(True for _ in read_objects(spec, "resourceClaims", f"{path}template.spec.")),
         resources=resources,
-        place=place,
-        shape=_shape(place, requests),
+        placement=placement,
+        shape=_shape(placement, requests),
     )
 
 
 def with_defaults(pod_set: PodSet, defaults: Defaults) -> PodSet:
-    """The same pods, with what admission adds to them now."""
+    """The pod set with the current additions of admission."""
     requests = _requests(pod_set.resources, defaults)
-    return msgspec.structs.replace(pod_set, requests=requests, defaults=defaults, shape=_shape(pod_set.place, requests))
+    return msgspec.structs.replace(
+        pod_set, requests=requests, defaults=defaults, shape=_shape(pod_set.placement, requests)
+    )
 
 
-def _shape(place: bytes, requests: Mapping[str, int]) -> bytes:
-    return place + msgspec.json.encode(requests, order="sorted")
+def _shape(placement: bytes, requests: Mapping[str, int]) -> bytes:
+    return placement + msgspec.json.encode(requests, order="sorted")
 
 
 def _resources(spec: Wire, path: str) -> bytes:
-    """What of a pod says how much it asks for, and nothing else: many pods have the same."""
+    """The part of a pod spec that determines its requests, as JSON. Many pods have an equal one."""
     kept: dict[str, Any] = {}
     for field in ("containers", "initContainers"):
         containers = []
@@ -131,9 +133,9 @@ def _resources(spec: Wire, path: str) -> bytes:
     return msgspec.json.encode(kept, order="sorted")
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _requests(resources: bytes, defaults: Defaults) -> Mapping[str, int]:
-    """In the order in which the API server does it: decoding, then LimitRanger; RuntimeClass adds its overhead."""
+    """Applies defaults in the order of the API server: decoding, LimitRanger, then the overhead of the RuntimeClass."""
     spec: dict[str, Any] = msgspec.json.decode(resources)
     default_requests(spec)
     for encoded in defaults.ranges:
@@ -150,4 +152,4 @@ def _requests(resources: bytes, defaults: Defaults) -> Mapping[str, int]:
 def _problem(listed: Wire, path: str) -> str:
     if not all(isinstance(value, str | int | float) for value in listed.values()):
         return f"{path}: must be a map of resources to quantities"
-    return find_problem(listed, path, _MOST)
+    return find_problem(listed, path, _MAX_AMOUNT)

@@ -26,12 +26,12 @@ class WaitForPodsReady(msgspec.Struct, frozen=True):
     recovery_timeout_s: float | None = None
     backoff_limit: int | None = None
     backoff_base_s: int = 60
-    backoff_most_s: int = 3600
+    backoff_max_s: int = 3600
     by_eviction_time: bool = True
 
     def backoff_s(self, count: int) -> float:
         """The delay after this many time-outs."""
-        return ExponentialBackoff(self.backoff_base_s, self.backoff_most_s).delay_s(count)
+        return ExponentialBackoff(self.backoff_base_s, self.backoff_max_s).delay_s(count)
 
 
 class WorkloadDeadline(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ class WorkloadDeadline(msgspec.Struct, frozen=True):
 
 
 def ready_deadline(workload: Workload, rules: WaitForPodsReady | None) -> WorkloadDeadline | None:
-    """By when the pods have to be ready; None if nobody waits for that."""
+    """The time by which the pods must be ready; None if there is no such limit."""
     admitted, ready = workload.conditions.get(names.ADMITTED), workload.conditions.get(names.PODS_READY)
     if rules is None or admitted is None or not admitted.is_true or (ready is not None and ready.is_true):
         return None
@@ -56,7 +56,7 @@ def ready_deadline(workload: Workload, rules: WaitForPodsReady | None) -> Worklo
 
 
 def exceeds_backoff_limit(workload: Workload, rules: WaitForPodsReady) -> bool:
-    """Whether it timed out so often that another time would be one too many."""
+    """Whether one more time-out would exceed the back-off limit."""
     return rules.backoff_limit is not None and workload.requeue_count + 1 > rules.backoff_limit
 
 
@@ -71,7 +71,7 @@ def execution_deadline(workload: Workload) -> WorkloadDeadline | None:
 
 
 def started_s(workload: Workload) -> float | None:
-    """Since when the pods of an admitted workload may run; None if they may not."""
+    """The time since when the pods of an admitted workload may run; None if they may not run yet."""
     admitted = workload.conditions.get(names.ADMITTED)
     if admitted is None or not admitted.is_true or workload.has(names.WAITING_FOR_TERMINATING_PODS):
         return None
@@ -79,14 +79,14 @@ def started_s(workload: Workload) -> float | None:
 
 
 def _started_s(workload: Workload, admitted: WorkloadCondition) -> float:
-    """Since when its pods may run: since its admission, or since it waited no longer for terminating pods."""
+    """The time of the admission, or the end of the wait for terminating pods if that is later."""
     waited = workload.conditions.get(names.WAITING_FOR_TERMINATING_PODS)
     return admitted.since_s if waited is None else max(admitted.since_s, waited.since_s)
 
 
 def queue_order_s(workload: Workload, rules: WaitForPodsReady | None) -> float:
-    """Since when a workload waits, for the order of its queue: since it was made, or since it was evicted because its
-    pods were not ready or a check wanted to be asked again."""
+    """The time that orders the workload in its queue: its creation, or its eviction if its pods were not ready in time
+    or an admission check asked for a retry."""
     evicted = workload.conditions.get(names.EVICTED)
     if evicted is None or not evicted.is_true:
         return workload.created_s

@@ -25,7 +25,8 @@ from headgate.quota.api.cohort import Usage
 Object = Mapping[str, Any]
 
 SKEW_S: Final = 10.0
-"""By how much the clock of the API server, which times deletions, may be ahead of the one that times reservations."""
+"""The allowed clock skew between the API server, which sets deletion times, and the process that sets reservation
+times."""
 _ENDED: Final = ("Succeeded", "Failed")
 
 
@@ -64,20 +65,22 @@ def reservation_text(workload: Object, pod_set: str) -> str:
     """The annotation for the pods of a pod set of an admitted Workload."""
     status = workload.get("status") or {}
     admission = status.get("admission") or {}
-    given: Object = next((each for each in admission.get("podSetAssignments") or () if each.get("name") == pod_set), {})
+    assignment: Object = next(
+        (each for each in admission.get("podSetAssignments") or () if each.get("name") == pod_set), {}
+    )
     reserved = conditions.find(status.get("conditions"), names.QUOTA_RESERVED) or {}
-    made = QuotaReservation(
+    reservation = QuotaReservation(
         str(workload["metadata"].get("uid", "")),
         str(admission.get("clusterQueue", "")),
         str((workload.get("spec") or {}).get("queueName") or ""),
-        {name: str(flavor) for name, flavor in sorted((given.get("flavors") or {}).items())},
+        {name: str(flavor) for name, flavor in sorted((assignment.get("flavors") or {}).items())},
         str(reserved.get("lastTransitionTime") or ""),
     )
-    return msgspec.json.encode(made).decode()
+    return msgspec.json.encode(reservation).decode()
 
 
 def read_reservation(pod: Object) -> QuotaReservation | None:
-    """None if the pod has none, or none that can be read."""
+    """None if the annotation is absent or invalid."""
     text = ((pod.get("metadata") or {}).get("annotations") or {}).get(names.QUOTA_RESERVATION)
     if not isinstance(text, str):
         return None
@@ -132,11 +135,11 @@ def read_quota_pod(pod: Object, max_wait_s: float = MAX_TERMINATION_WAIT_S) -> Q
     )
 
 
-def uses_reservation_of(occupant: QuotaPod, workload: Object) -> bool:
+def uses_reservation_of(pod: QuotaPod, workload: Object) -> bool:
     """Whether the pod was started with the quota that the Workload holds now."""
     reserved = conditions.find((workload.get("status") or {}).get("conditions"), names.QUOTA_RESERVED) or {}
-    is_same = workload["metadata"].get("uid") == occupant.workload
-    return is_same and _seconds(reserved.get("lastTransitionTime")) == occupant.reserved_s
+    is_same = workload["metadata"].get("uid") == pod.workload
+    return is_same and _seconds(reserved.get("lastTransitionTime")) == pod.reserved_s
 
 
 def _amount(pod: Object, resource: str) -> int:

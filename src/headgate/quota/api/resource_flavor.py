@@ -26,7 +26,7 @@ class ResourceFlavor(msgspec.Struct, frozen=True):
 
 
 def read_flavor(wire: Wire) -> ResourceFlavor | str:
-    """The flavor, or why it cannot be counted with."""
+    """The flavor, or why it is invalid."""
     try:
         metadata, spec = read_object(wire, "metadata"), read_object(wire, "spec")
         if spec.get("topologyName"):
@@ -45,7 +45,7 @@ def read_flavor(wire: Wire) -> ResourceFlavor | str:
 def find_flavor_mismatch(
     flavor: ResourceFlavor, tolerations: tuple[Toleration, ...], nodes: RequiredNodeAffinity
 ) -> str:
-    """Why pods with these tolerations and wishes cannot use the flavor; empty if they can."""
+    """Why pods with these tolerations and this node affinity cannot use the flavor; empty if they can."""
     taint: Taint | None = first_untolerated(flavor.node_taints, (*tolerations, *flavor.tolerations))
     if taint is not None:
         return f"untolerated taint {describe(taint)} in flavor {flavor.name}"
@@ -55,7 +55,7 @@ def find_flavor_mismatch(
 
 
 def _about(nodes: RequiredNodeAffinity, labels: Mapping[str, str]) -> RequiredNodeAffinity:
-    """What the wishes say about these labels."""
+    """The part of the node affinity that concerns these labels."""
     wanted = Selector(tuple(each for each in nodes.labels.requirements if each.key in labels))
     if nodes.affinity is None:
         return RequiredNodeAffinity(wanted, None)

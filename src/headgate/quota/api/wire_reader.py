@@ -19,7 +19,7 @@ class InvalidObject(Exception):
 
 
 def read_object(wire: Wire, name: str, path: str = "") -> Wire:
-    """An object inside; an absent one is empty."""
+    """The nested object; empty if it is absent."""
     found = wire.get(name)
     if found is None:
         return {}
@@ -41,10 +41,10 @@ def read_objects(wire: Wire, name: str, path: str = "") -> Iterator[tuple[str, W
         yield f"{path}{name}[{at}].", each
 
 
-def read_text(wire: Wire, name: str, otherwise: str = "", path: str = "") -> str:
+def read_text(wire: Wire, name: str, default: str = "", path: str = "") -> str:
     found = wire.get(name)
     if found is None or found == "":
-        return otherwise
+        return default
     if not isinstance(found, str):
         raise InvalidObject(f"{path}{name}: must be a string")
     return found
@@ -59,26 +59,26 @@ def read_texts(wire: Wire, name: str, path: str = "") -> dict[str, str]:
 
 
 def read_choice(wire: Wire, name: str, allowed: tuple[str, ...], path: str = "") -> str:
-    """One of a few words; the first of them if it is absent."""
+    """One of the allowed values; the first if the field is absent."""
     found = read_text(wire, name, allowed[0], path)
     if found not in allowed:
         raise InvalidObject(f"{path}{name}: {found!r} is none of {', '.join(allowed)}")
     return found
 
 
-def read_integer(wire: Wire, name: str, otherwise: int = 0, path: str = "") -> int:
+def read_integer(wire: Wire, name: str, default: int = 0, path: str = "") -> int:
     found = wire.get(name)
     if found is None:
-        return otherwise
+        return default
     if not isinstance(found, int) or isinstance(found, bool):
         raise InvalidObject(f"{path}{name}: must be a whole number")
     return found
 
 
-def read_bool(wire: Wire, name: str, otherwise: bool, path: str = "") -> bool:
+def read_bool(wire: Wire, name: str, default: bool, path: str = "") -> bool:
     found = wire.get(name)
     if found is None:
-        return otherwise
+        return default
     if not isinstance(found, bool):
         raise InvalidObject(f"{path}{name}: must be true or false")
     return found
@@ -92,7 +92,7 @@ def read_amount(resource: str, value: Any, path: str) -> int:
 
 
 def read_time_s(wire: Wire, name: str) -> float | None:
-    """A timestamp; None if there is none, or none that can be read."""
+    """A timestamp; None if it is absent or invalid."""
     found = wire.get(name)
     if not isinstance(found, str) or not found:
         return None

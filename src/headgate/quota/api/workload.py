@@ -99,7 +99,7 @@ class Workload(msgspec.Struct, frozen=True):
         return found is not None and found.is_true
 
     def lacks(self, condition: str, reason: str = "") -> bool:
-        """Whether it says that the condition is false, for this reason if one is named."""
+        """Whether the condition is present and false, with this reason if one is given."""
         found = self.conditions.get(condition)
         return found is not None and not found.is_true and (not reason or found.reason == reason)
 
@@ -117,33 +117,33 @@ class Workload(msgspec.Struct, frozen=True):
 
     @property
     def shape(self) -> tuple[int, tuple[tuple[bytes, int], ...]]:
-        """Workloads of one shape that wait in one queue fit or do not fit together."""
+        """Either all or none of the workloads with one shape in one queue fit."""
         return self.priority, tuple((each.shape, self.count_of(each)) for each in self.pod_sets)
 
     def count_of(self, pod_set: PodSet) -> int:
-        """Pods that still need room: those that were reclaimed do not."""
+        """The number of pods that still need quota: reclaimable pods do not."""
         return max(pod_set.count - max(self.reclaimable.get(pod_set.name, 0), 0), 0)
 
 
 def usage_of(workload: Workload, admission: Admission) -> dict[FlavorResource, int]:
-    """What the workload holds. Pods that were reclaimed since hold nothing any more."""
+    """The quota that the workload holds. Pods that became reclaimable hold none."""
     found: dict[FlavorResource, int] = {}
     sets = {each.name: each for each in workload.pod_sets}
-    for given in admission.pod_sets:
-        pod_set = sets.get(given.name)
-        left = given.count if pod_set is None else min(workload.count_of(pod_set), given.count)
-        for resource, total in given.usage.items():
-            flavor = given.flavors.get(resource)
+    for assigned in admission.pod_sets:
+        pod_set = sets.get(assigned.name)
+        left = assigned.count if pod_set is None else min(workload.count_of(pod_set), assigned.count)
+        for resource, total in assigned.usage.items():
+            flavor = assigned.flavors.get(resource)
             if flavor is None or not total:
                 continue
-            held = total if left == given.count else total // given.count * left
+            held = total if left == assigned.count else total // assigned.count * left
             if held:
                 found[flavor, resource] = found.get((flavor, resource), 0) + held
     return found
 
 
 def read_workload(wire: Wire) -> Workload | str:
-    """The workload, or why it cannot be counted with."""
+    """The workload, or why it is invalid."""
     try:
         return _read(wire)
     except InvalidObject as problem:
@@ -209,7 +209,7 @@ def _admission(status: Wire, pod_sets: tuple[PodSet, ...]) -> Admission | None:
         return None
     counts = {each.name: each.count for each in pod_sets}
     wire = read_object(status, "admission", "status.")
-    given = []
+    assigned = []
     for path, each in read_objects(wire, "podSetAssignments", "status.admission."):
         name = read_text(each, "name", "main", path)
         usage = {
@@ -219,8 +219,8 @@ def _admission(status: Wire, pod_sets: tuple[PodSet, ...]) -> Admission | None:
         count = read_integer(each, "count", counts.get(name, 0), path)
         if count <= 0 and any(usage.values()):
             raise InvalidObject(f"{path}count: no pods cannot use anything")
-        given.append(AdmittedPodSet(name, read_texts(each, "flavors", path), usage, count))
-    return Admission(read_text(wire, "clusterQueue", path="status.admission."), tuple(given))
+        assigned.append(AdmittedPodSet(name, read_texts(each, "flavors", path), usage, count))
+    return Admission(read_text(wire, "clusterQueue", path="status.admission."), tuple(assigned))
 
 
 def _check(wire: Wire, path: str) -> AdmissionCheckState:

@@ -27,28 +27,28 @@ class AssumedWorkloads:
         self.evictions: dict[str, AssumedWorkload] = {}
 
     def observe(self, workload: Workload) -> None:
-        """What the API shows may end promises."""
-        for promises, is_kept in ((self.admissions, workload.holds_quota), (self.evictions, workload.is_evicted)):
-            promise = promises.get(workload.key)
-            if promise is None:
+        """Drops entries that the API now shows, or has superseded."""
+        for entries, is_shown in ((self.admissions, workload.holds_quota), (self.evictions, workload.is_evicted)):
+            assumed = entries.get(workload.key)
+            if assumed is None:
                 continue
-            is_over = is_kept or workload.uid != promise.uid or workload.is_finished
-            if is_over or 0 < promise.revision < workload.revision:
-                del promises[workload.key]
+            is_over = is_shown or workload.uid != assumed.uid or workload.is_finished
+            if is_over or 0 < assumed.revision < workload.revision:
+                del entries[workload.key]
 
     def written(self, key: str, uid: str, revision: int, is_eviction: bool = False) -> None:
-        promises = self.evictions if is_eviction else self.admissions
-        promise = promises.get(key)
-        if promise is not None and promise.uid == uid:
-            promises[key] = msgspec.structs.replace(promise, revision=revision)
+        entries = self.evictions if is_eviction else self.admissions
+        assumed = entries.get(key)
+        if assumed is not None and assumed.uid == uid:
+            entries[key] = msgspec.structs.replace(assumed, revision=revision)
 
     def refused(self, key: str, uid: str, is_eviction: bool = False) -> bool:
-        """The write was refused; whether there was a promise to take back."""
-        promises = self.evictions if is_eviction else self.admissions
-        promise = promises.get(key)
-        if promise is None or promise.uid != uid:
+        """The write was rejected: drops the entry. Returns whether there was one."""
+        entries = self.evictions if is_eviction else self.admissions
+        assumed = entries.get(key)
+        if assumed is None or assumed.uid != uid:
             return False
-        del promises[key]
+        del entries[key]
         return True
 
     def forget(self, key: str) -> None:

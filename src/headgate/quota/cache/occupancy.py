@@ -29,7 +29,7 @@ ClusterQueueOf = Callable[[str], str]
 """The ClusterQueue of a LocalQueue; empty if there is none."""
 
 WaitOverCause = Literal["left", "overdue", "max wait", "not counted", "fits", "disabled"]
-"""Why a workload waits no longer; of several at once the first of these is told."""
+"""Why a workload no longer waits. If several apply, the first one in this order is reported."""
 
 WAIT_OVER_REASONS: Final[Mapping[WaitOverCause, tuple[str, str]]] = {
     "left": (
@@ -67,20 +67,20 @@ class TerminatingPodsAhead(msgspec.Struct, frozen=True):
     first: QuotaPod
 
 
-def describe_terminating(leaving: TerminatingPodsAhead) -> str:
-    """In words, for a condition and an Event."""
-    first = leaving.first
+def describe_terminating(ahead: TerminatingPodsAhead) -> str:
+    """The message of the condition and the Event."""
+    first = ahead.first
     until = "" if first.until_s is None else f" (waited for until {format_time(first.until_s)} at the latest)"
     return (
-        f"Quota is reserved, and {leaving.count} terminating pod(s) that gave it back early still use it on nodes, "
+        f"Quota is reserved, and {ahead.count} terminating pod(s) that gave it back early still use it on nodes, "
         f"such as {first.name}{until}. Pods start when enough of them have left"
     )
 
 
 class Occupancy:
-    def __init__(self, leads_to: ClusterQueueOf) -> None:
+    def __init__(self, cluster_queue_of: ClusterQueueOf) -> None:
         self.tree: Final = QuotaTree()
-        self._leads_to: Final = leads_to
+        self._cluster_queue_of: Final = cluster_queue_of
         self._started: Final[dict[str, QuotaHolder]] = {}  # by key
         self._by_uid: Final[dict[str, QuotaHolder]] = {}  # the same by uid
         self._waiting: Final[dict[str, QuotaHolder]] = {}
@@ -91,23 +91,23 @@ class Occupancy:
         self._pods_by_queue: Final[dict[str, dict[str, None]]] = {}  # by ClusterQueue
         self._offered: Final[dict[str, frozenset[FlavorResource]]] = {}  # what the ClusterQueues have quota for
         self._counted: Final[dict[str, QuotaPod]] = {}
-        self._leaving: Final[dict[tuple[str, FlavorResource], Heap[str]]] = {}  # counted pods by tree, oldest first
+        self._terminating: Final[dict[tuple[str, FlavorResource], Heap[str]]] = {}  # counted pods by tree, oldest first
         self._ends: Final[DeadlineHeap[str]] = DeadlineHeap()
         self._overdue: Final[set[str]] = set()
         self._released: Final[set[str]] = set()  # pods not known to terminate yet, whose Workload lost its quota
-        self._fresh: Final[list[str]] = []  # those of them that have no deadline yet
+        self._without_deadline: Final[list[str]] = []  # those of them that have no deadline yet
         self._dirty: Final[dict[str, set[WaitOverCause]]] = {}  # trees
         self.ignored: Final[dict[str, str]] = {}
-        """Why reservations of pods are not counted, and the first pod of which that was found."""
-        self._is_moved = False  # queues are in other trees now
-        self._has_other_quota = False  # quotas are others than when workloads were last tried
+        """Why reservations of pods are not counted, each with the first pod that it was found for."""
+        self._has_moved_queues = False  # a queue may be in another tree now
+        self._has_changed_quota = False  # since waiting workloads were last tried
 
     # Queues.
 
     def place_queue(self, queue: ClusterQueue) -> None:
         is_new = self.tree.queue(queue.name) is None
         offered = frozenset(queue.quotas)
-        is_other = self._offered.get(queue.name) != offered
+        is_changed = self._offered.get(queue.name) != offered
         self._offered[queue.name] = offered
         self.tree.place_queue(queue.name, queue.cohort, queue.quotas)
         if is_new:
@@ -116,23 +116,23 @@ class Occupancy:
             for name, usage in shares:
                 if name == queue.name:
                     self._add(name, usage, +1)
-        self._is_moved = True
-        self._has_other_quota |= not is_new
-        if is_other:
+        self._has_moved_queues = True
+        self._has_changed_quota |= not is_new
+        if is_changed:
             self._recount(self._pods_by_queue.get(queue.name, ()))
 
     def remove_queue(self, name: str) -> None:
         self._offered.pop(name, None)
         self.tree.remove_queue(name)
-        self._is_moved = self._has_other_quota = True
+        self._has_moved_queues = self._has_changed_quota = True
 
     def place_cohort(self, cohort: Cohort) -> None:
         self.tree.place_cohort(cohort.name, cohort.parent, cohort.quotas)
-        self._is_moved = self._has_other_quota = True
+        self._has_moved_queues = self._has_changed_quota = True
 
     def remove_cohort(self, name: str) -> None:
         self.tree.remove_cohort(name)
-        self._is_moved = self._has_other_quota = True
+        self._has_moved_queues = self._has_changed_quota = True
 
     # Workloads with quota.
 
@@ -143,22 +143,22 @@ class Occupancy:
             if known.usage != holder.usage:
                 self._add(known.queue, known.usage, -1)
                 self._add(holder.queue, holder.usage, +1)
-                self._mark(self._tree_of(holder.queue))
+                self._mark_dirty(self._tree_of(holder.queue))
             return
         self.remove(holder.key)
         if not holder.is_waiting:
             self._started[holder.key] = self._by_uid[holder.uid] = holder
             self._add(holder.queue, holder.usage, +1)
             self._recount(self._pods_of.get(holder.uid, ()))
-        elif not holder.is_evicted:  # an evicted one does not start any more
-            self._settle()  # quotas that changed before are not why it starts
+        elif not holder.is_evicted:  # an evicted workload does not start
+            self._rebuild_after_moves()  # quotas that changed before are not why it starts
             self._waiting[holder.key] = holder
-            line = self._lines.setdefault(holder.queue, {}).setdefault(_ask(holder), Heap())
+            line = self._lines.setdefault(holder.queue, {}).setdefault(_usage_key(holder), Heap())
             line.put(holder.key, (holder.reserved_s, holder.key))
-            self._mark(self._tree_of(holder.queue))
+            self._mark_dirty(self._tree_of(holder.queue))
 
     def remove(self, key: str, *, keeps_pods: bool = False) -> None:
-        """``keeps_pods``: its quota is released because its pods terminate, which may not have been heard yet."""
+        """``keeps_pods``: the quota is released because the pods terminate; the watch may not have shown that yet."""
         waiting = self._waiting.pop(key, None)
         if waiting is not None:
             self._leave_line(waiting)
@@ -172,14 +172,14 @@ class Occupancy:
                 pod = self._pods[uid]
                 if pod.until_s is None and pod.reserved_s == holder.reserved_s:
                     self._released.add(uid)
-                    self._fresh.append(uid)
+                    self._without_deadline.append(uid)
         self._recount(self._pods_of.get(holder.uid, ()))
-        self._mark(self._tree_of(holder.queue))
+        self._mark_dirty(self._tree_of(holder.queue))
 
     # Pods.
 
     def pod_applied(self, pod: QuotaPod) -> bool:
-        """Whether that changed anything."""
+        """Returns whether that changed anything."""
         known, was_counted = self._pods.get(pod.uid), False
         if known == pod:
             return False
@@ -189,27 +189,27 @@ class Occupancy:
             was_counted = pod.uid in self._counted
             self._forget(pod.uid, None)
         self._pods[pod.uid] = pod
-        for index, place in self._places(pod):
-            index.setdefault(place, {})[pod.uid] = None
+        for index, key in self._indexes_of(pod):
+            index.setdefault(key, {})[pod.uid] = None
         if pod.until_s is not None:
             self._ends.put(pod.uid, pod.until_s)
         self._count(pod)
         if was_counted and known is not None and pod.uid not in self._counted:
-            self._mark(self._tree_of(known.queue), "not counted")
+            self._mark_dirty(self._tree_of(known.queue), "not counted")
         return pod.until_s is not None or known is not None
 
     def pod_removed(self, uid: str, cause: WaitOverCause = "left") -> bool:
-        """Whether it was known."""
+        """Returns whether the pod was known."""
         return self._forget(uid, cause)
 
     def _forget(self, uid: str, cause: WaitOverCause | None) -> bool:
         pod = self._pods.pop(uid, None)
         if pod is None:
             return False
-        for index, place in self._places(pod):
-            del index[place][uid]
-            if not index[place]:
-                del index[place]
+        for index, key in self._indexes_of(pod):
+            del index[key][uid]
+            if not index[key]:
+                del index[key]
         self._ends.discard(uid)
         self._overdue.discard(uid)
         self._released.discard(uid)
@@ -222,20 +222,20 @@ class Occupancy:
 
     # Decisions.
 
-    def leaving_for(self, queue: str, usage: Usage, reserved_s: float) -> TerminatingPodsAhead | None:
+    def terminating_ahead(self, queue: str, usage: Usage, reserved_s: float) -> TerminatingPodsAhead | None:
         """The terminating pods that a workload has to wait for; None if it may start."""
-        short = self._short(queue, usage, reserved_s)
+        short = self._find_shortage(queue, usage, reserved_s)
         if not short:
             return None
         tree = self._tree_of(queue)
-        lines = [self._leaving[tree, fr] for fr in short]
+        lines = [self._terminating[tree, fr] for fr in short]
         first = min(first for line in lines if (first := line.first()) is not None)
         return TerminatingPodsAhead(max(map(len, lines)), self._counted[first[1]])
 
     def ready(self) -> list[tuple[QuotaHolder, WaitOverCause]]:
-        """Workloads that wait no longer, in the order of their reservations, and why. They count as started from now
+        """Workloads whose wait is over, and why, in the order of their reservations. They count as started from now
         on."""
-        self._settle()
+        self._rebuild_after_moves()
         if not self._dirty:
             return []
         dirty, started = dict(self._dirty), list[tuple[QuotaHolder, WaitOverCause]]()
@@ -243,27 +243,27 @@ class Occupancy:
         heads: Heap[tuple[str, UsageKey]] = Heap()
         for queue, lines in self._lines.items():
             if self._tree_of(queue) in dirty:
-                for ask, line in lines.items():
-                    heads.put((queue, ask), _order_of(line))
+                for usage_key, line in lines.items():
+                    heads.put((queue, usage_key), _order_of(line))
         while (head := heads.pop()) is not None:
-            queue, ask = head
-            line = self._lines[queue][ask]
+            queue, usage_key = head
+            line = self._lines[queue][usage_key]
             (reserved_s, key) = _order_of(line)
             holder = self._waiting[key]
-            if self._short(queue, holder.usage, reserved_s):
+            if self._find_shortage(queue, holder.usage, reserved_s):
                 continue
-            started.append((holder, self._why(holder, dirty)))
+            started.append((holder, self._wait_over_cause(holder, dirty)))
             self.put(msgspec.structs.replace(holder, is_waiting=False))
             if len(line):
                 heads.put(head, _order_of(line))
         return started
 
     def expire(self, now_s: float) -> None:
-        """Pods that are overdue are waited for no longer."""
-        for uid in self._fresh:
+        """Stops counting pods that are overdue."""
+        for uid in self._without_deadline:
             if uid in self._released:
                 self._ends.put(uid, now_s + OVERDUE_AFTER_S)
-        self._fresh.clear()
+        self._without_deadline.clear()
         for uid in self._ends.due(now_s):
             self._overdue.add(uid)
             self._released.discard(uid)
@@ -275,27 +275,27 @@ class Occupancy:
 
     # Inside.
 
-    def _short(self, queue: str, usage: Usage, reserved_s: float) -> list[FlavorResource]:
-        """What does not fit and may fit when pods that began to terminate before the reservation have left."""
-        self._settle()
+    def _find_shortage(self, queue: str, usage: Usage, reserved_s: float) -> list[FlavorResource]:
+        """The resources that do not fit now and may fit when pods that began to terminate before the reservation are
+        gone."""
+        self._rebuild_after_moves()
         node = self.tree.queue(queue)
         if node is None or not self._counted:
             return []
         tree, found = self._tree_of(queue), []
         for fr, amount in usage.items():
-            line = self._leaving.get((tree, fr))
+            line = self._terminating.get((tree, fr))
             first = None if line is None else line.first()
             if first is not None and first[0][0] <= reserved_s + SKEW_S and amount > node.available(fr):
                 found.append(fr)
         return found
 
     def _is_counted(self, pod: QuotaPod) -> bool:
-        """A started workload counts for its pods: those that replace them wait for their places. Pods of an earlier
-        reservation count beside it."""
+        """The pods of a started workload are covered by its usage. Pods of an earlier reservation count in addition."""
         holder = self._by_uid.get(pod.workload)
         if holder is not None and holder.reserved_s == pod.reserved_s:
             return False
-        if self._leads_to(pod.local_queue) != pod.queue:
+        if self._cluster_queue_of(pod.local_queue) != pod.queue:
             return False
         offered = self._offered.get(pod.queue)
         if offered is not None and not offered.issuperset(pod.usage):
@@ -307,70 +307,70 @@ class Occupancy:
         for uid in tuple(uids):
             self._count(self._pods[uid])
 
-    def _places(self, pod: QuotaPod) -> Iterator[tuple[dict[str, dict[str, None]], str]]:
+    def _indexes_of(self, pod: QuotaPod) -> Iterator[tuple[dict[str, dict[str, None]], str]]:
         yield self._pods_of, pod.workload
         yield self._pods_in, pod.local_queue
         yield self._pods_by_queue, pod.queue
 
     def _count(self, pod: QuotaPod) -> None:
-        self._settle()
+        self._rebuild_after_moves()
         if not self._is_counted(pod):
             is_covered = pod.workload in self._by_uid
             self._uncount(pod.uid, None if is_covered else "not counted")
         elif pod.uid not in self._counted:
             self._counted[pod.uid] = pod
             self._add(pod.queue, pod.usage, +1)
-            self._list(pod)
+            self._add_terminating(pod)
 
     def _uncount(self, uid: str, cause: WaitOverCause | None) -> None:
-        self._settle()
+        self._rebuild_after_moves()
         pod = self._counted.pop(uid, None)
         if pod is None:
             return
         tree = self._tree_of(pod.queue)
         self._add(pod.queue, pod.usage, -1)
         for fr in pod.usage:
-            line = self._leaving.get((tree, fr))
+            line = self._terminating.get((tree, fr))
             if line is not None:
                 line.discard(uid)
                 if not len(line):
-                    del self._leaving[tree, fr]
-        self._mark(tree, cause)
+                    del self._terminating[tree, fr]
+        self._mark_dirty(tree, cause)
 
-    def _mark(self, tree: str, cause: WaitOverCause | None = None) -> None:
-        """Workloads of the tree are tried again; ``cause``: what they are told if they start."""
+    def _mark_dirty(self, tree: str, cause: WaitOverCause | None = None) -> None:
+        """Marks a tree whose waiting workloads are tried again; ``cause``: what they report if they start."""
         self._dirty.setdefault(tree, set()).update(() if cause is None else (cause,))
 
-    def _why(self, holder: QuotaHolder, causes: Mapping[str, set[WaitOverCause]]) -> WaitOverCause:
-        """What changed in its tree since it was tried; if nothing is known to have, what can be seen."""
+    def _wait_over_cause(self, holder: QuotaHolder, causes: Mapping[str, set[WaitOverCause]]) -> WaitOverCause:
+        """The first recorded cause of its tree; without one, derived from the present state."""
         tree = self._tree_of(holder.queue)
         found = causes.get(tree, ())
-        seen: WaitOverCause = "fits" if any((tree, fr) in self._leaving for fr in holder.usage) else "left"
-        return next((each for each in WAIT_OVER_REASONS if each in found), seen)
+        default: WaitOverCause = "fits" if any((tree, fr) in self._terminating for fr in holder.usage) else "left"
+        return next((each for each in WAIT_OVER_REASONS if each in found), default)
 
-    def _list(self, pod: QuotaPod) -> None:
+    def _add_terminating(self, pod: QuotaPod) -> None:
         tree = self._tree_of(pod.queue)
         for fr in pod.usage:
-            self._leaving.setdefault((tree, fr), Heap()).put(pod.uid, (pod.began_s or 0.0, pod.uid))
+            self._terminating.setdefault((tree, fr), Heap()).put(pod.uid, (pod.began_s or 0.0, pod.uid))
 
-    def _settle(self) -> None:
-        """After queues moved: which pods leave which tree. Quotas are others then, too."""
-        if not self._is_moved:
+    def _rebuild_after_moves(self) -> None:
+        """Assigns terminating pods to trees again, after queues or quotas changed."""
+        if not self._has_moved_queues:
             return
-        self._is_moved = False
-        self._leaving.clear()
+        self._has_moved_queues = False
+        self._terminating.clear()
         for pod in self._counted.values():
-            self._list(pod)
-        cause: WaitOverCause | None = "fits" if self._has_other_quota else None
-        self._has_other_quota = False
+            self._add_terminating(pod)
+        cause: WaitOverCause | None = "fits" if self._has_changed_quota else None
+        self._has_changed_quota = False
         for queue in self._lines:
-            self._mark(self._tree_of(queue), cause)
+            self._mark_dirty(self._tree_of(queue), cause)
 
     def _leave_line(self, holder: QuotaHolder) -> None:
-        lines, ask = self._lines[holder.queue], _ask(holder)
-        lines[ask].discard(holder.key)
-        if not len(lines[ask]):
-            del lines[ask]
+        lines, usage_key = self._lines[holder.queue], _usage_key(holder)
+        lines[usage_key].discard(holder.key)
+        if not len(lines[usage_key]):
+            del lines[usage_key]
         if not lines:
             del self._lines[holder.queue]
 
@@ -390,19 +390,19 @@ def _reservation(holder: QuotaHolder) -> tuple[str, str, float]:
 
 
 def _shortened(known: QuotaPod, pod: QuotaPod) -> QuotaPod:
-    """A deletion that was shortened: it began when it began first, and is not waited for longer than before."""
+    """Merges two deletions of one pod: the earlier start, and the earlier end of the wait."""
     began_s = min(known.began_s or 0.0, pod.began_s or 0.0)
     is_sooner = known.until_s is not None and pod.until_s is not None and known.until_s < pod.until_s
     last = known if is_sooner else pod
     return msgspec.structs.replace(pod, began_s=began_s, until_s=last.until_s, is_cut=last.is_cut)
 
 
-def _ask(holder: QuotaHolder) -> UsageKey:
+def _usage_key(holder: QuotaHolder) -> UsageKey:
     return tuple(sorted(holder.usage.items()))
 
 
 def _order_of(line: Heap[str]) -> tuple[float, str]:
     first = line.first()
-    assert first is not None, "lines without anybody are dropped"
+    assert first is not None, "empty lines are dropped"
     order: tuple[float, str] = first[0]
     return order

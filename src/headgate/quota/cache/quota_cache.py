@@ -31,22 +31,22 @@ class CacheChange(msgspec.Struct, frozen=True):
 
 
 class QuotaCache:
-    def __init__(self, book: QuotaLedger, honours_gates: bool = True) -> None:
-        self._book = book
+    def __init__(self, ledger: QuotaLedger, honours_gates: bool = True) -> None:
+        self._ledger = ledger
         self._honours_gates = honours_gates
         self.queues: dict[str, ClusterQueue] = {}
         self.flavors: dict[str, ResourceFlavor] = {}
         self.local_queues: dict[str, LocalQueue] = {}
         self.activity: dict[str, ActiveCondition] = {}
         self.problems: dict[tuple[str, str], str] = {}
-        """Objects that are set aside, by kind and name (or namespace/name), and why."""
+        """Problems of invalid objects, by kind and name (or namespace/name)."""
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._checks: dict[str, bool] = {}
         self._by_flavor: dict[str, set[str]] = {}
         self._by_check: dict[str, set[str]] = {}
 
     def context_of(self, workload: Workload) -> WorkloadContext:
-        """Who holds quota is seen with the queue that gave it."""
+        """The objects that the workload refers to. For a workload with quota: the ClusterQueue that admitted it."""
         local = self.local_queues.get(workload.queue_key)
         name = "" if local is None else local.cluster_queue
         if workload.holds_quota and workload.admission is not None:
@@ -68,52 +68,52 @@ class QuotaCache:
         if self.flavors.get(name) == flavor:
             return CacheChange()
         self.flavors[name] = flavor
-        return self._reconsider(self._by_flavor.get(name, ()))
+        return self._update_activity(self._by_flavor.get(name, ()))
 
     def flavor_removed(self, name: str, problem: str = "") -> CacheChange:
         if not problem:
             self.problems.pop(("ResourceFlavor", name), None)
-        return self._reconsider(self._by_flavor.get(name, ())) if self.flavors.pop(name, None) else CacheChange()
+        return self._update_activity(self._by_flavor.get(name, ())) if self.flavors.pop(name, None) else CacheChange()
 
     def check_applied(self, name: str, is_active: bool) -> CacheChange:
         if self._checks.get(name) is is_active:
             return CacheChange()
         self._checks[name] = is_active
-        return self._reconsider(self._by_check.get(name, ()))
+        return self._update_activity(self._by_check.get(name, ()))
 
     def check_removed(self, name: str) -> CacheChange:
         known = self._checks.pop(name, None)
-        return CacheChange() if known is None else self._reconsider(self._by_check.get(name, ()))
+        return CacheChange() if known is None else self._update_activity(self._by_check.get(name, ()))
 
     def cluster_queue_applied(self, wire: Wire) -> CacheChange:
         name, queue = _name(wire), read_cluster_queue(wire)
         if isinstance(queue, str):
             self.problems["ClusterQueue", name] = queue
-            return self._reconsider((name,)) if name in self.queues else CacheChange()
+            return self._update_activity((name,)) if name in self.queues else CacheChange()
         return self.cluster_queue_replaced(queue)
 
     def cluster_queue_replaced(self, queue: ClusterQueue) -> CacheChange:
         name = queue.name
-        is_mended = self.problems.pop(("ClusterQueue", name), None) is not None
+        is_fixed = self.problems.pop(("ClusterQueue", name), None) is not None
         before = self.queues.get(name)
-        if before == queue and not is_mended:
+        if before == queue and not is_fixed:
             return CacheChange()
-        trees = {self._book.tree_of(name)}
+        trees = {self._ledger.tree_of(name)}
         self._index(before, queue)
         self.queues[name] = queue
-        self._book.place_queue(queue)
-        touched = self._reconsider((name,))
-        return CacheChange(touched.trees | trees, frozenset((name,)))
+        self._ledger.place_queue(queue)
+        change = self._update_activity((name,))
+        return CacheChange(change.trees | trees, frozenset((name,)))
 
     def cluster_queue_removed(self, name: str) -> CacheChange:
         self.problems.pop(("ClusterQueue", name), None)
         before = self.queues.pop(name, None)
         if before is None:
             return CacheChange()
-        trees = frozenset((self._book.tree_of(name),))
+        trees = frozenset((self._ledger.tree_of(name),))
         self._index(before, None)
         self.activity.pop(name, None)
-        self._book.remove_queue(name)
+        self._ledger.remove_queue(name)
         return CacheChange(trees, frozenset((name,)))
 
     def cohort_applied(self, wire: Wire) -> CacheChange:
@@ -122,20 +122,20 @@ class QuotaCache:
             self.problems["Cohort", name] = cohort
             return CacheChange()
         self.problems.pop(("Cohort", name), None)
-        before = self._below(name)
-        trees = {self._book.tree_of(each) for each in before}
-        self._book.place_cohort(cohort)
+        before = self._queues_below(name)
+        trees = {self._ledger.tree_of(each) for each in before}
+        self._ledger.place_cohort(cohort)
         return self._moved(name, before, trees)
 
     def cohort_removed(self, name: str) -> CacheChange:
         self.problems.pop(("Cohort", name), None)
-        before = self._below(name)
-        trees = {self._book.tree_of(each) for each in before}
-        self._book.remove_cohort(name)
+        before = self._queues_below(name)
+        trees = {self._ledger.tree_of(each) for each in before}
+        self._ledger.remove_cohort(name)
         return self._moved(name, before, trees)
 
     def local_queue_applied(self, wire: Wire) -> str:
-        """The key of the queue, if something about it is different now."""
+        """Returns the key of the queue if it changed, otherwise an empty string."""
         queue = read_local_queue(wire)
         if isinstance(queue, str):
             namespace = str(find_object(wire, "metadata").get("namespace", ""))
@@ -153,7 +153,7 @@ class QuotaCache:
         return self.local_queues.pop(key, None) is not None
 
     def namespace_applied(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether its labels are different now."""
+        """Returns whether its labels changed."""
         if self._namespaces.get(name) == labels:
             return False
         self._namespaces[name] = dict(labels)
@@ -178,30 +178,30 @@ class QuotaCache:
             for each in listed(after) if after is not None else ():
                 index.setdefault(each, set()).add(after.name if after is not None else "")
 
-    def _below(self, cohort: str) -> set[str]:
-        """The queues that a cohort has below it; with those on a circle with it, theirs, too."""
-        tree = self._book.now
+    def _queues_below(self, cohort: str) -> set[str]:
+        """The queues below a cohort, and below all cohorts that form a cycle with it."""
+        tree = self._ledger.now
         nodes = (tree.cohort(name) for name in {cohort, *tree.cycle_of(cohort)})
         return {queue.name for node in nodes if node is not None for queue in tree.queues_below(node)}
 
     def _moved(self, cohort: str, before: set[str], trees: set[str]) -> CacheChange:
-        """All queues of the trees that the cohort left and came to may have more room, or have none to go to."""
-        queues = before | self._below(cohort)
-        touched = self._reconsider(queues)
-        return CacheChange(touched.trees | trees, frozenset(queues))
+        """The change for all queues of the trees that the cohort left and joined."""
+        queues = before | self._queues_below(cohort)
+        change = self._update_activity(queues)
+        return CacheChange(change.trees | trees, frozenset(queues))
 
-    def _reconsider(self, queues: Iterable[str]) -> CacheChange:
+    def _update_activity(self, queues: Iterable[str]) -> CacheChange:
         names = [name for name in queues if name in self.queues]
         for name in names:
             self.activity[name] = self._activity(self.queues[name])
-        return CacheChange(frozenset(self._book.tree_of(name) for name in names), frozenset(names))
+        return CacheChange(frozenset(self._ledger.tree_of(name) for name in names), frozenset(names))
 
     def _activity(self, queue: ClusterQueue) -> ActiveCondition:
         problem = self.problems.get(("ClusterQueue", queue.name))
         if problem is not None:
             return ActiveCondition(False, "Invalid", f"Can't admit new workloads: {problem}.")
-        circle = self._book.now.cycle_of(queue.cohort) if queue.cohort else ()
-        return find_active_condition(queue, self.flavors.keys(), self._checks, circle)
+        cycle = self._ledger.now.cycle_of(queue.cohort) if queue.cohort else ()
+        return find_active_condition(queue, self.flavors.keys(), self._checks, cycle)
 
 
 def _name(wire: Wire) -> str:

@@ -31,10 +31,10 @@ def _no_cluster_queue(local_queue: str) -> str:
 class QuotaLedger:
     """``occupancy``: usage on nodes, including terminating pods whose quota was released."""
 
-    def __init__(self, leads_to: ClusterQueueOf = _no_cluster_queue) -> None:
+    def __init__(self, cluster_queue_of: ClusterQueueOf = _no_cluster_queue) -> None:
         self.now = QuotaTree()
         self.ahead = QuotaTree()
-        self.occupancy = Occupancy(leads_to)
+        self.occupancy = Occupancy(cluster_queue_of)
         self._holders: dict[str, QuotaHolder] = {}
         self._by_queue: dict[str, dict[FlavorResource, dict[str, QuotaHolder]]] = {}
         self._claims: dict[str, QuotaClaim] = {}
@@ -90,7 +90,7 @@ class QuotaLedger:
                     self._add(self.ahead, claim.queue, claim.usage, +1)
 
     def remove_queue(self, name: str) -> None:
-        """Who holds quota in it is remembered: should the queue come back, they are counted again."""
+        """Keeps the holders of the queue: they are counted again if the queue returns."""
         for tree in (self.now, self.ahead):
             tree.remove_queue(name)
         self.occupancy.remove_queue(name)
@@ -106,8 +106,8 @@ class QuotaLedger:
         self.occupancy.remove_cohort(name)
 
     def put(self, holder: QuotaHolder) -> None:
-        """A workload holds this, whatever it held before."""
-        self._take_out(holder.key)
+        """Replaces what a workload holds."""
+        self._remove_holder(holder.key)
         self._holders[holder.key] = holder
         by_resource = self._by_queue.setdefault(holder.queue, {})
         for fr in holder.usage:
@@ -118,9 +118,9 @@ class QuotaLedger:
     def remove(self, key: str, *, keeps_pods: bool = False) -> QuotaHolder | None:
         """``keeps_pods``: see ``occupancy.py``."""
         self.occupancy.remove(key, keeps_pods=keeps_pods)
-        return self._take_out(key)
+        return self._remove_holder(key)
 
-    def _take_out(self, key: str) -> QuotaHolder | None:
+    def _remove_holder(self, key: str) -> QuotaHolder | None:
         holder = self._holders.pop(key, None)
         if holder is None:
             return None
@@ -135,7 +135,7 @@ class QuotaLedger:
         return holder
 
     def claim(self, key: str, claim: QuotaClaim | None) -> None:
-        """What a workload waits for while others go for it; None for nothing any more."""
+        """Sets the quota that a preemptor waits for while its victims end; None removes the claim."""
         before = self._claims.pop(key, None)
         if before is not None:
             self._add(self.ahead, before.queue, before.usage, -1)

@@ -60,11 +60,11 @@ class QuotaNode:
         return self.subtree.get(fr, 0) - self.local_quota(fr)
 
     def usage_of_parent(self, fr: FlavorResource) -> int:
-        """What it uses of its parent's."""
+        """The usage that counts in its parent."""
         return max(0, self.usage.get(fr, 0) - self.local_quota(fr))
 
     def available(self, fr: FlavorResource) -> int:
-        """How much more it may use now; less than nothing if limits were lowered below what is used."""
+        """How much more it may use now; negative if limits were lowered below the usage."""
         if self.parent is None:
             return self.subtree.get(fr, 0) - self.usage.get(fr, 0)
         above = self.parent.available(fr)
@@ -82,7 +82,7 @@ class QuotaNode:
         return found if limit is None else min(found, self.subtree.get(fr, 0) + limit)
 
     def borrows_with(self, fr: FlavorResource, more: int = 0) -> bool:
-        """Whether it uses, or would use, more than it has."""
+        """Whether its usage plus ``more`` exceeds its own quota."""
         return self.usage.get(fr, 0) + more > self.subtree.get(fr, 0)
 
     def is_within(self, frs: Iterable[FlavorResource]) -> bool:
@@ -90,7 +90,7 @@ class QuotaNode:
 
     @property
     def height(self) -> int:
-        """The way to the farthest leaf."""
+        """The distance to the farthest leaf."""
         if self._height is None:
             self._height = max((child.height + 1 for child in self.children.values()), default=0)
         return self._height
@@ -100,8 +100,8 @@ class QuotaNode:
             each._height = None
 
     def lowest_fitting_height(self, fr: FlavorResource, more: int) -> tuple[int, bool]:
-        """How high in the tree the quota for so much more lies: 0 in the queue itself, else the height of the lowest
-        cohort that has it, or of the whole tree; and whether that is less than the whole tree."""
+        """The height of the lowest node whose quota covers ``more``: 0 for the queue itself, the height of the whole
+        tree if no node does. The second value: whether that node is below the root."""
         if self.parent is None or not self.borrows_with(fr, more):
             return 0, self.parent is not None
         more -= self.local_available(fr)
@@ -121,7 +121,7 @@ class QuotaTree:
         self._queues: dict[str, QuotaNode] = {}
         self._cohorts: dict[str, QuotaNode] = {}
         self._parents: dict[str, str] = {}
-        self._known: set[str] = set()
+        self._defined: set[str] = set()
 
     def queue(self, name: str) -> QuotaNode | None:
         return self._queues.get(name)
@@ -146,12 +146,12 @@ class QuotaTree:
             del self._queues[name]
 
     def place_cohort(self, name: str, parent: str, quotas: Mapping[FlavorResource, FlavorQuota]) -> None:
-        self._known.add(name)
+        self._defined.add(name)
         self._set(self._cohort(name), parent, quotas)
 
     def remove_cohort(self, name: str) -> None:
-        """Those below it stay: a cohort that nobody described has no quota of its own and is nobody's child."""
-        self._known.discard(name)
+        """Nodes below it stay: a cohort without an API object has no quota of its own and no parent."""
+        self._defined.discard(name)
         node = self._cohorts.get(name)
         if node is not None:
             self._set(node, "", {})
@@ -159,18 +159,18 @@ class QuotaTree:
 
     def add(self, node: QuotaNode, usage: Usage, sign: int = 1) -> None:
         for fr, amount in usage.items():
-            self._carry(node, fr, 0, sign * amount)
+            self._propagate(node, fr, 0, sign * amount)
 
     def cycle_of(self, name: str) -> tuple[str, ...]:
         """The cohorts of the cycle above this cohort; empty if its path leads to a root."""
-        way: list[str] = []
+        path: list[str] = []
         at: str | None = name
         while at:
-            if at in way:
-                circle = way[way.index(at) :]
-                least = circle.index(min(circle))
-                return (*circle[least:], *circle[:least])
-            way.append(at)
+            if at in path:
+                cycle = path[path.index(at) :]
+                start = cycle.index(min(cycle))
+                return (*cycle[start:], *cycle[:start])
+            path.append(at)
             at = self._parents.get(at)
         return ()
 
@@ -182,9 +182,9 @@ class QuotaTree:
             yield from self.queues_below(node.children[key])
 
     def _set(self, node: QuotaNode, parent: str, quotas: Mapping[FlavorResource, FlavorQuota]) -> None:
-        """Lift the node out of all sums, change it, and settle it again, with what it uses."""
-        circle = () if node.is_queue else self.cycle_of(node.name)
-        self._unhook(node)
+        """Detaches the node, changes its quotas and parent, and attaches it again with its usage."""
+        cycle = () if node.is_queue else self.cycle_of(node.name)
+        self._detach(node)
         for fr in {*node.quotas, *quotas}:
             nominal = quotas[fr].nominal if fr in quotas else 0
             _add(node.subtree, fr, nominal - node.quota(fr).nominal)
@@ -193,27 +193,27 @@ class QuotaTree:
             self._parents.pop(node.name, None)
             if parent:
                 self._parents[node.name] = parent
-            circle = (*circle, *self.cycle_of(node.name))
-        for name in dict.fromkeys(circle):
-            self._settle(self._cohort(name), self._parents.get(name, ""))
-        self._settle(node, parent)
+            cycle = (*cycle, *self.cycle_of(node.name))
+        for name in dict.fromkeys(cycle):
+            self._attach_or_detach(self._cohort(name), self._parents.get(name, ""))
+        self._attach_or_detach(node, parent)
 
-    def _settle(self, node: QuotaNode, parent: str) -> None:
-        """Below its parent, unless it would be below itself: then it is nobody's child."""
+    def _attach_or_detach(self, node: QuotaNode, parent: str) -> None:
+        """Attaches the node to its parent, or detaches it if it is part of a cycle."""
         if parent and (node.is_queue or node.name not in self.cycle_of(node.name)):
             if node.parent is None:
-                self._hook(node, self._cohort(parent))
+                self._attach(node, self._cohort(parent))
         else:
-            self._unhook(node)
+            self._detach(node)
 
-    def _hook(self, node: QuotaNode, parent: QuotaNode) -> None:
+    def _attach(self, node: QuotaNode, parent: QuotaNode) -> None:
         node.parent = parent
         parent.children[_key(node)] = node
         parent.forget_heights()
         for fr in {*node.subtree, *node.usage}:
-            self._carry(parent, fr, node.lendable(fr), node.usage_of_parent(fr))
+            self._propagate(parent, fr, node.lendable(fr), node.usage_of_parent(fr))
 
-    def _unhook(self, node: QuotaNode) -> None:
+    def _detach(self, node: QuotaNode) -> None:
         parent = node.parent
         if parent is None:
             return
@@ -221,17 +221,17 @@ class QuotaTree:
         node.parent = None
         parent.forget_heights()
         for fr in {*node.subtree, *node.usage}:
-            self._carry(parent, fr, -node.lendable(fr), -node.usage_of_parent(fr))
+            self._propagate(parent, fr, -node.lendable(fr), -node.usage_of_parent(fr))
         self._forget_if_empty(parent)
 
-    def _carry(self, node: QuotaNode, fr: FlavorResource, had: int, used: int) -> None:
-        """So much more of a resource is below a node, and so much more is used there: up to the root."""
+    def _propagate(self, node: QuotaNode, fr: FlavorResource, quota_delta: int, usage_delta: int) -> None:
+        """Adds changes of quota and usage to a node, and what follows from them to the nodes above it."""
         at: QuotaNode | None = node
-        while at is not None and (had or used):
-            lent, taken = at.lendable(fr), at.usage_of_parent(fr)
-            _add(at.subtree, fr, had)
-            _add(at.usage, fr, used)
-            had, used = at.lendable(fr) - lent, at.usage_of_parent(fr) - taken
+        while at is not None and (quota_delta or usage_delta):
+            lendable, borrowed = at.lendable(fr), at.usage_of_parent(fr)
+            _add(at.subtree, fr, quota_delta)
+            _add(at.usage, fr, usage_delta)
+            quota_delta, usage_delta = at.lendable(fr) - lendable, at.usage_of_parent(fr) - borrowed
             at = at.parent
 
     def _cohort(self, name: str) -> QuotaNode:
@@ -241,7 +241,7 @@ class QuotaTree:
         return node
 
     def _forget_if_empty(self, node: QuotaNode) -> None:
-        if not node.is_queue and not node.children and node.name not in self._known:
+        if not node.is_queue and not node.children and node.name not in self._defined:
             self._cohorts.pop(node.name, None)
 
 

@@ -31,60 +31,64 @@ class ProtectedObject(msgspec.Struct, frozen=True):
 
 
 class InUseFinalizers:
-    def __init__(self, engine: QuotaEngine, census: WorkloadCounters) -> None:
+    def __init__(self, engine: QuotaEngine, counters: WorkloadCounters) -> None:
         self._engine: Final = engine
-        self._census: Final = census
+        self._counters: Final = counters
         self._objects: Final[dict[ProtectedObject, Object]] = {}
-        self._leaving: Final[dict[ProtectedObject, None]] = {}
+        self._terminating: Final[dict[ProtectedObject, None]] = {}
 
     def put(self, resource: APIResource, obj: Object) -> ProtectedObject:
-        guarded = ProtectedObject(resource, obj["metadata"]["name"])
-        self._objects[guarded] = obj
+        protected = ProtectedObject(resource, obj["metadata"]["name"])
+        self._objects[protected] = obj
         if obj["metadata"].get("deletionTimestamp"):
-            self._leaving[guarded] = None
+            self._terminating[protected] = None
         else:
-            self._leaving.pop(guarded, None)
-        return guarded
+            self._terminating.pop(protected, None)
+        return protected
 
     def remove(self, resource: APIResource, name: str) -> None:
         self._objects.pop(ProtectedObject(resource, name), None)
-        self._leaving.pop(ProtectedObject(resource, name), None)
+        self._terminating.pop(ProtectedObject(resource, name), None)
 
     def terminating(self) -> list[ProtectedObject]:
-        """Those who may go as soon as nobody needs them."""
-        return list(self._leaving)
+        """Deleted objects whose finalizer is removed when they are no longer used."""
+        return list(self._terminating)
 
-    def next(self, guarded: ProtectedObject) -> Patch | None:
-        """What is to be written now."""
-        obj = self._objects.get(guarded)
+    def next(self, protected: ProtectedObject) -> Patch | None:
+        """The next write for the object, if any."""
+        obj = self._objects.get(protected)
         if obj is None:
             return None
         metadata = obj["metadata"]
         known = metadata.get("finalizers") or []
-        has, is_leaving = names.RESOURCE_IN_USE in known, guarded in self._leaving
-        if has != is_leaving or (is_leaving and self.is_used(guarded)):
+        has_finalizer, is_terminating = names.RESOURCE_IN_USE in known, protected in self._terminating
+        if has_finalizer != is_terminating or (is_terminating and self.is_used(protected)):
             return None
-        wanted = [each for each in known if each != names.RESOURCE_IN_USE] if has else [*known, names.RESOURCE_IN_USE]
-        guard = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
-        body = {"metadata": {**guard, "finalizers": wanted or None}}
-        return Patch(guarded.resource, "", guarded.name, body, how="merge")
+        wanted = (
+            [each for each in known if each != names.RESOURCE_IN_USE]
+            if has_finalizer
+            else [*known, names.RESOURCE_IN_USE]
+        )
+        precondition = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+        body = {"metadata": {**precondition, "finalizers": wanted or None}}
+        return Patch(protected.resource, "", protected.name, body, how="merge")
 
-    def answered(self, guarded: ProtectedObject, answer: EffectResponse) -> None:
-        """What the server answered counts as heard, unless it has been told that it is gone."""
-        known = self._objects.get(guarded)
-        if known is None or resource_version_of(answer.body) < resource_version_of(known):
+    def response_received(self, protected: ProtectedObject, response: EffectResponse) -> None:
+        """Takes over the object from a response, unless the watch has shown a newer version or the deletion."""
+        known = self._objects.get(protected)
+        if known is None or resource_version_of(response.body) < resource_version_of(known):
             return  # the watch has shown a newer version
-        metadata = answer.body["metadata"]
+        metadata = response.body["metadata"]
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
-            self.remove(guarded.resource, guarded.name)
+            self.remove(protected.resource, protected.name)
         else:
-            self.put(guarded.resource, answer.body)
+            self.put(protected.resource, response.body)
 
-    def is_used(self, guarded: ProtectedObject) -> bool:
-        world, name = self._engine.cache, guarded.name
-        if guarded.resource == CLUSTER_QUEUES:
-            # Who was promised quota a moment ago holds it, too, though the server does not say so yet.
+    def is_used(self, protected: ProtectedObject) -> bool:
+        cache, name = self._engine.cache, protected.name
+        if protected.resource == CLUSTER_QUEUES:
+            # The ledger includes assumed admissions, which the server does not show yet.
             held = self._engine.ledger.held_in(name)
-            return bool(held) or self._census.counts(("cluster queue", name)).holding > 0
-        is_flavor = guarded.resource == RESOURCE_FLAVORS
-        return bool(world.queues_of_flavor(name) if is_flavor else world.queues_of_check(name))
+            return bool(held) or self._counters.counts(("cluster queue", name)).holding > 0
+        is_flavor = protected.resource == RESOURCE_FLAVORS
+        return bool(cache.queues_of_flavor(name) if is_flavor else cache.queues_of_check(name))

@@ -30,19 +30,19 @@ class PendingWrites:
     def effects_of(self, key: str) -> Sequence[Effect]:
         return self._effects.get(key, ())
 
-    def add(self, asked: Iterable[Effect]) -> dict[str, float]:
-        """Whose writes are due, and in how many seconds."""
+    def add(self, effects: Iterable[Effect]) -> dict[str, float]:
+        """Returns the workloads whose writes are due, and in how many seconds."""
         due: dict[str, None] = {}
-        for effect in asked:
-            waiting = self._effects.get(effect.key, [])
+        for effect in effects:
+            pending = self._effects.get(effect.key, [])
             if isinstance(effect, Admit) or (isinstance(effect, SetCondition) and may_be_delayed(effect)):
-                waiting = [each for each in waiting if not may_be_delayed(each)]
-            self._effects[effect.key] = [*waiting, effect]
+                pending = [each for each in pending if not may_be_delayed(each)]
+            self._effects[effect.key] = [*pending, effect]
             due[effect.key] = None
         return {key: self.after_s(key) for key in due}
 
     def after_s(self, key: str) -> float:
-        """How long the write may wait."""
+        """How long the write may be delayed."""
         return STATUS_DELAY_S if all(map(may_be_delayed, self._effects[key])) else 0.0
 
     def forget(self, key: str, written: Sequence[Effect]) -> None:

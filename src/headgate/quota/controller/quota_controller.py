@@ -59,7 +59,7 @@ _WATCHED: Final = (RESOURCE_FLAVORS, CLUSTER_QUEUES, COHORTS, LOCAL_QUEUES, WORK
 
 
 _POD_DEFAULTS: Final = {LIMIT_RANGES: frozenset({"spec.limits"}), RUNTIME_CLASSES: frozenset({"overhead"})}
-"""What admission adds to pods, and so to what the templates of jobs ask for."""
+"""The kinds from which admission adds requests to pods."""
 
 
 _POD_FIELDS: Final = frozenset(
@@ -76,26 +76,26 @@ _POD_FIELDS: Final = frozenset(
         "status.conditions",
     }
 )
-"""What says how much of its quota a pod uses on its node, and until when."""
+"""The fields that determine how much quota a pod uses on its node, and until when."""
 
 
 class _Cycle(msgspec.Struct, frozen=True):
-    """Who gets quota."""
+    """The key of the admission cycle."""
 
 
 class _Writes(msgspec.Struct, frozen=True):
-    """What is to be written to one workload."""
+    """The key of the pending writes of one workload."""
 
     key: str
 
 
 class _Reports(msgspec.Struct, frozen=True):
-    """The statuses of queues."""
+    """The key of the status writes of queues."""
 
 
 _CYCLE: Final = _Cycle()
-_AT_A_TIME: Final = 8192
-"""Decisions after which others have their turn: the server may live in the same process."""
+_DECISIONS_PER_RUN: Final = 8192
+"""The number of decisions after which the event loop runs other tasks: the server may be in the same process."""
 _REPORTS: Final = _Reports()
 
 
@@ -108,7 +108,7 @@ class QuotaController(Controller):
         metrics: QuotaMetrics | None = None,
         warn: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """``warn``: told once of each way in which reservations of pods cannot be true."""
+        """``warn`` is called once for each kind of problem with the reservations of pods."""
         self._warn: Final = warn
         self._warned: Final[set[str]] = set()
         self._engine: Final = QuotaEngine(settings)
@@ -120,11 +120,11 @@ class QuotaController(Controller):
         self._workloads: Final[MutationCache[str]] = MutationCache()  # by namespace/name
         self._queues: Final[dict[QueueRef, Object]] = {}
         self._pending_writes: Final = PendingWrites()
-        self._refusals: Final = RejectedAdmissions()
+        self._rejections: Final = RejectedAdmissions()
         self._status_batches: Final = StatusBatches()
-        self._below: Final[dict[str, dict[str, None]]] = {}  # local queues by cluster queue
+        self._local_queues_of: Final[dict[str, dict[str, None]]] = {}  # local queues by cluster queue
         self._finalizers: Final = InUseFinalizers(self._engine, self._counters)
-        self._above: Final[dict[str, str]] = {}  # the other way round
+        self._cluster_queue_of: Final[dict[str, str]] = {}  # the other way round
         self._counted_in: Final[dict[str, str]] = {}  # in which cluster queue the waiting of a local queue are counted
         self._applied: Final[dict[APIResource, Callable[[Object, float], Effects]]] = {
             RESOURCE_FLAVORS: self._engine.flavor_applied,
@@ -154,7 +154,7 @@ class QuotaController(Controller):
         return self._engine
 
     def discovered(self, served: DiscoveredKinds) -> Iterable[Enqueue]:
-        """Kinds that are not there yet are heard of when they come."""
+        """Called again when more kinds are served."""
         known = frozenset((*_WATCHED, *_POD_DEFAULTS))
         self._served = frozenset(row.resource for row in served.by_name.values()) & known
         return ()
@@ -171,25 +171,31 @@ class QuotaController(Controller):
 
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         if resource == WORKLOADS:
-            return self._seen(obj, now_s, told=True)
+            return self._observe(obj, now_s, told=True)
         if resource == PODS:
-            is_other = self._engine.pod_applied(obj)
+            is_changed = self._engine.pod_applied(obj)
             self._warn_of_ignored()
-            return [Enqueue(_CYCLE)] if is_other else []
+            return [Enqueue(_CYCLE)] if is_changed else []
         if resource in (CLUSTER_QUEUES, LOCAL_QUEUES):
-            self._queues[_place(resource, _key(obj))] = obj
-        asked = self._applied[resource](obj, now_s)
-        guarded = [Enqueue(self._finalizers.put(resource, obj))] if resource in PROTECTED else []
-        return [*self._later(asked), *self._reported(resource, _key(obj)), *guarded, *self._unused(), Enqueue(_CYCLE)]
+            self._queues[_queue_ref(resource, _key(obj))] = obj
+        decided = self._applied[resource](obj, now_s)
+        protected = [Enqueue(self._finalizers.put(resource, obj))] if resource in PROTECTED else []
+        return [
+            *self._enqueue_writes(decided),
+            *self._enqueue_reports(resource, _key(obj)),
+            *protected,
+            *self._enqueue_terminating(),
+            Enqueue(_CYCLE),
+        ]
 
     def _warn_of_ignored(self) -> None:
         ignored = self._engine.ledger.occupancy.ignored
         if len(ignored) == len(self._warned):
             return
-        for why, pod in ignored.items():
-            if why not in self._warned:
-                self._warned.add(why)
-                self._warn(f"the annotation {names.QUOTA_RESERVATION} of pod {pod} is ignored: {why}")
+        for problem, pod in ignored.items():
+            if problem not in self._warned:
+                self._warned.add(problem)
+                self._warn(f"the annotation {names.QUOTA_RESERVATION} of pod {pod} is ignored: {problem}")
 
     def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
         key = f"{namespace}/{name}" if namespace else name
@@ -197,17 +203,22 @@ class QuotaController(Controller):
             return [Enqueue(_CYCLE)] if self._engine.pod_removed(uid) else []
         if resource == WORKLOADS:
             if self._workloads.remove(key, uid) is None:
-                return ()  # another one has its name by now
+                return ()  # a new object has the name now
             self._pending_writes.drop(key)
-            self._refusals.forget(key)
+            self._rejections.forget(key)
             self._metrics.workload_changed(None, self._engine.workloads.get(key), None, now_s)
         elif resource in (CLUSTER_QUEUES, LOCAL_QUEUES):
-            self._queues.pop(_place(resource, key), None)
-            self._metrics.queue_removed(_place(resource, key))
-        asked = self._removed[resource](key, now_s)
+            self._queues.pop(_queue_ref(resource, key), None)
+            self._metrics.queue_removed(_queue_ref(resource, key))
+        decided = self._removed[resource](key, now_s)
         if resource in PROTECTED:
             self._finalizers.remove(resource, name)
-        return [*self._later(asked), *self._reported(resource, key), *self._unused(), Enqueue(_CYCLE)]
+        return [
+            *self._enqueue_writes(decided),
+            *self._enqueue_reports(resource, key),
+            *self._enqueue_terminating(),
+            Enqueue(_CYCLE),
+        ]
 
     def synced(self, resource: APIResource, revision: str, now_s: float) -> Iterable[Enqueue]:
         if resource != WORKLOADS:
@@ -224,50 +235,53 @@ class QuotaController(Controller):
         metadata = obj["metadata"]
         return self._engine.namespace_applied(metadata["name"], metadata.get("labels") or {}, now_s)
 
-    def _later(self, asked: Effects) -> list[Enqueue]:
-        return [Enqueue(_Writes(key), after_s) for key, after_s in self._pending_writes.add(asked).items()]
+    def _enqueue_writes(self, decided: Effects) -> list[Enqueue]:
+        return [Enqueue(_Writes(key), after_s) for key, after_s in self._pending_writes.add(decided).items()]
 
     # -- counting --------------------------------------------------------------------------------------------------
 
-    def _reported(self, resource: APIResource, key: str) -> list[Enqueue]:
-        """Whose status may be another one now."""
-        places: list[QueueRef] = []
+    def _enqueue_reports(self, resource: APIResource, key: str) -> list[Enqueue]:
+        """Enqueues the statuses that may have changed."""
+        queue_refs: list[QueueRef] = []
         if resource == WORKLOADS:
-            places = self._counters.put(key, self._counted(self._engine.workloads.get(key)))
+            queue_refs = self._counters.put(key, self._counted(self._engine.workloads.get(key)))
         elif resource == LOCAL_QUEUES:
             local = self._engine.cache.local_queues.get(key)
-            places = [("local queue", key), *self._set_cluster_queue(key, local)]
+            queue_refs = [("local queue", key), *self._set_cluster_queue(key, local)]
         elif resource == CLUSTER_QUEUES:
-            places = [("cluster queue", key), *(("local queue", each) for each in self._below.get(key, ()))]
+            queue_refs = [
+                ("cluster queue", key),
+                *(("local queue", each) for each in self._local_queues_of.get(key, ())),
+            ]
         elif resource in (RESOURCE_FLAVORS, COHORTS, ADMISSION_CHECKS):
-            places = [place for place in self._queues if self._is_outdated(place)]
-        self._status_batches.add(places)
-        return [Enqueue(_REPORTS, PAUSE_S)] if places else []
+            queue_refs = [queue_ref for queue_ref in self._queues if self._is_outdated(queue_ref)]
+        self._status_batches.add(queue_refs)
+        return [Enqueue(_REPORTS, PAUSE_S)] if queue_refs else []
 
     def _set_cluster_queue(self, key: str, local: LocalQueue | None) -> list[QueueRef]:
-        """Those who wait in a local queue wait there now."""
+        """Moves the pending workloads of a LocalQueue to its present ClusterQueue. Returns the changed queues."""
         cluster_queue, counted_in = "" if local is None else local.cluster_queue, _counted_in(local)
-        before = self._above.pop(key, "")
+        before = self._cluster_queue_of.pop(key, "")
         if cluster_queue:
-            self._above[key] = cluster_queue
+            self._cluster_queue_of[key] = cluster_queue
         if before != cluster_queue:
-            self._below.get(before, {}).pop(key, None)
+            self._local_queues_of.get(before, {}).pop(key, None)
             if cluster_queue:
-                self._below.setdefault(cluster_queue, {})[key] = None
+                self._local_queues_of.setdefault(cluster_queue, {})[key] = None
         if self._counted_in.pop(key, "") == counted_in:
-            places = []
+            queue_refs = []
         else:
-            places = self._counters.set_cluster_queue(key, counted_in)
+            queue_refs = self._counters.set_cluster_queue(key, counted_in)
         if counted_in:
             self._counted_in[key] = counted_in
-        return places
+        return queue_refs
 
-    def _is_outdated(self, place: QueueRef) -> bool:
-        """Whether a queue says of itself that it is active, and is not, or the other way round."""
-        if place[0] != "cluster queue":
+    def _is_outdated(self, queue_ref: QueueRef) -> bool:
+        """Whether the Active condition in the status of a ClusterQueue is outdated."""
+        if queue_ref[0] != "cluster queue":
             return False
-        activity = self._engine.cache.activity.get(place[1])
-        shown = (self._queues[place].get("status") or {}).get("conditions") or [{}]
+        activity = self._engine.cache.activity.get(queue_ref[1])
+        shown = (self._queues[queue_ref].get("status") or {}).get("conditions") or [{}]
         return activity is not None and (shown[0].get("message") or "") != activity.message
 
     def _counted(self, workload: Workload | None) -> CountedWorkload | None:
@@ -298,10 +312,10 @@ class QuotaController(Controller):
 
     def _decide(self, now_s: float) -> Result:
         ready, began_s = len(self._engine.queue_manager.ready()), self._metrics.clock()
-        decided = self._engine.run_cycle(now_s, rounds=max(_AT_A_TIME // max(ready, 1), 1))
+        decided = self._engine.run_cycle(now_s, rounds=max(_DECISIONS_PER_RUN // max(ready, 1), 1))
         if ready:
             self._metrics.attempted(decided, self._metrics.clock() - began_s)
-        wakes = self._later(decided)
+        wakes = self._enqueue_writes(decided)
         if self._engine.queue_manager.ready():
             wakes.append(Enqueue(_CYCLE))
         next_s = self._engine.next_deadline_s()
@@ -310,118 +324,123 @@ class QuotaController(Controller):
         return Done(wakes)
 
     def _write(self, key: str, now_s: float) -> ReconcileSteps:
-        asked, workload = self._pending_writes.effects_of(key), self._workloads.get(key)
+        decided, workload = self._pending_writes.effects_of(key), self._workloads.get(key)
         if workload is None:
             self._pending_writes.drop(key)
             return Done()
         uid = workload["metadata"]["uid"]
-        wanted = [effect for effect in asked if effect.uid == uid]
+        wanted = [effect for effect in decided if effect.uid == uid]
         if not wanted:
             self._pending_writes.drop(key)
             return Done()
         write, known = workload_write(workload, wanted, now_s), self._engine.workloads.get(key)
         metadata = workload["metadata"]
-        guard = {"uid": uid, "resourceVersion": metadata["resourceVersion"]}
-        answer, decided_on = EffectResponse(200, workload, now_s), ObservedVersion.of(workload)
+        precondition = {"uid": uid, "resourceVersion": metadata["resourceVersion"]}
+        response, decided_on = EffectResponse(200, workload, now_s), ObservedVersion.of(workload)
         if write.spec is not None:
-            body = {"metadata": guard, "spec": write.spec}
-            answer = yield Patch(WORKLOADS, metadata["namespace"], metadata["name"], body, how="merge")
-            if answer.ok:
-                guard = {**guard, "resourceVersion": answer.body["metadata"]["resourceVersion"]}
-                decided_on = ObservedVersion.of(answer.body)
-        if answer.ok and write.status is not None:
-            body = {"metadata": guard, "status": write.status}
-            answer = yield Patch(
+            body = {"metadata": precondition, "spec": write.spec}
+            response = yield Patch(WORKLOADS, metadata["namespace"], metadata["name"], body, how="merge")
+            if response.ok:
+                precondition = {**precondition, "resourceVersion": response.body["metadata"]["resourceVersion"]}
+                decided_on = ObservedVersion.of(response.body)
+        if response.ok and write.status is not None:
+            body = {"metadata": precondition, "status": write.status}
+            response = yield Patch(
                 WORKLOADS, metadata["namespace"], metadata["name"], body, how="merge", subresource="status"
             )
-        if not answer.ok:
-            return (yield from self._not_written(key, wanted, answer, decided_on))
+        if not response.ok:
+            return (yield from self._handle_rejection(key, wanted, response, decided_on))
         self._pending_writes.forget(key, wanted)
-        self._refusals.forget(key)
+        self._rejections.forget(key)
         if known is not None:
-            self._metrics.effects_written(workload, known, wanted, answer.now_s)
+            self._metrics.effects_written(workload, known, wanted, response.now_s)
         yield from yield_each(write.events)
-        revision = answer.body["metadata"]["resourceVersion"]
+        revision = response.body["metadata"]["resourceVersion"]
         for effect in wanted:
             self._engine.written(effect, int(revision) if revision.isdecimal() else 0)
-        return Done([*self._seen(answer.body, answer.now_s), *self._more(key)])
+        return Done([*self._observe(response.body, response.now_s), *self._enqueue_remaining(key)])
 
-    def _seen(self, workload: Object, now_s: float, *, told: bool = False) -> list[Enqueue]:
-        """What the server answered counts as heard."""
+    def _observe(self, workload: Object, now_s: float, *, told: bool = False) -> list[Enqueue]:
+        """Takes over a version of a workload from the watch or from a response."""
         key = _key(workload)
         known = self._workloads.get(key)
         is_known = known is not None and ObservedVersion.of(known).is_same(workload)
         if not self._workloads.put(key, workload, told=told) or is_known:
             return []
         before = self._engine.workloads.get(key)
-        asked = self._engine.workload_applied(workload, now_s)
+        decided = self._engine.workload_applied(workload, now_s)
         self._metrics.workload_changed(workload, before, self._engine.workloads.get(key), now_s)
-        return [*self._later(asked), *self._reported(WORKLOADS, key), *self._unused(), Enqueue(_CYCLE)]
+        return [
+            *self._enqueue_writes(decided),
+            *self._enqueue_reports(WORKLOADS, key),
+            *self._enqueue_terminating(),
+            Enqueue(_CYCLE),
+        ]
 
-    def _unused(self) -> list[Enqueue]:
+    def _enqueue_terminating(self) -> list[Enqueue]:
         return [Enqueue(each) for each in self._finalizers.terminating()]
 
-    def _not_written(
-        self, key: str, wanted: Effects, refusal: EffectResponse, decided_on: ObservedVersion
+    def _handle_rejection(
+        self, key: str, wanted: Effects, rejection: EffectResponse, decided_on: ObservedVersion
     ) -> Generator[Effect, EffectResponse, Result]:
-        """Ask what is there now; if that is another version, everything is decided anew from it."""
+        """Reads the workload. If it is another version, the engine decides again from it."""
         namespace, _, name = key.partition("/")
         live = yield Get(WORKLOADS, namespace, name)
         if not live.ok and not live.missing:
-            return RequeueWithBackoff(refusal.message)
+            return RequeueWithBackoff(rejection.message)
         until_s = None
-        if live.ok and not refusal.conflict and decided_on.is_same(live.body):
+        if live.ok and not rejection.conflict and decided_on.is_same(live.body):
             # The request was lost, rejected, or failed: it is retried with back-off.
-            gives = any(isinstance(effect, effects.Admit) for effect in wanted)
-            if not gives or refusal.status == UNREACHABLE:
-                return RequeueWithBackoff(refusal.message)
-            until_s = live.now_s + self._refusals.backoff_s(key)
-            yield rejected_admissions.rejected_event(live.body, refusal.message)
+            has_admission = any(isinstance(effect, effects.Admit) for effect in wanted)
+            if not has_admission or rejection.status == UNREACHABLE:
+                return RequeueWithBackoff(rejection.message)
+            until_s = live.now_s + self._rejections.backoff_s(key)
+            yield rejected_admissions.rejected_event(live.body, rejection.message)
         self._pending_writes.forget(key, wanted)
-        wakes = list(self._seen(live.body, live.now_s)) if live.ok else []
+        wakes = list(self._observe(live.body, live.now_s)) if live.ok else []
         for effect in wanted:
-            wakes += self._later(self._engine.refused(effect, live.now_s, until_s))
-        return Done([*wakes, *self._more(key), Enqueue(_CYCLE)])
+            wakes += self._enqueue_writes(self._engine.refused(effect, live.now_s, until_s))
+        return Done([*wakes, *self._enqueue_remaining(key), Enqueue(_CYCLE)])
 
-    def _more(self, key: str) -> list[Enqueue]:
+    def _enqueue_remaining(self, key: str) -> list[Enqueue]:
         return [Enqueue(_Writes(key), self._pending_writes.after_s(key))] if key in self._pending_writes else []
 
-    def _sync_finalizer(self, guarded: ProtectedObject) -> ReconcileSteps:
-        write = self._finalizers.next(guarded)
+    def _sync_finalizer(self, protected: ProtectedObject) -> ReconcileSteps:
+        write = self._finalizers.next(protected)
         if write is None:
             return Done()
-        answer = yield write
-        if answer.ok:
-            self._finalizers.answered(guarded, answer)
-            return Done([Enqueue(guarded)])
+        response = yield write
+        if response.ok:
+            self._finalizers.response_received(protected, response)
+            return Done([Enqueue(protected)])
         # The watch reports what changed meanwhile.
-        return Done() if answer.missing or answer.conflict else RequeueWithBackoff(answer.message)
+        return Done() if response.missing or response.conflict else RequeueWithBackoff(response.message)
 
     def _report(self, now_s: float) -> ReconcileSteps:
         wanted = {}
-        for place in self._status_batches.take(is_busy=bool(self._pending_writes)):
-            patch = self._status_patch(place, now_s)
+        for queue_ref in self._status_batches.take(is_busy=bool(self._pending_writes)):
+            patch = self._status_patch(queue_ref, now_s)
             if patch is not None:
-                wanted[place] = patch
-        answers = (yield ParallelRequests(tuple(wanted.values()))).parts if wanted else ()
-        trouble = ""
-        for place, each in zip(wanted, answers, strict=True):
-            known = self._queues.get(place)
+                wanted[queue_ref] = patch
+        responses = (yield ParallelRequests(tuple(wanted.values()))).parts if wanted else ()
+        error = ""
+        for queue_ref, each in zip(wanted, responses, strict=True):
+            known = self._queues.get(queue_ref)
             if each.ok and known is not None and resource_version_of(each.body) >= resource_version_of(known):
-                self._queues[place] = each.body  # else it was deleted or changed meanwhile
+                self._queues[queue_ref] = each.body  # else it was deleted or changed meanwhile
             if not each.ok and not each.missing and not each.conflict:
-                self._status_batches.add([place])
-                trouble = each.message
-        if trouble:
-            return RequeueWithBackoff(trouble)
+                self._status_batches.add([queue_ref])
+                error = each.message
+        if error:
+            return RequeueWithBackoff(error)
         return Done([Enqueue(_REPORTS, PAUSE_S)] if self._status_batches else ())
 
-    def _status_patch(self, place: QueueRef, now_s: float) -> Patch | None:
-        """None if the queue says it already, or is gone."""
-        queue = self._queues.get(place)
+    def _status_patch(self, queue_ref: QueueRef, now_s: float) -> Patch | None:
+        """None if the status is up to date, or the queue was deleted."""
+        queue = self._queues.get(queue_ref)
         if queue is None:
             return None
-        is_local = place[0] == "local queue"
+        is_local = queue_ref[0] == "local queue"
         make = queue_status.local_queue_status if is_local else queue_status.cluster_queue_status
         status = make(self._engine, self._counters, queue, now_s)
         if not queue_status.differs(queue, status):
@@ -439,9 +458,9 @@ def _key(obj: Object) -> str:
 
 
 def _counted_in(local: LocalQueue | None) -> str:
-    """The cluster queue that counts those who wait in a local queue: none while it is stopped, as in Kueue."""
+    """The ClusterQueue that counts the pending workloads of a LocalQueue: none while it is stopped, as in Kueue."""
     return "" if local is None or local.stop_policy != names.NONE else local.cluster_queue
 
 
-def _place(resource: APIResource, key: str) -> QueueRef:
+def _queue_ref(resource: APIResource, key: str) -> QueueRef:
     return ("cluster queue" if resource == CLUSTER_QUEUES else "local queue"), key

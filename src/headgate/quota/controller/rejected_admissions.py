@@ -17,7 +17,7 @@ Object = dict[str, Any]
 
 REASON: Final = "AdmissionRefused"
 _BACKOFF: Final = ExponentialBackoff(1.0, 60.0)
-_MOST_TEXT: Final = 1024
+_MAX_MESSAGE: Final = 1024
 
 
 class RejectedAdmissions:
@@ -25,7 +25,7 @@ class RejectedAdmissions:
         self._counts: Final[dict[str, int]] = {}
 
     def backoff_s(self, key: str) -> float:
-        """After one more of them."""
+        """Counts one more rejection and returns the delay after it."""
         count = self._counts[key] = self._counts.get(key, 0) + 1
         return _BACKOFF.delay_s(count)
 
@@ -33,6 +33,6 @@ class RejectedAdmissions:
         self._counts.pop(key, None)
 
 
-def rejected_event(workload: Object, why: str) -> EmitEvent:
-    text = f"The server would not write down the admission: {why}"
-    return EmitEvent(object_reference(workload, KIND), "Warning", REASON, text[:_MOST_TEXT], COMPONENT)
+def rejected_event(workload: Object, reason: str) -> EmitEvent:
+    text = f"The server would not write down the admission: {reason}"
+    return EmitEvent(object_reference(workload, KIND), "Warning", REASON, text[:_MAX_MESSAGE], COMPONENT)

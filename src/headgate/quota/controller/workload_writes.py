@@ -27,7 +27,7 @@ Object = dict[str, Any]
 
 KIND: Final = GroupVersionKind(names.GROUP, STORED, "Workload")
 COMPONENT: Final = "kueue-admission"
-_MOST_TEXT: Final = 1024
+_MAX_MESSAGE: Final = 1024
 
 
 class WorkloadWrite(msgspec.Struct, frozen=True):
@@ -39,10 +39,10 @@ class WorkloadWrite(msgspec.Struct, frozen=True):
 
 
 def workload_write(workload: Object, wanted: Sequence[effects.Effect], now_s: float) -> WorkloadWrite:
-    draft = _WorkloadWriteBuilder(workload, now_s)
+    builder = _WorkloadWriteBuilder(workload, now_s)
     for effect in wanted:
-        draft.take(effect)
-    return draft.done()
+        builder.add(effect)
+    return builder.build()
 
 
 class _WorkloadWriteBuilder:
@@ -54,7 +54,7 @@ class _WorkloadWriteBuilder:
         self._is_deactivated = False
         self._events: list[out.EmitEvent] = []
 
-    def take(self, effect: effects.Effect) -> None:
+    def add(self, effect: effects.Effect) -> None:
         match effect:
             case effects.Admit(_, _, admission, is_admitted, waited_s, waits_for):
                 self._admit(admission, is_admitted, waited_s)
@@ -71,18 +71,20 @@ class _WorkloadWriteBuilder:
                 self._set(type_, is_true, reason, message)
             case effects.Requeue(_, _, reason, message):
                 self._set(names.REQUEUED, True, reason, message)
-                if (self._known("requeueState") or {}).get("requeueAt"):
+                if (self._status_field("requeueState") or {}).get("requeueAt"):
                     self._status.setdefault("requeueState", {})["requeueAt"] = None
             case effects.PutOff(_, _, until_s):
                 self._status.setdefault("requeueState", {})["requeueAt"] = format_time(until_s)
             case effects.SetChecks(_, _, checks):
-                self._status["admissionChecks"] = [_check(each, self._known("admissionChecks")) for each in checks]
+                self._status["admissionChecks"] = [
+                    _check(each, self._status_field("admissionChecks")) for each in checks
+                ]
             case effects.Deactivate():
                 self._is_deactivated = True
             case effects.EmitWorkloadEvent(_, _, is_warning, reason, message):
-                self._tell("Warning" if is_warning else "Normal", reason, message)
+                self._emit("Warning" if is_warning else "Normal", reason, message)
 
-    def done(self) -> WorkloadWrite:
+    def build(self) -> WorkloadWrite:
         if self._conditions != ((self._workload.get("status") or {}).get("conditions") or []):
             self._status["conditions"] = self._conditions
         spec = {"active": False} if self._is_deactivated else None
@@ -96,19 +98,19 @@ class _WorkloadWriteBuilder:
             known = conditions.find(self._conditions, each)
             if known is not None and known.get("status") == "True":
                 self._set(each, False, "QuotaReserved", f"Previously: {known.get('message', '')}")
-        waited = f"Quota reserved in ClusterQueue {queue}, wait time since queued was {waited_s:.0f}s"
-        self._tell("Normal", "QuotaReserved", waited)
+        message = f"Quota reserved in ClusterQueue {queue}, wait time since queued was {waited_s:.0f}s"
+        self._emit("Normal", "QuotaReserved", message)
         if is_admitted:
             self._set(names.ADMITTED, True, "Admitted", "The workload is admitted")
-            said = f"Admitted by ClusterQueue {queue}, wait time since reservation was 0s"
-            self._tell("Normal", "Admitted", said)
+            message = f"Admitted by ClusterQueue {queue}, wait time since reservation was 0s"
+            self._emit("Normal", "Admitted", message)
 
     def _wait_for_terminating(self, waits_for: str) -> None:
-        """Said in the same write as the admission: no moment is left in which the job could start."""
+        """In the same write as the admission, so that the job cannot start between two writes."""
         type_ = names.WAITING_FOR_TERMINATING_PODS
         if waits_for:
             self._set(type_, True, names.QUOTA_RELEASED_EARLY, waits_for)
-            self._tell("Normal", type_, waits_for)
+            self._emit("Normal", type_, waits_for)
         elif conditions.is_true(self._conditions, type_):
             self._set(type_, False, *WAIT_OVER_REASONS["fits"])
 
@@ -120,19 +122,19 @@ class _WorkloadWriteBuilder:
             self._forget_deactivation()
         if effect.preempted:
             self._set(names.PREEMPTED, True, effect.preempted, effect.message)
-            self._tell("Normal", "Preempted", effect.message)
+            self._emit("Normal", "Preempted", effect.message)
         if effect.checks:
-            known = self._known("admissionChecks")
+            known = self._status_field("admissionChecks")
             self._status["admissionChecks"] = [_check(each, known) for each in effect.checks]
         if effect.requeue_at_s is not None:
             at = format_time(effect.requeue_at_s)
             self._status["requeueState"] = {"count": effect.requeue_count, "requeueAt": at}
-        self._tell("Normal", f"EvictedDueTo{reason}", effect.message)
+        self._emit("Normal", f"EvictedDueTo{reason}", effect.message)
 
     def _forget_deactivation(self) -> None:
-        """It is deactivated now: what led to that must not end it again when its user activates it."""
+        """Removes the cause of the deactivation, so that it does not apply again after a reactivation."""
         self._conditions = [each for each in self._conditions if each.get("type") != names.DEACTIVATION_TARGET]
-        if self._known("requeueState"):
+        if self._status_field("requeueState"):
             self._status["requeueState"] = None
 
     def _set(self, type_: str, is_true: bool, reason: str, message: str) -> None:
@@ -141,16 +143,16 @@ class _WorkloadWriteBuilder:
             "type": type_,
             "status": "True" if is_true else "False",
             "reason": reason,
-            "message": message[:_MOST_TEXT],
+            "message": message[:_MAX_MESSAGE],
             "observedGeneration": generation,
         }
         self._conditions = conditions.with_condition(self._conditions, new, self._now)
 
-    def _tell(self, kind: Any, reason: str, message: str) -> None:
-        text = message[:_MOST_TEXT]
+    def _emit(self, kind: Any, reason: str, message: str) -> None:
+        text = message[:_MAX_MESSAGE]
         self._events.append(out.EmitEvent(object_reference(self._workload, KIND), kind, reason, text, COMPONENT))
 
-    def _known(self, field: str) -> Any:
+    def _status_field(self, field: str) -> Any:
         return (self._workload.get("status") or {}).get(field)
 
 
@@ -168,7 +170,7 @@ def _admission(admission: Admission) -> Object:
 
 
 def _check(state: AdmissionCheckState, known: list[Object] | None) -> Object:
-    """What its controller wrote beside the state stays."""
+    """Keeps the other fields that the controller of the check wrote."""
     before = next((each for each in known or () if each.get("name") == state.name), {})
     changed: Object = {
         "name": state.name,

@@ -20,55 +20,55 @@ Tried = tuple[Mapping[str, int], ...]
 class LastAssignments:
     def __init__(self) -> None:
         self._tried: dict[str, Tried] = {}
-        self._short: dict[str, frozenset[FlavorResource]] = {}
-        self._passed: set[str] = set()
+        self._shortages: dict[str, frozenset[FlavorResource]] = {}
+        self._was_skipped: set[str] = set()
         self._visited: dict[str, list[Tried]] = {}
-        self._said: dict[str, PendingReason] = {}
-        self._marks: dict[str, int] = {}
+        self._first_reasons: dict[str, PendingReason] = {}
+        self._decisions_at_skip: dict[str, int] = {}
 
-    def begin(self, key: str) -> Tried:
-        """Where to begin: behind what was tried, or with the first flavor."""
+    def start(self, key: str) -> Tried:
+        """Where the search starts: after the flavors that were tried, or at the first flavor."""
         tried = self._tried.pop(key, ())
         if not tried:
-            self._passed.discard(key)
-            self._short.pop(key, None)
+            self._was_skipped.discard(key)
+            self._shortages.pop(key, None)
             self._visited.pop(key, None)
-            self._said.pop(key, None)
+            self._first_reasons.pop(key, None)
         return tried
 
-    def goes_on(self, key: str, assignment: Assignment, reason: PendingReason) -> bool:
-        """It found nothing so far, for this reason; whether there is something left to try."""
+    def continues(self, key: str, assignment: Assignment, reason: PendingReason) -> bool:
+        """Records that the search has found nothing so far, and the reason. Returns whether flavors are left."""
         visited = self._visited.setdefault(key, [])
         if not assignment.has_flavors_left or assignment.tried in visited:
             return False
         visited.append(assignment.tried)
         self._tried[key] = assignment.tried
-        self._short[key] = self.lacks(key, assignment)
-        self._said.setdefault(key, reason)
+        self._shortages[key] = self.shortage_of(key, assignment)
+        self._first_reasons.setdefault(key, reason)
         return True
 
     def first_reason(self, key: str) -> PendingReason | None:
-        """Of a search in parts, what stood in the way of the first: the others did not look at all flavors."""
-        return self._said.get(key)
+        """The reason of the first part of a search: later parts do not try all flavors."""
+        return self._first_reasons.get(key)
 
     def skipped(self, key: str, assignment: Assignment, decisions: int) -> bool:
-        """Somebody was faster, after so many decisions; whether it goes on. Not if nothing was decided since it was
-        passed before: then it would go round in circles."""
-        goes_on = assignment.has_flavors_left and self._marks.get(key) != decisions
-        self._marks[key] = decisions
-        if goes_on:
+        """Records that another workload took the quota. Returns whether the search continues: not if no decision was
+        made since it was skipped before, because it would repeat itself."""
+        continues = assignment.has_flavors_left and self._decisions_at_skip.get(key) != decisions
+        self._decisions_at_skip[key] = decisions
+        if continues:
             self._tried[key] = assignment.tried
-            self._passed.add(key)
-        return goes_on
+            self._was_skipped.add(key)
+        return continues
 
     def restarts(self, key: str) -> bool:
-        return key in self._passed
+        return key in self._was_skipped
 
-    def lacks(self, key: str, assignment: Assignment) -> frozenset[FlavorResource]:
-        """Of a search in parts, what all parts lack."""
-        return self._short.get(key, frozenset()) | assignment.short_of
+    def shortage_of(self, key: str, assignment: Assignment) -> frozenset[FlavorResource]:
+        """The missing resources of all parts of a search."""
+        return self._shortages.get(key, frozenset()) | assignment.short_of
 
     def forget(self, key: str) -> None:
-        self._passed.discard(key)
-        for remembered in (self._tried, self._short, self._visited, self._said, self._marks):
+        self._was_skipped.discard(key)
+        for remembered in (self._tried, self._shortages, self._visited, self._first_reasons, self._decisions_at_skip):
             remembered.pop(key, None)

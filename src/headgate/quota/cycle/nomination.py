@@ -31,7 +31,7 @@ def can_reduce_counts(workload: Workload) -> bool:
 
 
 def min_counts(workload: Workload) -> list[int]:
-    return [min(workload.count_of(each), each.least) for each in workload.pod_sets]
+    return [min(workload.count_of(each), each.effective_min_count) for each in workload.pod_sets]
 
 
 def find_largest_counts(workload: Workload, attempt: Callable[[Sequence[int]], Found | None]) -> Found | None:
@@ -51,7 +51,7 @@ def find_largest_counts(workload: Workload, attempt: Callable[[Sequence[int]], F
 
 
 def _slack(workload: Workload) -> list[int]:
-    return [max(0, workload.count_of(each) - each.least) for each in workload.pod_sets]
+    return [max(0, workload.count_of(each) - each.effective_min_count) for each in workload.pod_sets]
 
 
 class Nomination(msgspec.Struct, frozen=True):
@@ -60,30 +60,30 @@ class Nomination(msgspec.Struct, frozen=True):
 
 
 def nominate(
-    book: QuotaLedger,
+    ledger: QuotaLedger,
     queue: ClusterQueue,
     flavors: Mapping[str, ResourceFlavor],
     workload: Workload,
     order_s: float,
     tried: LastTriedFlavors = (),
 ) -> Nomination:
-    """``order_s``: since when the workload waits. A claim of its own must have been lifted before."""
-    now, ahead = book.now.queue(queue.name), book.ahead.queue(queue.name)
+    """``order_s``: the queue order time of the workload. The caller has removed the workload's own claim."""
+    now, ahead = ledger.now.queue(queue.name), ledger.ahead.queue(queue.name)
     if now is None or ahead is None:
         return Nomination(Assignment())
     preemptor = Preemptor(workload.key, queue, workload.priority, order_s, {}, frozenset())
 
-    def ask(fr: FlavorResource, amount: int) -> Grade:
-        return grade_preemption(book, preemptor, fr, amount)
+    def oracle(fr: FlavorResource, amount: int) -> Grade:
+        return grade_preemption(ledger, preemptor, fr, amount)
 
-    assigner = FlavorAssigner(queue, now, ahead, flavors, ask)
+    assigner = FlavorAssigner(queue, now, ahead, flavors, oracle)
 
     def attempt(counts: Sequence[int]) -> Nomination:
         assignment = assigner.assign(workload, counts, tried)
         if assignment.mode != AssignmentMode.PREEMPT:
             return Nomination(assignment)
         needs = msgspec.structs.replace(preemptor, usage=assignment.usage, needs=assignment.needs_preemption)
-        return Nomination(assignment, find_targets(book, needs))
+        return Nomination(assignment, find_targets(ledger, needs))
 
     full = attempt(())
     if can_be_admitted(full) or not can_reduce_counts(workload):
@@ -96,13 +96,13 @@ def nominate(
     part = find_largest_counts(workload, attempt_part)
     if part is not None:
         return part
-    # All of it may exceed the whole quota, so that nothing is short; quota for the minimum would be enough.
+    # The full counts may exceed the maximum quota, so that nothing is short; quota for the minimum is enough.
     short = attempt(min_counts(workload)).assignment.short_of
     return msgspec.structs.replace(full, assignment=msgspec.structs.replace(full.assignment, short_of_minimum=short))
 
 
 def can_be_admitted(nomination: Nomination) -> bool:
-    """Whether the workload fits, now or once somebody has gone."""
+    """Whether the workload fits now, or when evicted workloads have ended."""
     mode = nomination.assignment.mode
     return mode in (AssignmentMode.FIT, AssignmentMode.DEFERRED) or (
         mode == AssignmentMode.PREEMPT and bool(nomination.targets)

@@ -101,53 +101,59 @@ class WorkloadDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     next: tuple[str, ...] = ()
 
 
-def describe_workload(engine: QuotaEngine, wire: Wire, knows_places: bool, now_s: float) -> WorkloadDescription:
-    """``knows_places``: whether the engine has heard of everybody who waits or holds quota; if not, what the
-    workload's conditions say is all that is told."""
+def describe_workload(engine: QuotaEngine, wire: Wire, knows_positions: bool, now_s: float) -> WorkloadDescription:
+    """``knows_positions``: whether the engine knows all workloads that are pending or hold quota; if not, only the
+    conditions of the workload are described."""
     metadata = wire.get("metadata") or {}
-    read = read_workload(wire)
-    if isinstance(read, str):
-        said = f"it cannot be counted with: {read}"
+    workload = read_workload(wire)
+    if isinstance(workload, str):
+        text = f"it cannot be counted with: {workload}"
         return WorkloadDescription(
-            metadata.get("namespace", ""), metadata.get("name", ""), "pending", said, owners_of(wire)
+            metadata.get("namespace", ""), metadata.get("name", ""), "pending", text, owners_of(wire)
         )
-    state = state_of(read)
-    found = explain_workload(engine, read.key) if knows_places else WorkloadExplanation(read.key, "Unknown")
-    remedy = find_remedy(engine, read.key, now_s) if found.state == "Pending" else QuotaRemedy()
-    local = engine.cache.local_queues.get(read.queue_key)
-    place = QueuePositions(engine).position_of(read.key) if knows_places and state == "pending" else None
-    about = WorkloadDescription(
-        read.namespace,
-        read.name,
-        "evicted" if read.is_evicted and read.holds_quota else state,
+    state = state_of(workload)
+    found = explain_workload(engine, workload.key) if knows_positions else WorkloadExplanation(workload.key, "Unknown")
+    remedy = find_remedy(engine, workload.key, now_s) if found.state == "Pending" else QuotaRemedy()
+    local = engine.cache.local_queues.get(workload.queue_key)
+    place = QueuePositions(engine).position_of(workload.key) if knows_positions and state == "pending" else None
+    description = WorkloadDescription(
+        workload.namespace,
+        workload.name,
+        "evicted" if workload.is_evicted and workload.holds_quota else state,
         "",
         owners_of(wire),
-        read.queue,
-        read.admission.cluster_queue if read.admission is not None else "" if local is None else local.cluster_queue,
-        read.priority,
+        workload.queue,
+        workload.admission.cluster_queue
+        if workload.admission is not None
+        else ""
+        if local is None
+        else local.cluster_queue,
+        workload.priority,
         metadata.get("creationTimestamp") or "",
         None if place is None else place[0],
         None if place is None else place[1],
         found.behind,
-        state_reason(read, state),
-        tuple(each.strip() for each in read.gates.split(",") if each.strip()),
-        format_time(read.requeue_at_s) if read.requeue_at_s is not None and read.requeue_at_s > now_s else "",
-        {} if read.admission is None else {each.name: each.flavors for each in read.admission.pod_sets},
+        state_reason(workload, state),
+        tuple(each.strip() for each in workload.gates.split(",") if each.strip()),
+        format_time(workload.requeue_at_s)
+        if workload.requeue_at_s is not None and workload.requeue_at_s > now_s
+        else "",
+        {} if workload.admission is None else {each.name: each.flavors for each in workload.admission.pod_sets},
         tuple(FlavorAttempt(name, each.flavor, _VERDICTS[each.mode], each.reasons) for name, each in found.attempts),
-        tuple(map(_lack, found.shortages)),
+        tuple(map(_describe_shortage, found.shortages)),
         found.would_evict,
         remedy.workloads_to_end,
         found.message,
         tuple(
             CheckDescription(each.name, each.state, each.message, format_time(each.since_s) if each.since_s else "")
-            for each in read.checks
+            for each in workload.checks
         ),
     )
-    summary, following = _told(about, read, found, remedy)
-    return msgspec.structs.replace(about, summary=summary, next=tuple(following))
+    summary, next_steps = _summarize(description, workload, found, remedy)
+    return msgspec.structs.replace(description, summary=summary, next=tuple(next_steps))
 
 
-def _lack(shortage: QuotaShortage) -> ShortageDescription:
+def _describe_shortage(shortage: QuotaShortage) -> ShortageDescription:
     def text(amount: int) -> str:
         return amount_text(shortage.resource, amount)
 
@@ -170,71 +176,81 @@ def _lack(shortage: QuotaShortage) -> ShortageDescription:
     )
 
 
-def _told(
-    about: WorkloadDescription, workload: Workload, found: WorkloadExplanation, remedy: QuotaRemedy
+def _summarize(
+    description: WorkloadDescription, workload: Workload, found: WorkloadExplanation, remedy: QuotaRemedy
 ) -> tuple[str, list[str]]:
-    """In a sentence; and what would have to happen."""
-    reason, message = about.said
-    because = f" ({reason})" if reason else ""
-    if about.state == "finished":
-        return f"it has finished{because}: {message}".rstrip(": "), []
-    if about.state == "evicted":
+    """The summary, and the next steps."""
+    reason, message = description.said
+    reason_text = f" ({reason})" if reason else ""
+    if description.state == "finished":
+        return f"it has finished{reason_text}: {message}".rstrip(": "), []
+    if description.state == "evicted":
         step = "its pods have to end, and its job has to be suspended; then its quota is free"
-        return f"it was told to go{because}, and holds its quota until it has: {message}", [step]
-    if about.state == "waitingtostart":
+        return f"it was told to go{reason_text}, and holds its quota until it has: {message}", [step]
+    if description.state == "waitingtostart":
         shown = workload.conditions[names.WAITING_FOR_TERMINATING_PODS]
         step = (
             "the terminating pods have to end, or quota has to grow; three seconds after its deletion timestamp a pod "
             "is waited for no more, and no longer than --max-wait-for-terminating-pods after it was told to end"
         )
-        said = f"it is admitted by ClusterQueue {about.cluster_queue}, and its pods do not start yet: {shown.message}"
-        return said, [step]
-    if about.state == "admitted":
-        return f"it is admitted by ClusterQueue {about.cluster_queue}: nothing holds it", []
-    if about.state == "quotareserved":
-        waiting = [each for each in about.checks if each.state != names.CHECK_READY]
+        queue = description.cluster_queue
+        return f"it is admitted by ClusterQueue {queue}, and its pods do not start yet: {shown.message}", [step]
+    if description.state == "admitted":
+        return f"it is admitted by ClusterQueue {description.cluster_queue}: nothing holds it", []
+    if description.state == "quotareserved":
+        waiting = [each for each in description.checks if each.state != names.CHECK_READY]
         listed = ", ".join(f"{each.name} ({each.state})" for each in waiting) or "the next cycle"
         steps = [f"the controller of admission check {each.name} has to set it to Ready" for each in waiting]
-        return f"it has quota in ClusterQueue {about.cluster_queue} and waits for admission checks: {listed}", steps
-    return _told_of_waiting(about, workload, found, remedy)
+        return (
+            f"it has quota in ClusterQueue {description.cluster_queue} and waits for admission checks: {listed}",
+            steps,
+        )
+    return _summarize_pending(description, workload, found, remedy)
 
 
-def _told_of_waiting(
-    about: WorkloadDescription, workload: Workload, found: WorkloadExplanation, remedy: QuotaRemedy
+def _summarize_pending(
+    description: WorkloadDescription, workload: Workload, found: WorkloadExplanation, remedy: QuotaRemedy
 ) -> tuple[str, list[str]]:
     if not workload.is_active:
         return "it is deactivated: spec.active is false", ["somebody has to set spec.active to true"]
-    if about.gates:
-        listed = ", ".join(about.gates)
+    if description.gates:
+        listed = ", ".join(description.gates)
         step = f"whoever set them has to take them off the job's annotation {names.ADMISSION_GATED_BY}"
         return f"its admission is gated by {listed}", [step]
-    if about.not_before:
+    if description.not_before:
         again = f"after {workload.requeue_count} evictions" if workload.requeue_count else "after an eviction"
-        return f"it waits until {about.not_before} before it may come again, {again}", []
+        return f"it waits until {description.not_before} before it may come again, {again}", []
     if found.state in ("Inadmissible", "SetAside", "NotFound"):
-        text = found.reason.message if found.reason is not None and found.reason.message else about.said[1]
-        return f"it stands in no queue: {text or 'nobody has looked at it yet'}", list(_mending(about))
+        text = found.reason.message if found.reason is not None and found.reason.message else description.said[1]
+        return f"it stands in no queue: {text or 'nobody has looked at it yet'}", list(_fixes(description))
     if found.state == "Unknown":
-        return f"it waits for quota: {about.said[1] or 'nobody has looked at it yet'}", []
-    before = f", {about.place} before it" if about.place else "" if about.place is None else ", first in line"
+        return f"it waits for quota: {description.said[1] or 'nobody has looked at it yet'}", []
+    before = (
+        f", {description.place} before it"
+        if description.place
+        else ""
+        if description.place is None
+        else ", first in line"
+    )
     summary = f"it waits for quota in ClusterQueue {found.queue}{before}"
-    return summary, list(_steps(about, found, remedy))
+    return summary, list(_steps(description, found, remedy))
 
 
-def _mending(about: WorkloadDescription) -> Iterator[str]:
-    if not about.local_queue:
+def _fixes(description: WorkloadDescription) -> Iterator[str]:
+    if not description.local_queue:
         yield "the job has to name its queue with the label kueue.x-k8s.io/queue-name"
-    elif not about.cluster_queue:
-        yield f"LocalQueue {about.namespace}/{about.local_queue} has to be created, or the job sent to another one"
+    elif not description.cluster_queue:
+        key = f"{description.namespace}/{description.local_queue}"
+        yield f"LocalQueue {key} has to be created, or the job sent to another one"
     else:
-        yield f"kubectl describe clusterqueue {about.cluster_queue} says what is wrong with it"
+        yield f"kubectl describe clusterqueue {description.cluster_queue} says what is wrong with it"
 
 
-def _steps(about: WorkloadDescription, found: WorkloadExplanation, remedy: QuotaRemedy) -> Iterator[str]:
-    if about.behind:
-        yield f"{about.behind}, the first of a StrictFIFO queue, has to be admitted before it"
-    elif about.place:
-        yield f"{about.place} before it in ClusterQueue {found.queue} are looked at first"
+def _steps(description: WorkloadDescription, found: WorkloadExplanation, remedy: QuotaRemedy) -> Iterator[str]:
+    if description.behind:
+        yield f"{description.behind}, the first of a StrictFIFO queue, has to be admitted before it"
+    elif description.place:
+        yield f"{description.place} before it in ClusterQueue {found.queue} are looked at first"
     if remedy.uncovered:
         listed = ", ".join(remedy.uncovered)
         yield (
@@ -245,41 +261,47 @@ def _steps(about: WorkloadDescription, found: WorkloadExplanation, remedy: Quota
     if found.would_evict:
         yield f"it may take the place of {_listed(found.would_evict)}: they are told to go"
         return
-    going = dict.fromkeys(
-        each.workload for lack in about.lacks for each in lack.held_by if each.note == "on its way out"
+    evicted = dict.fromkeys(
+        each.workload for lack in description.lacks for each in lack.held_by if each.note == "on its way out"
     )
-    if going:
-        yield f"{_listed(list(going))} have to be gone; they were told to"
-    yield from _remedies(about, found, remedy, bool(going))
+    if evicted:
+        yield f"{_listed(list(evicted))} have to be gone; they were told to"
+    yield from _remedies(description, found, remedy, bool(evicted))
 
 
 def _remedies(
-    about: WorkloadDescription, found: WorkloadExplanation, remedy: QuotaRemedy, is_told: bool
+    description: WorkloadDescription, found: WorkloadExplanation, remedy: QuotaRemedy, has_evicted: bool
 ) -> Iterator[str]:
-    """What was tried out and is enough, or else what is known to be necessary."""
-    grown = " and ".join(
+    """Remedies that dry runs have confirmed, otherwise what is known to be necessary."""
+    growth_text = " and ".join(
         f"the nominalQuota of ClusterQueue {each.queue} for {each.resource} in flavor {each.flavor} has to grow from "
         f"{amount_text(each.resource, each.nominal)} to {amount_text(each.resource, each.needed)}"
         for each in remedy.growth
     )
     if remedy.never_fits:
-        less = f"it has to ask for less, or {grown}" if grown else "it has to ask for less, or quota has to grow"
+        less = (
+            f"it has to ask for less, or {growth_text}"
+            if growth_text
+            else "it has to ask for less, or quota has to grow"
+        )
         yield f"it asks for more than its queue may ever have, so nothing that comes free helps: {less}"
         return
     if remedy.workloads_to_end:
-        yield f"it would do if {', '.join(remedy.workloads_to_end)} ended" + (f"; or {grown}" if grown else "")
-    elif grown:
-        yield grown
-    elif about.lacks and not is_told:
-        yield " or ".join(f"{each.missing} {each.resource} in flavor {each.flavor}" for each in about.lacks) + (
+        yield f"it would do if {', '.join(remedy.workloads_to_end)} ended" + (
+            f"; or {growth_text}" if growth_text else ""
+        )
+    elif growth_text:
+        yield growth_text
+    elif description.lacks and not has_evicted:
+        yield " or ".join(f"{each.missing} {each.resource} in flavor {each.flavor}" for each in description.lacks) + (
             " have to come free"
         )
-    elif not about.lacks:
-        yield _wanting([attempt for _, attempt in found.attempts])
+    elif not description.lacks:
+        yield _describe_mismatch([attempt for _, attempt in found.attempts])
 
 
-def _wanting(attempts: Sequence[FlavorCandidate]) -> str:
-    """What it takes where nothing is short that could come free."""
+def _describe_mismatch(attempts: Sequence[FlavorCandidate]) -> str:
+    """The next step if no quota is missing."""
     if any(each.mode == GranularMode.FIT for each in attempts):
         return "there is room for it now: is somebody at work who gives quota?"
     return "no flavor of the queue is for it: its nodes or its resources have to be others, or the queue's flavors"

@@ -57,50 +57,52 @@ class WorkloadExplanation(msgspec.Struct, frozen=True):
 
 def explain_workload(engine: QuotaEngine, key: str) -> WorkloadExplanation:
     problem = engine.cache.problems.get(("Workload", key))
-    holder, waiter = engine.ledger.get(key), engine.queue_manager.get(key)
+    holder, pending = engine.ledger.get(key), engine.queue_manager.get(key)
     if holder is not None:
         return WorkloadExplanation(key, "Evicted" if holder.is_evicted else "QuotaReserved", holder.queue)
     if problem is not None:
         return WorkloadExplanation(key, "SetAside", reason=PendingReason("Misconfigured", problem))
-    if waiter is None:
+    if pending is None:
         known = engine.workloads.get(key)
         state = "NotFound" if known is None else "Finished" if known.is_finished else "Inadmissible"
         return WorkloadExplanation(key, state, reason=engine.queue_manager.pending_reason(key))
-    queue = engine.cache.queues[waiter.queue]
-    line = [each.key for each in engine.queue_manager.pending(waiter.queue)]
+    queue = engine.cache.queues[pending.queue]
+    line = [each.key for each in engine.queue_manager.pending(pending.queue)]
     claim = engine.ledger.claim_of(key)
     engine.ledger.claim(key, None)
-    found = nominate(engine.ledger, queue, engine.cache.flavors, waiter.workload, waiter.order_s)
+    found = nominate(engine.ledger, queue, engine.cache.flavors, pending.workload, pending.order_s)
     engine.ledger.claim(key, claim)
     asked: dict[FlavorResource, int] = {}
-    for one in found.assignment.pod_sets:
-        for attempt in (each for group in one.groups for each in group):
+    for pod_set in found.assignment.pod_sets:
+        for attempt in (each for group in pod_set.groups for each in group):
             for fr in attempt.short:
-                asked[fr] = asked.get(fr, 0) + one.requests[fr[1]]
+                asked[fr] = asked.get(fr, 0) + pod_set.requests[fr[1]]
     return WorkloadExplanation(
         key,
         "Pending",
-        waiter.queue,
+        pending.queue,
         line.index(key),
         line[0] if queue.is_strict and line[0] != key else "",
         engine.queue_manager.pending_reason(key),
-        tuple((one.name, each) for one in found.assignment.pod_sets for group in one.groups for each in group),
-        tuple(_shortage(engine.ledger, waiter.queue, fr, asked[fr]) for fr in sorted(asked)),
+        tuple(
+            (pod_set.name, each) for pod_set in found.assignment.pod_sets for group in pod_set.groups for each in group
+        ),
+        tuple(_shortage(engine.ledger, pending.queue, fr, asked[fr]) for fr in sorted(asked)),
         tuple(target.holder.key for target in found.targets),
         found.assignment.message,
     )
 
 
-def _shortage(book: QuotaLedger, queue: str, fr: FlavorResource, asked: int) -> QuotaShortage:
-    now, ahead = book.now.queue(queue), book.ahead.queue(queue)
+def _shortage(ledger: QuotaLedger, queue: str, fr: FlavorResource, asked: int) -> QuotaShortage:
+    now, ahead = ledger.now.queue(queue), ledger.ahead.queue(queue)
     available = min((node.available(fr) for node in (now, ahead) if node is not None), default=0)
     most = 0 if now is None else now.potential_available(fr)
-    queues = [] if now is None else [each.name for each in book.now.queues_below(now.root)]
-    holders = [each for name in queues for each in book.held_in(name) if each.usage.get(fr)]
+    queues = [] if now is None else [each.name for each in ledger.now.queues_below(now.root)]
+    holders = [each for name in queues for each in ledger.held_in(name) if each.usage.get(fr)]
     shares = [QuotaShare(each.key, each.queue, each.usage[fr], each.is_evicted) for each in holders]
     shares += [
         QuotaShare(key, claim.queue, claim.usage[fr], is_claim=True)
-        for key, claim in sorted(book.claims().items())
+        for key, claim in sorted(ledger.claims().items())
         if claim.queue in queues and claim.usage.get(fr)
     ]
     shares.sort(key=lambda each: (-each.amount, each.key))

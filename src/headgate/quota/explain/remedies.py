@@ -22,7 +22,7 @@ from headgate.quota.engine import QuotaEngine
 from headgate.quota.flavors.assignment import PodSetAssignment
 from headgate.quota.queues.queue_manager import PendingWorkload
 
-_MOST_STEPS: Final = 200
+_MAX_STEPS: Final = 200
 _MAX_WORKLOADS_TO_END: Final = 10
 """A longer list of workloads that would have to end is no advice."""
 
@@ -55,7 +55,7 @@ class QuotaDryRun:
         shared: dict[int, Any] = {id(each): each for each in _frozen(engine)}
         self.engine: QuotaEngine = copy.deepcopy(engine, shared)
 
-    def helps(self, key: str, now_s: float) -> bool:
+    def is_admitted(self, key: str, now_s: float) -> bool:
         """Whether the workload is admitted by the next cycle."""
         return any(isinstance(each, Admit) and each.key == key for each in self.engine.run_cycle(now_s))
 
@@ -68,146 +68,150 @@ class QuotaDryRun:
             )
 
     def missing(self, key: str) -> dict[FlavorResource, int]:
-        """What it lacks in the flavors that it would get, or the first that suit it; of whoever is first in a strict
-        queue, if that is another one."""
-        waiter = self.engine.queue_manager.get(key)
-        return {} if waiter is None else dict(_missing(self.engine, _head(self.engine, waiter)))
+        """The missing quota in the flavors that the workload would get, or in the first that match it. In a StrictFIFO
+        queue: the missing quota of the head."""
+        pending = self.engine.queue_manager.get(key)
+        return {} if pending is None else dict(_missing(self.engine, _head(self.engine, pending)))
 
 
 def _frozen(engine: QuotaEngine) -> Iterator[object]:
     """Values that are replaced and never changed."""
     yield from engine.workloads.values()
-    world = engine.cache
-    for known in (world.queues, world.flavors, world.local_queues):
+    cache = engine.cache
+    for known in (cache.queues, cache.flavors, cache.local_queues):
         yield from known.values()
 
 
 def find_remedy(engine: QuotaEngine, key: str, now_s: float) -> QuotaRemedy:
-    """Of a workload that waits in a queue."""
-    waiter = engine.queue_manager.get(key)
-    if waiter is None:
+    """The remedy for a workload that is pending in a queue."""
+    pending = engine.queue_manager.get(key)
+    if pending is None:
         return QuotaRemedy()
-    uncovered = tuple(sorted(_uncovered(engine, waiter)))
+    uncovered = tuple(sorted(_uncovered(engine, pending)))
     if uncovered:
         return QuotaRemedy(uncovered=uncovered)
-    never = _never_fits(engine, waiter, now_s)
-    enders = () if never else _find_workloads_to_end(engine, key, now_s)
-    return QuotaRemedy(_find_growth(engine, key, now_s), enders, (), never)
+    never_fits = _never_fits(engine, pending, now_s)
+    workloads_to_end = () if never_fits else _find_workloads_to_end(engine, key, now_s)
+    return QuotaRemedy(_find_growth(engine, key, now_s), workloads_to_end, (), never_fits)
 
 
-def _head(engine: QuotaEngine, waiter: PendingWorkload) -> PendingWorkload:
-    if not engine.cache.queues[waiter.queue].is_strict:
-        return waiter
-    return next(iter(engine.queue_manager.pending(waiter.queue)), waiter)
+def _head(engine: QuotaEngine, pending: PendingWorkload) -> PendingWorkload:
+    if not engine.cache.queues[pending.queue].is_strict:
+        return pending
+    return next(iter(engine.queue_manager.pending(pending.queue)), pending)
 
 
-def _choices(engine: QuotaEngine, waiter: PendingWorkload) -> tuple[PodSetAssignment, ...]:
-    queue, claim = engine.cache.queues[waiter.queue], engine.ledger.claim_of(waiter.key)
-    engine.ledger.claim(waiter.key, None)
-    found = nominate(engine.ledger, queue, engine.cache.flavors, waiter.workload, waiter.order_s)
-    engine.ledger.claim(waiter.key, claim)
+def _nominated_pod_sets(engine: QuotaEngine, pending: PendingWorkload) -> tuple[PodSetAssignment, ...]:
+    queue, claim = engine.cache.queues[pending.queue], engine.ledger.claim_of(pending.key)
+    engine.ledger.claim(pending.key, None)
+    found = nominate(engine.ledger, queue, engine.cache.flavors, pending.workload, pending.order_s)
+    engine.ledger.claim(pending.key, claim)
     return found.assignment.pod_sets
 
 
-def _uncovered(engine: QuotaEngine, waiter: PendingWorkload) -> set[str]:
-    covered = engine.cache.queues[waiter.queue].group_of
+def _uncovered(engine: QuotaEngine, pending: PendingWorkload) -> set[str]:
+    covered = engine.cache.queues[pending.queue].group_of
     asked = {
         resource
-        for pod_set in waiter.workload.pod_sets
+        for pod_set in pending.workload.pod_sets
         for resource, amount in pod_set.requests.items()
-        if amount and waiter.workload.count_of(pod_set)
+        if amount and pending.workload.count_of(pod_set)
     }
     return asked - set(covered)
 
 
-def _never_fits(engine: QuotaEngine, waiter: PendingWorkload, now_s: float) -> bool:
-    """Whether it would not be admitted if it were alone, because flavors that suit it are too small."""
+def _never_fits(engine: QuotaEngine, pending: PendingWorkload, now_s: float) -> bool:
+    """Whether the workload would not be admitted even if it were the only one, because matching flavors are too
+    small."""
     alone = QuotaDryRun(engine)
-    for key in [each for each in alone.engine.workloads if each != waiter.key]:
+    for key in [each for each in alone.engine.workloads if each != pending.key]:
         alone.engine.workload_removed(key, now_s)
-    if alone.helps(waiter.key, now_s):
+    if alone.is_admitted(pending.key, now_s):
         return False
-    attempts = (each for one in _choices(alone.engine, waiter) for group in one.groups for each in group)
-    return any(each.why == names.EXCEEDS_MAX_QUOTA for each in attempts)
+    attempts = (
+        each for pod_set in _nominated_pod_sets(alone.engine, pending) for group in pod_set.groups for each in group
+    )
+    return any(each.pending_reason == names.EXCEEDS_MAX_QUOTA for each in attempts)
 
 
-def _missing(engine: QuotaEngine, waiter: PendingWorkload) -> Iterator[tuple[FlavorResource, int]]:
+def _missing(engine: QuotaEngine, pending: PendingWorkload) -> Iterator[tuple[FlavorResource, int]]:
     asked: dict[FlavorResource, int] = {}
-    group_of = engine.cache.queues[waiter.queue].group_of
-    for one in _choices(engine, waiter):
-        firsts = [_first_that_suits(one, at) for at in range(len(one.groups))]
-        for resource, amount in one.requests.items():
-            chosen = one.flavors.get(resource)
+    group_of = engine.cache.queues[pending.queue].group_of
+    for pod_set in _nominated_pod_sets(engine, pending):
+        firsts = [_first_that_suits(pod_set, at) for at in range(len(pod_set.groups))]
+        for resource, amount in pod_set.requests.items():
+            chosen = pod_set.flavors.get(resource)
             flavor = chosen.flavor if chosen is not None else ""
             if not flavor and resource in group_of:
                 flavor = next((each for each in firsts if each in group_of[resource].flavors), "")
             if flavor:
                 asked[flavor, resource] = asked.get((flavor, resource), 0) + amount
-    now, ahead = engine.ledger.now.queue(waiter.queue), engine.ledger.ahead.queue(waiter.queue)
+    now, ahead = engine.ledger.now.queue(pending.queue), engine.ledger.ahead.queue(pending.queue)
     for fr, amount in sorted(asked.items()):
         available = min((node.available(fr) for node in (now, ahead) if node is not None), default=0)
         if amount > available:
             yield fr, amount - available
 
 
-def _first_that_suits(one: PodSetAssignment, at: int) -> str:
-    return next((each.flavor for each in one.groups[at] if each.why != names.NO_MATCHING_FLAVOR), "")
+def _first_that_suits(pod_set: PodSetAssignment, at: int) -> str:
+    return next((each.flavor for each in pod_set.groups[at] if each.pending_reason != names.NO_MATCHING_FLAVOR), "")
 
 
 def _find_growth(engine: QuotaEngine, key: str, now_s: float) -> tuple[QuotaGrowth, ...]:
-    """Step by step, for others that come first take of what was added; then all of it at once on a fresh copy."""
-    waiter = engine.queue_manager.get(key)
-    if waiter is None:
+    """Adds quota step by step, because workloads that come first take some of it; then checks the sum on a fresh
+    copy."""
+    pending = engine.queue_manager.get(key)
+    if pending is None:
         return ()
-    trial, needed = QuotaDryRun(engine), dict[FlavorResource, QuotaGrowth]()
-    for _ in range(_MOST_STEPS):
-        missing = trial.missing(key)
+    dry_run, needed = QuotaDryRun(engine), dict[FlavorResource, QuotaGrowth]()
+    for _ in range(_MAX_STEPS):
+        missing = dry_run.missing(key)
         for fr, amount in missing.items():
-            before = engine.cache.queues[waiter.queue].quotas[fr].nominal
+            before = engine.cache.queues[pending.queue].quotas[fr].nominal
             so_far = needed[fr].needed if fr in needed else before
-            needed[fr] = QuotaGrowth(waiter.queue, *fr, before, so_far + amount)
-        trial.grow(needed.values(), now_s)
-        if trial.helps(key, now_s):
+            needed[fr] = QuotaGrowth(pending.queue, *fr, before, so_far + amount)
+        dry_run.grow(needed.values(), now_s)
+        if dry_run.is_admitted(key, now_s):
             break
         if not missing:
             return ()
     growth = tuple(needed[fr] for fr in sorted(needed))
-    fresh = QuotaDryRun(engine)
-    fresh.grow(growth, now_s)
-    return growth if growth and fresh.helps(key, now_s) else ()
+    fresh_run = QuotaDryRun(engine)
+    fresh_run.grow(growth, now_s)
+    return growth if growth and fresh_run.is_admitted(key, now_s) else ()
 
 
 def _find_workloads_to_end(engine: QuotaEngine, key: str, now_s: float) -> tuple[str, ...]:
     """The newest first; only workloads that hold something of what is missing, in the same tree of cohorts."""
-    trial, ended = QuotaDryRun(engine), dict[str, None]()
+    dry_run, ended = QuotaDryRun(engine), dict[str, None]()
     holders = sorted(_holders(engine, key), key=lambda each: (-each.reserved_s, each.key))
-    for _ in range(_MOST_STEPS):
-        if trial.helps(key, now_s):
+    for _ in range(_MAX_STEPS):
+        if dry_run.is_admitted(key, now_s):
             break
-        missing = trial.missing(key)
+        missing = dry_run.missing(key)
         if not missing:
             return ()
         while missing:
-            chosen = next((each.key for each in holders if each.key not in ended and _gives(each, missing)), None)
+            chosen = next((each.key for each in holders if each.key not in ended and _holds_any(each, missing)), None)
             if chosen is None or len(ended) == _MAX_WORKLOADS_TO_END:
                 return ()
             ended[chosen] = None
-            trial.engine.workload_removed(chosen, now_s)
-            missing = trial.missing(key)
-    fresh = QuotaDryRun(engine)
+            dry_run.engine.workload_removed(chosen, now_s)
+            missing = dry_run.missing(key)
+    fresh_run = QuotaDryRun(engine)
     for each in ended:
-        fresh.engine.workload_removed(each, now_s)
-    return tuple(ended) if ended and fresh.helps(key, now_s) else ()
+        fresh_run.engine.workload_removed(each, now_s)
+    return tuple(ended) if ended and fresh_run.is_admitted(key, now_s) else ()
 
 
 def _holders(engine: QuotaEngine, key: str) -> Iterator[QuotaHolder]:
-    waiter = engine.queue_manager.get(key)
-    node = None if waiter is None else engine.ledger.now.queue(waiter.queue)
+    pending = engine.queue_manager.get(key)
+    node = None if pending is None else engine.ledger.now.queue(pending.queue)
     if node is None:
         return
     for below in engine.ledger.now.queues_below(node.root):
         yield from (each for each in engine.ledger.held_in(below.name) if not each.is_evicted)
 
 
-def _gives(holder: QuotaHolder, missing: Iterable[FlavorResource]) -> bool:
+def _holds_any(holder: QuotaHolder, missing: Iterable[FlavorResource]) -> bool:
     return any(holder.usage.get(fr) for fr in missing)

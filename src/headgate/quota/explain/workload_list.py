@@ -62,23 +62,23 @@ class QueuePositions:
         self._lines: dict[str, dict[str, tuple[int, int]]] = {}
 
     def position_of(self, key: str) -> tuple[int, int] | None:
-        """How many of its LocalQueue, and of its ClusterQueue, come before it."""
-        waiter = self._engine.queue_manager.get(key)
-        if waiter is None:
+        """How many workloads of its LocalQueue, and of its ClusterQueue, come before it."""
+        pending = self._engine.queue_manager.get(key)
+        if pending is None:
             return None
-        if waiter.queue not in self._lines:
+        if pending.queue not in self._lines:
             before: Counter[str] = Counter()
-            line = self._lines[waiter.queue] = {}
-            for place, each in enumerate(self._engine.queue_manager.pending(waiter.queue)):
+            line = self._lines[pending.queue] = {}
+            for place, each in enumerate(self._engine.queue_manager.pending(pending.queue)):
                 line[each.key] = before[each.workload.queue_key], place
                 before[each.workload.queue_key] += 1
-        return self._lines[waiter.queue].get(key)
+        return self._lines[pending.queue].get(key)
 
 
-def workload_rows(engine: QuotaEngine, workloads: Iterable[Wire], knows_places: bool = True) -> list[WorkloadRow]:
-    """By namespace and name. ``knows_places``: whether the engine has heard of everybody who waits."""
-    places = QueuePositions(engine)
-    found = (_row(engine, wire, places if knows_places else None) for wire in workloads)
+def workload_rows(engine: QuotaEngine, workloads: Iterable[Wire], knows_positions: bool = True) -> list[WorkloadRow]:
+    """Rows by namespace and name. ``knows_positions``: whether the engine knows all pending workloads."""
+    positions = QueuePositions(engine)
+    found = (_row(engine, wire, positions if knows_positions else None) for wire in workloads)
     return sorted(found, key=lambda row: (row.namespace, row.name))
 
 
@@ -100,34 +100,38 @@ def owners_of(wire: Wire) -> tuple[WorkloadOwner, ...]:
     return tuple(sorted(found, key=lambda each: (each.type, each.name)))
 
 
-def _row(engine: QuotaEngine, wire: Wire, places: QueuePositions | None) -> WorkloadRow:
+def _row(engine: QuotaEngine, wire: Wire, positions: QueuePositions | None) -> WorkloadRow:
     metadata = wire.get("metadata") or {}
-    read = read_workload(wire)
-    if isinstance(read, str):
+    workload = read_workload(wire)
+    if isinstance(workload, str):
         return WorkloadRow(
-            metadata.get("namespace", ""), metadata.get("name", ""), "pending", owners_of(wire), message=read
+            metadata.get("namespace", ""), metadata.get("name", ""), "pending", owners_of(wire), message=workload
         )
-    state = state_of(read)
-    local = engine.cache.local_queues.get(read.queue_key)
-    place = places.position_of(read.key) if places is not None and state == "pending" else None
-    reason, message = state_reason(read, state)
-    admitted, finished = read.conditions.get(names.ADMITTED), read.conditions.get(names.FINISHED)
+    state = state_of(workload)
+    local = engine.cache.local_queues.get(workload.queue_key)
+    place = positions.position_of(workload.key) if positions is not None and state == "pending" else None
+    reason, message = state_reason(workload, state)
+    admitted, finished = workload.conditions.get(names.ADMITTED), workload.conditions.get(names.FINISHED)
     return WorkloadRow(
-        read.namespace,
-        read.name,
+        workload.namespace,
+        workload.name,
         state,
         owners_of(wire),
-        read.queue,
-        read.admission.cluster_queue if read.admission is not None else "" if local is None else local.cluster_queue,
+        workload.queue,
+        workload.admission.cluster_queue
+        if workload.admission is not None
+        else ""
+        if local is None
+        else local.cluster_queue,
         None if place is None else place[0],
         None if place is None else place[1],
-        read.priority,
+        workload.priority,
         reason,
         message,
-        read.created_s,
+        workload.created_s,
         admitted.since_s if admitted is not None and admitted.is_true else None,
         finished.since_s if finished is not None and finished.is_true else None,
-        started_s(read),
+        started_s(workload),
     )
 
 
@@ -140,7 +144,7 @@ _CONDITION_OF_STATE: Final[Mapping[State, str]] = {
 
 
 def state_reason(workload: Workload, state: State) -> tuple[str, str]:
-    """The reason and message of what keeps it where it is, as its conditions tell; nothing if they do not."""
+    """The reason and message of the condition that explains the state; empty if there is none."""
     if state != "finished" and workload.has(names.EVICTED):
         evicted = workload.conditions[names.EVICTED]
         return evicted.reason, evicted.message

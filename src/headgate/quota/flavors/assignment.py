@@ -65,7 +65,7 @@ class FlavorCandidate(msgspec.Struct, frozen=True):
     mode: GranularMode
     borrow: int = 0
     reasons: tuple[str, ...] = ()
-    why: str = ""
+    pending_reason: str = ""
     short: frozenset[FlavorResource] = frozenset()
 
 
@@ -109,7 +109,7 @@ class Assignment(msgspec.Struct, frozen=True):
 
     @property
     def pending_reason(self) -> str:
-        """The reason that stands in the way: of alternatives the mildest, of what is needed together the worst."""
+        """The reason why nothing fits: the mildest of alternative flavors, the worst of all pod sets and groups."""
         return worst(
             worst(_mildest(group) for group in each.groups) or names.NO_MATCHING_FLAVOR
             for each in self.pod_sets
@@ -118,14 +118,14 @@ class Assignment(msgspec.Struct, frozen=True):
 
     @property
     def short_of(self) -> frozenset[FlavorResource]:
-        """What there is too little of: only if some of it comes free is it worth to look again."""
+        """The missing resources. A new attempt is useful only when some of them become free."""
         return self.short_of_minimum.union(
             fr for each in self.pod_sets for group in each.groups for attempt in group for fr in attempt.short
         )
 
     @property
     def tried(self) -> tuple[Mapping[str, int], ...]:
-        """Where the search stopped, by pod set and resource: the next one goes on there."""
+        """Where the search stopped, by pod set and resource. The next search continues there."""
         return tuple({name: each.tried for name, each in one.flavors.items()} for one in self.pod_sets)
 
     @property
@@ -161,7 +161,7 @@ def worst(reasons: Iterable[str]) -> str:
 
 
 def _mildest(group: tuple[FlavorCandidate, ...]) -> str:
-    """Nothing, if one of the flavors can be had: then another group stands in the way."""
+    """Empty if one of the flavors is available: then another group is the cause."""
     if any(each.mode != GranularMode.NO_FIT for each in group):
         return ""
-    return min((each.why for each in group), key=_SEVERITY.index, default="")
+    return min((each.pending_reason for each in group), key=_SEVERITY.index, default="")

@@ -32,7 +32,7 @@ from headgate.quota.flavors.assignment import (
 from headgate.quota.flavors.fungibility import BEST, WORST, Grade, is_better, tries_next_flavor
 
 PreemptionOracle = Callable[[FlavorResource, int], Grade]
-"""How so much of a resource could be had by preemption: no candidates, preempt or reclaim; and from how high."""
+"""How preemption could free an amount of a resource: the mode (no candidates, preempt or reclaim) and the height."""
 LastTriedFlavors = Sequence[Mapping[str, int]]
 
 _NOTHING: Final = frozenset[FlavorResource]()
@@ -41,7 +41,7 @@ _NOTHING: Final = frozenset[FlavorResource]()
 class _Fit(msgspec.Struct, frozen=True):
     grade: Grade
     reason: str = ""
-    why: str = ""
+    pending_reason: str = ""
     is_short: bool = False
 
 
@@ -64,7 +64,7 @@ class FlavorAssigner:
         self._oracle = oracle
 
     def assign(self, workload: Workload, counts: Sequence[int] = (), tried: LastTriedFlavors = ()) -> Assignment:
-        """``counts`` of pods other than asked for; ``tried``: where an earlier search stopped."""
+        """``counts``: of pods, if they differ from the requested ones; ``tried``: where an earlier search stopped."""
         chosen: list[PodSetAssignment] = []
         usage: dict[FlavorResource, int] = {}
         borrow = 0
@@ -96,11 +96,13 @@ class FlavorAssigner:
             if group is None:
                 reasons, is_failed = [f"resource {resource} unavailable in ClusterQueue"], True
             else:
-                found, said, attempts = self._find(group, pod_set, requests, before, tried.get(resource, -1) + 1)
+                found, reasons_found, attempts = self._find(
+                    group, pod_set, requests, before, tried.get(resource, -1) + 1
+                )
                 groups.append(attempts)
                 is_failed = not found
                 flavors.update(found)
-                reasons = said if is_failed else reasons + said
+                reasons = reasons_found if is_failed else reasons + reasons_found
             if is_failed:
                 return PodSetAssignment(pod_set.name, count, requests, {}, tuple(reasons), tuple(groups), True)
         return PodSetAssignment(pod_set.name, count, requests, flavors, tuple(reasons), tuple(groups))
@@ -129,8 +131,10 @@ class FlavorAssigner:
                 break
         stopped_at = -1 if last == len(group.flavors) - 1 else last
         found = {name: msgspec.structs.replace(each, tried=stopped_at) for name, each in best.items()}
-        said = [] if best_grade[0] == GranularMode.FIT else [reason for each in attempts for reason in each.reasons]
-        return found, said, tuple(attempts)
+        reasons_found = (
+            [] if best_grade[0] == GranularMode.FIT else [reason for each in attempts for reason in each.reasons]
+        )
+        return found, reasons_found, tuple(attempts)
 
     def _try(
         self,
@@ -157,8 +161,8 @@ class FlavorAssigner:
             choices[resource] = FlavorAssignment(name, MODE_OF_GRANULAR[fit.grade[0]], fit.grade[1])
         reasons = tuple(sorted(each.reason for each in fits.values() if each.reason))
         short = frozenset((name, resource) for resource, each in fits.items() if each.is_short)
-        why = worst(each.why for each in fits.values())
-        return FlavorCandidate(name, grade[0], borrow, reasons, why, short or _NOTHING), choices, grade
+        pending_reason = worst(each.pending_reason for each in fits.values())
+        return FlavorCandidate(name, grade[0], borrow, reasons, pending_reason, short or _NOTHING), choices, grade
 
     def _fit(self, fr: FlavorResource, before: Mapping[FlavorResource, int], amount: int) -> _Fit:
         flavor, resource = fr

@@ -21,7 +21,7 @@ _NEEDS_RELEASE: Final = (GranularMode.PREEMPT, GranularMode.RECLAIM, GranularMod
 
 
 def is_better(one: Grade, other: Grade, fungibility: Fungibility) -> bool:
-    """A way that leads nowhere in this attempt loses to any that does, whatever is preferred."""
+    """A usable grade is better than an unusable one, whatever the queue prefers."""
     if one[0] == GranularMode.NO_FIT or other[0] == GranularMode.NO_FIT:
         return one[0] != GranularMode.NO_FIT
     if (one[0] == GranularMode.NO_CANDIDATES) is not (other[0] == GranularMode.NO_CANDIDATES):
@@ -33,10 +33,10 @@ def is_better(one: Grade, other: Grade, fungibility: Fungibility) -> bool:
 
 
 def tries_next_flavor(grade: Grade, fungibility: Fungibility) -> bool:
-    """Whether the next flavor is looked at."""
-    degree, borrow = grade
-    if degree in _UNUSABLE:
+    """Whether the search continues with the next flavor."""
+    mode, borrow = grade
+    if mode in _UNUSABLE:
         return True
-    if degree in _NEEDS_RELEASE and fungibility.when_can_preempt == names.TRY_NEXT_FLAVOR:
+    if mode in _NEEDS_RELEASE and fungibility.when_can_preempt == names.TRY_NEXT_FLAVOR:
         return True
     return borrow > 0 and fungibility.when_can_borrow == names.TRY_NEXT_FLAVOR

@@ -13,11 +13,11 @@ from headgate.kube.validation.values import domain_prefixed_path
 from headgate.quota.names import ADMISSION_GATED_BY
 
 _PATH: Final = f"metadata.annotations[{ADMISSION_GATED_BY}]"
-_MOST_BYTES: Final = 63
+_MAX_BYTES: Final = 63
 
 
 def gate_problems(obj: Object) -> FieldErrors:
-    """What is wrong with the names themselves."""
+    """Problems of the gate names."""
     value = find_text(find_object(obj, "metadata", "annotations"), ADMISSION_GATED_BY)
     found: FieldErrors = []
     seen: set[str] = set()
@@ -28,13 +28,13 @@ def gate_problems(obj: Object) -> FieldErrors:
             found.append(invalid(_PATH, value, f"duplicate gate name: {name}"))
         else:
             found += domain_prefixed_path(name, _PATH)
-            found += [too_long(_PATH, _MOST_BYTES)] if len(name.encode()) > _MOST_BYTES else []
+            found += [too_long(_PATH, _MAX_BYTES)] if len(name.encode()) > _MAX_BYTES else []
         seen.add(name)
     return found
 
 
-def gate_changes(new: Object, old: Object) -> FieldErrors:
-    """Why a value may not follow another."""
+def gate_update_problems(new: Object, old: Object) -> FieldErrors:
+    """Problems of an update of the annotation."""
     after, before = (
         _names(find_text(find_object(each, "metadata", "annotations"), ADMISSION_GATED_BY)) for each in (new, old)
     )

@@ -19,47 +19,49 @@ from headgate.quota.kinds.names import API_VERSION, OLDER_API_VERSION
 Object = dict[str, Any]
 
 FROM_OLDER: Final = "headgate.dev/v1beta1"
-"""On an object in v1beta2: what only its v1beta1 says."""
+"""On an object in v1beta2: the fields that exist only in v1beta1."""
 FROM_STORED: Final = "headgate.dev/v1beta2"
-"""On an object in v1beta1: what only its v1beta2 says."""
+"""On an object in v1beta1: the fields that exist only in v1beta2."""
 _KEPT: Final = {API_VERSION: FROM_OLDER, OLDER_API_VERSION: FROM_STORED}
 
 
 def convert(obj: Object, api_version: str) -> Object:
-    """``obj``, which is not changed, in another version. What is of no kind here only changes its version."""
+    """``obj`` in another version; the argument is not changed. An unknown kind changes only its ``apiVersion``."""
     before = obj.get("apiVersion")
     if before == api_version:
         return obj
-    ways = CONVERSIONS.get(obj.get("kind") or "")
-    if ways is None or before not in _KEPT or api_version not in _KEPT:
+    conversion = CONVERSIONS.get(obj.get("kind") or "")
+    if conversion is None or before not in _KEPT or api_version not in _KEPT:
         return {**obj, "apiVersion": api_version}
-    there, back = (
-        (ways.to_v1beta2, ways.to_v1beta1) if api_version == API_VERSION else (ways.to_v1beta1, ways.to_v1beta2)
+    forward, backward = (
+        (conversion.to_v1beta2, conversion.to_v1beta1)
+        if api_version == API_VERSION
+        else (conversion.to_v1beta1, conversion.to_v1beta2)
     )
-    return _convert(obj, api_version, there, back, restored_by=_KEPT[before], kept_by=_KEPT[api_version])
+    return _convert(obj, api_version, forward, backward, restored_by=_KEPT[before], kept_by=_KEPT[api_version])
 
 
 def _convert(
-    obj: Object, api_version: str, there: ConvertFields, back: ConvertFields, *, restored_by: str, kept_by: str
+    obj: Object, api_version: str, forward: ConvertFields, backward: ConvertFields, *, restored_by: str, kept_by: str
 ) -> Object:
-    places, bare = _pop_kept(obj, restored_by)
-    moved = there(bare)
-    lost = conversion_loss.find_lost_fields({**back(moved), "apiVersion": bare["apiVersion"]}, bare)
-    made = {**conversion_loss.restore_lost_fields(moved, places, LINKED_FIELDS), "apiVersion": api_version}
+    lost_fields, bare = _pop_kept(obj, restored_by)
+    converted = forward(bare)
+    lost = conversion_loss.find_lost_fields({**backward(converted), "apiVersion": bare["apiVersion"]}, bare)
+    made = {**conversion_loss.restore_lost_fields(converted, lost_fields, LINKED_FIELDS), "apiVersion": api_version}
     return _annotated(made, kept_by, conversion_loss.encode_lost_fields(lost)) if lost else made
 
 
 def _pop_kept(obj: Object, key: str) -> tuple[tuple[LostField, ...], Object]:
-    """What was kept for the version that is wanted now, and the object without it."""
+    """The kept fields for the requested version, and the object without them."""
     metadata = obj.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     text = annotations.get(key) if isinstance(annotations, dict) else None
-    places = conversion_loss.decode_lost_fields(text) if isinstance(text, str) else None
-    if places is None or not isinstance(metadata, dict) or not isinstance(annotations, dict):
+    lost_fields = conversion_loss.decode_lost_fields(text) if isinstance(text, str) else None
+    if lost_fields is None or not isinstance(metadata, dict) or not isinstance(annotations, dict):
         return (), obj  # written by another client: an ordinary annotation
     left = {name: value for name, value in annotations.items() if name != key}
     bare = {name: value for name, value in metadata.items() if name != "annotations"}
-    return places, {**obj, "metadata": {**bare, "annotations": left} if left else bare}
+    return lost_fields, {**obj, "metadata": {**bare, "annotations": left} if left else bare}
 
 
 def _annotated(obj: Object, key: str, text: str) -> Object:

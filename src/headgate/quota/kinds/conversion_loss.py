@@ -43,32 +43,34 @@ def find_lost_fields(now: Object, was: Object) -> tuple[LostField, ...]:
     return tuple(LostField(at, _unset(here), _unset(there)) for at, here, there in _differences((), now, was))
 
 
-def restore_lost_fields(obj: Object, places: Sequence[LostField], linked: Sequence[frozenset[Path]] = ()) -> Object:
-    """``obj`` as it was, where it still is as it came from the round trip."""
-    for group in _together(places, linked):
-        if all(_holds(obj, place) for place in group):
-            for place in group:
-                obj = _put(obj, place.at, place.was)
+def restore_lost_fields(
+    obj: Object, lost_fields: Sequence[LostField], linked: Sequence[frozenset[Path]] = ()
+) -> Object:
+    """``obj`` with its lost fields, except those that have changed since the round trip."""
+    for group in _grouped(lost_fields, linked):
+        if all(_is_unchanged(obj, field) for field in group):
+            for field in group:
+                obj = _put(obj, field.at, field.was)
     return obj
 
 
-def encode_lost_fields(places: Sequence[LostField]) -> str:
-    return _encode(places).decode()
+def encode_lost_fields(lost_fields: Sequence[LostField]) -> str:
+    return _encode(lost_fields).decode()
 
 
 def decode_lost_fields(text: str) -> tuple[LostField, ...] | None:
     """None if :func:`encode_lost_fields` cannot have written the text: any client can write annotations."""
     try:
-        places = _places.decode(text)
+        lost_fields = _places.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return None
-    return places if all(map(_is_inside, places)) else None
+    return lost_fields if all(map(_is_inside, lost_fields)) else None
 
 
-def _is_inside(place: LostField) -> bool:
-    """Whether it is a field in the spec or the status. Names and versions are nobody's to restore."""
+def _is_inside(field: LostField) -> bool:
+    """Whether it is a field in the spec or the status. Other fields, such as names, are not restored."""
     return (
-        len(place.at) > 1 and place.at[0] in _PARTS and isinstance(place.at[1], str) and isinstance(place.at[-1], str)
+        len(field.at) > 1 and field.at[0] in _PARTS and isinstance(field.at[1], str) and isinstance(field.at[-1], str)
     )
 
 
@@ -89,49 +91,49 @@ def _differences(at: Path, now: Any, was: Any) -> Iterator[tuple[Path, Any, Any]
 
 
 def _named(items: list[Any]) -> dict[str, Any] | None:
-    """Items by their names, if all have one and no two the same."""
+    """Items by name; None if an item has no name or two names are equal."""
     found = {each["name"]: each for each in items if isinstance(each, dict) and isinstance(each.get("name"), str)}
     return found if len(found) == len(items) else None
 
 
-def _together(places: Sequence[LostField], linked: Sequence[frozenset[Path]]) -> list[list[LostField]]:
+def _grouped(lost_fields: Sequence[LostField], linked: Sequence[frozenset[Path]]) -> list[list[LostField]]:
     groups: dict[int, list[LostField]] = {}
-    for index, place in enumerate(places):
-        link = next((number for number, paths in enumerate(linked) if _is_below(place, paths)), len(linked) + index)
-        groups.setdefault(link, []).append(place)
+    for index, field in enumerate(lost_fields):
+        link = next((number for number, paths in enumerate(linked) if _is_below(field, paths)), len(linked) + index)
+        groups.setdefault(link, []).append(field)
     return list(groups.values())
 
 
-def _is_below(place: LostField, paths: frozenset[Path]) -> bool:
-    return any(place.at[: len(path)] == path for path in paths)
+def _is_below(field: LostField, paths: frozenset[Path]) -> bool:
+    return any(field.at[: len(path)] == path for path in paths)
 
 
-def _holds(obj: Object, place: LostField) -> bool:
-    """Whether the place is there, and as it was after the round trip."""
-    inside: Any = obj
-    for step in place.at[:-1]:
-        inside = _below(inside, step)
-    found = _below(inside, place.at[-1])
-    return isinstance(inside, dict) and bool(found == (ABSENT if place.now is msgspec.UNSET else place.now))
+def _is_unchanged(obj: Object, field: LostField) -> bool:
+    """Whether the field has the value that it had after the round trip."""
+    container: Any = obj
+    for step in field.at[:-1]:
+        container = _below(container, step)
+    found = _below(container, field.at[-1])
+    return isinstance(container, dict) and bool(found == (ABSENT if field.now is msgspec.UNSET else field.now))
 
 
-def _below(inside: Any, step: Step) -> Any:
+def _below(container: Any, step: Step) -> Any:
     if isinstance(step, str):
-        return inside.get(step, ABSENT) if isinstance(inside, dict) else ABSENT
-    items = (_named(inside) if isinstance(inside, list) else None) or {}
+        return container.get(step, ABSENT) if isinstance(container, dict) else ABSENT
+    items = (_named(container) if isinstance(container, list) else None) or {}
     return items.get(step[0], ABSENT)
 
 
-def _put(inside: Any, at: Sequence[Step], value: Any) -> Any:
-    """A copy of ``inside`` with one place changed; all else is shared."""
+def _put(container: Any, at: Sequence[Step], value: Any) -> Any:
+    """A copy of ``container`` with one field changed; the rest is shared."""
     step, rest = at[0], at[1:]
     if isinstance(step, tuple):
-        return [_put(each, rest, value) if each["name"] == step[0] else each for each in inside]
+        return [_put(each, rest, value) if each["name"] == step[0] else each for each in container]
     if rest:
-        return {**inside, step: _put(inside[step], rest, value)}
+        return {**container, step: _put(container[step], rest, value)}
     if value is msgspec.UNSET:
-        return {name: below for name, below in inside.items() if name != step}
-    return {**inside, step: value}
+        return {name: below for name, below in container.items() if name != step}
+    return {**container, step: value}
 
 
 def _unset(value: Any) -> Any:

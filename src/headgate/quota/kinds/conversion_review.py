@@ -19,7 +19,7 @@ KIND: Final = "ConversionReview"
 
 
 def answer(body: bytes) -> bytes | str:
-    """The review with its answer, or why the body is none."""
+    """The ConversionReview with its response, or why the body is not a ConversionReview."""
     try:
         review = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError) as problem:

@@ -25,7 +25,7 @@ class VersionConversion(msgspec.Struct, frozen=True):
 
 
 Where = tuple[str, ...]
-"""Fields on the way in; ``*`` is every item of a list."""
+"""A path of fields; ``*`` is every item of a list."""
 
 _OLDER_CHECKS: Final = ("spec", "admissionChecks")
 _CHECKS: Final = ("spec", "admissionChecksStrategy")
@@ -33,7 +33,7 @@ LINKED_FIELDS: Final[tuple[frozenset[Path], ...]] = (
     frozenset({_OLDER_CHECKS, _CHECKS}),
     frozenset({("spec", "priorityClassName"), ("spec", "priorityClassSource")}),
 )
-"""Places that mean something only together."""
+"""Fields that have a meaning only together."""
 _FUNGIBILITY: Final = {"whenCanBorrow": "Borrow", "whenCanPreempt": "Preempt"}
 _SOURCES: Final = {
     "kueue.x-k8s.io/workloadpriorityclass": {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass"},
@@ -43,35 +43,35 @@ _RETRY_DELAY_MIN: Final = 15
 _ASSIGNED_TOPOLOGY: Final = ("status", "admission", "podSetAssignments", "*", "topologyAssignment")
 
 
-def _way(*steps: ConvertFields) -> ConvertFields:
-    def go(obj: Object) -> Object:
+def _chain(*steps: ConvertFields) -> ConvertFields:
+    def convert(obj: Object) -> Object:
         for step in steps:
             obj = step(obj)
         return obj
 
-    return go
+    return convert
 
 
 def _inside(at: Where, change: ConvertFields) -> ConvertFields:
-    """``change`` to the object that lies there, if one does."""
+    """Applies ``change`` to the object at the path, if there is one."""
     if not at:
         return change
     name, below = at[0], _inside(at[1:], change)
 
-    def go(obj: Object) -> Object:
+    def convert(obj: Object) -> Object:
         value = obj.get(name)
         if isinstance(value, dict):
             return {**obj, name: below(value)}
         return obj
 
-    def go_each(obj: Object) -> Object:
+    def convert_items(obj: Object) -> Object:
         items = obj.get(name)
         if not isinstance(items, list):
             return obj
         each = _inside(at[2:], change)
         return {**obj, name: [each(item) if isinstance(item, dict) else item for item in items]}
 
-    return go_each if at[1:2] == ("*",) else go
+    return convert_items if at[1:2] == ("*",) else convert
 
 
 def _without(*at: str) -> ConvertFields:
@@ -80,16 +80,16 @@ def _without(*at: str) -> ConvertFields:
 
 
 def _renamed(above: Where, old: str, new: str) -> ConvertFields:
-    """What is called ``new`` already is of the other version, and goes."""
+    """Renames ``old`` to ``new``. A field that is already called ``new`` is dropped: it is of the other version."""
 
-    def go(obj: Object) -> Object:
+    def convert(obj: Object) -> Object:
         left = {key: value for key, value in obj.items() if key not in (old, new)}
         return {**left, new: obj[old]} if old in obj else left
 
-    return _inside(above, go)
+    return _inside(above, convert)
 
 
-def _collapse_words(fungibility: Object) -> Object:
+def _replace_older_values(fungibility: Object) -> Object:
     changed = {name: "MayStopSearch" for name, word in _FUNGIBILITY.items() if fungibility.get(name) == word}
     return {**fungibility, **changed}
 
@@ -126,7 +126,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-_same: Final = _way()
+_same: Final = _chain()
 _consumed: Final = _without("status", "fairSharing", "admissionFairSharingStatus")
 _PAST: Final = ("accumulatedPastExexcutionTimeSeconds", "accumulatedPastExecutionTimeSeconds")
 
@@ -135,29 +135,29 @@ CONVERSIONS: Final = {
     "WorkloadPriorityClass": VersionConversion(_same, _same),
     "Cohort": VersionConversion(to_v1beta2=_consumed, to_v1beta1=_same),
     "ClusterQueue": VersionConversion(
-        to_v1beta2=_way(
+        to_v1beta2=_chain(
             _renamed(("spec",), "cohort", "cohortName"),
             _inside(("spec",), _checks_to_strategy),
-            _inside(("spec", "flavorFungibility"), _collapse_words),
+            _inside(("spec", "flavorFungibility"), _replace_older_values),
             _without("status", "pendingWorkloadsStatus"),
             _consumed,
         ),
-        to_v1beta1=_way(
+        to_v1beta1=_chain(
             _renamed(("spec",), "cohortName", "cohort"),
             _without("spec", "concurrentAdmissionPolicy"),
         ),
     ),
     "LocalQueue": VersionConversion(
-        to_v1beta2=_way(_renamed(("status",), "flavorUsage", "flavorsUsage"), _without("status", "flavors")),
+        to_v1beta2=_chain(_renamed(("status",), "flavorUsage", "flavorsUsage"), _without("status", "flavors")),
         to_v1beta1=_renamed(("status",), "flavorsUsage", "flavorUsage"),
     ),
     "Workload": VersionConversion(
-        to_v1beta2=_way(
+        to_v1beta2=_chain(
             _inside(("spec",), _class_to_reference),
             _renamed(("status",), *_PAST),
             _without(*_ASSIGNED_TOPOLOGY),
         ),
-        to_v1beta1=_way(
+        to_v1beta1=_chain(
             _inside(("spec",), _reference_to_class),
             _renamed(("status",), *reversed(_PAST)),
             _without(*_ASSIGNED_TOPOLOGY),

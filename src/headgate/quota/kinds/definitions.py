@@ -77,9 +77,9 @@ _ROWS: Final = (
 )
 
 
-def definitions(*, both: bool) -> tuple[Object, ...]:
-    """``both``: whether v1beta1 is served, too."""
-    return tuple(_definition(row, both=both) for row in _ROWS)
+def definitions(*, with_older: bool) -> tuple[Object, ...]:
+    """``with_older``: whether v1beta1 is served, too."""
+    return tuple(_definition(row, with_older=with_older) for row in _ROWS)
 
 
 def is_ours(found: Mapping[str, Any]) -> bool:
@@ -89,31 +89,32 @@ def is_ours(found: Mapping[str, Any]) -> bool:
 
 
 def adapted(wanted: Object, found: Object | None) -> Object | None:
-    """What to bring where ``found`` is: nothing where it is Kueue's own. A v1beta1 that is served stays served."""
+    """The definition to install in place of ``found``; None if that is Kueue's own. If v1beta1 is served, it stays
+    served."""
     if found is None:
         return wanted
     if not is_ours(found):
         return None
-    return serving_both(wanted) if all(each.get("served") for each in found["spec"]["versions"]) else wanted
+    return serving_all_versions(wanted) if all(each.get("served") for each in found["spec"]["versions"]) else wanted
 
 
-def serving_both(found: Object) -> Object:
+def serving_all_versions(found: Object) -> Object:
     """A definition with all its versions served."""
     spec = found["spec"]
     return {**found, "spec": {**spec, "versions": [{**each, "served": True} for each in spec["versions"]]}}
 
 
-def _definition(row: _Row, *, both: bool) -> Object:
+def _definition(row: _Row, *, with_older: bool) -> Object:
     older = crd_version(
         names.OLDER,
         row.schema(older=True),
         stored=False,
-        served=both,
+        served=with_older,
         deprecated=True,
         deprecationWarning=_OUTDATED,
-        **_further(row, older=True),
+        **_version_options(row, older=True),
     )
-    stored = crd_version(names.STORED, row.schema(older=False), stored=True, **_further(row, older=False))
+    stored = crd_version(names.STORED, row.schema(older=False), stored=True, **_version_options(row, older=False))
     made = custom_resource_definition(
         GROUP,
         row.kind,
@@ -125,7 +126,7 @@ def _definition(row: _Row, *, both: bool) -> Object:
     return {**made, "metadata": {**made["metadata"], "labels": {MANAGED_BY: HEADGATE}}}
 
 
-def _further(row: _Row, *, older: bool) -> Object:
+def _version_options(row: _Row, *, older: bool) -> Object:
     status: Object = {"subresources": {"status": {}}} if row.has_status else {}
     columns = row.columns(older=older) if row.columns is not None else []
     return {**status, **({"additionalPrinterColumns": columns} if columns else {})}

@@ -29,14 +29,14 @@ def resource_flavor_problems(obj: Object) -> FieldErrors:
     return found + validate_tolerations([each for _, each in find_objects(spec, "tolerations", "")], "spec.tolerations")
 
 
-_MOST: Final = 256
-_MOST_PAIRS: Final = 512
+_MAX_COUNT: Final = 256
+_MAX_PAIRS: Final = 512
 _GROUPS: Final = "spec.resourceGroups"
 _SMALLEST_WEIGHT_NANO: Final = 1
 
 
 class _Owner(msgspec.Struct, frozen=True):
-    """Whose groups they are. ``lends_own``: it lends nothing but what is nominally its own."""
+    """The owner of resource groups. ``lends_own``: the lending limit may not exceed the nominal quota."""
 
     has_parent: bool
     parent: str
@@ -64,7 +64,7 @@ def local_queue_problems(obj: Object) -> FieldErrors:
     return _fair_sharing(find_object(obj, "spec"))
 
 
-def local_queue_changes(new: Object, old: Object) -> FieldErrors:
+def local_queue_update_problems(new: Object, old: Object) -> FieldErrors:
     after, before = (find_object(each, "spec").get("clusterQueue") for each in (new, old))
     return immutable(after, before, "spec.clusterQueue") if before is not None else []
 
@@ -105,13 +105,13 @@ def _quotas(flavor: Object, covered: list[str], owner: _Owner, path: str) -> Fie
         borrowing, lending = _amount(quota.get("borrowingLimit")), _amount(quota.get("lendingLimit"))
         found += _limit(borrowing, owner, f"{at}.borrowingLimit") + _limit(lending, owner, f"{at}.lendingLimit")
         if owner.lends_own and lending is not None and nominal is not None and lending.nano > nominal.nano:
-            text_ = "must be less than or equal to the nominalQuota"
-            found.append(invalid(f"{at}.lendingLimit", lending.canonical, text_))
+            detail = "must be less than or equal to the nominalQuota"
+            found.append(invalid(f"{at}.lendingLimit", lending.canonical, detail))
     return found
 
 
 def _limit(limit: Quantity | None, owner: _Owner, path: str) -> FieldErrors:
-    """A limit says how much is shared with others, so there must be others."""
+    """A limit needs a parent, with which quota is shared."""
     if limit is None:
         return []
     alone = [] if owner.has_parent else [invalid(path, limit.canonical, f"must be nil when {owner.parent} is empty")]
@@ -153,21 +153,21 @@ def _totals(spec: Object) -> FieldErrors:
     resources = sum(len(find_strings(group, "coveredResources")) for _, group in groups)
     found: FieldErrors = []
     for count, words in ((flavors, "flavors"), (resources, "covered resources")):
-        if count > _MOST:
-            detail = f"total number of {words} across all resourceGroups must be ≤ {_MOST}, got {count}"
+        if count > _MAX_COUNT:
+            detail = f"total number of {words} across all resourceGroups must be ≤ {_MAX_COUNT}, got {count}"
             found.append(invalid(_GROUPS, count, detail))
     for path, group in groups:
         pairs = sum(
             len(list(find_objects(flavor, "resources", ""))) for _, flavor in find_objects(group, "flavors", "")
         )
-        if pairs > _MOST_PAIRS:
-            detail = f"number of flavor-resource combinations in a resourceGroup must be ≤ {_MOST_PAIRS}, got {pairs}"
+        if pairs > _MAX_PAIRS:
+            detail = f"number of flavor-resource combinations in a resourceGroup must be ≤ {_MAX_PAIRS}, got {pairs}"
             found.append(invalid(path, pairs, detail))
     return found
 
 
 def _check_flavors(spec: Object) -> FieldErrors:
-    """Checks that are for some flavors only name flavors of this queue."""
+    """The flavors of admission checks must be flavors of this queue."""
     known = {
         find_text(flavor, "name")
         for _, group in find_objects(spec, "resourceGroups", "")
@@ -183,7 +183,7 @@ def _check_flavors(spec: Object) -> FieldErrors:
 
 
 def _amount(value: Any) -> Quantity | None:
-    """None where there is none, or none that can be read: the schema says so then."""
+    """None if it is absent or invalid; the schema reports the latter."""
     if not isinstance(value, int | str) or isinstance(value, bool):
         return None
     found = quantity.parse(value)

@@ -82,7 +82,7 @@ _CONSUMED: Final = with_required(
 
 
 def fair_sharing_status(*, consumed: bool) -> Object:
-    """``consumed``: with what was used over time."""
+    """``consumed``: include the usage over time."""
     further = {"admissionFairSharingStatus": _CONSUMED} if consumed else {}
     return with_required(object_schema(weightedShare=INT64, **further), "weightedShare")
 

@@ -70,8 +70,8 @@ _IN: Final[dict[str, Callable[[Object], Found]]] = {
 
 
 def unsupported(kind: str, obj: Object) -> FieldErrors:
-    look = _IN.get(kind)
-    return [] if look is None else [forbidden(path, detail) for path, detail in look(obj)]
+    find = _IN.get(kind)
+    return [] if find is None else [forbidden(path, detail) for path, detail in find(obj)]
 
 
 def warnings(kind: str, obj: Object) -> list[str]:

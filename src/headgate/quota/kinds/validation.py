@@ -15,12 +15,12 @@ from headgate.kube.field_errors import FieldErrors
 from headgate.kube.lenient_reader import Object, find_object
 from headgate.kube.validation.values import immutable
 from headgate.quota.kinds import queue_validation
-from headgate.quota.kinds.admission_gated_by import gate_changes, gate_problems
+from headgate.quota.kinds.admission_gated_by import gate_problems, gate_update_problems
 from headgate.quota.kinds.conversion import convert
 from headgate.quota.kinds.names import API_VERSION
 from headgate.quota.kinds.queue_validation import resource_flavor_problems
 from headgate.quota.kinds.unsupported import unsupported, warnings
-from headgate.quota.kinds.workload_update_validation import workload_changes
+from headgate.quota.kinds.workload_update_validation import workload_update_problems
 from headgate.quota.kinds.workload_validation import workload_problems
 
 Rule = Callable[[Object], FieldErrors]
@@ -32,11 +32,11 @@ class ValidationResult(msgspec.Struct, frozen=True):
     warnings: list[str] = []
 
 
-def _nothing(obj: Object) -> FieldErrors:
+def _no_rules(obj: Object) -> FieldErrors:
     return []
 
 
-def _anything(new: Object, old: Object) -> FieldErrors:
+def _no_update_rules(new: Object, old: Object) -> FieldErrors:
     return []
 
 
@@ -46,18 +46,18 @@ def _same_controller(new: Object, old: Object) -> FieldErrors:
 
 
 _RULES: Final[dict[str, tuple[Rule, Change]]] = {
-    "ResourceFlavor": (resource_flavor_problems, _anything),
-    "ClusterQueue": (queue_validation.cluster_queue_problems, _anything),
-    "Cohort": (queue_validation.cohort_problems, _anything),
-    "LocalQueue": (queue_validation.local_queue_problems, queue_validation.local_queue_changes),
-    "Workload": (workload_problems, workload_changes),
-    "AdmissionCheck": (_nothing, _same_controller),
+    "ResourceFlavor": (resource_flavor_problems, _no_update_rules),
+    "ClusterQueue": (queue_validation.cluster_queue_problems, _no_update_rules),
+    "Cohort": (queue_validation.cohort_problems, _no_update_rules),
+    "LocalQueue": (queue_validation.local_queue_problems, queue_validation.local_queue_update_problems),
+    "Workload": (workload_problems, workload_update_problems),
+    "AdmissionCheck": (_no_rules, _same_controller),
 }
 
 
 def validate_object(new: Object, old: Object | None, *, honours_gates: bool = True) -> ValidationResult:
-    """``old``: what is replaced, if anything is. ``honours_gates``: the feature gate AdmissionGatedBy; while it is off
-    the annotation has no rules."""
+    """``old``: the previous version, on an update. ``honours_gates``: the feature gate AdmissionGatedBy; without it
+    the annotation is not validated."""
     new = convert(new, API_VERSION)
     kind = str(new.get("kind"))
     rules = _RULES.get(kind)
@@ -70,10 +70,10 @@ def validate_object(new: Object, old: Object | None, *, honours_gates: bool = Tr
         if problems:
             before = set(map(str, _object_problems(kind, old, has_gates)))
             problems = [each for each in problems if str(each) not in before]
-        problems += rules[1](new, old) + (gate_changes(new, old) if has_gates else [])
+        problems += rules[1](new, old) + (gate_update_problems(new, old) if has_gates else [])
     return ValidationResult(problems, warnings(kind, new))
 
 
 def _object_problems(kind: str, obj: Object, has_gates: bool) -> FieldErrors:
-    """What is wrong with it by itself."""
+    """Problems of the object, independent of the previous version."""
     return unsupported(kind, obj) + _RULES[kind][0](obj) + (gate_problems(obj) if has_gates else [])

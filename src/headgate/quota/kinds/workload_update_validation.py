@@ -18,7 +18,7 @@ _WHILE_RESERVED: Final = "is immutable while workload quota reserved"
 _POD_CLASS: Final = ("scheduling.k8s.io", "PriorityClass")
 
 
-def workload_changes(new: Object, old: Object) -> FieldErrors:
+def workload_update_problems(new: Object, old: Object) -> FieldErrors:
     after, before = find_object(new, "spec"), find_object(old, "spec")
     held, holds = has_reservation(old), has_reservation(new)
     found = _pod_sets(after, before) + _priority_class(after, before) if held else []
@@ -43,7 +43,7 @@ def _pod_sets(after: Object, before: Object) -> FieldErrors:
 
 
 def _priority_class(after: Object, before: Object) -> FieldErrors:
-    """The value of a WorkloadPriorityClass may be given by another name; all else stays."""
+    """Only the name of a WorkloadPriorityClass may change."""
     name = "priorityClassRef"
     new, old = after.get(name), before.get(name)
     if not isinstance(new, dict) or not isinstance(old, dict):
@@ -64,7 +64,7 @@ def _priority_class(after: Object, before: Object) -> FieldErrors:
 
 
 def _reclaimable(after: Object, before: Object) -> FieldErrors:
-    """Pods that were given back are not taken again."""
+    """The number of reclaimable pods never decreases."""
     new, old = (
         {
             find_text(each, "name"): find_integer(each, "count")
@@ -83,7 +83,7 @@ def _reclaimable(after: Object, before: Object) -> FieldErrors:
 
 
 def _admission(after: Object, before: Object) -> FieldErrors:
-    """It is set or unset, and never changed."""
+    """The admission can be set or unset, but not changed."""
     new, old = after.get("admission"), before.get("admission")
     return (
         [invalid_without_value("status.admission", IMMUTABLE)]

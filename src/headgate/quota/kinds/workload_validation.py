@@ -59,8 +59,8 @@ def _pod_set(pods: Object, path: str) -> FieldErrors:
     template, at = find_object(pods, "template"), f"{path}.template"
     found: FieldErrors = []
     if find_integer(pods, "minCount") > find_integer(pods, "count", 1):
-        text_ = "minCount should be positive and less or equal to count"
-        found.append(invalid_without_value(path, text_))
+        detail = "minCount should be positive and less or equal to count"
+        found.append(invalid_without_value(path, detail))
     found += validate_labels(find_texts(find_object(template, "metadata"), "labels"), f"{at}.metadata.labels")
     found += validate_annotations(
         find_texts(find_object(template, "metadata"), "annotations"), f"{at}.metadata.annotations"
@@ -108,12 +108,12 @@ def _admission(spec: Object, status: Object) -> FieldErrors:
         return [required("status.admission", "must be set while the QuotaReserved condition is true")]
     known = counts_of(spec)
     found: FieldErrors = []
-    given = list(find_objects(admission, "podSetAssignments", "status.admission"))
-    if len(given) != len(known):
+    assignments = list(find_objects(admission, "podSetAssignments", "status.admission"))
+    if len(assignments) != len(known):
         found.append(
             invalid_without_value("<nil>", "podSetAssignments must have the same number of podSets as the spec")
         )
-    for path, each in given:
+    for path, each in assignments:
         name, count = find_text(each, "name") or "main", find_integer(each, "count")
         if name not in known:
             found.append(not_found(f"{path}.name", name))

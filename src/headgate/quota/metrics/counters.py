@@ -56,24 +56,27 @@ class AdmissionCounters:
 
     # What was decided and written.
 
-    def reserved(self, about: WorkloadLabels, waited_s: float) -> None:
-        self._count("quota_reserved_workloads_total", about, _class(about))
-        self._wait("quota_reserved_wait_time_seconds", about, waited_s)
+    def reserved(self, workload_labels: WorkloadLabels, waited_s: float) -> None:
+        self._count("quota_reserved_workloads_total", workload_labels, _class(workload_labels))
+        self._wait("quota_reserved_wait_time_seconds", workload_labels, waited_s)
 
-    def admitted(self, about: WorkloadLabels, waited_s: float, checked_s: float) -> None:
+    def admitted(self, workload_labels: WorkloadLabels, waited_s: float, checked_s: float) -> None:
         """``waited_s``: since it was queued, ``checked_s``: since its quota was reserved."""
-        self._count("admitted_workloads_total", about, _class(about))
-        for cohort in about.cohorts:
-            labels = (("cohort", cohort), *_class(about))
+        self._count("admitted_workloads_total", workload_labels, _class(workload_labels))
+        for cohort in workload_labels.cohorts:
+            labels = (("cohort", cohort), *_class(workload_labels))
             self._counts["kueue_cohort_subtree_admitted_workloads_total", labels] += 1
-        self._wait("admission_wait_time_seconds", about, waited_s)
-        self._wait("admission_checks_wait_time_seconds", about, checked_s)
+        self._wait("admission_wait_time_seconds", workload_labels, waited_s)
+        self._wait("admission_checks_wait_time_seconds", workload_labels, checked_s)
 
-    def evicted(self, about: WorkloadLabels, reason: str, cause: str, is_first: bool) -> None:
-        labels = (("reason", reason), ("underlying_cause", cause), *_class(about))
-        self._count("evicted_workloads_total", about, labels)
+    def evicted(self, workload_labels: WorkloadLabels, reason: str, cause: str, is_first: bool) -> None:
+        labels = (("reason", reason), ("underlying_cause", cause), *_class(workload_labels))
+        self._count("evicted_workloads_total", workload_labels, labels)
         if is_first:
-            name, queue = of_cluster_queue("evicted_workloads_once_total"), ("cluster_queue", about.cluster_queue)
+            name, queue = (
+                of_cluster_queue("evicted_workloads_once_total"),
+                ("cluster_queue", workload_labels.cluster_queue),
+            )
             self._counts[name, (queue, *labels)] += 1
 
     def preempted(self, by_cluster_queue: str, reason: str) -> None:
@@ -87,56 +90,60 @@ class AdmissionCounters:
 
     # What was seen.
 
-    def workload_changed(self, before: Workload, after: Workload | None, about: WorkloadLabels, now_s: float) -> None:
-        """A workload is another one now, or gone."""
+    def workload_changed(
+        self, before: Workload, after: Workload | None, workload_labels: WorkloadLabels, now_s: float
+    ) -> None:
+        """A workload changed or was deleted."""
         if before.holds_quota and before.is_evicted and (after is None or not after.holds_quota):
             evicted = before.conditions[names.EVICTED]
-            self._latency.with_label_values(about.cluster_queue, evicted.reason).observe(
+            self._latency.with_label_values(workload_labels.cluster_queue, evicted.reason).observe(
                 max(now_s - evicted.since_s, 0.0)
             )
         if after is None:
             return
         if after.is_finished and not before.is_finished:
-            self._count("finished_workloads_total", about, _class(about))
+            self._count("finished_workloads_total", workload_labels, _class(workload_labels))
         ready, admitted = after.conditions.get(names.PODS_READY), after.conditions.get(names.ADMITTED)
         if ready is None or admitted is None or before.has(names.PODS_READY):
             return
         if ready.is_true and ready.reason == "Started" and admitted.is_true:
-            self._wait("ready_wait_time_seconds", about, ready.since_s - queued_s(after))
-            self._wait("admitted_until_ready_wait_time_seconds", about, ready.since_s - admitted.since_s)
+            self._wait("ready_wait_time_seconds", workload_labels, ready.since_s - queued_s(after))
+            self._wait("admitted_until_ready_wait_time_seconds", workload_labels, ready.since_s - admitted.since_s)
 
-    def forget(self, place: QueueRef) -> None:
-        for name, labels in [each for each in self._counts if _is_at(place, each[1])]:
+    def forget(self, queue_ref: QueueRef) -> None:
+        for name, labels in [each for each in self._counts if _is_of(queue_ref, each[1])]:
             del self._counts[name, labels]
         for of_cluster, of_local in self._waits.values():
-            _forget(of_cluster if place[0] == "cluster queue" else of_local, place)
-        if place[0] == "cluster queue":
-            _forget(self._latency, place)
+            _forget(of_cluster if queue_ref[0] == "cluster queue" else of_local, queue_ref)
+        if queue_ref[0] == "cluster queue":
+            _forget(self._latency, queue_ref)
 
     def samples(self) -> Iterator[Sample]:
         for (name, labels), count in sorted(self._counts.items()):
             yield Sample(name, labels, count)
-        for twins in self._waits.values():
-            for each in twins:
+        for pair in self._waits.values():
+            for each in pair:
                 yield from each.samples()
         yield from self._latency.samples()
         yield from self._attempts.samples()
 
     # Inside.
 
-    def _count(self, what: str, about: WorkloadLabels, more: Labels) -> None:
-        self._counts[of_cluster_queue(what), (("cluster_queue", about.cluster_queue), *more)] += 1
-        self._counts[of_local_queue(what), (*local_labels(about.local_queue), *more)] += 1
+    def _count(self, metric: str, workload_labels: WorkloadLabels, more: Labels) -> None:
+        self._counts[of_cluster_queue(metric), (("cluster_queue", workload_labels.cluster_queue), *more)] += 1
+        self._counts[of_local_queue(metric), (*local_labels(workload_labels.local_queue), *more)] += 1
 
-    def _wait(self, what: str, about: WorkloadLabels, waited_s: float) -> None:
-        of_cluster, of_local = self._waits[what]
-        namespace, _, name = about.local_queue.partition("/")
-        of_cluster.with_label_values(about.cluster_queue, about.priority_class).observe(max(waited_s, 0.0))
-        of_local.with_label_values(name, namespace, about.priority_class).observe(max(waited_s, 0.0))
+    def _wait(self, metric: str, workload_labels: WorkloadLabels, waited_s: float) -> None:
+        of_cluster, of_local = self._waits[metric]
+        namespace, _, name = workload_labels.local_queue.partition("/")
+        of_cluster.with_label_values(workload_labels.cluster_queue, workload_labels.priority_class).observe(
+            max(waited_s, 0.0)
+        )
+        of_local.with_label_values(name, namespace, workload_labels.priority_class).observe(max(waited_s, 0.0))
 
 
 def queued_s(workload: Workload) -> float:
-    """Since when it waits, or waited for what it has: since it was made, or was requeued."""
+    """The time at which the workload was queued: its creation, or its last requeue."""
     requeued = workload.conditions.get(names.REQUEUED)
     return requeued.since_s if requeued is not None and requeued.is_true else workload.created_s
 
@@ -146,19 +153,19 @@ def local_labels(local_queue: str) -> Labels:
     return ("name", name), ("namespace", namespace)
 
 
-def _class(about: WorkloadLabels) -> Labels:
-    return (("priority_class", about.priority_class),)
+def _class(workload_labels: WorkloadLabels) -> Labels:
+    return (("priority_class", workload_labels.priority_class),)
 
 
-def _is_at(place: QueueRef, labels: Labels) -> bool:
-    kind, name = place
+def _is_of(queue_ref: QueueRef, labels: Labels) -> bool:
+    kind, name = queue_ref
     if kind == "local queue":
         return labels[:2] == local_labels(name)
     return labels[0] in (("cluster_queue", name), ("preempting_cluster_queue", name))
 
 
-def _forget(histograms: HistogramVec, place: QueueRef) -> None:
-    kind, key = place
+def _forget(histograms: HistogramVec, queue_ref: QueueRef) -> None:
+    kind, key = queue_ref
     namespace, _, name = key.partition("/")
     wanted = (key,) if kind == "cluster queue" else (name, namespace)
     for values in [values for values, _ in histograms.items()]:
@@ -194,11 +201,11 @@ class UnadmittedWorkloads:
             self._entries[key] = entry
             self._counts[entry] += 1
 
-    def samples(self, led: Callable[[str], str]) -> Iterator[Sample]:
-        """``led``: the ClusterQueue that a LocalQueue leads to now; who waits where nothing leads is not told of."""
+    def samples(self, cluster_queue_of: Callable[[str], str]) -> Iterator[Sample]:
+        """``cluster_queue_of``: the present ClusterQueue of a LocalQueue. Workloads without one are left out."""
         by_queue: Counter[Sample] = Counter()
         for entry, count in self._counts.items():
-            queue = entry.cluster_queue or led(entry.local_queue)
+            queue = entry.cluster_queue or cluster_queue_of(entry.local_queue)
             if not queue:
                 continue
             of_queue, local = (("cluster_queue", queue),), local_labels(entry.local_queue)
@@ -206,9 +213,9 @@ class UnadmittedWorkloads:
                 by_queue[Sample(of_cluster_queue("finished_workloads"), of_queue, 0)] += count
                 by_queue[Sample(of_local_queue("finished_workloads"), local, 0)] += count
                 continue
-            why = (("reason", entry.reason), ("underlying_cause", entry.cause))
-            by_queue[Sample(of_cluster_queue("unadmitted_workloads"), (*of_queue, *why), 0)] += count
-            by_queue[Sample(of_local_queue("unadmitted_workloads"), (*local, *of_queue, *why), 0)] += count
+            reason_labels = (("reason", entry.reason), ("underlying_cause", entry.cause))
+            by_queue[Sample(of_cluster_queue("unadmitted_workloads"), (*of_queue, *reason_labels), 0)] += count
+            by_queue[Sample(of_local_queue("unadmitted_workloads"), (*local, *of_queue, *reason_labels), 0)] += count
         for sample, count in sorted(by_queue.items()):
             yield Sample(sample.name, sample.labels, count)
 

@@ -24,21 +24,21 @@ _INFINITE: Final = float("inf")
 _STATUSES: Final = ("pending", "active", "terminating")
 
 
-def samples(engine: QuotaEngine, census: WorkloadCounters) -> Iterator[Sample]:
-    above: dict[str, Counter[FlavorResource]] = {}
+def samples(engine: QuotaEngine, counters: WorkloadCounters) -> Iterator[Sample]:
+    reserved_above: dict[str, Counter[FlavorResource]] = {}
     admitted_above: Counter[str] = Counter()
     for name in sorted(engine.cache.queues):
-        counts = census.counts(("cluster queue", name))
+        counts = counters.counts(("cluster queue", name))
         yield from _of_cluster_queue(engine, name, counts)
         node = engine.ledger.now.queue(name)
         for cohort in cohorts_above(node):
-            above.setdefault(cohort.name, Counter()).update(counts.reserved)
+            reserved_above.setdefault(cohort.name, Counter()).update(counts.reserved)
             admitted_above[cohort.name] += counts.states["admitted"]
     parked = _parked(engine)
     for key in sorted(engine.cache.local_queues):
-        yield from _of_local_queue(engine, key, census.counts(("local queue", key)), parked.get(key, 0))
+        yield from _of_local_queue(engine, key, counters.counts(("local queue", key)), parked.get(key, 0))
     for cohort in engine.ledger.now.cohorts():
-        yield from _of_cohort(cohort, above.get(cohort.name, Counter()), admitted_above[cohort.name])
+        yield from _of_cohort(cohort, reserved_above.get(cohort.name, Counter()), admitted_above[cohort.name])
 
 
 def cohorts_above(node: QuotaNode | None) -> Iterator[QuotaNode]:
@@ -47,16 +47,16 @@ def cohorts_above(node: QuotaNode | None) -> Iterator[QuotaNode]:
 
 
 def _parked(engine: QuotaEngine) -> dict[str, int]:
-    """By LocalQueue. Only where several lead to one ClusterQueue those who are parked have to be counted."""
-    leading: dict[str, list[str]] = {}
+    """Parked workloads by LocalQueue. They are counted one by one only if several LocalQueues share a ClusterQueue."""
+    keys_by_queue: dict[str, list[str]] = {}
     for key, local in engine.cache.local_queues.items():
-        leading.setdefault(local.cluster_queue, []).append(key)
+        keys_by_queue.setdefault(local.cluster_queue, []).append(key)
     found: dict[str, int] = {}
-    for queue, keys in leading.items():
-        alone = len(keys) == 1
+    for queue, keys in keys_by_queue.items():
+        is_only = len(keys) == 1
         found |= (
             {keys[0]: engine.queue_manager.inadmissible_count(queue)}
-            if alone
+            if is_only
             else engine.queue_manager.inadmissible_by_local_queue(queue)
         )
     return found
@@ -65,7 +65,7 @@ def _parked(engine: QuotaEngine) -> dict[str, int]:
 def _of_cluster_queue(engine: QuotaEngine, name: str, counts: QueueCounts) -> Iterator[Sample]:
     queue, activity = engine.cache.queues[name], engine.cache.activity.get(name)
     label = (("cluster_queue", name),)
-    # Who cannot even wait, for the queue or something else is not well, is not worth a look either.
+    # Blocked workloads are not active: they are not in the queue.
     ready = engine.queue_manager.active_count(name)
     yield from _pending(of_cluster_queue("pending_workloads"), label, ready, counts.states["waiting"])
     yield Sample(of_cluster_queue("reserving_active_workloads"), label, counts.holding)
@@ -75,7 +75,7 @@ def _of_cluster_queue(engine: QuotaEngine, name: str, counts: QueueCounts) -> It
     for each in _STATUSES:
         yield Sample("kueue_cluster_queue_status", (*label, ("status", each)), int(each == status))
     node = engine.ledger.now.queue(name)
-    parent, root = _stands(node)
+    parent, root = _cohorts_of(node)
     yield Sample("kueue_cluster_queue_info", (*label, ("parent_cohort", parent), ("root_cohort", root)), 1)
     for fr, quota in sorted(queue.quotas.items()):
         labels = (("cohort", queue.cohort), *label, *_labels(fr))
@@ -91,8 +91,8 @@ def _of_cluster_queue(engine: QuotaEngine, name: str, counts: QueueCounts) -> It
 
 def _of_local_queue(engine: QuotaEngine, key: str, counts: QueueCounts, parked: int) -> Iterator[Sample]:
     local, label = engine.cache.local_queues[key], local_labels(key)
-    above = engine.cache.activity.get(local.cluster_queue)
-    is_open = above is not None and above.is_active and local.stop_policy == names.NONE
+    activity = engine.cache.activity.get(local.cluster_queue)
+    is_open = activity is not None and activity.is_active and local.stop_policy == names.NONE
     waiting = counts.states["waiting"]
     yield from _pending(of_local_queue("pending_workloads"), label, waiting - parked if is_open else 0, waiting)
     yield Sample(of_local_queue("reserving_active_workloads"), label, counts.holding)
@@ -124,7 +124,7 @@ def _pending(name: str, label: Labels, ready: int, waiting: int) -> Iterator[Sam
     yield Sample(name, (*label, ("status", "inadmissible")), waiting - ready)
 
 
-def _stands(node: QuotaNode | None) -> tuple[str, str]:
+def _cohorts_of(node: QuotaNode | None) -> tuple[str, str]:
     if node is None or node.parent is None:
         return "", ""
     return node.parent.name, node.root.name
@@ -135,7 +135,7 @@ def _labels(fr: FlavorResource) -> Labels:
 
 
 def _amount(fr: FlavorResource, units: int | None) -> float:
-    """In what people write; no limit is infinite."""
+    """In cores, bytes or pieces; without a limit infinite."""
     if units is None:
         return _INFINITE
     return units / 1000 if fr[1] == CPU else units

@@ -65,12 +65,12 @@ _OTHERS: Final[Mapping[str, MetricFamily]] = {
 }
 
 
-def of_cluster_queue(what: str) -> str:
-    return f"kueue_{what}"
+def of_cluster_queue(metric: str) -> str:
+    return f"kueue_{metric}"
 
 
-def of_local_queue(what: str) -> str:
-    return f"kueue_local_queue_{what}"
+def of_local_queue(metric: str) -> str:
+    return f"kueue_local_queue_{metric}"
 
 
 FAMILIES: Final[Mapping[str, MetricFamily]] = {
@@ -85,7 +85,7 @@ def _kueues(count: int) -> tuple[float, ...]:
 
 
 PROMETHEUS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""The buckets of whoever names none."""
+"""The default buckets of Prometheus clients."""
 WAITS: Final[Mapping[str, tuple[float, ...]]] = {
     "quota_reserved_wait_time_seconds": _kueues(14),
     "admission_wait_time_seconds": _kueues(16),

@@ -33,83 +33,83 @@ class QuotaMetrics:
     def __init__(self, clock: Clock = zero_clock, version: str = "") -> None:
         self.clock = clock
         self._version = version
-        self._tallies = AdmissionCounters()
-        self._roll = UnadmittedWorkloads()
+        self._counters = AdmissionCounters()
+        self._unadmitted = UnadmittedWorkloads()
         self._view: tuple[QuotaEngine, WorkloadCounters] | None = None
 
-    def attach(self, engine: QuotaEngine, census: WorkloadCounters) -> None:
-        self._view, self._roll = (engine, census), UnadmittedWorkloads()
+    def attach(self, engine: QuotaEngine, counters: WorkloadCounters) -> None:
+        self._view, self._unadmitted = (engine, counters), UnadmittedWorkloads()
 
     def detach(self) -> None:
-        self._view, self._roll = None, UnadmittedWorkloads()
+        self._view, self._unadmitted = None, UnadmittedWorkloads()
 
     def page(self) -> bytes:
         found = [Sample("kueue_build_info", (("git_version", self._version), ("compiler", "cpython")), 1)]
-        found += self._tallies.samples()
+        found += self._counters.samples()
         if self._view is not None:
-            found += self._roll.samples(self._led)
+            found += self._unadmitted.samples(self._cluster_queue_of)
             found += gauges.samples(*self._view)
         return exposition_text(FAMILIES, found)
 
     # What happens.
 
     def attempted(self, decided: Iterable[effects.Effect], took_s: float) -> None:
-        self._tallies.attempted(any(isinstance(each, effects.Admit) for each in decided), took_s)
+        self._counters.attempted(any(isinstance(each, effects.Admit) for each in decided), took_s)
 
     def workload_changed(
         self, wire: Wire | None, before: Workload | None, after: Workload | None, now_s: float
     ) -> None:
-        """A workload is there, is another one, or is gone; ``wire``: as the server showed it last."""
+        """A workload was created, changed or deleted; ``wire``: its last version from the server."""
         known = after or before
         if known is None:
             return
-        self._roll.put(known.key, after)
-        is_told = before is not None and after is not None and before.conditions == after.conditions
-        if before is not None and not is_told and (after is None or after.uid == before.uid):
-            about = self._about(wire or {}, before if before.holds_quota else known)
-            self._tallies.workload_changed(before, after, about, now_s)
+        self._unadmitted.put(known.key, after)
+        is_unchanged = before is not None and after is not None and before.conditions == after.conditions
+        if before is not None and not is_unchanged and (after is None or after.uid == before.uid):
+            workload_labels = self._labels_of(wire or {}, before if before.holds_quota else known)
+            self._counters.workload_changed(before, after, workload_labels, now_s)
 
     def effects_written(self, wire: Wire, workload: Workload, done: Iterable[effects.Effect], now_s: float) -> None:
-        """The server has what was decided for a workload, which was this before."""
-        about = self._about(wire, workload)
+        """Effects were written. ``workload``: its state before the write."""
+        workload_labels = self._labels_of(wire, workload)
         for effect in done:
             match effect:
                 case effects.Admit(_, _, admission, is_admitted, waited_s):
-                    given = self._given(about, admission.cluster_queue)
-                    self._tallies.reserved(given, waited_s)
+                    given = self._with_cluster_queue(workload_labels, admission.cluster_queue)
+                    self._counters.reserved(given, waited_s)
                     if is_admitted:
-                        self._tallies.admitted(given, waited_s, 0.0)
+                        self._counters.admitted(given, waited_s, 0.0)
                 case effects.SetCondition(_, _, names.ADMITTED, True):
                     reserved = workload.conditions.get(names.QUOTA_RESERVED)
                     checked_s = 0.0 if reserved is None else now_s - reserved.since_s
-                    self._tallies.admitted(about, now_s - queued_s(workload), checked_s)
+                    self._counters.admitted(workload_labels, now_s - queued_s(workload), checked_s)
                 case effects.Evict():
                     is_first = not has_eviction(wire, effect.reason, effect.cause)
-                    self._tallies.evicted(about, effect.reason, effect.cause, is_first)
+                    self._counters.evicted(workload_labels, effect.reason, effect.cause, is_first)
                     if effect.preempted:
-                        self._tallies.preempted(self._queue_of(effect.preemptor), effect.preempted)
+                        self._counters.preempted(self._queue_of(effect.preemptor), effect.preempted)
 
-    def queue_removed(self, place: QueueRef) -> None:
-        self._tallies.forget(place)
+    def queue_removed(self, queue_ref: QueueRef) -> None:
+        self._counters.forget(queue_ref)
 
     # Inside.
 
-    def _about(self, wire: Wire, workload: Workload) -> WorkloadLabels:
+    def _labels_of(self, wire: Wire, workload: Workload) -> WorkloadLabels:
         reference = (wire.get("spec") or {}).get("priorityClassRef") or {}
-        about = WorkloadLabels("", workload.queue_key, str(reference.get("name", "")))
+        workload_labels = WorkloadLabels("", workload.queue_key, str(reference.get("name", "")))
         if workload.admission is not None:
-            return self._given(about, workload.admission.cluster_queue)
-        return self._given(about, self._led(workload.queue_key))
+            return self._with_cluster_queue(workload_labels, workload.admission.cluster_queue)
+        return self._with_cluster_queue(workload_labels, self._cluster_queue_of(workload.queue_key))
 
-    def _given(self, about: WorkloadLabels, cluster_queue: str) -> WorkloadLabels:
+    def _with_cluster_queue(self, workload_labels: WorkloadLabels, cluster_queue: str) -> WorkloadLabels:
         node = None if self._view is None else self._view[0].ledger.now.queue(cluster_queue)
         cohorts = tuple(each.name for each in gauges.cohorts_above(node))
-        return WorkloadLabels(cluster_queue, about.local_queue, about.priority_class, cohorts)
+        return WorkloadLabels(cluster_queue, workload_labels.local_queue, workload_labels.priority_class, cohorts)
 
     def _queue_of(self, key: str) -> str:
         workload = None if self._view is None else self._view[0].workloads.get(key)
-        return "" if workload is None else self._led(workload.queue_key)
+        return "" if workload is None else self._cluster_queue_of(workload.queue_key)
 
-    def _led(self, local_queue: str) -> str:
+    def _cluster_queue_of(self, local_queue: str) -> str:
         local = None if self._view is None else self._view[0].cache.local_queues.get(local_queue)
         return "" if local is None else local.cluster_queue

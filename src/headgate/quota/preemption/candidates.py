@@ -52,30 +52,30 @@ class Candidates(msgspec.Struct, frozen=True):
         yield from self.same_queue_candidates
 
 
-def find_candidates(book: QuotaLedger, preemptor: Preemptor) -> Candidates:
+def find_candidates(ledger: QuotaLedger, preemptor: Preemptor) -> Candidates:
     found = Candidates([], [], [])
-    node = book.ahead.queue(preemptor.queue.name)
+    node = ledger.ahead.queue(preemptor.queue.name)
     policy = preemptor.queue.preemption
     if node is None:
         return found
     if policy.within_cluster_queue != names.NEVER:
-        for holder in book.users(node.name, preemptor.needs):
-            if _yields(policy.within_cluster_queue, preemptor, holder):
+        for holder in ledger.users(node.name, preemptor.needs):
+            if _may_be_preempted(policy.within_cluster_queue, preemptor, holder):
                 found.same_queue_candidates.append(Candidate(holder, names.IN_CLUSTER_QUEUE))
     if policy.reclaim_within_cohort != names.NEVER:
-        _collect_above(book, preemptor, node, found)
+        _collect_above(ledger, preemptor, node, found)
     for each in (found.hierarchy_candidates, found.priority_candidates, found.same_queue_candidates):
         each.sort(key=_order)
     return found
 
 
-def is_still_eligible(candidate: Candidate, preemptor: Preemptor, book: QuotaLedger, may_borrow: bool) -> bool:
-    """A queue gives back what it borrowed, and no more: neither it nor a cohort on the way to where they meet."""
+def is_still_eligible(candidate: Candidate, preemptor: Preemptor, ledger: QuotaLedger, may_borrow: bool) -> bool:
+    """Whether the candidate's queue, and each cohort below the common cohort, still borrows."""
     if candidate.common_cohort is None:
         return True
     if may_borrow and not candidate.may_borrow:
         return False
-    node = book.ahead.queue(candidate.holder.queue)
+    node = ledger.ahead.queue(candidate.holder.queue)
     while node is not None and node is not candidate.common_cohort:
         if node.is_within(preemptor.needs):
             return False
@@ -83,25 +83,25 @@ def is_still_eligible(candidate: Candidate, preemptor: Preemptor, book: QuotaLed
     return True
 
 
-def _collect_above(book: QuotaLedger, preemptor: Preemptor, node: QuotaNode, found: Candidates) -> None:
-    """Cohort by cohort towards the root. Once the request fits what a part of the tree has, everybody outside of that
-    part uses what is nearer to the preemptor than to him."""
-    is_nearer, left = _fits_own(node, preemptor.usage)
+def _collect_above(ledger: QuotaLedger, preemptor: Preemptor, node: QuotaNode, found: Candidates) -> None:
+    """Collects candidates, cohort by cohort towards the root. When the request fits in the quota of a subtree,
+    workloads outside that subtree use quota to which the preemptor has the closer claim."""
+    has_advantage, left = _fits_own(node, preemptor.usage)
     seen: QuotaNode = node
-    for meeting in (each for each in node.path() if each is not node):
-        into = found.hierarchy_candidates if is_nearer else found.priority_candidates
-        for queue in _borrowers(meeting, seen, preemptor.needs):
-            for holder in book.users(queue.name, preemptor.needs):
-                candidate = _classify(preemptor, holder, meeting, is_nearer)
+    for cohort in (each for each in node.path() if each is not node):
+        candidates = found.hierarchy_candidates if has_advantage else found.priority_candidates
+        for queue in _borrowers(cohort, seen, preemptor.needs):
+            for holder in ledger.users(queue.name, preemptor.needs):
+                candidate = _classify(preemptor, holder, cohort, has_advantage)
                 if candidate is not None:
-                    into.append(candidate)
-        fits, left = _fits_own(meeting, left)
-        is_nearer = is_nearer or fits
-        seen = meeting
+                    candidates.append(candidate)
+        fits, left = _fits_own(cohort, left)
+        has_advantage = has_advantage or fits
+        seen = cohort
 
 
 def _borrowers(top: QuotaNode, seen: QuotaNode, needs: frozenset[FlavorResource]) -> Iterator[QuotaNode]:
-    """Queues below a cohort that use more than they have, on branches that do so, too; ``seen`` was looked at."""
+    """Queues below a cohort that borrow, in cohorts that borrow, too. ``seen``: a subtree that is already done."""
     for key in sorted(top.children):
         child = top.children[key]
         if child is seen or child.is_within(needs):
@@ -113,25 +113,25 @@ def _borrowers(top: QuotaNode, seen: QuotaNode, needs: frozenset[FlavorResource]
 
 
 def _fits_own(node: QuotaNode, usage: Usage) -> tuple[bool, dict[FlavorResource, int]]:
-    """Whether it fits what the node has, and what of it is not covered by what the node keeps."""
+    """Whether the usage fits in the node's quota, and the part that its local quota does not cover."""
     fits = not any(node.borrows_with(fr, amount) for fr, amount in usage.items())
     return fits, {fr: max(0, amount - node.local_available(fr)) for fr, amount in usage.items()}
 
 
-def _classify(preemptor: Preemptor, holder: QuotaHolder, meeting: QuotaNode, is_nearer: bool) -> Candidate | None:
+def _classify(preemptor: Preemptor, holder: QuotaHolder, cohort: QuotaNode, has_advantage: bool) -> Candidate | None:
     policy = preemptor.queue.preemption
-    if not _yields(policy.reclaim_within_cohort, preemptor, holder):
+    if not _may_be_preempted(policy.reclaim_within_cohort, preemptor, holder):
         return None
-    if is_nearer:
-        return Candidate(holder, names.IN_COHORT_RECLAMATION, meeting)
+    if has_advantage:
+        return Candidate(holder, names.IN_COHORT_RECLAMATION, cohort)
     threshold = policy.borrow_threshold
     is_low = holder.priority < preemptor.priority and (threshold is None or holder.priority <= threshold)
     if policy.may_borrow and is_low:
-        return Candidate(holder, names.IN_COHORT_RECLAIM_WHILE_BORROWING, meeting)
-    return Candidate(holder, names.IN_COHORT_RECLAMATION, meeting, may_borrow=False)
+        return Candidate(holder, names.IN_COHORT_RECLAIM_WHILE_BORROWING, cohort)
+    return Candidate(holder, names.IN_COHORT_RECLAMATION, cohort, may_borrow=False)
 
 
-def _yields(policy: str, preemptor: Preemptor, holder: QuotaHolder) -> bool:
+def _may_be_preempted(policy: str, preemptor: Preemptor, holder: QuotaHolder) -> bool:
     if policy == names.ANY or holder.priority < preemptor.priority:
         return True
     return (

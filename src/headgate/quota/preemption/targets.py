@@ -24,53 +24,54 @@ class PreemptionTarget(msgspec.Struct, frozen=True):
     reason: str
 
 
-def find_targets(book: QuotaLedger, preemptor: Preemptor) -> tuple[PreemptionTarget, ...]:
-    """The fewest that the order of candidates allows; none if all of them together would not do."""
-    node = book.ahead.queue(preemptor.queue.name)
+def find_targets(ledger: QuotaLedger, preemptor: Preemptor) -> tuple[PreemptionTarget, ...]:
+    """The fewest targets that the order of candidates allows; none if all candidates together are not enough."""
+    node = ledger.ahead.queue(preemptor.queue.name)
     if node is None:
         return ()
-    candidates = find_candidates(book, preemptor)
-    for may_borrow in _attempts(preemptor, candidates, node):
-        taken: list[PreemptionTarget] = []
+    candidates = find_candidates(ledger, preemptor)
+    for may_borrow in _borrow_options(preemptor, candidates, node):
+        targets: list[PreemptionTarget] = []
         found = False
         for candidate in candidates:
-            if not is_still_eligible(candidate, preemptor, book, may_borrow):
+            if not is_still_eligible(candidate, preemptor, ledger, may_borrow):
                 continue
-            _take(book, candidate.holder, -1)
-            taken.append(PreemptionTarget(candidate.holder, candidate.reason))
+            _simulate(ledger, candidate.holder, -1)
+            targets.append(PreemptionTarget(candidate.holder, candidate.reason))
             if _fits(node, preemptor, may_borrow):
                 found = True
                 break
         if found:
-            _put_back(book, node, preemptor, taken, may_borrow)
-        for target in taken:
-            _take(book, target.holder, +1)
+            _fill_back(ledger, node, preemptor, targets, may_borrow)
+        for target in targets:
+            _simulate(ledger, target.holder, +1)
         if found:
-            return tuple(taken)
+            return tuple(targets)
     return ()
 
 
-def grade_preemption(book: QuotaLedger, preemptor: Preemptor, fr: FlavorResource, amount: int) -> Grade:
-    """Whether preemption could free so much of one resource, and how high the quota would lie then."""
-    node = book.ahead.queue(preemptor.queue.name)
-    targets = find_targets(book, msgspec.structs.replace(preemptor, usage={fr: amount}, needs=frozenset((fr,))))
+def grade_preemption(ledger: QuotaLedger, preemptor: Preemptor, fr: FlavorResource, amount: int) -> Grade:
+    """The mode in which preemption could free the amount, and the height in the tree of the quota."""
+    node = ledger.ahead.queue(preemptor.queue.name)
+    targets = find_targets(ledger, msgspec.structs.replace(preemptor, usage={fr: amount}, needs=frozenset((fr,))))
     if node is None or not targets:
         return GranularMode.NO_CANDIDATES, 0 if node is None else node.lowest_fitting_height(fr, amount)[0]
     for target in targets:
-        _take(book, target.holder, -1)
+        _simulate(ledger, target.holder, -1)
     borrow, _ = node.lowest_fitting_height(fr, amount)
     for target in targets:
-        _take(book, target.holder, +1)
+        _simulate(ledger, target.holder, +1)
     is_own = any(target.holder.queue == node.name for target in targets)
     return (GranularMode.PREEMPT if is_own else GranularMode.RECLAIM), borrow
 
 
-def _attempts(preemptor: Preemptor, candidates: Candidates, node: QuotaNode) -> tuple[bool, ...]:
-    """Whether the queue may borrow in the end. Without borrowing there are more candidates, with it more room."""
+def _borrow_options(preemptor: Preemptor, candidates: Candidates, node: QuotaNode) -> tuple[bool, ...]:
+    """Whether the queue may borrow after the preemption: both options, in order. Without borrowing there are more
+    candidates; with it there is more quota."""
     may_borrow = preemptor.queue.preemption.may_borrow
     has_others = bool(candidates.hierarchy_candidates or candidates.priority_candidates)
-    is_under = all(node.usage.get(fr, 0) < node.quota(fr).nominal for fr in preemptor.needs)
-    if not has_others or (not may_borrow and not is_under):
+    is_under_nominal = all(node.usage.get(fr, 0) < node.quota(fr).nominal for fr in preemptor.needs)
+    if not has_others or (not may_borrow and not is_under_nominal):
         return (True,)
     if not may_borrow and not candidates.hierarchy_candidates:
         return (False, True)
@@ -83,17 +84,17 @@ def _fits(node: QuotaNode, preemptor: Preemptor, may_borrow: bool) -> bool:
     return fits(node, preemptor.usage)
 
 
-def _put_back(
-    book: QuotaLedger, node: QuotaNode, preemptor: Preemptor, taken: list[PreemptionTarget], may_borrow: bool
+def _fill_back(
+    ledger: QuotaLedger, node: QuotaNode, preemptor: Preemptor, targets: list[PreemptionTarget], may_borrow: bool
 ) -> None:
-    """In reverse order; the last one is needed, or the search would have ended before him."""
-    for target in taken[-2::-1]:
-        _take(book, target.holder, +1)
+    """Puts back targets that are not needed, in reverse order. The last one is needed: with it the search ended."""
+    for target in targets[-2::-1]:
+        _simulate(ledger, target.holder, +1)
         if _fits(node, preemptor, may_borrow):
-            taken.remove(target)
+            targets.remove(target)
         else:
-            _take(book, target.holder, -1)
+            _simulate(ledger, target.holder, -1)
 
 
-def _take(book: QuotaLedger, holder: QuotaHolder, sign: int) -> None:
-    book.simulate_usage(holder.queue, holder.usage, sign)
+def _simulate(ledger: QuotaLedger, holder: QuotaHolder, sign: int) -> None:
+    ledger.simulate_usage(holder.queue, holder.usage, sign)

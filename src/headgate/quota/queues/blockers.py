@@ -38,16 +38,16 @@ _SILENT = PendingReason("")
 _CLAIMS = "Workload uses DRA resources (spec.resourceClaims of its pods), which are not counted"
 
 
-def find_blocker(workload: Workload, around: WorkloadContext, now_s: float) -> Blocker | None:
+def find_blocker(workload: Workload, context: WorkloadContext, now_s: float) -> Blocker | None:
     """A blocker that names no topic ends when the workload itself changes."""
     for find in (_own_blocker, _queue_blocker, _namespace_blocker, _state_blocker):
-        found = find(workload, around, now_s)
+        found = find(workload, context, now_s)
         if found is not None:
             return found
     return None
 
 
-def _own_blocker(workload: Workload, around: WorkloadContext, now_s: float) -> Blocker | None:
+def _own_blocker(workload: Workload, context: WorkloadContext, now_s: float) -> Blocker | None:
     if not workload.is_active:
         return Blocker(PendingReason(names.DEACTIVATED, "The workload is deactivated"))
     if workload.lacks(names.QUOTA_RESERVED, names.ON_HOLD):
@@ -58,8 +58,8 @@ def _own_blocker(workload: Workload, around: WorkloadContext, now_s: float) -> B
     return None
 
 
-def _queue_blocker(workload: Workload, around: WorkloadContext, now_s: float) -> Blocker | None:
-    local, queue, activity = around.local_queue, around.cluster_queue, around.activity
+def _queue_blocker(workload: Workload, context: WorkloadContext, now_s: float) -> Blocker | None:
+    local, queue, activity = context.local_queue, context.cluster_queue, context.activity
     here: Topic = ("local queue", workload.queue_key)
     if local is None:
         return Blocker(PendingReason(names.MISCONFIGURED, f"LocalQueue {workload.queue} doesn't exist"), (here,))
@@ -74,8 +74,8 @@ def _queue_blocker(workload: Workload, around: WorkloadContext, now_s: float) ->
     return None
 
 
-def _namespace_blocker(workload: Workload, around: WorkloadContext, now_s: float) -> Blocker | None:
-    queue, labels = around.cluster_queue, around.labels
+def _namespace_blocker(workload: Workload, context: WorkloadContext, now_s: float) -> Blocker | None:
+    queue, labels = context.cluster_queue, context.labels
     if queue is None:
         return None
     if labels is not None and queue.namespaces.matches(labels):
@@ -85,16 +85,16 @@ def _namespace_blocker(workload: Workload, around: WorkloadContext, now_s: float
         ("cluster queue", queue.name),
         ("namespace", workload.namespace),
     )
-    said = (
+    message = (
         f'workload namespace "{workload.namespace}" does not exist'
         if labels is None
         else "workload namespace doesn't match ClusterQueue selector"
     )
-    return Blocker(PendingReason(names.MISCONFIGURED, said), topics)
+    return Blocker(PendingReason(names.MISCONFIGURED, message), topics)
 
 
-def _state_blocker(workload: Workload, around: WorkloadContext, now_s: float) -> Blocker | None:
-    if around.honours_gates and workload.gates:
+def _state_blocker(workload: Workload, context: WorkloadContext, now_s: float) -> Blocker | None:
+    if context.honours_gates and workload.gates:
         return Blocker(PendingReason(names.ADMISSION_GATED, f"Admission is gated by: {workload.gates}"))
     if any(check.state in (names.CHECK_RETRY, names.CHECK_REJECTED) for check in workload.checks):
         return Blocker(PendingReason(names.PENDING_EVALUATION, "The workload has failed admission checks"))

@@ -43,7 +43,7 @@ class PendingWorkload(msgspec.Struct, frozen=True):
 
     @property
     def is_preemptor(self) -> bool:
-        """Whether the API shows that others were told to go for it: so an engine that starts anew knows."""
+        """Whether workloads were evicted for it. Read from its condition, so that a restarted engine knows it."""
         return self.workload.lacks(names.QUOTA_RESERVED, names.WAITING_FOR_PREEMPTED)
 
 
@@ -55,14 +55,14 @@ class PendingReason(msgspec.Struct, frozen=True):
 
 
 AvailableQuota = Callable[[str, FlavorResource], int]
-"""How much of a resource a queue may use once everybody who was told to go has gone."""
+"""How much of a resource a queue may use when all evicted workloads have ended."""
 
 
 class QuotaEvent(msgspec.Struct, frozen=True):
     """An event that may help the units that registered one of these topics."""
 
     topics: Sequence[Topic]
-    room: AvailableQuota
+    available: AvailableQuota
     target: None = None
 
 
@@ -74,7 +74,7 @@ class EnoughQuota(msgspec.Struct, frozen=True):
     amount: int
 
     def matches(self, event: QuotaEvent, /) -> bool:
-        return event.room(self.queue, self.resource) >= self.amount
+        return event.available(self.queue, self.resource) >= self.amount
 
 
 class _PendingQueue:
@@ -83,33 +83,39 @@ class _PendingQueue:
     def __init__(self) -> None:
         self.groups: dict[Hashable, Heap[str]] = {}
         self.active: Heap[Hashable] = Heap()
-        self.failed: dict[Hashable, tuple[int, float, str]] = {}  # shapes that are parked, by whom of them failed
+        self.failed: dict[Hashable, tuple[int, float, str]] = {}  # parked shapes: order of the one that failed
         self.sticky = ""
-        self.stalled = ""  # the first, if he is not worth a look
+        self.stalled = ""  # the head, if an attempt is useless for now
         self.strict = False
 
 
 class QueueManager:
-    def __init__(self, room: AvailableQuota) -> None:
-        self._room = room
-        self._waiters: dict[str, PendingWorkload] = {}
+    def __init__(self, available: AvailableQuota) -> None:
+        self._available_quota = available
+        self._pending: dict[str, PendingWorkload] = {}
         self._pending_queues: dict[str, _PendingQueue] = {}
-        self._lot: ParkingLot[Unit, PendingReason] = ParkingLot()
+        self._parking_lot: ParkingLot[Unit, PendingReason] = ParkingLot()
         self._ready: set[str] = set()
-        self._joining: set[str] = set()
-        self._unjoined: set[str] = set()
+        self._holding_place: set[str] = set()
+        self._released_places: set[str] = set()
 
     def __contains__(self, key: str) -> bool:
-        return key in self._waiters
+        return key in self._pending
 
     def get(self, key: str) -> PendingWorkload | None:
-        return self._waiters.get(key)
+        return self._pending.get(key)
 
     def pending(self, queue: str) -> list[PendingWorkload]:
-        """Everybody in a queue, in order."""
-        line = self._pending_queues.get(queue)
-        found = [self._waiters[key] for group in line.groups.values() for key in group] if line is not None else []
-        return sorted(found, key=lambda each: (line is not None and line.sticky != each.key, each.order))
+        """All workloads of a queue, in order."""
+        pending_queue = self._pending_queues.get(queue)
+        found = (
+            [self._pending[key] for group in pending_queue.groups.values() for key in group]
+            if pending_queue is not None
+            else []
+        )
+        return sorted(
+            found, key=lambda each: (pending_queue is not None and pending_queue.sticky != each.key, each.order)
+        )
 
     def ready(self) -> list[str]:
         """Queues whose head is worth an attempt."""
@@ -120,180 +126,182 @@ class QueueManager:
 
     def holding_place(self) -> list[str]:
         """Queues whose head is not worth an attempt and keeps its place in a round."""
-        return sorted(self._joining)
+        return sorted(self._holding_place)
 
     def released_places(self) -> list[str]:
-        """Queues that ceased to do so since this was asked last."""
-        found, self._unjoined = self._unjoined, set()
+        """Queues that no longer keep their place, since the last call."""
+        found, self._released_places = self._released_places, set()
         return sorted(found)
 
     def active_count(self, queue: str) -> int:
-        """How many of a queue are not parked."""
-        line = self._pending_queues.get(queue)
-        if line is None:
+        """How many workloads of a queue are not parked."""
+        pending_queue = self._pending_queues.get(queue)
+        if pending_queue is None:
             return 0
-        return sum(len(group) for shape, group in line.groups.items() if shape not in line.failed)
+        return sum(len(group) for shape, group in pending_queue.groups.items() if shape not in pending_queue.failed)
 
     def inadmissible_count(self, queue: str) -> int:
-        line = self._pending_queues.get(queue)
-        return 0 if line is None else sum(len(line.groups[shape]) for shape in line.failed)
+        pending_queue = self._pending_queues.get(queue)
+        return 0 if pending_queue is None else sum(len(pending_queue.groups[shape]) for shape in pending_queue.failed)
 
     def inadmissible_by_local_queue(self, queue: str) -> dict[str, int]:
-        """How many are parked, by the key of their LocalQueue. Costs those who are."""
-        line = self._pending_queues.get(queue)
-        if line is None:
+        """How many are parked, by the key of their LocalQueue. The cost is proportional to them."""
+        pending_queue = self._pending_queues.get(queue)
+        if pending_queue is None:
             return {}
-        parked = (self._waiters[key].workload for shape in line.failed for key in line.groups[shape])
+        parked = (self._pending[key].workload for shape in pending_queue.failed for key in pending_queue.groups[shape])
         counts = Counter((each.namespace, each.queue) for each in parked)
         return {f"{namespace}/{name}": count for (namespace, name), count in counts.items()}
 
     def head(self, queue: str) -> PendingWorkload | None:
-        line = self._pending_queues.get(queue)
-        if line is None:
+        pending_queue = self._pending_queues.get(queue)
+        if pending_queue is None:
             return None
-        if line.sticky:
-            return self._waiters[line.sticky]
-        first = line.active.first()
+        if pending_queue.sticky:
+            return self._pending[pending_queue.sticky]
+        first = pending_queue.active.first()
         if first is None:
             return None
-        _, key = line.groups[first[1]].first() or (None, "")
-        return self._waiters[key]
+        _, key = pending_queue.groups[first[1]].first() or (None, "")
+        return self._pending[key]
 
     def set_strategy(self, queue: str, is_strict: bool) -> None:
-        line = self._pending_queues.setdefault(queue, _PendingQueue())
-        if line.strict is not is_strict:
-            line.strict = is_strict
-            line.sticky = ""
+        pending_queue = self._pending_queues.setdefault(queue, _PendingQueue())
+        if pending_queue.strict is not is_strict:
+            pending_queue.strict = is_strict
+            pending_queue.sticky = ""
             self.retry(queue)
 
-    def add(self, waiter: PendingWorkload) -> None:
-        before = self._waiters.get(waiter.key)
+    def add(self, pending: PendingWorkload) -> None:
+        before = self._pending.get(pending.key)
         if before is not None:
-            if (before.queue, before.shape, before.order) == (waiter.queue, waiter.shape, waiter.order):
-                self._waiters[waiter.key] = waiter
+            if (before.queue, before.shape, before.order) == (pending.queue, pending.shape, pending.order):
+                self._pending[pending.key] = pending
                 return
-            self.remove(waiter.key)
-        self._lot.release(("blocked", waiter.key))
-        self._waiters[waiter.key] = waiter
-        line = self._pending_queues.setdefault(waiter.queue, _PendingQueue())
-        group = line.groups.setdefault(waiter.shape, Heap())
-        group.put(waiter.key, waiter.order)
-        failed = line.failed.get(waiter.shape)
-        if failed is None or waiter.order < failed:
-            self._activate(waiter.queue, line, waiter.shape)
-        if waiter.is_preemptor and not line.strict and not line.sticky:
-            line.sticky = waiter.key
-        head = self.head(waiter.queue)
-        if line.stalled and head is not None and head.key != line.stalled:
-            self._unstall(waiter.queue, line)
-        self._touch(waiter.queue, line)
+            self.remove(pending.key)
+        self._parking_lot.release(("blocked", pending.key))
+        self._pending[pending.key] = pending
+        pending_queue = self._pending_queues.setdefault(pending.queue, _PendingQueue())
+        group = pending_queue.groups.setdefault(pending.shape, Heap())
+        group.put(pending.key, pending.order)
+        failed = pending_queue.failed.get(pending.shape)
+        if failed is None or pending.order < failed:
+            self._activate(pending.queue, pending_queue, pending.shape)
+        if pending.is_preemptor and not pending_queue.strict and not pending_queue.sticky:
+            pending_queue.sticky = pending.key
+        head = self.head(pending.queue)
+        if pending_queue.stalled and head is not None and head.key != pending_queue.stalled:
+            self._unstall(pending.queue, pending_queue)
+        self._update_ready(pending.queue, pending_queue)
 
     def remove(self, key: str) -> None:
-        """It waits no longer, here or anywhere."""
-        self._lot.release(("blocked", key))
-        waiter = self._waiters.pop(key, None)
-        if waiter is None:
+        """Removes a pending or blocked workload."""
+        self._parking_lot.release(("blocked", key))
+        pending = self._pending.pop(key, None)
+        if pending is None:
             return
-        line = self._pending_queues[waiter.queue]
-        group = line.groups[waiter.shape]
+        pending_queue = self._pending_queues[pending.queue]
+        group = pending_queue.groups[pending.shape]
         group.discard(key)
         if not group:
-            del line.groups[waiter.shape]
-            line.active.discard(waiter.shape)
-            if line.failed.pop(waiter.shape, None) is not None:
-                self._lot.release(("shape", waiter.queue, waiter.shape))
-        elif waiter.shape in line.active:
-            self._activate(waiter.queue, line, waiter.shape)
-        if line.sticky == key:
-            line.sticky = ""
-        if line.stalled == key:
-            self._unstall(waiter.queue, line)
-        self._touch(waiter.queue, line)
+            del pending_queue.groups[pending.shape]
+            pending_queue.active.discard(pending.shape)
+            if pending_queue.failed.pop(pending.shape, None) is not None:
+                self._parking_lot.release(("shape", pending.queue, pending.shape))
+        elif pending.shape in pending_queue.active:
+            self._activate(pending.queue, pending_queue, pending.shape)
+        if pending_queue.sticky == key:
+            pending_queue.sticky = ""
+        if pending_queue.stalled == key:
+            self._unstall(pending.queue, pending_queue)
+        self._update_ready(pending.queue, pending_queue)
 
     def block(
         self, key: str, reason: PendingReason, topics: Iterable[Topic], until_s: float | None, order: Any
     ) -> None:
-        """It may not even wait in a queue, until one of these or that moment."""
+        """Keeps the workload out of its queue, until an event with one of these topics or until that time."""
         self.remove(key)
-        self._lot.park(("blocked", key), reason, tuple(ClusterEventWithHint(topic) for topic in topics), order, until_s)
+        self._parking_lot.park(
+            ("blocked", key), reason, tuple(ClusterEventWithHint(topic) for topic in topics), order, until_s
+        )
 
     def park(
-        self, waiter: PendingWorkload, reason: PendingReason, wakers: RegisteredEvents, joins: bool = False
+        self, pending: PendingWorkload, reason: PendingReason, wakers: RegisteredEvents, keeps_place: bool = False
     ) -> None:
         """The head of a queue does not fit: the next workload is tried, or none if the queue is StrictFIFO."""
-        line = self._pending_queues[waiter.queue]
-        if line.sticky == waiter.key:
-            line.sticky = ""
-        if line.strict:
-            self.hold_head(waiter, reason, wakers, joins=joins)
+        pending_queue = self._pending_queues[pending.queue]
+        if pending_queue.sticky == pending.key:
+            pending_queue.sticky = ""
+        if pending_queue.strict:
+            self.hold_head(pending, reason, wakers, keeps_place=keeps_place)
             return
-        line.active.discard(waiter.shape)
-        line.failed[waiter.shape] = waiter.order
-        self._lot.park(("shape", waiter.queue, waiter.shape), reason, wakers, waiter.order)
-        self._touch(waiter.queue, line)
+        pending_queue.active.discard(pending.shape)
+        pending_queue.failed[pending.shape] = pending.order
+        self._parking_lot.park(("shape", pending.queue, pending.shape), reason, wakers, pending.order)
+        self._update_ready(pending.queue, pending_queue)
 
     def hold_head(
         self,
-        waiter: PendingWorkload,
+        pending: PendingWorkload,
         reason: PendingReason,
         wakers: RegisteredEvents,
-        sticks: bool = False,
-        joins: bool = False,
+        is_sticky: bool = False,
+        keeps_place: bool = False,
     ) -> None:
-        """The first of a queue stays first, and there is nothing to be done for now."""
-        line = self._pending_queues[waiter.queue]
-        line.sticky = waiter.key if sticks and not line.strict else ""
-        line.stalled = waiter.key
-        if joins:
-            self._joining.add(waiter.queue)
+        """The head of a queue stays first, and the queue is not tried for now."""
+        pending_queue = self._pending_queues[pending.queue]
+        pending_queue.sticky = pending.key if is_sticky and not pending_queue.strict else ""
+        pending_queue.stalled = pending.key
+        if keeps_place:
+            self._holding_place.add(pending.queue)
         else:
-            self._unjoin(waiter.queue)
-        self._lot.park(("head", waiter.queue), reason, wakers, waiter.order)
-        self._touch(waiter.queue, line)
+            self._release_place(pending.queue)
+        self._parking_lot.park(("head", pending.queue), reason, wakers, pending.order)
+        self._update_ready(pending.queue, pending_queue)
 
     def retry(self, queue: str) -> None:
-        """Everybody in a queue is worth a look again."""
-        line = self._pending_queues.get(queue)
-        if line is None:
+        """All workloads of a queue are tried again."""
+        pending_queue = self._pending_queues.get(queue)
+        if pending_queue is None:
             return
-        for shape in list(line.failed):
-            self._activate(queue, line, shape)
-        self._unstall(queue, line)
-        self._touch(queue, line)
+        for shape in list(pending_queue.failed):
+            self._activate(queue, pending_queue, shape)
+        self._unstall(queue, pending_queue)
+        self._update_ready(queue, pending_queue)
 
     def release_head(self, key: str) -> None:
-        waiter = self._waiters.get(key)
-        if waiter is not None and self._pending_queues[waiter.queue].sticky == key:
-            self._pending_queues[waiter.queue].sticky = ""
+        pending = self._pending.get(key)
+        if pending is not None and self._pending_queues[pending.queue].sticky == key:
+            self._pending_queues[pending.queue].sticky = ""
 
     def wake(self, topics: Sequence[Topic]) -> list[str]:
         """Makes units that the event may help worth an attempt again. Returns the keys of the blocked ones."""
-        return self._rouse(list(self._lot.wake(QuotaEvent(topics, self._room))))
+        return self._activate_units(list(self._parking_lot.wake(QuotaEvent(topics, self._available_quota))))
 
     def due(self, now_s: float) -> list[str]:
-        """The keys of those whose time is up."""
-        return self._rouse(list(self._lot.due(now_s)))
+        """The keys of blocked workloads whose time has come."""
+        return self._activate_units(list(self._parking_lot.due(now_s)))
 
     def next_deadline_s(self) -> float | None:
-        return self._lot.next_deadline_s()
+        return self._parking_lot.next_deadline_s()
 
     def pending_reason(self, key: str) -> PendingReason | None:
         """Why it is pending: because of itself, its shape, or the head of its StrictFIFO queue."""
-        waiter = self._waiters.get(key)
-        if waiter is None:
+        pending = self._pending.get(key)
+        if pending is None:
             return self._reason(("blocked", key))
-        line = self._pending_queues[waiter.queue]
-        if line.stalled == key or (line.stalled and line.strict):
-            return self._reason(("head", waiter.queue))
-        return self._reason(("shape", waiter.queue, waiter.shape)) if waiter.shape in line.failed else None
+        pending_queue = self._pending_queues[pending.queue]
+        if pending_queue.stalled == key or (pending_queue.stalled and pending_queue.strict):
+            return self._reason(("head", pending.queue))
+        return self._reason(("shape", pending.queue, pending.shape)) if pending.shape in pending_queue.failed else None
 
     def forget_queue(self, queue: str) -> None:
-        line = self._pending_queues.get(queue)
-        if line is not None and not line.groups:
+        pending_queue = self._pending_queues.get(queue)
+        if pending_queue is not None and not pending_queue.groups:
             del self._pending_queues[queue]
             self._ready.discard(queue)
 
-    def _rouse(self, units: Iterable[Unit]) -> list[str]:
+    def _activate_units(self, units: Iterable[Unit]) -> list[str]:
         blocked: list[str] = []
         for unit in units:
             match unit:
@@ -301,33 +309,33 @@ class QueueManager:
                     blocked.append(key)
                 case ("shape", queue, shape):
                     self._activate(queue, self._pending_queues[queue], shape)
-                    self._touch(queue, self._pending_queues[queue])
+                    self._update_ready(queue, self._pending_queues[queue])
                 case ("head", queue):
                     self._unstall(queue, self._pending_queues[queue])
-                    self._touch(queue, self._pending_queues[queue])
+                    self._update_ready(queue, self._pending_queues[queue])
         return blocked
 
-    def _activate(self, queue: str, line: _PendingQueue, shape: Hashable) -> None:
-        if line.failed.pop(shape, None) is not None:
-            self._lot.release(("shape", queue, shape))
-        first = line.groups[shape].first()
+    def _activate(self, queue: str, pending_queue: _PendingQueue, shape: Hashable) -> None:
+        if pending_queue.failed.pop(shape, None) is not None:
+            self._parking_lot.release(("shape", queue, shape))
+        first = pending_queue.groups[shape].first()
         if first is not None:
-            line.active.put(shape, first[0])
+            pending_queue.active.put(shape, first[0])
 
-    def _unstall(self, queue: str, line: _PendingQueue) -> None:
-        line.stalled = ""
-        self._unjoin(queue)
-        self._lot.release(("head", queue))
+    def _unstall(self, queue: str, pending_queue: _PendingQueue) -> None:
+        pending_queue.stalled = ""
+        self._release_place(queue)
+        self._parking_lot.release(("head", queue))
 
-    def _unjoin(self, queue: str) -> None:
-        if queue in self._joining:
-            self._joining.discard(queue)
-            self._unjoined.add(queue)
+    def _release_place(self, queue: str) -> None:
+        if queue in self._holding_place:
+            self._holding_place.discard(queue)
+            self._released_places.add(queue)
 
-    def _touch(self, queue: str, line: _PendingQueue) -> None:
-        is_ready = not line.stalled and (bool(line.sticky) or len(line.active) > 0)
+    def _update_ready(self, queue: str, pending_queue: _PendingQueue) -> None:
+        is_ready = not pending_queue.stalled and (bool(pending_queue.sticky) or len(pending_queue.active) > 0)
         (self._ready.add if is_ready else self._ready.discard)(queue)
 
     def _reason(self, unit: Unit) -> PendingReason | None:
-        why = self._lot.info(unit)
-        return None if why is None else why.reason
+        info = self._parking_lot.info(unit)
+        return None if info is None else info.reason

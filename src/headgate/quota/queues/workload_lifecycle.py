@@ -76,7 +76,7 @@ def review(case: WorkloadReviewInput) -> WorkloadReview:
 
 
 def _delayed_retry(case: WorkloadReviewInput) -> WorkloadReview | None:
-    """A check asked for a retry, and not at once."""
+    """A check asked for a delayed retry."""
     until_s, known_s = retry_at_s(case.workload.checks), case.workload.requeue_at_s
     if until_s is None or until_s <= case.now_s or (known_s is not None and known_s >= until_s):
         return None
@@ -91,7 +91,7 @@ def _back_off(case: WorkloadReviewInput) -> WorkloadReview | None:
         return WorkloadReview((Deactivate(workload.key, workload.uid),))
     at_s, requeued = workload.requeue_at_s, workload.conditions.get(names.REQUEUED)
     if at_s is not None and at_s > case.now_s:
-        # Who still holds quota has not begun to wait: Kueue would let him hold it until the wait is over.
+        # A workload that holds quota has not begun its back-off: in Kueue it would keep the quota until the end.
         return None if workload.holds_quota else WorkloadReview((), at_s)
     if at_s is not None and not workload.holds_quota:
         return WorkloadReview((Requeue(workload.key, workload.uid, *_BACKOFF_OVER),))
@@ -135,11 +135,13 @@ def _gates(case: WorkloadReviewInput) -> WorkloadReview | None:
         message = f"Admission is gated by: {workload.gates}"
         return WorkloadReview((Release(workload.key, workload.uid, names.ADMISSION_GATED, message),))
     if not workload.gates and workload.lacks(names.QUOTA_RESERVED, names.ADMISSION_GATED):
-        said = "AdmissionGatedBy cleared, waiting for quota reservation"
+        pending_message = "AdmissionGatedBy cleared, waiting for quota reservation"
         cleared = "Admission gate cleared, workload is now admissible"
         return WorkloadReview(
             (
-                SetCondition(workload.key, workload.uid, names.QUOTA_RESERVED, False, names.PENDING_EVALUATION, said),
+                SetCondition(
+                    workload.key, workload.uid, names.QUOTA_RESERVED, False, names.PENDING_EVALUATION, pending_message
+                ),
                 EmitWorkloadEvent(workload.key, workload.uid, False, "AdmissionGateCleared", cleared),
             )
         )
@@ -147,7 +149,7 @@ def _gates(case: WorkloadReviewInput) -> WorkloadReview | None:
 
 
 def _checks(case: WorkloadReviewInput) -> WorkloadReview | None:
-    """The checks it needs are listed; with quota and all of them ready it is admitted."""
+    """Lists the required checks. A workload with quota is admitted when all of them are ready."""
     workload, queue = case.workload, case.context.cluster_queue
     if queue is None:
         return None
@@ -159,21 +161,21 @@ def _checks(case: WorkloadReviewInput) -> WorkloadReview | None:
         return None
     if are_satisfied(workload, required):
         reserved = workload.conditions[names.QUOTA_RESERVED]
-        said = f"Admitted by ClusterQueue {queue.name}, wait time since reservation was "
+        message = f"Admitted by ClusterQueue {queue.name}, wait time since reservation was "
         return WorkloadReview(
             (
                 SetCondition(workload.key, workload.uid, names.ADMITTED, True, "Admitted", "The workload is admitted"),
                 EmitWorkloadEvent(
-                    workload.key, workload.uid, False, "Admitted", f"{said}{case.now_s - reserved.since_s:.0f}s"
+                    workload.key, workload.uid, False, "Admitted", f"{message}{case.now_s - reserved.since_s:.0f}s"
                 ),
             )
         )
     failed = in_state(workload.checks, names.CHECK_RETRY) or in_state(workload.checks, names.CHECK_REJECTED)
     if failed or workload.lacks(names.ADMITTED, names.UNSATISFIED_CHECKS):
         return None
-    said = "The workload has not all checks ready"
+    message = "The workload has not all checks ready"
     return WorkloadReview(
-        (SetCondition(workload.key, workload.uid, names.ADMITTED, False, names.UNSATISFIED_CHECKS, said),)
+        (SetCondition(workload.key, workload.uid, names.ADMITTED, False, names.UNSATISFIED_CHECKS, message),)
     )
 
 
@@ -183,41 +185,41 @@ def _failed_checks(case: WorkloadReviewInput) -> WorkloadReview | None:
         return None
     rejected = in_state(workload.checks, names.CHECK_REJECTED)
     if rejected:
-        said = describe(rejected, names.CHECK_REJECTED)
+        message = describe(rejected, names.CHECK_REJECTED)
         return WorkloadReview(
             (
                 SetCondition(
-                    workload.key, workload.uid, names.DEACTIVATION_TARGET, True, names.BY_ADMISSION_CHECK, said
+                    workload.key, workload.uid, names.DEACTIVATION_TARGET, True, names.BY_ADMISSION_CHECK, message
                 ),
                 EmitWorkloadEvent(
-                    workload.key, workload.uid, True, "AdmissionCheckRejected", f"Deactivated due to {said}"
+                    workload.key, workload.uid, True, "AdmissionCheckRejected", f"Deactivated due to {message}"
                 ),
             )
         )
     retry = in_state(workload.checks, names.CHECK_RETRY)
     if not retry:
         return None
-    said = f"Evicted due to {describe(retry, names.CHECK_RETRY)}"
-    return WorkloadReview((Evict(workload.key, workload.uid, names.BY_ADMISSION_CHECK, said),))
+    message = f"Evicted due to {describe(retry, names.CHECK_RETRY)}"
+    return WorkloadReview((Evict(workload.key, workload.uid, names.BY_ADMISSION_CHECK, message),))
 
 
 def _stopped(case: WorkloadReviewInput) -> WorkloadReview | None:
-    """Hold keeps what runs and takes back what is only reserved; HoldAndDrain evicts. A queue that is gone takes back
-    what is only reserved. The words are those of ``blockers.py``, which would say them next."""
-    workload, around = case.workload, case.context
+    """Hold keeps admitted workloads and releases quota that is only reserved; HoldAndDrain evicts. A deleted queue
+    releases quota that is only reserved. The messages are those of ``blockers.py``, which reports next."""
+    workload, context = case.workload, case.context
     if not workload.holds_quota or workload.admission is None:
         return None
     for kind, name, queue, reason in (
-        ("LocalQueue", workload.queue, around.local_queue, names.BY_LOCAL_QUEUE_STOPPED),
-        ("ClusterQueue", workload.admission.cluster_queue, around.cluster_queue, names.BY_CLUSTER_QUEUE_STOPPED),
+        ("LocalQueue", workload.queue, context.local_queue, names.BY_LOCAL_QUEUE_STOPPED),
+        ("ClusterQueue", workload.admission.cluster_queue, context.cluster_queue, names.BY_CLUSTER_QUEUE_STOPPED),
     ):
         policy = names.NONE if queue is None else queue.stop_policy
         if workload.has(names.ADMITTED):
             if policy == names.HOLD_AND_DRAIN and not workload.is_evicted:
                 return WorkloadReview((Evict(workload.key, workload.uid, reason, f"The {kind} is stopped"),))
         elif queue is None:
-            said = f"{kind} {name} doesn't exist"
-            return WorkloadReview((Release(workload.key, workload.uid, names.MISCONFIGURED, said),))
+            message = f"{kind} {name} doesn't exist"
+            return WorkloadReview((Release(workload.key, workload.uid, names.MISCONFIGURED, message),))
         elif policy != names.NONE or queue.is_terminating:
             return WorkloadReview((Release(workload.key, workload.uid, names.SUSPENDED, f"{kind} {name} is inactive"),))
     return None
@@ -231,7 +233,7 @@ def _deadlines(case: WorkloadReviewInput) -> WorkloadReview | None:
     if ready is not None and ready.at_s <= case.now_s and rules is not None:
         return WorkloadReview((_time_out(workload, rules, ready.cause, case.now_s),))
     if execution is not None and execution.at_s <= case.now_s:
-        said = f"The maximum execution time ({workload.max_execution_s}s) exceeded"
+        message = f"The maximum execution time ({workload.max_execution_s}s) exceeded"
         target = SetCondition(
             workload.key,
             workload.uid,
@@ -240,16 +242,16 @@ def _deadlines(case: WorkloadReviewInput) -> WorkloadReview | None:
             names.MAXIMUM_EXECUTION_TIME_EXCEEDED,
             "exceeding the maximum execution time",
         )
-        return WorkloadReview((target, EmitWorkloadEvent(workload.key, workload.uid, True, execution.cause, said)))
+        return WorkloadReview((target, EmitWorkloadEvent(workload.key, workload.uid, True, execution.cause, message)))
     at_s = min((each.at_s for each in (ready, execution) if each is not None), default=None)
     return None if at_s is None else WorkloadReview((), at_s)
 
 
 def _time_out(workload: Workload, rules: WaitForPodsReady, cause: str, now_s: float) -> Effect:
     if exceeds_backoff_limit(workload, rules):
-        said = "exceeding the maximum number of re-queuing retries"
+        message = "exceeding the maximum number of re-queuing retries"
         return SetCondition(
-            workload.key, workload.uid, names.DEACTIVATION_TARGET, True, names.REQUEUING_LIMIT_EXCEEDED, said
+            workload.key, workload.uid, names.DEACTIVATION_TARGET, True, names.REQUEUING_LIMIT_EXCEEDED, message
         )
     count = workload.requeue_count + 1
     return Evict(

@@ -30,13 +30,13 @@ _CLUSTER_QUEUE_INACTIVE: Final = ActiveCondition(
 )
 
 
-def cluster_queue_status(engine: QuotaEngine, census: WorkloadCounters, queue: Object, now_s: float) -> Object:
+def cluster_queue_status(engine: QuotaEngine, counters: WorkloadCounters, queue: Object, now_s: float) -> Object:
     name = queue["metadata"]["name"]
     problem = engine.cache.problems.get(("ClusterQueue", name))
     activity = engine.cache.activity.get(name)
     if activity is None:
         activity = ActiveCondition(False, "Invalid", f"Can't admit new workloads: {problem}.") if problem else _UNKNOWN
-    counts = census.counts(("cluster queue", name))
+    counts = counters.counts(("cluster queue", name))
     node = engine.ledger.now.queue(name)
     known = engine.cache.queues.get(name)
     quotas = {fr: quota.nominal for fr, quota in known.quotas.items()} if known is not None else {}
@@ -55,19 +55,19 @@ def cluster_queue_status(engine: QuotaEngine, census: WorkloadCounters, queue: O
     }
 
 
-def local_queue_status(engine: QuotaEngine, census: WorkloadCounters, queue: Object, now_s: float) -> Object:
+def local_queue_status(engine: QuotaEngine, counters: WorkloadCounters, queue: Object, now_s: float) -> Object:
     metadata = queue["metadata"]
     key = f"{metadata['namespace']}/{metadata['name']}"
     local = engine.cache.local_queues.get(key)
     activity = _NO_CLUSTER_QUEUE
-    above = None if local is None else engine.cache.activity.get(local.cluster_queue)
+    cluster_queue_activity = None if local is None else engine.cache.activity.get(local.cluster_queue)
     if local is not None and local.stop_policy != names.NONE:
         activity = _LOCAL_STOPPED
-    elif above is not None:
-        activity = _LOCAL_READY if above.is_active else _CLUSTER_QUEUE_INACTIVE
+    elif cluster_queue_activity is not None:
+        activity = _LOCAL_READY if cluster_queue_activity.is_active else _CLUSTER_QUEUE_INACTIVE
     known = None if local is None else engine.cache.queues.get(local.cluster_queue)
     listed = dict.fromkeys(known.quotas, 0) if known is not None else {}
-    counts = census.counts(("local queue", key))
+    counts = counters.counts(("local queue", key))
     return {
         "conditions": _active(queue, activity, now_s),
         "pendingWorkloads": counts.states["waiting"],

@@ -17,24 +17,24 @@ PAUSE_S: Final = 0.25
 _IDLE_BATCH: Final = 64
 _BUSY_BATCH: Final = 4
 _BUSY_SHARE: Final = 32
-"""Of very many queues one in so many: else the last would wait for minutes."""
+"""With many queues, a batch is at least this fraction of them; otherwise the last would wait for minutes."""
 
 
 class StatusBatches:
     def __init__(self) -> None:
-        self._places: Final[dict[QueueRef, None]] = {}
+        self._queue_refs: Final[dict[QueueRef, None]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._places)
+        return bool(self._queue_refs)
 
-    def add(self, places: Iterable[QueueRef]) -> None:
-        for place in places:
-            self._places.setdefault(place)
+    def add(self, queue_refs: Iterable[QueueRef]) -> None:
+        for queue_ref in queue_refs:
+            self._queue_refs.setdefault(queue_ref)
 
     def take(self, is_busy: bool) -> list[QueueRef]:
-        """Those that are written next."""
-        most = max(_BUSY_BATCH, len(self._places) // _BUSY_SHARE) if is_busy else _IDLE_BATCH
-        taken = list(islice(self._places, most))
-        for place in taken:
-            del self._places[place]
+        """The queues whose status is written next."""
+        most = max(_BUSY_BATCH, len(self._queue_refs) // _BUSY_SHARE) if is_busy else _IDLE_BATCH
+        taken = list(islice(self._queue_refs, most))
+        for queue_ref in taken:
+            del self._queue_refs[queue_ref]
         return taken

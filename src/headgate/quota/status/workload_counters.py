@@ -39,11 +39,11 @@ class QueueCounts:
         self.reserved: Final[Counter[FlavorResource]] = Counter()
         self.admitted: Final[Counter[FlavorResource]] = Counter()
 
-    def add(self, standing: CountedWorkload, sign: int) -> None:
-        self.states[standing.state] += sign
-        for fr, amount in standing.usage.items():
+    def add(self, counted: CountedWorkload, sign: int) -> None:
+        self.states[counted.state] += sign
+        for fr, amount in counted.usage.items():
             self.reserved[fr] += sign * amount
-            if standing.state == "admitted":
+            if counted.state == "admitted":
                 self.admitted[fr] += sign * amount
 
     @property
@@ -53,52 +53,52 @@ class QueueCounts:
 
 class WorkloadCounters:
     def __init__(self) -> None:
-        self._standings: Final[dict[str, CountedWorkload]] = {}
+        self._counted: Final[dict[str, CountedWorkload]] = {}
         self._counts: Final[dict[QueueRef, QueueCounts]] = {}
         self._waiting: Final[dict[str, dict[str, None]]] = {}  # keys by local queue
 
-    def put(self, key: str, standing: CountedWorkload | None) -> list[QueueRef]:
-        """The places whose counts are other ones now."""
-        before = self._standings.get(key)
-        if before == standing:
+    def put(self, key: str, counted: CountedWorkload | None) -> list[QueueRef]:
+        """Returns the queues whose counts changed."""
+        before = self._counted.get(key)
+        if before == counted:
             return []
-        touched: dict[QueueRef, None] = {}
+        changed: dict[QueueRef, None] = {}
         if before is not None:
-            del self._standings[key]
+            del self._counted[key]
             self._count(key, before, -1)
-            touched.update(dict.fromkeys(before.queues()))
-        if standing is not None:
-            self._standings[key] = standing
-            self._count(key, standing, +1)
-            touched.update(dict.fromkeys(standing.queues()))
-        return list(touched)
+            changed.update(dict.fromkeys(before.queues()))
+        if counted is not None:
+            self._counted[key] = counted
+            self._count(key, counted, +1)
+            changed.update(dict.fromkeys(counted.queues()))
+        return list(changed)
 
     def set_cluster_queue(self, local_queue: str, cluster_queue: str) -> list[QueueRef]:
-        """Who waits in a local queue waits there now; empty: nobody knows where."""
-        touched: dict[QueueRef, None] = {}
+        """Moves the pending workloads of a LocalQueue to another ClusterQueue; empty if it is unknown."""
+        changed: dict[QueueRef, None] = {}
         for key in list(self._waiting.get(local_queue, ())):
-            moved = msgspec.structs.replace(self._standings[key], cluster_queue=cluster_queue)
-            touched.update(dict.fromkeys(self.put(key, moved)))
-        return list(touched)
+            moved = msgspec.structs.replace(self._counted[key], cluster_queue=cluster_queue)
+            changed.update(dict.fromkeys(self.put(key, moved)))
+        return list(changed)
 
-    def counts(self, place: QueueRef) -> QueueCounts:
-        return self._counts.get(place) or QueueCounts()
+    def counts(self, queue_ref: QueueRef) -> QueueCounts:
+        return self._counts.get(queue_ref) or QueueCounts()
 
-    def _count(self, key: str, standing: CountedWorkload, sign: int) -> None:
-        for place in standing.queues():
-            counts = self._counts.setdefault(place, QueueCounts())
-            counts.add(standing, sign)
+    def _count(self, key: str, counted: CountedWorkload, sign: int) -> None:
+        for queue_ref in counted.queues():
+            counts = self._counts.setdefault(queue_ref, QueueCounts())
+            counts.add(counted, sign)
             if sum(counts.states.values()) == 0:
-                del self._counts[place]
-        if standing.state != "waiting":
+                del self._counts[queue_ref]
+        if counted.state != "waiting":
             return
-        there = self._waiting.setdefault(standing.local_queue, {})
+        keys = self._waiting.setdefault(counted.local_queue, {})
         if sign > 0:
-            there[key] = None
+            keys[key] = None
         else:
-            del there[key]
-            if not there:
-                del self._waiting[standing.local_queue]
+            del keys[key]
+            if not keys:
+                del self._waiting[counted.local_queue]
 
 
 def nonzero(amounts: Mapping[FlavorResource, int]) -> dict[FlavorResource, int]:

@@ -12,13 +12,13 @@ from typing import Any, Final
 from headgate.client import write_requests
 from headgate.http.transport import HTTPRequest, Transport
 from headgate.kube.serializer import wire_json
-from headgate.quota.kinds.definitions import HEADGATE, MANAGED_BY, definitions, is_ours, serving_both
+from headgate.quota.kinds.definitions import HEADGATE, MANAGED_BY, definitions, is_ours, serving_all_versions
 from headgate.runtime.webhooks.target import WebhookTarget
 
 Object = dict[str, Any]
 
 PATH: Final = "/kueue/convert"
-NAMES: Final = tuple(each["metadata"]["name"] for each in definitions(both=False))
+NAMES: Final = tuple(each["metadata"]["name"] for each in definitions(with_older=False))
 """The definitions to check."""
 SELECTOR: Final = f"{MANAGED_BY}={HEADGATE}"
 _OUR_SERVER: Final = "+headgate."
@@ -31,7 +31,7 @@ def with_conversion(found: Object, target: WebhookTarget, ca_bundle: bytes) -> O
         return None
     client = target.client_config(PATH, base64.b64encode(ca_bundle).decode())
     webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
-    wanted = serving_both(
+    wanted = serving_all_versions(
         {**found, "spec": {**found["spec"], "conversion": {"strategy": "Webhook", "webhook": webhook}}}
     )
     return None if wanted == found else wanted

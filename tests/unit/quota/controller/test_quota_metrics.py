@@ -24,7 +24,7 @@ class Stage:
 
     def __init__(self, cpu: int = 2, **spec: Any) -> None:
         server = Embedded(namespace="ns")
-        for each in definitions(both=False):
+        for each in definitions(with_older=False):
             answer = server.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)
             assert answer.status == 201, answer.body
         self.metrics = QuotaMetrics(lambda: self.world.server.epoch_s, "1.2")

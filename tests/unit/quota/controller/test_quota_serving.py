@@ -29,7 +29,7 @@ PREEMPTION = {"preemption": {"withinClusterQueue": "LowerPriority"}}
 
 def a_server() -> Embedded:
     server = Embedded(namespace="ns")
-    for each in definitions(both=False):
+    for each in definitions(with_older=False):
         answer = server.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)
         assert answer.status == 201, answer.body
     return server

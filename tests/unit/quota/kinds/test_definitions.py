@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.quota.kinds.definitions import adapted, definitions, is_ours
 
-CUSTOM = definitions(both=False)
+CUSTOM = definitions(with_older=False)
 
 
 def served(definition: dict[str, object] | None) -> list[str]:
@@ -30,7 +30,7 @@ def test_seven_kinds_are_stored_in_v1beta2() -> None:
 
 def test_v1beta1_is_served_only_where_somebody_converts() -> None:
     assert [served(each) for each in CUSTOM] == [["v1beta2"]] * 7
-    assert [served(each) for each in definitions(both=True)] == [["v1beta1", "v1beta2"]] * 7
+    assert [served(each) for each in definitions(with_older=True)] == [["v1beta1", "v1beta2"]] * 7
 
 
 def test_what_is_not_there_is_brought_as_it_is() -> None:
@@ -38,7 +38,7 @@ def test_what_is_not_there_is_brought_as_it_is() -> None:
 
 
 def test_a_version_that_is_served_stays_served() -> None:
-    assert served(adapted(CUSTOM[1], definitions(both=True)[1])) == ["v1beta1", "v1beta2"]
+    assert served(adapted(CUSTOM[1], definitions(with_older=True)[1])) == ["v1beta1", "v1beta2"]
     assert served(adapted(CUSTOM[1], CUSTOM[1])) == ["v1beta2"]
 
 
