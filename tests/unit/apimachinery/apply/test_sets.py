@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import interpreter_lock
 from headgate.apimachinery.apply.field_sets import (
     FieldSet,
     difference,
@@ -99,8 +98,26 @@ def test_many_elements_are_sorted_as_few_are() -> None:
     assert found == sorted(sorted(elements), key=order)
 
 
-def test_other_threads_run_while_many_elements_are_sorted() -> None:
-    fields: FieldSet = {
-        f'k:{{"containerPort":{number * 7919 % 100_003},"protocol":"TCP"}}': {} for number in range(100_000)
-    }
-    assert interpreter_lock.is_shared(0.1, lambda: interpreter_lock.longest_s(lambda: ordered(fields)))
+def test_many_elements_are_sorted_in_parts_between_which_other_threads_run() -> None:
+    record: list[str] = []
+
+    class Compared(str):
+        __slots__ = ()
+
+        def __lt__(self, other: str) -> bool:
+            record.append("compared")
+            return super().__lt__(other)
+
+    class Element(str):
+        __slots__ = ()
+
+        def __getitem__(self, part: Any) -> str:
+            text = super().__getitem__(part)
+            if part != slice(2, None):
+                return text
+            record.append("read")
+            return Compared(text)
+
+    fields: FieldSet = {Element(f"f:{number * 7919 % 10_007}"): {} for number in range(10_000)}
+    assert list(ordered({**fields, 'v:"last"': {}})) == [*sorted(fields), 'v:"last"']
+    assert "read" in record[record.index("compared") :], "all elements are compared in one call into C"

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
 from headgate.kube.serializer.json_decoder import MAX_NODES
-from headgate.kube.serializer.yaml_decoder import decode_yaml
+from headgate.kube.serializer.yaml_decoder import _Builder, decode_yaml
+from sort_keys import unsorted_map
 
 
 @pytest.mark.parametrize(
@@ -117,3 +119,13 @@ def test_depth_is_bounded_with_aliases_written_out() -> None:
 def test_the_number_of_nodes_is_bounded() -> None:
     assert decode_yaml(b"- [" + b"1," * 80_000 + b"1]").error is None
     assert "more than" in (decode_yaml(b"- [" + b"1," * MAX_NODES + b"1]").error or "")
+
+
+def test_the_keys_of_a_map_are_sorted_without_their_values() -> None:
+    builder = _Builder()
+    builder.take(yaml.MappingStartEvent(None, None, True))
+    for key, value in unsorted_map("x").items():
+        builder.take(yaml.ScalarEvent(None, None, (False, True), key))
+        builder.take(yaml.ScalarEvent(None, None, (False, True), value))
+    builder.take(yaml.MappingEndEvent())
+    assert list(builder.root) == ["a", "b", "c", "d"]
