@@ -306,7 +306,7 @@ PODS_AND_WORKLOADS: dict[str, Row] = {
         lambda n: create(PODS, container(resources={"requests": {"cpu": "1" * n + "x"}})),
     ),
     "resource claims": (
-        150,
+        1_000,
         lambda n: create(
             PODS,
             a_pod(
@@ -371,7 +371,7 @@ DEFINITIONS_AND_OBJECTS: dict[str, Row] = {
         lambda n: create(DEFINITIONS, a_definition({**texts(n), "required": [f"p{i}" for i in range(n)]})),
     ),
     "keys of a list in a schema": (
-        120,
+        1_000,
         lambda n: create(
             DEFINITIONS,
             a_definition(
@@ -536,7 +536,7 @@ CLUSTER: dict[str, Row] = {
         ),
     ),
     "actions of a policy binding": (
-        400,
+        4_000,
         lambda n: create(
             f"{ADMISSION}/validatingadmissionpolicybindings",
             {**named(), "spec": {"policyName": "p", "validationActions": ["Deny"] * n}},
@@ -544,7 +544,7 @@ CLUSTER: dict[str, Row] = {
     ),
     "ports of a Service": (80, lambda n: create(SERVICES, a_service(ports=ports(n)))),
     "node ports": (80, lambda n: create(SERVICES, a_service(type="NodePort", ports=ports(n)))),
-    "address families": (300, lambda n: create(SERVICES, a_service(ipFamilies=["IPv4", "IPv6"] * n))),
+    "address families": (2_000, lambda n: create(SERVICES, a_service(ipFamilies=["IPv4", "IPv6"] * n))),
     "addresses of Endpoints": (
         100,
         lambda n: create(

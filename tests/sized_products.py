@@ -30,6 +30,7 @@ from sized_requests import (
     container,
     containers,
     create,
+    custom,
     foo,
     granted,
     named,
@@ -189,6 +190,26 @@ PRODUCTS: dict[str, Row] = {
                                 }
                             ]
                         }
+                    }
+                }
+            ),
+        ),
+    ),
+    "label keys that a term matches by those that it does not": (
+        1_000,
+        lambda n: create(
+            PODS,
+            a_pod(
+                affinity={
+                    "podAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": [
+                            {
+                                "topologyKey": "zone",
+                                "labelSelector": {"matchLabels": {"a": "b"}},
+                                "matchLabelKeys": ["k"] * n,
+                                "mismatchLabelKeys": ["l"] * n,
+                            }
+                        ]
                     }
                 }
             ),
@@ -360,6 +381,13 @@ PRODUCTS: dict[str, Row] = {
         ),
     ),
     "rules of a webhook by versions of a definition": (20, _rules_beside_versions),
+    "items by values of an enum that has none of them": (
+        600,
+        lambda n: custom(
+            an_object(items={"type": "array", "items": {"type": "string", "enum": [f"e{i}" for i in range(n)]}}),
+            {"items": ["x"] * n},
+        ),
+    ),
     "columns of a Table by a long text": (60, lambda n: _columns(n, ".spec.a", {"a": "x" * 400 * n})),
     "columns of a Table by a long list": (
         60,

@@ -337,6 +337,20 @@ METADATA: dict[str, Row] = {
             send("PATCH", f"{MAPS}/a", a_map(n), APPLY, fieldManager="kubectl"),
         ),
     ),
+    "changes of the configuration that kubectl applied last": (
+        1_000,
+        lambda n: (
+            [
+                send(
+                    "POST",
+                    MAPS,
+                    a_map(n, annotations={"kubectl.kubernetes.io/last-applied-configuration": json.dumps(a_map(n))}),
+                    fieldManager="kubectl-client-side-apply",
+                )
+            ],
+            send("PATCH", f"{MAPS}/a", a_map(n, value="w"), APPLY, fieldManager="kubectl"),
+        ),
+    ),
 }
 
 BODIES: dict[str, Row] = {

@@ -64,7 +64,8 @@ def _cost_s(row: Row, size: int) -> float:
 def test_a_request_of_eight_times_the_size_costs_about_eight_times_as_much(name: str) -> None:
     row = ROWS[name]
     size = row[0]
-    small = large = float("inf")
+    small = min(_cost_s(row, size) for _ in range(_ROUNDS))  # the first one makes what is made once in a process
+    large = float("inf")
     for _ in range(_ROUNDS):
         small, large = min(small, _cost_s(row, size)), min(large, _cost_s(row, _TIMES * size))
         if large <= _MOST * max(small, _SMALL_S):

@@ -123,8 +123,9 @@ def _cpu_s(run: Callable[[], object]) -> float:
 
 def _is_linear(run: Callable[[str], object], make_text: Text) -> bool:
     small_text, large_text = make_text(_SIZE), make_text(_SIZE * _FACTOR)
-    small = large = float("inf")
+    large = float("inf")
     with collector.switched_off():
+        small = min(_cpu_s(lambda: run(small_text)) for _ in range(_ROUNDS))
         for _ in range(_ROUNDS):
             small = min(small, _cpu_s(lambda: run(small_text)))
             large = min(large, _cpu_s(lambda: run(large_text)))
