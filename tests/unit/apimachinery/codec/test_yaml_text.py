@@ -123,9 +123,9 @@ def test_the_number_of_nodes_is_bounded() -> None:
 
 def test_the_keys_of_a_map_are_sorted_without_their_values() -> None:
     builder = _Builder()
-    builder.take(yaml.MappingStartEvent(None, None, True))
+    builder.add_event(yaml.MappingStartEvent(None, None, True))
     for key, value in unsorted_map("x").items():
-        builder.take(yaml.ScalarEvent(None, None, (False, True), key))
-        builder.take(yaml.ScalarEvent(None, None, (False, True), value))
-    builder.take(yaml.MappingEndEvent())
+        builder.add_event(yaml.ScalarEvent(None, None, (False, True), key))
+        builder.add_event(yaml.ScalarEvent(None, None, (False, True), value))
+    builder.add_event(yaml.MappingEndEvent())
     assert list(builder.root) == ["a", "b", "c", "d"]
