@@ -66,7 +66,7 @@ class IndexAgainstReading(RuleBasedStateMachine):
     def check(self) -> None:
         items = self.store.peek_all(SERVICES, None)
         held = {thing for item in items for thing in HOLDS(msgspec.json.decode(item.data))}
-        taken = self.holdings.taken(SERVICES, HOLDS)
+        taken = self.holdings.allocated(SERVICES, HOLDS)
         assert {thing for thing in (*ADDRESSES, *PORTS) if thing in taken} == held
 
     @invariant()

@@ -21,8 +21,10 @@ from headgate.apiserver.request import negotiation
 from headgate.apiserver.request.messages import ServerRequest, ServerResponse
 from headgate.apiserver.state import ServerState
 
-_UNKNOWN: Final = UserInfo("")
-_HIDDEN_TOKEN: Final = "the provided Authorization header contains extra space before the bearer token, and is ignored"
+_NO_USER: Final = UserInfo("")
+_EXTRA_SPACE_WARNING: Final = (
+    "the provided Authorization header contains extra space before the bearer token, and is ignored"
+)
 _NO_SNIFF: Final = ("X-Content-Type-Options", "nosniff")
 
 
@@ -40,34 +42,34 @@ class AccessResult(msgspec.Struct, frozen=True):
 
 
 def authenticate_and_authorize(api: ServerState, request: ServerRequest, now_s: float) -> AccessResult:
-    caller = _enter(api, request, now_s)
-    if caller.login in (ANONYMOUS_USER, _UNKNOWN) and has_extra_space_before_token(request.header("authorization")):
-        return msgspec.structs.replace(caller, warning=_HIDDEN_TOKEN)
-    return caller
+    access = _check_access(api, request, now_s)
+    if access.login in (ANONYMOUS_USER, _NO_USER) and has_extra_space_before_token(request.header("authorization")):
+        return msgspec.structs.replace(access, warning=_EXTRA_SPACE_WARNING)
+    return access
 
 
 def unauthenticated(request: ServerRequest, error: api_errors.StatusError) -> AccessResult:
-    """The caller of a request that is refused before its credentials are looked at."""
-    return AccessResult(_UNKNOWN, _UNKNOWN, _refuse(request, error))
+    """The result for a request that is refused before its credentials are checked."""
+    return AccessResult(_NO_USER, _NO_USER, _refuse(request, error))
 
 
-def _enter(api: ServerState, request: ServerRequest, now_s: float) -> AccessResult:
+def _check_access(api: ServerState, request: ServerRequest, now_s: float) -> AccessResult:
     login = authenticate(api.tokens, request, now_s)
     if login is None:
         return unauthenticated(request, api_errors.unauthorized())
     user = login
-    if impersonation.wanted(request):
-        acting = impersonation.impersonate(api.policy, request, login)
-        if isinstance(acting, api_errors.StatusError):
-            return AccessResult(login, login, _refuse(request, acting, _NO_SNIFF))
-        user = acting
+    if impersonation.is_requested(request):
+        impersonated = impersonation.impersonate(api.policy, request, login)
+        if isinstance(impersonated, api_errors.StatusError):
+            return AccessResult(login, login, _refuse(request, impersonated, _NO_SNIFF))
+        user = impersonated
     if user.is_master:
         return AccessResult(user, login)
-    asked = attributes_of(request.info, user.name)
-    decision = api.policy.decide(user, asked)
+    attributes = attributes_of(request.info, user.name)
+    decision = api.policy.decide(user, attributes)
     if decision.allowed:
         return AccessResult(user, login, None, decision)
-    refusal = _refuse(request, api_errors.access_denied(asked, decision.reason), _NO_SNIFF)
+    refusal = _refuse(request, api_errors.access_denied(attributes, decision.reason), _NO_SNIFF)
     return AccessResult(user, login, refusal, decision)
 
 

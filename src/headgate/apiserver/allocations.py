@@ -1,5 +1,5 @@
-"""What the stored objects of a kind allocate from a finite pool (addresses, node ports), as an index that follows
-changes.
+"""The values that the stored objects of a kind allocate from a finite pool (addresses, node ports), as an index that
+follows changes.
 
 A create must know what is allocated without reading every service. The index follows the committed state: it reads from
 the store what changed since the last lookup. Staged writes that are not yet committed are added for each lookup, so a
@@ -24,7 +24,7 @@ _decoder: Final = msgspec.json.Decoder()
 
 
 class AllocatedValues:
-    """What is held in the applied head, at the moment of asking."""
+    """The values that are allocated in the applied head."""
 
     __slots__ = ("_committed", "_staged")
 
@@ -32,8 +32,8 @@ class AllocatedValues:
         self._committed: Final = committed
         self._staged: Final = staged
 
-    def __contains__(self, thing: object) -> bool:
-        return isinstance(thing, Hashable) and self._committed[thing] + self._staged[thing] > 0
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, Hashable) and self._committed[value] + self._staged[value] > 0
 
 
 class Allocations:
@@ -41,11 +41,11 @@ class Allocations:
         self._store: Final = store
         self._indexes: Final[dict[str, _Index]] = {}
 
-    def taken(self, resource: str, holds: Holds) -> AllocatedValues:
+    def allocated(self, resource: str, holds: Holds) -> AllocatedValues:
         index = self._indexes.get(resource)
         if index is None:
             index = self._indexes[resource] = _Index(self._store, resource, holds)
-        return index.taken()
+        return index.allocated()
 
 
 class _Index:
@@ -55,28 +55,28 @@ class _Index:
         self._holds: Final = holds
         self._seen: Revision | None = None
         self._counts: Counter[Hashable] = Counter()
-        self._staged: dict[Revision, tuple[Hashable, ...]] = {}  # so that a staged object is read once
+        self._staged: dict[Revision, tuple[Hashable, ...]] = {}  # a staged object is decoded once
 
-    def taken(self) -> AllocatedValues:
-        self._follow()
-        over: Counter[Hashable] = Counter()
+    def allocated(self) -> AllocatedValues:
+        self._catch_up()
+        staged_counts: Counter[Hashable] = Counter()
         staged = self._store.staged(self._resource)
         read: dict[Revision, tuple[Hashable, ...]] = {}
         for change in staged:
             item = change.item
-            covered = self._store.read(item.resource, item.namespace, item.name)
-            if covered is not None:
-                over.subtract(self._of(covered))
+            committed = self._store.read(item.resource, item.namespace, item.name)
+            if committed is not None:
+                staged_counts.subtract(self._values_of(committed))
             if not change.deleted:
-                read[item.revision] = self._staged.get(item.revision) or self._of(item)
-                over.update(read[item.revision])
+                read[item.revision] = self._staged.get(item.revision) or self._values_of(item)
+                staged_counts.update(read[item.revision])
         self._staged = read
-        return AllocatedValues(self._counts, over)
+        return AllocatedValues(self._counts, staged_counts)
 
-    def _of(self, item: Item) -> tuple[Hashable, ...]:
+    def _values_of(self, item: Item) -> tuple[Hashable, ...]:
         return tuple(self._holds(_decoder.decode(item.data)))
 
-    def _follow(self) -> None:
+    def _catch_up(self) -> None:
         committed = self._store.committed
         if self._seen == committed:
             return
@@ -84,17 +84,17 @@ class _Index:
         if changes is None or isinstance(changes, Compacted):
             page = self._store.page(self._resource, None)
             items = () if isinstance(page, Compacted) else page.items
-            self._counts = Counter(thing for item in items for thing in self._of(item))
+            self._counts = Counter(value for item in items for value in self._values_of(item))
         else:
             for change in changes:
                 if change.previous is not None:
                     self._release(change.previous)
                 if not change.deleted:
-                    self._counts.update(self._of(change.item))
+                    self._counts.update(self._values_of(change.item))
         self._seen = committed
 
     def _release(self, item: Item) -> None:
-        for thing in self._of(item):
-            self._counts[thing] -= 1
-            if self._counts[thing] <= 0:
-                del self._counts[thing]
+        for value in self._values_of(item):
+            self._counts[value] -= 1
+            if self._counts[value] <= 0:
+                del self._counts[value]

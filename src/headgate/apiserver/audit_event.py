@@ -33,8 +33,8 @@ class _Identity(msgspec.Struct):
     resourceVersion: str = ""  # the wire's name
 
 
-class _Answered(msgspec.Struct):
-    """What an event needs of an answer."""
+class _ResponseFields(msgspec.Struct):
+    """The fields of a response that an event needs."""
 
     kind: str = ""
     metadata: _Identity = msgspec.field(default_factory=_Identity)
@@ -43,7 +43,7 @@ class _Answered(msgspec.Struct):
     reason: str = ""
 
 
-_answered: Final = msgspec.json.Decoder(_Answered)
+_decoder: Final = msgspec.json.Decoder(_ResponseFields)
 
 
 def is_recorded(request: ServerRequest) -> bool:
@@ -54,16 +54,16 @@ def make_event(
     api: ServerState,
     level: AuditLevel,
     request: ServerRequest,
-    caller: AccessResult,
-    answer: ServerResponse,
+    access: AccessResult,
+    response: ServerResponse,
     *,
     audit_id: str,
     received_s: float,
 ) -> Object:
-    about = attributes_of(request.info, caller.user.name)
-    if _is_confidential(about):
+    attributes = attributes_of(request.info, access.user.name)
+    if _is_confidential(attributes):
         level = "Metadata"
-    answered = _read(answer)
+    decoded = _read(response)
     event: Object = {
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
@@ -71,67 +71,67 @@ def make_event(
         "auditID": audit_id,
         "stage": "ResponseComplete",
         "requestURI": (f"{request.path}?{request.query}" if request.query else request.path)[:_MAX_URI],
-        "verb": about.verb,
-        "user": caller.login.info(),
+        "verb": attributes.verb,
+        "user": access.login.info(),
     }
-    if caller.user is not caller.login:
-        event["impersonatedUser"] = caller.user.info()
+    if access.user is not access.login:
+        event["impersonatedUser"] = access.user.info()
     if request.source:
         event["sourceIPs"] = [request.source]
     if agent := request.header("user-agent"):
         event["userAgent"] = agent
-    if about.path is None:
-        event["objectRef"] = _reference(about, answered)
-    event["responseStatus"] = _status(answer, answered)
-    # A body that could not be read as what the path names may be anything, a Secret too.
-    if level != "Metadata" and request.body and answer.status != 400:
+    if attributes.path is None:
+        event["objectRef"] = _reference(attributes, decoded)
+    event["responseStatus"] = _status(response, decoded)
+    # A body that could not be decoded may be anything, also a Secret.
+    if level != "Metadata" and request.body and response.status != 400:
         event |= _object("requestObject", _document(api, request))
     if level == "RequestResponse":
-        event |= _object("responseObject", _json(answer.body) if answer.content_type == negotiation.JSON else None)
+        event |= _object("responseObject", _json(response.body) if response.content_type == negotiation.JSON else None)
     event["requestReceivedTimestamp"] = timestamps.format_micro_time(received_s)
-    if answer.status != 401:
+    if response.status != 401:
         event["annotations"] = {
-            "authorization.k8s.io/decision": "allow" if caller.refusal is None else "forbid",
-            "authorization.k8s.io/reason": "" if caller.decision is None else caller.decision.reason,
+            "authorization.k8s.io/decision": "allow" if access.refusal is None else "forbid",
+            "authorization.k8s.io/reason": "" if access.decision is None else access.decision.reason,
         }
     return event
 
 
-def _is_confidential(about: AuthorizationAttributes) -> bool:
-    if (about.group, about.resource) in _CONFIDENTIAL:
+def _is_confidential(attributes: AuthorizationAttributes) -> bool:
+    if (attributes.group, attributes.resource) in _CONFIDENTIAL:
         return True
-    return about.resource == "serviceaccounts" and about.subresource == "token"
+    return attributes.resource == "serviceaccounts" and attributes.subresource == "token"
 
 
-def _read(answer: ServerResponse) -> _Answered:
+def _read(response: ServerResponse) -> _ResponseFields:
     try:
-        return _answered.decode(answer.body)
+        return _decoder.decode(response.body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return _Answered()
+        return _ResponseFields()
 
 
-def _reference(about: AuthorizationAttributes, answered: _Answered) -> Object:
-    """What was written; of an object that was created, under which name."""
-    made = answered.metadata if answered.kind != "Status" else _Identity()
+def _reference(attributes: AuthorizationAttributes, decoded: _ResponseFields) -> Object:
+    """The reference to the object; the name of a created object is in the response."""
+    identity = decoded.metadata if decoded.kind != "Status" else _Identity()
     fields = {
-        "resource": about.resource,
-        "namespace": about.namespace,
-        "name": about.name or made.name,
-        "uid": made.uid,
-        "apiGroup": about.group,
-        "apiVersion": about.version,
-        "resourceVersion": made.resourceVersion,
-        "subresource": about.subresource,
+        "resource": attributes.resource,
+        "namespace": attributes.namespace,
+        "name": attributes.name or identity.name,
+        "uid": identity.uid,
+        "apiGroup": attributes.group,
+        "apiVersion": attributes.version,
+        "resourceVersion": identity.resourceVersion,
+        "subresource": attributes.subresource,
     }
     return {field: value for field, value in fields.items() if value}
 
 
-def _status(answer: ServerResponse, answered: _Answered) -> Object:
-    told: Object = {"metadata": {}}
-    if answered.kind == "Status" and isinstance(answered.status, str):
-        pairs = (("status", answered.status), ("message", answered.message), ("reason", answered.reason))
-        told |= {field: value for field, value in pairs if value}
-    return {**told, "code": answer.status}
+def _status(response: ServerResponse, decoded: _ResponseFields) -> Object:
+    status: Object = {"metadata": {}}
+    if decoded.kind == "Status" and isinstance(decoded.status, str):
+        pairs = (("status", decoded.status), ("message", decoded.message), ("reason", decoded.reason))
+        status |= {field: value for field, value in pairs if value}
+    return {**status, "code": response.status}
 
 
 def _object(field: str, value: Any) -> Object:
@@ -146,7 +146,7 @@ def _json(data: bytes) -> Any:
 
 
 def _document(api: ServerState, request: ServerRequest) -> Any:
-    """The body as a value, whatever it was written in; nothing if it cannot be read."""
+    """The decoded body, from any supported format; None if it is invalid."""
     media_type = request.header("content-type").partition(";")[0].strip().lower()
     if media_type == negotiation.PROTOBUF:
         envelope = protobuf.open_envelope(request.body)

@@ -30,7 +30,7 @@ def bootstrap_objects(host: str, port: int, today: str) -> list[Object]:
             "spec": {"cidrs": [str(CLUSTER_RANGE)]},
         },
         {
-            # Controllers ask since when it is known which service account tokens of old are still used.
+            # Controllers read since when the use of legacy service account tokens has been tracked.
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {"name": "kube-apiserver-legacy-service-account-token-tracking", "namespace": "kube-system"},

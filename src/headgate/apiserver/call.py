@@ -24,8 +24,8 @@ from headgate.kube import timestamps
 Object = dict[str, Any]
 
 APPLY_TYPE: Final = "application/apply-patch"
-_LONGEST_WRITE_S: Final = 34.0
-_LONGEST_SWEEP_S: Final = 60.0  # many objects are deleted by one request
+_MAX_WRITE_S: Final = 34.0
+_MAX_DELETE_COLLECTION_S: Final = 60.0  # many objects are deleted by one request
 
 
 class Call:
@@ -73,39 +73,39 @@ class Call:
 
     @property
     def resource(self) -> GroupResource:
-        """How errors name what was asked for: ``deployments.apps``."""
+        """The resource in errors: ``deployments.apps``."""
         return GroupResource(self.kind.group, self.kind.plural)
 
     @property
     def named_kind(self) -> GroupResource:
-        """How validation errors name it: ``Deployment.apps``, by the group that it is stored under."""
+        """The kind in validation errors: ``Deployment.apps``, with the group that it is stored under."""
         return GroupResource(self.kind.stored_as[0], self.kind.kind)
 
     @property
     def namespace(self) -> str:
-        """Of the objects that are asked for; a Namespace is in none, though its path has one."""
+        """The namespace of the requested objects; empty for a Namespace, although its path has one."""
         return self.info.namespace if self.kind.namespaced else ""
 
     @property
     def manager(self) -> str:
-        """Who owns the fields of this write when no ``fieldManager`` is named: the client program."""
+        """The default field manager: the client program."""
         return manager_name("", self.request.header("user-agent"))
 
     @property
-    def applies(self) -> bool:
+    def is_apply(self) -> bool:
         """Whether this is a server-side apply."""
         return self.info.verb == "patch" and self.request.header("content-type").startswith(APPLY_TYPE)
 
     @property
     def time_left_s(self) -> float:
-        """How long others may still be waited for."""
+        """How long the request may still wait."""
         return self._limit_s - self._waited_s
 
     @cached_property
     def _limit_s(self) -> float:
-        asked = timestamps.parse_duration((self.query.get("timeout") or ["0"])[0])
-        longest = _LONGEST_SWEEP_S if self.info.verb == "deletecollection" else _LONGEST_WRITE_S
-        return min(asked / 1e9, longest) if isinstance(asked, int) and asked > 0 else longest
+        requested = timestamps.parse_duration((self.query.get("timeout") or ["0"])[0])
+        max_s = _MAX_DELETE_COLLECTION_S if self.info.verb == "deletecollection" else _MAX_WRITE_S
+        return min(requested / 1e9, max_s) if isinstance(requested, int) and requested > 0 else max_s
 
     def wait(self, seconds: float) -> None:
         self._waited_s += seconds

@@ -89,25 +89,25 @@ def handle(api: ServerState, request: ServerRequest, moment: Moment) -> Answerin
     if request.info.problem:
         return nonresource_paths.incomplete(request)
     late = request_timeout.refusal(request.info, request.query)
-    caller = (
+    access = (
         access_control.unauthenticated(request, late)
         if late is not None
         else access_control.authenticate_and_authorize(api, request, moment.epoch_s)
     )
-    answer = caller.refusal or (yield from _answer(api, request, moment, caller.user))
+    answer = access.refusal or (yield from _answer(api, request, moment, access.user))
     if isinstance(answer, WatchCursor):
         # The answer to HEAD ends with its head.
         return (
             answer if request.info.method != "HEAD" else ServerResponse(200, b"", answer.content_type, answer.headers)
         )
-    if caller.warning:
-        warnings = warning_headers([caller.warning])
+    if access.warning:
+        warnings = warning_headers([access.warning])
         answer = msgspec.structs.replace(answer, headers=(*answer.headers, *warnings))
     if api.audit_level is None or not audit.is_recorded(request):
         return answer
     audit_id = request.header("audit-id") or moment.new_uid()
     yield RecordAuditEvent(
-        audit.make_event(api, api.audit_level, request, caller, answer, audit_id=audit_id, received_s=moment.epoch_s)
+        audit.make_event(api, api.audit_level, request, access, answer, audit_id=audit_id, received_s=moment.epoch_s)
     )
     return msgspec.structs.replace(answer, headers=(("Audit-Id", audit_id), *answer.headers))
 

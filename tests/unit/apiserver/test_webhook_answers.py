@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headgate.apiserver.admission.webhook_review import ReviewResult, decode_answer, review_result
+from headgate.apiserver.admission.webhook_review import ReviewResult, decode_review, review_result
 from headgate.apiserver.request.messages import WebhookAnswer
 from headgate.apiserver.request.warning_headers import warning_headers
 from headgate.apiserver.webhooks.call_errors import failure
@@ -20,7 +20,7 @@ def review(**response: Any) -> bytes:
 
 
 def judged(body: bytes, *, mutating: bool = True) -> ReviewResult | str:
-    decoded = decode_answer("v1", body)
+    decoded = decode_review("v1", body)
     return decoded if isinstance(decoded, str) else review_result(decoded, "v1", "u", "it", mutating=mutating)
 
 

@@ -3,9 +3,9 @@
 ``admit_*`` functions may change the new object before it is prepared and validated; ``validate_*`` functions only
 refuse, after everything else. Both are generators: a webhook may have to be called, and other writes go on until it
 responds, so the caller reads the store again afterwards. The built-in plugins are pure functions in
-``apiserver/admission_plugins/``; this module gives them their view of the cluster. After them come the steps that the
-server was started with (``ServerState.guests``), then webhooks (``webhook_dispatch.py``). If a webhook changed the
-object, plugins and those steps run once more.
+``apiserver/admission_plugins/``; this module gives them an ``ObjectLister``. After them run the plugins that the server
+was started with (``ServerState.extra_plugins``), then webhooks (``webhook_dispatch.py``). If a webhook changed the
+object, all plugins run once more.
 """
 
 from __future__ import annotations
@@ -28,48 +28,50 @@ from headgate.apiserver.webhooks.reviewed_write import ReviewedWrite
 from headgate.store import Revision, Store
 
 Object = dict[str, Any]
-Admitting = Generator[Effect, Any, "Object | api_errors.StatusError"]
-Validating = Generator[Effect, Any, "api_errors.StatusError | None"]
+AdmitSteps = Generator[Effect, Any, "Object | api_errors.StatusError"]
+ValidateSteps = Generator[Effect, Any, "api_errors.StatusError | None"]
 
-_REMEMBERED_OBJECTS: Final = 1024
-_LOOK_AGAIN_S: Final = 0.15
-_LOOKS: Final = 9
-_MAX_WAKES: Final = 500  # by writes of others
+_CACHED_OBJECTS: Final = 1024
+_RETRY_S: Final = 0.15
+_MAX_ATTEMPTS: Final = 9
+_MAX_WAKES: Final = 500  # each commit of another write is one
 _CONFIGURATIONS: Final = frozenset(RESOURCES.values())
 
 
-def admit_create(call: Call, obj: Object) -> Admitting:
-    """``obj``, which may be changed, or what it became."""
-    ending = definition_status.refusal(call, obj) if call.kind.scheme is not None else None
-    if ending is not None:
-        return ending
+def admit_create(call: Call, obj: Object) -> AdmitSteps:
+    """Returns ``obj``, perhaps changed, or a new object."""
+    refusal = definition_status.refusal(call, obj) if call.kind.scheme is not None else None
+    if refusal is not None:
+        return refusal
     return (yield from _admit(call, _attributes(call, "CREATE", obj), obj, None))
 
 
-def is_asked(call: Call, operation: Operation) -> bool:
-    """Whether a webhook may look at this write. What only a webhook can see need not be made if none does."""
+def has_webhooks(call: Call, operation: Operation) -> bool:
+    """Whether a webhook may match this write. Some objects are built only for webhooks."""
     return any(webhook_dispatch.matching(call, phase, operation) for phase in RESOURCES)
 
 
-def admit_update(call: Call, new: Object, old: Object) -> Admitting:
+def admit_update(call: Call, new: Object, old: Object) -> AdmitSteps:
     return (yield from _admit(call, _attributes(call, "UPDATE", new), new, old))
 
 
-def validate_create(call: Call, obj: Object) -> Validating:
+def validate_create(call: Call, obj: Object) -> ValidateSteps:
     return (yield from _validate(call, _attributes(call, "CREATE", obj), obj, None))
 
 
-def validate_update(call: Call, new: Object, old: Object) -> Validating:
+def validate_update(call: Call, new: Object, old: Object) -> ValidateSteps:
     return (yield from _validate(call, _attributes(call, "UPDATE", new), new, old))
 
 
-def validate_delete(call: Call, obj: Object, wanted: options.DeleteOptions) -> Validating:
-    """A delete leaves nothing to change, so both phases follow at once."""
-    attributes, view = _attributes(call, "DELETE", obj, dry_run=wanted.dry_run), _view(call)
-    refusal = _mutate(call, attributes, {}, obj, view) or _refuse(call, attributes, {}, obj, view)
+def validate_delete(call: Call, obj: Object, delete_options: options.DeleteOptions) -> ValidateSteps:
+    """A delete has no object to change, so both phases run one after the other."""
+    attributes, lister = _attributes(call, "DELETE", obj, dry_run=delete_options.dry_run), _lister(call)
+    refusal = _run_mutating_plugins(call, attributes, {}, obj, lister) or _run_validating_plugins(
+        call, attributes, {}, obj, lister
+    )
     if refusal is not None:
         return refusal
-    write = _write(call, attributes, options.delete_options_object(wanted))
+    write = _reviewed_write(call, attributes, options.delete_options_object(delete_options))
     matches = webhook_dispatch.matching(call, "mutating", "DELETE")
     if matches:
         admitted = yield from webhook_dispatch.mutate(
@@ -81,74 +83,74 @@ def validate_delete(call: Call, obj: Object, wanted: options.DeleteOptions) -> V
     return (yield from webhook_dispatch.validate(call, write, matches, None, obj)) if matches else None
 
 
-def _admit(call: Call, attributes: AdmissionAttributes, new: Object, old: Object | None) -> Admitting:
-    view = _view(call)
-    yield from _wait_for_account(call, attributes, new, view)
-    refusal = _mutate(call, attributes, new, old, view)
+def _admit(call: Call, attributes: AdmissionAttributes, new: Object, old: Object | None) -> AdmitSteps:
+    lister = _lister(call)
+    yield from _wait_for_account(call, attributes, new, lister)
+    refusal = _run_mutating_plugins(call, attributes, new, old, lister)
     if refusal is not None:
         return refusal
     matches = webhook_dispatch.matching(call, "mutating", attributes.operation)
     if not matches:
         return new
-    write, rounds = _write(call, attributes), webhook_dispatch.ReinvocationContext()
-    made = yield from webhook_dispatch.mutate(call, write, matches, new, old, rounds)
-    if rounds.changed and isinstance(made, dict):
-        refusal = _mutate(call, attributes, made, old, view)
+    write, reinvocation = _reviewed_write(call, attributes), webhook_dispatch.ReinvocationContext()
+    admitted = yield from webhook_dispatch.mutate(call, write, matches, new, old, reinvocation)
+    if reinvocation.changed and isinstance(admitted, dict):
+        refusal = _run_mutating_plugins(call, attributes, admitted, old, lister)
         if refusal is not None:
             return refusal
-        rounds.second = True
-        made = yield from webhook_dispatch.mutate(call, write, matches, made, old, rounds)
-    if made is None or isinstance(made, api_errors.StatusError):
-        return made or new
-    return _with_readable_owners(call, made, new)
+        reinvocation.is_reinvocation = True
+        admitted = yield from webhook_dispatch.mutate(call, write, matches, admitted, old, reinvocation)
+    if admitted is None or isinstance(admitted, api_errors.StatusError):
+        return admitted or new
+    return _with_valid_managed_fields(call, admitted, new)
 
 
 def _wait_for_account(
-    call: Call, attributes: AdmissionAttributes, new: Object, view: ObjectLister
+    call: Call, attributes: AdmissionAttributes, new: Object, lister: ObjectLister
 ) -> Generator[Effect, Any, None]:
-    """A controller makes the account of a new namespace: a pod that comes first is given that moment, as it is by the
-    real server, which looks again every 0.1 to 0.2 s, ten times in all."""
+    """A controller creates the account of a new namespace. A pod that is created earlier waits for it, as on
+    kube-apiserver, which checks every 0.1 to 0.2 s, ten times in all."""
     if service_account.PLUGIN in call.api.disabled_plugins:
         return
-    store, looked = call.api.store, 0
+    store, attempts = call.api.store, 0
     for _ in range(_MAX_WAKES):
-        if looked == _LOOKS or not service_account.awaited_account(attributes, new, view):
+        if attempts == _MAX_ATTEMPTS or not service_account.needs_default_account(attributes, new, lister):
             return
-        committed = yield WaitRevision(Revision(store.committed + 1), _LOOK_AGAIN_S)
-        looked += not committed
+        committed = yield WaitRevision(Revision(store.committed + 1), _RETRY_S)
+        attempts += not committed
 
 
-def _mutate(
-    call: Call, attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+def _run_mutating_plugins(
+    call: Call, attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
-    return call.api.plugins.mutate(attributes, new, old, view) or call.api.extra_plugins.mutate(
-        attributes, new, old, view
+    return call.api.plugins.mutate(attributes, new, old, lister) or call.api.extra_plugins.mutate(
+        attributes, new, old, lister
     )
 
 
-def _refuse(
-    call: Call, attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+def _run_validating_plugins(
+    call: Call, attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
-    return call.api.plugins.validate(attributes, new, old, view) or call.api.extra_plugins.validate(
-        attributes, new, old, view
+    return call.api.plugins.validate(attributes, new, old, lister) or call.api.extra_plugins.validate(
+        attributes, new, old, lister
     )
 
 
-def _with_readable_owners(call: Call, made: Object, before: Object) -> Object:
-    """What a webhook left of ``managedFields``, if it still makes sense."""
-    metadata = made["metadata"]
+def _with_valid_managed_fields(call: Call, admitted: Object, before: Object) -> Object:
+    """The object, with the former ``managedFields`` if a webhook made them invalid."""
+    metadata = admitted["metadata"]
     problem = read_entries(metadata.get("managedFields"))
     if not isinstance(problem, str):
-        return made
+        return admitted
     call.warn(
         ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating"
         f" admission controller; please fix your requests: {problem}"
     )
-    return {**made, "metadata": {**metadata, "managedFields": before["metadata"].get("managedFields") or []}}
+    return {**admitted, "metadata": {**metadata, "managedFields": before["metadata"].get("managedFields") or []}}
 
 
-def _validate(call: Call, attributes: AdmissionAttributes, new: Object, old: Object | None) -> Validating:
-    refusal = _refuse(call, attributes, new, old, _view(call))
+def _validate(call: Call, attributes: AdmissionAttributes, new: Object, old: Object | None) -> ValidateSteps:
+    refusal = _run_validating_plugins(call, attributes, new, old, _lister(call))
     if refusal is not None:
         return refusal
     if call.kind.resource in _CONFIGURATIONS and (problem := unsupported(new)):
@@ -156,11 +158,11 @@ def _validate(call: Call, attributes: AdmissionAttributes, new: Object, old: Obj
     matches = webhook_dispatch.matching(call, "validating", attributes.operation)
     if not matches:
         return None
-    return (yield from webhook_dispatch.validate(call, _write(call, attributes), matches, new, old))
+    return (yield from webhook_dispatch.validate(call, _reviewed_write(call, attributes), matches, new, old))
 
 
-def _write(call: Call, attributes: AdmissionAttributes, options_object: Object | None = None) -> ReviewedWrite:
-    """The same for webhooks: to them a Namespace lies in itself."""
+def _reviewed_write(call: Call, attributes: AdmissionAttributes, options_object: Object | None = None) -> ReviewedWrite:
+    """The write as webhooks see it: the namespace of a Namespace is its own name."""
     kind = "CreateOptions" if attributes.operation == "CREATE" else "UpdateOptions"
     return ReviewedWrite(
         operation=attributes.operation,
@@ -188,12 +190,12 @@ def _attributes(call: Call, operation: Operation, obj: Object, *, dry_run: bool 
     )
 
 
-def _view(call: Call) -> _StoreView:
-    return _StoreView(call.api.store)
+def _lister(call: Call) -> _StoreLister:
+    return _StoreLister(call.api.store)
 
 
-class _StoreView:
-    """What writers see, which is what is applied: a write under way counts already."""
+class _StoreLister:
+    """The applied head, which includes staged writes."""
 
     __slots__ = ("_store",)
 
@@ -213,7 +215,7 @@ class _StoreView:
             yield _decoded(item.data)
 
 
-@lru_cache(_REMEMBERED_OBJECTS)
+@lru_cache(_CACHED_OBJECTS)
 def _decoded(data: bytes) -> Object:
-    """Every pod that is created asks for the same namespace and the same classes: they are decoded once per change."""
+    """The same namespace and classes are read for every new pod, so they are decoded once per change."""
     return stored_objects.decode(data)

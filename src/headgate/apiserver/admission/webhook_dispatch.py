@@ -11,13 +11,13 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from headgate.apimachinery import api_errors
-from headgate.apiserver.admission.webhook_patch import WebhookPatchResult, mutated
+from headgate.apiserver.admission.webhook_patch import WebhookPatchResult, apply_webhook_patch
 from headgate.apiserver.admission.webhook_request import (
     PreparedWebhookCall,
     WebhookFailure,
     call_webhooks,
     prepare_call,
-    read_answer,
+    read_response,
     selectors_match,
 )
 from headgate.apiserver.admission.webhook_review import ReviewResult
@@ -28,45 +28,45 @@ from headgate.apiserver.webhooks.index import WebhookMatch
 from headgate.apiserver.webhooks.reviewed_write import ReviewedWrite
 
 Object = dict[str, Any]
-Mutating = Generator[Effect, Any, "Object | api_errors.StatusError | None"]
-Validating = Generator[Effect, Any, "api_errors.StatusError | None"]
+MutateSteps = Generator[Effect, Any, "Object | api_errors.StatusError | None"]
+ValidateSteps = Generator[Effect, Any, "api_errors.StatusError | None"]
 
 
 class ReinvocationContext:
     """Mutating webhooks may be called twice: those with a reinvocation policy, if a later one changed the object."""
 
     def __init__(self) -> None:
-        self.second = False
+        self.is_reinvocation = False
         self.changed = False
         self._last: Object | None = None
-        self._asked: set[str] = set()
-        self._again: set[str] = set()
+        self._called: set[str] = set()
+        self._to_reinvoke: set[str] = set()
 
     def begin(self, new: Object | None) -> None:
-        if self.second and new != self._last:
-            self._require()
+        if self.is_reinvocation and new != self._last:
+            self._require_reinvocation()
 
     def end(self, new: Object | None) -> None:
         self._last = None if new is None else dict(new)
 
     def skips(self, hook: AdmissionWebhook) -> bool:
-        return self.second and hook.key not in self._again
+        return self.is_reinvocation and hook.key not in self._to_reinvoke
 
-    def note(self, hook: AdmissionWebhook, *, changed: bool) -> None:
+    def record_call(self, hook: AdmissionWebhook, *, changed: bool) -> None:
         if changed:
-            self._require()
+            self._require_reinvocation()
             self.changed = True
         if hook.reinvoked:
-            self._asked.add(hook.key)
+            self._called.add(hook.key)
 
-    def _require(self) -> None:
-        """The object changed: who was asked before is asked again."""
-        self._again |= self._asked
-        self._asked.clear()
+    def _require_reinvocation(self) -> None:
+        """The object changed, so the webhooks that were called before are called again."""
+        self._to_reinvoke |= self._called
+        self._called.clear()
 
 
 def matching(call: Call, phase: Phase, operation: str) -> tuple[WebhookMatch, ...]:
-    """What the rules say; selectors are asked when a webhook's turn comes."""
+    """The webhooks whose rules match. Selectors are checked before each call."""
     api = call.api
     return api.webhooks.matching(api.store, api.kinds, phase, operation, call.kind, call.info.subresource)
 
@@ -77,67 +77,67 @@ def mutate(
     matches: Sequence[WebhookMatch],
     new: Object | None,
     old: Object | None,
-    rounds: ReinvocationContext,
-) -> Mutating:
-    """``new`` as the webhooks leave it, as an object of the version of the request."""
-    rounds.begin(new)
+    reinvocation: ReinvocationContext,
+) -> MutateSteps:
+    """``new`` after all webhooks, in the version of the request."""
+    reinvocation.begin(new)
     for match in matches:
-        concerned = selectors_match(call, write, match.hook, new, old)
-        if isinstance(concerned, api_errors.StatusError):
-            return concerned
-        if not concerned or rounds.skips(match.hook):
+        matched = selectors_match(call, write, match.hook, new, old)
+        if isinstance(matched, api_errors.StatusError):
+            return matched
+        if not matched or reinvocation.skips(match.hook):
             continue
-        made = yield from _mutate_once(call, write, match, new, old)
-        if isinstance(made, api_errors.StatusError):
-            return made
-        if isinstance(made, WebhookFailure):
+        patched = yield from _mutate_once(call, write, match, new, old)
+        if isinstance(patched, api_errors.StatusError):
+            return patched
+        if isinstance(patched, WebhookFailure):
             if not match.hook.ignores_failure:
-                return made.error(match.hook)
-            made = WebhookPatchResult(new)
-        rounds.note(match.hook, changed=made.changed)
-        new = made.obj
-    rounds.end(new)
+                return patched.error(match.hook)
+            patched = WebhookPatchResult(new)
+        reinvocation.record_call(match.hook, changed=patched.changed)
+        new = patched.obj
+    reinvocation.end(new)
     return new
 
 
 def _mutate_once(
     call: Call, write: ReviewedWrite, match: WebhookMatch, new: Object | None, old: Object | None
 ) -> Generator[Effect, Any, WebhookPatchResult | WebhookFailure | api_errors.StatusError]:
-    asked = prepare_call(call, write, match, new, old)
-    if not isinstance(asked, PreparedWebhookCall):
-        return asked
-    came = yield from call_webhooks(call, (asked.call,))
-    if isinstance(came, api_errors.StatusError):
-        return came
-    verdict = read_answer(match.hook, asked.uid, came[0], mutating=True)
-    if isinstance(verdict, WebhookFailure):
-        return verdict
-    call.warn(*verdict.warnings)
-    return verdict.refusal or mutated(call, write, match, new, verdict)
+    prepared = prepare_call(call, write, match, new, old)
+    if not isinstance(prepared, PreparedWebhookCall):
+        return prepared
+    responses = yield from call_webhooks(call, (prepared.call,))
+    if isinstance(responses, api_errors.StatusError):
+        return responses
+    result = read_response(match.hook, prepared.uid, responses[0], mutating=True)
+    if isinstance(result, WebhookFailure):
+        return result
+    call.warn(*result.warnings)
+    return result.refusal or apply_webhook_patch(call, write, match, new, result)
 
 
 def validate(
     call: Call, write: ReviewedWrite, matches: Sequence[WebhookMatch], new: Object | None, old: Object | None
-) -> Validating:
-    """The first refusal, in the order of the webhooks; all are asked."""
+) -> ValidateSteps:
+    """The first refusal in the order of the webhooks. All of them are called."""
     hooks: list[tuple[AdmissionWebhook, PreparedWebhookCall | WebhookFailure | api_errors.StatusError]] = []
     for match in matches:
-        concerned = selectors_match(call, write, match.hook, new, old)
-        if isinstance(concerned, api_errors.StatusError):
-            return concerned
-        if concerned:
+        matched = selectors_match(call, write, match.hook, new, old)
+        if isinstance(matched, api_errors.StatusError):
+            return matched
+        if matched:
             hooks.append((match.hook, prepare_call(call, write, match, new, old)))
-    calls = tuple(asked.call for _, asked in hooks if isinstance(asked, PreparedWebhookCall))
-    came = (yield from call_webhooks(call, calls)) if calls else ()
-    if isinstance(came, api_errors.StatusError):
-        return came
-    coming = iter(came)
+    calls = tuple(prepared.call for _, prepared in hooks if isinstance(prepared, PreparedWebhookCall))
+    responses = (yield from call_webhooks(call, calls)) if calls else ()
+    if isinstance(responses, api_errors.StatusError):
+        return responses
+    remaining = iter(responses)
     refusals: list[api_errors.StatusError] = []
-    for hook, asked in hooks:
+    for hook, prepared in hooks:
         result = (
-            read_answer(hook, asked.uid, next(coming), mutating=False)
-            if isinstance(asked, PreparedWebhookCall)
-            else asked
+            read_response(hook, prepared.uid, next(remaining), mutating=False)
+            if isinstance(prepared, PreparedWebhookCall)
+            else prepared
         )
         refusal = _refusal(call, hook, result)
         if refusal is not None:

@@ -11,7 +11,7 @@ from headgate.apimachinery.codec import codec
 from headgate.apimachinery.patch.go_text import json_word
 from headgate.apimachinery.patch.json_patch import apply_json_patch
 from headgate.apimachinery.patch.result import PatchError
-from headgate.apiserver.admission.webhook_request import WebhookFailure, body_kind, printed
+from headgate.apiserver.admission.webhook_request import WebhookFailure, body_kind, webhook_object
 from headgate.apiserver.admission.webhook_review import JSON_PATCH, ReviewResult
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import ServedKind
@@ -28,13 +28,13 @@ class WebhookPatchResult(msgspec.Struct, frozen=True):
     changed: bool = False
 
 
-def mutated(
-    call: Call, write: ReviewedWrite, match: WebhookMatch, new: Object | None, verdict: ReviewResult
+def apply_webhook_patch(
+    call: Call, write: ReviewedWrite, match: WebhookMatch, new: Object | None, result: ReviewResult
 ) -> WebhookPatchResult | WebhookFailure | api_errors.StatusError:
-    """``new`` (``None`` when an object is deleted) as this webhook leaves it."""
-    if not verdict.patch:
+    """``new`` (``None`` for a delete) with the patch of this webhook."""
+    if not result.patch:
         return WebhookPatchResult(new)
-    operations = _operations(verdict.patch)
+    operations = _operations(result.patch)
     if isinstance(operations, str):
         return WebhookFailure(f"received undecodable patch in webhook response: {operations}")
     if not operations:
@@ -42,9 +42,9 @@ def mutated(
     if new is None:
         text = "attempted to modify the object, which is not supported for this operation"
         return api_errors.internal_error(f"admission webhook {field_errors.quote(match.hook.name)} {text}")
-    if verdict.patch_type != JSON_PATCH:
-        return WebhookFailure(f"unsupported patch type {field_errors.quote(verdict.patch_type)}")
-    return _applied(call, write, match.view, new, operations)
+    if result.patch_type != JSON_PATCH:
+        return WebhookFailure(f"unsupported patch type {field_errors.quote(result.patch_type)}")
+    return _apply(call, write, match.view, new, operations)
 
 
 def _operations(patch: bytes) -> list[Any] | str:
@@ -58,24 +58,24 @@ def _operations(patch: bytes) -> list[Any] | str:
     return parsed.value
 
 
-def _applied(
-    call: Call, write: ReviewedWrite, view: ServedKind, new: Object, operations: list[Any]
+def _apply(
+    call: Call, write: ReviewedWrite, kind: ServedKind, new: Object, operations: list[Any]
 ) -> WebhookPatchResult | api_errors.StatusError:
-    before = printed(call, write, view, new)
+    before = webhook_object(call, write, kind, new)
     patched = apply_json_patch(before, operations, checked=False)
     if isinstance(patched, PatchError):
         return api_errors.internal_error(patched.why or patched.message)
-    body = body_kind(call, view, write.subresource)
-    misnamed = request_bodies.type_problem(call, body.gvk, patched.value)
-    if misnamed is not None:
-        known = misnamed.startswith("converting ")
-        return api_errors.unknown_error(misnamed) if known else api_errors.internal_error(misnamed)
-    form = call.api.scheme_of(body)
-    decoded = form.decode(patched.value)
+    body = body_kind(call, kind, write.subresource)
+    type_problem = request_bodies.type_problem(call, body.gvk, patched.value)
+    if type_problem is not None:
+        known = type_problem.startswith("converting ")
+        return api_errors.unknown_error(type_problem) if known else api_errors.internal_error(type_problem)
+    scheme = call.api.scheme_of(body)
+    decoded = scheme.decode(patched.value)
     if decoded.error is not None:
         return api_errors.internal_error(decoded.error)
     obj = decoded.obj
     obj.setdefault("metadata", {})
     changed = stored_objects.canonical(call.api, body, obj) != before
-    form.default(obj)
-    return WebhookPatchResult(stored_objects.converted(view, write.kind, obj) if body is view else obj, changed)
+    scheme.default(obj)
+    return WebhookPatchResult(stored_objects.converted(kind, write.kind, obj) if body is kind else obj, changed)

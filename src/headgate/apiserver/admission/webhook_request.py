@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.apimachinery import api_errors
-from headgate.apiserver.admission.webhook_review import ReviewResult, decode_answer, make_review, review_result
+from headgate.apiserver.admission.webhook_review import ReviewResult, decode_review, make_review, review_result
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import ServedKind
 from headgate.apiserver.kinds.rows.row import row
@@ -27,14 +27,14 @@ from headgate.kube import field_errors
 
 Object = dict[str, Any]
 
-_EARLY_S: Final = 0.02  # timers may ring a little before their time
-_NO_TIME: Final = "request did not complete within requested timeout - context deadline exceeded"
+_TIMER_SLACK_S: Final = 0.02  # timers may fire a little early
+_TIMEOUT_TEXT: Final = "request did not complete within requested timeout - context deadline exceeded"
 _NO_VERSION: Final = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
 _NO_NETWORK: Final = "services have no network here: give the webhook a clientConfig.url that the API server can reach"
 
 
 class PreparedWebhookCall(msgspec.Struct, frozen=True):
-    """A call to make, and the uid that its answer must repeat."""
+    """A call to make, and the uid that its response must repeat."""
 
     uid: str
     call: WebhookCall
@@ -50,10 +50,10 @@ class WebhookFailure(msgspec.Struct, frozen=True):
 def selectors_match(
     call: Call, write: ReviewedWrite, hook: AdmissionWebhook, new: Object | None, old: Object | None
 ) -> bool | api_errors.StatusError:
-    """Whether the namespace and the object, as it was or as it will be, carry the labels that the webhook asks for."""
-    about_namespace = write.kind.plural == "namespaces"
-    if not hook.namespaces.is_everything and (write.namespace or about_namespace):
-        if about_namespace and not write.subresource and new is not None:
+    """Whether the selectors of the webhook match the namespace, and the old or the new object."""
+    is_namespace = write.kind.plural == "namespaces"
+    if not hook.namespaces.is_everything and (write.namespace or is_namespace):
+        if is_namespace and not write.subresource and new is not None:
             labels = new["metadata"].get("labels")
         else:
             item = call.api.store.peek("namespaces", "", write.namespace)
@@ -77,55 +77,55 @@ def prepare_call(
         return WebhookFailure(f"could not create admission objects: {_NO_VERSION}")
     limit_s = min(float(hook.timeout_s), call.time_left_s)
     if limit_s <= 0:
-        return _no_time(call)
+        return _timeout_error(call)
     url = f"{hook.url}?timeout={math.ceil(limit_s)}s"
     if hook.service is not None:
         found = call.api.store.peek("services", hook.service.namespace, hook.service.name) is not None
         problem = _NO_NETWORK if found else f"service {field_errors.quote(hook.service.name)} not found"
         return WebhookFailure(f'failed to call webhook: Post "{url}": {problem}')
     uid = call.moment.new_uid()
-    shown = [None if obj is None else printed(call, write, match.view, obj) for obj in (new, old)]
+    objects = [None if obj is None else webhook_object(call, write, match.view, obj) for obj in (new, old)]
     body = body_kind(call, match.view, write.subresource)
-    review = make_review(hook.review_version, uid, write, match.view, body, *shown)
+    review = make_review(hook.review_version, uid, write, match.view, body, *objects)
     return PreparedWebhookCall(uid, WebhookCall(url, review, limit_s, hook.ca_bundle))
 
 
-def body_kind(call: Call, view: ServedKind, subresource: str) -> ServedKind:
-    """What the body of a request to this endpoint is."""
-    sub = view.subresource(subresource) if subresource else None
-    if sub is None or sub.kind == view.kind:
-        return view
+def body_kind(call: Call, kind: ServedKind, subresource: str) -> ServedKind:
+    """The kind of the body of a request to this endpoint."""
+    sub = kind.subresource(subresource) if subresource else None
+    if sub is None or sub.kind == kind.kind:
+        return kind
     return call.api.kinds.by_gvk(sub.gvk) or row(sub.gvk.api_version, sub.kind, f"{sub.kind.lower()}s", "Namespaced")
 
 
-def printed(call: Call, write: ReviewedWrite, view: ServedKind, obj: Object) -> Object:
-    """``obj`` as the webhook wants to see it."""
-    body = body_kind(call, view, write.subresource)
+def webhook_object(call: Call, write: ReviewedWrite, kind: ServedKind, obj: Object) -> Object:
+    """``obj`` in the version for the webhook."""
+    body = body_kind(call, kind, write.subresource)
     return stored_objects.canonical(
-        call.api, body, stored_objects.converted(write.kind, view, obj) if body is view else obj
+        call.api, body, stored_objects.converted(write.kind, kind, obj) if body is kind else obj
     )
 
 
 def call_webhooks(
     call: Call, calls: tuple[WebhookCall, ...]
 ) -> Generator[Effect, Any, Sequence[WebhookAnswer] | api_errors.StatusError]:
-    """Make the calls. The time that they take is taken from the request's."""
-    came: Sequence[WebhookAnswer] = yield CallWebhooks(calls)
-    call.wait(max(answer.took_s for answer in came))
-    return came if call.time_left_s > _EARLY_S else _no_time(call)
+    """Makes the calls, and subtracts their duration from the time limit of the request."""
+    responses: Sequence[WebhookAnswer] = yield CallWebhooks(calls)
+    call.wait(max(response.took_s for response in responses))
+    return responses if call.time_left_s > _TIMER_SLACK_S else _timeout_error(call)
 
 
-def _no_time(call: Call) -> api_errors.StatusError:
-    return api_errors.request_deadline_exceeded() if call.query.get("timeout") else api_errors.timeout(_NO_TIME)
+def _timeout_error(call: Call) -> api_errors.StatusError:
+    return api_errors.request_deadline_exceeded() if call.query.get("timeout") else api_errors.timeout(_TIMEOUT_TEXT)
 
 
-def read_answer(
-    hook: AdmissionWebhook, uid: str, answer: WebhookAnswer, *, mutating: bool
+def read_response(
+    hook: AdmissionWebhook, uid: str, response: WebhookAnswer, *, mutating: bool
 ) -> ReviewResult | WebhookFailure:
-    if answer.no_client:
-        return WebhookFailure(f"could not get REST client: {answer.no_client}")
-    review = call_errors.failure(answer) or decode_answer(hook.review_version, answer.body)
+    if response.no_client:
+        return WebhookFailure(f"could not get REST client: {response.no_client}")
+    review = call_errors.failure(response) or decode_review(hook.review_version, response.body)
     if isinstance(review, str):
         return WebhookFailure(f"failed to call webhook: {review}")
-    verdict = review_result(review, hook.review_version, uid, hook.name, mutating=mutating)
-    return WebhookFailure(f"received invalid webhook response: {verdict}") if isinstance(verdict, str) else verdict
+    result = review_result(review, hook.review_version, uid, hook.name, mutating=mutating)
+    return WebhookFailure(f"received invalid webhook response: {result}") if isinstance(result, str) else result

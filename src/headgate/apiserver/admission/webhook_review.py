@@ -33,7 +33,7 @@ _HIGHEST_REFUSAL: Final = 599
 _encoder: Final = msgspec.json.Encoder()
 
 _STRING: Final = Type("string")
-_ANSWERS: Final = Schemas(
+_RESPONSE_SCHEMAS: Final = Schemas(
     (
         TypeDef("AdmissionReview", (Field("response", Type("struct", ref="AdmissionResponse"), pointer=True),)),
         TypeDef(
@@ -91,17 +91,17 @@ def make_review(
     version: str,
     uid: str,
     write: ReviewedWrite,
-    view: ServedKind,
+    kind: ServedKind,
     body: ServedKind,
     new: Object | None,
     old: Object | None,
 ) -> bytes:
-    """``view`` is the row that the webhook asked for, ``body`` what ``new`` and ``old`` are printed as (a Scale)."""
+    """``kind``: the kind of the webhook's rule. ``body``: the kind of ``new`` and ``old``, such as Scale."""
     sub = write.kind.subresource(write.subresource) if write.subresource else None
     request: Object = {
         "uid": uid,
         "kind": _kind(body.gvk),
-        "resource": _resource(view),
+        "resource": _resource(kind),
         "requestKind": _kind(write.kind.gvk if sub is None else sub.gvk),
         "requestResource": _resource(write.kind),
     }
@@ -130,34 +130,34 @@ def _resource(kind: ServedKind) -> Object:
     return {"group": kind.group, "version": kind.version, "resource": kind.plural}
 
 
-def decode_answer(version: str, body: bytes) -> Object | str:
-    """The answer as a review, or why it is none."""
+def decode_review(version: str, body: bytes) -> Object | str:
+    """The response as a review, or why it is invalid."""
     parsed = codec.decode_json(body)
     named = codec.interpret(parsed)
     if isinstance(named, str):
         return named
     wanted = GroupVersionKind(_GROUP, version, _KIND)
-    group, said = (named.group, named.version) if named.version else (_GROUP, version)
-    actual = GroupVersionKind(group, said, named.kind or _KIND)
-    if actual not in _ANSWERS.kinds:
+    group, named_version = (named.group, named.version) if named.version else (_GROUP, version)
+    actual = GroupVersionKind(group, named_version, named.kind or _KIND)
+    if actual not in _RESPONSE_SCHEMAS.kinds:
         return request_bodies.unregistered(actual)
     if actual != wanted:
         return f"converting ({actual.version}.{_KIND}) to ({version}.{_KIND}): unknown conversion"
-    decoded = codec.convert(_ANSWERS, _KIND, parsed.value)
+    decoded = codec.convert(_RESPONSE_SCHEMAS, _KIND, parsed.value)
     if decoded.error is not None:
         return decoded.error
     return {**decoded.obj, "kind": named.kind, "group": named.group, "version": named.version}
 
 
 def review_result(review: Object, version: str, uid: str, hook: str, *, mutating: bool) -> ReviewResult | str:
-    """What the answer of the webhook named ``hook`` comes to, or why it does not count."""
+    """The result of the response of the webhook ``hook``, or why the response is invalid."""
     response: Object | None = review.get("response")
     if response is None:
         return "webhook response was absent"
     patch = base64.b64decode(response.get("patch", ""))
     patch_type: str | None = response.get("patchType")
     if version == "v1":
-        problem = _misnamed(review, response, uid) or _misfit(patch, patch_type, mutating)
+        problem = _identity_problem(review, response, uid) or _patch_problem(patch, patch_type, mutating)
         if problem:
             return problem
     elif patch and mutating:
@@ -170,7 +170,7 @@ def review_result(review: Object, version: str, uid: str, hook: str, *, mutating
     )
 
 
-def _misnamed(review: Object, response: Object, uid: str) -> str:
+def _identity_problem(review: Object, response: Object, uid: str) -> str:
     if response.get("uid", "") != uid:
         return f"expected response.uid={field_errors.quote(uid)}, got {field_errors.quote(response.get('uid', ''))}"
     named = (review["group"], review["version"], review["kind"])
@@ -180,8 +180,8 @@ def _misnamed(review: Object, response: Object, uid: str) -> str:
     return ""
 
 
-def _misfit(patch: bytes, patch_type: str | None, mutating: bool) -> str:
-    """A patch and its type go together, and only a mutating webhook may send them."""
+def _patch_problem(patch: bytes, patch_type: str | None, mutating: bool) -> str:
+    """A patch needs a type, a type needs a patch, and only a mutating webhook may send them."""
     if not mutating:
         if patch:
             return "validating webhook may not return response.patch"
@@ -193,15 +193,15 @@ def _misfit(patch: bytes, patch_type: str | None, mutating: bool) -> str:
     return 'webhook returned invalid response.patchType of ""' if patch_type == "" else ""
 
 
-def _refusal(hook: str, said: Object) -> api_errors.StatusError:
+def _refusal(hook: str, status: Object) -> api_errors.StatusError:
     denied = f"admission webhook {field_errors.quote(hook)} denied the request"
-    why = said.get("message") or said.get("reason")
-    details = said.get("details")
-    code = max(said.get("code", 0), _LOWEST_REFUSAL)
+    explanation = status.get("message") or status.get("reason")
+    details = status.get("details")
+    code = max(status.get("code", 0), _LOWEST_REFUSAL)
     return api_errors.StatusError(
         code if code <= _HIGHEST_REFUSAL else 500,
-        said.get("reason", ""),
-        f"{denied}: {why}" if why else f"{denied} without explanation",
+        status.get("reason", ""),
+        f"{denied}: {explanation}" if explanation else f"{denied} without explanation",
         None if details is None else _details(details),
     )
 

@@ -20,7 +20,7 @@ Operation = Literal["CREATE", "UPDATE", "DELETE"]
 _UNNAMED: Final = "Unknown"
 
 
-def _unheard(*texts: str) -> None:
+def _discard(*texts: str) -> None:
     """Discards warnings."""
 
 
@@ -38,20 +38,20 @@ class AdmissionAttributes(msgspec.Struct, frozen=True):
     name: str
     user: str
     dry_run: bool
-    warn: Callable[..., None] = _unheard
+    warn: Callable[..., None] = _discard
 
     def forbidden(self, new: Object, problem: str) -> api_errors.StatusError:
-        """A plugin's refusal. A name that is still to be generated is shown by its beginning."""
+        """A plugin's refusal. For a name that will be generated, ``generateName`` is shown."""
         metadata = new.get("metadata") or {}
         name = self.name or metadata.get("name") or metadata.get("generateName") or _UNNAMED
         return api_errors.forbidden(self.resource, name, problem)
 
 
 class ObjectLister(Protocol):
-    """The cluster as the write finds it.
+    """The cluster at the time of the write.
 
     Resources are named as in the store: ``pods``, ``priorityclasses.scheduling.k8s.io``. ``namespace`` is empty for
-    what has none; ``None`` lists every namespace.
+    cluster-scoped objects; ``None`` lists every namespace.
     """
 
     def get(self, resource: str, namespace: str, name: str) -> Object | None: ...

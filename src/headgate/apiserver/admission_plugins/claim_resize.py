@@ -17,14 +17,14 @@ _FIXED: Final = (
 
 
 def validate_claim(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
     if old is None or _size(new) <= _size(old):
         return None
     if (old.get("status") or {}).get("phase") != "Bound":
         return attributes.forbidden(new, _UNBOUND)
     name = _class_name(new)
-    found = view.get(STORAGE_CLASSES, "", name) if name and name == _class_name(old) else None
+    found = lister.get(STORAGE_CLASSES, "", name) if name and name == _class_name(old) else None
     if found is None or not found.get("allowVolumeExpansion"):
         return attributes.forbidden(new, _FIXED)
     return None

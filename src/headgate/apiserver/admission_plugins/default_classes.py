@@ -25,24 +25,26 @@ _DEFAULT_INGRESS: Final = ("ingressclass.kubernetes.io/is-default-class",)
 
 
 def admit_claim(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
-    _fill(new, "storageClassName", CLAIM_ANNOTATION, view.list(STORAGE_CLASSES, None), _DEFAULT_STORAGE)
+    _set_default(new, "storageClassName", CLAIM_ANNOTATION, lister.list(STORAGE_CLASSES, None), _DEFAULT_STORAGE)
     return None
 
 
 def admit_ingress(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
-    _fill(new, "ingressClassName", _INGRESS_ANNOTATION, view.list(_INGRESS_CLASSES, None), _DEFAULT_INGRESS)
+    _set_default(new, "ingressClassName", _INGRESS_ANNOTATION, lister.list(_INGRESS_CLASSES, None), _DEFAULT_INGRESS)
     return None
 
 
-def _fill(new: Object, field: str, annotation: str, classes: Iterable[Object], marks: tuple[str, ...]) -> None:
+def _set_default(
+    new: Object, field: str, annotation: str, classes: Iterable[Object], default_annotations: tuple[str, ...]
+) -> None:
     spec = new.get("spec") or {}
     if spec.get(field) is not None or annotation in _annotations(new):
         return
-    defaults = [each["metadata"] for each in classes if _is_marked(each, marks)]
+    defaults = [each["metadata"] for each in classes if _is_default(each, default_annotations)]
     if not defaults:
         return
     defaults.sort(key=_name)
@@ -55,9 +57,9 @@ def _annotations(obj: Object) -> dict[str, Any]:
     return found
 
 
-def _is_marked(obj: Object, marks: tuple[str, ...]) -> bool:
+def _is_default(obj: Object, default_annotations: tuple[str, ...]) -> bool:
     annotations = _annotations(obj)
-    return any(annotations.get(mark) == "true" for mark in marks)
+    return any(annotations.get(mark) == "true" for mark in default_annotations)
 
 
 def _name(metadata: Object) -> str:

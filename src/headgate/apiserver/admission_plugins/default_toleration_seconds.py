@@ -17,7 +17,7 @@ _EFFECTS: Final = (None, "", taints.NO_EXECUTE)
 
 
 def admit_pod(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
     spec = new.get("spec") or {}
     tolerations = spec.get("tolerations") or ()

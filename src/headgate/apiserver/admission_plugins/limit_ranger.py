@@ -28,10 +28,10 @@ Checks = tuple[tuple[str, Check], ...]
 
 
 class LimitRangeBounds:
-    """The bounds of one limit, asked about one container after the other.
+    """The bounds of one limit, checked for one container after the other.
 
-    Each check complains of a resource that is neither requested nor limited, in the same words for every container.
-    That is told once: a limit may have as many resources as a pod has containers, and they are not compared in pairs.
+    Each check reports a resource without a request and a limit, with the same text for every container. The text is
+    reported once: both the limit and the pod may be large, and not all pairs are compared.
     """
 
     def __init__(self, limit: Object) -> None:
@@ -40,23 +40,23 @@ class LimitRangeBounds:
             field: {name: quantity.amount(text) for name, text in sorted((limit.get(field) or {}).items())}
             for field in ("min", "max", "maxLimitRequestRatio")
         }
-        self._untold: Final = {field: dict.fromkeys(bounds) for field, bounds in self._bounds.items()}
+        self._unreported: Final = {field: dict.fromkeys(bounds) for field, bounds in self._bounds.items()}
 
     def usage_problems(self, requests: Amounts, limits: Amounts) -> Iterator[str]:
-        """What containers and pods do wrong: they have requests and limits."""
-        return self._problems(_OF_USAGE, requests, limits)
+        """Problems of a container or a pod, which have requests and limits."""
+        return self._problems(_USAGE_CHECKS, requests, limits)
 
     def claim_problems(self, requests: Amounts) -> Iterator[str]:
-        """What claims do wrong: they only request."""
-        return self._problems(_OF_CLAIMS, requests, {})
+        """Problems of a claim, which has requests only."""
+        return self._problems(_CLAIM_CHECKS, requests, {})
 
     def _problems(self, checks: Checks, requests: Amounts, limits: Amounts) -> Iterator[str]:
         given = requests.keys() | limits.keys()
         for field, check in checks:
-            bounds, untold = self._bounds[field], self._untold[field]
-            missing = [name for name in untold if name not in given]
+            bounds, unreported = self._bounds[field], self._unreported[field]
+            missing = [name for name in unreported if name not in given]
             for name in missing:
-                del untold[name]
+                del unreported[name]
             for name in sorted((*missing, *(each for each in given if each in bounds))):
                 problem = check(name, self._scope, bounds[name], requests.get(name), limits.get(name))
                 if problem is not None:
@@ -64,7 +64,7 @@ class LimitRangeBounds:
 
 
 def _comparable(*amounts: Quantity | None) -> list[int]:
-    """At one precision for all; what is missing is zero."""
+    """The amounts at a common precision; None is zero."""
     units = [0 if each is None else each.value() for each in amounts]
     if any(each > _MAX_MILLI for each in units):
         return units
@@ -72,66 +72,66 @@ def _comparable(*amounts: Quantity | None) -> list[int]:
 
 
 def _minimum(name: str, scope: str, bound: Quantity, request: Quantity | None, limit: Quantity | None) -> str | None:
-    asked, capped, least = _comparable(request, limit, bound)
-    lead = f"minimum {name} usage per {scope} is {bound}"
+    requested, limited, minimum = _comparable(request, limit, bound)
+    prefix = f"minimum {name} usage per {scope} is {bound}"
     if request is None:
-        return f"{lead}.  No request is specified"
-    if asked < least:
-        return f"{lead}, but request is {request}"
-    if limit is not None and capped < least:
-        return f"{lead}, but limit is {limit}"
+        return f"{prefix}.  No request is specified"
+    if requested < minimum:
+        return f"{prefix}, but request is {request}"
+    if limit is not None and limited < minimum:
+        return f"{prefix}, but limit is {limit}"
     return None
 
 
 def _maximum(name: str, scope: str, bound: Quantity, request: Quantity | None, limit: Quantity | None) -> str | None:
-    asked, capped, most = _comparable(request, limit, bound)
-    lead = f"maximum {name} usage per {scope} is {bound}"
+    requested, limited, maximum = _comparable(request, limit, bound)
+    prefix = f"maximum {name} usage per {scope} is {bound}"
     if limit is None:
-        return f"{lead}.  No limit is specified"
-    if capped > most:
-        return f"{lead}, but limit is {limit}"
-    if request is not None and asked > most:
-        return f"{lead}, but request is {request}"
+        return f"{prefix}.  No limit is specified"
+    if limited > maximum:
+        return f"{prefix}, but limit is {limit}"
+    if request is not None and requested > maximum:
+        return f"{prefix}, but request is {request}"
     return None
 
 
 def _maximum_request(
     name: str, scope: str, bound: Quantity, request: Quantity | None, limit: Quantity | None
 ) -> str | None:
-    asked, most = _comparable(request, bound)
-    lead = f"maximum {name} usage per {scope} is {bound}"
+    requested, maximum = _comparable(request, bound)
+    prefix = f"maximum {name} usage per {scope} is {bound}"
     if request is None:
-        return f"{lead}.  No request is specified"
-    return f"{lead}, but request is {request}" if asked > most else None
+        return f"{prefix}.  No request is specified"
+    return f"{prefix}, but request is {request}" if requested > maximum else None
 
 
 def _ratio(name: str, scope: str, bound: Quantity, request: Quantity | None, limit: Quantity | None) -> str | None:
-    asked, capped, _ = _comparable(request, limit, bound)
-    lead = f"{name} max limit to request ratio per {scope} is {bound}"
-    if not asked:
-        return f"{lead}, but no request is specified or request is 0"
-    if not capped:
-        return f"{lead}, but no limit is specified or limit is 0"
-    ratio = capped / asked
+    requested, limited, _ = _comparable(request, limit, bound)
+    prefix = f"{name} max limit to request ratio per {scope} is {bound}"
+    if not requested:
+        return f"{prefix}, but no request is specified or request is 0"
+    if not limited:
+        return f"{prefix}, but no limit is specified or limit is 0"
+    ratio = limited / requested
     exact = bound.value() <= _MAX_MILLI
     too_high = ratio * 1000 > bound.milli_value() if exact else ratio > bound.value()
-    return f"{lead}, but provided ratio is {ratio:f}" if too_high else None
+    return f"{prefix}, but provided ratio is {ratio:f}" if too_high else None
 
 
-_OF_USAGE: Final[Checks] = (("min", _minimum), ("max", _maximum), ("maxLimitRequestRatio", _ratio))
-_OF_CLAIMS: Final[Checks] = (("min", _minimum), ("max", _maximum_request))
+_USAGE_CHECKS: Final[Checks] = (("min", _minimum), ("max", _maximum), ("maxLimitRequestRatio", _ratio))
+_CLAIM_CHECKS: Final[Checks] = (("min", _minimum), ("max", _maximum_request))
 
 
 _ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _POD_LEVEL: Final = ("cpu", "memory")
-# The field of the pod, and how the annotation calls what stands there.
+# The field of the pod, and its name in the annotation.
 _CONTAINERS: Final = (("containers", "container"), ("initContainers", "init container"))
 
 
 def admit_pod(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
-    for limits in _applicable(attributes, old, view):
+    for limits in _applicable(attributes, old, lister):
         defaults = container_defaults(limits)
         if any(defaults.values()):
             _fill_pod(new, defaults)
@@ -139,9 +139,9 @@ def admit_pod(
 
 
 def validate_pod(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
-    for limits in _applicable(attributes, old, view):
+    for limits in _applicable(attributes, old, lister):
         problems = [text for limit in limits for text in _pod_problems(limit, new.get("spec") or {})]
         if problems:
             return attributes.forbidden(new, _aggregate(problems))
@@ -149,9 +149,9 @@ def validate_pod(
 
 
 def validate_claim(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
-    for limits in _applicable(attributes, old, view):
+    for limits in _applicable(attributes, old, lister):
         requests = amounts((new.get("spec") or {}).get("resources"), "requests")
         problems = [
             text
@@ -164,19 +164,19 @@ def validate_claim(
     return None
 
 
-def _applicable(attributes: AdmissionAttributes, old: Object | None, view: ObjectLister) -> Iterator[list[Object]]:
-    """The limits of each limit range in the namespace. Who is going away is left alone."""
+def _applicable(attributes: AdmissionAttributes, old: Object | None, lister: ObjectLister) -> Iterator[list[Object]]:
+    """The limits of each LimitRange in the namespace. An object that is being deleted is not checked."""
     if old is not None and "deletionTimestamp" in old["metadata"]:
         return
-    for each in view.list("limitranges", attributes.namespace):
+    for each in lister.list("limitranges", attributes.namespace):
         yield (each.get("spec") or {}).get("limits") or []
 
 
 def _fill_pod(pod: Object, defaults: ContainerDefaults) -> None:
-    """Containers and defaults are two sizes that clients choose: filling stops at the size of a stored object."""
+    """Clients choose the number of containers and of defaults, so the total is limited to the size of an object."""
     spec = dict(pod.get("spec") or {})
     notes: list[str] = []
-    room = size_limits.MOST_BYTES
+    free_bytes = size_limits.MOST_BYTES
     for field, word in _CONTAINERS:
         containers = spec.get(field)
         if not containers:
@@ -186,8 +186,8 @@ def _fill_pod(pod: Object, defaults: ContainerDefaults) -> None:
             resources = dict(container.get("resources") or {})
             for note in fill_container(resources, defaults):
                 notes.append(f"{note} for {word} {container.get('name', '')}")
-                room -= len(note)
-            if room < 0:
+                free_bytes -= len(note)
+            if free_bytes < 0:
                 raise TooManyDefaults
             filled.append({**container, "resources": resources})
     if notes:
@@ -210,7 +210,7 @@ def _pod_problems(limit: Object, spec: Object) -> Iterator[str]:
 
 
 def _pod_amounts(spec: Object, which: Which) -> Amounts:
-    """The pod as a whole. Other than for scheduling, its overhead is not counted."""
+    """The amounts of the whole pod, without its overhead (which scheduling counts)."""
     own = amounts(spec.get("resources"), which)
     return {**sum_containers(spec, which), **{name: own[name] for name in _POD_LEVEL if name in own}}
 

@@ -19,12 +19,12 @@ _UNDELETABLE: Final = frozenset({"default", "kube-system", "kube-public"})
 
 
 def require_namespace(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
     namespace = attributes.namespace
     if not namespace or attributes.resource in _EXEMPT:
         return None
-    found = view.get("namespaces", "", namespace)
+    found = lister.get("namespaces", "", namespace)
     if found is None:
         return api_errors.not_found(_NAMESPACES, namespace)
     if attributes.operation == "CREATE" and (found.get("status") or {}).get("phase") == "Terminating":
@@ -44,7 +44,7 @@ def _terminating(attributes: AdmissionAttributes, new: Object) -> api_errors.Sta
 
 
 def refuse_deletion_of_system_namespaces(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
     if attributes.name not in _UNDELETABLE:
         return None

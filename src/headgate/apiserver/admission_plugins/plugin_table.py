@@ -2,8 +2,8 @@
 
 There are two tables, because a write passes admission twice: mutating plugins run before the object is prepared and
 validated, validating plugins after. The order is kube-apiserver's; each row says for which writes its function is
-called. After them come the steps that the server was started with (Headgate's own admission: ``ServerState.guests``),
-then webhooks (``apiserver/admission/admission_chain.py``); ResourceQuota runs last
+called. After them run the plugins that the server was started with (Headgate's own admission:
+``ServerState.extra_plugins``), then webhooks (``apiserver/admission/admission_chain.py``); ResourceQuota runs last
 (``apiserver/registry/resource_quota.py``). Admission policies are not evaluated.
 """
 
@@ -90,42 +90,42 @@ VALIDATING: Final = (
 
 
 class AdmissionPlugins:
-    """The rows of both phases, found by what a write is."""
+    """The registrations of both phases, found by operation and endpoint."""
 
     def __init__(
         self, mutating: Sequence[PluginRegistration] = (), validating: Sequence[PluginRegistration] = ()
     ) -> None:
         self._rows: Final[dict[Phase, Sequence[PluginRegistration]]] = {"mutating": mutating, "validating": validating}
-        self._found: Final[dict[tuple[Phase, Operation, api_errors.GroupResource, str], tuple[Plugin, ...]]] = {}
+        self._cache: Final[dict[tuple[Phase, Operation, api_errors.GroupResource, str], tuple[Plugin, ...]]] = {}
 
     def mutate(
-        self, attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+        self, attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
     ) -> api_errors.StatusError | None:
-        """Let every plugin change ``new`` that wants to; the first refusal ends it."""
-        return self._run("mutating", attributes, new, old, view)
+        """Runs the mutating plugins, which may change ``new``, until the first refusal."""
+        return self._run("mutating", attributes, new, old, lister)
 
     def validate(
-        self, attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+        self, attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
     ) -> api_errors.StatusError | None:
-        return self._run("validating", attributes, new, old, view)
+        return self._run("validating", attributes, new, old, lister)
 
     def _run(
-        self, phase: Phase, attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+        self, phase: Phase, attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
     ) -> api_errors.StatusError | None:
-        for plugin in self._concerned(phase, attributes):
-            refusal = plugin(attributes, new, old, view)
+        for plugin in self._plugins_for(phase, attributes):
+            refusal = plugin(attributes, new, old, lister)
             if refusal is not None:
                 return refusal
         return None
 
-    def _concerned(self, phase: Phase, attributes: AdmissionAttributes) -> tuple[Plugin, ...]:
+    def _plugins_for(self, phase: Phase, attributes: AdmissionAttributes) -> tuple[Plugin, ...]:
         key = (phase, attributes.operation, attributes.resource, attributes.subresource)
-        found = self._found.get(key)
+        found = self._cache.get(key)
         if found is None:
             _, operation, resource, subresource = key
             endpoint = f"{resource}/{subresource}" if subresource else str(resource)
             rows = (row for row in self._rows[phase] if operation in row.operations)
-            found = self._found[key] = tuple(row.run for row in rows if row.endpoint in (_EVERY, endpoint))
+            found = self._cache[key] = tuple(row.run for row in rows if row.endpoint in (_EVERY, endpoint))
         return found
 
 

@@ -1,4 +1,4 @@
-"""PodSecurity: a namespace's labels must be readable. What they ask for is not evaluated
+"""PodSecurity: a namespace's labels must be valid. The policy that they name is not evaluated
 (``apimachinery/validation/pod_security.py``)."""
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ _NAMESPACE: Final = api_errors.GroupResource("", "Namespace")
 
 
 def validate_namespace(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
-    """Labels that were wrong before may stay as they are."""
+    """Invalid labels of the old object may stay."""
     problems = validate_pod_security_labels(new["metadata"].get("labels") or {})
     if not problems or (
         old is not None and problems == validate_pod_security_labels(old["metadata"].get("labels") or {})

@@ -15,25 +15,25 @@ _TOPOLOGY: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/regio
 
 
 def admit_binding(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
     target = new.get("target") or {}
     if target.get("kind") == "Node":
-        _copy(new, target.get("name") or "", view)
+        _copy(new, target.get("name") or "", lister)
     return None
 
 
 def admit_new_pod(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
     node = (new.get("spec") or {}).get("nodeName")
     if node:
-        _copy(new, node, view)
+        _copy(new, node, lister)
     return None
 
 
-def _copy(new: Object, node: str, view: ObjectLister) -> None:
-    labels = view.labels("nodes", "", node) or {}
+def _copy(new: Object, node: str, lister: ObjectLister) -> None:
+    labels = lister.labels("nodes", "", node) or {}
     copied = {key: labels[key] for key in _TOPOLOGY if key in labels}
     if copied:
         metadata = new["metadata"]

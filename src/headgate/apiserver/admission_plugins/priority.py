@@ -18,11 +18,11 @@ _KEPT: Final = ("priority", "preemptionPolicy")
 
 
 def admit_new_pod(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
     spec = new.get("spec") or {}
     name = spec.get("priorityClassName")
-    found = view.get(_CLASSES, "", name) if name else _default_class(view)
+    found = lister.get(_CLASSES, "", name) if name else _default_class(lister)
     if name and found is None:
         return attributes.forbidden(new, f"no PriorityClass with name {name} was found")
     resolved = _WITHOUT_CLASS if found is None else found
@@ -44,9 +44,9 @@ def admit_new_pod(
 
 
 def keep_priority(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
-    """A client that sends back a pod without what admission once added does not remove it."""
+    """A client that sends the pod without the fields that admission added does not remove them."""
     spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
     kept = {field: before[field] for field in _KEPT if spec.get(field) is None and before.get(field) is not None}
     if kept:
@@ -55,11 +55,11 @@ def keep_priority(
 
 
 def validate_class(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
     if not new.get("globalDefault"):
         return None
-    found = _default_class(view)
+    found = _default_class(lister)
     if found is None:
         return None
     name = found["metadata"]["name"]
@@ -68,7 +68,7 @@ def validate_class(
     return attributes.forbidden(new, f"PriorityClass {name} is already marked as default. Only one default can exist")
 
 
-def _default_class(view: ObjectLister) -> Object | None:
-    """The lowest, should there be several after all (restored from elsewhere, say)."""
-    defaults = (each for each in view.list(_CLASSES, None) if each.get("globalDefault"))
+def _default_class(lister: ObjectLister) -> Object | None:
+    """The default class with the lowest value: a restored store may have several."""
+    defaults = (each for each in lister.list(_CLASSES, None) if each.get("globalDefault"))
     return min(defaults, key=lambda each: int(each.get("value", 0)), default=None)

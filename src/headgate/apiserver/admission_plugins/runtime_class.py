@@ -21,49 +21,53 @@ from headgate.kube.quantity import Quantity
 
 _CLASSES: Final = "runtimeclasses.node.k8s.io"
 _MISMATCH: Final = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
-_UNFOUNDED: Final = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+_NO_CLASS_OVERHEAD: Final = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
 
 
 def admit_new_pod(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
-    found = _class_of(attributes, new, view)
-    if found is None or isinstance(found, api_errors.StatusError):
-        return found
-    return _set_overhead(attributes, new, found) or _set_scheduling(attributes, new, found)
+    runtime_class = _class_of(attributes, new, lister)
+    if runtime_class is None or isinstance(runtime_class, api_errors.StatusError):
+        return runtime_class
+    return _set_overhead(attributes, new, runtime_class) or _set_scheduling(attributes, new, runtime_class)
 
 
 def validate_new_pod(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
-    """Once more at the end: plugins in between may have changed the pod."""
-    found = _class_of(attributes, new, view)
-    if isinstance(found, api_errors.StatusError):
-        return found
+    """Checks again, because later plugins may have changed the pod."""
+    runtime_class = _class_of(attributes, new, lister)
+    if isinstance(runtime_class, api_errors.StatusError):
+        return runtime_class
     overhead = (new.get("spec") or {}).get("overhead")
-    if found is None or found.get("overhead") is None:
-        return attributes.forbidden(new, _UNFOUNDED) if overhead is not None else None
-    return None if _amounts(overhead) == _amounts(_fixed(found)) else attributes.forbidden(new, _MISMATCH)
+    if runtime_class is None or runtime_class.get("overhead") is None:
+        return attributes.forbidden(new, _NO_CLASS_OVERHEAD) if overhead is not None else None
+    return None if _amounts(overhead) == _amounts(_pod_fixed(runtime_class)) else attributes.forbidden(new, _MISMATCH)
 
 
 def _class_of(
-    attributes: AdmissionAttributes, new: Object, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, lister: ObjectLister
 ) -> Object | api_errors.StatusError | None:
-    """The class that the pod names, if it names one; or why there is none."""
+    """The class that the pod names, None if it names none, or an error."""
     name = (new.get("spec") or {}).get("runtimeClassName")
     if name is None:
         return None
     if name == "":
-        # The real server fails to even look such a name up, and says so without a reason.
+        # kube-apiserver cannot look up an empty name, and returns an error without a reason.
         return api_errors.unknown_error("resource name may not be empty")
-    found = view.get(_CLASSES, "", name)
-    return attributes.forbidden(new, f"pod rejected: RuntimeClass {quote(name)} not found") if found is None else found
+    runtime_class = lister.get(_CLASSES, "", name)
+    return (
+        attributes.forbidden(new, f"pod rejected: RuntimeClass {quote(name)} not found")
+        if runtime_class is None
+        else runtime_class
+    )
 
 
-def _set_overhead(attributes: AdmissionAttributes, new: Object, found: Object) -> api_errors.StatusError | None:
-    if found.get("overhead") is None:
+def _set_overhead(attributes: AdmissionAttributes, new: Object, runtime_class: Object) -> api_errors.StatusError | None:
+    if runtime_class.get("overhead") is None:
         return None
-    spec, fixed = new["spec"], _fixed(found)
+    spec, fixed = new["spec"], _pod_fixed(runtime_class)
     given = spec.get("overhead")
     if given and _amounts(given) != _amounts(fixed):
         return attributes.forbidden(new, _MISMATCH)
@@ -72,8 +76,8 @@ def _set_overhead(attributes: AdmissionAttributes, new: Object, found: Object) -
     return None
 
 
-def _fixed(found: Object) -> Mapping[str, Any]:
-    fixed: Mapping[str, Any] = (found.get("overhead") or {}).get("podFixed") or {}
+def _pod_fixed(runtime_class: Object) -> Mapping[str, Any]:
+    fixed: Mapping[str, Any] = (runtime_class.get("overhead") or {}).get("podFixed") or {}
     return fixed
 
 
@@ -81,8 +85,10 @@ def _amounts(overhead: Mapping[str, Any] | None) -> dict[str, Quantity]:
     return {name: quantity.amount(value) for name, value in (overhead or {}).items()}
 
 
-def _set_scheduling(attributes: AdmissionAttributes, new: Object, found: Object) -> api_errors.StatusError | None:
-    scheduling = found.get("scheduling")
+def _set_scheduling(
+    attributes: AdmissionAttributes, new: Object, runtime_class: Object
+) -> api_errors.StatusError | None:
+    scheduling = runtime_class.get("scheduling")
     if scheduling is None:
         return None
     spec = new["spec"]
@@ -103,14 +109,14 @@ def _set_scheduling(attributes: AdmissionAttributes, new: Object, found: Object)
 
 
 def _without_covered(tolerations: list[Object]) -> list[Object]:
-    """Those that no other one covers; of equal ones the first."""
-    later = _Tolerated()
+    """The tolerations that no other one covers; of equal ones the first."""
+    later = _TolerationSet()
     covered_later = []
     for each in reversed(tolerations):
-        covered_later.append(later.covers(each, but_itself=True))
+        covered_later.append(later.covers(each, except_equal=True))
         later.add(each)
     covered_later.reverse()
-    before, kept = _Tolerated(), []
+    before, kept = _TolerationSet(), []
     for each, covered in zip(tolerations, covered_later, strict=True):
         if not covered and not before.covers(each):
             before.add(each)
@@ -118,16 +124,16 @@ def _without_covered(tolerations: list[Object]) -> list[Object]:
     return kept
 
 
-class _Tolerated:
-    """Tolerations by what they tolerate. Those that tolerate the same differ only in how long they do."""
+class _TolerationSet:
+    """Tolerations by key, value and effect. Those with an equal key differ only in ``tolerationSeconds``."""
 
     def __init__(self) -> None:
-        self._same: set[bytes] = set()
-        self._longest: dict[_Meaning, list[tuple[float, bytes]]] = {}  # at most two, the longest first
+        self._texts: set[bytes] = set()
+        self._longest: dict[_TolerationKey, list[tuple[float, bytes]]] = {}  # at most two, the longest first
 
     def add(self, toleration: Object) -> None:
         text = _text_of(toleration)
-        self._same.add(text)
+        self._texts.add(text)
         operator, effect = toleration.get("operator") or "Equal", toleration.get("effect") or ""
         value = (toleration.get("value") or "") if operator == "Equal" else None
         seconds = toleration.get("tolerationSeconds") if effect == taints.NO_EXECUTE else None
@@ -139,22 +145,26 @@ class _Tolerated:
                 longest.sort(key=itemgetter(0), reverse=True)
                 del longest[2:]
 
-    def covers(self, narrow: Object, *, but_itself: bool = False) -> bool:
-        """Whether one of these tolerates everything that ``narrow`` does; ``but_itself``: one that is not its equal."""
-        text = _text_of(narrow)
-        if not but_itself and text in self._same:
+    def covers(self, toleration: Object, *, except_equal: bool = False) -> bool:
+        """Whether a toleration in the set covers this one. ``except_equal``: equal tolerations do not count."""
+        text = _text_of(toleration)
+        if not except_equal and text in self._texts:
             return True
-        key, effect, seconds = narrow.get("key") or "", narrow.get("effect") or "", narrow.get("tolerationSeconds")
-        meanings: list[tuple[str, str | None]] = [(key, None), ("", None)]
-        if narrow.get("operator") == "Equal":
-            meanings.append((key, narrow.get("value") or ""))
+        key, effect, seconds = (
+            toleration.get("key") or "",
+            toleration.get("effect") or "",
+            toleration.get("tolerationSeconds"),
+        )
+        keys: list[tuple[str, str | None]] = [(key, None), ("", None)]
+        if toleration.get("operator") == "Equal":
+            keys.append((key, toleration.get("value") or ""))
         return any(
-            (limit == inf or (seconds is not None and seconds <= limit)) and not (but_itself and other == text)
-            for name, value in meanings
+            (limit == inf or (seconds is not None and seconds <= limit)) and not (except_equal and other == text)
+            for name, value in keys
             for which in {"", effect}
             for limit, other in self._longest.get((name, value, which), ())
         )
 
 
-_Meaning = tuple[str, str | None, str]  # key, value (None: any) and effect
+_TolerationKey = tuple[str, str | None, str]  # key, value (None: any) and effect
 _text_of: Final = msgspec.json.Encoder(order="sorted").encode

@@ -26,61 +26,61 @@ _CONTAINERS: Final = ("initContainers", "containers", "ephemeralContainers")
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 
-def awaited_account(attributes: AdmissionAttributes, new: Object, view: ObjectLister) -> bool:
-    """Whether a new pod needs the account ``default``, which is not there yet though its namespace is."""
+def needs_default_account(attributes: AdmissionAttributes, new: Object, lister: ObjectLister) -> bool:
+    """Whether a new pod needs the account ``default``, and only its namespace exists so far."""
     if (attributes.operation, str(attributes.resource), attributes.subresource) != ("CREATE", "pods", ""):
         return False
     namespace = attributes.namespace
     if _is_mirror(new) or ((new.get("spec") or {}).get("serviceAccountName") or DEFAULT) != DEFAULT:
         return False
-    if view.labels(RESOURCE, namespace, DEFAULT) is not None:
+    if lister.labels(RESOURCE, namespace, DEFAULT) is not None:
         return False
-    found = view.get("namespaces", "", namespace)
+    found = lister.get("namespaces", "", namespace)
     return found is not None and "deletionTimestamp" not in found["metadata"]
 
 
 def admit_new_pod(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
     if _is_mirror(new):
-        return validate_new_pod(attributes, new, old, view)
+        return validate_new_pod(attributes, new, old, lister)
     spec = dict(new.get("spec") or {})
     spec["serviceAccountName"] = spec["serviceAccount"] = spec.get("serviceAccountName") or DEFAULT
     new["spec"] = spec
-    account = _account(attributes, new, view)
+    account = _account(attributes, new, lister)
     if isinstance(account, api_errors.StatusError):
         return account
     if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
         spec["imagePullSecrets"] = [dict(each) for each in account["imagePullSecrets"]]
-    return validate_new_pod(attributes, new, old, view)
+    return validate_new_pod(attributes, new, old, lister)
 
 
 def validate_new_pod(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
-    """Once more at the end: webhooks may have changed the pod."""
+    """Checks again, because webhooks may have changed the pod."""
     if _is_mirror(new):
         problem = _mirror_problem(new)
         return attributes.forbidden(new, problem) if problem else None
-    account = _account(attributes, new, view)
+    account = _account(attributes, new, lister)
     if isinstance(account, api_errors.StatusError):
         return account
-    problem = _foreign_secret(account, new["spec"]) if _is_enforced(account) else ""
+    problem = _disallowed_secret(account, new["spec"]) if _is_enforced(account) else ""
     return attributes.forbidden(new, problem) if problem else None
 
 
 def validate_debugging(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
-    """Ephemeral containers, which are added to a pod that runs, may refer to the same secrets as others."""
-    account = _account(attributes, new, view)
+    """Ephemeral containers may refer to the same secrets as other containers."""
+    account = _account(attributes, new, lister)
     if isinstance(account, api_errors.StatusError):
         return account
     if not _is_enforced(account):
         return None
     containers = new["spec"].get("ephemeralContainers") or ()
-    problem = next(_foreign_variables("ephemeral container", containers, account), "")
-    # The real server does not make a refusal of this one: it is an error that has no reason.
+    problem = next(_disallowed_variables("ephemeral container", containers, account), "")
+    # kube-apiserver returns an error without a reason here, not a refusal.
     return api_errors.unknown_error(problem) if problem else None
 
 
@@ -88,12 +88,12 @@ def _is_mirror(pod: Object) -> bool:
     return MIRROR in (pod["metadata"].get("annotations") or {})
 
 
-def _account(attributes: AdmissionAttributes, pod: Object, view: ObjectLister) -> Object | api_errors.StatusError:
+def _account(attributes: AdmissionAttributes, pod: Object, lister: ObjectLister) -> Object | api_errors.StatusError:
     namespace, name = attributes.namespace, (pod.get("spec") or {}).get("serviceAccountName", "")
     if not name:
         text = f"no service account specified for pod {namespace}/{pod['metadata'].get('name', '')}"
         return attributes.forbidden(pod, text)
-    found = view.get(RESOURCE, namespace, name)
+    found = lister.get(RESOURCE, namespace, name)
     if found is not None:
         return found
     missing = f"serviceaccount {quote(name)} not found"
@@ -113,7 +113,7 @@ def _mirror_problem(pod: Object) -> str:
     return ""
 
 
-# Kinds of volumes that name a secret, and where. (Of a projected volume each source may.)
+# Volume types that name a secret, and the field. (Each source of a projected volume may name one, too.)
 _SECRET_FIELDS: Final = {
     "azureFile": "secretName",
     "cephfs": "secretRef",
@@ -130,7 +130,7 @@ _SECRET_FIELDS: Final = {
 
 def _refers_to_secrets(spec: Object) -> bool:
     containers = (each for field in _CONTAINERS for each in spec.get(field) or ())
-    if any(secret for each in containers for secret, _ in _variables(each)):
+    if any(secret for each in containers for secret, _ in _secret_variables(each)):
         return True
     if any(each.get("name") for each in spec.get("imagePullSecrets") or ()):
         return True
@@ -150,8 +150,8 @@ def _is_enforced(account: Object) -> bool:
     return (account["metadata"].get("annotations") or {}).get(_ENFORCE) in _TRUE
 
 
-def _variables(container: Object) -> Iterator[tuple[str, str]]:
-    """Each secret that the environment is read from, and how a refusal names the place."""
+def _secret_variables(container: Object) -> Iterator[tuple[str, str]]:
+    """Each secret in the environment of the container, and its location for messages."""
     for variable in container.get("env") or ():
         reference = (variable.get("valueFrom") or {}).get("secretKeyRef")
         if reference is not None:
@@ -161,34 +161,34 @@ def _variables(container: Object) -> Iterator[tuple[str, str]]:
             yield source["secretRef"].get("name", ""), "envFrom"
 
 
-def _foreign_variables(what: str, containers: Any, account: Object) -> Iterator[str]:
-    own = {each.get("name", "") for each in account.get("secrets") or ()}
+def _disallowed_variables(container_kind: str, containers: Any, account: Object) -> Iterator[str]:
+    allowed = {each.get("name", "") for each in account.get("secrets") or ()}
     name = account["metadata"]["name"]
     for container in containers or ():
-        for secret, place in _variables(container):
-            if secret not in own:
+        for secret, location in _secret_variables(container):
+            if secret not in allowed:
                 yield (
-                    f'{what} {container.get("name", "")} with {place} referencing secret.secretName="{secret}" is not'
-                    f" allowed because service account {name} does not reference that secret"
+                    f"{container_kind} {container.get('name', '')} with {location} referencing"
+                    f' secret.secretName="{secret}" is not allowed because service account {name} does not reference that secret'
                 )
 
 
-def _foreign_secret(account: Object, spec: Object) -> str:
-    """The first reference to a secret that is not the account's."""
-    own, name = {each.get("name", "") for each in account.get("secrets") or ()}, account["metadata"]["name"]
+def _disallowed_secret(account: Object, spec: Object) -> str:
+    """The first reference to a secret that is not in the account."""
+    allowed, name = {each.get("name", "") for each in account.get("secrets") or ()}, account["metadata"]["name"]
     for volume in spec.get("volumes") or ():
         secret = volume.get("secret")
-        if secret is not None and secret.get("secretName", "") not in own:
+        if secret is not None and secret.get("secretName", "") not in allowed:
             return (
                 f'volume with secret.secretName="{secret.get("secretName", "")}" is not allowed because service account'
                 f" {name} does not reference that secret"
             )
-    for what, field in (("init container", "initContainers"), ("container", "containers")):
-        for problem in _foreign_variables(what, spec.get(field), account):
+    for container_kind, field in (("init container", "initContainers"), ("container", "containers")):
+        for problem in _disallowed_variables(container_kind, spec.get(field), account):
             return problem
-    pulled = {each.get("name", "") for each in account.get("imagePullSecrets") or ()}
+    allowed_pull_secrets = {each.get("name", "") for each in account.get("imagePullSecrets") or ()}
     for index, reference in enumerate(spec.get("imagePullSecrets") or ()):
-        if reference.get("name", "") not in pulled:
+        if reference.get("name", "") not in allowed_pull_secrets:
             return (
                 f'imagePullSecrets[{index}].name="{reference.get("name", "")}" is not allowed because service account'
                 f" {name} does not reference that imagePullSecret"

@@ -18,7 +18,7 @@ _FINALIZERS: Final = {
 
 
 def admit_new(
-    attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+    attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
     metadata = new["metadata"]
     finalizer, present = _FINALIZERS[attributes.kind], metadata.get("finalizers") or ()

@@ -20,28 +20,28 @@ from headgate.apiserver.request.messages import ServerRequest
 # Paths for anonymous requests, if the roles of the anonymous user allow them.
 PUBLIC: Final = frozenset({"/healthz", "/livez", "/readyz", "/version"})
 _CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
-_NOT_KNOWN: Final = "invalid bearer token"
+_INVALID_TOKEN: Final = "invalid bearer token"
 
 
 class TokenAuthenticator:
-    """Every token that is good here. Those in ``users`` do not change while the server runs."""
+    """All valid tokens. The tokens in ``users`` do not change while the server runs."""
 
     def __init__(self, users: Mapping[str, UserInfo], accounts: ServiceAccountTokens | None) -> None:
         self._accounts: Final = accounts
-        self._own: Final = accounts.issuer if accounts is not None else ""
+        self._issuer: Final = accounts.issuer if accounts is not None else ""
         self._by_digest: Final = {
-            _digest(token): TokenOwner(authenticated(user), (self._own,)) for token, user in users.items()
+            _digest(token): TokenOwner(authenticated(user), (self._issuer,)) for token, user in users.items()
         }
 
     def find(self, token: str, now_s: float, audiences: Sequence[str] = ()) -> TokenOwner | str:
-        """Whose token it is, or why it is no good. Without ``audiences`` it must be for this server."""
-        given = self._by_digest.get(_digest(token))
-        if given is not None:
-            return given if not audiences or self._own in audiences else _NOT_KNOWN
+        """The owner of the token, or why it is invalid. Without ``audiences`` it must be for this server."""
+        static = self._by_digest.get(_digest(token))
+        if static is not None:
+            return static if not audiences or self._issuer in audiences else _INVALID_TOKEN
         found = None if self._accounts is None else self._accounts.find(token, now_s, audiences)
         if isinstance(found, TokenOwner):
             return msgspec.structs.replace(found, user=authenticated(found.user))
-        return _NOT_KNOWN if found is None else f"[{_NOT_KNOWN}, {found}]"
+        return _INVALID_TOKEN if found is None else f"[{_INVALID_TOKEN}, {found}]"
 
 
 def _digest(token: str) -> bytes:
@@ -49,7 +49,7 @@ def _digest(token: str) -> bytes:
 
 
 def bearer_token(header: str) -> str | None:
-    """The token in an ``Authorization`` header; ``None`` if it holds none, which is no offence."""
+    """The token in an ``Authorization`` header; ``None`` if it has none."""
     parts = header.strip().split(" ", 2)
     if len(parts) < 2 or parts[0].lower() != "bearer":
         return None
@@ -57,13 +57,13 @@ def bearer_token(header: str) -> str | None:
 
 
 def has_extra_space_before_token(header: str) -> bool:
-    """Whether there is one blank too many before the token: it counts as none, and its owner should be told."""
+    """Whether there is an extra space before the token. Such a token is ignored, and the client gets a warning."""
     scheme, _, rest = header.strip().partition(" ")
     return rest[:1] == " " and scheme.lower() == "bearer"
 
 
 def authenticate(tokens: TokenAuthenticator, request: ServerRequest, now_s: float) -> UserInfo | None:
-    """The user, or ``None`` for the 401. A certificate goes before a token."""
+    """The user, or ``None`` for a 401. A certificate takes precedence over a token."""
     peer = request.peer
     if peer is not None and peer.common_name:
         extra = {_CREDENTIAL: (f"X509SHA256={peer.fingerprint}",)} if peer.fingerprint else {}

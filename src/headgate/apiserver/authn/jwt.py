@@ -36,12 +36,12 @@ def _decode(text: str) -> bytes | None:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         return None
-    # One text per value: the unused bits of the last character must be zero, and nothing else may be slipped in.
+    # Only the canonical text is accepted: unused bits of the last character are zero, and there are no other bytes.
     return data if _encode(data) == text else None
 
 
 def unverified(token: str) -> tuple[Claims, Claims] | None:
-    """Header and claims of something that looks like a token. Nothing in them may be trusted."""
+    """Header and claims of a token whose signature was not checked."""
     parts = token.split(".")
     if len(parts) != 3:
         return None
@@ -59,7 +59,7 @@ def unverified(token: str) -> tuple[Claims, Claims] | None:
 
 
 class SigningKey:
-    """A private key of the curve P-256, and the name that its public half goes by."""
+    """A private key of the curve P-256, and the id of its public key."""
 
     def __init__(self, private: ec.EllipticCurvePrivateKey) -> None:
         self._private: Final = private
@@ -86,7 +86,7 @@ class SigningKey:
         return True
 
     def public(self) -> dict[str, str]:
-        """The public half as clients fetch it (RFC 7517)."""
+        """The public key as a JSON Web Key (RFC 7517)."""
         numbers = self._public.public_numbers()
         return {
             "use": "sig",

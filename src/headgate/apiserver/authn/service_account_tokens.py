@@ -22,7 +22,7 @@ from headgate.store import Item, Store
 Object = dict[str, Any]
 
 _LEEWAY_S: Final = 60
-_REMEMBERED_TOKENS: Final = 4096
+_MAX_CACHED_TOKENS: Final = 4096
 _EXTRA: Final = "authentication.kubernetes.io/"
 _PRIVATE: Final = "kubernetes.io"
 _NOT_SIGNED: Final = "go-jose/go-jose: error in cryptographic primitive"
@@ -30,14 +30,14 @@ _INVALIDATED: Final = "service account token has been invalidated"
 
 
 class TokenOwner(msgspec.Struct, frozen=True):
-    """Whose token it is, and for which of the audiences that were asked for."""
+    """The owner of a token, and the requested audiences that it is for."""
 
     user: UserInfo
     audiences: tuple[str, ...]
 
 
 class BoundObject(msgspec.Struct, frozen=True):
-    """An object that a token lives and dies with: ``pod``, ``secret`` or ``node``."""
+    """An object that a token is bound to: ``pod``, ``secret`` or ``node``."""
 
     kind: str
     name: str
@@ -45,7 +45,7 @@ class BoundObject(msgspec.Struct, frozen=True):
 
 
 class ServiceAccountTokens:
-    """``issuer`` is the address that tokens name as their origin; it is also the audience they have by default."""
+    """``issuer`` is the ``iss`` claim of the tokens, and their default audience."""
 
     def __init__(self, issuer: str, key: SigningKey, store: Store) -> None:
         self.issuer: Final = issuer
@@ -86,7 +86,7 @@ class ServiceAccountTokens:
         )
 
     def find(self, token: str, now_s: float, audiences: Sequence[str] = ()) -> TokenOwner | str | None:
-        """Whose token it is, or why it is no good; ``None`` if it does not even claim to come from here."""
+        """The owner of the token, or why it is invalid; ``None`` if its issuer is not this server."""
         claims = self._claims(token)
         if claims is None or isinstance(claims, str):
             return claims
@@ -96,15 +96,15 @@ class ServiceAccountTokens:
         if not matching:
             targets = quoted_list(wanted)
             return f"token audiences {quoted_list(offered)} is invalid for the target audiences {targets}"
-        problem = _untimely(claims, now_s) or self._orphaned(claims, now_s)
+        problem = _time_problem(claims, now_s) or self._missing_object(claims, now_s)
         return problem or TokenOwner(_user(claims), matching)
 
     def _claims(self, token: str) -> Claims | str | None:
-        """The claims of a token that is signed; checking a signature is dear, so good ones are remembered."""
+        """The claims of a signed token. Valid ones are cached, because a signature check is expensive."""
         digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
-        known = self._verified.get(digest)
-        if known is not None:
-            return known
+        cached = self._verified.get(digest)
+        if cached is not None:
+            return cached
         read = unverified(token)
         if read is None or read[1].get("iss") != self.issuer:
             return None
@@ -113,13 +113,13 @@ class ServiceAccountTokens:
             return "invalid signature, no keys found"
         if header.get("alg") != ALGORITHM or not self.key.has_signed(token):
             return _NOT_SIGNED
-        if len(self._verified) >= _REMEMBERED_TOKENS:
+        if len(self._verified) >= _MAX_CACHED_TOKENS:
             self._verified.clear()
         self._verified[digest] = claims
         return claims
 
-    def _orphaned(self, claims: Claims, now_s: float) -> str | None:
-        """What is gone that the token depends on."""
+    def _missing_object(self, claims: Claims, now_s: float) -> str | None:
+        """The problem, if an object that the token depends on is gone."""
         private = claims.get(_PRIVATE) or {}
         namespace, account = private.get("namespace", ""), private.get("serviceaccount") or {}
         name = account.get("name", "")
@@ -128,7 +128,7 @@ class ServiceAccountTokens:
             return f"serviceaccounts {quote(name)} not found"
         if item.uid != account.get("uid"):
             return f"service account UID ({item.uid}) does not match claim ({account.get('uid', '')})"
-        if _is_going(item, now_s):
+        if _is_deleted(item, now_s):
             return f"service account {namespace}/{name} has been deleted"
         for kind, resource, shown in (
             ("secret", "secrets", "secret"),
@@ -137,9 +137,9 @@ class ServiceAccountTokens:
         ):
             ref = private.get(kind)
             if ref is None or (kind == "node" and "pod" in private):
-                continue  # the node of a pod is told, not checked
+                continue  # the node of a pod is informational
             found = self._store.read(resource, "" if kind == "node" else namespace, ref.get("name", ""))
-            if found is None or (found.uid == ref.get("uid") and _is_going(found, now_s)):
+            if found is None or (found.uid == ref.get("uid") and _is_deleted(found, now_s)):
                 return _INVALIDATED
             if found.uid != ref.get("uid"):
                 claim = f"service account {shown} ref claim ({ref.get('uid', '')})"
@@ -153,7 +153,7 @@ def _strings(value: Any) -> list[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
-def _untimely(claims: Claims, now_s: float) -> str | None:
+def _time_problem(claims: Claims, now_s: float) -> str | None:
     not_before, expires, issued = (claims.get(field) for field in ("nbf", "exp", "iat"))
     if isinstance(not_before, (int, float)) and now_s + _LEEWAY_S < not_before:
         return "service account token is not valid yet"
@@ -164,8 +164,8 @@ def _untimely(claims: Claims, now_s: float) -> str | None:
     return None
 
 
-def _is_going(item: Item, now_s: float) -> bool:
-    """Whether the object was told to go, some time ago."""
+def _is_deleted(item: Item, now_s: float) -> bool:
+    """Whether the object was deleted longer ago than the leeway."""
     if b'"deletionTimestamp"' not in item.data:
         return False
     deleted = msgspec.json.decode(item.data)["metadata"].get("deletionTimestamp")

@@ -13,7 +13,7 @@ from headgate.apiserver.authn.user import UserInfo
 
 
 def parse_token_file(text: str) -> dict[str, UserInfo] | str:
-    """Who holds which token, or what is wrong with the file. The last line counts if a token comes twice."""
+    """The users by token, or a message. If a token occurs twice, the last line counts."""
     users: dict[str, UserInfo] = {}
     try:
         for number, row in enumerate(csv.reader(text.splitlines(), strict=True), 1):

@@ -22,7 +22,7 @@ _ACCOUNTS: Final = "system:serviceaccounts"
 
 
 class UserInfo(msgspec.Struct, frozen=True):
-    """``extra`` is what only some authorizers and webhooks look at: the pod that a token was made for, and so on."""
+    """``extra``: further fields for authorizers and webhooks, such as the pod of a token."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -31,11 +31,11 @@ class UserInfo(msgspec.Struct, frozen=True):
 
     @property
     def is_master(self) -> bool:
-        """Members of this one group may do everything, whatever the roles say."""
+        """Whether the user is in ``system:masters``, whose members may do everything."""
         return MASTERS in self.groups
 
     def info(self) -> dict[str, Any]:
-        """As reviews, webhooks and audit events show it."""
+        """The ``UserInfo`` in reviews, webhooks and audit events."""
         out: dict[str, Any] = {}
         if self.name:
             out["username"] = self.name
@@ -61,7 +61,7 @@ def account_groups(namespace: str) -> tuple[str, str]:
 
 
 def split_account(user_name: str) -> tuple[str, str] | None:
-    """Namespace and name of the service account that ``user_name`` stands for, if it stands for one."""
+    """Namespace and name of the service account with this user name; None for other users."""
     if not user_name.startswith(_ACCOUNT_PREFIX):
         return None
     parts = user_name.removeprefix(_ACCOUNT_PREFIX).split(":")

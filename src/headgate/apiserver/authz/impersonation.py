@@ -29,8 +29,8 @@ _EXTRA: Final = "impersonate-extra-"
 _AUTHENTICATION: Final = "authentication.k8s.io"
 
 
-class _Wish(msgspec.Struct, frozen=True):
-    """One thing to take on."""
+class _ImpersonatedAttribute(msgspec.Struct, frozen=True):
+    """One impersonated attribute."""
 
     kind: str
     name: str
@@ -48,7 +48,7 @@ class _Wish(msgspec.Struct, frozen=True):
         )
 
     def __str__(self) -> str:
-        """As a refusal lists it: an object reference, field by field."""
+        """The text in a refusal: an object reference, field by field."""
         version = f"{self.group}/v1" if self.group else ""
         return f"{{{self.kind} {self.namespace} {self.name}  {version}  {self.key}}}"
 
@@ -62,47 +62,47 @@ _RESOURCES: Final = {
 }
 
 
-def wanted(request: ServerRequest) -> bool:
+def is_requested(request: ServerRequest) -> bool:
     return any(name.startswith("impersonate-") for name in request.headers)
 
 
 def impersonate(policy: RBACAuthorizer, request: ServerRequest, user: UserInfo) -> UserInfo | api_errors.StatusError:
-    """The user that ``user`` acts as from here on: ``user`` itself if no header says otherwise."""
-    wishes = list(_wishes(request))
-    if not wishes:
+    """The impersonated user; ``user`` itself if there is no such header."""
+    attributes = list(_impersonated_attributes(request))
+    if not attributes:
         return user
     name = request.header("impersonate-user")
     if not name:
-        return api_errors.bad_request(f"requested [{' '.join(map(str, wishes))}] without impersonating a user")
-    for wish in wishes:
-        asked = wish.attributes(user)
-        decision = policy.decide(user, asked)
+        return api_errors.bad_request(f"requested [{' '.join(map(str, attributes))}] without impersonating a user")
+    for attribute in attributes:
+        authorization = attribute.attributes(user)
+        decision = policy.decide(user, authorization)
         if not decision.allowed:
-            return api_errors.access_denied(asked, decision.reason)
+            return api_errors.access_denied(authorization, decision.reason)
     return UserInfo(
         name,
-        _groups(name, tuple(wish.name for wish in wishes if wish.kind == "Group")),
+        _groups(name, tuple(attribute.name for attribute in attributes if attribute.kind == "Group")),
         request.header("impersonate-uid"),
-        _extra(wishes),
+        _extra(attributes),
     )
 
 
-def _wishes(request: ServerRequest) -> Iterator[_Wish]:
+def _impersonated_attributes(request: ServerRequest) -> Iterator[_ImpersonatedAttribute]:
     name = request.header("impersonate-user")
     account = split_account(name)
     if account is not None:
-        yield _Wish("ServiceAccount", account[1], account[0])
+        yield _ImpersonatedAttribute("ServiceAccount", account[1], account[0])
     elif name:
-        yield _Wish("User", name)
+        yield _ImpersonatedAttribute("User", name)
     for group in request.every("impersonate-group"):
-        yield _Wish("Group", group)
+        yield _ImpersonatedAttribute("Group", group)
     for header in request.headers:
         if header.startswith(_EXTRA):
             key = unquote(header.removeprefix(_EXTRA))
             for value in request.every(header):
-                yield _Wish("UserExtra", value, key=key)
+                yield _ImpersonatedAttribute("UserExtra", value, key=key)
     if uid := request.header("impersonate-uid"):
-        yield _Wish("UID", uid)
+        yield _ImpersonatedAttribute("UID", uid)
 
 
 def _groups(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
@@ -116,9 +116,9 @@ def _groups(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
     return (*groups, AUTHENTICATED)
 
 
-def _extra(wishes: list[_Wish]) -> dict[str, tuple[str, ...]]:
+def _extra(attributes: list[_ImpersonatedAttribute]) -> dict[str, tuple[str, ...]]:
     extra: dict[str, tuple[str, ...]] = {}
-    for wish in wishes:
-        if wish.kind == "UserExtra":
-            extra[wish.key] = (*extra.get(wish.key, ()), wish.name)
+    for attribute in attributes:
+        if attribute.kind == "UserExtra":
+            extra[attribute.key] = (*extra.get(attribute.key, ()), attribute.name)
     return extra

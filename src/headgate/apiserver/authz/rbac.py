@@ -30,7 +30,7 @@ BINDINGS: Final = f"rolebindings.{_GROUP}"
 CLUSTER_BINDINGS: Final = f"clusterrolebindings.{_GROUP}"
 _RESOURCES: Final = (CLUSTER_ROLES, ROLES, CLUSTER_BINDINGS, BINDINGS)
 _SINGULAR: Final = {ROLES: f"role.{_GROUP}", CLUSTER_ROLES: f"clusterrole.{_GROUP}"}
-_REMEMBERED_USERS: Final = 2048
+_MAX_CACHED_USERS: Final = 2048
 
 _decoder: Final = msgspec.json.Decoder()
 
@@ -64,23 +64,23 @@ class RoleBinding(msgspec.Struct, frozen=True):
 
 
 class AuthorizationDecision(msgspec.Struct, frozen=True):
-    """``granted`` is the binding that allows it and the subject in it; ``complaint`` what is wrong with bindings."""
+    """``granted``: the binding that allows the request, and its subject. ``problem``: of the user's bindings."""
 
     allowed: bool
     granted: tuple[RoleBinding, str] | None = None
-    complaint: str = ""
+    problem: str = ""
 
     @property
     def reason(self) -> str:
-        """In words, which few requests need."""
+        """The text of the decision."""
         if self.granted is not None:
             binding, subject = self.granted
             return binding.reason(subject)
-        return f"RBAC: {self.complaint}" if self.complaint else ""
+        return f"RBAC: {self.problem}" if self.problem else ""
 
 
 class EffectiveRules:
-    """What one user may do in one namespace, or (namespace empty) in the whole cluster."""
+    """The rules of one user in one namespace or, for an empty namespace, in the whole cluster."""
 
     __slots__ = ("_found", "absent_roles", "rules")
 
@@ -91,27 +91,27 @@ class EffectiveRules:
         self.absent_roles: Final = absent_roles  # resource and name
         self._found: Final[dict[tuple[str, ...], list[tuple[PolicyRule, RoleBinding, str]]]] = {}
 
-    def decide(self, asked: AuthorizationAttributes) -> AuthorizationDecision:
-        for rule, binding, subject in self._matching(asked):
-            if not rule.names or asked.name in rule.names:
+    def decide(self, attributes: AuthorizationAttributes) -> AuthorizationDecision:
+        for rule, binding, subject in self._matching(attributes):
+            if not rule.names or attributes.name in rule.names:
                 return AuthorizationDecision(True, (binding, subject))
-        return AuthorizationDecision(False, None, self.complaint) if self.absent_roles else _DENIED
+        return AuthorizationDecision(False, None, self.problem) if self.absent_roles else _DENIED
 
     @property
-    def complaint(self) -> str:
-        """What is wrong with the bindings; empty if nothing is."""
+    def problem(self) -> str:
+        """The problem with the bindings; empty if there is none."""
         return aggregate([f"{_SINGULAR[resource]} {quote(name)} not found" for resource, name in self.absent_roles])
 
-    def _matching(self, asked: AuthorizationAttributes) -> list[tuple[PolicyRule, RoleBinding, str]]:
-        """The rules that match but for the name: there are few different questions, and many names."""
-        if asked.path is not None:
-            return [each for each in self.rules if allows(each[0], asked)]
-        question = (asked.verb, asked.group, asked.resource, asked.subresource)
-        found = self._found.get(question)
+    def _matching(self, attributes: AuthorizationAttributes) -> list[tuple[PolicyRule, RoleBinding, str]]:
+        """The rules that match without the name. The result is cached, because only names vary much."""
+        if attributes.path is not None:
+            return [each for each in self.rules if allows(each[0], attributes)]
+        key = (attributes.verb, attributes.group, attributes.resource, attributes.subresource)
+        found = self._found.get(key)
         if found is None:
-            found = [each for each in self.rules if allows(_nameless(each[0]), asked)]
-            if len(self._found) < _REMEMBERED_USERS:
-                self._found[question] = found
+            found = [each for each in self.rules if allows(_nameless(each[0]), attributes)]
+            if len(self._found) < _MAX_CACHED_USERS:
+                self._found[key] = found
         return found
 
 
@@ -119,10 +119,10 @@ def _nameless(rule: PolicyRule) -> PolicyRule:
     return msgspec.structs.replace(rule, names=()) if rule.names else rule
 
 
-def aggregate(complaints: Sequence[str]) -> str:
+def aggregate(problems: Sequence[str]) -> str:
     """Several errors as one text."""
-    once = list(dict.fromkeys(complaints))
-    return f"[{', '.join(once)}]" if len(once) > 1 else "".join(once)
+    distinct = list(dict.fromkeys(problems))
+    return f"[{', '.join(distinct)}]" if len(distinct) > 1 else "".join(distinct)
 
 
 class RBACAuthorizer:
@@ -134,31 +134,31 @@ class RBACAuthorizer:
         self._by_subject: Final[dict[tuple[str, str], dict[str, RoleBinding]]] = {}  # (namespace, subject) -> by name
         self._grants: Final[dict[tuple[str, tuple[str, ...], str], EffectiveRules]] = {}
 
-    def decide(self, user: UserInfo, asked: AuthorizationAttributes) -> AuthorizationDecision:
-        """May ``user`` do this? (``asked.user`` is only a name, for texts.)"""
+    def decide(self, user: UserInfo, attributes: AuthorizationAttributes) -> AuthorizationDecision:
+        """Whether ``user`` may do this. (``attributes.user`` is only a name for texts.)"""
         if user.is_master:
             return _MASTER
-        return self.grants(user, asked.namespace).decide(asked)
+        return self.grants(user, attributes.namespace).decide(attributes)
 
     def grants(self, user: UserInfo, namespace: str) -> EffectiveRules:
-        self._follow()
+        self._update()
         key = (user.name, user.groups, namespace)
         found = self._grants.get(key)
         if found is None:
-            if len(self._grants) >= _REMEMBERED_USERS:
+            if len(self._grants) >= _MAX_CACHED_USERS:
                 self._grants.clear()
-            found = self._grants[key] = self._gather(user, namespace)
+            found = self._grants[key] = self._collect_rules(user, namespace)
         return found
 
     def rules(self, binding: RoleBinding) -> tuple[PolicyRule, ...] | None:
         """The rules of the role that a binding names; ``None`` if there is no such role."""
-        self._follow()
+        self._update()
         return self._roles.get(binding.role_key)
 
-    def _gather(self, user: UserInfo, namespace: str) -> EffectiveRules:
+    def _collect_rules(self, user: UserInfo, namespace: str) -> EffectiveRules:
         rules: list[tuple[PolicyRule, RoleBinding, str]] = []
         absent: list[tuple[str, str]] = []
-        for binding, subject in self._bound(user, namespace):
+        for binding, subject in self._bindings_of(user, namespace):
             granted = self._roles.get(binding.role_key)
             if granted is None:
                 absent.append((binding.role_key[0], binding.role_name))
@@ -166,11 +166,11 @@ class RBACAuthorizer:
                 rules.extend((rule, binding, subject) for rule in granted)
         return EffectiveRules(rules, tuple(absent))
 
-    def _bound(self, user: UserInfo, namespace: str) -> Iterator[tuple[RoleBinding, str]]:
-        """Every binding for the user with the first of its subjects that the user is; the cluster's come first."""
+    def _bindings_of(self, user: UserInfo, namespace: str) -> Iterator[tuple[RoleBinding, str]]:
+        """The user's bindings, each with its first matching subject; ClusterRoleBindings first."""
         keys = {f"User {user.name}", *(f"Group {group}" for group in user.groups)}
-        for place in ("", namespace) if namespace else ("",):
-            found = {name: each for key in keys for name, each in self._by_subject.get((place, key), _NONE).items()}
+        for scope in ("", namespace) if namespace else ("",):
+            found = {name: each for key in keys for name, each in self._by_subject.get((scope, key), _NONE).items()}
             for name in sorted(found):
                 binding = found[name]
                 yield binding, next(shown for key, shown in binding.subjects if key in keys)
@@ -178,10 +178,10 @@ class RBACAuthorizer:
     # -- following the store ---------------------------------------------------------------------------------------
 
     def catch_up(self) -> None:
-        """Take in what was committed since the last look, so that the next one changes nothing here."""
-        self._follow()
+        """Applies the changes that were committed since the last call."""
+        self._update()
 
-    def _follow(self) -> None:
+    def _update(self) -> None:
         committed = self._store.committed
         if self._seen == committed:
             return
@@ -191,7 +191,7 @@ class RBACAuthorizer:
                 self._rebuild()
                 break
             for change in changes:
-                self._take(change)
+                self._apply(change)
         self._seen = committed
 
     def _rebuild(self) -> None:
@@ -202,28 +202,28 @@ class RBACAuthorizer:
             for item in () if isinstance(page, Compacted) else page.items:
                 self._put(item)
 
-    def _take(self, change: StoreChange) -> None:
+    def _apply(self, change: StoreChange) -> None:
         self._grants.clear()
         self._drop(change.item)
         if not change.deleted:
             self._put(change.item)
 
     def _drop(self, item: Item) -> None:
-        place = (item.resource, key_of(item.namespace, item.name))
-        self._roles.pop(place, None)
-        binding = self._bindings.pop(place, None)
+        item_key = (item.resource, key_of(item.namespace, item.name))
+        self._roles.pop(item_key, None)
+        binding = self._bindings.pop(item_key, None)
         for key, _ in binding.subjects if binding is not None else ():
-            named = self._by_subject.get((item.namespace, key), {})
-            named.pop(item.name, None)
-            if not named:
+            bindings = self._by_subject.get((item.namespace, key), {})
+            bindings.pop(item.name, None)
+            if not bindings:
                 self._by_subject.pop((item.namespace, key), None)
 
     def _put(self, item: Item) -> None:
-        place = (item.resource, key_of(item.namespace, item.name))
+        item_key = (item.resource, key_of(item.namespace, item.name))
         if item.resource in (ROLES, CLUSTER_ROLES):
-            self._roles[place] = stored_rules(item.data)
+            self._roles[item_key] = stored_rules(item.data)
             return
-        binding = self._bindings[place] = binding_of(_decoder.decode(item.data))
+        binding = self._bindings[item_key] = binding_of(_decoder.decode(item.data))
         for key, _ in binding.subjects:
             self._by_subject.setdefault((item.namespace, key), {})[item.name] = binding
 
@@ -234,7 +234,7 @@ _NONE: Final[dict[str, RoleBinding]] = {}
 
 
 def binding_of(obj: Object) -> RoleBinding:
-    """A RoleBinding or ClusterRoleBinding, stored or about to be."""
+    """Reads a RoleBinding or ClusterRoleBinding."""
     metadata, ref = obj["metadata"], obj.get("roleRef") or {}
     namespace = metadata.get("namespace", "")
     subjects = (_subject(each, namespace) for each in obj.get("subjects") or () if each)
@@ -248,11 +248,11 @@ def binding_of(obj: Object) -> RoleBinding:
 
 
 def _subject(subject: Object, namespace: str) -> tuple[str, str] | None:
-    """The key under which a user is looked up, and how a reason shows the subject."""
+    """The lookup key of the subject, and its text for reasons."""
     kind, name = subject.get("kind", ""), subject.get("name", "")
     if kind in ("User", "Group"):
         return f"{kind} {name}", f"{kind} {quote(name)}"
-    home = subject.get("namespace") or namespace
-    if kind != "ServiceAccount" or not home:
+    account_namespace = subject.get("namespace") or namespace
+    if kind != "ServiceAccount" or not account_namespace:
         return None
-    return f"User {account_name(home, name)}", f"{kind} {quote(f'{name}/{home}')}"
+    return f"User {account_name(account_namespace, name)}", f"{kind} {quote(f'{name}/{account_namespace}')}"

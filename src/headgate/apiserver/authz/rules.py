@@ -22,7 +22,7 @@ MAX_COMPARISONS: Final = 50_000
 class PolicyRule(
     msgspec.Struct,
     frozen=True,
-    gc=False,  # holds nothing but texts: large roles must not be looked at in every collection
+    gc=False,  # it has only texts: the garbage collector need not scan large roles
     rename={"groups": "apiGroups", "names": "resourceNames", "urls": "nonResourceURLs"},
 ):
     verbs: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class PolicyRule(
         return {field: list(values) for field, values in pairs if values}
 
     def __str__(self) -> str:
-        """How a refusal shows a right that is missing."""
+        """The text of a missing right in a refusal."""
         shown = (
             ("APIGroups", self.groups),
             ("Resources", self.resources),
@@ -65,58 +65,58 @@ _role_decoder: Final = msgspec.json.Decoder(_StoredRole)
 
 
 def stored_rules(data: bytes) -> tuple[PolicyRule, ...]:
-    """The rules of a stored Role or ClusterRole, decoded without the rest of it: the event loop does this after a
-    commit, and a role may be as large as an object may be."""
+    """The rules of a stored Role or ClusterRole, decoded without the other fields, because the event loop does this
+    after a commit and a role may be large."""
     try:
         return _role_decoder.decode(data).rules
     except msgspec.ValidationError:  # a list that is null
         return rules_of(msgspec.json.decode(data))
 
 
-def allows(rule: PolicyRule, asked: AuthorizationAttributes) -> bool:
-    if asked.verb not in rule.verbs and ALL not in rule.verbs:
+def allows(rule: PolicyRule, attributes: AuthorizationAttributes) -> bool:
+    if attributes.verb not in rule.verbs and ALL not in rule.verbs:
         return False
-    if asked.path is not None:
-        return any(_url_matches(url, asked.path) for url in rule.urls)
-    if asked.group not in rule.groups and ALL not in rule.groups:
+    if attributes.path is not None:
+        return any(_url_matches(url, attributes.path) for url in rule.urls)
+    if attributes.group not in rule.groups and ALL not in rule.groups:
         return False
-    if not _resource_matches(rule.resources, asked):
+    if not _resource_matches(rule.resources, attributes):
         return False
-    return not rule.names or asked.name in rule.names
+    return not rule.names or attributes.name in rule.names
 
 
-def _resource_matches(resources: tuple[str, ...], asked: AuthorizationAttributes) -> bool:
+def _resource_matches(resources: tuple[str, ...], attributes: AuthorizationAttributes) -> bool:
     if ALL in resources:
         return True
-    if not asked.subresource:
-        return asked.resource in resources
-    return f"{asked.resource}/{asked.subresource}" in resources or f"*/{asked.subresource}" in resources
+    if not attributes.subresource:
+        return attributes.resource in resources
+    return f"{attributes.resource}/{attributes.subresource}" in resources or f"*/{attributes.subresource}" in resources
 
 
 def _url_matches(url: str, path: str) -> bool:
     return url in (ALL, path) or (url.endswith(ALL) and path.startswith(url.rstrip(ALL)))
 
 
-def uncovered(owned: Iterable[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule] | None:
-    """What of ``wanted`` no rule of ``owned`` grants, taken apart into single rights.
+def uncovered(held: Iterable[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule] | None:
+    """The rights of ``wanted`` that no rule of ``held`` grants, as single rights.
 
-    One rule stands for every combination of its verbs, groups, resources and names, so that a small role can mean more
-    rights than can ever be looked at: ``None`` if more than :data:`MAX_COMPARISONS` would be needed.
+    A rule stands for every combination of its verbs, groups, resources and names, so a small role may have too many
+    rights to compare: ``None`` if more than :data:`MAX_COMPARISONS` would be needed.
     """
-    owners = _Owners(owned)
-    lacking: list[PolicyRule] = []
+    index = _RuleIndex(held)
+    missing: list[PolicyRule] = []
     for rule in wanted:
-        if owners.has_all(rule):
+        if index.has_all(rule):
             continue
-        for right in _single_rights(rule):
-            if not owners.has(right):
-                lacking.append(right)
-            if owners.comparisons > MAX_COMPARISONS:
+        for right in _split_rule(rule):
+            if not index.has(right):
+                missing.append(right)
+            if index.comparisons > MAX_COMPARISONS:
                 return None
-    return lacking
+    return missing
 
 
-def _single_rights(rule: PolicyRule) -> Iterator[PolicyRule]:
+def _split_rule(rule: PolicyRule) -> Iterator[PolicyRule]:
     names: tuple[tuple[str, ...], ...] = tuple((name,) for name in rule.names) or ((),)
     for group, resource, verb, name in product(rule.groups, rule.resources, rule.verbs, names):
         yield PolicyRule((verb,), (group,), (resource,), name)
@@ -124,7 +124,7 @@ def _single_rights(rule: PolicyRule) -> Iterator[PolicyRule]:
         yield PolicyRule((verb,), urls=(url,))
 
 
-class _Owner:
+class _RuleSets:
     """A rule with sets for its lists."""
 
     __slots__ = ("groups", "names", "prefixes", "resources", "urls", "verbs")
@@ -150,35 +150,35 @@ class _Owner:
         return wanted in self.resources or (bool(slash) and f"*/{subresource}" in self.resources)
 
 
-class _Owners:
-    """Rules by the resources that they name, so that a right meets only those that may cover it."""
+class _RuleIndex:
+    """Rules by resource and URL, so that a right is compared only with rules that may cover it."""
 
     def __init__(self, rules: Iterable[PolicyRule]) -> None:
         self.comparisons = 0
-        self._by_resource: dict[str, list[_Owner]] = {}
-        self._by_url: dict[str, list[_Owner]] = {}
-        self._with_prefixes: list[_Owner] = []
+        self._by_resource: dict[str, list[_RuleSets]] = {}
+        self._by_url: dict[str, list[_RuleSets]] = {}
+        self._with_prefixes: list[_RuleSets] = []
         for rule in rules:
-            owner = _Owner(rule)
-            for resource in owner.resources:
-                self._by_resource.setdefault(resource, []).append(owner)
-            for url in owner.urls:
-                self._by_url.setdefault(url, []).append(owner)
-            if owner.prefixes:
-                self._with_prefixes.append(owner)
+            rule_sets = _RuleSets(rule)
+            for resource in rule_sets.resources:
+                self._by_resource.setdefault(resource, []).append(rule_sets)
+            for url in rule_sets.urls:
+                self._by_url.setdefault(url, []).append(rule_sets)
+            if rule_sets.prefixes:
+                self._with_prefixes.append(rule_sets)
 
     def has_all(self, rule: PolicyRule) -> bool:
-        """Whether one rule alone grants all of ``rule``, which is not taken apart then."""
+        """Whether one rule grants all of ``rule``, so that it need not be split."""
         return not (rule.resources and rule.urls) and self.has(rule)
 
     def has(self, right: PolicyRule) -> bool:
-        for owner in self._candidates(right):
+        for rule_sets in self._candidates(right):
             self.comparisons += 1
-            if owner.covers(right):
+            if rule_sets.covers(right):
                 return True
         return False
 
-    def _candidates(self, right: PolicyRule) -> Iterator[_Owner]:
+    def _candidates(self, right: PolicyRule) -> Iterator[_RuleSets]:
         if right.resources:
             resource = right.resources[0]
             _, slash, subresource = resource.partition("/")
@@ -191,15 +191,15 @@ class _Owners:
 
 
 def described(rights: Iterable[PolicyRule]) -> list[str]:
-    """Single rights as a person wants to read them: the verbs on one resource together, in order of text."""
-    gathered: dict[tuple[tuple[str, ...], ...], list[str]] = {}
+    """Single rights as texts, with the verbs of one resource together, sorted."""
+    verbs_by_key: dict[tuple[tuple[str, ...], ...], list[str]] = {}
     for right in rights:
         # Paths are shown one by one, with their verb.
         key = (right.groups, right.resources, right.names, right.urls, right.verbs if right.urls else ())
-        gathered.setdefault(key, []).extend(right.verbs)
+        verbs_by_key.setdefault(key, []).extend(right.verbs)
     return sorted(
         {
             str(PolicyRule(tuple(verbs), groups, resources, names, urls))
-            for (groups, resources, names, urls, _), verbs in gathered.items()
+            for (groups, resources, names, urls, _), verbs in verbs_by_key.items()
         }
     )

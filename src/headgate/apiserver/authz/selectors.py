@@ -13,7 +13,7 @@ _LABEL_OPERATORS: Final = {"In": "in", "NotIn": "notin", "Exists": "exists", "Do
 
 
 def selector_problems(attributes: Object) -> str:
-    """What a review's ``evaluationError`` says about its selectors."""
+    """The ``evaluationError`` of a review for its selectors."""
     found = []
     for name, bad in (("fieldSelector", _bad_field), ("labelSelector", _bad_label)):
         selector = attributes.get(name) or {}

@@ -29,7 +29,7 @@ def create(call: Call) -> Generator[Effect, Any, ServerResponse]:
     binding = request_bodies.decode_object(call, _BINDING, wanted.field_validation)
     if isinstance(binding, api_errors.StatusError):
         return responses.refused(call, binding)
-    if admission_chain.is_asked(call, "CREATE"):
+    if admission_chain.has_webhooks(call, "CREATE"):
         binding = updating.track(call, binding, None, call.strategy.update, wanted.field_manager, _BINDING)
     problem = yield from _bind(call, binding, wanted.dry_run)
     if problem is not None:

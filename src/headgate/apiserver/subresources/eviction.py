@@ -42,7 +42,7 @@ def create(call: Call) -> Generator[Effect, Any, ServerResponse]:
     eviction = request_bodies.decode_object(call, _EVICTION, wanted.field_validation, aliases=_OLD_VERSIONS)
     if isinstance(eviction, api_errors.StatusError):
         return responses.refused(call, eviction)
-    if admission_chain.is_asked(call, "CREATE"):
+    if admission_chain.has_webhooks(call, "CREATE"):
         eviction = updating.track(call, eviction, None, call.strategy.update, wanted.field_manager, _EVICTION)
     problem = yield from _evict(call, eviction, wanted.dry_run)
     if problem is not None:

@@ -130,7 +130,7 @@ def _write(
 ) -> Steps:
     api_version, places = call.kind.api_version, _places(call)
 
-    def transform(workload: Object | None) -> admission_chain.Admitting:
+    def transform(workload: Object | None) -> admission_chain.AdmitSteps:
         if workload is None:
             return api_errors.not_found(call.resource, call.info.name)
         metadata = workload["metadata"]

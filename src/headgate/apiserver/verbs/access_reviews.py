@@ -68,8 +68,8 @@ def _what_may_i(call: Call, review: Object) -> Object | api_errors.StatusError:
         ],
         "incomplete": False,
     }
-    if grants.complaint:
-        told["evaluationError"] = grants.complaint
+    if grants.problem:
+        told["evaluationError"] = grants.problem
     return {"metadata": {}, "spec": {}, "status": told}
 
 

@@ -48,7 +48,7 @@ def patch(call: Call) -> Generator[Effect, Any, ServerResponse]:
     rules = updating.rules_of(call)
     make = maker(call, call.kind, wanted, rules)
 
-    def transform(old: Object | None) -> admission_chain.Admitting:
+    def transform(old: Object | None) -> admission_chain.AdmitSteps:
         made = make(old)
         return made if isinstance(made, api_errors.StatusError) else (yield from updating.admit(call, made, old))
 

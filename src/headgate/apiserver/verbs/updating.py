@@ -33,7 +33,7 @@ def update(call: Call) -> Generator[Effect, Any, ServerResponse]:
     owner_references.drop_duplicates(call, obj, admitted=False)
     rules = rules_of(call)
 
-    def transform(old: Object | None) -> admission_chain.Admitting:
+    def transform(old: Object | None) -> admission_chain.AdmitSteps:
         new = {**obj, "metadata": dict(metadata)}
         if old is None:
             writing.wipe_system_fields(new["metadata"])
@@ -93,7 +93,7 @@ def track(
     return form.settle(tracked)
 
 
-def admit(call: Call, new: Object, old: Object | None) -> admission_chain.Admitting:
+def admit(call: Call, new: Object, old: Object | None) -> admission_chain.AdmitSteps:
     asking = admission_chain.admit_create(call, new) if old is None else admission_chain.admit_update(call, new, old)
     admitted = yield from asking
     if not isinstance(admitted, api_errors.StatusError):

@@ -30,7 +30,7 @@ from headgate.kube.validation.object_meta import validate_common_meta, validate_
 from headgate.store import Item, Revision, Store
 
 Object = dict[str, Any]
-Transform = Callable[["Object | None"], admission_chain.Admitting]
+Transform = Callable[["Object | None"], admission_chain.AdmitSteps]
 
 _GENERATED_NAME_TRIES: Final = 8
 _GENERATED_BASE_MAX: Final = 58
@@ -135,7 +135,7 @@ def _already_exists(call: Call, present: Item) -> api_errors.StatusError:
     return msgspec.structs.replace(exists, message=f"object is being deleted: {exists.message}")
 
 
-def prepare_create(call: Call, obj: Object) -> admission_chain.Admitting:
+def prepare_create(call: Call, obj: Object) -> admission_chain.AdmitSteps:
     """Everything between admission and the store, for a new object."""
     metadata, kind, strategy = obj["metadata"], call.kind, call.strategy
     metadata["creationTimestamp"], metadata["uid"] = call.now, call.moment.new_uid()
@@ -172,7 +172,7 @@ def _allocate(call: Call, new: Object, old: Object | None) -> api_errors.StatusE
     if strategy.allocate is None:
         return None
     new["spec"] = copy.deepcopy(new["spec"])  # what is given now may have to be given anew, from the same beginning
-    taken = call.api.allocations.taken(call.kind.resource, strategy.holds)
+    taken = call.api.allocations.allocated(call.kind.resource, strategy.holds)
     pool = AllocationPool(taken, call.moment.draw, "All" in call.query.get("dryRun", ()))
     problems = strategy.allocate(new, old, pool)
     if isinstance(problems, str):
@@ -187,7 +187,7 @@ def _is_beaten(call: Call, new: Object, old: Object | None) -> bool:
     if strategy.allocate is None:
         return False
     own = set(strategy.holds(old)) if old is not None else set()
-    taken = call.api.allocations.taken(call.kind.resource, strategy.holds)
+    taken = call.api.allocations.allocated(call.kind.resource, strategy.holds)
     return any(thing in taken for thing in strategy.holds(new) if thing not in own)
 
 
@@ -205,7 +205,7 @@ def _stage_bounded(call: Call, obj: Object) -> _Staged | api_errors.StatusError:
     api, kind = call.api, call.kind
     item = stored_objects.make_item(api, kind, obj, api.store.next_revision())
     refusal = size_limits.refusal(kind, item)
-    if refusal is not None and "managedFields" in obj["metadata"] and not call.applies:
+    if refusal is not None and "managedFields" in obj["metadata"] and not call.is_apply:
         metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
         obj = {**obj, "metadata": metadata}
         item = stored_objects.make_item(api, kind, obj, api.store.next_revision())
@@ -319,7 +319,7 @@ def _completes_deletion(new: Object, old: Object) -> bool:
 
 def prepare_update(
     call: Call, new: Object, old: Object, rules: UpdateRules, seen: Callable[[Object], Object] | None = None
-) -> admission_chain.Admitting:
+) -> admission_chain.AdmitSteps:
     """Everything between admission and the store, for a change."""
     kind, metadata, before = call.kind, new["metadata"], old["metadata"]
     version = metadata.get("resourceVersion", "")

@@ -52,7 +52,7 @@ def _row(step: AdmissionStep, policy: AdmissionPolicy, index: StoreAdmissionInde
 
 def _plugin(step: AdmissionStep, policy: AdmissionPolicy, index: StoreAdmissionIndex) -> Plugin:
     def run(
-        attributes: AdmissionAttributes, new: Object, old: Object | None, view: ObjectLister
+        attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
     ) -> api_errors.StatusError | None:
         request = AdmissionRequest(
             operation=attributes.operation,

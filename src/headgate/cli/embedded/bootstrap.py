@@ -40,9 +40,9 @@ async def reconcile_objects(
             await _write(client, "POST", expected)
             return
         reconciliation = reconcile(wire_json.decode(response.body), expected)
-        if reconciliation.what == "update":
+        if reconciliation.action == "update":
             await _write(client, "PUT", reconciliation.obj)
-        elif reconciliation.what == "recreate":
+        elif reconciliation.action == "recreate":
             _raise_if_refused(await client.request(HTTPRequest("DELETE", _path(expected))), expected)
             await _write(client, "POST", reconciliation.obj)
 

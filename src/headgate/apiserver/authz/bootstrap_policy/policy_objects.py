@@ -17,14 +17,14 @@ AUTO_UPDATE: Final = "rbac.authorization.kubernetes.io/autoupdate"
 _LABELS: Final = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 _CONTROLLER: Final = "system:controller:"
 _MANAGER, _SCHEDULER = "User system:kube-controller-manager", "User system:kube-scheduler"
-_LEADS: Final = tuple(
+_LEASE_RULES: Final = tuple(
     on("create get list update watch", "coordination.k8s.io", each) for each in ("leases", "leasecandidates")
 )
 _EVENTS: Final = on("create patch update", "core events.k8s.io", "events")
 
-# A role that is the sum of all roles with this label; which label it has itself.
-_SUMS: Final = {"admin": "", "edit": "admin", "view": "edit"}
-_PARTS: Final = {f"system:aggregate-to-{name}": name for name in _SUMS}
+# Aggregated roles, and the aggregated role that each is a part of.
+_AGGREGATED: Final = {"admin": "", "edit": "admin", "view": "edit"}
+_PARTS: Final = {f"system:aggregate-to-{name}": name for name in _AGGREGATED}
 
 _CLUSTER_BINDINGS: Final = {
     "cluster-admin": (f"Group {MASTERS}",),
@@ -40,7 +40,7 @@ _CLUSTER_BINDINGS: Final = {
     "system:service-account-issuer-discovery": ("Group system:serviceaccounts",),
     "system:volume-scheduler": (_SCHEDULER,),
 }
-# Namespace, role, its rules, the binding if it has another name, and who has it.
+# Namespace, role, its rules, the name of the binding if it differs, and its subjects.
 _NAMESPACED: Final[tuple[tuple[str, str, tuple[PolicyRule, ...], str, tuple[str, ...]], ...]] = (
     (
         "kube-public",
@@ -59,11 +59,11 @@ _NAMESPACED: Final[tuple[tuple[str, str, tuple[PolicyRule, ...], str, tuple[str,
     (
         "kube-system",
         "system::leader-locking-kube-controller-manager",
-        _LEADS,
+        _LEASE_RULES,
         "",
         (_MANAGER, "kube-controller-manager", "leader-election-controller"),
     ),
-    ("kube-system", "system::leader-locking-kube-scheduler", _LEADS, "", (_SCHEDULER, "kube-scheduler")),
+    ("kube-system", "system::leader-locking-kube-scheduler", _LEASE_RULES, "", (_SCHEDULER, "kube-scheduler")),
     (
         "kube-system",
         "system:controller:bootstrap-signer",
@@ -89,13 +89,16 @@ _NAMESPACED: Final[tuple[tuple[str, str, tuple[PolicyRule, ...], str, tuple[str,
 
 
 def default_policy() -> list[Object]:
-    """All of them, roles before their bindings."""
+    """All default roles and bindings, roles first."""
     tables = {**user_roles.ROLES, **component_roles.ROLES, **controller_roles.ROLES}
-    sums = [_sum(name, part_of) for name, part_of in _SUMS.items()]
+    aggregated = [_aggregated_role(name, part_of) for name, part_of in _AGGREGATED.items()]
     roles = [_cluster_role(name, rules, _PARTS.get(name, "")) for name, rules in tables.items()]
-    own = {name: (name.removeprefix(_CONTROLLER),) for name in controller_roles.ROLES}
-    bindings = [_binding("", name, "ClusterRole", name, who) for name, who in (_CLUSTER_BINDINGS | own).items()]
-    return [*sums, *roles, *bindings, *(each for row in _NAMESPACED for each in _namespaced(*row))]
+    controller_bindings = {name: (name.removeprefix(_CONTROLLER),) for name in controller_roles.ROLES}
+    bindings = [
+        _binding("", name, "ClusterRole", name, subject_texts)
+        for name, subject_texts in (_CLUSTER_BINDINGS | controller_bindings).items()
+    ]
+    return [*aggregated, *roles, *bindings, *(each for row in _NAMESPACED for each in _namespaced(*row))]
 
 
 def _named(kind: str, name: str, namespace: str = "", part_of: str = "") -> Object:
@@ -110,22 +113,22 @@ def _cluster_role(name: str, rules: Iterable[PolicyRule], part_of: str) -> Objec
     return {**_named("ClusterRole", name, part_of=part_of), "rules": [rule.wire() for rule in rules]}
 
 
-def _sum(name: str, part_of: str) -> Object:
+def _aggregated_role(name: str, part_of: str) -> Object:
     selector = {"matchLabels": {f"{_GROUP}/aggregate-to-{name}": "true"}}
     return {**_named("ClusterRole", name, part_of=part_of), "aggregationRule": {"clusterRoleSelectors": [selector]}}
 
 
 def _namespaced(
-    namespace: str, name: str, rules: tuple[PolicyRule, ...], binding: str, who: tuple[str, ...]
+    namespace: str, name: str, rules: tuple[PolicyRule, ...], binding: str, subject_texts: tuple[str, ...]
 ) -> tuple[Object, Object]:
     role = {**_named("Role", name, namespace), "rules": [rule.wire() for rule in rules]}
-    return role, _binding(namespace, binding or name, "Role", name, who)
+    return role, _binding(namespace, binding or name, "Role", name, subject_texts)
 
 
-def _binding(namespace: str, name: str, role_kind: str, role: str, who: Iterable[str]) -> Object:
+def _binding(namespace: str, name: str, role_kind: str, role: str, subject_texts: Iterable[str]) -> Object:
     obj = _named("RoleBinding" if namespace else "ClusterRoleBinding", name, namespace)
     obj["roleRef"] = {"apiGroup": _GROUP, "kind": role_kind, "name": role}
-    if subjects := [_subject(each) for each in who]:
+    if subjects := [_subject(each) for each in subject_texts]:
         obj["subjects"] = subjects
     return obj
 

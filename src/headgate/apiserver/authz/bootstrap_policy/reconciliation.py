@@ -20,7 +20,7 @@ Object = dict[str, Any]
 class RoleReconciliation(msgspec.Struct, frozen=True):
     """What to do with the object: nothing, put ``obj``, or delete it and create ``obj``."""
 
-    what: Literal["keep", "update", "recreate"]
+    action: Literal["keep", "update", "recreate"]
     obj: Object
 
 
