@@ -50,7 +50,7 @@ class Clock:
 
 
 def a_pod(name: str, *, namespace: str = "default", annotations: Object | None = None, **more: Any) -> dict[str, Any]:
-    """A pod as the API server shows it. ``labels`` and ``requests`` by keyword; all else is its specification."""
+    """A pod as the API server shows it. Keywords other than ``labels`` and ``requests`` are fields of its spec."""
     metadata = {
         "name": name,
         "namespace": namespace,
@@ -63,7 +63,7 @@ def a_pod(name: str, *, namespace: str = "default", annotations: Object | None =
 
 
 def a_node(name: str, *, labels: Object | None = None, **amounts: str) -> dict[str, Any]:
-    """A node as the API server shows it, with 8 CPUs, 32Gi of memory and room for 110 pods unless told otherwise."""
+    """A node as the API server shows it; by default with 8 CPUs, 32Gi of memory and 110 pods."""
     allocatable = {"cpu": "8", "memory": "32Gi", "pods": "110", **amounts}
     metadata = {"name": name, "uid": f"uid-{name}", "labels": dict(labels or {})}
     return {"metadata": metadata, "spec": {}, "status": {"allocatable": allocatable}}
@@ -76,11 +76,11 @@ class VirtualScheduler:
     def __init__(self, *plugins: Any, clock: Clock | None = None, disabled: Iterable[str] = ()) -> None:
         self.clock = clock or Clock()
         self.writes: list[ObjectPatch] = []
-        """What plugins wanted written (``pre_bind``, ``bind``, ``post_bind``), in order."""
+        """The writes of plugins (``pre_bind``, ``bind``, ``post_bind``), in order."""
         self.log: list[str] = []
-        """What the scheduler complained about."""
+        """The log messages of the scheduler."""
         self.preempted: list[str] = []
-        """Keys (``namespace/name``) of the pods that were evicted for others."""
+        """Keys (``namespace/name``) of preempted pods."""
         self._pods: dict[str, dict[str, Any]] = {}
         self._events: dict[str, list[str]] = {}
         configuration, factories = _configure(plugins, tuple(disabled))
@@ -88,15 +88,15 @@ class VirtualScheduler:
             configuration, factories, self.log.append, queueing=QueueAdmissionSettings(day=self.clock), gated_events=0
         )
 
-    # What happens in the cluster
+    # Changes of the cluster
 
     def apply_node(self, *nodes: Object) -> None:
-        """Nodes are created or changed."""
+        """Create or update nodes."""
         for each in nodes:
             self.scheduler.node_applied(each, self.clock.now_s)
 
     def apply_pod(self, *pods: Object) -> None:
-        """Pods are created or changed."""
+        """Create or update pods."""
         for each in pods:
             wire = {**each, "status": dict(each.get("status") or {})}
             self._pods[_key(wire)] = wire
@@ -107,7 +107,7 @@ class VirtualScheduler:
         self.scheduler.pod_removed(wire["metadata"]["uid"], self.clock.now_s)
 
     def apply(self, resource: APIResource, wire: Object) -> None:
-        """An object of a kind that a plugin has in ``watched`` is created or changed."""
+        """Create or update an object of a kind that a plugin has in ``watched``."""
         self.scheduler.object_applied(resource, wire, self.clock.now_s)
 
     def delete(self, resource: APIResource, name: str, namespace: str = "") -> None:
@@ -116,7 +116,7 @@ class VirtualScheduler:
     # Time
 
     def run(self) -> None:
-        """Do all that can be done at this moment: try every pod that may be tried, bind it, answer."""
+        """Run the scheduler until it has no more work at this time; all its effects are performed."""
         for _ in range(_MAX_ROUNDS):
             effects = self.scheduler.step(self.clock.now_s, _BATCH_SIZE)
             if not effects:
@@ -125,7 +125,7 @@ class VirtualScheduler:
         raise RuntimeError("the scheduler does not come to rest: a plugin causes endless work at one moment")
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, step by step as the scheduler wants to be woken, and do what is due meanwhile."""
+        """Advance the clock from one deadline of the scheduler to the next, and run the scheduler at each."""
         until_s = self.clock.now_s + seconds
         self.run()
         for _ in range(_MAX_ROUNDS):
@@ -137,7 +137,7 @@ class VirtualScheduler:
         self.clock.now_s = until_s
         self.run()
 
-    # What came of it
+    # Results
 
     def node_of(self, name: str, namespace: str = "default") -> str | None:
         """The node that the pod is bound to; ``None`` if it waits."""
@@ -207,7 +207,7 @@ def _key(wire: Object) -> str:
 def _configure(
     plugins: tuple[Any, ...], disabled: tuple[str, ...]
 ) -> tuple[KubeSchedulerConfiguration, Mapping[str, PluginFactory]]:
-    """As a configuration file would have it; whatever ``headgate config check`` refuses is raised."""
+    """The configuration and the plugin factories. Raises for errors that ``headgate config check`` reports."""
     for each in plugins:
         problems = signature_checks.problems(each, each.name)
         if problems:

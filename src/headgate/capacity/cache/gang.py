@@ -127,7 +127,7 @@ class Gang:
             {},
         )  # queue, inqueue and elastic, as the ledger has them
         self.entry: tuple[str, Ask, tuple[str, ...]] | None = None  # queue, ask and pods of the unit that waits
-        self.enqueue_request: tuple[str, Ask] | None = None  # queue and ask under which it waits to be let in
+        self.enqueue_request: tuple[str, Ask] | None = None  # queue and ask while it waits to be enqueued
 
     def count_member(self, record: PodRecord, sign: int) -> None:
         """Add a member in its current state to the counts (+1), or remove it (-1)."""

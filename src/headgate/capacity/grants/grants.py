@@ -89,7 +89,7 @@ def _enqueue_groups(cache: QueueCache) -> None:
 
 
 def _retry_refused(cache: QueueCache, now_s: float) -> None:
-    """Make pods whose gate removal was refused wait for a grant again when their retry time has come."""
+    """Make pods whose gate removal was refused wait for a grant again after their retry time."""
     for uid in cache.put_off.due(now_s):
         record = cache.records[uid]
         record.put_off = None

@@ -222,7 +222,7 @@ class QueueCache:
         return queue or self.namespaces.get(task.namespace) or DEFAULT
 
     def stop_inheriting(self, task: TaskInfo) -> None:
-        """The pod is gone."""
+        """The pod was deleted."""
         self._set_inherits(task.namespace, task.uid, inherits=False)
 
     def _set_inherits(self, namespace: str, unit: Unit, *, inherits: bool) -> None:

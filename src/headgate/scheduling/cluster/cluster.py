@@ -35,8 +35,8 @@ class Cluster:
         waiting_schedulers: Collection[str] = (),
         timers: ProfileTimers | None = None,
     ) -> None:
-        """Pods with a label in ``spared``, and pods of the schedulers in ``waiting``, are no shortage while room is
-        being left (``terminating_pods.py``). ``watch`` times plugins that are told about objects."""
+        """Pods with one of ``waiting_labels``, and pods of ``waiting_schedulers``, wait for terminating pods
+        (``terminating_pods.py``). ``timers``: for plugins that are event handlers."""
         self._timers = timers or ProfileTimers()
         self.matrix = NodeMatrix(capacity)
         self.namespaces = NamespaceLabels()
@@ -58,7 +58,7 @@ class Cluster:
         self._needed = frozenset(self._handlers)
 
     def add_event_handler(self, handler: ResourceEventHandler, *, needed: bool = False) -> None:
-        """A plugin that receives objects of its own choice is an event handler, too."""
+        """Plugins with ``watched`` are event handlers, too."""
         for resource in handler.watched:
             self._handlers.setdefault(resource, []).append(handler)
         if needed:
@@ -66,7 +66,7 @@ class Cluster:
 
     @property
     def needed(self) -> frozenset[APIResource]:
-        """What built-in plugins and queues look at. Other resources that are watched are plugins' own choice."""
+        """The resources that built-in plugins and queues read. Only external plugins need other watched resources."""
         return self._needed
 
     def watchers(self, resource: APIResource) -> list[str]:
@@ -75,7 +75,7 @@ class Cluster:
         return sorted({name for name in names if name})
 
     def watched(self) -> dict[APIResource, frozenset[str]]:
-        """The fields that some part reads of each resource; none are all fields, as soon as one part reads all."""
+        """The fields that the handlers read, by resource; an empty set means all fields."""
         return {
             resource: frozenset(field for handler in handlers for field in handler.watched[resource])
             if all(handler.watched[resource] for handler in handlers)
@@ -84,7 +84,7 @@ class Cluster:
         }
 
     def applied(self, resource: APIResource, wire: Object) -> list[ClusterEvent]:
-        """An object is new, or changed."""
+        """An object was created or updated."""
         return self._notify(resource, "applied", lambda part: part.applied(resource, wire))
 
     def removed(self, resource: APIResource, namespace: str, name: str) -> list[ClusterEvent]:
@@ -93,7 +93,7 @@ class Cluster:
     def _notify(
         self, resource: APIResource, method: str, call: Callable[[ResourceEventHandler], Iterable[ClusterEvent]]
     ) -> list[ClusterEvent]:
-        """A plugin that raises, or returns something else than events, keeps the other parts from nothing."""
+        """Call all handlers of the resource. A plugin that fails does not affect the other handlers."""
         found: list[ClusterEvent] = []
         handler: Any
         for handler in self._handlers[resource]:

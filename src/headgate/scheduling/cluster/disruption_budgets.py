@@ -22,10 +22,10 @@ class DisruptionBudget(msgspec.Struct, frozen=True):
     selector: Selector
     allowed: int
     disrupted_pods: frozenset[str]
-    """Names of pods whose disruption the API server has granted and counted."""
+    """Names of pods whose eviction the API server has already counted (``status.disruptedPods``)."""
 
     def covers(self, pod: PodInfo) -> bool:
-        """Whether taking this pod away draws on the budget."""
+        """Whether the eviction of this pod counts against the budget."""
         return bool(pod.labels) and self.selector.matches(pod.labels) and pod.name not in self.disrupted_pods
 
 
@@ -37,12 +37,12 @@ class DisruptionBudgets:
     def __init__(self) -> None:
         self._by_namespace: dict[str, dict[str, DisruptionBudget]] = {}
         self.ignored_objects: dict[str, str] = {}
-        """By ``namespace/name``, why a budget is not counted with."""
+        """Why a budget is ignored, by ``namespace/name``."""
         self.version = 0
-        """Moves when any budget does."""
+        """Increases with every change of a budget."""
 
     def violations(self, pods: Sequence[PodInfo]) -> tuple[bool, ...]:
-        """Pod by pod, whether a budget would be overdrawn if they went away one after the other, in this order."""
+        """For each pod, whether a budget would be violated if the pods were evicted in this order."""
         remaining: dict[tuple[str, str], int] = {}
         found: list[bool] = []
         for pod in pods:

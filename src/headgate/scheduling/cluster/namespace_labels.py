@@ -21,20 +21,20 @@ class NamespaceLabels:
     def __init__(self) -> None:
         self._labels: dict[str, Labels] = {}
         self.version = 0
-        """Moves when a namespace comes, goes, or has other labels."""
+        """Increases when a namespace is added, removed or relabelled."""
         self._versions: dict[str, int] = {}
         self._selected: dict[Selector, frozenset[str]] = {}
 
     def labels(self, name: str) -> Labels:
-        """None at all for a namespace that is not known."""
+        """The labels of a namespace; empty if it is unknown."""
         return self._labels.get(name, _NO_LABELS)
 
     def version_of(self, name: str) -> int:
-        """The version in which a namespace came or got its labels; 0 if it is not known."""
+        """The version in which a namespace was added or relabelled; 0 if it is unknown."""
         return self._versions.get(name, 0)
 
     def selected(self, selector: Selector) -> frozenset[str]:
-        """The names of those that a selector means."""
+        """The names of the namespaces that a selector matches."""
         found = self._selected.get(selector)
         if found is None:
             found = frozenset(name for name, labels in self._labels.items() if selector.matches(labels))

@@ -72,14 +72,14 @@ class _NamespaceSelectors:
         self._by_label: dict[Label, dict[str, Mapping[str, str]]] = {}
         self._owners: dict[tuple[str, str], tuple[Requirement, ...]] = {}
         self._cache: dict[tuple[tuple[str, str] | None, tuple[str, ...]], Selector | None] = {}
-        """By owner and services what was found for other pods with the same, until one of these changes."""
+        """Merged selectors by owner and services; cleared when a service or owner changes."""
 
     @property
     def is_empty(self) -> bool:
         return not self._services and not self._owners
 
     def set_service(self, name: str, selector: Mapping[str, str]) -> None:
-        """One without a selector selects nothing."""
+        """A Service without a selector selects nothing."""
         old = self._services.get(name)
         if (old or {}) == selector:
             return

@@ -24,7 +24,7 @@ from headgate.scheduling.framework.interface import Handle
 from headgate.waiting.heap import Heap
 
 WAITING_FOR_TERMINATING_PODS: Final = conditions.WAITING_FOR_TERMINATING_PODS
-"""The reason that hides a pod from autoscalers while the room that it fits in is being left."""
+"""The reason that hides a pod from autoscalers while pods terminate on a node where it will fit."""
 
 _MAX_KINDS: Final = 64
 _NEVER: Final = -1
@@ -45,7 +45,8 @@ class _TerminatingPod(msgspec.Struct, frozen=True):
 
 
 class _Candidates:
-    """The nodes where a pod of one kind may fit, those first where a pod leaves first; as of a position in each log."""
+    """The nodes where a pod of one kind may fit, ordered by the end of their first terminating pod; as of a position in
+    each log."""
 
     __slots__ = ("changes", "nodes", "nominations", "terminations")
 
@@ -65,7 +66,7 @@ class TerminatingPods:
         self._by_kind: OrderedDict[Hashable, _Candidates] = OrderedDict()
 
     def applied(self, pod: PodInfo, until_s: float) -> None:
-        """A pod on a node has to be gone by then."""
+        """A pod on a node terminates and has to be gone at ``until_s``."""
         if pod.is_daemon:
             return  # its successor uses the capacity
         self.removed(pod.uid)
@@ -83,13 +84,13 @@ class TerminatingPods:
             self._log.add(node)
 
     def until_s(self, uid: str) -> float | None:
-        """By when a terminating pod has to be gone."""
+        """When a terminating pod is overdue; ``None`` for other pods."""
         node = self._node_of.get(uid)
         return None if node is None else self._by_node[node][uid].until_s
 
     @property
     def has_waiters(self) -> bool:
-        """Whether there are pods that wait for terminating pods, for all that is known."""
+        """Whether any pod can wait for terminating pods with this configuration."""
         return bool(self._schedulers or self._labels)
 
     def waits_for_termination(self, pod: PodInfo) -> bool:
@@ -97,8 +98,8 @@ class TerminatingPods:
         return pod.scheduler_name in self._schedulers or any(name in pod.labels for name in self._labels)
 
     def find_node(self, pod: PodInfo, handle: Handle, now_s: float) -> NodeAfterTermination | None:
-        """Where the pod, which fits nowhere, would fit when terminating pods are gone; the node it was promised first,
-        and then where a pod leaves first."""
+        """A node where an unschedulable pod fits after termination: its nominated node, otherwise the node where the
+        first pod ends."""
         if not self._by_node or not self.waits_for_termination(pod):
             return None
         nominated = handle.nominated_node(pod)
@@ -109,7 +110,7 @@ class TerminatingPods:
         while (first := nodes.first()) is not None:
             (until_s, _), name = first
             terminating = self._not_overdue(name, now_s)
-            if terminating and terminating[0].until_s != until_s:  # those before are overdue
+            if terminating and terminating[0].until_s != until_s:  # earlier ones are overdue
                 nodes.put(name, (terminating[0].until_s, name))
                 continue
             found = None if name == nominated else self._check_node(pod, name, terminating, handle)
@@ -126,7 +127,7 @@ class TerminatingPods:
         return None if last is None else NodeAfterTermination(node, terminating[0].until_s, last.pod)
 
     def _not_overdue(self, node: str, now_s: float) -> Sequence[_TerminatingPod]:
-        """Those that are not overdue, the first to leave first."""
+        """The terminating pods of a node that are not overdue, by their deadline."""
         terminating = (each for each in self._by_node.get(node, {}).values() if each.until_s > now_s)
         return sorted(terminating, key=lambda each: (each.until_s, each.pod.key))
 
@@ -146,7 +147,7 @@ class TerminatingPods:
         return found
 
     def _changed_nodes(self, found: _Candidates, handle: Handle, depends_on_other_nodes: bool) -> Collection[str]:
-        """The nodes where something changed since this was last asked: all that pods leave, if too much did."""
+        """The nodes that changed since the last call; all nodes with terminating pods if the logs do not reach back."""
         matrix, nomination_log = handle.matrix, handle.nomination_log
         terminations, nominations = self._log.since(found.terminations), nomination_log.since(found.nominations)
         changes = matrix.log.since(found.changes)
@@ -159,7 +160,7 @@ class TerminatingPods:
         if terminations is None or nominations is None or changes is None or all_changed:
             return tuple(self._by_node)
         rows = (matrix.name(each.row) for each in changes)
-        # A pod that got a node does not count any more on the one that it was promised.
+        # A pod that got a node does not count any more on its nominated node.
         freed = (handle.nominated_node(each.pod) for each in changes if each.pod is not None)
         return dict.fromkeys((*terminations, *nominations, *rows, *freed)).keys()
 
@@ -167,7 +168,7 @@ class TerminatingPods:
 def _last_to_leave(
     pod: PodInfo, row: int, terminating: Sequence[_TerminatingPod], handle: Handle
 ) -> _TerminatingPod | None:
-    """Of those whose leaving makes room, if all of them going would."""
+    """The last terminating pod that has to leave so that the pod fits; ``None`` if it does not fit without all."""
     with handle.dry_run(pod, row) as dry_run:
         pods_on_node = handle.matrix.pods_on(row)
         on_node = [each for each in terminating if each.pod.uid in pods_on_node]

@@ -18,8 +18,7 @@ from headgate.scheduling.cache.pod import PodInfo
 
 class VictimRule(Protocol):
     def kind(self, pod: PodInfo, /) -> Hashable:
-        """What stands for the answers: pods of one kind and priority have the same ones, as long as nodes do not
-        change."""
+        """Pods with equal kind and priority have the same eligible victims while the nodes do not change."""
 
     def eligible(self, pod: PodInfo, pods: Sequence[PodInfo], /) -> Sequence[PodInfo]: ...
 
@@ -35,7 +34,7 @@ class PriorityVictimRule:
 class QueueVictimRule:
     def __init__(self, queues: QueueEngine) -> None:
         self._queues = queues
-        # Shares and groups change without their nodes: such answers are not kept.
+        # Shares and groups change independently of nodes: such results are not cached.
         self._depends_on_queues = queues.victim_rules.depends_on_queues
 
     def kind(self, pod: PodInfo, /) -> Hashable:

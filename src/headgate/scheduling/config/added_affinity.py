@@ -34,7 +34,7 @@ def check(affinity: Object, path: str) -> FieldErrors:
     for i, term in enumerate(affinity.get(REQUIRED, {}).get("nodeSelectorTerms", ())):
         errors += _check_term(term or {}, f"{path}.{REQUIRED}.nodeSelectorTerms[{i}]")
     for i, preferred in enumerate(affinity.get(PREFERRED, ())):
-        # A wish without weight is not looked at any closer.
+        # A preferred term without weight is not validated.
         if preferred and preferred.get("weight"):
             errors += _check_term(preferred.get("preference", {}), f"{path}.{PREFERRED}[{i}]")
     return errors

@@ -40,7 +40,7 @@ from headgate.scheduling.config.types import (
 )
 
 Reader = Callable[[Object, str, FieldErrors], Args]
-"""The document's own words, their path, the list of complaints; the arguments with defaults."""
+"""Decoded fields, their path and the list of errors in; the arguments with defaults out."""
 
 _RATIO: Final = "RequestedToCapacityRatio"
 _STRATEGIES: Final = ("LeastAllocated", "MostAllocated", _RATIO)
@@ -97,7 +97,7 @@ def _fit(given: Object, path: str, errors: FieldErrors) -> NodeResourcesFitArgs:
 
 
 def _resource_specs(given: list[Object | None] | None) -> tuple[ResourceSpec, ...]:
-    """A weight of 0 counts as none given."""
+    """A weight of 0 counts as absent."""
     resources = tuple(
         ResourceSpec((each or {}).get("name", ""), (each or {}).get("weight", 0) or 1) for each in given or ()
     )

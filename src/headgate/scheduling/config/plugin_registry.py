@@ -40,7 +40,7 @@ METHODS: Final[Mapping[str, str]] = {
     "bind": "bind",
     "postBind": "post_bind",
 }
-"""The method by which a plugin serves a point (``scheduling/framework/interface.py``)."""
+"""The method that serves an extension point (``scheduling/framework/interface.py``)."""
 
 
 class PluginEntry(msgspec.Struct, frozen=True):
@@ -77,7 +77,7 @@ _SERVES: Final[Mapping[str, str]] = {
 BUILT_IN: Final[Registry] = {name: PluginEntry(name, frozenset(points.split())) for name, points in _SERVES.items()}
 
 QUEUE_PLUGINS: Final[Registry] = {"BinPack": PluginEntry("BinPack", frozenset({"preScore", "score"}))}
-"""Those that only profiles of kind queues run: a ``KubeSchedulerConfiguration`` does not name them."""
+"""Plugins of profiles with queues only: a ``KubeSchedulerConfiguration`` cannot name them."""
 
 _WEIGHTS: Final[Mapping[str, int]] = {
     "TaintToleration": 3,
@@ -90,7 +90,7 @@ _WEIGHTS: Final[Mapping[str, int]] = {
     "ImageLocality": 1,
 }
 DEFAULT_ENABLED: Final = tuple((name, _WEIGHTS.get(name, 0)) for name in _SERVES)
-"""What a profile runs unless it says otherwise, in order, with weights."""
+"""The default plugins of a profile, in order, with weights."""
 
 OBSOLETE_POINTS: Final[Mapping[str, str]] = {
     "enqueue": "an early name from the proposal; the extension point is preEnqueue",
@@ -99,7 +99,7 @@ OBSOLETE_POINTS: Final[Mapping[str, str]] = {
 
 
 def with_plugins(entries: Iterable[PluginEntry]) -> Registry | str:
-    """Built-in plugins and these; a text if two have the same name."""
+    """The registry of built-in plugins and these; a text if two plugins have the same name."""
     registry = dict(BUILT_IN)
     for entry in entries:
         taken = registry.get(entry.name) or QUEUE_PLUGINS.get(entry.name)
@@ -113,5 +113,5 @@ def with_plugins(entries: Iterable[PluginEntry]) -> Registry | str:
 
 
 def points_served(plugin: object) -> frozenset[str]:
-    """The points that a plugin (or its class) has a method for."""
+    """The extension points that a plugin (or its class) has a method for."""
     return frozenset(point for point, method in METHODS.items() if callable(getattr(plugin, method, None)))

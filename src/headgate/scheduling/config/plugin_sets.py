@@ -45,7 +45,7 @@ class PluginSet(msgspec.Struct, frozen=True):
 def expand_multi_point(
     plugins: Object, path: str, registry: Registry, errors: FieldErrors
 ) -> Mapping[str, tuple[Enabled, ...]]:
-    """What runs at each point, in order. Weights stand where nodes are scored, elsewhere they are 0."""
+    """The plugins of each extension point, in order, with their weights; weights are 0 except at ``score``."""
     plugin_sets = {point: _read(plugins.get(point), f"{path}.{point}") for point in (*POINTS, MULTI_POINT)}
     for point, plugin_set in plugin_sets.items():
         errors += _name_errors(plugin_set, None if point == MULTI_POINT else point, registry)
@@ -63,7 +63,7 @@ def expand_multi_point(
 
 
 def unknown_disabled(plugins: Object, path: str, registry: Registry) -> Iterator[str]:
-    """Where the document disables what does not exist: harmless, and hardly meant."""
+    """Remarks about disabled plugins that do not exist: probably a typing error."""
     for point in (*POINTS, MULTI_POINT):
         for i, each in enumerate(plugins.get(point, {}).get("disabled", ())):
             name = (each or {}).get("name", "")
@@ -104,7 +104,7 @@ def _suggestion(name: str, registry: Registry) -> str:
 
 
 def _with_defaults(plugin_set: PluginSet) -> tuple[EnabledPlugin, ...]:
-    """``multiPoint`` on top of the defaults. A default that is enabled anew keeps its place."""
+    """``multiPoint`` merged with the defaults. A default plugin that is enabled again keeps its position."""
     enabled_again = {each.name: each for each in plugin_set.enabled}
     kept: list[EnabledPlugin] = []
     if not plugin_set.disables_all:
@@ -120,7 +120,7 @@ def _with_defaults(plugin_set: PluginSet) -> tuple[EnabledPlugin, ...]:
 def _plugins_at(
     point: str, plugin_set: PluginSet, multi_point: Sequence[EnabledPlugin], registry: Registry
 ) -> tuple[list[str], list[EnabledPlugin]]:
-    """The plugins at a point in order, and those that are enabled twice there."""
+    """The plugins at an extension point in order, and those that are enabled twice there."""
     serving = [each for each in plugin_set.enabled if _serves(each, point, registry)]
     own = list(dict.fromkeys(each.name for each in serving))
     repeated = _find_repeated(serving)
@@ -152,7 +152,7 @@ def _find_repeated(enabled: Sequence[EnabledPlugin]) -> list[EnabledPlugin]:
 
 
 def _weights(score: PluginSet, multi_point: Sequence[EnabledPlugin]) -> Mapping[str, int]:
-    """The point's own weight goes before that of ``multiPoint``; none counts as 1."""
+    """The weight at ``score`` wins over that of ``multiPoint``; a missing weight counts as 1."""
     weights: dict[str, int] = {}
     for each in (*score.enabled, *multi_point):
         weights.setdefault(each.name, each.weight or 1)

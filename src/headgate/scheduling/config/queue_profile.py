@@ -34,7 +34,7 @@ from headgate.scheduling.config.volcano_arguments import (
 )
 
 QUEUE_SCHEDULERS: Final = frozenset({"headgate", "volcano"})
-"""The names that are served in the order of queues unless a configuration says otherwise."""
+"""The scheduler names whose profiles use queues by default."""
 
 _FIT: Final = "NodeResourcesFit"
 _PREEMPTION: Final = "DefaultPreemption"
@@ -47,7 +47,7 @@ _SCORES: Final = {
     "PodTopologySpread": "podtopologyspread.weight",
 }
 _ALWAYS: Final = frozenset({"NodeName", _FIT, "VolumeBinding", "VolumeRestrictions", "DynamicResources"})
-"""Filters that no configuration takes away: without them pods would be bound where they cannot run."""
+"""Filters that cannot be disabled: without them pods would be bound to nodes where they cannot run."""
 _BALANCED: Final = (*CPU_AND_MEMORY, ResourceSpec("nvidia.com/gpu"))
 _FILTER_POINTS: Final = frozenset({"preFilter", "filter"})
 
@@ -90,7 +90,7 @@ def _plugins_at(
 
 
 def _filters(conf: SchedulerConf) -> frozenset[str]:
-    """Everything that filters, without what is switched off."""
+    """All filters except disabled ones."""
     if not conf.is_enabled_at("predicates", "predicate"):
         return _ALWAYS
     arguments = _plugin(conf, "predicates").arguments
@@ -114,7 +114,7 @@ def _weight(conf: SchedulerConf, argument: str) -> int:
 
 
 def _least_allocated_weight(conf: SchedulerConf) -> int:
-    """How much emptier nodes are preferred; below zero, how much fuller ones are."""
+    """The weight of LeastAllocated; a negative value is the weight of MostAllocated."""
     return _weight(conf, "leastrequested.weight") - _weight(conf, "mostrequested.weight")
 
 

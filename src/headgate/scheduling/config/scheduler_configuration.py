@@ -79,7 +79,7 @@ _DOCUMENT: Final = record(
 
 
 def parse_configuration(value: Any, registry: Registry = BUILT_IN) -> KubeSchedulerConfiguration | FieldErrors:
-    """``value`` is a decoded YAML or JSON document, and is not changed."""
+    """``value`` is a decoded YAML or JSON document; it is not modified."""
     errors: FieldErrors = []
     given: Object = _DOCUMENT(value, "", errors) or {}
     errors += _type_errors(given)
@@ -244,7 +244,7 @@ def _plugin_config(given: list[Object | None], path: str, registry: Registry, er
 
 
 def _args_type_errors(plugin: str, document: Object, path: str) -> FieldErrors:
-    """What the document says about its own type is optional, and must be true."""
+    """``apiVersion`` and ``kind`` of arguments are optional; if present, they must be correct."""
     errors: FieldErrors = []
     for field, expected in (("apiVersion", API_VERSION), ("kind", f"{plugin}Args")):
         written = document.get(field)
@@ -266,7 +266,7 @@ def _unused_args(given: list[Object | None], path: str, registry: Registry, enab
 
 
 def _queue_sort_errors(given: list[Object | None], profiles: list[KubeSchedulerProfile]) -> FieldErrors:
-    """All profiles share one queue, so all must want the same order, by exactly one plugin."""
+    """All profiles share one queue, so all must have the same single queueSort plugin."""
     errors: FieldErrors = []
     written = [((each or {}).get("plugins", {})).get("queueSort", {}) for each in given]
     sorts = [tuple(name for name, _ in profile.points["queueSort"]) for profile in profiles]

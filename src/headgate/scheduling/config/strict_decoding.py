@@ -15,7 +15,7 @@ from headgate.kube.timestamps import parse_duration
 
 Object = dict[str, Any]
 Decoder = Callable[[Any, str, FieldErrors], Any]
-"""Value, path and the list of complaints in; the value, or ``None`` if it does not fit."""
+"""Value, path and the list of errors in; the decoded value out, or ``None`` if it is invalid."""
 
 _MIN_SIMILARITY: Final = 0.75
 _NANOS: Final = 1_000_000_000
@@ -50,7 +50,7 @@ mapping: Final = _scalar("an object", lambda value: isinstance(value, dict))
 
 
 def seconds(value: Any, path: str, errors: FieldErrors) -> float | None:
-    """A Go duration such as ``1m30s``; a bare number is nanoseconds, as it is to every Kubernetes component."""
+    """A Go duration such as ``1m30s``; a number is nanoseconds, as in all Kubernetes components."""
     nanos = value if isinstance(value, int) and not isinstance(value, bool) else None
     if isinstance(value, str):
         parsed = parse_duration(value)
@@ -69,7 +69,7 @@ def list_of(decode_item: Decoder) -> Decoder:
         if not isinstance(value, list):
             errors.append(type_invalid(path, value, "must be a list"))
             return None
-        # What does not fit keeps its place: paths count from what the user wrote.
+        # An invalid item becomes None and keeps its index: paths count the items of the document.
         return [None if item is None else decode_item(item, f"{path}[{i}]", errors) for i, item in enumerate(value)]
 
     return decode
@@ -83,7 +83,7 @@ def string_map(value: Any, path: str, errors: FieldErrors) -> Any:
 
 
 def record(fields: Mapping[str, Decoder], hints: Mapping[str, str] | None = None) -> Decoder:
-    """An object with these fields and no others. ``hints`` say more about some that are not among them."""
+    """An object with these fields and no others. ``hints`` are messages for certain unknown fields."""
 
     def decode(value: Any, path: str, errors: FieldErrors) -> Any:
         if not isinstance(value, dict):
@@ -112,7 +112,7 @@ def unknown(name: str, fields: Mapping[str, Any], hints: Mapping[str, str]) -> s
 
 
 def similar(name: str, known: Mapping[str, Any]) -> str:
-    """The known name that was probably meant; empty if none is near."""
+    """The most similar known name; empty if none is similar."""
     by_lower = {each.lower(): each for each in known}
     found = difflib.get_close_matches(name.lower(), by_lower, 1, _MIN_SIMILARITY)
     return by_lower[found[0]] if found else ""

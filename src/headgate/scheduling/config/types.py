@@ -25,7 +25,7 @@ class ResourceSpec(msgspec.Struct, frozen=True):
 
 
 class UtilizationShapePoint(msgspec.Struct, frozen=True):
-    """At this utilization in percent a node gets this score of 0 to 10; between points it is a straight line."""
+    """A node with this utilization in percent gets this score (0 to 10); between points it is interpolated."""
 
     utilization: int
     score: int
@@ -48,7 +48,8 @@ class NodeResourcesBalancedAllocationArgs(msgspec.Struct, frozen=True):
 
 
 class PodTopologySpreadArgs(msgspec.Struct, frozen=True):
-    """``default_constraints`` are in wire form. ``defaulting_type`` System: Kubernetes' own two, and none here."""
+    """``default_constraints`` are in wire form. With the ``defaulting_type`` System they are empty, and Kubernetes' own
+    two apply."""
 
     default_constraints: tuple[Mapping[str, Any], ...] = ()
     defaulting_type: str = "System"
@@ -60,7 +61,7 @@ class InterPodAffinityArgs(msgspec.Struct, frozen=True):
 
 
 class NodeAffinityArgs(msgspec.Struct, frozen=True):
-    """The added affinity, which every pod of the profile has on top of its own."""
+    """The added affinity, which every pod of the profile gets besides its own."""
 
     added: NodeSelector | None = None
     added_preferred: PreferredSchedulingTerms | None = None
@@ -103,7 +104,7 @@ Args = (
 )
 
 Enabled = tuple[str, int]
-"""A plugin and its weight, which counts where nodes are scored."""
+"""A plugin and its weight, which is used at ``score`` only."""
 
 
 class KubeSchedulerProfile(msgspec.Struct, frozen=True):
@@ -113,13 +114,13 @@ class KubeSchedulerProfile(msgspec.Struct, frozen=True):
     points: Mapping[str, tuple[Enabled, ...]]
     args: Mapping[str, Args]
     percentage_of_nodes_to_score: int | None = None
-    """``None``: what the configuration says for all profiles."""
+    """``None``: the value of the configuration."""
     queues: SchedulerConf | None = None
-    """Of a profile of kind *queues*: pods come in the order of their queues, jobs and tasks. ``None``: of kind *pods*,
-    in the order of ``queueSort``."""
+    """The configuration of queues: pods are tried in the order of queues, jobs and tasks. ``None``: pods are tried in
+    the order of ``queueSort``."""
 
     def plugins(self) -> tuple[str, ...]:
-        """Every plugin that runs at some point, once, in order."""
+        """All plugins of the profile, each once, in order."""
         return tuple(dict.fromkeys(name for enabled in self.points.values() for name, _ in enabled))
 
 
@@ -146,7 +147,7 @@ class LeaderElection(msgspec.Struct, frozen=True):
 class KubeSchedulerConfiguration(msgspec.Struct, frozen=True):
     profiles: tuple[KubeSchedulerProfile, ...]
     percentage_of_nodes_to_score: int = 0
-    """0: the fewer the more nodes there are."""
+    """0: a percentage that falls with the number of nodes."""
     pod_initial_backoff_s: int = 1
     pod_max_backoff_s: int = 10
     parallelism: int = 16
@@ -154,4 +155,4 @@ class KubeSchedulerConfiguration(msgspec.Struct, frozen=True):
     leader_election: LeaderElection = LeaderElection()
     delay_cache_until_active: bool = False
     remarks: tuple[str, ...] = ()
-    """What is allowed and does nothing: probably a slip."""
+    """Remarks about settings that are valid and have no effect: probably typing errors."""

@@ -56,7 +56,7 @@ def _factor(value: Any, path: str, errors: FieldErrors) -> float | None:
         number = float("nan" if isinstance(value, bool) else value)
     except (TypeError, ValueError, OverflowError):
         number = float("nan")
-    if not 1 <= number <= 1e6:  # which NaN is not, either
+    if not 1 <= number <= 1e6:  # also false for NaN
         errors.append(invalid(path, value, "must be a number from 1 to 1000000"))
         return None
     return number
@@ -87,7 +87,7 @@ WEIGHTS: Final[Mapping[str, int]] = {
     "imagelocality.weight": 1,
     "podtopologyspread.weight": 2,
 }
-"""Of ``nodeorder``, with what they are unless given."""
+"""Arguments of ``nodeorder`` with their defaults."""
 SWITCHES: Final[Mapping[str, str]] = {
     "predicate.NodeAffinityEnable": "NodeAffinity",
     "predicate.NodePortsEnable": "NodePorts",
@@ -98,7 +98,7 @@ SWITCHES: Final[Mapping[str, str]] = {
     "predicate.PodTopologySpreadEnable": "PodTopologySpread",
     "predicate.VolumeBindingEnable": "VolumeBinding",
 }
-"""Of ``predicates``: each switches a filter of ours."""
+"""Arguments of ``predicates``: each enables or disables a filter."""
 BIND_TIMEOUT: Final = "volumebinding.bindTimeoutSeconds"
 BINPACK_RESOURCES: Final = "binpack.resources"
 
@@ -169,7 +169,7 @@ def listed_resources(names: object) -> list[str]:
 
 
 def _binpack_weights(names: object) -> dict[str, VolcanoArgument]:
-    """A weight for each resource that the list names: one that it does not name would be ignored."""
+    """A weight argument for each resource in the list; weights of other resources would be ignored."""
     return {f"{BINPACK_RESOURCES}.{each}": _WEIGHT for each in listed_resources(names)}
 
 

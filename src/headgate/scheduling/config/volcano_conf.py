@@ -46,7 +46,7 @@ OPTIONS: Final[Mapping[str, str]] = {
         )
     },
 }
-"""Volcano's spelling of the points: some say ``enable``, some ``enabled``."""
+"""Volcano's names of the options: some begin with ``enable``, some with ``enabled``."""
 
 _OTHER_ACTIONS: Final = {
     "shuffle": "moving pods that run is not supported",
@@ -67,7 +67,7 @@ _DOCUMENT: Final = record(
     }
 )
 DISTINGUISHING: Final = frozenset({"actions", "tiers", "configurations"})
-"""Fields that a document of another kind does not have."""
+"""Fields that documents of other kinds do not have."""
 
 
 class VolcanoConfiguration(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ class VolcanoConfiguration(msgspec.Struct, frozen=True):
 
 
 def parse_volcano_conf(value: Any) -> VolcanoConfiguration | FieldErrors:
-    """``value`` is a decoded document, and is not changed."""
+    """``value`` is a decoded document; it is not modified."""
     errors: FieldErrors = []
     remarks: list[str] = []
     given: Object = _DOCUMENT(value, "", errors) or {}
@@ -123,7 +123,7 @@ def _actions(given: Object, errors: FieldErrors, remarks: list[str]) -> tuple[st
 def _plugins(
     given: list[Object | None], path: str, errors: FieldErrors, remarks: list[str]
 ) -> list[PluginOption | None]:
-    """What is no plugin keeps its place: paths count from what the user wrote."""
+    """An invalid plugin becomes ``None`` and keeps its index: paths count the items of the document."""
     found: list[PluginOption | None] = []
     for i, each in enumerate(given):
         written = each or {}
@@ -157,7 +157,7 @@ def _disabled_points(
         if value is None:
             continue
         if point not in EXTENSION_POINTS[plugin] and not value:
-            continue  # it has no say there anyway
+            continue  # the plugin does not serve this point anyway
         if point not in EXTENSION_POINTS[plugin]:
             remarks.append(f"{path}.{option}: changes nothing: the plugin {plugin} has no say there")
         elif not value and point not in ENABLE_OPTIONS:
@@ -176,7 +176,7 @@ def _disabled_points(
 
 
 def _find_conflicts(tiers: list[list[PluginOption | None]]) -> FieldErrors:
-    """Plugins that stand twice, or beside one that wants the opposite."""
+    """Errors about duplicate plugins and about plugins that exclude each other."""
     errors: FieldErrors = []
     seen: dict[str, str] = {}
     for i, tier in enumerate(tiers):
@@ -212,7 +212,7 @@ def _configurations(
 
 
 def _find_gaps(conf: SchedulerConf) -> list[str]:
-    """What is probably missing."""
+    """Remarks about settings that are probably missing."""
     gaps = []
     if conf.overcommit_factor is not None:
         gaps.append(

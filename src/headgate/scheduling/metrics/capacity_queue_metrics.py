@@ -70,7 +70,7 @@ class CapacityQueueMetrics:
         self._waited_s[queue] = self._waited_s.get(queue, 0.0) + max(waited_s, 0.0)
 
     def answered(self, result: WriteResult, took_s: float | None) -> None:
-        """``took_s`` of a removal that is settled by this."""
+        """``took_s``: the duration of a removal that this response completes; otherwise ``None``."""
         self._results[result.value] += 1
         if took_s is not None:
             self._removals.with_label_values().observe(took_s)

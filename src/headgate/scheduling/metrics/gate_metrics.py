@@ -54,8 +54,8 @@ class _GateCounts:
 
 
 class GateMetrics:
-    """``most``: how many gates have a series of their own. ``day``: returns the time of day, the clock of creation
-    timestamps, if the time that is passed in is another."""
+    """``max_gates``: how many gates have a series of their own. ``wall_clock``: the clock of creation timestamps, if
+    ``now_s`` is of another clock."""
 
     def __init__(self, max_gates: int = _MAX_GATES, wall_clock: TimerClock | None = None) -> None:
         self.waits = HistogramVec(WAITS, _WAIT_BOUNDS_S, ("gate",))
@@ -84,16 +84,17 @@ class GateMetrics:
                 self._add(gate, new.created_s)
 
     def pod_removed(self, pod: PodLike) -> None:
-        """The pod is gone or has a node; nobody lifted anything."""
+        """The pod was deleted or has a node; no gate was removed."""
         for gate in self._counted(pod):
             self._remove(gate, pod.created_s)
 
     def _counted(self, pod: PodLike) -> dict[str, None]:
-        """A pod may have any number of gates, of which so many count. Gates only go, so those that follow move up."""
+        """The gates that are counted: only the first ones, because a pod may have any number. Gates are only removed,
+        so later gates move up."""
         return dict.fromkeys(pod.gates[:_MAX_GATES_PER_POD])
 
     def _age_s(self, created_s: float, now_s: float) -> float:
-        """Clocks differ: a pod that was created a moment from now has not waited less than nothing."""
+        """Never negative: clocks differ, so a creation time may be in the future."""
         return max((now_s if self._wall_clock is None else self._wall_clock()) - created_s, 0.0)
 
     def _add(self, gate: str, created_s: float) -> None:

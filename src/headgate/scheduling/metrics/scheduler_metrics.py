@@ -84,8 +84,8 @@ FAMILIES: Final[Mapping[str, MetricFamily]] = {
 
 
 class SchedulerMetrics:
-    """``clock`` times plugins and may start anywhere; without one calls are counted and not timed. ``day`` returns the
-    time of day, if the engines use another time."""
+    """``clock`` times plugins; its origin does not matter. Without it calls are counted and not timed. ``wall_clock``
+    returns the time since 1970, if the engines use another clock."""
 
     def __init__(
         self, clock: TimerClock | None = None, *, wall_clock: TimerClock | None = None, every: int = 10
@@ -121,13 +121,13 @@ class SchedulerMetrics:
         self._decided, self._tried = (
             self._algorithm.with_label_values(),
             self._attempt_counts.with_label_values(),
-        )  # bound once: they are called for each pod
+        )  # looked up once: they are used for each pod
         self._histograms = (
             *(self._attempts, self._algorithm, self._points, self._plugins, self._attempt_counts),
             *(self._sli_durations, self._victims, self._permit_waits),
         )
 
-    # What happened
+    # Observations
 
     def attempted(self, result: str, profile: str, duration_s: float) -> None:
         """An attempt ended: scheduled (the pod is bound), unschedulable, or in error."""
@@ -138,19 +138,20 @@ class SchedulerMetrics:
         self._decided.observe(duration_s)
 
     def placed(self, attempts: int, waited_s: float) -> None:
-        """A pod is bound, after so many attempts, so long after it was first free to be tried."""
+        """A pod was bound: the number of attempts, and the time since it could first be tried."""
         self._tried.observe(attempts)
         self._sli_durations.with_label_values(_ATTEMPTS[min(attempts, 15)]).observe(waited_s)
 
     def preempted(self, victims: int) -> None:
-        """A pod was promised a node that so many have to leave. That it was tried, the plugin's meter tells."""
+        """A pod was nominated to a node, with this number of victims. The plugin's timer counts the attempts."""
         self._victims.with_label_values().observe(victims)
 
     def waited_for_permit(self, result: str, duration_s: float) -> None:
         self._permit_waits.with_label_values(result).observe(duration_s)
 
     def timers(self, profile: str) -> ProfileTimers:
-        """New meters for plugins of a profile: one watch per loop, since each times one round in so many of its own."""
+        """New timers for the plugins of a profile. Each caller needs its own, because each times one in ``every`` of
+        its own attempts."""
         timers = ProfileTimers(profile, self._timer_clock, self, self._every, self.plugin_failures)
         self._profile_timers.append(timers)
         return timers
@@ -194,5 +195,5 @@ class SchedulerMetrics:
             yield Sample("scheduler_plugin_evaluation_total", labels, number)
 
     def exposition(self, now_s: float, samples: Iterable[Sample] = ()) -> bytes:
-        """In Prometheus' text format, with samples that were read off elsewhere."""
+        """The Prometheus text format of all metrics, with samples from other components."""
         return exposition_text(FAMILIES, (*samples, *self.samples(now_s)))

@@ -54,7 +54,7 @@ class SlowPluginCalls:
         slow.reported_s, slow.unreported, slow.longest_s = now_s, 0, 0.0
 
     def messages(self) -> list[str]:
-        """For the log; each once."""
+        """The messages for the log since the last call."""
         messages, self._messages = self._messages, []
         return messages
 

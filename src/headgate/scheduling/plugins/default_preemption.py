@@ -49,7 +49,7 @@ class DefaultPreemption:
         preemptions: OngoingPreemptions,
         rules: Mapping[str, VictimRule] | None = None,
     ) -> None:
-        """``rules``: who may have to go, by scheduler name; by priority where none is given."""
+        """``rules``: the victim rule by scheduler name; the default rule compares priorities."""
         self._args = args
         self._preemptions = preemptions
         self._caches = CandidateCaches(budgets)
@@ -105,18 +105,18 @@ class DefaultPreemption:
         return ""
 
     def _max_candidates(self, nodes: int) -> int:
-        """How many nodes that could be made free are worth comparing."""
+        """The number of candidate nodes to compare."""
         share = nodes * self._args.min_candidate_nodes_percentage // 100
         return min(max(share, self._args.min_candidate_nodes_absolute), nodes)
 
 
 class _Candidates:
-    """What was found on node after node: where room can be made at what cost, and why it cannot elsewhere."""
+    """The results of the dry runs: nodes with their victims, and counted reasons of nodes where preemption fails."""
 
     def __init__(self, max_candidates: int) -> None:
         self.without_violations: dict[str, Victims] = {}
         self.with_violations: dict[str, Victims] = {}
-        """Where a disruption budget would be overdrawn."""
+        """Nodes where a disruption budget would be violated."""
         self.errors: list[str] = []
         self._max_candidates = max_candidates
         self._counts: Counter[str] = Counter()

@@ -41,5 +41,5 @@ class DynamicResources:
     def post_filter(self, pod: PodInfo, unplaced: Unplaced, handle: Handle, /) -> str | PostFilterUnresolvable:
         if pod.shape.has_claims:
             return ""
-        # kube-scheduler's looks for the notes it made when it first looked at the pod, and fails where it did not.
+        # kube-scheduler's plugin reads its PreFilter state, and fails if its PreFilter did not run.
         return PostFilterUnresolvable("not found") if unplaced.is_early else "no new claims to deallocate"

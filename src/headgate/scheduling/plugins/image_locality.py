@@ -27,7 +27,7 @@ class ImageLocality:
     reads: Final[Reads] = READS_NODE
 
     def stamp(self, shape: PodShape, matrix: NodeMatrix, /) -> Hashable:
-        """While no node has any of the images, nothing about images matters."""
+        """While no node has one of the pod's images, changes of other images do not matter."""
         if not any(matrix.images.find(each) for each in shape.images):
             return None
         return matrix.images.version, matrix.count

@@ -30,7 +30,7 @@ NAME: Final = "NodeVolumeLimits"
 REASONS: Final = (FilterReason("node(s) exceed max volume count"),)
 
 Attached = frozenset[tuple[str, str]]
-"""Volumes, each as its driver and its name there."""
+"""Volumes, each as driver and volume handle."""
 
 
 class NodeVolumeLimits:
@@ -44,7 +44,7 @@ class NodeVolumeLimits:
         return pod_volume_claims.ephemeral_key(pod)
 
     def stamp(self, shape: PodShape, matrix: NodeMatrix, /) -> Hashable:
-        """Where nodes have limits, what pods have attached depends on all of storage."""
+        """With attach limits the attached volumes depend on all storage objects."""
         return self._storage.version if self._storage.has_limits and has_attached_volumes(shape) else None
 
     def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | Attached:
@@ -70,13 +70,13 @@ class NodeVolumeLimits:
     def _fits(self, matrix: NodeMatrix, row: int, driver: str, limit: int, new: int, volumes: Attached) -> bool:
         name = matrix.name(row)
         if matrix.volumes.count(row) + len(self._storage.attachments(name)) + new <= limit:
-            return True  # even if they are all of this driver, and none is shared
+            return True  # even if all volumes were of this driver and none were shared
         used = {volume for each in matrix.volumes.pods_on(row).values() for volume in self._volumes(each)}
         attached = sum(1 for each, _ in used | self._attached_volumes(name) if each == driver)
         return attached + sum(1 for each, _ in volumes - used if each == driver) <= limit
 
     def _attached_volumes(self, node_name: str) -> set[tuple[str, str]]:
-        """What is attached to a node, whoever it is for."""
+        """The CSI volumes that are attached to a node, for any pod."""
         found: set[tuple[str, str]] = set()
         for each in self._storage.attachments(node_name).values():
             volume = self._storage.volumes.stored(each.volume_name)
@@ -85,7 +85,7 @@ class NodeVolumeLimits:
         return found
 
     def _volumes(self, pod: PodInfo) -> Attached:
-        """A claim that is not there, or that is another pod's, does not count."""
+        """The volumes of a pod. A missing claim, or an ephemeral claim of another pod, does not count."""
         found: set[tuple[str, str]] = {migrated_volume({kind: source}) for kind, source in pod.shape.volumes.inline}
         for each in pod.shape.volumes.claimed:
             claim = self._storage.claim(pod.namespace, each.name(pod.name))
@@ -117,6 +117,6 @@ class PodDetachesVolume(msgspec.Struct, frozen=True):
 
 
 def has_attached_volumes(shape: PodShape) -> bool:
-    """Whether pods of the shape have volumes that may count."""
+    """Whether pods of the shape have volumes that count against attach limits."""
     volumes = shape.volumes
     return bool(volumes.claimed) or any(kind in MIGRATED_VOLUMES for kind, _ in volumes.inline)

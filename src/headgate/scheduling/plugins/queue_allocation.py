@@ -40,7 +40,7 @@ _TIMEOUT_S: Final = 600.0
 class QueueAllocation:
     name: Final = NAME
     timeout_s: Final = _TIMEOUT_S
-    """How long a node is kept for a pod whose gate does not come off; its share of the queue is kept for good."""
+    """How long the binding cycle waits for the removal of the gate. The pod's share of the queue is kept longer."""
 
     def __init__(self, queues: QueueEngine, gate_removals: GateRemovals, *, enabled: bool = True) -> None:
         self._queues = queues

@@ -49,8 +49,8 @@ from headgate.scheduling.plugins.volume_restrictions import VolumeRestrictions
 from headgate.scheduling.plugins.volume_zone import VolumeZone
 
 PluginFactory = Callable[[Any, Cluster], Any]
-"""A plugin, made from its arguments: those of ``scheduling/config/types.py``, or a mapping if it comes from
-elsewhere."""
+"""Makes a plugin from its arguments (of ``scheduling/config/types.py``, or a mapping for an external plugin) and the
+cluster state."""
 
 _STRATEGIES: Final[Mapping[str, Strategy]] = {"LeastAllocated": least_allocated, "MostAllocated": most_allocated}
 

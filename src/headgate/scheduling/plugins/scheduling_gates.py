@@ -34,7 +34,7 @@ class SchedulingGates:
         self._enabled = enabled
 
     def ignoring(self, is_owned: GateOwnership) -> SchedulingGates:
-        """The same, where another plugin sees to these gates."""
+        """A copy that ignores the gates of another plugin."""
         return SchedulingGates(is_owned, enabled=self._enabled)
 
     def pre_enqueue(self, pod: PodLike, /) -> Rejection | None:
@@ -46,5 +46,5 @@ class SchedulingGates:
 
 @lru_cache(maxsize=1024)
 def _rejection(gates: tuple[str, ...]) -> Rejection:
-    """Remembered, since thousands of pods wait for the same gates."""
+    """Cached, because thousands of pods wait for the same gates."""
     return Rejection(SchedulingGates.name, waiting_message(gates), _GATES_ELIMINATED, expires=False)

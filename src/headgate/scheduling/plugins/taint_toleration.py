@@ -57,7 +57,7 @@ class TaintToleration:
 
 
 def untolerated(shape: PodShape, matrix: NodeMatrix, rows: Rows | None) -> Ints:
-    """One for each row with a taint that keeps pods of this shape away, else zero."""
+    """1 for each row with a taint that pods of this shape do not tolerate, otherwise 0."""
     return _per_row(matrix, rows, lambda each: _has_untolerated(each, shape))
 
 

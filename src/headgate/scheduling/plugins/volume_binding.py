@@ -55,7 +55,7 @@ class VolumeBinding:
         self._matrix = cluster.matrix
         self._reserved: dict[str, PodVolumes] = {}
 
-    # -- finding a node -----------------------------------------------------------------------------------------------
+    # -- filter -------------------------------------------------------------------------------------------------------
 
     def key(self, pod: PodInfo, /) -> Hashable:
         return pod_volume_claims.ephemeral_key(pod)
@@ -74,7 +74,7 @@ class VolumeBinding:
         return bits | self._check_unbound(matrix, rows, state)
 
     def _check_bound(self, matrix: NodeMatrix, rows: Rows | None, state: PodVolumeClaims) -> Ints:
-        """Claims are looked at in order, and the first that a node does not reach says why."""
+        """Claims are checked in order; the first volume that a node does not reach decides the reason."""
         bits: Ints = np.zeros(matrix.size if rows is None else len(rows), np.int64)
         for _, volume in state.bound:
             if volume is None:
@@ -109,7 +109,7 @@ class VolumeBinding:
     def _group_by_missing(
         self, matrix: NodeMatrix, row_numbers: Rows, left: Rows, state: PodVolumeClaims
     ) -> Mapping[tuple[int, ...], Any]:
-        """The rows that are left, by the claims (their numbers) for which there is no volume within reach."""
+        """The remaining rows, grouped by the indices of the claims without a reachable volume."""
         all_claims = tuple(range(len(state.waiting)))
         if not state.has_choice:
             return {all_claims: left}
@@ -133,7 +133,7 @@ class VolumeBinding:
     def wakers(self, shape: PodShape, /) -> tuple[ClusterEventWithHint, ...]:
         return queueing_hints.binding_events(self._storage, shape)
 
-    # -- on the way there ---------------------------------------------------------------------------------------------
+    # -- binding cycle ------------------------------------------------------------------------------------------------
 
     def reserve(self, pod: PodInfo, node_name: str, /) -> Rejection | None:
         if not pod.shape.volumes.claimed:

@@ -56,7 +56,7 @@ class VolumeRestrictions:
         )
 
     def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | PreFilterRejection | tuple[str, ...]:
-        """The state is the claims that one pod alone may use."""
+        """The state is the pod's claims with ReadWriteOncePod."""
         shape = pod.shape
         for name in shape.volumes.claims:
             if self._storage.claim(pod.namespace, name) is None:

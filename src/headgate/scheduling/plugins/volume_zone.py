@@ -32,7 +32,7 @@ _CURRENT_LABELS: Final = {
 _KEYS: Final = (*_CURRENT_LABELS, *_CURRENT_LABELS.values())
 
 Zones = tuple[tuple[str, frozenset[str]], ...]
-"""Labels, and the values of which a node must have one."""
+"""Label keys with the values of which a node must have one."""
 
 
 class VolumeZone:
@@ -55,7 +55,7 @@ class VolumeZone:
         return tuple(found) or SKIP
 
     def _volume(self, namespace: str, name: str) -> PersistentVolume | str | None:
-        """The volume of a claim, nothing if it will get one with the pod, or what is wrong with it."""
+        """The volume of a claim; ``None`` if binding is delayed; a text if the claim is invalid."""
         if not name:
             return "PersistentVolumeClaim had no name"
         claim = self._storage.claim(namespace, name)
@@ -88,7 +88,7 @@ class VolumeZone:
         return REASONS
 
     def wakers(self, shape: PodShape, /) -> tuple[ClusterEventWithHint, ...]:
-        """Whatever becomes of a claim makes the pod look again, so only what concerns the claims as they are counts."""
+        """A change of a claim wakes the pod, so the other events are registered for the claims as they are now."""
         own = queueing_hints.claim_events(shape, cluster_events.ADD, cluster_events.UPDATE, ephemeral=False)
         claims = queueing_hints.named_claims(self._storage, shape)
         if claims is None:
@@ -107,7 +107,7 @@ class VolumeZone:
 
 
 def zones(volume: PersistentVolume) -> Zones:
-    """A label that names no zone somewhere in its list says nothing."""
+    """The zone labels of a volume. A label with an empty zone in its list is ignored."""
     read = (
         (key, [each.strip() for each in volume.labels[key].split(ZONE_SEPARATOR)])
         for key in _KEYS

@@ -37,7 +37,7 @@ class CandidateCache:
     def candidate(
         self, pod: PodInfo, row: int, handle: Handle, stamp: Hashable, rule: VictimRule
     ) -> Victims | FailureReasons:
-        """As long as the stamp is the same, so is what is there."""
+        """The victims on a row, or why preemption fails there. The result is reused while the stamp is equal."""
         cached = self._by_row.get(row)
         if cached is not None and cached.stamp == stamp:
             if cached.budgets == self._budgets.version:
@@ -49,7 +49,8 @@ class CandidateCache:
         return found
 
     def _is_valid(self, result: Victims | FailureReasons) -> bool:
-        """Budgets move with every eviction, and rarely matter: only what they say about these pods counts."""
+        """Whether the budgets allow the same evictions of these pods as before. The version of the budgets changes with
+        every eviction, mostly of other pods."""
         return not isinstance(result, Victims) or self._budgets.violations(result.eligible) == result.violates_budget
 
     def _search(self, pod: PodInfo, row: int, handle: Handle, rule: VictimRule) -> Victims | FailureReasons:
@@ -58,7 +59,7 @@ class CandidateCache:
             return select_victims(eligible, dry_run, self._budgets)
 
     def last_result(self, unplaced: Unplaced, handle: Handle) -> PostFilterUnschedulable | None:
-        """What was said to the last pod of this kind, if nothing has changed since."""
+        """The result for the last pod of this kind, if nothing has changed since."""
         if self._last is None or self._last[0] is not unplaced or self._last[1] != handle.epoch:
             return None
         return self._last[2]

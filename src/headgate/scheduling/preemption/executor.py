@@ -62,7 +62,7 @@ class PreemptionExecutor:
             yield Preempt(pod, nomination.node_name, tuple(to_delete))
 
     def ended(self, effect: Preempt, deleted: Collection[str], *, ok: bool, now_s: float) -> list[Effect]:
-        """``told``: the uids of existing victims whose deletion was requested; ``ok``: no victim was left out."""
+        """``deleted``: the uids of existing victims whose deletion was requested; ``ok``: no victim was left out."""
         uid = effect.pod.uid
         if not ok and self._queue.get(uid) is not None:
             self._schedule_retry(uid, now_s)
@@ -70,7 +70,7 @@ class PreemptionExecutor:
             self._failures.pop(uid, None)
             victims = self._cluster.ongoing_preemptions.end(uid)
             if not any(self._cluster.matrix.home(each) is not None for each in victims):
-                # It slept through the last event that would have woken it.
+                # The victims are gone already: the event that would have woken the pod came while it was held.
                 self._queue.activate([uid], now_s)
             elif self._queue.get(uid) is not None:
                 self._cluster.ongoing_preemptions.victims_deleted(uid, deleted)
@@ -78,7 +78,7 @@ class PreemptionExecutor:
                     deadline_s = now_s + max(each.grace_s for each in effect.victims)
                     self._victim_deadlines_s[uid] = deadline_s
                     self._retries.put(uid, deadline_s)
-                    # Maybe only quota had to become free, and it does: nothing that happens on nodes would wake it.
+                    # If the pod only needed quota, which is free now, no event of a node would wake it.
                     self._queue.activate([uid], now_s)
         return [
             pod_conditions.preempted_event(each, effect.pod, effect.node_name)
@@ -87,8 +87,8 @@ class PreemptionExecutor:
         ]
 
     def awaits_victims(self, pod: PodInfo, now_s: float) -> bool:
-        """Whether a pod that goes by queues waits for its victims to leave, who still have time to: to an autoscaler
-        that is no shortage. It is tried again when their time is over."""
+        """Whether a pod of a profile with queues waits for victims within their grace period: autoscalers must not add
+        a node for it. It is tried again when the grace period is over."""
         preemptions, matrix = self._cluster.ongoing_preemptions, self._cluster.matrix
         if pod.scheduler_name not in self._cluster.victim_rules:
             return False
@@ -104,7 +104,7 @@ class PreemptionExecutor:
         self.retry_due(now_s)
 
     def retry_due(self, now_s: float) -> None:
-        """Those whose preemption failed are tried again when their time has come; until then they are held."""
+        """Activate preemptors whose preemption failed when their back-off is over; until then they are held."""
         for uid in self._retries.due(now_s):
             self._cluster.ongoing_preemptions.end(uid)
             self._queue.activate([uid], now_s)
@@ -113,7 +113,7 @@ class PreemptionExecutor:
         return self._retries.next_deadline_s()
 
     def forget(self, uid: str) -> None:
-        """The pod is gone, or has a node."""
+        """The pod was deleted or has a node."""
         self._cluster.ongoing_preemptions.forget(uid)
         self._victim_deadlines_s.pop(uid, None)
         self._failures.pop(uid, None)

@@ -54,7 +54,7 @@ class QueuePreemption:
             if queued is None or self._is_in_progress(uid):
                 continue
             plan = self._queues.plan_preemption(uid, may_evict=queued.pod.preemption_policy != "Never")
-            # A group waits until there is capacity: which nodes would take all of it is not known beforehand.
+            # No victims are chosen for a group: the nodes for all its pods are not known beforehand.
             found = self._find_nomination(queued.pod, plan) if plan is not None and plan.victims else None
             if plan is None or (plan.victims and found is None):
                 continue
@@ -65,7 +65,7 @@ class QueuePreemption:
                 yield from self._preempt(queued.pod, found)
 
     def retracted(self, uid: str) -> Iterator[Step]:
-        """All promises are taken back that were to be for this pod: pods that have to go as well are told now."""
+        """All promises that were to be revoked for this pod are revoked: now its victims are preempted, if any."""
         queued = self._queue.get(uid)
         if queued is not None and not self._is_preempting(uid):
             may_evict = queued.pod.preemption_policy != "Never"
@@ -81,8 +81,8 @@ class QueuePreemption:
             self._promise_revocation.release(uid)
 
     def _would_keep_grant(self, pod: PodInfo, plan: PreemptionPlan) -> bool:
-        """A pod that did not opt in keeps its share only if it gets a node: without one it would give back what was
-        taken from others for it, again and again."""
+        """Whether the pod would keep a grant. A pod that did not opt in keeps it only with a node; without one,
+        promises would be revoked for it again and again."""
         if pod.annotations.get(OPT_IN) == "true":
             return True
         is_single_pod = plan.preemptor_uids == (pod.uid,)
@@ -97,12 +97,12 @@ class QueuePreemption:
         return self._promise_revocation.is_under_way(uid) or self._is_preempting(uid)
 
     def _is_preempting(self, uid: str) -> bool:
-        """Victims are being told to go for it, or were told and have not gone."""
+        """Whether victims of the pod are being deleted or still terminate."""
         preemptions, matrix = self._cluster.ongoing_preemptions, self._cluster.matrix
         return uid in preemptions or any(matrix.home(each) is not None for each in preemptions.victims_of(uid))
 
     def _find_nomination(self, pod: PodInfo, plan: PreemptionPlan) -> PostFilterNomination | None:
-        """Where the pod would fit if some of those went that may."""
+        """A node where the pod fits after the eviction of eligible victims; ``None`` if there is none."""
         if plan.preemptor_uids != (pod.uid,):
             return None
         cycle, budgets, matrix = (
@@ -128,7 +128,7 @@ class QueuePreemption:
                     with cycle.dry_run(pod, row) as dry_run:
                         found = select_victims(pods, _QuotaDryRun(plan, dry_run), budgets)
                 except BaseException:
-                    return None  # a plugin failed: it fails the pod's own attempt as well, which says so
+                    return None  # a plugin failed: the pod's own attempt fails in the same way and reports it
                 if isinstance(found, Victims) and found.pods:
                     candidates[name] = found
         if not candidates:
@@ -138,7 +138,7 @@ class QueuePreemption:
 
 
 class _QuotaDryRun:
-    """A trial in which the queue has to have room, too."""
+    """A dry run that also requires capacity in the queue."""
 
     def __init__(self, plan: PreemptionPlan, dry_run: DryRun) -> None:
         self._queues_by_pod = plan.alternatives
@@ -149,7 +149,7 @@ class _QuotaDryRun:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        """The node is its owner's to bring back to what it was."""
+        """The wrapped dry run restores the node."""
 
     def put(self, pod: PodInfo, /) -> None:
         self._count(pod, +1)

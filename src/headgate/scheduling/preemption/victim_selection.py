@@ -24,7 +24,7 @@ NO_VICTIMS: Final = "No preemption victims found for incoming pod"
 class Victims(msgspec.Struct, frozen=True):
     """``pods``: the most important first. ``violations``: how many of them violate a disruption budget.
 
-    ``lower`` are all eligible pods in order, and ``overdrawn`` tells for each whether it violates a budget."""
+    ``eligible``: all eligible pods in order. ``violates_budget``: for each of them, whether it violates a budget."""
 
     pods: tuple[PodInfo, ...]
     violations: int
@@ -33,11 +33,11 @@ class Victims(msgspec.Struct, frozen=True):
 
 
 FailureReasons = tuple[str, ...]
-"""Why room cannot be made on the node."""
+"""Why preemption on the node does not help."""
 
 
 def importance(pod: PodInfo) -> tuple[int, float, str]:
-    """The least key is the most important pod. One that has not started counts as if it did just now."""
+    """The least key is the most important pod. A pod that has not started counts as the newest."""
     return -pod.priority, inf if pod.started_s is None else pod.started_s, pod.key
 
 
@@ -71,13 +71,13 @@ def _can_be_reprieved(pod: PodInfo, dry_run: DryRun) -> bool:
 
 
 _PRIORITY_OFFSET: Final = 1 << 31
-"""Makes every priority positive, so that one victim more is never a gain however low its priority."""
+"""Makes every priority positive, so that one more victim always increases the sum."""
 
 Key = tuple[int, int, int, int, float, str]
 
 
 def pick_one_node(candidates: Mapping[str, Victims]) -> str:
-    """By node name; there is at least one."""
+    """The best node. ``candidates`` is by node name and not empty."""
     return min(candidates, key=lambda name: _key(name, candidates[name]))
 
 

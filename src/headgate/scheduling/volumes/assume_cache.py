@@ -18,11 +18,11 @@ class AssumeCache(Generic[T]):
         self._assumed: dict[str, T] = {}
 
     def get(self, key: str) -> T | None:
-        """As it will be, if all goes well."""
+        """The assumed object if there is one, otherwise the stored one."""
         return self._assumed.get(key) or self._stored.get(key)
 
     def stored(self, key: str) -> T | None:
-        """As the API server showed it last."""
+        """The object as the API server last showed it."""
         return self._stored.get(key)
 
     def put(self, key: str, new: T) -> None:
@@ -36,7 +36,7 @@ class AssumeCache(Generic[T]):
         self._stored.pop(key, None)
 
     def assume(self, key: str, new: T) -> bool:
-        """False: the object is another one by now, or gone."""
+        """Returns False if the stored object changed or does not exist."""
         stored = self._stored.get(key)
         if stored is None or stored.revision != new.revision:
             return False
@@ -44,6 +44,6 @@ class AssumeCache(Generic[T]):
         return True
 
     def restore(self, key: str, assumed: T) -> None:
-        """Take back what was assumed; whatever came after that stays."""
+        """Remove an assumed object; a later one stays."""
         if self._assumed.get(key) == assumed:
             del self._assumed[key]

@@ -38,11 +38,11 @@ class DelayBindingClaim(msgspec.Struct, frozen=True):
 
 class PodVolumeClaims(msgspec.Struct, frozen=True, eq=False):
     bound: tuple[tuple[PersistentVolumeClaim, PersistentVolume | None], ...] = ()
-    """Each with its volume, if that is there."""
+    """Bound claims with their volumes; ``None`` if the volume does not exist."""
     provisioning: tuple[PersistentVolumeClaim, ...] = ()
-    """A volume is being made for a node already."""
+    """Claims whose volume is already being provisioned for a node."""
     waiting: tuple[DelayBindingClaim, ...] = ()
-    """By size, then in the pod's order."""
+    """Other unbound claims with delayed binding, by size, then in the pod's order."""
 
     @property
     def has_choice(self) -> bool:
@@ -50,7 +50,7 @@ class PodVolumeClaims(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def label_keys(self) -> frozenset[str]:
-        """The labels of a node that decide about a match."""
+        """The node labels that a match depends on."""
         return frozenset(
             key
             for each in self.waiting
@@ -73,7 +73,7 @@ class PodVolumeClaims(msgspec.Struct, frozen=True, eq=False):
 
 
 def read_pod_volume_claims(storage: StorageCache, pod: PodInfo) -> PodVolumeClaims | str:
-    """The claims of a pod, sorted; a text if one of them stands in the way."""
+    """The claims of a pod by state; a text if one of them prevents scheduling."""
     claims: list[PersistentVolumeClaim] = []
     for each in pod.shape.volumes.claimed:
         claim = storage.claim(pod.namespace, each.name(pod.name))
@@ -110,7 +110,7 @@ def _find_problem(pod: PodInfo, name: str, claim: PersistentVolumeClaim | None, 
 
 
 def is_owned(claim: PersistentVolumeClaim, pod: PodInfo) -> bool:
-    """Whether the claim was made for an ephemeral volume of the pod, and not by somebody who took its name."""
+    """Whether the claim was created for an ephemeral volume of this pod: another client may have used its name."""
     return claim.controller_uid == pod.uid
 
 
@@ -119,15 +119,15 @@ def missing_claim(name: str) -> str:
 
 
 def claims_version(storage: StorageCache, shape: PodShape) -> Hashable:
-    """Stays the same as long as what was found out about the claims of a shape; ``None`` if it has none."""
+    """A value that stays the same while results about the claims of a shape are valid; ``None`` if it has none."""
     volumes = shape.volumes
     if not volumes.claimed:
         return None
     if volumes.has_ephemeral:
-        return storage.version  # a shape does not say what the claims are called
+        return storage.version  # a shape does not include the names of these claims
     return tuple([storage.version_of(storage.claim(shape.namespace, each)) for each in volumes.claims])
 
 
 def ephemeral_key(pod: PodInfo) -> Hashable:
-    """What tells pods of one shape apart that have ephemeral volumes: their claims are named after them."""
+    """The key of pods with ephemeral volumes: the names of their claims include the pod's name."""
     return (pod.name, pod.uid) if pod.shape.volumes.has_ephemeral else None

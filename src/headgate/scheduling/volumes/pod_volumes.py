@@ -37,13 +37,13 @@ class BindingInfo(msgspec.Struct, frozen=True):
 class PodVolumes(msgspec.Struct, frozen=True):
     bindings: tuple[BindingInfo, ...]
     provisions: tuple[PersistentVolumeClaim, ...]
-    """As they are assumed."""
+    """The claims to provision, as assumed."""
 
     @staticmethod
     def assume(
         storage: StorageCache, claims: PodVolumeClaims, labels: Mapping[str, str], node_name: str
     ) -> PodVolumes | None:
-        """``None``, and nothing is assumed, if something is not what it was."""
+        """Returns ``None``, and assumes nothing, if a volume or claim changed."""
         match = claims.match(labels)
         bound = [
             (claim, storage.volumes.stored(volume.name), storage.assume_bound(volume, claim))
@@ -73,13 +73,13 @@ class PodVolumes(msgspec.Struct, frozen=True):
         ]
 
     def progress(self, storage: StorageCache, labels: Mapping[str, str], node_name: str) -> bool | str:
-        """Whether all is done; a text says why it will not be."""
+        """Whether all claims are bound; a text if binding failed."""
         found = [_progress_of_binding(storage, each, labels, node_name) for each in self.bindings]
         found += [_progress_of_provision(storage, each, labels, node_name) for each in self.provisions]
         return next((each for each in found if isinstance(each, str)), all(found))
 
     def wakers(self, storage: StorageCache) -> tuple[ClusterEventWithHint, ...]:
-        """What may bring it on, or end it."""
+        """The events that may complete or fail the binding."""
         claims = [*(each.claim for each in self.bindings), *self.provisions]
         volumes = {each.after.name: None for each in self.bindings}
         for each in self.provisions:
@@ -131,7 +131,7 @@ def _progress_of_binding(
     if claim is None:
         return f'failed to check binding: persistentvolumeclaims "{binding.claim.key}" not found'
     if binding.after != binding.before and volume.revision == binding.before.revision:
-        return False  # what we wrote has not come back yet
+        return False  # the watch does not show our write yet
     if not volume.is_reachable(labels):
         return _unreachable_text(volume, node_name)
     if volume.claim is None or not volume.claim.uid:
@@ -147,8 +147,8 @@ def _progress_of_provision(
         return f'failed to check provisioning pvc: persistentvolumeclaims "{assumed.key}" not found'
     if claim.selected_node != node_name:
         if claim.revision == assumed.revision:
-            return False  # what we wrote has not come back yet
-        # Whoever makes volumes takes the node back when it cannot make one there.
+            return False  # the watch does not show our write yet
+        # The provisioner removes the selected node when it cannot provision there.
         return f'provisioning failed for PVC "{claim.name}"'
     if claim.volume_name:
         volume = storage.volumes.stored(claim.volume_name)

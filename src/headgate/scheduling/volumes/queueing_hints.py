@@ -22,7 +22,7 @@ _CHANGE: Final = (cluster_events.ADD, cluster_events.UPDATE)
 
 
 def claim_events(shape: PodShape, *actions: str, ephemeral: bool = True) -> tuple[ClusterEventWithHint, ...]:
-    """For these actions on claims of the shape's pods, and on no others."""
+    """Events of these actions on claims of the shape's pods only."""
     volumes = shape.volumes
     wakers = [
         waker
@@ -39,15 +39,15 @@ def claim_events(shape: PodShape, *actions: str, ephemeral: bool = True) -> tupl
 
 
 def named_claims(storage: StorageCache, shape: PodShape) -> list[PersistentVolumeClaim] | None:
-    """The claims that pods of the shape name; ``None`` if one is not there, or no good: then it alone can help."""
+    """The claims that pods of the shape name; ``None`` if one is missing or unusable: then only its events help."""
     found = [storage.claim(shape.namespace, name) for name in dict.fromkeys(shape.volumes.claims)]
     usable = [each for each in found if each is not None and not each.is_lost and not each.is_deleting]
     return usable if len(usable) == len(found) else None
 
 
 def binding_events(storage: StorageCache, shape: PodShape) -> tuple[ClusterEventWithHint, ...]:
-    """What may help pods whose volumes are not to be had. Whatever becomes of a claim makes them look again, so only
-    what concerns the claims as they are now counts."""
+    """Events that may help pods that VolumeBinding rejected. A change of a claim wakes the pod, so the other events are
+    registered for the claims as they are now."""
     claims = named_claims(storage, shape)
     own = claim_events(shape, *_CHANGE)
     if claims is None:
@@ -77,7 +77,7 @@ def binding_events(storage: StorageCache, shape: PodShape) -> tuple[ClusterEvent
 
 
 def volume_events(claims: Iterable[PersistentVolumeClaim]) -> tuple[ClusterEventWithHint, ...]:
-    """For the volumes that claims name."""
+    """Events of the volumes that the claims name."""
     names = dict.fromkeys(each.volume_name for each in claims if each.volume_name)
     return tuple(
         waker for each in names for waker in cluster_events.on_one(cluster_events.PERSISTENT_VOLUME, each, *_CHANGE)
@@ -85,7 +85,7 @@ def volume_events(claims: Iterable[PersistentVolumeClaim]) -> tuple[ClusterEvent
 
 
 def _all_storage_events() -> tuple[ClusterEventWithHint, ...]:
-    """A shape does not say what the claims of ephemeral volumes are called, let alone what they are like."""
+    """Events of all storage objects, for ephemeral volumes: a shape does not include the names of their claims."""
     return (
         *cluster_events.on(cluster_events.NODE, cluster_events.ADD, cluster_events.NODE_LABEL),
         *cluster_events.on(cluster_events.PERSISTENT_VOLUME, *_CHANGE),

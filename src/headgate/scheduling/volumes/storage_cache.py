@@ -88,9 +88,9 @@ class StorageCache:
 
     def __init__(self) -> None:
         self.version = 0
-        """Moves with everything here."""
+        """Increases with every change."""
         self.ignored_objects: dict[str, str] = {}
-        """By ``<plural>/<key>``, why an object is not counted with."""
+        """Why an object is ignored, by ``<plural>/<key>``."""
         self.volumes: AssumeCache[PersistentVolume] = AssumeCache()
         self.claims: AssumeCache[PersistentVolumeClaim] = AssumeCache()
         self._other_objects: dict[APIResource, dict[str, Any]] = {
@@ -104,7 +104,7 @@ class StorageCache:
         self._class_versions: dict[str, int] = {}
         self._drivers_version = 0
 
-    # -- looking ------------------------------------------------------------------------------------------------------
+    # -- queries ------------------------------------------------------------------------------------------------------
 
     def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
         return self.claims.get(f"{namespace}/{name}")
@@ -114,16 +114,16 @@ class StorageCache:
         return found
 
     def has_delayed_binding(self, claim: PersistentVolumeClaim) -> bool:
-        """Whether the claim is left without a volume until a pod with it has a node."""
+        """Whether the claim is unbound and its class has ``WaitForFirstConsumer``."""
         found = self.storage_class(claim.storage_class) if claim.storage_class else None
         return found is not None and found.delays_binding and not claim.volume_name
 
     def unbound_volumes(self, storage_class: str) -> UnboundVolumes:
-        """The volumes of a class that no claim has."""
+        """The free volumes of a class."""
         return self._unbound_volumes.get(storage_class, _NO_UNBOUND_VOLUMES)
 
     def prebound_volume(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
-        """The volume that somebody bound to the claim from its side, if it is of the claim's class."""
+        """A volume of the claim's class whose ``claimRef`` already names the claim."""
         volumes = self._prebound.get(claim.key, _NO_VOLUMES)
         fitting = (each for _, each in sorted(volumes.items()) if each.storage_class == claim.storage_class)
         return next((each for each in fitting if each.is_for(claim) and _satisfies(each, claim)), None)
@@ -140,14 +140,15 @@ class StorageCache:
         return bool(self._limits)
 
     def limits(self, driver: str) -> Mapping[str, int]:
-        """By node name, how many volumes of a driver it takes; nodes without a limit are not named."""
+        """The attach limits of a driver by node name; nodes without a limit are left out."""
         return self._limits.get(driver, {})
 
     def attachments(self, node_name: str) -> Mapping[str, VolumeAttachment]:
         return self._attached.get(node_name, _NO_ATTACHMENTS)
 
     def attached_as(self, claim: PersistentVolumeClaim) -> tuple[str, str]:
-        """The driver and the name there of the claim's volume, a name of its own if it has none yet; or nothing."""
+        """Driver and volume handle of the claim's volume. An unbound claim has a generated handle; both are empty if
+        the driver is unknown."""
         volume = self.volumes.stored(claim.volume_name) if claim.volume_name else None
         if volume is not None:
             return volume.driver, volume.handle
@@ -155,12 +156,12 @@ class StorageCache:
         return ("", "") if found is None else (found.driver, f"unbound {claim.key}")
 
     def version_of(self, claim: PersistentVolumeClaim | None) -> Hashable:
-        """Stays the same as long as everything that decides where the claim can be had."""
+        """A value that stays the same while results about the claim are valid."""
         if claim is None or claim.is_bound:
             return claim, claim and self.volumes.get(claim.volume_name)
         return claim, self._class_versions.get(claim.storage_class, 0), self._drivers_version
 
-    # -- what the API server shows ------------------------------------------------------------------------------------
+    # -- events from the API ------------------------------------------------------------------------------------------
 
     def applied(self, resource: APIResource, wire: Object, /) -> Iterable[ClusterEvent]:
         metadata = wire["metadata"]
@@ -211,10 +212,10 @@ class StorageCache:
                 objects[key] = new
             self._index(resource, key, old, new)
 
-    # -- what we are about to bring about -----------------------------------------------------------------------------
+    # -- assumed writes -----------------------------------------------------------------------------------------------
 
     def assume_bound(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume | None:
-        """Count the volume as the claim's; ``None`` if either is not what it was."""
+        """Assume that the volume is bound to the claim; ``None`` if the volume changed."""
         ref = ClaimRef(claim.namespace, claim.name, claim.uid)
         by_controller = volume.is_bound_by_controller or not volume.is_for(claim)
         new = msgspec.structs.replace(volume, claim=ref, is_bound_by_controller=by_controller)
@@ -228,7 +229,7 @@ class StorageCache:
         return new
 
     def assume_provisioned(self, claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim | None:
-        """Count the claim as one that is being served for a node; ``None`` if it is not what it was."""
+        """Assume that a volume is being provisioned for the claim on the node; ``None`` if the claim changed."""
         new = msgspec.structs.replace(claim, selected_node=node_name)
         if not self.claims.assume(claim.key, new):
             return None
@@ -284,7 +285,7 @@ class StorageCache:
 
 
 def class_subject(name: str) -> str:
-    """The group of volumes, or of capacities, of a storage class, as events name it."""
+    """The subject of events of the volumes and capacities of a storage class."""
     return f"of class {name}"
 
 
@@ -297,7 +298,7 @@ def _subjects(key: str, value: Any) -> tuple[str, ...]:
 
 
 def _satisfies(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """What even a volume that was bound to the claim by hand has to be."""
+    """The requirements that also hold for a volume that a user bound to the claim."""
     return (
         volume.capacity >= claim.request
         and volume.mode == claim.mode
@@ -314,7 +315,7 @@ def _put_or_remove(cache: AssumeCache[Any], key: str, new: Any) -> None:
 
 
 def _set(index: dict[str, dict[str, Any]], outer: str, inner: str, value: Any) -> None:
-    """Put a value in its place, or (``None``) take it away; places that are empty go."""
+    """Set a value in a nested index, or remove it (``None``); empty inner indexes are removed."""
     if value is not None:
         index.setdefault(outer, {})[inner] = value
         return

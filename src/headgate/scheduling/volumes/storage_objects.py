@@ -32,7 +32,7 @@ MIGRATED_VOLUMES: Final[Mapping[str, tuple[str, str]]] = {
     "azureDisk": ("disk.csi.azure.com", "diskURI"),
     "cinder": ("cinder.csi.openstack.org", "volumeID"),
 }
-"""By kind of volume, the driver that serves it now, and the field that tells one such volume from another."""
+"""By in-tree volume kind: the CSI driver that serves it now, and the field that identifies the volume."""
 _MIGRATED_PROVISIONERS: Final[Mapping[str, str]] = {
     "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
     "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
@@ -49,7 +49,7 @@ class PersistentVolumeClaim(msgspec.Struct, frozen=True):
     storage_class: str = ""
     attributes_class: str = ""
     request: int = 0
-    """0 if it states none."""
+    """The requested size; 0 if there is no request."""
     access_modes: tuple[str, ...] = ()
     mode: str = "Filesystem"
     selector: Selector | None = None
@@ -57,7 +57,7 @@ class PersistentVolumeClaim(msgspec.Struct, frozen=True):
     is_lost: bool = False
     is_deleting: bool = False
     is_completed: bool = False
-    """The binding to its volume is finished, not just begun."""
+    """Whether the volume controller has completed the binding."""
     selected_node: str | None = None
     controller_uid: str = ""
 
@@ -96,7 +96,7 @@ class PersistentVolume(msgspec.Struct, frozen=True):
     is_csi: bool = False
 
     def __hash__(self) -> int:
-        """Labels have none; and what has another value has another revision."""
+        """Labels are not hashable; name and revision are enough, because every change has a new revision."""
         return hash((self.name, self.revision))
 
     @property
@@ -105,12 +105,12 @@ class PersistentVolume(msgspec.Struct, frozen=True):
 
     @property
     def label_keys(self) -> frozenset[str]:
-        """The labels of nodes that it looks at."""
+        """The node labels that its affinity reads."""
         terms = self.affinity.terms if self.affinity is not None else ()
         return frozenset(each.key for term in terms for each in term.labels.requirements)
 
     def is_for(self, claim: PersistentVolumeClaim) -> bool:
-        """Whether it was bound to this claim; one that somebody bound by hand may lack the claim's uid."""
+        """Whether its ``claimRef`` names this claim. A reference that a user wrote may have no uid."""
         ref = self.claim
         if ref is None or (ref.namespace, ref.name) != (claim.namespace, claim.name):
             return False
@@ -124,9 +124,9 @@ class StorageClass(msgspec.Struct, frozen=True):
     name: str
     provisioner: str = ""
     delays_binding: bool = False
-    """For a pod that uses the claim: ``WaitForFirstConsumer``."""
+    """The binding mode is ``WaitForFirstConsumer``."""
     topologies: tuple[Selector, ...] | None = None
-    """Alternatives, one of which a node must meet; ``None``: any node will do."""
+    """Alternatives, one of which a node must match; ``None``: every node matches."""
 
     @property
     def can_provision(self) -> bool:
@@ -140,7 +140,7 @@ class StorageClass(msgspec.Struct, frozen=True):
 class CsiNode(msgspec.Struct, frozen=True):
     name: str
     limits: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """By driver, how many volumes may be attached."""
+    """The attach limits by driver."""
 
 
 class CsiDriver(msgspec.Struct, frozen=True):
@@ -153,9 +153,9 @@ class CsiStorageCapacity(msgspec.Struct, frozen=True):
     name: str
     storage_class: str
     topology: Selector | None = None
-    """``None``: reachable from nowhere."""
+    """``None``: not reachable from any node."""
     limit: int | None = None
-    """Of one volume, in bytes; ``None``: nothing is known to be there."""
+    """The largest volume in bytes; ``None`` if the capacity is unknown."""
 
 
 class VolumeAttachment(msgspec.Struct, frozen=True):
@@ -266,9 +266,9 @@ def read_attachment(wire: Object) -> VolumeAttachment:
 
 
 def migrated_volume(source: Object, labels: Object | None = None) -> tuple[str, str]:
-    """The driver behind a volume of a kind that moved, and what the volume is called there; empty for other kinds.
+    """The CSI driver and the volume handle of a migrated in-tree volume; both are empty for other kinds.
 
-    Disks of one of them are told apart by where they are, too, which their ``labels`` say.
+    The handle of a GCE disk includes its zone or region, from the ``labels`` of the volume.
     """
     for kind, (driver, field) in MIGRATED_VOLUMES.items():
         if source.get(kind) is not None:
@@ -276,13 +276,14 @@ def migrated_volume(source: Object, labels: Object | None = None) -> tuple[str, 
             if kind == "gcePersistentDisk":
                 location = _disk_location(labels or {})
                 return ("", "") if location is None else (driver, f"{location}/{identity}")
-            # An older form has the zone in front.
+            # An older form has the zone as a prefix.
             return driver, identity.rpartition("/")[2] if identity.startswith("aws://") else identity
     return "", ""
 
 
 def _disk_location(labels: Object) -> str | None:
-    """Its zone, or the region of its zones; ``None`` if the zones are not of one region, as far as their names tell."""
+    """The zone of a disk, or the region of its zones; ``None`` if the names of the zones do not belong to one
+    region."""
     zones = str(next(filter(None, map(labels.get, _ZONE_LABELS)), "")).split(ZONE_SEPARATOR)
     if len(zones) == 1:
         return f"zones/{zones[0]}"
@@ -301,12 +302,12 @@ def _storage(amounts: Object | None) -> quantity.Quantity:
 
 
 def _topology(term: Object) -> Selector:
-    """A term that asks for nothing selects nothing."""
+    """A term without expressions selects nothing."""
     expressions: Sequence[Object] = term.get("matchLabelExpressions") or ()
     wanted = tuple(Requirement(each.get("key") or "", "in", tuple(each.get("values") or ())) for each in expressions)
     return Selector(wanted, nothing=not wanted)
 
 
 def _by_labels(selector: NodeSelector) -> NodeSelector:
-    """Volumes are matched with the labels of nodes alone: what is said about their names does not count."""
+    """Volumes are matched with node labels only: requirements on node fields are dropped."""
     return NodeSelector(tuple(NodeSelectorTerm(term.labels) for term in selector.terms))

@@ -14,9 +14,9 @@ from headgate.kube.node_affinity import NodeSelector
 from headgate.scheduling.volumes.storage_objects import PersistentVolume, PersistentVolumeClaim
 
 Entry = tuple[int, str, PersistentVolume, bool]
-"""Size, name, the volume, and whether the spot says all about where it can be reached."""
+"""Size, name, the volume, and whether the location alone decides about reachability."""
 VolumeLocation = tuple[str, str] | NodeSelector | None
-"""Where volumes can be reached: where a label has a value, where a selector says, or everywhere."""
+"""Where volumes can be reached: on nodes with a label value, on nodes that a selector matches, or everywhere."""
 
 
 class UnboundVolumes:
@@ -32,7 +32,7 @@ class UnboundVolumes:
 
     @property
     def label_keys(self) -> Collection[str]:
-        """The labels of a node that matter here."""
+        """The node labels that the volumes' affinities read."""
         return self._label_keys
 
     def add(self, volume: PersistentVolume) -> None:
@@ -61,7 +61,7 @@ class UnboundVolumes:
     def smallest(
         self, claim: PersistentVolumeClaim, labels: Mapping[str, str], taken: Collection[str]
     ) -> PersistentVolume | None:
-        """The smallest volume for the claim that a node with these labels can reach, none of ``taken``."""
+        """The smallest volume for the claim that a node with these labels can reach and that is not in ``taken``."""
         best: Entry | None = None
         for entries in self._reachable(labels):
             for i in range(bisect_left(entries, claim.request, key=_size), len(entries)):
@@ -82,7 +82,7 @@ class UnboundVolumes:
 
 
 def matches_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether a free volume of the claim's class is what the claim asks for, wherever it is."""
+    """Whether a free volume of the claim's class satisfies the claim, apart from its location."""
     return (
         volume.capacity >= claim.request
         and volume.mode == claim.mode

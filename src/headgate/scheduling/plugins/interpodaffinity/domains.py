@@ -31,11 +31,11 @@ class AffinityDomains:
 
     @property
     def count(self) -> int:
-        """Of places, with the one for rows that are in no domain."""
+        """The number of domains, including domain 0."""
         return len(self._column.values) + 1
 
     def move(self, row: int) -> tuple[int, int]:
-        """Read a row's node again; returns where it was and where it is."""
+        """Read a row's node again. Returns its old and new domain."""
         old, new = int(self.domain_of_row[row]), int(self._column.ids[row]) + 1
         if old != new:
             if self.count > len(self._row_counts):
@@ -46,7 +46,7 @@ class AffinityDomains:
         return old, new
 
     def rows(self, domain: int, excluded: int) -> Iterable[int] | None:
-        """The rows of a domain; one row may be left out. ``None`` if they are so many that it may as well be all."""
+        """The rows of a domain, possibly without the row ``excluded``. ``None`` means all rows: the domain is large."""
         if domain == NO_DOMAIN:
             return ()
         count = int(self._row_counts[domain]) - int(self.domain_of_row[excluded] == domain)
@@ -59,17 +59,17 @@ class AffinityDomains:
 
 
 class TopologyCounts:
-    """What was counted in each domain of a key, and on which row it was."""
+    """Counts per domain of a topology key, and per row."""
 
     def __init__(self, domains: AffinityDomains) -> None:
         self.domains = domains
         self.total = 0
-        """Over all domains, so without what is on rows that are in none."""
+        """The sum over all domains, without rows in no domain."""
         self._by_row: dict[int, int] = {}
         self._by_domain: Ints = np.zeros(domains.count, np.int64)
 
     def fill(self, amounts: Mapping[int, int], factor: int = 1) -> None:
-        """Add what is on many rows at once."""
+        """Add amounts of many rows at once."""
         for row, amount in amounts.items():
             self._by_row[row] = self._by_row.get(row, 0) + factor * amount
         rows = np.fromiter(amounts, np.intp, count=len(amounts))
@@ -80,7 +80,7 @@ class TopologyCounts:
         self.total = int(self._by_domain.sum())
 
     def add(self, row: int, amount: int) -> tuple[int, int]:
-        """Returns what was in that row's domain before, and what is now."""
+        """Returns the count of the row's domain before and after."""
         count = self._by_row.get(row, 0) + amount
         if count:
             self._by_row[row] = count
@@ -97,7 +97,7 @@ class TopologyCounts:
         return before, before + amount
 
     def move(self, row: int, old: int, new: int) -> int:
-        """A row went from one domain to another; returns how much went with it."""
+        """Move a row from one domain to another. Returns the amount of the row."""
         if new >= len(self._by_domain):
             self._by_domain = _grow(self._by_domain, self.domains.count)
         amount = self._by_row.get(row, 0)
@@ -107,7 +107,7 @@ class TopologyCounts:
         return amount
 
     def at(self, rows: Rows | None, size: int) -> Ints:
-        """What is in the domain of each row."""
+        """The count of the domain of each row."""
         found: Ints = self._by_domain[
             self.domains.domain_of_row[:size] if rows is None else self.domains.domain_of_row[rows]
         ]

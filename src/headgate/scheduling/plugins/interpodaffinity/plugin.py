@@ -30,7 +30,7 @@ from headgate.waiting.queueing_hints import ClusterEventWithHint
 
 NAME: Final = "InterPodAffinity"
 REASONS: Final = (
-    # Taking pods away makes no pod come near, so preemption cannot help with the first.
+    # Preemption only removes pods, so it cannot satisfy affinity.
     FilterReason("node(s) didn't match pod affinity rules", unresolvable=True),
     FilterReason("node(s) didn't match pod anti-affinity rules"),
     FilterReason("node(s) didn't satisfy existing pods anti-affinity rules"),
@@ -47,7 +47,7 @@ class InterPodAffinity:
         self._terms = cluster.matrix.terms
         self._shape_infos: WeakKeyDictionary[PodShape, _ShapeInfo] = WeakKeyDictionary()
 
-    # -- what an answer depends on ------------------------------------------------------------------------------------
+    # -- inputs of results --------------------------------------------------------------------------------------------
 
     def key(self, pod: PodInfo, /) -> Hashable:
         if not self._terms or _has_terms(pod.shape):
@@ -55,9 +55,9 @@ class InterPodAffinity:
         return tuple(self._find_matching(pod)) or None
 
     def stamp(self, shape: PodShape, matrix: NodeMatrix, /) -> Hashable:
-        """The labels of namespaces, as far as the shape's own terms or those that may mean it look at them.
+        """The namespace labels that the shape's own terms, and terms that may match it, depend on.
 
-        And whether there is anything to score by: most pods with terms only have and meet required anti-affinity.
+        It also says whether the shape is scored: most pods with terms only have required anti-affinity.
         """
         if not _has_terms(shape):
             return None
@@ -78,7 +78,7 @@ class InterPodAffinity:
         return self._counts_preferences(shape) and any(map(self._weight_of, found))
 
     def _find_matching(self, pod: PodInfo) -> list[ExistingTerm]:
-        """The carried terms that mean a pod, as far as they count here."""
+        """The terms of existing pods that match the pod and affect its result."""
         found = self._terms.matching(pod.namespace, pod.labels, self._namespaces.labels(pod.namespace))
         return [
             each
@@ -91,7 +91,7 @@ class InterPodAffinity:
         return MatchingTerms(existing_terms, identity if _has_terms(pod.shape) else None)
 
     def _counts_preferences(self, shape: PodShape) -> bool:
-        """Whether preferences count at all: if those of others are ignored, then only for pods that have some."""
+        """Whether preferred terms of existing pods count: by option, only for pods with preferred terms."""
         return not self._args.ignore_preferred_terms_of_existing_pods or _has_preferred_terms(shape)
 
     def _weight_of(self, existing_term: ExistingTerm) -> int:
@@ -153,19 +153,19 @@ class InterPodAffinity:
         scores: Ints = (MAX_SCORE * ((raw - lowest) / (highest - lowest))).astype(np.int64)
         return scores
 
-    # -- waking -------------------------------------------------------------------------------------------------------
+    # -- queueing hints -----------------------------------------------------------------------------------------------
 
     def wakers(self, shape: PodShape, /) -> tuple[ClusterEventWithHint, ...]:
         return events_to_register(shape, self._namespaces, self._terms)
 
 
 class _ShapeInfo:
-    """What was found out about a shape with terms of its own."""
+    """Cached facts about a shape with terms of its own."""
 
     def __init__(self, shape: PodShape) -> None:
         self.selectors = namespace_selectors(shape)
         self.versions = (-1, -1)
-        """The version of its namespace, and of the carried terms, that ``is_scored`` is true of."""
+        """The versions of its namespace and of the existing terms for which ``is_scored`` was computed."""
         self.is_scored = False
 
 

@@ -50,7 +50,7 @@ class _OwnTerms(msgspec.Struct, frozen=True):
     namespaces: NamespaceLabels
 
     def matches_affinity(self, pod: PodInfo) -> bool:
-        """Whether a pod is one that the waiting one has to be near of."""
+        """Whether a pod matches all required affinity terms of the waiting pod."""
         terms = self.shape.affinity.required
         return bool(terms) and all(self._matches(each, pod) for each in terms)
 
@@ -64,7 +64,7 @@ class _OwnTerms(msgspec.Struct, frozen=True):
         return namespaces is None or pod.namespace in namespaces
 
     def is_repelled_by(self, pod: PodInfo) -> bool:
-        """Whether a pod on a node keeps the waiting one away, as far as the shape can tell."""
+        """Whether required anti-affinity of a pod on a node may reject the waiting pod, as far as its shape tells."""
         shape = self.shape
         repelling = pod.shape.anti_affinity.required
         if shape.labels is None:

@@ -32,10 +32,10 @@ CountsByKey = dict[str, TopologyCounts]
 """By topology key."""
 
 Contribution = tuple[tuple[TopologyCounts, int], ...]
-"""Where a pod counts, and how much."""
+"""The counts that a pod changes, and by how much."""
 
 ExtraRows = Iterable[int] | None
-"""Rows that may now be others; ``None`` for all."""
+"""Rows whose result may have changed; ``None`` for all rows."""
 
 
 class _Counts(ABC):
@@ -72,7 +72,7 @@ class _Counts(ABC):
         return _union(touched)
 
     def _contribution_of(self, pod: PodInfo) -> Contribution:
-        """Where the shape says all that counts, which is often so, the answer is remembered."""
+        """The contribution of a pod. It is cached by shape if the shape has the pod's labels."""
         shape = pod.shape
         if shape.labels is None:
             return self._find_contribution(pod, ())
@@ -85,14 +85,14 @@ class _Counts(ABC):
 
     @abstractmethod
     def _find_contribution(self, pod: PodInfo, existing_terms: tuple[ExistingTerm, ...]) -> Contribution:
-        """Of a pod that comes; ``carried`` are its terms."""
+        """The contribution of an added pod; ``existing_terms`` are the pod's own terms."""
 
     @abstractmethod
     def _changes_result(self, before: int, after: int) -> bool:
-        """Whether such a change in a domain moves the verdict or score of its rows."""
+        """Whether this change of a domain's count changes the result or score of its rows."""
 
     def _move(self, row: int) -> ExtraRows:
-        """A node is another: what is on it now counts where that is."""
+        """The node of a row changed: its counts move to the new domain."""
         touched: list[ExtraRows] = []
         for domains in self._domains.values():
             old, new = domains.move(row)
@@ -153,7 +153,8 @@ class RequiredTermCounts(_Counts):
         return extra_rows if self._is_first_pod() == was_first_pod else None
 
     def _is_first_pod(self) -> bool:
-        """Nobody it wants to be near is anywhere, but it is such a pod itself: the first of its kind may go ahead."""
+        """Whether no pod matches the affinity terms except the incoming pod itself: then the first pod may be
+        scheduled."""
         return self._matches_itself and not any(each.total for each in self._affinity_counts.values())
 
     def _find_contribution(self, pod: PodInfo, existing_terms: tuple[ExistingTerm, ...]) -> Contribution:
@@ -176,7 +177,7 @@ class RequiredTermCounts(_Counts):
         return (before > 0) is not (after > 0)
 
     def rejected(self, rows: Rows | None) -> Ints | None:
-        """Per row the reason that counts, the first of the three."""
+        """Per row the first of the three reasons that applies; 0 if none does."""
         size = self._matrix.size
         bits: Ints = np.zeros(size if rows is None else len(rows), np.int64)
         for counts in self._existing_counts.values():
@@ -194,7 +195,7 @@ class RequiredTermCounts(_Counts):
 
 
 class PreferredTermCounts(_Counts):
-    """Counts for the score: weights instead of numbers. ``weigh`` returns the weight of an existing pod's term."""
+    """Counts for the score: weights instead of numbers. ``weight_of`` returns the weight of an existing pod's term."""
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from headgate.scheduling.cache.pod_shape import PodShape
 from headgate.scheduling.cluster.namespace_labels import NamespaceLabels
 
 Identity = tuple[str, Mapping[str, str], Mapping[str, str]]
-"""What a carried term reads of a pod: its namespace, its labels, the labels of its namespace."""
+"""What a term of an existing pod reads of a pod: its namespace, its labels, the labels of its namespace."""
 
 
 class IncomingTerm:
@@ -36,10 +36,10 @@ class IncomingTerm:
 
 
 def matched_namespaces(term: AffinityTerm, namespaces: NamespaceLabels) -> frozenset[str] | None:
-    """The namespaces whose pods a pod's own term means; ``None`` for all.
+    """The namespaces whose pods a pod's own term can match; ``None`` for all.
 
-    kube-scheduler holds the selector against no labels at all after it has listed the namespaces that it selects, so a
-    selector that only excludes (``DoesNotExist``, ``NotIn``) means every namespace. We place pods as it does.
+    kube-scheduler also matches the namespace selector against an empty set of labels, so a selector that only excludes
+    (``DoesNotExist``, ``NotIn``) selects every namespace. Headgate does the same.
     """
     selector = term.namespace_selector
     if selector.nothing:
@@ -48,7 +48,7 @@ def matched_namespaces(term: AffinityTerm, namespaces: NamespaceLabels) -> froze
 
 
 def namespace_selectors(shape: PodShape) -> tuple[Selector, ...]:
-    """Those of the shape's own terms for which the labels of namespaces have to be looked up."""
+    """The namespace selectors of the shape's own terms that depend on namespace labels."""
     affinities = (shape.affinity, shape.anti_affinity)
     found = (term.namespace_selector for each in affinities for term in (*each.required, *each.preferred))
     return tuple(dict.fromkeys(each for each in found if not each.nothing and not each.matches({})))
@@ -59,7 +59,7 @@ def matches_all(terms: Iterable[IncomingTerm], namespace: str, labels: Mapping[s
 
 
 def rows_matching(label_groups: LabelGroupIndex, terms: tuple[IncomingTerm, ...]) -> dict[int, int]:
-    """How many pods that match all of these terms are on which row."""
+    """The number of pods per row that match all of these terms."""
     found: dict[int, int] = {}
     first, *others = terms
     for group in label_groups.selected(first.selector, first.namespaces):

@@ -36,7 +36,7 @@ TOO_MANY: Final = "Too many pods"
 
 
 class FitState(msgspec.Struct, frozen=True, eq=False):
-    """The columns to check, the number of pods first; and per line the bits of its two reasons."""
+    """The columns to check, the number of pods first, and per column the bits of its two reasons."""
 
     columns: Indices
     amounts: Ints
@@ -66,7 +66,7 @@ class NodeResourcesFit:
         return {name: amount for name, amount in shape.requests.items() if not self._is_ignored(name)}
 
     def _is_ignored(self, name: str) -> bool:
-        """Only extended resources can be: others belong to the node, whoever else looks after them."""
+        """Whether the arguments ignore the resource; only extended resources can be ignored."""
         return not is_native(name) and (name in self._ignored or name.partition("/")[0] in self._ignored_groups)
 
     def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> FitState:
@@ -85,7 +85,7 @@ class NodeResourcesFit:
         if not np.count_nonzero(lacking):
             return None
         too_small = pick(columns.allocatable, state.columns, rows, size) < state.amounts
-        too_small[0] = False  # a node that takes no pods at all is full, not small
+        too_small[0] = False  # a node without pod slots counts as full, not as too small
         bits: Ints = (lacking * np.where(too_small, state.too_small_bits, state.bits)).sum(axis=0)
         return bits
 

@@ -22,7 +22,7 @@ from headgate.scheduling.framework.normalize_score import MAX_SCORE
 
 Weights = Sequence[tuple[str, int]]
 Strategy = Callable[[Ints, Ints, Ints], Ints]
-"""Of capacity, use and weights, each with one line per resource."""
+"""The score from capacity, use and weights, each with one line per resource."""
 
 DEFAULT_RESOURCES: Final[Weights] = ((CPU, 1), (MEMORY, 1))
 _HELD_LINE: Final = {CPU: 0, MEMORY: 1}
@@ -33,12 +33,12 @@ class ResourceScorer(msgspec.Struct, frozen=True, eq=False):
     amounts: Ints
     weights: Ints
     lines: Indices
-    """Which lines count what is held instead of what was asked for."""
+    """The lines that use the held amounts (with defaults) instead of the requested amounts."""
     non_zero_lines: Indices
-    """Where that stands, line by line."""
+    """For each of these lines the line in ``ResourceColumns.held``."""
 
     def capacity_and_use(self, matrix: NodeMatrix, rows: Rows | None) -> tuple[Ints, Ints]:
-        """Capacity, and use with the pod on top."""
+        """Capacity, and the use including the incoming pod."""
         columns, size = matrix.columns, matrix.size
         capacity = pick(columns.allocatable, self.columns, rows, size)
         if len(self.non_zero_lines) == len(self.columns):
@@ -54,7 +54,7 @@ class ResourceScorer(msgspec.Struct, frozen=True, eq=False):
 def scorer_for(
     matrix: NodeMatrix, resources: Weights, amounts: Mapping[str, int], *, with_held: bool
 ) -> ResourceScorer:
-    """Scalar resources that the pod does not ask for are left out."""
+    """Scalar resources that the pod does not request are left out."""
     scored = [(name, weight) for name, weight in resources if amounts.get(name) or not is_scalar(name)]
     names = [name for name, _ in scored]
     lines = [i for i, name in enumerate(names) if with_held and name in _HELD_LINE]
@@ -78,7 +78,7 @@ def most_allocated(capacity: Ints, use: Ints, weights: Ints) -> Ints:
 
 
 def _weighted_mean(part: Ints, capacity: Ints, weights: Ints) -> Ints:
-    """The parts as percentages of capacity, and their weighted mean over the resources that the node has."""
+    """The weighted mean, over the resources that the node has, of the parts as percentages of capacity."""
     part *= MAX_SCORE
     total: Ints
     if np.count_nonzero(capacity) == capacity.size:
@@ -93,13 +93,14 @@ def _weighted_mean(part: Ints, capacity: Ints, weights: Ints) -> Ints:
 
 
 def requested_to_capacity_ratio(points: Sequence[tuple[int, int]]) -> Strategy:
-    """A broken line of (utilization in percent, score from 0 to 10) points, each utilization larger than the last."""
+    """Scores by linear interpolation between points of (utilization in percent, score from 0 to 10), sorted by
+    utilization."""
     score_by_percent: Ints = np.array([_interpolate(points, each) for each in range(MAX_SCORE + 1)], np.int64)
 
     def strategy(capacity: Ints, use: Ints, weights: Ints) -> Ints:
         percent = np.minimum(use, capacity) * MAX_SCORE // np.maximum(capacity, 1)
         scores = score_by_percent[percent]
-        # A resource with no score does not count at all, not even as a zero in the mean.
+        # A resource with score 0 is left out of the mean.
         counted = np.where((capacity > 0) & (scores > 0), weights, 0)
         sums = np.maximum(counted.sum(axis=0), 1)
         rounded: Ints = np.floor((scores * counted).sum(axis=0) / sums + 0.5).astype(np.int64)
@@ -122,7 +123,7 @@ def _interpolate(points: Sequence[tuple[int, int]], percent: int) -> int:
 
 
 def balanced(capacity: Ints, use: Ints) -> Ints:
-    """The less the shares of the resources differ, the better: 100 less their standard deviation."""
+    """100 minus the standard deviation of the resources' utilization in percent."""
     if len(capacity) == 2 and np.count_nonzero(capacity) == capacity.size:
         shares = use / capacity
         np.minimum(shares, 1.0, out=shares)
@@ -140,7 +141,7 @@ def _deviation(capacity: Ints, use: Ints) -> NDArray[np.float64]:
     mean = shares.sum(axis=0) / np.maximum(number, 1)
     squares = np.where(known, (shares - mean) ** 2, 0.0)
     root = np.sqrt(squares.sum(axis=0) / np.maximum(number, 1))
-    # Of two the deviation is half the difference, which takes no root; of one there is none.
+    # For two resources the deviation is half the difference; for one it is 0.
     spread = np.where(known, shares, -1.0).max(axis=0) - np.where(known, shares, 2.0).min(axis=0)
     found: NDArray[np.float64] = np.where(number > 2, root, np.where(number == 2, spread / 2, 0.0))
     return found

@@ -57,7 +57,7 @@ class ConstraintSource:
         self._is_system = is_system
 
     def default_selector(self, pod: PodInfo) -> DefaultSelector | None:
-        """``None``: the defaults do not concern the pod."""
+        """The selector of the default constraints; ``None`` if they do not apply to the pod."""
         if pod.shape.spread or not self.defaults:
             return None
         selector = self._selectors.of(pod)
@@ -66,7 +66,7 @@ class ConstraintSource:
         return DefaultSelector(pod.namespace, selector, selector.matches(pod.labels))
 
     def find(self, pod: PodInfo, *, is_hard: bool) -> SpreadConstraints | None:
-        """``None``: no constraint of this kind holds for the pod."""
+        """The hard or soft constraints of the pod; ``None`` if there are none."""
         if pod.shape.spread:
             constraints = own_constraints(pod.shape, is_hard=is_hard)
         else:
@@ -85,7 +85,7 @@ class ConstraintSource:
 
 
 def own_constraints(shape: PodShape, *, is_hard: bool) -> Constraints:
-    """What pods of this shape ask for themselves, with the labels that ``matchLabelKeys`` name in the selector."""
+    """The constraints in the pod's specification, with the labels of ``matchLabelKeys`` added to the selector."""
     labels = shape.labels or {}
     return tuple(_with_match_label_keys(each, labels) for each in shape.spread if each.is_hard is is_hard)
 

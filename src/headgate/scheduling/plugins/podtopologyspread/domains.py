@@ -21,7 +21,7 @@ from headgate.scheduling.plugins.podtopologyspread.constraints import SpreadCons
 from headgate.scheduling.plugins.taint_toleration import untolerated
 
 _FULL_FRACTION: Final = 4
-"""One in so many rows: looking at all rows is then as well."""
+"""If more than 1/4 of the rows are affected, all rows are evaluated."""
 
 
 class EligibleNodes:
@@ -42,7 +42,7 @@ class EligibleNodes:
         self._by_policies: dict[tuple[bool, bool], Mask] = {}
 
     def for_constraint(self, constraint: SpreadConstraint) -> Mask:
-        """Nodes with all topology keys that the constraint's policies leave in. The mask is shared."""
+        """The nodes with all topology keys that the constraint's policies include. The mask is shared."""
         policies = (constraint.honours_node_affinity, constraint.honours_node_taints)
         found = self._by_policies.get(policies)
         if found is None:
@@ -65,21 +65,21 @@ class SpreadDomains:
         capacity = matrix.capacity
         self.ids: Rows = np.full(capacity, ABSENT, np.intp)
         self.counted: Mask = np.zeros(capacity, np.bool_)
-        """Rows whose pods and whose domain count."""
+        """Rows that count for the constraint."""
         self.counts: Ints = np.zeros(0, np.int64)
         self.is_domain: Mask = np.zeros(0, np.bool_)
-        """Of the numbers of domains, those that a counted row has."""
+        """The domain ids that a counted row has."""
         self._rows_in: Ints = np.zeros(0, np.int64)
         self._column: LabelColumn | None = None
 
     def read(self, eligible: EligibleNodes, on_row: Ints) -> None:
-        """Look at nodes anew, and sum up."""
+        """Read the nodes again and compute the counts per domain."""
         where = eligible.where
         column = self._matrix.labels.column(self._constraint.topology_key)
         ids = column.ids[where]
         if not eligible.needs_all_keys:
-            self._column = column  # the number that it gives to the empty value has to stay
-            # Where keys may be missing, all nodes that lack one are a domain together: that of the empty value.
+            self._column = column  # keeps the id of the empty value valid
+            # If keys may be missing, all nodes without the key form one domain: that of the empty value.
             ids = np.where(ids == ABSENT, column.number(""), ids)
         self.ids[where] = ids
         self.counted[where] = eligible.for_constraint(self._constraint) & (ids != ABSENT)
@@ -92,7 +92,7 @@ class SpreadDomains:
         self._rows_in = np.bincount(self.ids[self.ids != ABSENT], minlength=length)
 
     def rows(self, domain: int, row: int) -> list[int] | None:
-        """All rows in a domain, one of which is known; ``None`` if they are many: then all rows may be looked at."""
+        """All rows of a domain, of which ``row`` is one. ``None`` means all rows: the domain is large."""
         number = int(self._rows_in[domain])
         if number == 1:
             return [row]
@@ -102,11 +102,11 @@ class SpreadDomains:
         return found
 
     def count_domains(self, rows: Rows) -> int:
-        """How many domains these rows have between them."""
+        """The number of domains of these rows."""
         return int(np.count_nonzero(np.bincount(self.ids[rows])))
 
     def rows_in_any(self, domains: Mask) -> list[int] | None:
-        """The same for several domains; the last place of the mask stands for rows without the label."""
+        """As :meth:`rows`, for several domains; the last element of the mask is for rows without the label."""
         if not domains.any():
             return []
         found = domains[self.ids[: self._matrix.size]]

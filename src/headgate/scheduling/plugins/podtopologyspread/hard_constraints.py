@@ -45,7 +45,7 @@ class HardSpreadState(SpreadState["HardConstraint"]):
         )
 
     def filter(self, rows: Rows | None) -> Ints:
-        """Per row zero, or what the first constraint that is not met complains of."""
+        """Per row the reason of the first constraint that is not met; 0 if all are met."""
         self._read_changed_nodes()
         where = slice(0, self._matrix.size) if rows is None else rows
         first, *others = self._constraints
@@ -56,7 +56,7 @@ class HardSpreadState(SpreadState["HardConstraint"]):
 
 
 class HardConstraint:
-    """One constraint: how many pods a domain may have, and which domains have too many."""
+    """One constraint: the maximum number of pods per domain, and the result of each domain."""
 
     def __init__(
         self,
@@ -73,14 +73,14 @@ class HardConstraint:
         self._min_domains = constraint.min_domains
         self._min_count = 0
         self._smallest_domains = 0
-        """Domains that have the least pods: while there is another one, the least stays."""
+        """The number of domains with the minimum count: while there is another one, the minimum stays."""
         self._has_min_domains = False
-        """Whether there are as many domains as were asked for; else an empty one is taken to be there."""
+        """Whether there are at least ``minDomains`` domains; otherwise the minimum count is 0."""
         self._result: Ints = np.zeros(0, np.int64)
         self.read(eligible)
 
     def result_at(self, where: slice | Rows) -> Ints:
-        # A row without the label has id -1, which reads the last place of the table.
+        # A row without the label has id -1, which reads the last element of the table.
         return self._result.take(self._domains.ids[where])
 
     def read(self, eligible: EligibleNodes, /) -> None:
@@ -89,7 +89,7 @@ class HardConstraint:
         self._compute_result()
 
     def add(self, row: int, sign: int, /) -> list[int] | None:
-        """Returns the rows with another verdict than before."""
+        """Returns the rows whose result changed."""
         domains = self._domains
         if not domains.counted[row]:
             return []

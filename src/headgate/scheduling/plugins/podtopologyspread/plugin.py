@@ -68,7 +68,7 @@ class PodTopologySpread:
         return (int(scored.min()), int(scored.max())) if len(scored) else (0, 0)
 
     def normalize(self, raw: Ints, scale: Any, /) -> Ints:
-        """The fewest pods are best; a node with as many as the most gets what the fewest are of the most."""
+        """Nodes with the fewest pods get 100; nodes with the most pods get the ratio of lowest to highest count."""
         lowest, highest = scale
         scores = np.full_like(raw, MAX_SCORE) if highest == 0 else MAX_SCORE * (highest + lowest - raw) // highest
         scores[raw == IGNORED] = 0

@@ -25,7 +25,7 @@ _MAX_CACHED: Final = 1000
 
 
 class MatchingPodCounts:
-    """Pods that match, per row."""
+    """The number of matching pods per row."""
 
     def __init__(self, namespace: str, selector: Selector, matrix: NodeMatrix) -> None:
         self._namespace = namespace
@@ -40,7 +40,7 @@ class MatchingPodCounts:
                     self.on_row[row] += count
 
     def counts(self, pod: PodInfo) -> bool:
-        """Where the shape says whose pods and labels they are, the answer is remembered."""
+        """Whether the pod matches. The result is cached by shape if the shape has the pod's labels."""
         if pod.deleting:
             return False
         shape = pod.shape
@@ -73,10 +73,10 @@ class CountedConstraint(Protocol):
     def pods(self) -> MatchingPodCounts: ...
 
     def add(self, row: int, sign: int, /) -> list[int] | None:
-        """A pod came or went; returns the rows that it makes a difference to, ``None`` if they are many."""
+        """A pod was added to a row or removed. Returns the affected rows; ``None`` for all rows."""
 
     def read(self, eligible: EligibleNodes, /) -> None:
-        """Look at nodes that changed, and sum up anew."""
+        """Read changed nodes and compute the counts again."""
 
 
 C = TypeVar("C", bound=CountedConstraint)
@@ -93,7 +93,7 @@ class SpreadState(Generic[C]):
         self._constraints: Sequence[C] = ()
         self._pod_counts: Sequence[MatchingPodCounts] = ()
         self._changed_rows: set[int] = set()
-        """Rows whose nodes have to be looked at again."""
+        """Rows whose nodes have to be read again."""
 
     def _set_constraints(self, constraints: Sequence[C]) -> None:
         self._constraints = constraints
@@ -123,7 +123,7 @@ class SpreadState(Generic[C]):
         return extra_rows
 
     def _read_changed_nodes(self) -> bool:
-        """Whether there was any to look at."""
+        """Returns whether a node had to be read."""
         if not self._changed_rows:
             return False
         rows = np.fromiter(self._changed_rows, np.intp, count=len(self._changed_rows))

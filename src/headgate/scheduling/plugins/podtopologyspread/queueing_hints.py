@@ -21,7 +21,7 @@ from headgate.waiting.queueing_hints import ClusterEventWithHint
 
 
 def events_to_register(shape: PodShape, defaults: Constraints) -> tuple[ClusterEventWithHint, ...]:
-    """``defaults`` are the hard ones, which hold for shapes that state no constraint."""
+    """``defaults``: the hard default constraints, for shapes without constraints of their own."""
     constraints = own_constraints(shape, is_hard=True) if shape.spread else defaults
     keys = tuple(sorted({each.topology_key for each in constraints}))
     selectors: tuple[Selector, ...] | None = None

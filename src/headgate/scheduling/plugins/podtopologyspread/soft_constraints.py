@@ -57,7 +57,7 @@ class SoftSpreadState(SpreadState["SoftConstraint"]):
         return scores
 
     def _update(self) -> None:
-        """Count for the first time, or look at nodes that changed."""
+        """Count pods on the first call; later read changed nodes."""
         if not self._constraints:
             eligible = self._eligible(None)
             self._set_constraints(
@@ -75,7 +75,7 @@ class SoftSpreadState(SpreadState["SoftConstraint"]):
             self._update_weights()
 
     def _update_weights(self) -> bool:
-        """Which domains do the feasible nodes have? Returns whether there are more or fewer than before."""
+        """Update the weights with the number of domains of the feasible nodes. Returns whether a weight changed."""
         rows = np.flatnonzero(self._feasible)
         if self._spread_constraints.needs_all_keys:
             for each in self._constraints:
@@ -95,7 +95,9 @@ class SoftConstraint:
         self._key = constraint.topology_key
         self._tolerance = float(constraint.max_skew - 1)
         self._weight = 0.0
-        self._has_empty_domain = not eligible.needs_all_keys  # then rows without the label have a domain, but no score
+        self._has_empty_domain = (
+            not eligible.needs_all_keys
+        )  # rows without the label are then a domain, and have no score
         self._domains = None if self._key == HOSTNAME else SpreadDomains(constraint, matrix)
         self.labelled: Mask = np.zeros(matrix.capacity, np.bool_)
         self.read(eligible)
@@ -125,12 +127,12 @@ class SoftConstraint:
         return changed
 
     def scores(self, where: slice | Rows) -> Floats:
-        """Zero where the label is missing."""
+        """The scores of these rows; 0 where the label is missing."""
         domains = self._domains
         if domains is None:
             counts = self.pods.on_row[where].astype(np.float64)
             return np.where(self.labelled[where], counts * self._weight + self._tolerance, 0.0)
-        # Rows without a domain have id -1, which reads the last place of the table.
+        # Rows without a domain have id -1, which reads the last element of the table.
         table: Floats = np.append(domains.counts * self._weight + self._tolerance, 0.0)
         scores = table.take(domains.ids[where])
         return np.where(self.labelled[where], scores, 0.0) if self._has_empty_domain else scores
