@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.controllers.framework.mutation_cache import MutationCache, Object
+from headgate.controllers.framework.mutation_cache import DeletedUIDs, MutationCache, Object
 
 
 def an_object(uid: str, revision: int) -> Object:
@@ -59,3 +59,21 @@ def test_revisions_that_cannot_be_compared_are_believed_in_the_order_they_come(l
     latest.put("a", odd, told=True)
     assert latest.put("a", an_object("1", 1), told=False)
     assert latest.missing("x") == []
+
+
+def test_what_a_whole_list_does_not_have_is_removed_for_good(latest: MutationCache[str]) -> None:
+    latest.put("a", an_object("u", 5), told=False)
+    latest.put("b", an_object("v", 6), told=True)
+    assert latest.remove_missing("4") == []
+    assert latest.remove_missing("5") == [an_object("u", 5)]
+    assert latest.objects() == {"b": an_object("v", 6)}
+    assert not latest.put("a", an_object("u", 7), told=False)
+
+
+def test_only_the_last_deleted_uids_are_kept() -> None:
+    deleted = DeletedUIDs()
+    for number in range(10_001):
+        deleted.add(str(number))
+    assert "0" not in deleted
+    assert "1" in deleted
+    assert "10000" in deleted

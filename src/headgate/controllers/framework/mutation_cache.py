@@ -1,4 +1,4 @@
-"""Objects of one resource by name, as last seen by the watch or by the responses to own writes.
+"""Objects of one resource by name or uid, as last seen by the watch or by the responses to own writes.
 
 The response to a write counts as seen at once. A later watch event that is older than the known version changes
 nothing, a deleted object stays deleted, and an object that only a response has shown is dropped when a complete list
@@ -6,7 +6,7 @@ does not contain it. After a restart the cache is rebuilt from lists.
 
 The module also keeps the version that a write was decided on, taken before the write is sent: the watch may deliver the
 result before the response, and a version read after that would be the response's own.
-``controllers/ownership/cache.py`` does the same for owners and their dependents.
+``controllers/ownership/cache.py`` adds indexes of owners and their dependents.
 """
 
 from __future__ import annotations
@@ -36,23 +36,41 @@ class ObservedVersion(msgspec.Struct, frozen=True):
 Object = dict[str, Any]
 Place = TypeVar("Place", bound=Hashable)
 
-_GONE_KEPT: Final = 10_000
+_DELETED_KEPT: Final = 10_000
+
+
+class DeletedUIDs:
+    """The uids that were deleted last. A uid never comes back: only late responses and watch events name it."""
+
+    def __init__(self) -> None:
+        self._uids: Final[dict[str, None]] = {}
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._uids
+
+    def add(self, uid: str) -> None:
+        self._uids[uid] = None
+        if len(self._uids) > _DELETED_KEPT:
+            del self._uids[next(iter(self._uids))]
 
 
 class MutationCache(Generic[Place]):
     def __init__(self) -> None:
         self._objects: Final[dict[Place, Object]] = {}
         self._unconfirmed: Final[dict[Place, int]] = {}  # what only our own writes told of, and at which revision
-        self._gone: Final[dict[str, None]] = {}  # uids, the last ones
+        self._deleted: Final = DeletedUIDs()
 
     def get(self, place: Place) -> Object | None:
         return self._objects.get(place)
+
+    def objects(self) -> Mapping[Place, Object]:
+        return self._objects
 
     def put(self, place: Place, obj: Object, *, told: bool) -> bool:
         """Whether that is the latest now. ``told``: by the watch. Its echo of an own write is news, too: the answer may
         have brought a change that nobody has looked at yet."""
         metadata, known = obj["metadata"], self._objects.get(place)
-        if metadata["uid"] in self._gone:
+        if metadata["uid"] in self._deleted:
             return False
         if known is not None and 0 < resource_version_of(obj) < resource_version_of(known):
             return False
@@ -62,13 +80,13 @@ class MutationCache(Generic[Place]):
         elif is_another or place in self._unconfirmed:
             self._unconfirmed[place] = resource_version_of(obj)
         if known is not None and is_another:
-            self._remember_gone(known["metadata"]["uid"])
+            self._deleted.add(known["metadata"]["uid"])
         self._objects[place] = obj
         return True
 
     def remove(self, place: Place, uid: str) -> Object | None:
         """What was there, if it is that one which has gone."""
-        self._remember_gone(uid)
+        self._deleted.add(uid)
         known = self._objects.get(place)
         if known is None or known["metadata"]["uid"] != uid:
             return None
@@ -82,7 +100,7 @@ class MutationCache(Generic[Place]):
         lost = [place for place, written in self._unconfirmed.items() if written <= int(revision)]
         return [(place, str(self._objects[place]["metadata"]["uid"])) for place in lost]
 
-    def _remember_gone(self, uid: str) -> None:
-        self._gone[uid] = None
-        if len(self._gone) > _GONE_KEPT:
-            del self._gone[next(iter(self._gone))]
+    def remove_missing(self, revision: str) -> list[Object]:
+        """Removes what a complete list did not have."""
+        removed = [self.remove(place, uid) for place, uid in self.missing(revision)]
+        return [each for each in removed if each is not None]

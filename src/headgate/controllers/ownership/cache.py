@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.controllers.framework.mutation_cache import MutationCache
 from headgate.controllers.ownership.indexes import LabelIndex, SelectorIndex
 from headgate.kube.api_resources import APIResource
 from headgate.kube.labels import NOTHING, Selector, from_label_selector
@@ -28,7 +29,6 @@ OnDependentChange = Callable[[str, str | None, Object | None], None]
 """A dependent that changed: its uid, the uid of its controller, its present state (both None if it is gone)."""
 
 _EMPTY: Final[dict[str, Object]] = {}
-_GONE_KEPT: Final = 10_000
 
 
 class OwnerKind(msgspec.Struct, frozen=True):
@@ -56,17 +56,15 @@ class OwnershipCache:
         self._on_dependent_change: Final = told
         self.unconfirmed_writes: Final[dict[str, UnconfirmedWrites]] = {}
         """By the owner's uid."""
-        self._owners: Final[dict[Key, Object]] = {}
+        self._owners: Final[MutationCache[Key]] = MutationCache()
         self._keys: Final[dict[str, Key]] = {}  # by uid
         self._selectors: Final[SelectorIndex[Key]] = SelectorIndex()
-        self._all: Final[dict[str, Object]] = {}
+        self._all: Final[MutationCache[str]] = MutationCache()  # dependents by uid
         self._dependents: Final[dict[str, dict[str, Object]]] = {}  # by the uid of the controller
         self._orphans: Final[LabelIndex[str]] = LabelIndex()
         self._candidates: Final[dict[Key, dict[str, None]]] = {}
         self._candidate_owners: Final[dict[str, list[Key]]] = {}  # the other way round
-        self._unconfirmed: Final[dict[str, int]] = {}  # what only our own writes told of, and at which revision
         self._terminating: Final[set[str]] = set()
-        self._gone: Final[dict[str, None]] = {}  # who went last: answers and news that are later still change nothing
 
     # -- what is known ---------------------------------------------------------------------------------------------
 
@@ -74,7 +72,7 @@ class OwnershipCache:
         return self._owners.get(key)
 
     def owners(self) -> Mapping[Key, Object]:
-        return self._owners
+        return self._owners.objects()
 
     def key_of(self, uid: str) -> Key | None:
         """Of an owner that is there."""
@@ -89,29 +87,26 @@ class OwnershipCache:
 
     def candidates(self, key: Key) -> list[Object]:
         """Objects without a controller that the owner's selector means."""
-        return [self._all[uid] for uid in self._candidates.get(key, ())]
+        known = self._all.objects()
+        return [known[uid] for uid in self._candidates.get(key, ())]
 
     def selector(self, key: Key) -> Selector:
         return self._selectors.selector(key) or NOTHING
 
     def is_terminating(self, uid: str) -> bool:
         """Whether it is being deleted, by us or as the API shows."""
-        return uid in self._terminating or "deletionTimestamp" in self._all.get(uid, _EMPTY).get("metadata", _EMPTY)
+        known = self._all.get(uid)
+        return uid in self._terminating or (known is not None and "deletionTimestamp" in known["metadata"])
 
     # -- news of owners --------------------------------------------------------------------------------------------
 
     def owner_applied(self, obj: Object) -> list[Key]:
         key = _key(obj)
-        if obj["metadata"]["uid"] in self._gone:
-            return []  # the answer to a write that was sent before it went: it must not bring the owner back
         known = self._owners.get(key)
-        if known is not None and known["metadata"]["uid"] != obj["metadata"]["uid"]:
-            self.owner_removed(*key, known["metadata"]["uid"])
-            known = None
-        # The echo of an own write wakes, too: its answer may have brought a change that nobody has looked at yet.
-        if known is not None and resource_version_of(known) > resource_version_of(obj):
+        if not self._owners.put(key, obj, told=True):
             return []
-        self._owners[key] = obj
+        if known is not None and known["metadata"]["uid"] != obj["metadata"]["uid"]:
+            self._drop_owner(key, known["metadata"]["uid"])
         self._keys[obj["metadata"]["uid"]] = key
         if self.kind.selects:
             selector = from_label_selector((obj.get("spec") or {}).get("selector"))
@@ -121,42 +116,33 @@ class OwnershipCache:
 
     def owner_removed(self, namespace: str, name: str, uid: str) -> list[Key]:
         key = (namespace, name)
-        self._remember_gone(uid)
-        known = self._owners.get(key)
-        if known is None or known["metadata"]["uid"] != uid:
+        if self._owners.remove(key, uid) is None:
             return []
-        del self._owners[key]
+        self._drop_owner(key, uid)
+        return [key]
+
+    def _drop_owner(self, key: Key, uid: str) -> None:
         del self._keys[uid]
         self.unconfirmed_writes.pop(uid, None)
         self._selectors.drop(key)
         self._set_candidates(key, ())
-        return [key]
 
     # -- news of dependents ----------------------------------------------------------------------------------------
 
     def dependent_applied(self, obj: Object) -> list[Key]:
         """From the watch. Who has to look: who had it, who has it, and who might want it."""
-        uid = obj["metadata"]["uid"]
-        self._unconfirmed.pop(uid, None)
-        known = self._all.get(uid)
-        if uid in self._gone or (known is not None and resource_version_of(known) >= resource_version_of(obj)):
-            return []
-        return self._put(obj, known)
+        known = self._all.get(obj["metadata"]["uid"])
+        return self._put(obj, known) if self._is_newer(obj, known, told=True) else []
 
     def dependent_removed(self, namespace: str, name: str, uid: str) -> list[Key]:
-        self._remember_gone(uid)
-        known = self._all.get(uid)
+        known = self._all.remove(uid, uid)
         return [] if known is None else self._drop(known)
 
     def wrote(self, obj: Object) -> None:
         """What the server answered to a write of ours."""
-        uid = obj["metadata"]["uid"]
-        known = self._all.get(uid)
-        if uid in self._gone or (known is not None and resource_version_of(known) >= resource_version_of(obj)):
-            return
-        if known is None or uid in self._unconfirmed:
-            self._unconfirmed[uid] = resource_version_of(obj)
-        self._put(obj, known)
+        known = self._all.get(obj["metadata"]["uid"])
+        if self._is_newer(obj, known, told=False):
+            self._put(obj, known)
 
     def deletion_accepted(self, uid: str) -> None:
         """The server took our deletion."""
@@ -167,25 +153,27 @@ class OwnershipCache:
 
     def deletion_confirmed(self, uid: str) -> None:
         """The server says so, before the watch does."""
-        self._remember_gone(uid)
-        known = self._all.get(uid)
+        known = self._all.remove(uid, uid)
         if known is not None:
             self._drop(known)
 
     def synced(self, revision: str) -> list[Key]:
         """A whole list has been told: what it did not have is no more. Who lost one has to look."""
-        if not revision.isdecimal():
-            return []
-        lost = [uid for uid, written in self._unconfirmed.items() if written <= int(revision)]
-        return [key for uid in lost for key in self._drop(self._all[uid])]
+        return [key for obj in self._all.remove_missing(revision) for key in self._drop(obj)]
 
     # -- bookkeeping -----------------------------------------------------------------------------------------------
+
+    def _is_newer(self, obj: Object, known: Object | None, *, told: bool) -> bool:
+        """Stores the dependent. The version that is known already, such as the watch's echo of an own write, is no
+        news: the indexes have it."""
+        if not self._all.put(obj["metadata"]["uid"], obj, told=told):
+            return False
+        return known is None or resource_version_of(known) != resource_version_of(obj)
 
     def _put(self, obj: Object, known: Object | None) -> list[Key]:
         metadata = obj["metadata"]
         uid: str = metadata["uid"]
         before, now = self._controller(known), self._controller(obj)
-        self._all[uid] = obj
         if before != now and before is not None:
             self._remove_dependent(before, uid)
         concerned = dict.fromkeys(key for owner in (before, now) if owner and (key := self._keys.get(owner)))
@@ -205,8 +193,6 @@ class OwnershipCache:
 
     def _drop(self, obj: Object) -> list[Key]:
         uid = obj["metadata"]["uid"]
-        del self._all[uid]
-        self._unconfirmed.pop(uid, None)
         self._terminating.discard(uid)
         self._orphans.drop(uid)
         self._set_candidate_owners(uid, ())
@@ -217,12 +203,6 @@ class OwnershipCache:
         self._remove_dependent(owner, uid)
         key = self._keys.get(owner)
         return [] if key is None else [key]
-
-    def _remember_gone(self, uid: str) -> None:
-        """A uid never comes back. Only answers under way and news not yet heard can still speak of it."""
-        self._gone[uid] = None
-        if len(self._gone) > _GONE_KEPT:
-            del self._gone[next(iter(self._gone))]
 
     def _controller(self, obj: Object | None) -> str | None:
         """The uid of its controller. One of another kind is not handled here, but the object is taken."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from headgate.controllers.framework.mutation_cache import DeletedUIDs
 from headgate.jobs.names import IS_GROUP_WORKLOAD, MANAGED
 from headgate.jobs.pods.managed_pod import ManagedPod, read_managed_pod, relevant_fields
 from headgate.jobs.pods.pod_metadata import group_of, is_managed
@@ -21,7 +22,6 @@ POD: Final = "pod"
 GROUP: Final = "group"
 UNKNOWN_OWNER: Final = "stray"
 """A pod that is not managed any more and still has our finalizer."""
-_REMEMBERED: Final = 10_000
 
 
 class ManagedPodCache:
@@ -30,7 +30,7 @@ class ManagedPodCache:
         self._members: Final[dict[Key, dict[str, ManagedPod]]] = {}
         self._workloads: Final[dict[Key, dict[str, Object]]] = {}
         self._whose: Final[dict[tuple[str, str], Key]] = {}  # of Workloads
-        self._gone: Final[dict[str, None]] = {}
+        self._deleted: Final = DeletedUIDs()
 
     def members(self, key: Key) -> list[ManagedPod]:
         known = self._members.get(key, {})
@@ -57,7 +57,7 @@ class ManagedPodCache:
         place = metadata["namespace"], metadata["name"]
         before = self._keys.get(place)
         known = None if before is None else self._members[before][place[1]]
-        if metadata["uid"] in self._gone or (known is not None and _is_late(known.pod, pod)):
+        if metadata["uid"] in self._deleted or (known is not None and _is_late(known.pod, pod)):
             return []
         if not is_managed(pod) and MANAGED not in (metadata.get("finalizers") or ()):
             return [] if known is None else self.remove_pod(*place, known.uid, is_gone=False)
@@ -76,7 +76,7 @@ class ManagedPodCache:
 
     def remove_pod(self, namespace: str, name: str, uid: str, *, is_gone: bool = True) -> list[Key]:
         if is_gone:
-            self._forget(uid)
+            self._deleted.add(uid)
         key = self._keys.get((namespace, name))
         if key is None or self._members[key][name].uid != uid:
             return []
@@ -88,7 +88,7 @@ class ManagedPodCache:
         place = metadata["namespace"], metadata["name"]
         before = self._whose.get(place)
         known = None if before is None else self._workloads[before][place[1]]
-        if metadata["uid"] in self._gone or (known is not None and _is_late(known, workload)):
+        if metadata["uid"] in self._deleted or (known is not None and _is_late(known, workload)):
             return []
         key = _key_of(workload)
         if before is not None and before != key:
@@ -99,17 +99,12 @@ class ManagedPodCache:
         return [each for each in dict.fromkeys((before, key)) if each is not None]
 
     def remove_workload(self, namespace: str, name: str, uid: str) -> list[Key]:
-        self._forget(uid)
+        self._deleted.add(uid)
         key = self._whose.get((namespace, name))
         if key is None or self._workloads[key][name]["metadata"]["uid"] != uid:
             return []
         self._disown(key, (namespace, name))
         return [key]
-
-    def _forget(self, uid: str) -> None:
-        self._gone[uid] = None
-        if len(self._gone) > _REMEMBERED:
-            del self._gone[next(iter(self._gone))]
 
     def _drop(self, key: Key, place: tuple[str, str]) -> None:
         del self._keys[place], self._members[key][place[1]]
