@@ -21,7 +21,7 @@ def test_printing_and_reading_undo_each_other(drawn: tuple[str, dict[str, Any]])
     name, value = drawn
     before = copy.deepcopy(value)
     normal = codec.convert(TABLES, name, value)
-    assert (normal.error, normal.unknown) == (None, [])
+    assert (normal.error, normal.strict_errors) == (None, [])
     printed = codec.emit(TABLES, name, normal.obj)
     assert codec.convert(TABLES, name, printed).obj == normal.obj
     assert codec.convert(TABLES, name, normal.obj).obj == normal.obj
@@ -34,7 +34,7 @@ def test_printing_and_reading_undo_each_other(drawn: tuple[str, dict[str, Any]])
 def test_an_unknown_field_is_told_and_changes_nothing_else(drawn: tuple[str, dict[str, Any]], extra: str) -> None:
     name, value = drawn
     more = codec.convert(TABLES, name, {**value, extra: {"x": 1}})
-    assert more.unknown == [f'unknown field "{extra}"']
+    assert more.strict_errors == [f'unknown field "{extra}"']
     assert more.obj == codec.convert(TABLES, name, value).obj
 
 

@@ -43,7 +43,7 @@ def test_protobuf_and_json_give_the_same_object(drawn: tuple[str, dict[str, Any]
     read = MESSAGES.decode(name, message(name, normal))
     assert isinstance(read, dict), read
     decoded = codec.convert(TABLES, name, read)
-    assert (decoded.error, decoded.unknown) == (None, [])
+    assert (decoded.error, decoded.strict_errors) == (None, [])
     assert decoded.obj == codec.convert(TABLES, name, drop_empty_collections(TABLES, name, normal)).obj
 
 

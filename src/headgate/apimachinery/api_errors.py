@@ -57,14 +57,14 @@ class StatusDetails(msgspec.Struct, frozen=True):
 
 
 class StatusError(msgspec.Struct, frozen=True):
-    """A refusal. ``details`` of ``None`` leaves the field out; an empty one is printed as ``{}``."""
+    """An error response. ``details`` of ``None`` omits the field; an empty one is printed as ``{}``."""
 
     code: int
     reason: str
     message: str
     details: StatusDetails | None = None
-    continue_token: str = ""  # for a list that may go on from a newer revision
-    untyped: bool = False  # said before anybody looked at what the client accepts: as text, without kind or version
+    continue_token: str = ""  # for a list that can continue at a newer revision
+    untyped: bool = False  # sent as text, without kind and version, before content negotiation
 
     def body(self) -> dict[str, Any]:
         metadata = {"continue": self.continue_token} if self.continue_token else {}
@@ -81,7 +81,7 @@ class StatusError(msgspec.Struct, frozen=True):
 
 
 def success(details: StatusDetails | None = None, code: int | None = None) -> dict[str, Any]:
-    """The ``Status`` of a request that worked and has no object to show. A deletion has details, a binding a code."""
+    """The ``Status`` of a successful request without an object. A deletion has details, a binding a code."""
     out: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     if details is not None:
         out["details"] = details.body()
@@ -90,34 +90,34 @@ def success(details: StatusDetails | None = None, code: int | None = None) -> di
     return out
 
 
-def _about(resource: GroupResource, name: str = "", retry_after_s: int = NO_RETRY) -> StatusDetails:
+def _details(resource: GroupResource, name: str = "", retry_after_s: int = NO_RETRY) -> StatusDetails:
     return StatusDetails(name=name, group=resource.group, kind=resource.resource, retry_after_s=retry_after_s)
 
 
 def not_found(resource: GroupResource, name: str) -> StatusError:
-    return StatusError(404, "NotFound", f"{resource} {quote(name)} not found", _about(resource, name))
+    return StatusError(404, "NotFound", f"{resource} {quote(name)} not found", _details(resource, name))
 
 
 def unknown_path() -> StatusError:
-    """For a resource path that names nothing served."""
+    """For the path of a resource that is not served."""
     message = "the server could not find the requested resource"
     return StatusError(404, "NotFound", message, StatusDetails())
 
 
 def already_exists(resource: GroupResource, name: str) -> StatusError:
-    return StatusError(409, "AlreadyExists", f"{resource} {quote(name)} already exists", _about(resource, name))
+    return StatusError(409, "AlreadyExists", f"{resource} {quote(name)} already exists", _details(resource, name))
 
 
 def generate_name_conflict(resource: GroupResource, name: str, retry_after_s: int = 1) -> StatusError:
     message = (
         f"{resource} {quote(name)} already exists, the server was not able to generate a unique name for the object"
     )
-    return StatusError(409, "AlreadyExists", message, _about(resource, name, retry_after_s))
+    return StatusError(409, "AlreadyExists", message, _details(resource, name, retry_after_s))
 
 
 def conflict(resource: GroupResource, name: str, problem: str = CONFLICT_TEXT) -> StatusError:
     message = f"Operation cannot be fulfilled on {resource} {quote(name)}: {problem}"
-    return StatusError(409, "Conflict", message, _about(resource, name))
+    return StatusError(409, "Conflict", message, _details(resource, name))
 
 
 def apply_conflict(causes: Iterable[StatusCause], message: str) -> StatusError:
@@ -126,9 +126,9 @@ def apply_conflict(causes: Iterable[StatusCause], message: str) -> StatusError:
 
 def invalid(kind: GroupResource, name: str, errors: Sequence[FieldError]) -> StatusError:
     """``kind`` is the kind with its group: ``GroupResource("apps", "Deployment")``."""
-    told = report(errors)
-    message = f"{kind} {quote(name)} is invalid" + (f": {told.message()}" if errors else "")
-    causes = tuple(StatusCause(error.kind.cause, body, error.path) for error, body in told.bodies)
+    reported = report(errors)
+    message = f"{kind} {quote(name)} is invalid" + (f": {reported.message()}" if errors else "")
+    causes = tuple(StatusCause(error.kind.cause, body, error.path) for error, body in reported.bodies)
     details = StatusDetails(name=name, group=kind.group, kind=kind.resource, causes=causes)
     return StatusError(422, "Invalid", message, details)
 
@@ -148,7 +148,7 @@ def forbidden(resource: GroupResource, name: str, problem: str) -> StatusError:
         message = f"{resource} {quote(name)} is forbidden: {problem}"
     else:
         message = f"{resource} is forbidden: {problem}"
-    return StatusError(403, "Forbidden", message, _about(resource, name))
+    return StatusError(403, "Forbidden", message, _details(resource, name))
 
 
 class AuthorizationAttributes(msgspec.Struct, frozen=True):
@@ -169,7 +169,7 @@ HTML_SAFE: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def access_denied(attributes: AuthorizationAttributes, reason: str = "") -> StatusError:
-    """What the authorizer's refusal reads like. ``reason`` is the authorizer's own word, added at the end."""
+    """The error for a request that is not authorized. ``reason`` is the authorizer's reason, added at the end."""
     if attributes.path is not None:
         text = f"User {quote(attributes.user)} cannot {attributes.verb} path {quote(attributes.path)}"
     else:
@@ -186,11 +186,11 @@ def access_denied(attributes: AuthorizationAttributes, reason: str = "") -> Stat
 
 def method_not_supported(resource: GroupResource, action: str) -> StatusError:
     message = f"{action} is not supported on resources of kind {quote(str(resource))}"
-    return StatusError(405, "MethodNotAllowed", message, _about(resource))
+    return StatusError(405, "MethodNotAllowed", message, _details(resource))
 
 
 def method_not_allowed() -> StatusError:
-    """For a verb that a path does not offer at all."""
+    """For a verb that a path does not support."""
     message = "the server does not allow this method on the requested resource"
     return StatusError(405, "MethodNotAllowed", message, StatusDetails())
 
@@ -205,7 +205,7 @@ def unsupported_media_type(accepted: Iterable[str]) -> StatusError:
 
 
 def unsupported_patch_type() -> StatusError:
-    """For a PATCH in a format that the resource does not offer."""
+    """For a PATCH in a format that the resource does not support."""
     return StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", StatusDetails())
 
 
@@ -218,7 +218,7 @@ def too_old_resource_version(wanted: int, oldest: int) -> StatusError:
 
 
 def continue_expired(token: str) -> StatusError:
-    """``token`` continues the list at the newest revision, for clients that prefer that to starting again."""
+    """``token`` continues the list at the newest revision, for clients that do not want to start again."""
     message = (
         "The provided continue parameter is too old to display a consistent list result. You can start a new list "
         "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
@@ -229,7 +229,7 @@ def continue_expired(token: str) -> StatusError:
 
 
 def too_large_resource_version(wanted: int, current: int) -> StatusError:
-    """A revision from the future: the client may have talked to another server, and should ask again."""
+    """A revision from the future: the client may have used another server, and should retry."""
     cause = StatusCause("ResourceVersionTooLarge", "Too large resource version")
     message = f"Timeout: Too large resource version: {wanted}, current: {current}"
     return StatusError(504, "Timeout", message, StatusDetails(causes=(cause,), retry_after_s=1))
@@ -240,14 +240,14 @@ def timeout(message: str, retry_after_s: int = NO_RETRY) -> StatusError:
 
 
 def request_deadline_exceeded() -> StatusError:
-    """The client gave the server so much time, and it has passed."""
+    """The timeout of the client's request has passed."""
     message = "Timeout: request did not complete within the allotted timeout"
     return StatusError(504, "Timeout", message, StatusDetails(), untyped=True)
 
 
 def server_timeout(resource: GroupResource, operation: str, retry_after_s: int = NO_RETRY) -> StatusError:
     message = f"The {operation} operation against {resource} could not be completed at this time, please try again."
-    return StatusError(500, "ServerTimeout", message, _about(resource, operation, retry_after_s))
+    return StatusError(500, "ServerTimeout", message, _details(resource, operation, retry_after_s))
 
 
 def too_many_requests(message: str, retry_after_s: int = 1) -> StatusError:
@@ -272,16 +272,16 @@ def internal_error(problem: str) -> StatusError:
 
 
 def unknown_error(problem: str, code: int = 500) -> StatusError:
-    """An error that no one gave a reason: some of Kubernetes' own checks answer this way (a Binding without target)."""
+    """An error without a reason, as some checks of Kubernetes return (a Binding without target)."""
     return StatusError(code, "", problem)
 
 
 def outcome_unknown(problem: str) -> StatusError:
-    """The disk failed, and whether the write exists after a restart cannot be told; a client must look."""
+    """The disk failed, and it is unknown whether the write exists after a restart; the client must check."""
     details = StatusDetails(causes=(StatusCause(reason="OutcomeUnknown", message=problem),))
     return StatusError(500, "InternalError", f"Internal error occurred: {problem}", details)
 
 
 def insufficient_storage(problem: str) -> StatusError:
-    """The disk is full. Nothing was written, and the same request may succeed once there is room."""
+    """The disk is full. Nothing was written, and the same request may succeed when there is space."""
     return StatusError(507, "InsufficientStorage", problem, StatusDetails(causes=(StatusCause(message=problem),)))

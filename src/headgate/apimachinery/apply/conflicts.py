@@ -9,7 +9,7 @@ from typing import NamedTuple
 from headgate.apimachinery.api_errors import StatusCause, StatusError, apply_conflict
 from headgate.apimachinery.apply.field_sets import FieldSet, Path, from_paths, paths_of
 from headgate.apimachinery.apply.managed_fields import UPDATE, ManagerIdentity
-from headgate.apimachinery.apply.path_elements import show
+from headgate.apimachinery.apply.path_elements import format_path
 from headgate.kube.field_errors import quote
 
 
@@ -38,15 +38,18 @@ def _name(owner: ManagerIdentity) -> str:
     return f"{name} using {owner.api_version}" if owner.operation == UPDATE else name
 
 
-def refusal(conflicts: list[Conflict]) -> StatusError:
+def conflict_error(conflicts: list[Conflict]) -> StatusError:
     causes = [
-        StatusCause("FieldManagerConflict", f"conflict with {_name(owner)}", show(path)) for owner, path in conflicts
+        StatusCause("FieldManagerConflict", f"conflict with {_name(owner)}", format_path(path))
+        for owner, path in conflicts
     ]
     if len(conflicts) == 1:
         owner, path = conflicts[0]
-        return apply_conflict(causes, f"Apply failed with 1 conflict: conflict with {_name(owner)}: {show(path)}")
+        return apply_conflict(
+            causes, f"Apply failed with 1 conflict: conflict with {_name(owner)}: {format_path(path)}"
+        )
     lines = []
     for owner, group in groupby(conflicts, key=lambda conflict: conflict.owner):
         lines.append(f"conflicts with {_name(owner)}:")
-        lines += [f"- {show(conflict.path)}" for conflict in group]
+        lines += [f"- {format_path(conflict.path)}" for conflict in group]
     return apply_conflict(causes, f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines))

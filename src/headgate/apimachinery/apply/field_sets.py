@@ -1,12 +1,12 @@
-"""Sets of fields, in the very form that ``managedFields[].fieldsV1`` has on the wire.
+"""Sets of fields, in the form of ``managedFields[].fieldsV1``.
 
 A :data:`FieldSet` maps path elements to nodes. An empty node means that the field is in the set; a node with children
-holds ``"."`` if the field itself is in the set too. So ``{"f:a": {}, "f:b": {".": {}, "f:c": {}}}`` is the set of
-``.a``, ``.b`` and ``.b.c``. Sets are values: nothing here changes one that it was given, and results share parts with
-their inputs. Union alone can lose the order of the wire; :func:`ordered` puts it back.
+has ``"."`` if the field itself is in the set too. So ``{"f:a": {}, "f:b": {".": {}, "f:c": {}}}`` is the set of ``.a``,
+``.b`` and ``.b.c``. Functions do not change their arguments (except :func:`add`), and results share nodes with their
+inputs. Only a union can lose the wire order; :func:`ordered` restores it.
 
-What the elements mean is in ``path_elements.py``; which fields an object has, in ``owned_fields.py`` and
-``compare.py``."""
+``path_elements.py`` defines the elements; ``owned_fields.py`` and ``compare.py`` compute the fields of objects.
+"""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from functools import lru_cache
 from heapq import merge
 from typing import Any, Final, TypeAlias
 
-from headgate.apimachinery.apply.path_elements import IGNORED, SELF, canonical, order
+from headgate.apimachinery.apply.path_elements import IGNORED, SELF, canonical, sort_key
 
 FieldSet: TypeAlias = "dict[str, FieldSet]"
 Path: TypeAlias = tuple[str, ...]
 FieldNames: TypeAlias = tuple[tuple[str, ...], ...]
 
-_RUN: Final = 4_096
+_RUN_LENGTH: Final = 4_096
 
 
 def is_member(node: FieldSet) -> bool:
-    """Whether the field that ``node`` stands for is in the set itself."""
+    """Whether the field of ``node`` itself is in the set."""
     return not node or SELF in node
 
 
 def from_paths(paths: Iterable[Path]) -> FieldSet:
-    return ordered(collected(_one(path) for path in paths))
+    return ordered(union_of(_from_path(path) for path in paths))
 
 
-def _one(path: Path) -> FieldSet:
+def _from_path(path: Path) -> FieldSet:
     node: FieldSet = {}
     for element in reversed(path):
         node = {element: node}
@@ -41,8 +41,8 @@ def _one(path: Path) -> FieldSet:
 
 
 @lru_cache(maxsize=256)
-def of_fields(names: FieldNames) -> FieldSet:
-    """The set of some fields given by name: ``(("status",), ("metadata", "labels"))``."""
+def from_names(names: FieldNames) -> FieldSet:
+    """The set of fields with these names: ``(("status",), ("metadata", "labels"))``."""
     return from_paths(tuple(f"f:{name}" for name in path) for path in names)
 
 
@@ -61,8 +61,8 @@ def union(left: FieldSet, right: FieldSet) -> FieldSet:
         return left or right
     out = dict(left)
     for element, node in right.items():
-        mine = out.get(element)
-        out[element] = node if mine is None else _join(mine, node)
+        existing = out.get(element)
+        out[element] = node if existing is None else _join(existing, node)
     return out
 
 
@@ -76,8 +76,8 @@ def _join(left: FieldSet, right: FieldSet) -> FieldSet:
     return union(left, right)
 
 
-def collected(sets: Iterable[FieldSet]) -> FieldSet:
-    """The union of many sets, in time that grows with their sizes; its elements are in no particular order."""
+def union_of(sets: Iterable[FieldSet]) -> FieldSet:
+    """The union of many sets, in linear time; its elements have no particular order."""
     out: FieldSet = {}
     for fields in sets:
         add(out, fields)
@@ -85,26 +85,26 @@ def collected(sets: Iterable[FieldSet]) -> FieldSet:
 
 
 def add(into: FieldSet, fields: FieldSet) -> None:
-    """Put ``fields`` into a set that the caller made with :func:`collected` and has not shared."""
+    """Adds ``fields`` in place to a set from :func:`union_of` that the caller has not shared."""
     for element, node in fields.items():
-        mine = into.get(element)
-        if mine is None:
-            into[element] = _copied(node)
+        existing = into.get(element)
+        if existing is None:
+            into[element] = _copy(node)
         elif not node:
-            if mine:
-                mine.setdefault(SELF, {})
+            if existing:
+                existing.setdefault(SELF, {})
         else:
-            if not mine:
-                mine[SELF] = {}
-            add(mine, node)
+            if not existing:
+                existing[SELF] = {}
+            add(existing, node)
 
 
-def _copied(node: FieldSet) -> FieldSet:
-    return {element: _copied(below) for element, below in node.items()}
+def _copy(node: FieldSet) -> FieldSet:
+    return {element: _copy(below) for element, below in node.items()}
 
 
 def difference(left: FieldSet, right: FieldSet) -> FieldSet:
-    """What is in ``left`` and not in ``right``. A field in ``right`` takes away itself, not what is below it."""
+    """What is in ``left`` and not in ``right``. A field in ``right`` removes only itself, not the fields below it."""
     if not left or not right:
         return left
     out: FieldSet = {}
@@ -166,11 +166,14 @@ def intersection(left: FieldSet, right: FieldSet) -> FieldSet:
 def _sorted(elements: Iterable[str]) -> list[str]:
     plain = sorted(elements)
     if not plain or plain[-1] < "g":
-        return plain  # only fields (and "."): their texts sort as they should
-    if len(plain) <= _RUN:
-        return sorted(plain, key=order)
-    # No other thread runs while many keys are compared: they are sorted in runs, which are merged one by one.
-    runs = [sorted((order(element), element) for element in plain[at : at + _RUN]) for at in range(0, len(plain), _RUN)]
+        return plain  # only fields (and "."): their texts have the right order
+    if len(plain) <= _RUN_LENGTH:
+        return sorted(plain, key=sort_key)
+    # No other thread runs during one call of sorted, so a long list is sorted in runs, which are then merged.
+    runs = [
+        sorted((sort_key(element), element) for element in plain[start : start + _RUN_LENGTH])
+        for start in range(0, len(plain), _RUN_LENGTH)
+    ]
     return [element for _, element in merge(*runs)]
 
 
@@ -181,7 +184,7 @@ def ordered(fields: FieldSet) -> FieldSet:
 
 
 def paths_of(fields: FieldSet) -> Iterator[Path]:
-    """All members: those of a level first, then what is below each, in wire order."""
+    """All members in wire order: first those of a level, then those below each of them."""
     return _paths(fields, ())
 
 
@@ -196,9 +199,9 @@ def _paths(fields: FieldSet, prefix: Path) -> Iterator[Path]:
 
 
 def read(fields: Any) -> FieldSet | None:
-    """The set that a client or the store wrote, canonical and in wire order; ``None`` if it is malformed.
+    """A set from a client or the store, made canonical and in wire order; ``None`` if it is malformed.
 
-    What is canonical already comes back as it is, uncopied.
+    A canonical set is returned without a copy.
     """
     node = _read(fields)
     if node is None or SELF not in node:
@@ -212,24 +215,24 @@ def _read(fields: Any) -> FieldSet | None:
     if not isinstance(fields, dict):
         return None
     out: FieldSet = {}
-    same = True
+    unchanged = True
     for element, below in fields.items():
         if element == SELF:
             out[SELF] = {}
-            same = same and below == {}
+            unchanged = unchanged and below == {}
             continue
         text = element if element[:2] == "f:" else canonical(element)
         if text is None:
             return None
         if text == IGNORED:
-            same = False
+            unchanged = False
             continue
         node = below if below == {} else _read(below)
         if node is None:
             return None
-        same = same and node is below and text == element
+        unchanged = unchanged and node is below and text == element
         out[text] = _join(out[text], node) if text in out else node
     elements = _sorted(out) if len(out) > 1 else list(out)
     if elements == [SELF]:
         return {}
-    return fields if same and elements == list(out) else {element: out[element] for element in elements}
+    return fields if unchanged and elements == list(out) else {element: out[element] for element in elements}

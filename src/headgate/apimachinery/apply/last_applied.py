@@ -1,8 +1,8 @@
-"""The annotation in which ``kubectl`` keeps what it applied on the client side.
+"""The annotation with the last configuration of client-side apply (``kubectl apply``).
 
-When ``kubectl`` starts to apply on the server side, what it applied before is no conflict (:func:`fields_of`), and
-the annotation follows what it applies now (:func:`refresh`), so that going back works too. Other managers opt out by
-their name.
+When ``kubectl`` starts to use server-side apply, the fields that it applied before are no conflict
+(:func:`last_applied_fields`), and the annotation is kept up to date (:func:`update_annotation`), so that ``kubectl``
+can return to client-side apply. This is done only for the manager name ``kubectl``.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ def _annotations(obj: Object) -> dict[str, Any]:
     return annotations if isinstance(annotations, dict) else {}
 
 
-def fields_of(versions: VersionConverter, live: Object) -> FieldSet | None:
-    """What the annotation of ``live`` says was applied and still is so; None if there is nothing to go by."""
+def last_applied_fields(converter: VersionConverter, live: Object) -> FieldSet | None:
+    """The fields in the annotation of ``live`` that have not changed since; ``None`` without a usable annotation."""
     text = _annotations(live).get(ANNOTATION)
     if not text:
         return None
     applied = decode_json(text.encode("utf-8", "surrogatepass")).value
-    if not isinstance(applied, dict) or applied.get("apiVersion") != versions.api_version or not applied.get("kind"):
+    if not isinstance(applied, dict) or applied.get("apiVersion") != converter.api_version or not applied.get("kind"):
         return None
-    shape = versions.shape
-    if check(shape, applied) is not None or check(shape, live) is not None:
+    schema = converter.schema
+    if check(schema, applied) is not None or check(schema, live) is not None:
         return None
-    fields = owned_fields(shape, applied)
-    changes = compare(shape, applied, live)
+    fields = owned_fields(schema, applied)
+    changes = compare(schema, applied, live)
     return difference(difference(difference(fields, changes.modified), changes.added), changes.removed)
 
 
-def refresh(obj: Object, config: Object) -> Object:
-    """``obj`` with the annotation, if it has one, telling what was just applied."""
+def update_annotation(obj: Object, config: Object) -> Object:
+    """``obj`` with the annotation, if it has one, set to ``config``."""
     annotations = _annotations(obj)
     if not annotations.get(ANNOTATION):
         return obj
     others = {name: value for name, value in annotations.items() if name != ANNOTATION}
     text = _configuration(config)
-    renewed = {**others, ANNOTATION: text}
-    size = sum(len(str(name).encode()) + len(str(value).encode()) for name, value in renewed.items())
-    kept = renewed if size <= MAX_ANNOTATIONS_BYTES else others
+    updated = {**others, ANNOTATION: text}
+    size = sum(len(str(name).encode()) + len(str(value).encode()) for name, value in updated.items())
+    kept = updated if size <= MAX_ANNOTATIONS_BYTES else others
     return {**obj, "metadata": {**obj["metadata"], "annotations": kept}}
 
 
 def _configuration(config: Object) -> str:
-    """``config`` without the annotation, as Go's JSON encoder writes it: sorted, and with a line end."""
+    """``config`` without the annotation, as Go's JSON encoder writes it: sorted, with a newline at the end."""
     metadata = config.get("metadata")
     if isinstance(metadata, dict):
         annotations = metadata.get("annotations")

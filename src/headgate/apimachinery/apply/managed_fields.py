@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from headgate.apimachinery.apply.field_sets import FieldSet, add, collected, ordered, read
+from headgate.apimachinery.apply.field_sets import FieldSet, add, ordered, read, union_of
 from headgate.apimachinery.apply.path_elements import json_text
 from headgate.apimachinery.apply.version_converter import Object
 
@@ -24,7 +24,7 @@ _EPOCH: Final = "1970-01-01T00:00:00Z"
 
 
 class ManagerIdentity(NamedTuple):
-    """``api_version`` is empty for an applier: one manager applies once, in whatever version."""
+    """``api_version`` is empty for an applier: a manager has one entry for apply, whatever the version."""
 
     manager: str
     operation: str
@@ -40,7 +40,7 @@ class ManagerIdentity(NamedTuple):
 
 
 class VersionedFieldSet(NamedTuple):
-    """What a manager owns: fields as of a version, in wire order, and the time of its last change."""
+    """The fields that a manager owns, in a version and in wire order, and the time of its last change."""
 
     fields: FieldSet
     api_version: str
@@ -55,7 +55,7 @@ def identify(manager: str, operation: str, api_version: str, subresource: str) -
 
 
 def read_entries(entries: Sequence[Any] | None) -> Managers | str:
-    """The managers of an object, or what is wrong with the list."""
+    """The managers of an object, or the error in the list."""
     out: Managers = {}
     for index, entry in enumerate(entries or ()):
         if not isinstance(entry, dict):
@@ -82,10 +82,10 @@ def read_entries(entries: Sequence[Any] | None) -> Managers | str:
 
 def write_entries(managers: Managers) -> list[dict[str, Any]]:
     """Appliers first, then by time, name, version and subresource."""
-    return [_entry(identity, owned) for identity, owned in sorted(managers.items(), key=_place)]
+    return [_entry(identity, owned) for identity, owned in sorted(managers.items(), key=_sort_key)]
 
 
-def _place(item: tuple[ManagerIdentity, VersionedFieldSet]) -> tuple[str, str, str, str, str]:
+def _sort_key(item: tuple[ManagerIdentity, VersionedFieldSet]) -> tuple[str, str, str, str, str]:
     identity, owned = item
     return (identity.operation, owned.time or _EPOCH, identity.manager, owned.api_version, identity.subresource)
 
@@ -104,7 +104,7 @@ def _entry(identity: ManagerIdentity, owned: VersionedFieldSet) -> dict[str, Any
 
 
 def limit_updaters(managers: Managers) -> Managers:
-    """At most ``MAX_UPDATERS`` entries of updates: the oldest of each version become one bucket."""
+    """At most ``MAX_UPDATERS`` entries of updates: the oldest entries of each version are merged into one."""
     updaters = [identity for identity in managers if identity.operation == UPDATE]
     surplus = len(updaters) - MAX_UPDATERS
     if surplus <= 0:
@@ -112,7 +112,7 @@ def limit_updaters(managers: Managers) -> Managers:
     out = dict(managers)
     updaters.sort(key=lambda identity: (managers[identity].time or _EPOCH, identity.text()))
     first_of: dict[str, ManagerIdentity] = {}
-    gathered: dict[ManagerIdentity, FieldSet] = {}
+    bucket_fields: dict[ManagerIdentity, FieldSet] = {}
     for identity in updaters:
         if surplus <= 0:
             break
@@ -124,25 +124,25 @@ def limit_updaters(managers: Managers) -> Managers:
         bucket = ManagerIdentity(ANCIENT, UPDATE, version, "")
         if bucket not in out:
             out[bucket] = out.pop(first)
-            gathered.pop(bucket, None)
-        if bucket not in gathered:
-            gathered[bucket] = collected((out[bucket].fields,))
-        add(gathered[bucket], owned.fields)
-        out[bucket] = VersionedFieldSet(gathered[bucket], version, owned.time)
+            bucket_fields.pop(bucket, None)
+        if bucket not in bucket_fields:
+            bucket_fields[bucket] = union_of((out[bucket].fields,))
+        add(bucket_fields[bucket], owned.fields)
+        out[bucket] = VersionedFieldSet(bucket_fields[bucket], version, owned.time)
         del out[identity]
         surplus -= 1
-    for bucket, fields in gathered.items():
+    for bucket, fields in bucket_fields.items():
         if bucket in out:
             out[bucket] = out[bucket]._replace(fields=ordered(fields))
     return out
 
 
 def keep_unchanged_times(new: Object, old: Object) -> Object:
-    """``new``, with the times of ``old`` if they are all that differs. Both in the form that the server prints."""
+    """``new``, with the times of ``old`` if nothing else differs. Both are in the form that the server prints."""
     entries, before = _entries(new), _entries(old)
     if not entries or len(entries) != len(before) or entries == before:
         return new
-    if any(_timeless(entry) != _timeless(past) for entry, past in zip(entries, before, strict=True)):
+    if any(_without_time(entry) != _without_time(past) for entry, past in zip(entries, before, strict=True)):
         return new
     kept = {**new, "metadata": {**new["metadata"], "managedFields": before}}
     return kept if kept == old else new
@@ -152,5 +152,5 @@ def _entries(obj: Object) -> list[dict[str, Any]]:
     return obj["metadata"].get("managedFields") or []
 
 
-def _timeless(entry: dict[str, Any]) -> dict[str, Any]:
+def _without_time(entry: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name != "time"}

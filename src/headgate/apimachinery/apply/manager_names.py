@@ -32,7 +32,7 @@ def _printable(text: str) -> str:
 
 
 def stated_kind(obj: dict[str, Any]) -> GroupVersionKind:
-    """The kind that an object says it is; empty where it says nothing sensible."""
+    """The kind in the object; empty parts if it is missing or malformed."""
     version, kind = (text if isinstance(text := obj.get(field), str) else "" for field in ("apiVersion", "kind"))
     group, slash, rest = version.partition("/")
     if "/" in rest:
@@ -40,13 +40,13 @@ def stated_kind(obj: dict[str, Any]) -> GroupVersionKind:
     return GroupVersionKind(group, rest, kind) if slash else GroupVersionKind("", version, kind)
 
 
-def show_kind(gvk: GroupVersionKind) -> str:
+def format_kind(gvk: GroupVersionKind) -> str:
     return f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
 
 
 def describe(obj: dict[str, Any]) -> str:
     """``default/web; apps/v1, Kind=Deployment``."""
     metadata = obj.get("metadata")
-    named: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
-    namespace, name = (text if isinstance(text := named.get(field), str) else "" for field in ("namespace", "name"))
-    return f"{namespace}/{name}; {show_kind(stated_kind(obj))}"
+    meta: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
+    namespace, name = (text if isinstance(text := meta.get(field), str) else "" for field in ("namespace", "name"))
+    return f"{namespace}/{name}; {format_kind(stated_kind(obj))}"

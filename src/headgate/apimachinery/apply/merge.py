@@ -1,8 +1,8 @@
 """Merges an applied configuration into the live object.
 
-Nothing is removed here (that is ``remove.py``): the configuration's leaves win, everything else stays. Items of lists
-with identity keep the live order, except that items which the configuration names are in the order of the
-configuration. A null changes nothing of a value with parts.
+Nothing is removed here (``remove.py`` does that): the configuration's leaves win, everything else stays. Items of lists
+with keys keep the live order, except that items in the configuration have the order of the configuration. A null does
+not change a map or a list with keys.
 """
 
 from __future__ import annotations
@@ -13,41 +13,41 @@ from headgate.apimachinery.apply.merge_schema import ANY, InvalidListItem, Merge
 
 
 class _Absent:
-    """Marks a side that has no value, where null is a value."""
+    """Marks a missing value, because null is a value."""
 
 
 ABSENT: Final = _Absent()
 
 
-def merge(shape: MergeSchema, live: Any, config: Any) -> Any:
-    """The merged value, or ``ABSENT`` if nothing is left. Parts are shared with the inputs."""
+def merge(schema: MergeSchema, live: Any, config: Any) -> Any:
+    """The merged value, or ``ABSENT`` if it is empty. It shares parts with the inputs."""
     if config is ABSENT or live is config:
         return live
-    if shape.whole:
+    if schema.indivisible:
         return config
-    match shape.kind:
+    match schema.kind:
         case MergeSchemaKind.LIST:
-            return _merge_lists(shape, live, config)
+            return _merge_lists(schema, live, config)
         case MergeSchemaKind.ANY if not isinstance(config, dict) and config is not None:
             return config
         case _:
-            return _merge_maps(shape, live, config)
+            return _merge_maps(schema, live, config)
 
 
-def _merge_maps(shape: MergeSchema, live: Any, config: Any) -> Any:
-    under: dict[str, Any] = live if isinstance(live, dict) else {}
-    over: dict[str, Any] = config if isinstance(config, dict) else {}
-    if not under and not over:
+def _merge_maps(schema: MergeSchema, live: Any, config: Any) -> Any:
+    live_value: dict[str, Any] = live if isinstance(live, dict) else {}
+    config_value: dict[str, Any] = config if isinstance(config, dict) else {}
+    if not live_value and not config_value:
         return config
     out: dict[str, Any] = {}
-    for name, value in under.items():
-        if name not in over:
+    for name, value in live_value.items():
+        if name not in config_value:
             out[name] = value
         else:
-            _put(out, name, merge(_below(shape, name), value, over[name]))
-    for name, value in over.items():
-        if name not in under:
-            _put(out, name, merge(_below(shape, name), ABSENT, value))
+            _put(out, name, merge(_below(schema, name), value, config_value[name]))
+    for name, value in config_value.items():
+        if name not in live_value:
+            _put(out, name, merge(_below(schema, name), ABSENT, value))
     return out or ABSENT
 
 
@@ -56,66 +56,66 @@ def _put(out: dict[str, Any], name: str, value: Any) -> None:
         out[name] = value
 
 
-def _below(shape: MergeSchema, name: str) -> MergeSchema:
-    part = shape.parts.get(name)
-    return part.shape if part is not None else shape.item or ANY
+def _below(schema: MergeSchema, name: str) -> MergeSchema:
+    part = schema.fields.get(name)
+    return part.schema if part is not None else schema.item or ANY
 
 
-def _merge_lists(shape: MergeSchema, live: Any, config: Any) -> Any:
-    under: list[Any] = live if isinstance(live, list) else []
-    over: list[Any] = config if isinstance(config, list) else []
-    if not under and not over:
+def _merge_lists(schema: MergeSchema, live: Any, config: Any) -> Any:
+    live_value: list[Any] = live if isinstance(live, list) else []
+    config_value: list[Any] = config if isinstance(config, list) else []
+    if not live_value and not config_value:
         return config
-    item = shape.item or ANY
-    live_elements = [_element(shape, each) for each in under]
-    config_items = {_element(shape, each): each for each in over}
+    item = schema.item or ANY
+    live_elements = [_element(schema, each) for each in live_value]
+    config_items = {_element(schema, each): each for each in config_value}
     live_items: dict[str, Any] = {}
-    for element, each in zip(live_elements, under, strict=True):
-        # Of an item that is there twice neither can be merged with: the configuration's replaces both.
+    for element, each in zip(live_elements, live_value, strict=True):
+        # Duplicate live items cannot be merged: the item of the configuration replaces both.
         live_items[element] = None if element in live_items else each
     out = [
-        under[index] if index is not None else merge(item, live_items.get(element, ABSENT), config_items[element])
-        for element, index in _sequence(live_elements, list(config_items))
+        live_value[index] if index is not None else merge(item, live_items.get(element, ABSENT), config_items[element])
+        for element, index in _merge_order(live_elements, list(config_items))
     ]
     return [each for each in out if each is not ABSENT] or ABSENT
 
 
-def _element(shape: MergeSchema, item: Any) -> str:
-    element = element_of(shape, item)
+def _element(schema: MergeSchema, item: Any) -> str:
+    element = element_of(schema, item)
     return "" if isinstance(element, InvalidListItem) else element
 
 
-def _sequence(live: list[str], config: list[str]) -> list[tuple[str, int | None]]:
+def _merge_order(live: list[str], config: list[str]) -> list[tuple[str, int | None]]:
     """The order of the merged items: live ones by index, those of the configuration by element."""
-    wanted, known = set(config), set(live)
-    shared = [element for element in config if element in known]
-    shared_at = 0
-    done: set[str] = set()
+    in_config, in_live = set(config), set(live)
+    shared = [element for element in config if element in in_live]
+    shared_index = 0
+    placed: set[str] = set()
     out: list[tuple[str, int | None]] = []
-    at, of = 0, 0
-    while at < len(live) or of < len(config):
-        upcoming = shared[shared_at] if shared_at < len(shared) else None
-        if at < len(live) and of < len(config):
-            if live[at] == config[of]:
-                out.append((live[at], None))
-                done.add(live[at])
-                at, of, shared_at = at + 1, of + 1, shared_at + 1
+    live_index, config_index = 0, 0
+    while live_index < len(live) or config_index < len(config):
+        next_shared = shared[shared_index] if shared_index < len(shared) else None
+        if live_index < len(live) and config_index < len(config):
+            if live[live_index] == config[config_index]:
+                out.append((live[live_index], None))
+                placed.add(live[live_index])
+                live_index, config_index, shared_index = live_index + 1, config_index + 1, shared_index + 1
                 continue
-            if live[at] in wanted and upcoming is not None and upcoming != live[at]:
-                # Shared, but not next in the order that the configuration asks for: its turn comes with its item there.
-                at += 1
+            if live[live_index] in in_config and next_shared is not None and next_shared != live[live_index]:
+                # In both, but not next in the order of the configuration: it is added with the configuration's item.
+                live_index += 1
                 continue
-        if at < len(live):
-            if live[at] not in wanted:
-                out.append((live[at], at))
-                at += 1
+        if live_index < len(live):
+            if live[live_index] not in in_config:
+                out.append((live[live_index], live_index))
+                live_index += 1
                 continue
-            if live[at] in done:
-                at += 1
-        if of < len(config):
-            out.append((config[of], None))
-            done.add(config[of])
-            if upcoming == config[of]:
-                shared_at += 1
-            of += 1
+            if live[live_index] in placed:
+                live_index += 1
+        if config_index < len(config):
+            out.append((config[config_index], None))
+            placed.add(config[config_index])
+            if next_shared == config[config_index]:
+                shared_index += 1
+            config_index += 1
     return out

@@ -1,9 +1,9 @@
-"""What the schema tables mean for ownership: which values are atomic, and which have parts of their own.
+"""The schema for field ownership: which values are atomic, and which are owned field by field.
 
-A :class:`MergeSchema` is compiled once per type. ``LEAF`` values are owned whole; ``STRUCT``, ``MAP`` and ``LIST`` are
-owned part by part unless ``atomic``; ``ANY`` is a value without a schema, whose own form decides (a map has parts, a
-list has none). The tables are ``kube/schema.py``; ``owned_fields.py``, ``compare.py``, ``merge.py``, ``remove.py`` and
-``validate.py`` walk over values and schemas.
+A :class:`MergeSchema` is compiled once per type. A ``LEAF`` has one owner; ``STRUCT``, ``MAP`` and ``LIST`` are owned
+field by field or item by item unless ``atomic``; for ``ANY``, a value without a schema, the value decides: a map is
+owned field by field, a list is atomic. The tables are ``kube/schema.py``; ``owned_fields.py``, ``compare.py``,
+``merge.py``, ``remove.py`` and ``validate.py`` use the schema.
 """
 
 from __future__ import annotations
@@ -32,13 +32,24 @@ class MergeSchemaField(NamedTuple):
     """One field of a struct: its path element and its schema."""
 
     element: str
-    shape: MergeSchema
+    schema: MergeSchema
 
 
 class MergeSchema:
-    """Not frozen only because types may refer to themselves; nothing changes a schema once it is compiled."""
+    """Not frozen because types may refer to themselves; a compiled schema does not change."""
 
-    __slots__ = ("atomic", "defaults", "exact", "item", "keys", "kind", "parts", "scalar", "unnameable", "whole")
+    __slots__ = (
+        "atomic",
+        "defaults",
+        "fields",
+        "indivisible",
+        "item",
+        "keys",
+        "kind",
+        "may_lack_keys",
+        "plain_equality",
+        "scalar",
+    )
 
     def __init__(
         self,
@@ -47,18 +58,20 @@ class MergeSchema:
         atomic: bool = False,
         scalar: str = "",
         item: MergeSchema | None = None,
-        exact: bool = True,
+        plain_equality: bool = True,
     ) -> None:
         self.kind = kind
         self.atomic = atomic
         self.scalar = scalar  # "string", "numeric", "boolean" or "untyped"
-        self.item = item  # of a map or list; of a struct, what fields without a part are: None if there are none
-        self.parts: dict[str, MergeSchemaField] = {}  # of a struct
-        self.keys: tuple[str, ...] | None = None  # of a list: None: no identity, (): a set, else the key fields, sorted
+        self.item = item  # of a map or list; of a struct, the schema of undeclared fields: None if they are not allowed
+        self.fields: dict[str, MergeSchemaField] = {}  # of a struct
+        self.keys: tuple[str, ...] | None = (
+            None  # of a list: None without keys, () for a set, else the key fields, sorted
+        )
         self.defaults: Mapping[str, Any] = {}  # of absent key fields
-        self.exact = exact  # Python's == tells values of this shape apart as JSON does (it holds True == 1)
-        self.whole = kind is MergeSchemaKind.LEAF or atomic  # owned whole: a leaf of the field tree
-        self.unnameable = False  # somewhere inside, a list may hold an item that its keys cannot name
+        self.plain_equality = plain_equality  # Python's == is JSON equality for these values (True == 1 is the problem)
+        self.indivisible = kind is MergeSchemaKind.LEAF or atomic  # has one owner: a leaf of the field tree
+        self.may_lack_keys = False  # some list below may have an item without keys
 
 
 _SCALARS: Final = {
@@ -72,13 +85,13 @@ _SCALARS: Final = {
     "quantity": MergeSchema(MergeSchemaKind.LEAF, scalar="untyped"),
     "time": MergeSchema(MergeSchemaKind.LEAF, scalar="untyped"),
     "microtime": MergeSchema(MergeSchemaKind.LEAF, scalar="untyped"),
-    # Served without a type, so that apply sees any value, though only numbers and strings come through decoding.
+    # Without a type, so that apply accepts any value, although decoding accepts only numbers and strings.
     "intorstring": MergeSchema(MergeSchemaKind.ANY),
 }
 
-ANY: Final = MergeSchema(MergeSchemaKind.ANY, exact=False)
-_DOCUMENT: Final = MergeSchema(MergeSchemaKind.ANY, atomic=True, exact=False)
-_FIELD_SET: Final = MergeSchema(MergeSchemaKind.ANY, atomic=True)  # fieldsV1: nothing in it but maps
+ANY: Final = MergeSchema(MergeSchemaKind.ANY, plain_equality=False)
+_DOCUMENT: Final = MergeSchema(MergeSchemaKind.ANY, atomic=True, plain_equality=False)
+_FIELD_SET: Final = MergeSchema(MergeSchemaKind.ANY, atomic=True)  # fieldsV1 consists of maps only
 
 _KUBERNETES: Final = "io.k8s."
 
@@ -89,53 +102,53 @@ def _compiled(schemas: Schemas) -> dict[str, MergeSchema]:
 
 
 def merge_schema_of(schemas: Schemas, type_name: str) -> MergeSchema:
-    known = _compiled(schemas)
-    shape = known.get(type_name)
-    return shape if shape is not None else _struct(schemas, type_name, known)
+    compiled = _compiled(schemas)
+    schema = compiled.get(type_name)
+    return schema if schema is not None else _struct(schemas, type_name, compiled)
 
 
-def _struct(schemas: Schemas, type_name: str, known: dict[str, MergeSchema]) -> MergeSchema:
-    shape = known.get(type_name)
-    if shape is not None:
-        return shape
+def _struct(schemas: Schemas, type_name: str, compiled: dict[str, MergeSchema]) -> MergeSchema:
+    schema = compiled.get(type_name)
+    if schema is not None:
+        return schema
     definition = schemas.types[type_name]
-    shape = known[type_name] = MergeSchema(MergeSchemaKind.STRUCT, atomic=definition.atomic)
+    schema = compiled[type_name] = MergeSchema(MergeSchemaKind.STRUCT, atomic=definition.atomic)
     for field in definition.fields:
-        shape.parts[field.name] = MergeSchemaField(f"f:{field.name}", _field(schemas, type_name, field, known))
-    shape.exact = all(part.shape.exact for part in shape.parts.values())
-    shape.unnameable = any(part.shape.unnameable for part in shape.parts.values())
-    return shape
+        schema.fields[field.name] = MergeSchemaField(f"f:{field.name}", _field(schemas, type_name, field, compiled))
+    schema.plain_equality = all(part.schema.plain_equality for part in schema.fields.values())
+    schema.may_lack_keys = any(part.schema.may_lack_keys for part in schema.fields.values())
+    return schema
 
 
-def _field(schemas: Schemas, owner: str, field: Field, known: dict[str, MergeSchema]) -> MergeSchema:
+def _field(schemas: Schemas, owner: str, field: Field, compiled: dict[str, MergeSchema]) -> MergeSchema:
     kind = field.type.kind
     if kind == "raw" and field.type.go != "v1.JSON":
-        # In Kubernetes' own types that is a RawExtension: one document, one owner.
+        # In Kubernetes' types this is a RawExtension, which has one owner.
         if field.name == "fieldsV1":
             return _FIELD_SET
         return _DOCUMENT if owner.startswith(_KUBERNETES) or field.map_atomic else ANY
     if kind == "struct":
-        shape = _struct(schemas, field.type.ref, known)
-        atomic = field.map_atomic or (shape.atomic and not field.map_granular)
-        return shape if atomic == shape.atomic else _owned_otherwise(shape)
-    shape = _type(schemas, field.type, known)
+        schema = _struct(schemas, field.type.ref, compiled)
+        atomic = field.map_atomic or (schema.atomic and not field.map_granular)
+        return schema if atomic == schema.atomic else _with_other_atomicity(schema)
+    schema = _type(schemas, field.type, compiled)
     if kind == "map":
-        return _container(MergeSchemaKind.MAP, shape.item, atomic=field.map_atomic)
+        return _container(MergeSchemaKind.MAP, schema.item, atomic=field.map_atomic)
     if kind == "list" and field.list_type in ("set", "map"):
-        shape = _container(MergeSchemaKind.LIST, shape.item, atomic=False)
-        shape.keys = tuple(sorted(field.list_keys))
-        shape.defaults = _key_defaults(schemas, field)
-        shape.unnameable = shape.unnameable or _may_lack_keys(schemas, field, shape)
-    return shape
+        schema = _container(MergeSchemaKind.LIST, schema.item, atomic=False)
+        schema.keys = tuple(sorted(field.list_keys))
+        schema.defaults = _key_defaults(schemas, field)
+        schema.may_lack_keys = schema.may_lack_keys or _may_lack_keys(schemas, field, schema)
+    return schema
 
 
-def _type(schemas: Schemas, type_: Type, known: dict[str, MergeSchema]) -> MergeSchema:
+def _type(schemas: Schemas, type_: Type, compiled: dict[str, MergeSchema]) -> MergeSchema:
     match type_.kind:
         case "struct":
-            return _struct(schemas, type_.ref, known)
+            return _struct(schemas, type_.ref, compiled)
         case "list" | "map" if type_.items is not None:
             kind = MergeSchemaKind.LIST if type_.kind == "list" else MergeSchemaKind.MAP
-            return _container(kind, _type(schemas, type_.items, known), atomic=kind is MergeSchemaKind.LIST)
+            return _container(kind, _type(schemas, type_.items, compiled), atomic=kind is MergeSchemaKind.LIST)
         case "raw" | "either":
             return ANY
         case _:
@@ -143,15 +156,15 @@ def _type(schemas: Schemas, type_: Type, known: dict[str, MergeSchema]) -> Merge
 
 
 def _container(kind: MergeSchemaKind, item: MergeSchema | None, *, atomic: bool) -> MergeSchema:
-    shape = MergeSchema(kind, atomic=atomic, item=item, exact=item is None or item.exact)
-    shape.unnameable = item is not None and item.unnameable
-    return shape
+    schema = MergeSchema(kind, atomic=atomic, item=item, plain_equality=item is None or item.plain_equality)
+    schema.may_lack_keys = item is not None and item.may_lack_keys
+    return schema
 
 
-def _owned_otherwise(shape: MergeSchema) -> MergeSchema:
-    """The same struct where a field says that it is one piece, or that it is not although its type is."""
-    out = MergeSchema(shape.kind, atomic=not shape.atomic, item=shape.item, exact=shape.exact)
-    out.parts, out.unnameable = shape.parts, shape.unnameable
+def _with_other_atomicity(schema: MergeSchema) -> MergeSchema:
+    """The same struct for a field that makes it atomic, or not atomic, in contrast to its type."""
+    out = MergeSchema(schema.kind, atomic=not schema.atomic, item=schema.item, plain_equality=schema.plain_equality)
+    out.fields, out.may_lack_keys = schema.fields, schema.may_lack_keys
     return out
 
 
@@ -167,26 +180,26 @@ def _key_defaults(schemas: Schemas, field: Field) -> Mapping[str, Any]:
     }
 
 
-def _may_lack_keys(schemas: Schemas, field: Field, shape: MergeSchema) -> bool:
-    """Whether a decoded item can come without all its keys. Sets of decoded scalars are never a problem."""
+def _may_lack_keys(schemas: Schemas, field: Field, schema: MergeSchema) -> bool:
+    """Whether a decoded item can lack all its keys. Items of sets always have a key."""
     item = field.type.items
-    if not shape.keys or item is None:
+    if not schema.keys or item is None:
         return False
     if item.kind != "struct":
         return True
     printed = zero(schemas, item.ref)
-    return not any(key in shape.defaults or key in printed for key in shape.keys)
+    return not any(key in schema.defaults or key in printed for key in schema.keys)
 
 
 class InvalidListItem(msgspec.Struct, frozen=True):
-    """A list item that its keys cannot name."""
+    """A list item without valid keys."""
 
     reason: str
 
 
-def element_of(shape: MergeSchema, item: Any) -> str | InvalidListItem:
+def element_of(schema: MergeSchema, item: Any) -> str | InvalidListItem:
     """The path element of an item of a list that is a set or a map."""
-    keys = shape.keys
+    keys = schema.keys
     if not keys:
         return _set_element(item)
     if len(keys) == 1 and isinstance(item, dict) and keys[0] in item:
@@ -199,8 +212,8 @@ def element_of(shape: MergeSchema, item: Any) -> str | InvalidListItem:
     for key in keys:
         if key in item:
             pairs.append((key, item[key]))
-        elif key in shape.defaults:
-            pairs.append((key, shape.defaults[key]))
+        elif key in schema.defaults:
+            pairs.append((key, schema.defaults[key]))
     if not pairs:
         names = " ".join(f'"{key}"' for key in keys)
         return InvalidListItem(
@@ -223,16 +236,16 @@ def _set_element(item: Any) -> str | InvalidListItem:
 
 
 class ParseableType(NamedTuple):
-    """What ownership must know of a kind in one version: its shape, its name, and what is printed of nothing."""
+    """A kind in one version: its schema, its name, and its empty object as the server prints it."""
 
-    shape: MergeSchema
+    schema: MergeSchema
     gvk: GroupVersionKind
     zero: Mapping[str, Any]
 
 
 @lru_cache(maxsize=1024)
 def parseable_type(schemas: Schemas, type_name: str) -> ParseableType:
-    """A kind of the schema tables. Custom kinds make their own (``apimachinery/structural/merge_schema.py``)."""
+    """For a kind of the schema tables. ``apimachinery/structural/merge_schema.py`` is for custom resources."""
     return ParseableType(
         merge_schema_of(schemas, type_name), _kinds_of_types(schemas)[type_name], zero(schemas, type_name)
     )
@@ -245,5 +258,5 @@ def _kinds_of_types(schemas: Schemas) -> dict[str, GroupVersionKind]:
 
 @lru_cache(maxsize=1024)
 def zero(schemas: Schemas, type_name: str) -> Mapping[str, Any]:
-    """An object of the type before anything is set: what the server prints although it is empty."""
+    """The empty object of a type as the server prints it."""
     return emit(schemas, type_name, {})

@@ -1,9 +1,9 @@
-"""Path elements: how one step from an object to one of its fields is written in ``fieldsV1``.
+"""Path elements: the keys of ``fieldsV1``, each one step of a field path.
 
 An element is its own wire text, so that sets of them are plain dictionaries: ``f:spec`` (a field or a map key),
 ``k:{"name":"main"}`` (a list item by its keys), ``v:"kubernetes"`` (an item of a list that is a set), ``i:0`` (an
-index). Two elements are the same step exactly when their canonical texts are equal; :func:`canonical` reads what a
-client wrote. The sets are in ``field_sets.py``.
+index). Two elements are equal if and only if their canonical texts are equal; :func:`canonical` parses the text of a
+client. ``field_sets.py`` has the sets.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from headgate.kube.field_errors import quote
 from headgate.kube.integers import read_integer
 from headgate.kube.serializer.json_syntax import MAX_DEPTH
 
-SELF: Final = "."  # inside a node: the node itself is in the set, beside some of its children
-IGNORED: Final = ""  # what canonical() says of an element of a kind that this version does not know
+SELF: Final = "."  # in a node: the field itself is in the set too
+IGNORED: Final = ""  # the result of canonical() for an unknown kind of element
 
 _MAX_INDEX: Final = (1 << 63) - 1
-_LONGEST_FLOAT: Final = 308  # digits; more are beyond 64 bits
+_MAX_FLOAT_DIGITS: Final = 308  # a number with more digits does not fit in a float64
 _EXACT_FLOAT: Final = 1 << 53
 
-# Go escapes these inside JSON strings; everything else stands for itself.
+# Go escapes these characters in JSON strings.
 _ESCAPES: Final = {code: f"\\u{code:04x}" for code in (*range(0x20), *map(ord, "<>&\u2028\u2029"))} | {
     ord('"'): '\\"',
     ord("\\"): "\\\\",
@@ -37,7 +37,7 @@ _UNSAFE: Final = re.compile('[\x00-\x1f"\\\\<>&\u2028\u2029]')
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as read: keys in the order given, repeats included."""
+    """A parsed JSON object: keys in their original order, with duplicates."""
 
 
 def go_number(number: float) -> str:
@@ -79,28 +79,28 @@ def value_element(value: Any) -> str:
 
 
 def _read_int(text: str) -> int:
-    """Numbers in path elements are read as float64, so that beyond 2**53 digits are lost, as everywhere else."""
+    """Numbers in path elements are float64, so that digits beyond 2**53 are lost, as in Kubernetes."""
     number = read_integer(text)
     if number is not None and abs(number) <= _EXACT_FLOAT:
         return number
-    if len(text) > _LONGEST_FLOAT:
+    if len(text) > _MAX_FLOAT_DIGITS:
         raise ValueError("the number is beyond what a float64 holds")
     return int(float(text))
 
 
-def _refuse_constant(text: str) -> Any:
+def _reject_constant(text: str) -> Any:
     raise ValueError(text)
 
 
 def _read(text: str) -> Any:
-    if text.count("[") + text.count("{") > MAX_DEPTH:  # reading, writing and ranking it would recurse as deeply
+    if text.count("[") + text.count("{") > MAX_DEPTH:  # the functions below are recursive
         raise ValueError("the element of a path nests too deeply")
-    return json.loads(text, object_pairs_hook=_Pairs, parse_int=_read_int, parse_constant=_refuse_constant)
+    return json.loads(text, object_pairs_hook=_Pairs, parse_int=_read_int, parse_constant=_reject_constant)
 
 
 @lru_cache(maxsize=8192)
 def canonical(element: str) -> str | None:
-    """The one text of ``element``; ``IGNORED`` for an unknown kind of element, ``None`` for a malformed one."""
+    """The canonical text of ``element``; ``IGNORED`` for an unknown kind of element, ``None`` for a malformed one."""
     kind, colon, text = element[:1], element[1:2], element[2:]
     if colon != ":":
         return None
@@ -140,8 +140,8 @@ def _rank(value: Any) -> tuple[Any, ...]:
 
 
 @lru_cache(maxsize=8192)
-def order(element: str) -> tuple[Any, ...]:
-    """Where a canonical element stands among its siblings: fields, then keys, then values, then indexes."""
+def sort_key(element: str) -> tuple[Any, ...]:
+    """The sort key of a canonical element: fields, then keys, then values, then indexes."""
     kind, text = element[:1], element[2:]
     match kind:
         case ".":
@@ -165,11 +165,11 @@ def go_float(number: float) -> str:
         return f"{mantissa.removesuffix('.0')}e{int(exponent):+03d}" if exponent else mantissa
     digits = mantissa.lstrip("-").replace(".", "").strip("0")
     power = len(mantissa.lstrip("-").partition(".")[0]) - 1
-    shown = digits[0] + (f".{digits[1:]}" if len(digits) > 1 else "")
-    return f"{'-' if number < 0 else ''}{shown}e{power:+03d}"
+    printed = digits[0] + (f".{digits[1:]}" if len(digits) > 1 else "")
+    return f"{'-' if number < 0 else ''}{printed}e{power:+03d}"
 
 
-def _show_value(value: Any) -> str:
+def _format_value(value: Any) -> str:
     match value:
         case bool():
             return "true" if value else "false"
@@ -180,25 +180,25 @@ def _show_value(value: Any) -> str:
         case int() | float():
             return go_float(value)
         case _Pairs():
-            return "".join(f"{name}={_show_value(item)}" for name, item in value)
+            return "".join(f"{name}={_format_value(item)}" for name, item in value)
         case _:
-            return "[" + ",".join(map(_show_value, value)) + "]"
+            return "[" + ",".join(map(_format_value, value)) + "]"
 
 
-def show_element(element: str) -> str:
+def format_element(element: str) -> str:
     """``.spec``, ``[name="main"]``, ``[="x"]``, ``[0]``."""
     kind, text = element[:1], element[2:]
     match kind:
         case "f":
             return f".{text}"
         case "k":
-            return "[" + ",".join(f"{name}={_show_value(value)}" for name, value in _read(text)) + "]"
+            return "[" + ",".join(f"{name}={_format_value(value)}" for name, value in _read(text)) + "]"
         case "v":
-            return f"[={_show_value(_read(text))}]"
+            return f"[={_format_value(_read(text))}]"
         case _:
             return f"[{text}]"
 
 
-def show(path: Sequence[str]) -> str:
-    """A path for people: ``.spec.containers[name="main"].image``."""
-    return "".join(map(show_element, path))
+def format_path(path: Sequence[str]) -> str:
+    """A path in messages: ``.spec.containers[name="main"].image``."""
+    return "".join(map(format_element, path))

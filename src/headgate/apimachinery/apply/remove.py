@@ -1,7 +1,8 @@
 """Removes fields from an object, and decides which are removed when a manager stops applying them.
 
 A field is removed when its manager applied it last time, does not apply it now, and no other manager owns it
-(:func:`prune`). Containers that lose their last part become null, which decoding drops; their owner may still own them.
+(``_prune`` in ``server_side_apply.py``). A map or list without content becomes null, which decoding drops; its owner
+may still own it.
 """
 
 from __future__ import annotations
@@ -13,61 +14,61 @@ from headgate.apimachinery.apply.merge_schema import ANY, InvalidListItem, Merge
 from headgate.apimachinery.apply.owned_fields import owned_fields, with_parent_fields
 
 
-def remove_fields(shape: MergeSchema, value: Any, fields: FieldSet) -> Any:
-    """``value`` without ``fields`` and what is below them. Called only for a value that has some of them below it."""
-    match shape.kind:
+def remove_fields(schema: MergeSchema, value: Any, fields: FieldSet) -> Any:
+    """``value`` without ``fields`` and everything below them. ``value`` must have some of ``fields`` below it."""
+    match schema.kind:
         case MergeSchemaKind.LEAF:
             return value
-        case MergeSchemaKind.LIST if isinstance(value, list) and not shape.atomic:
-            return _remove_items(shape, value, fields)
+        case MergeSchemaKind.LIST if isinstance(value, list) and not schema.atomic:
+            return _remove_items(schema, value, fields)
         case MergeSchemaKind.STRUCT | MergeSchemaKind.MAP | MergeSchemaKind.ANY if (
-            isinstance(value, dict) and not shape.atomic
+            isinstance(value, dict) and not schema.atomic
         ):
-            return _remove_parts(shape, value, fields)
+            return _remove_parts(schema, value, fields)
         case MergeSchemaKind.ANY if not isinstance(value, dict | list):
             return value
         case _:
             return None
 
 
-def _remove_items(shape: MergeSchema, items: list[Any], fields: FieldSet) -> list[Any] | None:
+def _remove_items(schema: MergeSchema, items: list[Any], fields: FieldSet) -> list[Any] | None:
     out = []
     for item in items:
-        element = element_of(shape, item)
+        element = element_of(schema, item)
         node = None if isinstance(element, InvalidListItem) else fields.get(element)
         if node is None:
             out.append(item)
         elif not is_member(node):
-            out.append(remove_fields(shape.item or ANY, item, node))
+            out.append(remove_fields(schema.item or ANY, item, node))
     return out or None
 
 
-def _remove_parts(shape: MergeSchema, value: dict[str, Any], fields: FieldSet) -> dict[str, Any] | None:
+def _remove_parts(schema: MergeSchema, value: dict[str, Any], fields: FieldSet) -> dict[str, Any] | None:
     out = {}
     for name, below in value.items():
-        part = shape.parts.get(name)
+        part = schema.fields.get(name)
         node = fields.get(f"f:{name}")
         if node is None:
             out[name] = below
         elif not is_member(node):
-            out[name] = remove_fields(part.shape if part is not None else shape.item or ANY, below, node)
+            out[name] = remove_fields(part.schema if part is not None else schema.item or ANY, below, node)
     return out or None
 
 
-def remove_previously_owned(shape: MergeSchema, merged: Any, last: FieldSet) -> Any:
-    """``merged`` without all that its manager owned before."""
-    return remove_fields(shape, merged, with_parent_fields(shape, last)) or {}
+def remove_previously_owned(schema: MergeSchema, merged: Any, last: FieldSet) -> Any:
+    """``merged`` without all fields that its manager owned before."""
+    return remove_fields(schema, merged, with_parent_fields(schema, last)) or {}
 
 
-def add_back_owned_items(shape: MergeSchema, merged: Any, pruned: Any, managed: FieldSet) -> Any:
+def add_back_owned_items(schema: MergeSchema, merged: Any, pruned: Any, managed: FieldSet) -> Any:
     """``pruned`` with the owned fields (``managed``: the sets of all managers) restored from ``merged``."""
-    kept = union(with_parent_fields(shape, owned_fields(shape, pruned)), with_parent_fields(shape, managed))
-    gone = difference(with_parent_fields(shape, owned_fields(shape, merged)), kept)
-    return remove_fields(shape, merged, gone) or {}
+    kept = union(with_parent_fields(schema, owned_fields(schema, pruned)), with_parent_fields(schema, managed))
+    removed = difference(with_parent_fields(schema, owned_fields(schema, merged)), kept)
+    return remove_fields(schema, merged, removed) or {}
 
 
-def add_back_dangling_items(shape: MergeSchema, merged: Any, pruned: Any, last: FieldSet) -> Any:
-    """``pruned`` with all put back that its manager did not own: only fields of ``last`` may be missing."""
-    before = with_parent_fields(shape, owned_fields(shape, merged))
-    gone = difference(before, with_parent_fields(shape, owned_fields(shape, pruned)))
-    return remove_fields(shape, merged, intersection(gone, with_parent_fields(shape, last))) or {}
+def add_back_dangling_items(schema: MergeSchema, merged: Any, pruned: Any, last: FieldSet) -> Any:
+    """``pruned`` with all fields restored that its manager did not own: only fields of ``last`` may be missing."""
+    before = with_parent_fields(schema, owned_fields(schema, merged))
+    removed = difference(before, with_parent_fields(schema, owned_fields(schema, pruned)))
+    return remove_fields(schema, merged, intersection(removed, with_parent_fields(schema, last))) or {}

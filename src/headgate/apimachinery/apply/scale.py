@@ -1,7 +1,7 @@
 """Managed fields across the ``scale`` subresource, whose object is another kind.
 
 The managers of ``spec.replicas`` of a Deployment are shown as managers of ``spec.replicas`` of its Scale
-(:func:`scale_entries`); after the Scale was written, :func:`parent_entries` carries the outcome back.
+(:func:`scale_entries`); after the Scale was written, :func:`parent_entries` converts the result back.
 """
 
 from __future__ import annotations
@@ -16,44 +16,44 @@ SCALE_VERSION: Final = "autoscaling/v1"
 REPLICAS: Final[Path] = ("f:spec", "f:replicas")
 
 
-# Where the parent counts its replicas, by version; None in a version that does not.
-Places: TypeAlias = "Mapping[str, Path | None]"
+# The path of the replicas in the parent, by version; None in a version without replicas.
+ReplicasPaths: TypeAlias = "Mapping[str, Path | None]"
 
 
-def scale_entries(entries: Sequence[Any] | None, places: Places) -> list[dict[str, Any]]:
-    """The entries of a Scale made from a parent that counts its replicas in these places."""
+def scale_entries(entries: Sequence[Any] | None, replicas_paths: ReplicasPaths) -> list[dict[str, Any]]:
+    """The entries of the Scale of a parent with these entries."""
     out: Managers = {
         identity: VersionedFieldSet(from_paths([REPLICAS]), SCALE_VERSION, owned.time)
         for identity, owned in _read(entries).items()
-        if (place := places.get(owned.api_version)) is not None and has(owned.fields, place)
+        if (replicas_path := replicas_paths.get(owned.api_version)) is not None and has(owned.fields, replicas_path)
     }
     return write_entries(out)
 
 
 def parent_entries(
-    entries: Sequence[Any] | None, scale: Sequence[Any] | None, api_version: str, places: Places
+    entries: Sequence[Any] | None, scale: Sequence[Any] | None, api_version: str, replicas_paths: ReplicasPaths
 ) -> list[dict[str, Any]]:
-    """The entries of the parent, written in ``api_version``, after its Scale, with the entries ``scale``, was."""
+    """The entries of the parent in ``api_version`` after its Scale was written with the entries ``scale``."""
     before, after = _read(entries), _read(scale)
-    count = from_paths([places.get(api_version) or REPLICAS])
+    replicas = from_paths([replicas_paths.get(api_version) or REPLICAS])
     out: Managers = {}
     for identity, owned in before.items():
-        if owned.api_version not in places:
+        if owned.api_version not in replicas_paths:
             continue
-        place = places[owned.api_version]
-        if place is None or not has(owned.fields, place):
+        replicas_path = replicas_paths[owned.api_version]
+        if replicas_path is None or not has(owned.fields, replicas_path):
             out[identity] = owned
         elif identity in after:
             out[identity] = owned
             del after[identity]
         else:
-            rest = difference(owned.fields, from_paths([place]))
+            rest = difference(owned.fields, from_paths([replicas_path]))
             if rest:
                 out[identity] = owned._replace(fields=rest)
     for identity, owned in after.items():
         if has(owned.fields, REPLICAS):
-            known = before.get(identity)
-            out[identity] = VersionedFieldSet(count, api_version, known.time if known is not None else None)
+            previous = before.get(identity)
+            out[identity] = VersionedFieldSet(replicas, api_version, previous.time if previous is not None else None)
     return write_entries(out)
 
 

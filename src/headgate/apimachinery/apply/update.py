@@ -14,8 +14,8 @@ from headgate.apimachinery.apply.field_sets import (
     FieldNames,
     FieldSet,
     difference,
+    from_names,
     intersection,
-    of_fields,
     ordered,
     union,
 )
@@ -42,7 +42,7 @@ from headgate.apimachinery.apply.version_converter import (
 )
 
 # Fields that identify an object or belong to the server: no manager owns them.
-NEVER_OWNED: Final = of_fields(
+NEVER_OWNED: Final = from_names(
     (
         ("apiVersion",),
         ("kind",),
@@ -66,7 +66,7 @@ NEVER_OWNED: Final = of_fields(
 
 
 def track_update(
-    typed: ParseableType,
+    type_: ParseableType,
     live: Object | None,
     new: Object,
     *,
@@ -79,29 +79,29 @@ def track_update(
 ) -> Object:
     """``new`` with its ``metadata.managedFields``; ``live`` is None for a create.
 
-    ``reset``: fields that this endpoint does not let the client change, by name.
+    ``reset``: the names of fields that a client cannot change at this endpoint.
     """
-    managers = _starting_point(live, new, subresource)
-    bare = with_entries(new, {})
+    managers = _current_managers(live, new, subresource)
+    untracked = with_entries(new, {})
     if not managers and live is not None and live["metadata"].get("uid"):
-        # Nobody has been tracked so far, by choice of a client: that goes on until somebody applies.
-        return bare
-    versions = VersionConverter(typed.shape, api_version, convert)
+        # A client has removed all managers: fields are tracked again after the next apply.
+        return untracked
+    converter = VersionConverter(type_.schema, api_version, convert)
     identity = identify(manager, UPDATE, api_version, subresource)
-    before = live if live is not None else empty_object(typed)
+    before = live if live is not None else empty_object(type_)
     try:
-        tracked = record_update(versions, before, bare, managers, identity, now, of_fields(reset))
+        tracked = record_update(converter, before, untracked, managers, identity, now, from_names(reset))
     except InconvertibleObject:
-        return bare
-    return bare if isinstance(tracked, str) else with_entries(bare, tracked)
+        return untracked
+    return untracked if isinstance(tracked, str) else with_entries(untracked, tracked)
 
 
-def empty_object(typed: ParseableType) -> Object:
-    return {**typed.zero, "apiVersion": typed.gvk.api_version, "kind": typed.gvk.kind}
+def empty_object(type_: ParseableType) -> Object:
+    return {**type_.zero, "apiVersion": type_.gvk.api_version, "kind": type_.gvk.kind}
 
 
 def with_entries(obj: Object, managers: Managers) -> Object:
-    """``obj`` with these managers and no others. The caller's object is not changed."""
+    """A copy of ``obj`` with exactly these managers."""
     metadata: dict[str, Any] = obj.get("metadata") or {}
     if not managers and "managedFields" not in metadata:
         return obj
@@ -111,8 +111,8 @@ def with_entries(obj: Object, managers: Managers) -> Object:
     return {**obj, "metadata": metadata}
 
 
-def _starting_point(live: Object | None, new: Object, subresource: str) -> Managers:
-    """The managers before this write. A client may rewrite them, on the object itself but not on a subresource."""
+def _current_managers(live: Object | None, new: Object, subresource: str) -> Managers:
+    """The managers before this write. A client may replace them, except in a write to a subresource."""
     if not subresource:
         given = (new.get("metadata") or {}).get("managedFields")
         if given is not None and (not given or given == [{}]):
@@ -125,7 +125,7 @@ def _starting_point(live: Object | None, new: Object, subresource: str) -> Manag
 
 
 def record_update(
-    versions: VersionConverter,
+    converter: VersionConverter,
     old: Object,
     new: Object,
     managers: Managers,
@@ -133,39 +133,39 @@ def record_update(
     now: str,
     reset: FieldSet,
 ) -> Managers | str:
-    """The managers after ``identity`` turned ``old`` into ``new``, or why they cannot be told."""
-    shape = versions.shape
-    if shape.unnameable:
+    """The managers after ``identity`` changed ``old`` to ``new``, or why they cannot be computed."""
+    schema = converter.schema
+    if schema.may_lack_keys:
         for role, obj in (("new", new), ("live", old)):
-            problem = check(shape, obj, duplicates=True)
+            problem = check(schema, obj, duplicates=True)
             if problem is not None:
                 return f"failed to convert {role} object ({describe(obj)}) to smd typed: {problem}"
-    settled = reconcile_managers(versions, old, managers)
-    if isinstance(settled, str):
-        return settled
-    changes = VersionedComparison(versions, old, new, reset)
-    out = release_changed_fields(settled, None, changes, force=True)
-    if isinstance(out, list):  # cannot be: an update wins every conflict
+    reconciled = reconcile_managers(converter, old, managers)
+    if isinstance(reconciled, str):
+        return reconciled
+    changes = VersionedComparison(converter, old, new, reset)
+    out = release_changed_fields(reconciled, None, changes, force=True)
+    if isinstance(out, list):  # cannot happen: an update wins every conflict
         return "conflicts"
-    mine = changes.in_version(versions.api_version)
-    gained = difference(union(mine.modified, mine.added), NEVER_OWNED) if mine is not None else {}
+    own_changes = changes.in_version(converter.api_version)
+    gained = difference(union(own_changes.modified, own_changes.added), NEVER_OWNED) if own_changes is not None else {}
     if gained:
         previous = out.get(identity)
         fields = union(gained, previous.fields) if previous is not None else gained
-        out[identity] = VersionedFieldSet(ordered(fields), versions.api_version, now)
+        out[identity] = VersionedFieldSet(ordered(fields), converter.api_version, now)
     return limit_updaters(out)
 
 
-def reconcile_managers(versions: VersionConverter, live: Object, managers: Managers) -> Managers | str:
-    """The managers with their sets fitted to the schema of today; those of versions that are gone fall out."""
+def reconcile_managers(converter: VersionConverter, live: Object, managers: Managers) -> Managers | str:
+    """The managers with their sets adapted to the current schema, without managers of removed versions."""
     out: Managers = {}
-    here = versions.here(live)
+    typed_live = converter.typed_value(live)
     for identity, owned in managers.items():
         if owned.api_version.count("/") > 1:
             return f"unexpected GroupVersion string: {owned.api_version}"
-        seen = versions.move(here, owned.api_version)
-        if seen is not None:
-            fields = reconcile_with_schema(seen.shape, owned.fields)
+        converted = converter.convert_to(typed_live, owned.api_version)
+        if converted is not None:
+            fields = reconcile_with_schema(converted.schema, owned.fields)
             out[identity] = owned if fields is owned.fields else owned._replace(fields=fields)
     return out
 
@@ -173,7 +173,7 @@ def reconcile_managers(versions: VersionConverter, live: Object, managers: Manag
 def release_changed_fields(
     managers: Managers, writer: ManagerIdentity | None, changes: VersionedComparison, *, force: bool
 ) -> Managers | list[Conflict]:
-    """All managers but ``writer`` lose what changed. Without ``force`` that is a list of conflicts instead."""
+    """All managers except ``writer`` lose the changed fields. Without ``force``, returns conflicts if there are any."""
     out: Managers = {}
     contested: list[tuple[ManagerIdentity, FieldSet]] = []
     for identity, owned in managers.items():

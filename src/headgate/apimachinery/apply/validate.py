@@ -1,7 +1,7 @@
-"""Whether an applied configuration fits the schema, with the words that Kubernetes' own apply uses.
+"""Validates an applied configuration with the schema, with the messages of Kubernetes.
 
-Apply is stricter than a create: a field that the schema does not know is an error, not a warning, and so is a list
-that names an item twice. The texts show Go values since users search for them.
+Apply is stricter than a create: an unknown field is an error, not a warning, and so is a duplicate list item. The
+messages show Go values because users search for them.
 """
 
 from __future__ import annotations
@@ -9,103 +9,103 @@ from __future__ import annotations
 from typing import Any, Final
 
 from headgate.apimachinery.apply.merge_schema import ANY, InvalidListItem, MergeSchema, MergeSchemaKind, element_of
-from headgate.apimachinery.apply.path_elements import go_float, show_element
+from headgate.apimachinery.apply.path_elements import format_element, go_float
 from headgate.kube.field_errors import quote
 
 Problem = tuple[str, str]  # path, message
 
 
-def check(shape: MergeSchema, value: Any, *, duplicates: bool = False) -> str | None:
-    """What is wrong with ``value``, or ``None``. ``duplicates``: a list may hold an item several times."""
-    if _fits(shape, value, duplicates):
+def check(schema: MergeSchema, value: Any, *, duplicates: bool = False) -> str | None:
+    """The errors of ``value``, or ``None``. ``duplicates``: a list may have duplicate items."""
+    if _is_valid(schema, value, duplicates):
         return None
-    problems = _check(shape, value, duplicates)
+    problems = _check(schema, value, duplicates)
     texts = [f"{path}: {message}" if path else message for path, message in problems]
     if len(texts) < 2:
         return texts[0] if texts else None
     return "\n".join(["errors:", *(f"  {text}" for text in texts)])
 
 
-def _fits(shape: MergeSchema, value: Any, duplicates: bool) -> bool:
-    """Whether ``_check`` would find nothing: nearly always, and every write asks. It stops at the first trouble."""
-    kind = shape.kind
+def _is_valid(schema: MergeSchema, value: Any, duplicates: bool) -> bool:
+    """Whether ``_check`` would find no errors. Every write calls this fast check, which stops at the first error."""
+    kind = schema.kind
     if value is None or kind is MergeSchemaKind.ANY:
         return True
     if kind is MergeSchemaKind.LEAF:
-        return (value.__class__ is str and shape.scalar == "string") or not _check_scalar(shape.scalar, value)
-    below = shape.item or ANY
+        return (value.__class__ is str and schema.scalar == "string") or not _check_scalar(schema.scalar, value)
+    below = schema.item or ANY
     if kind is MergeSchemaKind.LIST:
         if not isinstance(value, list):
             return False
-        if shape.keys is not None and not _are_named(shape, value, duplicates):
+        if schema.keys is not None and not _have_valid_keys(schema, value, duplicates):
             return False
-        return all(_fits(below, item, duplicates) for item in value)
+        return all(_is_valid(below, item, duplicates) for item in value)
     if not isinstance(value, dict):
         return False
-    parts, is_closed = shape.parts, kind is MergeSchemaKind.STRUCT and shape.item is None
+    parts, is_closed = schema.fields, kind is MergeSchemaKind.STRUCT and schema.item is None
     for name, each in value.items():
         part = parts.get(name)
         if part is None and is_closed:
             return False
-        if not _fits(below if part is None else part.shape, each, duplicates):
+        if not _is_valid(below if part is None else part.schema, each, duplicates):
             return False
     return True
 
 
-def _are_named(shape: MergeSchema, items: list[Any], duplicates: bool) -> bool:
-    elements = [element_of(shape, item) for item in items]
+def _have_valid_keys(schema: MergeSchema, items: list[Any], duplicates: bool) -> bool:
+    elements = [element_of(schema, item) for item in items]
     if any(isinstance(element, InvalidListItem) for element in elements):
         return False
     return duplicates or len(set(elements)) == len(elements)
 
 
-def _check(shape: MergeSchema, value: Any, duplicates: bool) -> list[Problem]:
+def _check(schema: MergeSchema, value: Any, duplicates: bool) -> list[Problem]:
     if value is None:
         return []
-    match shape.kind:
+    match schema.kind:
         case MergeSchemaKind.LEAF:
-            return _check_scalar(shape.scalar, value)
+            return _check_scalar(schema.scalar, value)
         case MergeSchemaKind.ANY:
             return []
         case MergeSchemaKind.LIST:
             if not isinstance(value, list):
                 return [("", f"expected list, got &{{{_plain(value)}}}")]
-            return _check_items(shape, value, duplicates)
+            return _check_items(schema, value, duplicates)
         case _:
             if not isinstance(value, dict):
                 return [("", f"expected map, got &{{{_plain(value)}}}")]
-            return _check_parts(shape, value, duplicates)
+            return _check_parts(schema, value, duplicates)
 
 
 def _below(prefix: str, problems: list[Problem]) -> list[Problem]:
     return [(prefix + path, message) for path, message in problems]
 
 
-def _check_parts(shape: MergeSchema, value: dict[str, Any], duplicates: bool) -> list[Problem]:
+def _check_parts(schema: MergeSchema, value: dict[str, Any], duplicates: bool) -> list[Problem]:
     out: list[Problem] = []
     for name, below in value.items():
-        part = shape.parts.get(name)
-        if part is None and shape.kind is MergeSchemaKind.STRUCT and shape.item is None:
-            # The rest of this level is not looked at.
+        part = schema.fields.get(name)
+        if part is None and schema.kind is MergeSchemaKind.STRUCT and schema.item is None:
+            # The rest of this level is not checked.
             out.append((f".{name}", "field not declared in schema"))
             break
-        out += _below(f".{name}", _check(part.shape if part is not None else shape.item or ANY, below, duplicates))
+        out += _below(f".{name}", _check(part.schema if part is not None else schema.item or ANY, below, duplicates))
     return out
 
 
-def _check_items(shape: MergeSchema, items: list[Any], duplicates: bool) -> list[Problem]:
+def _check_items(schema: MergeSchema, items: list[Any], duplicates: bool) -> list[Problem]:
     out: list[Problem] = []
     seen: set[str] = set()
     for index, item in enumerate(items):
-        element = f"i:{index}" if shape.keys is None else element_of(shape, item)
+        element = f"i:{index}" if schema.keys is None else element_of(schema, item)
         if isinstance(element, InvalidListItem):
             return [*out, ("", f"element {index}: {element.reason}")]
         if element in seen and not duplicates:
-            out.append(("", f"duplicate entries for key {show_element(element)}"))
+            out.append(("", f"duplicate entries for key {format_element(element)}"))
         seen.add(element)
-        problems = _check(shape.item or ANY, item, duplicates)
+        problems = _check(schema.item or ANY, item, duplicates)
         if problems:
-            out += _below(show_element(element), problems)
+            out += _below(format_element(element), problems)
     return out
 
 

@@ -1,6 +1,6 @@
-"""One object in the versions that its managers used.
+"""Converts an object to the versions that its managers used.
 
-Usually there is one version, and then nothing here has a cost. For a kind with several versions the caller provides a
+Usually there is one version, and nothing is converted. For a kind with several versions the caller provides a
 :data:`Convert`; a manager whose version is no longer available loses its entry.
 """
 
@@ -19,70 +19,72 @@ Object: TypeAlias = dict[str, Any]
 class ConvertedObject(NamedTuple):
     """An object in another version, in the form that the server prints."""
 
-    shape: MergeSchema
+    schema: MergeSchema
     obj: Object
 
 
-# An object (its own ``apiVersion`` says which version it has) and the version wanted. None: there is no such version; a
-# text: the object is nothing in that version.
+# Converts an object (with its own ``apiVersion``) to a version. None: there is no such version; a text: the error of
+# the conversion.
 Convert: TypeAlias = "Callable[[Object, str], ConvertedObject | str | None]"
 
 
 class InconvertibleObject(Exception):
-    """An object cannot be converted to a version in which a manager owns fields. Ends an update or an apply; never
-    leaves it.
-    """
+    """An object cannot be converted to a version in which a manager owns fields. Caught in this package."""
 
 
 class TypedValue(NamedTuple):
     """An object in one version."""
 
     api_version: str
-    shape: MergeSchema
+    schema: MergeSchema
     obj: Object
 
 
 class VersionConverter:
-    """How to see objects of one type: in the version of the request, and in others."""
+    """Converts objects of one type between the version of the request and other versions."""
 
-    def __init__(self, shape: MergeSchema, api_version: str, convert: Convert | None) -> None:
+    def __init__(self, schema: MergeSchema, api_version: str, convert: Convert | None) -> None:
         self.api_version = api_version
-        self.shape = shape
+        self.schema = schema
         self._convert = convert
 
-    def here(self, obj: Object) -> TypedValue:
-        return TypedValue(self.api_version, self.shape, obj)
+    def typed_value(self, obj: Object) -> TypedValue:
+        return TypedValue(self.api_version, self.schema, obj)
 
-    def move(self, seen: TypedValue, api_version: str, failing: str = "") -> TypedValue | None:
-        """The same object in another version, if there is such a version; ``failing`` says what could not be done."""
-        if seen.api_version == api_version:
-            return seen
-        converted = None if self._convert is None else self._convert(seen.obj, api_version)
+    def convert_to(self, value: TypedValue, api_version: str, error_prefix: str = "") -> TypedValue | None:
+        """The same object in another version; ``None`` if there is no such version."""
+        if value.api_version == api_version:
+            return value
+        converted = None if self._convert is None else self._convert(value.obj, api_version)
         if converted is None:
             return None
         if isinstance(converted, str):
-            raise InconvertibleObject(f"{failing}: {converted}" if failing else converted)
-        return TypedValue(api_version, converted.shape, converted.obj)
+            raise InconvertibleObject(f"{error_prefix}: {converted}" if error_prefix else converted)
+        return TypedValue(api_version, converted.schema, converted.obj)
 
 
 class VersionedComparison:
-    """The difference of two objects, in each version that is asked for. ``reset`` fields never count."""
+    """The difference of two objects in any version, without the ``reset`` fields."""
 
-    def __init__(self, versions: VersionConverter, old: Object, new: Object, reset: FieldSet) -> None:
-        self._versions = versions
+    def __init__(self, converter: VersionConverter, old: Object, new: Object, reset: FieldSet) -> None:
+        self._converter = converter
         self._old = old
         self._new = new
         self._reset = reset
-        self._known: dict[str, Comparison | None] = {}
+        self._comparisons: dict[str, Comparison | None] = {}
 
     def in_version(self, api_version: str) -> Comparison | None:
-        if api_version not in self._known:
-            self._known[api_version] = self._compare(api_version)
-        return self._known[api_version]
+        if api_version not in self._comparisons:
+            self._comparisons[api_version] = self._compare(api_version)
+        return self._comparisons[api_version]
 
     def _compare(self, api_version: str) -> Comparison | None:
-        old = self._versions.move(self._versions.here(self._old), api_version, "failed to convert old object")
-        new = self._versions.move(self._versions.here(self._new), api_version, "failed to convert new object")
+        old = self._converter.convert_to(
+            self._converter.typed_value(self._old), api_version, "failed to convert old object"
+        )
+        new = self._converter.convert_to(
+            self._converter.typed_value(self._new), api_version, "failed to convert new object"
+        )
         if old is None or new is None:
             return None
-        return compare(old.shape, old.obj, new.obj).outside(self._reset)
+        return compare(old.schema, old.obj, new.obj).without(self._reset)

@@ -1,1 +1,1 @@
-"""Objects by their schema: what is decoded, what is dropped, and how an object is encoded again."""
+"""Decodes and encodes objects by their schema."""

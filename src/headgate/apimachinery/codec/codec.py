@@ -1,4 +1,4 @@
-"""Bytes to objects and back, as the API server does it; the interface of this package.
+"""Decodes bytes to objects and encodes them, as the API server does; the interface of this package.
 
 :func:`decode_json` or :func:`decode_yaml` reads a request body, :func:`interpret` returns its kind, :func:`convert`
 makes an object of that kind and :func:`emit` encodes it again. Defaults and validation are later steps, in
@@ -40,7 +40,7 @@ class TypeMeta(NamedTuple):
 
 
 def interpret(parsed: ParsedBody) -> TypeMeta | str:
-    """What the body says it is (empty where it says nothing), or the text of the error that asking for it gives."""
+    """Group, version and kind of the body (empty if missing), or the error text."""
     if parsed.error is not None:
         return parsed.error if parsed.is_yaml else f"couldn't get version/kind; json parse error: {parsed.error}"
     found, problem = {"apiversion": "", "kind": ""}, ""
@@ -48,7 +48,7 @@ def interpret(parsed: ParsedBody) -> TypeMeta | str:
         problem = f"json: cannot unmarshal {json_kind(parsed.value)} into Go value of type {_KIND_STRUCT}"
         return f"couldn't get version/kind; json parse error: {problem}"
     for key, item in (parsed.value or {}).items():
-        name = key.lower()  # this one step is not case-sensitive there either
+        name = key.lower()  # this step is case-insensitive in Kubernetes too
         if name in found and item is not None:
             if not isinstance(item, str):
                 name = "apiVersion" if name == "apiversion" else name
@@ -70,18 +70,18 @@ def _split(api_version: str, kind: str) -> TypeMeta | str:
 
 
 def strict_decoding_warnings(parsed: ParsedBody, decoded: Decoded) -> list[str]:
-    """One text per unknown or repeated field, as the server sends them in warnings."""
-    return [*_repeated_in_yaml(parsed), *decoded.unknown]
+    """One warning per unknown or repeated field."""
+    return [*_repeated_in_yaml(parsed), *decoded.strict_errors]
 
 
 def strict_decoding_error(parsed: ParsedBody, decoded: Decoded) -> str:
-    """The same as the one text of an error; empty if there is nothing to complain of."""
+    """The text of one error for all unknown and repeated fields; empty if there are none."""
     repeated = _repeated_in_yaml(parsed)
     lines = ["yaml: unmarshal errors:\n" + "\n".join(f"  {line}" for line in repeated)] if repeated else []
-    messages = [*lines, *decoded.unknown]
+    messages = [*lines, *decoded.strict_errors]
     return "strict decoding error: " + ", ".join(messages) if messages else ""
 
 
 def _repeated_in_yaml(parsed: ParsedBody) -> tuple[str, ...]:
-    """Repeated keys in JSON are known to ``convert``, which sees them where the type has a field."""
+    """Only for YAML: ``convert`` reports repeated keys in JSON."""
     return parsed.duplicates if parsed.is_yaml else ()

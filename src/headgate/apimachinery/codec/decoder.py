@@ -1,11 +1,11 @@
-"""A plain JSON value as an object of a type, as Go's strict decoder reads it; and the report of what it found.
+"""Converts a plain JSON value to an object of a type, as Go's strict decoder does, and reports unknown fields.
 
-The result is in *normal form*: everything that Go cannot tell from an absent field is absent (nulls, zeros and empty
-structs that are not behind a pointer, empty lists and maps unless the server always prints them), quantities, times and
-base64 are canonical, unknown fields are gone. All dicts and lists are new, except inside raw values, which are shared.
-Every type is compiled once into a closure ``(value, reading, path)``; the path is a chain of pairs ending in None,
-innermost key first, unrolled only for an error message. The messages are those of Go's decoder. ``encoder.py`` is the
-reverse, ``scalars.py`` reads scalars, ``codec.py`` starts from bytes.
+The result is in *normal form*: values that Go does not distinguish from an absent field are absent (nulls, zeros and
+empty structs that are not behind a pointer, empty lists and maps unless the server always prints them); quantities,
+times and base64 are canonical; unknown fields are removed. All dicts and lists are new, except in raw values, which are
+shared. Every type is compiled once into a closure ``(value, report, path)``; the path is a chain of pairs that ends in
+None, innermost key first, and is expanded only for an error message. The messages are those of Go's decoder.
+``encoder.py`` is the reverse, ``scalars.py`` decodes scalars, ``codec.py`` starts from bytes.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from headgate.kube.serializer.json_decoder import MAX_REPORTED_DUPLICATES, Dupli
 Path = tuple[Any, str | int] | None
 
 ABSENT: Final = object()
-"""What reading a value gives when there is nothing to keep."""
+"""The result for a value that is dropped."""
 
 
 class DecodeReport:
-    """The findings of one conversion besides its result.
+    """The errors of one conversion.
 
-    As in Go the first value of a wrong type is recorded and decoding goes on, while a value that a type's own parser
-    refuses ends it at once: :class:`headgate.apimachinery.codec.scalars.FatalScalarError`.
+    As in Go, the first value of a wrong type is recorded and decoding continues, but a value that the parser of a type
+    rejects stops decoding: :class:`headgate.apimachinery.codec.scalars.FatalScalarError`.
     """
 
     __slots__ = ("_root", "_schemas", "error", "strict_errors")
@@ -42,12 +42,12 @@ class DecodeReport:
         self.strict_errors: list[str] = []
         self.error: str | None = None
 
-    def discarding(self, root: str = "") -> DecodeReport:
-        """For values that were decoded before, or whose errors are not reported."""
+    def discard(self, root: str = "") -> DecodeReport:
+        """A report for values that were already decoded, or whose errors are not reported."""
         return DecodeReport(self._schemas, root or self._root)
 
-    def add_strict_error(self, word: str, path: Path, key: str) -> None:
-        text = f"{word} field {quote(_dotted((path, key)))}"
+    def add_strict_error(self, problem: str, path: Path, key: str) -> None:
+        text = f"{problem} field {quote(_dotted((path, key)))}"
         if len(self.strict_errors) < MAX_REPORTED_DUPLICATES and text not in self.strict_errors:
             self.strict_errors.append(text)
 
@@ -57,19 +57,19 @@ class DecodeReport:
         return ABSENT
 
     def mismatch(self, path: Path, found: str, go_type: str) -> str:
-        return f"json: cannot unmarshal {found} into {self._place(path)} of type {go_type}"
+        return f"json: cannot unmarshal {found} into {self._go_location(path)} of type {go_type}"
 
-    def _place(self, path: Path) -> str:
-        """Where ``path`` is, as Go names it: the innermost struct and the fields on the way, no indexes, no keys."""
-        here, struct, names = Type("struct", ref=self._root), "", []
+    def _go_location(self, path: Path) -> str:
+        """The location of ``path`` in Go's messages: the innermost struct and the fields, without indexes and keys."""
+        current_type, struct, names = Type("struct", ref=self._root), "", []
         for key in _keys(path):
-            if here.kind == "struct":
-                field = self._schemas.fields[here.ref][str(key)]
-                struct = here.ref.rpartition(".")[2]
+            if current_type.kind == "struct":
+                field = self._schemas.fields[current_type.ref][str(key)]
+                struct = current_type.ref.rpartition(".")[2]
                 names += [field.embedded, field.name] if field.embedded else [field.name]
-                here = field.type
-            elif here.items is not None:
-                here = here.items
+                current_type = field.type
+            elif current_type.items is not None:
+                current_type = current_type.items
         return f"Go struct field {struct}.{'.'.join(names)}" if names else "Go value"
 
 
@@ -87,29 +87,31 @@ def _dotted(path: Path) -> str:
 
 Object = dict[str, Any]
 Reader = Callable[[Any, DecodeReport, Path], Any]
-_Rule = tuple[str, type | None, bool, Reader]  # name, class that needs no look, keep zeros, reader for all else
+_Rule = tuple[
+    str, type | None, bool, Reader
+]  # name, class that needs no conversion, keep zeros, reader for all other classes
 
 _RESET_BY_NULL: Final = frozenset({"list", "map", "quantity", "time", "microtime"})
-_MAX_SHAPES: Final = 256  # remembered per type; which fields are present repeats from object to object
+_MAX_CACHED_KEY_SETS: Final = 256  # per type; objects of a type often have the same fields
 
 
 class Decoded(msgspec.Struct, frozen=True):
-    """``unknown``: the strict decoder's complaints, unknown and repeated fields in the order of the document."""
+    """``strict_errors``: unknown and repeated fields in the order of the document."""
 
     obj: Object
-    unknown: list[str] = []
+    strict_errors: list[str] = []
     error: str | None = None
 
 
 def convert(schemas: Schemas, type_name: str, value: Any) -> Decoded:
-    reading = DecodeReport(schemas, type_name)
+    report = DecodeReport(schemas, type_name)
     try:
-        obj = {} if value is None else _compiled(schemas).struct(type_name)(value, reading, None)
+        obj = {} if value is None else _compiled(schemas).struct(type_name)(value, report, None)
     except scalars.FatalScalarError as problem:
         return Decoded({}, error=str(problem))
-    if reading.error is not None:
-        return Decoded({}, error=reading.error)
-    return Decoded(obj, reading.strict_errors)
+    if report.error is not None:
+        return Decoded({}, error=report.error)
+    return Decoded(obj, report.strict_errors)
 
 
 @lru_cache(maxsize=8)
@@ -163,51 +165,51 @@ class _Compiler:
 
     def _struct_reader(self, name: str, rules: dict[str, _Rule]) -> Reader:
         go_type = _go_type(Type("struct", ref=name))
-        shapes: dict[tuple[str, ...], list[_Rule]] = {}
+        rules_by_keys: dict[tuple[str, ...], list[_Rule]] = {}
 
-        def slots(shape: tuple[str, ...]) -> list[_Rule]:
-            wanted = [rules.get(key) or (key, None, True, _unknown) for key in shape]
-            if len(shapes) < _MAX_SHAPES and rules.keys() >= set(shape):
-                shapes[shape] = wanted
+        def rules_for(keys: tuple[str, ...]) -> list[_Rule]:
+            wanted = [rules.get(key) or (key, None, True, _unknown) for key in keys]
+            if len(rules_by_keys) < _MAX_CACHED_KEY_SETS and rules.keys() >= set(keys):
+                rules_by_keys[keys] = wanted
             return wanted
 
-        def read(value: Any, reading: DecodeReport, path: Path) -> Any:
+        def read(value: Any, report: DecodeReport, path: Path) -> Any:
             if value.__class__ is not dict:
                 if isinstance(value, DuplicateKeysObject):
-                    return read(self._overlaid(name, rules, value, reading, path), reading.discarding(), path)
-                return reading.fail(reading.mismatch(path, scalars.json_kind(value), go_type))
+                    return read(self._merge_duplicates(name, rules, value, report, path), report.discard(), path)
+                return report.fail(report.mismatch(path, scalars.json_kind(value), go_type))
             out = {}
-            shape = tuple(value)
+            keys = tuple(value)
             for (key, plain, keep, reader), item in zip(
-                shapes.get(shape) or slots(shape), value.values(), strict=False
+                rules_by_keys.get(keys) or rules_for(keys), value.values(), strict=False
             ):
                 if item.__class__ is plain:
                     if item or keep:
                         out[key] = item
                 elif item is not None or reader is _unknown:
-                    item = reader(item, reading, (path, key))
+                    item = reader(item, report, (path, key))
                     if item is not ABSENT and (item or keep):
                         out[key] = item
             return out
 
         return read
 
-    def _overlaid(
-        self, name: str, rules: dict[str, _Rule], value: DuplicateKeysObject, reading: DecodeReport, path: Path
+    def _merge_duplicates(
+        self, name: str, rules: dict[str, _Rule], value: DuplicateKeysObject, report: DecodeReport, path: Path
     ) -> Object:
-        """An object with repeated keys as Go sees it: the later value is decoded on top of the earlier one."""
+        """Merges repeated keys as Go does: the later value is decoded into the earlier one."""
         fields, merged = self._schemas.fields[name], Object()
         for key, item in value.pairs:
             if key not in rules:
-                reading.add_strict_error("unknown", path, key)
+                report.add_strict_error("unknown", path, key)
                 continue
             if key in merged:
-                reading.add_strict_error("duplicate", path, key)
+                report.add_strict_error("duplicate", path, key)
                 merged[key] = self._overlay(fields[key].type, fields[key].pointer, merged[key], item)
             else:
                 merged[key] = item
             if item is not None:
-                rules[key][3](item, reading, (path, key))
+                rules[key][3](item, report, (path, key))
         return merged
 
     def _overlay(self, type: Type, pointer: bool, old: Any, new: Any) -> Any:
@@ -230,36 +232,32 @@ class _Compiler:
         reader, zero, go_type = self._reader(items), _zero_element(items), _go_type(type)
         plain = str if items.kind == "string" else None
 
-        def read(value: Any, reading: DecodeReport, path: Path) -> Any:
+        def read(value: Any, report: DecodeReport, path: Path) -> Any:
             if value.__class__ is not list:
-                return reading.fail(reading.mismatch(path, scalars.json_kind(value), go_type))
+                return report.fail(report.mismatch(path, scalars.json_kind(value), go_type))
             return [
-                item
-                if item.__class__ is plain
-                else reader(item, reading, (path, index))
-                if item is not None
-                else zero()
+                item if item.__class__ is plain else reader(item, report, (path, index)) if item is not None else zero()
                 for index, item in enumerate(value)
             ]
 
         return read
 
     def _either_reader(self, type: Type) -> Reader:
-        """A Go type with a decoder of its own: what is unknown inside goes without a complaint."""
+        """A Go type with its own decoder, which does not report unknown fields."""
         struct, other = self.struct(type.ref), type.items or Type("raw")
         rest, wanted = self._reader(other), bool if other.kind == "bool" else list
 
-        def read(value: Any, reading: DecodeReport, path: Path) -> Any:
-            inner = reading.discarding(type.ref)
+        def read(value: Any, report: DecodeReport, path: Path) -> Any:
+            inner = report.discard(type.ref)
             if isinstance(value, dict):
                 out = struct(value, inner, None)
             elif isinstance(value, wanted):
                 out = rest(value, inner, None)
             elif other.kind == "bool":
-                return reading.fail("boolean or JSON schema expected")
+                return report.fail("boolean or JSON schema expected")
             else:
                 return ABSENT
-            return out if inner.error is None else reading.fail(inner.error)
+            return out if inner.error is None else report.fail(inner.error)
 
         return read
 
@@ -268,15 +266,15 @@ class _Compiler:
         reader, zero, go_type = self._reader(items), _zero_element(items), _go_type(type)
         plain = str if items.kind == "string" else None
 
-        def read(value: Any, reading: DecodeReport, path: Path) -> Any:
+        def read(value: Any, report: DecodeReport, path: Path) -> Any:
             if not isinstance(value, dict):
-                return reading.fail(reading.mismatch(path, scalars.json_kind(value), go_type))
+                return report.fail(report.mismatch(path, scalars.json_kind(value), go_type))
             if isinstance(value, DuplicateKeysObject):
-                _complain_of_repeats(value, reading, path)
+                _report_duplicates(value, report, path)
             return {
                 key: item
                 if item.__class__ is plain
-                else reader(item, reading, (path, key))
+                else reader(item, report, (path, key))
                 if item is not None
                 else zero()
                 for key, item in (value.pairs if isinstance(value, DuplicateKeysObject) else value.items())
@@ -289,17 +287,17 @@ def _pairs(value: Object) -> list[tuple[str, Any]]:
     return value.pairs if isinstance(value, DuplicateKeysObject) else list(value.items())
 
 
-def _complain_of_repeats(value: DuplicateKeysObject, reading: DecodeReport, path: Path) -> None:
+def _report_duplicates(value: DuplicateKeysObject, report: DecodeReport, path: Path) -> None:
     seen = set()
     for key, _ in value.pairs:
         if key in seen:
-            reading.add_strict_error("duplicate", path, key)
+            report.add_strict_error("duplicate", path, key)
         seen.add(key)
 
 
-def _unknown(value: Any, reading: DecodeReport, path: Path) -> Any:
+def _unknown(value: Any, report: DecodeReport, path: Path) -> Any:
     if path is not None:
-        reading.add_strict_error("unknown", path[0], str(path[1]))
+        report.add_strict_error("unknown", path[0], str(path[1]))
     return ABSENT
 
 
@@ -307,35 +305,35 @@ def _scalar_reader(type: Type) -> Reader:
     parse, go_type = scalars.PARSERS[type.kind], _go_type(type)
     low, high = scalars.INTEGERS.get(type.kind, (0, -1))
 
-    def read_integer(value: Any, reading: DecodeReport, path: Path) -> Any:
-        return value if value.__class__ is int and low <= value <= high else read(value, reading, path)
+    def read_integer(value: Any, report: DecodeReport, path: Path) -> Any:
+        return value if value.__class__ is int and low <= value <= high else read(value, report, path)
 
-    def read(value: Any, reading: DecodeReport, path: Path) -> Any:
+    def read(value: Any, report: DecodeReport, path: Path) -> Any:
         try:
             return parse(value)
         except scalars.UnmarshalTypeError as problem:
-            text = reading.mismatch(path, problem.found, problem.go_type or go_type)
+            text = report.mismatch(path, problem.found, problem.go_type or go_type)
             if problem.fatal:
                 raise scalars.FatalScalarError(text) from None
-            return reading.fail(text)
+            return report.fail(text)
         except scalars.ScalarError as problem:
-            return reading.fail(str(problem))
+            return report.fail(str(problem))
 
     return read_integer if type.kind in scalars.INTEGERS else read
 
 
 def _without(reader: Reader, zero: Any) -> Reader:
-    """For plain structs that marshal themselves: their zero is absent, although a pointer to it would be present."""
+    """For structs with their own marshaller that are not pointers: their zero value is absent."""
 
-    def read(value: Any, reading: DecodeReport, path: Path) -> Any:
-        item = reader(value, reading, path)
+    def read(value: Any, report: DecodeReport, path: Path) -> Any:
+        item = reader(value, report, path)
         return ABSENT if item == zero and item.__class__ is zero.__class__ else item
 
     return read
 
 
 def _zero_element(type: Type) -> Callable[[], Any]:
-    """What a null in a list or map stands for."""
+    """The value of a null in a list or map."""
     if type.kind in ("struct", "string"):
         return dict if type.kind == "struct" else str
     zero = scalars.ZEROS.get(type.kind)

@@ -1,10 +1,10 @@
 """The explicit empty lists and maps of an object, and how storage drops them.
 
-Where the server always prints a list, a client that writes ``[]`` owns it, so ``decoder.py`` keeps it. Storage cannot
-tell it from an absent list: it is read back as ``null``. :func:`drop_empty_collections` does that step, after
+If the server always prints a list, a client that writes ``[]`` owns it, so ``decoder.py`` keeps it. Storage does not
+distinguish it from an absent list: it is read back as ``null``. :func:`drop_empty_collections` does that step, after
 ``apimachinery/apply/`` has computed the managed fields and before the new object is compared with the old one.
 
-Every type is compiled once to the fields below which there is such a list; everything else is not visited.
+Every type is compiled once to the fields that contain such a list; other fields are not visited.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ CollectionDropper = Callable[[Any], Any]
 
 
 def drop_empty_collections(schemas: Schemas, type_name: str, obj: Object) -> Object:
-    """``obj`` itself if there is nothing to forget; else a copy of what leads there. The input is not changed."""
-    forgotten: Object = _compiled(schemas).struct(type_name)(obj)
-    return forgotten
+    """Returns ``obj`` itself if nothing is dropped, otherwise a copy. The input is not changed."""
+    dropped: Object = _compiled(schemas).struct(type_name)(obj)
+    return dropped
 
 
 @lru_cache(maxsize=8)
@@ -33,78 +33,78 @@ def _compiled(schemas: Schemas) -> _Compiler:
 class _Compiler:
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
-        self._leading = _types_that_lead_to_one(schemas)
+        self._containing_types = _containing_types(schemas)
         self._structs: dict[str, CollectionDropper] = {}
 
     def struct(self, name: str) -> CollectionDropper:
         if name not in self._structs:
             rules: list[tuple[str, bool, CollectionDropper | None]] = []
-            self._structs[name] = _struct_forgetter(rules)
+            self._structs[name] = _struct_dropper(rules)
             rules.extend(
-                (field.name, _always_printed(field), self._forgetter(field.type))
+                (field.name, _always_printed(field), self._dropper(field.type))
                 for field in self._schemas.types[name].fields
-                if _always_printed(field) or self._leads(field.type)
+                if _always_printed(field) or self._may_contain(field.type)
             )
         return self._structs[name]
 
-    def _leads(self, type: Type) -> bool:
-        return self._leads(type.items) if type.items is not None else type.ref in self._leading
+    def _may_contain(self, type: Type) -> bool:
+        return self._may_contain(type.items) if type.items is not None else type.ref in self._containing_types
 
-    def _forgetter(self, type: Type) -> CollectionDropper | None:
-        if not self._leads(type):
+    def _dropper(self, type: Type) -> CollectionDropper | None:
+        if not self._may_contain(type):
             return None
         if type.items is None:
             return self.struct(type.ref)
-        items = self._forgetter(type.items)
-        return None if items is None else _list_forgetter(items) if type.kind == "list" else _map_forgetter(items)
+        items = self._dropper(type.items)
+        return None if items is None else _list_dropper(items) if type.kind == "list" else _map_dropper(items)
 
 
 def _always_printed(field: Field) -> bool:
     return field.omit == "never" and not field.pointer and field.type.kind in ("list", "map")
 
 
-def _types_that_lead_to_one(schemas: Schemas) -> frozenset[str]:
-    """The types with such a list in them, at any depth."""
-    leading = {name for name, row in schemas.types.items() if any(_always_printed(field) for field in row.fields)}
+def _containing_types(schemas: Schemas) -> frozenset[str]:
+    """The types that contain such a list, at any depth."""
+    containing = {name for name, row in schemas.types.items() if any(_always_printed(field) for field in row.fields)}
     size = -1
-    while size != len(leading):
-        size = len(leading)
+    while size != len(containing):
+        size = len(containing)
         for name, row in schemas.types.items():
-            if any(_innermost(field.type).ref in leading for field in row.fields):
-                leading.add(name)
-    return frozenset(leading)
+            if any(_innermost(field.type).ref in containing for field in row.fields):
+                containing.add(name)
+    return frozenset(containing)
 
 
 def _innermost(type: Type) -> Type:
     return type if type.items is None else _innermost(type.items)
 
 
-def _struct_forgetter(rules: list[tuple[str, bool, CollectionDropper | None]]) -> CollectionDropper:
-    def forget(obj: Object) -> Object:
+def _struct_dropper(rules: list[tuple[str, bool, CollectionDropper | None]]) -> CollectionDropper:
+    def drop(obj: Object) -> Object:
         out = obj
-        for name, always, deeper in rules:
+        for name, always, dropper in rules:
             item = obj.get(name)
             if item is None:
                 continue
-            left = None if always and not item else item if deeper is None else deeper(item)
-            if left is not item:
-                out = {**out, name: left}
+            result = None if always and not item else item if dropper is None else dropper(item)
+            if result is not item:
+                out = {**out, name: result}
         return out
 
-    return forget
+    return drop
 
 
-def _list_forgetter(items: CollectionDropper) -> CollectionDropper:
-    def forget(value: list[Any]) -> list[Any]:
-        left = [items(item) for item in value]
-        return left if any(one is not other for one, other in zip(left, value, strict=True)) else value
+def _list_dropper(items: CollectionDropper) -> CollectionDropper:
+    def drop(value: list[Any]) -> list[Any]:
+        result = [items(item) for item in value]
+        return result if any(one is not other for one, other in zip(result, value, strict=True)) else value
 
-    return forget
+    return drop
 
 
-def _map_forgetter(items: CollectionDropper) -> CollectionDropper:
-    def forget(value: Object) -> Object:
-        left = {key: None if item is None else items(item) for key, item in value.items()}
-        return left if any(left[key] is not item for key, item in value.items()) else value
+def _map_dropper(items: CollectionDropper) -> CollectionDropper:
+    def drop(value: Object) -> Object:
+        result = {key: None if item is None else items(item) for key, item in value.items()}
+        return result if any(result[key] is not item for key, item in value.items()) else value
 
-    return forget
+    return drop

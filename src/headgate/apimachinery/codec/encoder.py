@@ -1,4 +1,4 @@
-"""An object as the API server prints it: Go's encoder, with the fields of each type in Go's order.
+"""Encodes an object as the API server does: as Go's encoder, with the fields of each type in Go's order.
 
 Required zero values and empty plain structs are present, nil lists that are always printed are ``null``, empty
 optional fields are gone, maps are sorted by key. The input is an object in the normal form of ``decoder.py`` or one
@@ -18,15 +18,15 @@ Object = dict[str, Any]
 Writer = Callable[[Any], Any]
 
 _ZEROS: Final[dict[str, Any]] = {**scalars.ZEROS, "string": "", "bytes": None}
-_NOTHING: Final = object()
-_MAX_SHAPES: Final = 256  # remembered per type; which fields are present repeats from object to object
+_OMITTED: Final = object()
+_MAX_CACHED_KEY_SETS: Final = 256  # per type; objects of a type often have the same fields
 
 
 class _Rule(NamedTuple):
     name: str
     writer: Writer | None  # None: printed as it is
-    absent: Any  # printed when there is no value; _NOTHING if nothing is
-    keeps_zero: bool  # an empty value that is there is printed
+    absent: Any  # printed if there is no value; _OMITTED to print nothing
+    keeps_zero: bool  # an empty value is printed
     is_plain_struct: bool = False  # printed even when there is no value
 
 
@@ -56,14 +56,14 @@ class _Compiler:
         kind, always = field.type.kind, field.omit == "never"
         writer = self._writer(field.type)
         if field.pointer or kind in ("list", "map"):
-            return _Rule(field.name, writer, None if always else _NOTHING, always or field.pointer)
+            return _Rule(field.name, writer, None if always else _OMITTED, always or field.pointer)
         if kind == "struct":
             return _Rule(field.name, writer, None, True, is_plain_struct=True)
         if kind in ("time", "microtime", "raw"):
-            return _Rule(field.name, writer, _NOTHING if field.omit == "zero" else None, True)
+            return _Rule(field.name, writer, _OMITTED if field.omit == "zero" else None, True)
         if always or kind in ("quantity", "intorstring", "duration"):
             return _Rule(field.name, writer, _ZEROS[kind], True)
-        return _Rule(field.name, writer, _NOTHING, False)
+        return _Rule(field.name, writer, _OMITTED, False)
 
     def _writer(self, type: Type) -> Writer | None:
         if type.kind == "struct":
@@ -79,32 +79,32 @@ class _Compiler:
 
 
 def _struct_writer(rules: list[_Rule]) -> Writer:
-    shapes: dict[tuple[str, ...], list[tuple[str, Writer | None, _Rule]]] = {}
+    rules_by_keys: dict[tuple[str, ...], list[tuple[str, Writer | None, _Rule]]] = {}
 
-    def slots(shape: tuple[str, ...]) -> list[tuple[str, Writer | None, _Rule]]:
-        """What to look at when these fields are present: them and those that are always printed, in Go's order."""
-        present = frozenset(shape)
+    def rules_for(keys: tuple[str, ...]) -> list[tuple[str, Writer | None, _Rule]]:
+        """The rules for an object with these fields: for them and for those that are always printed, in Go's order."""
+        present = frozenset(keys)
         wanted = [
             (rule.name, rule.writer, rule)
             for rule in rules
-            if rule.name in present or rule.absent is not _NOTHING or rule.is_plain_struct
+            if rule.name in present or rule.absent is not _OMITTED or rule.is_plain_struct
         ]
-        if len(shapes) < _MAX_SHAPES:
-            shapes[shape] = wanted
+        if len(rules_by_keys) < _MAX_CACHED_KEY_SETS:
+            rules_by_keys[keys] = wanted
         return wanted
 
     def write(obj: Object) -> Object:
-        shape = tuple(obj)
-        wanted = shapes.get(shape)
+        keys = tuple(obj)
+        wanted = rules_by_keys.get(keys)
         get, out = obj.get, {}
-        for name, writer, rule in slots(shape) if wanted is None else wanted:
+        for name, writer, rule in rules_for(keys) if wanted is None else wanted:
             item = get(name)
             if item:
                 out[name] = item if writer is None else writer(item)
             elif item is None:
                 if rule.is_plain_struct and writer is not None:
                     out[name] = writer({})
-                elif rule.absent is not _NOTHING:
+                elif rule.absent is not _OMITTED:
                     out[name] = rule.absent
             elif rule.keeps_zero:
                 out[name] = item if writer is None else writer(item)
@@ -137,4 +137,4 @@ def _map_writer(items: Writer) -> Writer:
 
 
 def _sorted(value: Object) -> Object:
-    return {key: value[key] for key in sorted(value)}  # to sort pairs takes six times as long, and is one call into C
+    return {key: value[key] for key in sorted(value)}  # sorting pairs takes six times as long, in one call into C

@@ -1,7 +1,7 @@
-"""Single JSON scalars by the kind of their field: ranges checked, quantities, times and base64 made canonical.
+"""Decodes JSON scalars: checks ranges, and makes quantities, times and base64 canonical.
 
-A parser returns the canonical value or raises one of three refusals, which differ in what Go's decoder does next and
-in how the text is completed (``decoder.py`` knows the field). Zero times are None, as they are on the wire.
+A parser returns the canonical value or raises one of three errors, which differ in what Go's decoder does next and
+in how the text is completed (``decoder.py`` knows the field). Zero times are None, as on the wire.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from headgate.kube.serializer.json_decoder import DuplicateKeysObject, NumberLit
 
 
 class FatalScalarError(Exception):
-    """A value that the type's own parser refuses, with the complete text: decoding stops here."""
+    """A value that the parser of its type rejects, with the complete text. Decoding stops."""
 
 
 class ScalarError(Exception):
-    """A value of the right JSON type that is damaged, with the complete text: decoding goes on."""
+    """An invalid value of the right JSON type, with the complete text. Decoding continues."""
 
 
 class UnmarshalTypeError(Exception):
-    """A value of the wrong JSON type. ``fatal``: found by the type's own parser, so decoding stops."""
+    """A value of the wrong JSON type. ``fatal``: the parser of the type found it, so decoding stops."""
 
     def __init__(self, found: str, go_type: str = "", fatal: bool = False) -> None:
         super().__init__(found)
@@ -57,7 +57,7 @@ GO_TYPES: Final = {
 
 
 def json_kind(value: Any) -> str:
-    """What Go's decoder calls a JSON value."""
+    """The name of a JSON type in Go's messages."""
     match value:
         case str():
             return "string"
@@ -74,7 +74,7 @@ def json_kind(value: Any) -> str:
 
 
 def number_text(value: Any) -> str:
-    """A number as it was written."""
+    """The original text of a number."""
     return value.text if isinstance(value, NumberLiteral) else repr(value)
 
 
@@ -128,14 +128,14 @@ def _quantity(value: Any) -> str:
 
 
 def _time(value: Any) -> str | None:
-    return _canonical_time(_own_string(value))
+    return _canonical_time(_fatal_string(value))
 
 
 def _microtime(value: Any) -> str | None:
-    return _canonical_microtime(_own_string(value))
+    return _canonical_microtime(_fatal_string(value))
 
 
-def _own_string(value: Any) -> str:
+def _fatal_string(value: Any) -> str:
     if value.__class__ is str:
         return str(value)
     raise UnmarshalTypeError(json_kind(value), "string", fatal=True)
@@ -158,7 +158,7 @@ def _canonical_microtime(text: str) -> str | None:
 
 
 def _duration(value: Any) -> str:
-    nanos = timestamps.parse_duration(_own_string(value))
+    nanos = timestamps.parse_duration(_fatal_string(value))
     if isinstance(nanos, str):
         raise FatalScalarError(nanos)
     return timestamps.format_duration(nanos)
@@ -187,7 +187,7 @@ def _bytes(value: Any) -> str:
         raise UnmarshalTypeError(json_kind(value))
     text = value.replace("\r", "").replace("\n", "")
     if _BASE64.fullmatch(text) is None:
-        raise ScalarError(f"illegal base64 data at input byte {_first_offence(value)}")
+        raise ScalarError(f"illegal base64 data at input byte {_error_offset(value)}")
     return base64.b64encode(base64.b64decode(text)).decode()
 
 
@@ -199,18 +199,18 @@ def _byte(value: Any) -> int:
     raise UnmarshalTypeError(_exact_kind(value), "uint8")
 
 
-def _first_offence(text: str) -> int:
-    """Where Go's decoder stops: at the offending byte, or at the start of a last group that is too short."""
+def _error_offset(text: str) -> int:
+    """The byte offset in Go's error: the first invalid byte, or the start of an incomplete last group."""
     digits = 0
-    for at, char in enumerate(text):
+    for position, char in enumerate(text):
         if char in "\r\n":
             continue
         if _DIGIT.fullmatch(char):
             digits = (digits + 1) % 4
             continue
         if char != "=" or digits < 2:
-            return len(text[:at].encode())
-        rest = text[at + 1 :].lstrip("\r\n")
+            return len(text[:position].encode())
+        rest = text[position + 1 :].lstrip("\r\n")
         if digits == 2:
             if not rest.startswith("="):
                 return len(text) - len(rest) - bool(rest)
@@ -220,11 +220,11 @@ def _first_offence(text: str) -> int:
 
 
 def _raw(value: Any) -> Any:
-    """Any JSON value. Marks that reading left in it are removed; what has none is shared, not copied."""
-    return value if _is_unmarked(value) else _unmarked(value)
+    """Any JSON value, without the special types of the JSON decoder. A value without them is not copied."""
+    return value if _is_plain(value) else _to_plain(value)
 
 
-def _is_unmarked(value: Any) -> bool:
+def _is_plain(value: Any) -> bool:
     pending: list[Any] = [[value]]
     for container in pending:
         for item in container.values() if container.__class__ is dict else container:
@@ -237,12 +237,12 @@ def _is_unmarked(value: Any) -> bool:
     return True
 
 
-def _unmarked(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     match value:
         case dict():
-            return {key: _unmarked(item) for key, item in value.items()}
+            return {key: _to_plain(item) for key, item in value.items()}
         case list():
-            return [_unmarked(item) for item in value]
+            return [_to_plain(item) for item in value]
         case NumberLiteral():
             return float(value)
         case _:

@@ -1,1 +1,1 @@
-"""Defaulting: the values that the API server sets where a client left a field out."""
+"""Defaulting: the values that the API server sets for absent fields."""

@@ -1,4 +1,4 @@
-"""Defaults of CustomResourceDefinitions: names that follow from the kind, the plainest conversion, what is stored."""
+"""Defaults of CustomResourceDefinitions: names that follow from the kind, the conversion, the stored versions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def default_custom_resource_definition(obj: Object) -> None:
 
 
 def add_stored_version(obj: Object) -> None:
-    """Remember the version that objects are stored in from now on."""
+    """Records the storage version in the status."""
     for version in obj["spec"].get("versions") or ():
         if version.get("storage"):
             stored = obj.setdefault("status", {}).get("storedVersions") or []

@@ -1,4 +1,4 @@
-"""Defaults of HorizontalPodAutoscaler in both served versions, and the rules a scaling behaviour falls back to."""
+"""Defaults of HorizontalPodAutoscaler in both served versions, and of its scaling behaviour."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CPU_PERCENT: Final = 80
 def default_horizontal_pod_autoscaler_v1(obj: dict[str, Any]) -> None:
     spec = obj.setdefault("spec", {})
     spec.setdefault("minReplicas", 1)
-    # This version has one metric of its own and carries all others in an annotation.
+    # This version has a field for one metric, and an annotation for all others.
     if _OTHER_METRICS not in (obj.get("metadata", {}).get("annotations") or {}):
         spec.setdefault("targetCPUUtilizationPercentage", _CPU_PERCENT)
 

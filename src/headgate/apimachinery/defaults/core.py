@@ -15,7 +15,7 @@ from headgate.apimachinery.defaults.resource_lists import round_resource_list
 
 def default_namespace(obj: dict[str, Any]) -> None:
     metadata = obj.setdefault("metadata", {})
-    # A name that is still to be generated is labelled by the strategy, once it is known.
+    # If the name is generated later, the strategy adds the label.
     if name := metadata.get("name"):
         metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = name
     status = obj.setdefault("status", {})
@@ -23,7 +23,7 @@ def default_namespace(obj: dict[str, Any]) -> None:
 
 
 def default_node(obj: dict[str, Any]) -> None:
-    _settle_pod_cidrs(obj.get("spec") or {})
+    _sync_pod_cidrs(obj.get("spec") or {})
     status = obj.get("status")
     if not status:
         return
@@ -34,8 +34,8 @@ def default_node(obj: dict[str, Any]) -> None:
         round_resource_list(status, "allocatable")
 
 
-def _settle_pod_cidrs(spec: dict[str, Any]) -> None:
-    """``podCIDR`` is the older field, and wins; it is the first of ``podCIDRs``."""
+def _sync_pod_cidrs(spec: dict[str, Any]) -> None:
+    """``podCIDR``, the older field, wins; it is the first of ``podCIDRs``."""
     cidr, cidrs = spec.get("podCIDR"), spec.get("podCIDRs")
     if cidr and cidr != (cidrs or [""])[0]:
         spec["podCIDRs"] = [cidr]
@@ -44,7 +44,7 @@ def _settle_pod_cidrs(spec: dict[str, Any]) -> None:
 
 
 def default_secret(obj: dict[str, Any]) -> None:
-    """Fill the type, and fold the write-only ``stringData`` into ``data``."""
+    """Sets the type, and moves the write-only ``stringData`` into ``data``."""
     obj["type"] = obj.get("type") or "Opaque"
     texts = obj.pop("stringData", None)
     if texts:

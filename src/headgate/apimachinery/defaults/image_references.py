@@ -1,4 +1,4 @@
-"""Parses a container image reference as far as the API server does: does it have the tag ``latest``?
+"""Parses a container image reference to find out whether it has the tag ``latest``.
 
 That decides the default pull policy. The grammar is that of the distribution project: an optional registry host, a
 path, an optional tag, an optional digest. An invalid reference has no tag; the kubelet, not the API server, reports it.
@@ -30,7 +30,7 @@ def default_pull_policy(image: str) -> str:
 
 @lru_cache(maxsize=4096)
 def wants_latest(image: str) -> bool:
-    """True if the image says ``:latest``, or neither a tag nor a digest."""
+    """True if the image has the tag ``latest``, or neither a tag nor a digest."""
     if _IDENTIFIER.fullmatch(image):
         return False
     domain, remainder = _split_domain(image)

@@ -1,6 +1,6 @@
 """Defaults of persistent volume sources, shared by PersistentVolume and by VolumeAttachment's inline volume.
 
-Volumes of a pod have more sources and live in ``apimachinery/defaults/pod.py``.
+Volumes of a pod have more sources; see ``apimachinery/defaults/pod_volumes.py``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Default values of a pod, and of the pod template that every workload kind carries.
+"""Default values of a pod, and of the pod template of every workload kind.
 
 ``default_pod_spec`` is what a Deployment's template gets; a pod gets more (``default_pod``): requests from limits,
-service links, host ports. The aliases that Kubernetes keeps for old clients are resolved here as well, because a
-client must read both names of a field whichever one was written. What the server does to a pod after defaulting is in
-``apimachinery/pods/preparation.py``.
+service links, host ports. Fields with two names (``serviceAccount``) are set here too, because a client may read either
+name. ``apimachinery/pods/preparation.py`` has the steps after defaulting.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _SPEC_TEXTS: Final = (
 _CONTAINERS: Final = ("initContainers", "containers", "ephemeralContainers")
 _STATUSES: Final = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 
-# Annotations of before 1.8 that would shadow the field of the same meaning.
+# Annotations from before Kubernetes 1.8 that would override the fields with the same meaning.
 _INIT_CONTAINER_ANNOTATIONS: Final = tuple(
     f"pod.{stage}.kubernetes.io/init-container{what}" for stage in ("alpha", "beta") for what in ("s", "-statuses")
 )
@@ -39,7 +38,7 @@ def default_pod(obj: Object) -> None:
     if spec.get("hostNetwork"):
         _default_host_ports(spec)
     default_pod_spec(spec)
-    # Stored by older servers, and meaningless: a pod cannot end before it was asked to.
+    # Older servers stored negative values, which are invalid.
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
     _drop_init_container_annotations(obj)
@@ -96,8 +95,8 @@ def _default_status(status: Object) -> None:
         status["podIP"] = addresses[0]["ip"]
 
 
-def _drop_init_container_annotations(holder: Object) -> None:
-    annotations = (holder.get("metadata") or {}).get("annotations")
+def _drop_init_container_annotations(owner: Object) -> None:
+    annotations = (owner.get("metadata") or {}).get("annotations")
     if annotations:
         for name in _INIT_CONTAINER_ANNOTATIONS:
             annotations.pop(name, None)

@@ -1,4 +1,4 @@
-"""Default values of one container, whichever list of the pod it stands in."""
+"""Default values of a container of any kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Default values inside a pod's volumes: modes, kinds of file, and the empty directory that an empty volume is.
+"""Default values of a pod's volumes. A volume without a source is an emptyDir.
 
 The rest of a pod's defaults is in ``apimachinery/defaults/pod.py``.
 """
@@ -15,13 +15,13 @@ Object = dict[str, Any]
 FILE_MODE: Final = 0o644
 TOKEN_LIFETIME_S: Final = 3600
 
-# source → (field, what it becomes when empty or absent)
+# source → (field, default if empty or absent)
 _EMPTY_TEXT: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "iscsi": (("iscsiInterface", "default"),),
     "rbd": (("pool", "rbd"), ("user", "admin"), ("keyring", "/etc/ceph/keyring")),
     "scaleIO": (("storageMode", "ThinProvisioned"), ("fsType", "xfs")),
 }
-# source → (field, what it becomes when absent; an empty value given by the user stays)
+# source → (field, default if absent; an explicit empty value stays)
 _ABSENT: Final[dict[str, tuple[tuple[str, Any], ...]]] = {
     "hostPath": (("type", ""),),
     "secret": (("defaultMode", FILE_MODE),),
@@ -45,20 +45,20 @@ def default_volume(volume: Object) -> None:
         for field, value in _ABSENT.get(source, ()):
             if content.get(field) is None:
                 content[field] = value
-        further = _FURTHER.get(source)
-        if further is not None:
-            further(content)
+        default_source = _SOURCE_DEFAULTERS.get(source)
+        if default_source is not None:
+            default_source(content)
 
 
 def default_claim_spec(spec: Object) -> None:
-    """The spec of a PersistentVolumeClaim, or of the claim that an ephemeral volume asks for."""
+    """The spec of a PersistentVolumeClaim, or of the claim template of an ephemeral volume."""
     if spec.get("volumeMode") is None:
         spec["volumeMode"] = "Filesystem"
     round_quantities(spec.get("resources"), "limits", "requests")
 
 
-def default_field_ref(holder: Object) -> None:
-    field_ref = holder.get("fieldRef")
+def default_field_ref(owner: Object) -> None:
+    field_ref = owner.get("fieldRef")
     if field_ref is not None and not field_ref.get("apiVersion"):
         field_ref["apiVersion"] = "v1"
 
@@ -88,7 +88,7 @@ def _default_ephemeral(ephemeral: Object) -> None:
         default_claim_spec(template.setdefault("spec", {}))
 
 
-_FURTHER: Final = {
+_SOURCE_DEFAULTERS: Final = {
     "downwardAPI": _default_items,
     "projected": _default_sources,
     "image": _default_image,

@@ -1,4 +1,4 @@
-"""Which function sets the defaults of which kind. A kind without a row has none."""
+"""The defaulting function of each kind. A kind without an entry has no defaults."""
 
 from __future__ import annotations
 

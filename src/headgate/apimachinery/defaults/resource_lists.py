@@ -10,12 +10,12 @@ from typing import Any
 from headgate.kube import quantity
 
 
-def round_quantities(holder: dict[str, Any] | None, *fields: str) -> None:
-    """Round the resource lists found under ``fields``. What does not parse is left for validation."""
-    if not holder:
+def round_quantities(owner: dict[str, Any] | None, *fields: str) -> None:
+    """Rounds the resource lists in ``fields`` in place. Validation reports invalid amounts."""
+    if not owner:
         return
     for field in fields:
-        amounts = holder.get(field)
+        amounts = owner.get(field)
         if not amounts:
             continue
         for name, value in amounts.items():
@@ -25,7 +25,7 @@ def round_quantities(holder: dict[str, Any] | None, *fields: str) -> None:
 
 
 def round_resource_list(owner: dict[str, Any] | None, field: str) -> None:
-    """Round the amounts in ``owner[field]`` up to milli-units, in place. What does not parse is left for validation."""
+    """Rounds the amounts in ``owner[field]`` up to milli-units, in place. Validation reports invalid amounts."""
     amounts = owner.get(field) if owner else None
     if not amounts:
         return

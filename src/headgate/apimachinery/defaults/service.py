@@ -1,6 +1,6 @@
 """Defaults of a Service that follow from the manifest alone.
 
-Cluster IPs, IP families and node ports depend on what the cluster has handed out: ``apimachinery/strategy/service.py``.
+Cluster IPs, IP families and node ports depend on allocations: ``apimachinery/strategy/service.py``.
 """
 
 from __future__ import annotations

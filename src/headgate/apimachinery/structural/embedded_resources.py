@@ -30,7 +30,7 @@ class ObjectMetaReader:
     def read(self, value: Any) -> tuple[Object, list[str], str]:
         """Metadata in normal form, the unknown fields of it (without ``metadata.``), or what is wrong."""
         decoded = convert(self._schemas, META_TYPE, value)
-        unknown = [text.removeprefix('unknown field "').removesuffix('"') for text in decoded.unknown]
+        unknown = [text.removeprefix('unknown field "').removesuffix('"') for text in decoded.strict_errors]
         return decoded.obj, unknown, decoded.error or ""
 
     def show(self, metadata: Object) -> Object:

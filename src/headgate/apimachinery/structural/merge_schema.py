@@ -21,14 +21,14 @@ from headgate.apimachinery.apply.merge_schema import (
 from headgate.apimachinery.structural.embedded_resources import META_TYPE
 from headgate.kube.schema import GroupVersionKind, Schemas
 
-_TEXT: Final = MergeSchema(MergeSchemaKind.LEAF, scalar="string", exact=False)
+_TEXT: Final = MergeSchema(MergeSchemaKind.LEAF, scalar="string", plain_equality=False)
 _SCALARS: Final = {
     "string": _TEXT,
-    "integer": (_NUMBER := MergeSchema(MergeSchemaKind.LEAF, scalar="numeric", exact=False)),
+    "integer": (_NUMBER := MergeSchema(MergeSchemaKind.LEAF, scalar="numeric", plain_equality=False)),
     "number": _NUMBER,
-    "boolean": MergeSchema(MergeSchemaKind.LEAF, scalar="boolean", exact=False),
+    "boolean": MergeSchema(MergeSchemaKind.LEAF, scalar="boolean", plain_equality=False),
 }
-_UNTYPED: Final = MergeSchema(MergeSchemaKind.LEAF, scalar="untyped", exact=False)
+_UNTYPED: Final = MergeSchema(MergeSchemaKind.LEAF, scalar="untyped", plain_equality=False)
 # How a schema that says no format, or this one, is read; with any other format the type is not looked at.
 _PLAIN_FORMATS: Final = frozenset({"", "byte"})
 
@@ -37,14 +37,14 @@ def parseable_type_of_schema(schemas: Schemas, gvk: GroupVersionKind, schema: Ma
     """The root of a kind: its schema with type and metadata laid over."""
     shape = _shape(schemas, schema, bool(schema.get("x-kubernetes-preserve-unknown-fields")))
     _add_type(schemas, shape)
-    shape.unnameable = True
+    shape.may_lack_keys = True
     return ParseableType(shape, gvk, {})
 
 
-def _add_type(schemas: Schemas, shape: MergeSchema) -> None:
-    shape.parts["apiVersion"] = MergeSchemaField("f:apiVersion", _TEXT)
-    shape.parts["kind"] = MergeSchemaField("f:kind", _TEXT)
-    shape.parts["metadata"] = MergeSchemaField("f:metadata", merge_schema_of(schemas, META_TYPE))
+def _add_type(schemas: Schemas, schema: MergeSchema) -> None:
+    schema.fields["apiVersion"] = MergeSchemaField("f:apiVersion", _TEXT)
+    schema.fields["kind"] = MergeSchemaField("f:kind", _TEXT)
+    schema.fields["metadata"] = MergeSchemaField("f:metadata", merge_schema_of(schemas, META_TYPE))
 
 
 def _shape(schemas: Schemas, schema: Mapping[str, Any], open_: bool) -> MergeSchema:
@@ -65,9 +65,11 @@ def _shape(schemas: Schemas, schema: Mapping[str, Any], open_: bool) -> MergeSch
 
 def _object(schemas: Schemas, schema: Mapping[str, Any], open_: bool) -> MergeSchema:
     properties = schema.get("properties") or {}
-    shape = MergeSchema(MergeSchemaKind.STRUCT, atomic=schema.get("x-kubernetes-map-type") == "atomic", exact=False)
+    shape = MergeSchema(
+        MergeSchemaKind.STRUCT, atomic=schema.get("x-kubernetes-map-type") == "atomic", plain_equality=False
+    )
     for name, below in properties.items():
-        shape.parts[name] = MergeSchemaField(f"f:{name}", _shape(schemas, below, open_))
+        shape.fields[name] = MergeSchemaField(f"f:{name}", _shape(schemas, below, open_))
     additional = schema.get("additionalProperties")
     if isinstance(additional, dict):
         shape.item = _shape(schemas, additional, open_)
@@ -81,7 +83,7 @@ def _object(schemas: Schemas, schema: Mapping[str, Any], open_: bool) -> MergeSc
 def _list(schemas: Schemas, schema: Mapping[str, Any], open_: bool) -> MergeSchema:
     list_type, items = schema.get("x-kubernetes-list-type"), schema.get("items")
     item = _shape(schemas, items, open_) if isinstance(items, dict) else ANY
-    shape = MergeSchema(MergeSchemaKind.LIST, atomic=list_type not in ("set", "map"), item=item, exact=False)
+    shape = MergeSchema(MergeSchemaKind.LIST, atomic=list_type not in ("set", "map"), item=item, plain_equality=False)
     if list_type == "set":
         shape.keys = ()
     elif list_type == "map":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from headgate.apimachinery.apply.compare import same
+from headgate.apimachinery.apply.compare import json_equal
 from headgate.apimachinery.structural.schema import StructuralSchema
 
 
@@ -60,4 +60,4 @@ class CorrelatedObject:
         if isinstance(new, list) and isinstance(old, list) and self._node.list_type == "map":
             items = (self.item(index) for index in range(len(new)))
             return len(old) == len(new) and all(item is not None and item.unchanged() for item in items)
-        return same(old, new)
+        return json_equal(old, new)

@@ -90,7 +90,7 @@ def decode_object(
         return _mismatch(call, actual, expected)
     decoded = form.decode(parsed.value)
     if form.custom and not parsed.is_yaml:
-        decoded = msgspec.structs.replace(decoded, unknown=[*parsed.duplicates, *decoded.unknown])
+        decoded = msgspec.structs.replace(decoded, strict_errors=[*parsed.duplicates, *decoded.strict_errors])
     if decoded.error is not None:
         return api_errors.bad_request(prefix + decoded.error)
     if field_validation == "Strict" and (problem := codec.strict_decoding_error(parsed, decoded)):

@@ -129,14 +129,14 @@ def converter(api: ServerState, kind: ServedKind) -> Convert | None:
             return None
         if kind.scheme is not None:
             return _as_if(api, there, converted(kind, there, obj))
-        return ConvertedObject(api.scheme_of(there).typed.shape, canonical(api, there, converted(here, there, obj)))
+        return ConvertedObject(api.scheme_of(there).typed.schema, canonical(api, there, converted(here, there, obj)))
 
     return convert
 
 
 def _as_if(api: ServerState, kind: ServedKind, obj: Object) -> ConvertedObject | str:
     """A custom object that says it is of ``kind``: what it is then, or what that version has not heard of."""
-    shape = api.scheme_of(kind).typed.shape
+    shape = api.scheme_of(kind).typed.schema
     return check(shape, obj, duplicates=True) or ConvertedObject(shape, obj)
 
 

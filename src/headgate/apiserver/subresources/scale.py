@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from headgate.apimachinery import api_errors
 from headgate.apimachinery.apply import parent_entries, scale_entries
-from headgate.apimachinery.apply.scale import REPLICAS, Places
+from headgate.apimachinery.apply.scale import REPLICAS, ReplicasPaths
 from headgate.apimachinery.strategy import UpdateRules
 from headgate.apiserver.admission import admission_chain
 from headgate.apiserver.call import Call
@@ -62,7 +62,7 @@ def _paths(call: Call) -> ScalePaths | None:
     return call.api.scheme_of(call.kind).scale
 
 
-def _places(call: Call) -> Places:
+def _places(call: Call) -> ReplicasPaths:
     """Where each version of the workload counts its replicas."""
     views = call.api.kinds.by_storage(call.kind.resource)
     if _paths(call) is None:

@@ -140,7 +140,7 @@ def _typed(
     decoded = call.api.scheme_of(kind).decode(patched)
     if decoded.error is not None:
         return _unfit(_go_text(patch) if wanted.how == STRATEGIC_PATCH else patched, decoded.error)
-    strict = [*duplicates, *_ordered(call, kind, wanted.how, patched, decoded.unknown)]
+    strict = [*duplicates, *_ordered(call, kind, wanted.how, patched, decoded.strict_errors)]
     if strict and wanted.field_validation == "Strict":
         shown = _go_text(patch) if wanted.how == STRATEGIC_PATCH else patched
         return _unfit(shown, "strict decoding error: " + ", ".join(strict))
@@ -158,7 +158,7 @@ def _ordered(call: Call, kind: ServedKind, how: str, patched: Any, unknown: list
     if how == STRATEGIC_PATCH:
         return sorted(unknown)
     # A merge patch sorts all that it brings along; nothing else can be unknown.
-    return call.api.scheme_of(kind).decode(_sorted(patched)).unknown
+    return call.api.scheme_of(kind).decode(_sorted(patched)).strict_errors
 
 
 def _sorted(value: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.apimachinery.apply.manager_names import show_kind, stated_kind
+from headgate.apimachinery.apply.manager_names import format_kind, stated_kind
 from headgate.apimachinery.codec import codec
 from headgate.apimachinery.structural.defaulting import copy
 from headgate.apiserver.kinds.kind import ServedKind
@@ -145,13 +145,13 @@ class Conversions:
         for original, made in zip(need.objects, converted, strict=True):
             result = _checked(original, made, need.api_version)
             if isinstance(result, str):
-                result = f"conversion webhook for {show_kind(stated_kind(original))} {result}"
+                result = f"conversion webhook for {format_kind(stated_kind(original))} {result}"
             self._known[_key(original, need.api_version)] = result
 
     def _fail(self, need: ConversionRequired, problem: str, *, failed: bool = True) -> None:
         for original in need.objects:
             words = f"failed: {problem}" if failed else problem
-            text = f"conversion webhook for {show_kind(stated_kind(original))} {words}"
+            text = f"conversion webhook for {format_kind(stated_kind(original))} {words}"
             self._known[_key(original, need.api_version)] = text
 
     def _read(self, body: bytes) -> list[Any] | str:
@@ -163,7 +163,7 @@ class Conversions:
         if not isinstance(review, dict):
             return "the answer is not an object"
         wanted = f"apiextensions.k8s.io/{self._webhook.review_version}, Kind=ConversionReview"
-        found = show_kind(stated_kind(review))
+        found = format_kind(stated_kind(review))
         if found != wanted:
             return f"expected webhook response of {wanted}, got {found}"
         response = review.get("response")

@@ -5,12 +5,12 @@ import pytest
 from headgate.apimachinery.apply.path_elements import (
     IGNORED,
     canonical,
+    format_path,
     go_float,
     go_number,
     json_text,
     key_element,
-    order,
-    show,
+    sort_key,
     value_element,
 )
 
@@ -57,20 +57,20 @@ def test_integers_beyond_the_precision_of_floats_lose_digits_as_they_do_there() 
 
 def test_fields_stand_before_keys_before_values_before_indexes() -> None:
     elements = ["i:0", 'v:"a"', "v:1", 'k:{"name":"b"}', 'k:{"name":"a"}', "f:z", "f:a"]
-    assert sorted(elements, key=order) == ["f:a", "f:z", 'k:{"name":"a"}', 'k:{"name":"b"}', "v:1", 'v:"a"', "i:0"]
+    assert sorted(elements, key=sort_key) == ["f:a", "f:z", 'k:{"name":"a"}', 'k:{"name":"b"}', "v:1", 'v:"a"', "i:0"]
 
 
 def test_keys_are_ordered_by_value_not_by_their_json() -> None:
-    assert order('k:{"p":9}') < order('k:{"p":10}') < order('k:{"p":"9"}') < order('k:{"p":true}')
-    assert order('k:{"n":"a"}') < order('k:{"n":"a b"}')  # though a quote sorts after a blank
-    assert order('k:{"n":"a"}') < order('k:{"n":"a","p":1}')
+    assert sort_key('k:{"p":9}') < sort_key('k:{"p":10}') < sort_key('k:{"p":"9"}') < sort_key('k:{"p":true}')
+    assert sort_key('k:{"n":"a"}') < sort_key('k:{"n":"a b"}')  # though a quote sorts after a blank
+    assert sort_key('k:{"n":"a"}') < sort_key('k:{"n":"a","p":1}')
 
 
 def test_a_path_is_shown_as_people_know_it() -> None:
     path = ("f:spec", "f:ports", 'k:{"port":80,"protocol":"TCP"}', "f:x.io/y")
-    assert show(path) == '.spec.ports[port=80,protocol="TCP"].x.io/y'
-    assert show(("f:finalizers", 'v:"a\\"b"')) == '.finalizers[="a\\"b"]'
-    assert show(("f:args", "i:2")) == ".args[2]"
+    assert format_path(path) == '.spec.ports[port=80,protocol="TCP"].x.io/y'
+    assert format_path(("f:finalizers", 'v:"a\\"b"')) == '.finalizers[="a\\"b"]'
+    assert format_path(("f:args", "i:2")) == ".args[2]"
 
 
 def test_floats_are_printed_as_go_prints_them() -> None:

@@ -6,16 +6,16 @@ from headgate.apimachinery.apply.field_sets import (
     FieldSet,
     difference,
     difference_below,
+    from_names,
     from_paths,
     has,
     intersection,
-    of_fields,
     ordered,
     paths_of,
     read,
     union,
 )
-from headgate.apimachinery.apply.path_elements import order
+from headgate.apimachinery.apply.path_elements import sort_key
 
 
 def test_a_field_can_be_a_member_beside_its_parts() -> None:
@@ -83,7 +83,7 @@ def test_a_malformed_set_is_none() -> None:
 
 
 def test_fields_can_be_named_plainly() -> None:
-    assert of_fields((("status",), ("metadata", "labels"))) == {"f:metadata": {"f:labels": {}}, "f:status": {}}
+    assert from_names((("status",), ("metadata", "labels"))) == {"f:metadata": {"f:labels": {}}, "f:status": {}}
 
 
 def test_many_elements_are_sorted_as_few_are() -> None:
@@ -95,7 +95,7 @@ def test_many_elements_are_sorted_as_few_are() -> None:
         ".",
     ]
     found = list(ordered({element: {} for element in elements}))
-    assert found == sorted(sorted(elements), key=order)
+    assert found == sorted(sorted(elements), key=sort_key)
 
 
 def test_many_elements_are_sorted_in_parts_between_which_other_threads_run() -> None:

@@ -85,7 +85,7 @@ def test_unknown_and_repeated_fields_are_told_in_the_order_of_the_document(table
         '{"metadata":{"name":"a","foo":1,"name":"b","bar":{"x":1,"x":2},"labels":{"k":"1","k":"2"}},'
         '"spec":{"containers":[{"name":"c","zap":[{"a":1}],"name":"d"}],"nodeName":"x","nodeName":"y"},"foo":1,"foo":2}',
     )
-    assert decoded.unknown == [
+    assert decoded.strict_errors == [
         'unknown field "metadata.foo"',
         'duplicate field "metadata.name"',
         'unknown field "metadata.bar"',
@@ -102,7 +102,7 @@ def test_unknown_and_repeated_fields_are_told_in_the_order_of_the_document(table
 
 
 def test_field_names_are_case_sensitive(tables: Schemas) -> None:
-    assert read_spec(tables, "NodeName", '"x"').unknown == ['unknown field "spec.NodeName"']
+    assert read_spec(tables, "NodeName", '"x"').strict_errors == ['unknown field "spec.NodeName"']
 
 
 def test_a_repeated_struct_is_decoded_on_top_of_the_first(tables: Schemas) -> None:
@@ -112,12 +112,12 @@ def test_a_repeated_struct_is_decoded_on_top_of_the_first(tables: Schemas) -> No
         '"spec":{"nodeName":"z","containers":[{"image":"j"}],"priority":null}}',
     )
     assert decoded.obj == {"spec": {"containers": [{"name": "c", "image": "j"}], "nodeName": "z"}}
-    assert decoded.unknown == ['duplicate field "spec"']
+    assert decoded.strict_errors == ['duplicate field "spec"']
 
 
 def test_fields_inside_raw_values_are_nobodys_business(tables: Schemas) -> None:
     decoded = read(tables, '{"metadata":{"managedFields":[{"fieldsV1":{"a":1.50,"a":{"b":1,"b":2}}}]}}')
-    assert decoded.unknown == []
+    assert decoded.strict_errors == []
     raw = decoded.obj["metadata"]["managedFields"][0]["fieldsV1"]
     assert raw == {"a": {"b": 2}}
     assert type(raw) is dict

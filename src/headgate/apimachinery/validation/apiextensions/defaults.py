@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from headgate.apimachinery.apply.compare import same
+from headgate.apimachinery.apply.compare import json_equal
 from headgate.apimachinery.structural.defaulting import copy
 from headgate.apimachinery.structural.embedded_resources import check_embedded
 from headgate.apimachinery.structural.pruning import prune
@@ -61,7 +61,7 @@ def _check_value(schema: Object, default: Any, path: str, node: StructuralSchema
     problems: FieldErrors = []
     pruned = copy(default)
     prune(pruned, node)
-    if not same(pruned, default):
+    if not json_equal(pruned, default):
         problems.append(invalid(path, default, "must not have unknown fields"))
     found = check_embedded(default, node, path)
     return problems + (found or compile_schema(schema)(default, None, None, path))
