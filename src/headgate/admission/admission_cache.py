@@ -34,14 +34,14 @@ WATCHED: Final[Mapping[APIResource, tuple[str, ...]]] = {
     ),
     POD_GROUPS: ("spec.queue",),
 }
-"""What is followed, and which fields of it are looked at."""
+"""The watched resources, and the fields that are used."""
 _OWNERS: Final = ("metadata.uid", "metadata.labels", "metadata.ownerReferences")
 
 _GROUPS: Final = (*_OWNERS, "spec.replicas", "spec.template.metadata.annotations", "status.replicas")
 
 
 def watched_resources(policy: AdmissionPolicy) -> Mapping[APIResource, tuple[str, ...]]:
-    """With what may be above a pod where jobs wait in Kueue's queues, and the queues for those that name none."""
+    """The watched resources; with possible ancestors of pods and LocalQueues, if jobs use Kueue's queues."""
     if not policy.suspends_jobs:
         return WATCHED
     owners = dict.fromkeys(known_ancestors(policy.jobs.kinds).values(), _OWNERS)
@@ -53,7 +53,7 @@ class AdmissionCache:
 
     def __init__(self) -> None:
         self._objects: Final[dict[Key, Object]] = {}
-        self._register: Final = QueueIndex()
+        self._queue_index: Final = QueueIndex()
         self._groups: Final[dict[str, int]] = {}
 
     def applied(self, resource: APIResource, wire: Object) -> None:
@@ -62,7 +62,7 @@ class AdmissionCache:
         self.removed(resource, namespace, name)
         self._objects[resource, namespace, name] = wire
         if resource == QUEUES:
-            self._register.apply(wire)
+            self._queue_index.apply(wire)
         elif resource == POD_GROUPS:
             queue = _queue(wire)
             self._groups[queue] = self._groups.get(queue, 0) + 1
@@ -72,7 +72,7 @@ class AdmissionCache:
         if before is None:
             return
         if resource == QUEUES:
-            self._register.remove(name)
+            self._queue_index.remove(name)
         elif resource == POD_GROUPS:
             queue = _queue(before)
             self._groups[queue] -= 1
@@ -84,35 +84,35 @@ class AdmissionCache:
 
     @property
     def queues(self) -> QueueLister:
-        return self._register
+        return self._queue_index
 
     def tenants(self, queue: str) -> int:
         return self._groups.get(queue, 0)
 
 
 class CacheReader:
-    """The view of one response. ``asked``: objects that were fetched for it; ``missed``: objects that were missing."""
+    """The view of one response. ``fetched``: objects fetched for it; ``missed``: objects that were missing."""
 
-    def __init__(self, book: AdmissionCache, asked: Mapping[Key, Object | None]) -> None:
+    def __init__(self, cache: AdmissionCache, fetched: Mapping[Key, Object | None]) -> None:
         self.missed: Final[list[Key]] = []
-        self._book: Final = book
-        self._asked: Final = asked
+        self._cache: Final = cache
+        self._fetched: Final = fetched
 
     def get(self, resource: APIResource, namespace: str, name: str, uid: str = "") -> Object | None:
-        found = self._book.get(resource, namespace, name)
+        found = self._cache.get(resource, namespace, name)
         if found is not None and uid and found["metadata"].get("uid") != uid:
-            found = None  # made anew, and the watch is that moment behind
+            found = None  # the watch does not show the new object yet
         key = (resource, namespace if resource.namespaced else "", name)
-        if found is None and key not in self._asked:
+        if found is None and key not in self._fetched:
             self.missed.append(key)
-        return found or self._asked.get(key)
+        return found or self._fetched.get(key)
 
     @property
     def queues(self) -> QueueLister:
-        return self._book.queues
+        return self._cache.queues
 
     def tenants(self, queue: str) -> int:
-        return self._book.tenants(queue)
+        return self._cache.tenants(queue)
 
 
 def _queue(group: Object) -> str:

@@ -49,7 +49,7 @@ ALLOWED: Final = AdmissionResponse()
 
 
 def read_review(body: bytes) -> AdmissionRequest | str:
-    """What is asked, or why that cannot be said."""
+    """The request of an AdmissionReview, or why it is invalid."""
     try:
         review = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError) as problem:
@@ -72,22 +72,22 @@ def read_review(body: bytes) -> AdmissionRequest | str:
     )
 
 
-def write_review(uid: str, answer: AdmissionResponse) -> bytes:
-    """The bytes to send back."""
-    response: Object = {"uid": uid, "allowed": not answer.refusal}
-    if answer.refusal:
-        status: Object = {"status": "Failure", "message": answer.refusal, "code": answer.code}
-        response["status"] = {**status, "reason": _REASONS[answer.code]}
-    elif answer.patch:
-        response["patchType"] = "JSONPatch"
-        response["patch"] = base64.b64encode(msgspec.json.encode(answer.patch)).decode()
-    if answer.warnings:
-        response["warnings"] = list(answer.warnings)
-    return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+def write_review(uid: str, response: AdmissionResponse) -> bytes:
+    """The AdmissionReview with the response, encoded."""
+    review_response: Object = {"uid": uid, "allowed": not response.refusal}
+    if response.refusal:
+        status: Object = {"status": "Failure", "message": response.refusal, "code": response.code}
+        review_response["status"] = {**status, "reason": _REASONS[response.code]}
+    elif response.patch:
+        review_response["patchType"] = "JSONPatch"
+        review_response["patch"] = base64.b64encode(msgspec.json.encode(response.patch)).decode()
+    if response.warnings:
+        review_response["warnings"] = list(response.warnings)
+    return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": review_response})
 
 
 def annotations_of(obj: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Those of any object; empty where there are none."""
+    """The annotations of an object; empty if it has none."""
     return find_object(obj, "metadata", "annotations")
 
 

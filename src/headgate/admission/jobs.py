@@ -37,17 +37,17 @@ def suspend_new(
         return AdmissionResponse(refusal=unknown_ancestor_message(queue))
     if queue is None:
         return ALLOWED
-    draft = PatchBuilder(request.obj)
+    builder = PatchBuilder(request.obj)
     if queue == DEFAULT_QUEUE and not queue_of(request.obj):
         if has_known_controller(request.obj, policy):
-            return ALLOWED  # what its owner makes is the owner's to send to a queue
-        draft.put((*LABELS, QUEUE_NAME), queue)
-    draft.put(kind.suspend, True)
-    return AdmissionResponse(patch=draft.patch)
+            return ALLOWED  # the default queue is not for dependents of other objects
+        builder.put((*LABELS, QUEUE_NAME), queue)
+    builder.put(kind.suspend, True)
+    return AdmissionResponse(patch=builder.patch)
 
 
 def validate(kind: JobKind, request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
-    """Everything that is wrong, at once."""
+    """Reports all problems at once."""
     if not is_managed_namespace(request, policy, view):
         return ALLOWED
     problems = _problems(kind, request, policy, view)
@@ -71,11 +71,11 @@ def _problems(kind: JobKind, request: AdmissionRequest, policy: AdmissionPolicy,
 
 
 def _template_problems(kind: JobKind, request: AdmissionRequest, policy: AdmissionPolicy) -> FieldErrors:
-    """Of gates in the templates of pods."""
+    """Problems of gates in the pod templates."""
     found: FieldErrors = []
-    for place in kind.pod_sets:
-        new, old = get_path(request.obj, place.template), get_path(request.old, place.template)
+    for source in kind.pod_sets:
+        new, old = get_path(request.obj, source.template), get_path(request.old, source.template)
         if isinstance(new, dict):
-            path = ".".join(place.template)
+            path = ".".join(source.template)
             found += validate_template_gates(new, path, policy.features, old if isinstance(old, dict) else None)
     return found

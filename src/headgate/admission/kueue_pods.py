@@ -37,9 +37,9 @@ _OWNED: Final = f"pod owner is managed by kueue, label '{names.MANAGED}=true' mi
 def gate_new(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
     if not is_managed_namespace(request, policy, view):
         return ALLOWED
-    draft = PatchBuilder(request.obj)
+    builder = PatchBuilder(request.obj)
     if names.SUSPENDING_PARENT in annotations_of(request.obj):
-        problem = _join_parent(draft, request, view)
+        problem = _join_parent(builder, request, view)
         if problem:
             return AdmissionResponse(refusal=problem)
     else:
@@ -48,17 +48,17 @@ def gate_new(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterVi
             return AdmissionResponse(refusal=unknown_ancestor_message(queue))
         if queue is None or _is_placed(request.obj):
             return ALLOWED
-        draft.put_all(LABELS, {names.MANAGED: "true", **({names.QUEUE_NAME: queue} if queue else {})})
-        draft.append(("metadata", "finalizers"), names.MANAGED)
+        builder.put_all(LABELS, {names.MANAGED: "true", **({names.QUEUE_NAME: queue} if queue else {})})
+        builder.append(("metadata", "finalizers"), names.MANAGED)
     if pod_integration_problem(policy.features):
         return AdmissionResponse(refusal=pod_integration_problem(policy.features))
-    draft.append(("spec", "schedulingGates"), {"name": names.ADMISSION_GATE})
-    draft.put((*ANNOTATIONS, names.ROLE_HASH), role_of(request.obj))
-    return AdmissionResponse(patch=draft.patch)
+    builder.append(("spec", "schedulingGates"), {"name": names.ADMISSION_GATE})
+    builder.put((*ANNOTATIONS, names.ROLE_HASH), role_of(request.obj))
+    return AdmissionResponse(patch=builder.patch)
 
 
 def validate(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
-    """Everything that is wrong, at once."""
+    """Reports all problems at once."""
     if not is_managed_namespace(request, policy, view):
         return ALLOWED
     new, old, features = request.obj, request.old, policy.features
@@ -68,12 +68,12 @@ def validate(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterVi
         leaves = bool(queue_of(old)) and not queue_of(new)
         has_default = leaves and has_default_queue(request.namespace, view)
         problems = validate_pod_update(new, old, features, has_default=has_default)
-    return AdmissionResponse(refusal=aggregate(problems) if problems else "", warnings=_remarks(new, policy))
+    return AdmissionResponse(refusal=aggregate(problems) if problems else "", warnings=_warnings(new, policy))
 
 
-def _join_parent(draft: PatchBuilder, request: AdmissionRequest, view: ClusterView) -> str:
-    """A pod whose owner waits through its pods. Those of a StatefulSet are one group, whose size the owner knows; why
-    that cannot be said yet, if so."""
+def _join_parent(builder: PatchBuilder, request: AdmissionRequest, view: ClusterView) -> str:
+    """Adds a pod of a StatefulSet to the group of its owner. Returns a problem if the size of the group is not known
+    yet. Pods of other owners stay single."""
     if annotations_of(request.obj)[names.SUSPENDING_PARENT] != STATEFUL_SET_PARENT:
         return ""
     owner = controller_of(request.obj) or {}
@@ -84,7 +84,7 @@ def _join_parent(draft: PatchBuilder, request: AdmissionRequest, view: ClusterVi
     replicas = (found.get("spec") or {}).get("replicas", 1)
     if not replicas:  # its pods are being created: the cached version is too old to know the size of the group
         return f"how many replicas the StatefulSet {quote(name)} has is not known yet"
-    draft.put_all(
+    builder.put_all(
         ANNOTATIONS,
         {
             names.POD_GROUP_NAME: workload_name_for(_STATEFUL_SET, found),
@@ -97,10 +97,10 @@ def _join_parent(draft: PatchBuilder, request: AdmissionRequest, view: ClusterVi
 
 
 def _is_placed(pod: Object) -> bool:
-    """It has its node, and names no queue: nothing could hold it. If it names one, the API server refuses it."""
+    """Whether the pod has a node and no queue, so that it cannot be held. With a queue the API server rejects it."""
     return bool((pod.get("spec") or {}).get("nodeName")) and not queue_of(pod)
 
 
-def _remarks(pod: Object, policy: AdmissionPolicy) -> tuple[str, ...]:
+def _warnings(pod: Object, policy: AdmissionPolicy) -> tuple[str, ...]:
     waits_for_parent = names.SUSPENDING_PARENT in annotations_of(pod)
     return (_OWNED,) if is_managed(pod) and not waits_for_parent and has_known_controller(pod, policy) else ()

@@ -27,12 +27,12 @@ class PatchBuilder:
         return tuple(self._patch)
 
     def put(self, path: Path, value: Any) -> None:
-        """With whatever is missing on the way there. What is no map is left for the server to refuse."""
-        place: Any = self.obj
+        """Sets a value and creates missing parents. A parent that is not a map is left for the server to reject."""
+        current: Any = self.obj
         for depth, step in enumerate(path):
-            inner = place.get(step)
+            inner = current.get(step)
             if depth == len(path) - 1:
-                if inner == value and step in place:
+                if inner == value and step in current:
                     return
                 self._add(path, value)
             elif inner is not None and not isinstance(inner, dict):
@@ -42,31 +42,31 @@ class PatchBuilder:
                     value = {missing: value}
                 self._add(path[: depth + 1], value)
                 return
-            place = inner
+            current = inner
 
     def put_all(self, path: Path, entries: Mapping[str, str]) -> None:
-        """Into a map."""
+        """Sets entries of a map."""
         for name, value in entries.items():
             self.put((*path, name), value)
 
     def append(self, path: Path, item: Any) -> None:
-        """To the end of a list, so that what others add at the same time is neither lost nor moved."""
-        place: Any = self.obj
+        """Appends to a list, so that items which others add at the same time are neither lost nor moved."""
+        current: Any = self.obj
         for step in path:
-            place = place.get(step) if isinstance(place, dict) else None
-        if not isinstance(place, list) or not place:
+            current = current.get(step) if isinstance(current, dict) else None
+        if not isinstance(current, list) or not current:
             self.put(path, [item])
-        elif item not in place:
+        elif item not in current:
             self._patch.append({"op": "add", "path": f"{_pointer(path)}/-", "value": item})
-            self.obj = _with(self.obj, path, [*place, item])
+            self.obj = _with(self.obj, path, [*current, item])
 
     def remove(self, path: Path) -> None:
-        """What is not there is not removed."""
-        place: Any = self.obj
+        """Removes the value if it exists."""
+        current: Any = self.obj
         for step in path:
-            if not isinstance(place, dict) or step not in place:
+            if not isinstance(current, dict) or step not in current:
                 return
-            place = place[step]
+            current = current[step]
         self._patch.append({"op": "remove", "path": _pointer(path)})
         self.obj = _without(self.obj, path)
 
@@ -80,7 +80,7 @@ def _pointer(path: Path) -> str:
 
 
 def _without(obj: Object, path: Path) -> Object:
-    """A copy as far as the path goes, without what it leads to."""
+    """A copy along the path, without the value at its end."""
     step, *rest = path
     if not rest:
         return {key: value for key, value in obj.items() if key != step}
@@ -88,6 +88,6 @@ def _without(obj: Object, path: Path) -> Object:
 
 
 def _with(obj: Object, path: Path, value: Any) -> Object:
-    """A copy as far as the path goes."""
+    """A copy along the path, with another value at its end."""
     step, *rest = path
     return {**obj, step: _with(obj[step], tuple(rest), value) if rest else value}

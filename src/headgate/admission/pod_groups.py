@@ -23,24 +23,24 @@ _NOT_YET: Final = ("", "Pending")
 
 def validate_group(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
     spec = find_object(request.obj, "spec")
-    problem = next(_misread(spec), "")
+    problem = next(_spec_problems(spec), "")
     if problem:
         return AdmissionResponse(refusal=problem)
     queue = _queue(spec)
     if request.operation == "CREATE":
-        return _closed_to(queue, view)
-    was = _queue(find_object(request.old, "spec"))
-    if queue == was:
+        return _respond_to_queue(queue, view)
+    old_queue = _queue(find_object(request.old, "spec"))
+    if queue == old_queue:
         return ALLOWED
     phase = find_object(request.old, "status").get("phase") or ""
     if phase not in _NOT_YET:
-        text = f"spec.queue: the group is {phase} in queue {quote(was)} and stays there; create another group instead"
-        return AdmissionResponse(refusal=text)
-    return _closed_to(queue, view)
+        text = f"the group is {phase} in queue {quote(old_queue)} and stays there; create another group instead"
+        return AdmissionResponse(refusal=f"spec.queue: {text}")
+    return _respond_to_queue(queue, view)
 
 
-def _closed_to(name: str, view: ClusterView) -> AdmissionResponse:
-    """Why the queue takes nothing, if so."""
+def _respond_to_queue(name: str, view: ClusterView) -> AdmissionResponse:
+    """Rejects a queue that is closed or is not a leaf, and warns if it does not exist."""
     if view.get(QUEUES, "", name) is None:
         if name == DEFAULT:
             return ALLOWED  # created by the status reporter
@@ -59,22 +59,22 @@ def _closed_to(name: str, view: ClusterView) -> AdmissionResponse:
 
 
 def _state(name: str, view: ClusterView) -> str:
-    """What was asked of the queue and those above it counts, also before its status says so."""
+    """The state of the queue. The desired states of the queue and its ancestors count before its status shows them."""
 
-    def wish_of(queue: str) -> DesiredQueueState | None:
+    def desired_state_of(queue: str) -> DesiredQueueState | None:
         found = view.get(QUEUES, "", queue)
         return None if found is None else read_desired_state(queue, found)
 
-    said = str(find_object(view.get(QUEUES, "", name) or {}, "status").get("state") or OPEN)
-    if closed_by(name, wish_of):
-        return said if said != OPEN else CLOSED
-    return OPEN if said in (CLOSED, CLOSING) else said
+    state = str(find_object(view.get(QUEUES, "", name) or {}, "status").get("state") or OPEN)
+    if closed_by(name, desired_state_of):
+        return state if state != OPEN else CLOSED
+    return OPEN if state in (CLOSED, CLOSING) else state
 
 
-def _misread(spec: Mapping[str, Any]) -> Iterator[str]:
-    least = spec.get("minMember")
-    if isinstance(least, int) and least < 0:
-        yield f"spec.minMember: Invalid value: {least}: must be greater than or equal to 0"
+def _spec_problems(spec: Mapping[str, Any]) -> Iterator[str]:
+    min_member = spec.get("minMember")
+    if isinstance(min_member, int) and min_member < 0:
+        yield f"spec.minMember: Invalid value: {min_member}: must be greater than or equal to 0"
     for role, count in find_object(spec, "minTaskMember").items():
         if isinstance(count, int) and count < 0:
             yield f"spec.minTaskMember[{role}]: Invalid value: {count}: must be greater than or equal to 0"

@@ -44,46 +44,46 @@ def mark_template(
     parent: str, request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView
 ) -> AdmissionResponse:
     """``parent``: the owner's kind, as its pods name it."""
-    if not is_managed_namespace(request, policy, view) or _is_leaving(request.obj):
+    if not is_managed_namespace(request, policy, view) or _is_terminating(request.obj):
         return ALLOWED
     if parent == REPLICA_SET and controller_of(request.obj) is not None:
-        return ALLOWED  # its template is its Deployment's, and would be written back
-    draft = PatchBuilder(request.obj)
-    warnings = _drop_copied_gates(draft, request) if parent == DEPLOYMENT and request.operation == "UPDATE" else ()
+        return ALLOWED  # its template comes from its Deployment, which would restore it
+    builder = PatchBuilder(request.obj)
+    warnings = _drop_copied_gates(builder, request) if parent == DEPLOYMENT and request.operation == "UPDATE" else ()
     queue = select_queue(request, policy, view)
     if isinstance(queue, UnknownAncestor) and request.operation == "CREATE":
         return AdmissionResponse(refusal=unknown_ancestor_message(queue))
     if queue is None or isinstance(queue, UnknownAncestor):
-        return AdmissionResponse(patch=draft.patch, warnings=warnings)
+        return AdmissionResponse(patch=builder.patch, warnings=warnings)
     if not queue_of(request.obj):
-        if not _may_be_sent(request, policy):
-            return AdmissionResponse(patch=draft.patch, warnings=warnings)
+        if not _may_use_default_queue(request, policy):
+            return AdmissionResponse(patch=builder.patch, warnings=warnings)
         if queue:
-            draft.put((*LABELS, names.QUEUE_NAME), queue)
+            builder.put((*LABELS, names.QUEUE_NAME), queue)
     priority = get_path(request.obj, (*LABELS, names.PRIORITY_CLASS))
-    told = {names.QUEUE_NAME: queue, names.PRIORITY_CLASS: priority}
-    draft.put((*_TEMPLATE, "metadata", "annotations", names.SUSPENDING_PARENT), parent)
-    draft.put_all(
-        (*_TEMPLATE, *LABELS), {names.MANAGED: "true", **{name: value for name, value in told.items() if value}}
+    labels = {names.QUEUE_NAME: queue, names.PRIORITY_CLASS: priority}
+    builder.put((*_TEMPLATE, "metadata", "annotations", names.SUSPENDING_PARENT), parent)
+    builder.put_all(
+        (*_TEMPLATE, *LABELS), {names.MANAGED: "true", **{name: value for name, value in labels.items() if value}}
     )
-    return AdmissionResponse(patch=draft.patch, warnings=warnings)
+    return AdmissionResponse(patch=builder.patch, warnings=warnings)
 
 
-def _drop_copied_gates(draft: PatchBuilder, request: AdmissionRequest) -> tuple[str, ...]:
+def _drop_copied_gates(builder: PatchBuilder, request: AdmissionRequest) -> tuple[str, ...]:
     """``kubectl rollout undo`` writes the template of an old ReplicaSet and its annotations, which are copies of what
     the Deployment had when it was created. A gate cannot be added later, so a gate that comes with another template is
-    taken off again. One that comes alone is refused (``validate``)."""
+    removed. One that comes alone is rejected (``validate``)."""
     if get_path(request.obj, _TEMPLATE) == get_path(request.old, _TEMPLATE):
         return ()
     before, after = annotations_of(request.old), annotations_of(request.obj)
     dropped = [name for name in _GATES if name in after and name not in before]
     for name in dropped:
-        draft.remove((*ANNOTATIONS, name))
+        builder.remove((*ANNOTATIONS, name))
     return tuple(f"metadata.annotations[{name}]: {_DROPPED}" for name in dropped)
 
 
 def validate(parent: str, request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
-    """Everything that is wrong, at once."""
+    """Reports all problems at once."""
     if not is_managed_namespace(request, policy, view):
         return ALLOWED
     new, old = request.obj, request.old
@@ -97,7 +97,7 @@ def validate(parent: str, request: AdmissionRequest, policy: AdmissionPolicy, vi
 
 
 def validate_scale(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
-    """What ``kubectl scale`` and autoscalers ask of a StatefulSet goes by the same rule as its own field."""
+    """Validates the Scale of a StatefulSet by the same rule as its ``spec.replicas``."""
     if not is_managed_namespace(request, policy, view):
         return ALLOWED
     owner = view.get(STATEFUL_SETS, request.namespace, request.name)
@@ -108,8 +108,8 @@ def validate_scale(request: AdmissionRequest, policy: AdmissionPolicy, view: Clu
     return AdmissionResponse(refusal=aggregate(problems)) if problems else ALLOWED
 
 
-def _may_be_sent(request: AdmissionRequest, policy: AdmissionPolicy) -> bool:
-    """To a queue that it does not name: when it is created, not when somebody happens to change it later."""
+def _may_use_default_queue(request: AdmissionRequest, policy: AdmissionPolicy) -> bool:
+    """Whether the owner may get a default queue: at creation, and not with a later, unrelated update."""
     if has_known_controller(request.obj, policy):
         return False
     return request.operation == "CREATE" or _is_marked(request.old)
@@ -119,5 +119,5 @@ def _is_marked(owner: Object) -> bool:
     return get_path(owner, (*_TEMPLATE, "metadata", "annotations", names.SUSPENDING_PARENT)) is not None
 
 
-def _is_leaving(obj: Object) -> bool:
+def _is_terminating(obj: Object) -> bool:
     return bool((obj.get("metadata") or {}).get("deletionTimestamp"))

@@ -51,29 +51,29 @@ def gate_new(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterVi
     patch: list[Operation] = []
     if STAMP in annotations:
         patch.append({"op": "remove", "path": _AT_STAMP})
-    warnings = _remarks(annotations)
+    warnings = _warnings(annotations)
     if opted_in(request, policy, view):
-        if _is_ours(spec, policy):
-            patch += _opting(annotations, spec)
+        if _can_be_gated(spec, policy):
+            patch += _gate_patch(annotations, spec)
         elif annotations.get(OPT_IN) == "true" and not spec.get("nodeName"):
-            warnings.append(_not_ours(spec))
+            warnings.append(_other_scheduler_warning(spec))
     elif _has_gate(spec):
         warnings.append(_NEVER_LIFTED)
     return AdmissionResponse(patch=tuple(patch), warnings=tuple(warnings)) if patch or warnings else ALLOWED
 
 
 def opted_in(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> bool:
-    """The nearest word counts: the pod's own, its queue's, its namespace's, the installation's."""
+    """The annotation of the pod, its queue or its namespace decides, in this order; then the installation."""
     annotations = annotations_of(request.obj)
     own = _opt_in_choice(annotations)
     if own is not None:
         return own
     namespace = view.get(NAMESPACES, "", request.namespace) or {}
     queue = _queue_of(request.namespace, annotations, namespace, view)
-    for place in (view.get(QUEUES, "", queue) if queue else None, namespace):
-        word = _opt_in_choice(annotations_of(place or {}))
-        if word is not None:
-            return word
+    for obj in (view.get(QUEUES, "", queue) if queue else None, namespace):
+        choice = _opt_in_choice(annotations_of(obj or {}))
+        if choice is not None:
+            return choice
     return policy.gates_all
 
 
@@ -86,34 +86,36 @@ def guard_stamp(request: AdmissionRequest, policy: AdmissionPolicy, view: Cluste
 
 
 def guard_binding(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
-    """What a Binding is annotated with, its pod is annotated with afterwards."""
+    """Rejects a Binding with the stamp, because the API server copies its annotations to the pod."""
     if not policy.gates or request.user in policy.trusted or request.namespace in policy.exempt:
         return ALLOWED
     return _refusal(request) if STAMP in annotations_of(request.obj) else ALLOWED
 
 
 def validate_resize(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
-    """A pod on a node grows only as far as its queue allows. One without a node may ask for anything: it waits until
-    its queue has that much."""
+    """A pod on a node can grow only within the limits of its queue. A pod without a node can request any amount: it
+    waits until its queue has it."""
     spec = find_object(request.obj, "spec")
     if request.namespace in policy.exempt or (spec.get("schedulerName") or _DEFAULT_SCHEDULER) not in policy.schedulers:
         return ALLOWED
     if not spec.get("nodeName") or find_object(request.old, "status").get("phase") in _ENDED:
         return ALLOWED
     added = _added(request.old, request.obj)
-    queue = _queue_of_counted(request, view) if added else ""
+    queue = _queue_of_existing(request, view) if added else ""
     shortage = find_resize_shortage(
         queue, added, view.queues, lambda name: find_object(view.get(QUEUES, "", name) or {}, "status")
     )
     if shortage is None:
         return ALLOWED
-    way = "make it smaller, or wait until others have gone"
-    text = f"{shortage.describe('in use or promised')}; a pod on a node cannot grow over the limit of its queue: {way}"
+    advice = "make it smaller, or wait until others have gone"
+    text = (
+        f"{shortage.describe('in use or promised')}; a pod on a node cannot grow over the limit of its queue: {advice}"
+    )
     return AdmissionResponse(refusal=f"spec.containers: {text}")
 
 
 def _added(old: Object, new: Object) -> dict[str, int]:
-    """What the pod would hold beyond what it is counted with now."""
+    """The additional capacity that the pod would use."""
     before, after = pod_requests(old), pod_requests(new, spec_only=True)
     found = {
         name: units(name, amount) - (units(name, before[name]) if name in before else 0)
@@ -123,8 +125,8 @@ def _added(old: Object, new: Object) -> dict[str, int]:
     return {name: more for name, more in found.items() if more > 0}
 
 
-def _queue_of_counted(request: AdmissionRequest, view: ClusterView) -> str:
-    """Of a pod that is there: its stamp says it, or its words."""
+def _queue_of_existing(request: AdmissionRequest, view: ClusterView) -> str:
+    """The queue of an existing pod: by its stamp, its PodGroup or its annotation."""
     annotations = annotations_of(request.old)
     stamp = read_stamp(find_text(annotations, STAMP), find_text(request.old, "metadata", "uid"))
     if stamp is not None:
@@ -138,13 +140,13 @@ def _queue_of_counted(request: AdmissionRequest, view: ClusterView) -> str:
 
 
 def _refusal(request: AdmissionRequest) -> AdmissionResponse:
-    says = "only Headgate itself writes, changes or removes the proof that a pod was admitted"
-    way = f"user {quote(request.user)} is not among its users (--trusted-user)"
-    return AdmissionResponse(refusal=f"metadata.annotations[{STAMP}]: {says}; {way}")
+    rule = "only Headgate itself writes, changes or removes the proof that a pod was admitted"
+    advice = f"user {quote(request.user)} is not among its users (--trusted-user)"
+    return AdmissionResponse(refusal=f"metadata.annotations[{STAMP}]: {rule}; {advice}")
 
 
 def _queue_of(pods_namespace: str, annotations: Mapping[str, Any], namespace: Object, view: ClusterView) -> str:
-    """Empty if it is not known yet: the pod is here before its PodGroup."""
+    """The queue of the pod; empty if its PodGroup does not exist yet."""
     group = next((annotations[each] for each in GROUP_NAMES if annotations.get(each)), "")
     named: Any = ""
     if group:
@@ -156,12 +158,12 @@ def _queue_of(pods_namespace: str, annotations: Mapping[str, Any], namespace: Ob
     return named if isinstance(named, str) else ""
 
 
-def _is_ours(spec: Mapping[str, Any], policy: AdmissionPolicy) -> bool:
-    """A pod that has its node cannot have gates: the API server refuses both together."""
+def _can_be_gated(spec: Mapping[str, Any], policy: AdmissionPolicy) -> bool:
+    """Whether the scheduler is Headgate's and the pod has no node: the API server rejects gates on a bound pod."""
     return (spec.get("schedulerName") or _DEFAULT_SCHEDULER) in policy.schedulers and not spec.get("nodeName")
 
 
-def _opting(annotations: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Operation]:
+def _gate_patch(annotations: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Operation]:
     patch: list[Operation] = []
     if not annotations:
         patch.append({"op": "add", "path": _ANNOTATIONS, "value": {OPT_IN: "true"}})
@@ -181,14 +183,14 @@ def _has_gate(spec: Mapping[str, Any]) -> bool:
     return isinstance(gates, list) and any(isinstance(gate, dict) and gate.get("name") == GATE for gate in gates)
 
 
-def _remarks(annotations: Mapping[str, Any]) -> list[str]:
+def _warnings(annotations: Mapping[str, Any]) -> list[str]:
     value = annotations.get(OPT_IN)
     if value is None or value in _WORDS:
         return []
     return [f"{_HOW}; {quote(str(value))} is ignored"]
 
 
-def _not_ours(spec: Mapping[str, Any]) -> str:
+def _other_scheduler_warning(spec: Mapping[str, Any]) -> str:
     name = quote(str(spec.get("schedulerName") or _DEFAULT_SCHEDULER))
     return f"metadata.annotations[{OPT_IN}]: no gate is set, since Headgate does not serve spec.schedulerName {name}"
 

@@ -19,7 +19,7 @@ SERVICE_ACCOUNTS: Final = (
     f"system:serviceaccount:{OWN_NAMESPACE}:headgate",
     f"system:serviceaccount:{SYSTEM_NAMESPACE}:headgate-scheduler",
 )
-"""Who Headgate is on a real cluster, unless it is told otherwise: the accounts of our own manifests."""
+"""The default users of Headgate on a real cluster: the service accounts of its manifests."""
 
 
 class AdmissionPolicy(msgspec.Struct, frozen=True):
@@ -43,12 +43,12 @@ class ClusterView(Protocol):
     """The cluster at the time of the write. Callers must not change the returned objects."""
 
     def get(self, resource: APIResource, namespace: str, name: str, uid: str = "") -> Object | None:
-        """``uid``: of the very one that is meant. Who may be late looks again when it knows but a namesake."""
+        """``uid``: of the expected object. An implementation with a cache reads again if the cached uid differs."""
         ...
 
     @property
     def queues(self) -> QueueLister:
-        """All of them, for their rules."""
+        """All queues, for their validation."""
         ...
 
     def tenants(self, queue: str) -> int:

@@ -17,7 +17,7 @@ from headgate.quota.kinds.names import LOCAL_QUEUES
 
 
 def is_managed_namespace(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> bool:
-    """Whether anything of Kueue's counts there."""
+    """Whether jobs of the namespace use Kueue's queues."""
     if not policy.suspends_jobs or request.namespace in policy.exempt:
         return False
     namespace = view.get(NAMESPACES, "", request.namespace) or {}
@@ -27,21 +27,21 @@ def is_managed_namespace(request: AdmissionRequest, policy: AdmissionPolicy, vie
 def select_queue(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> str | UnknownAncestor | None:
     """The queue it waits in; empty if it waits until it gets one; None if it does not wait. Otherwise why that is
     unknown."""
-    queue = _wanted(request, policy, view)
+    queue = _requested_queue(request, policy, view)
     if queue is None:
         return None
-    above = find_managed_ancestor(request, policy, view)
-    if isinstance(above, UnknownAncestor):
-        return above
-    return queue if above is None else None
+    ancestor = find_managed_ancestor(request, policy, view)
+    if isinstance(ancestor, UnknownAncestor):
+        return ancestor
+    return queue if ancestor is None else None
 
 
 def find_managed_ancestor(
     request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView
 ) -> Object | UnknownAncestor | None:
-    placed = {**request.obj, "metadata": {**request.obj.get("metadata", {}), "namespace": request.namespace}}
+    obj = {**request.obj, "metadata": {**request.obj.get("metadata", {}), "namespace": request.namespace}}
     known = known_ancestors(policy.jobs.kinds)
-    chain = [placed]
+    chain = [obj]
 
     def find(resource: APIResource, namespace: str, name: str) -> Object | None:
         owner = controller_of(chain[-1]) or {}
@@ -49,11 +49,11 @@ def find_managed_ancestor(
         chain.append(found or {})
         return found
 
-    return managed_ancestor(placed, find, known, manages_all=policy.jobs.manages_all)
+    return managed_ancestor(obj, find, known, manages_all=policy.jobs.manages_all)
 
 
 def has_known_controller(obj: Object, policy: AdmissionPolicy) -> bool:
-    """It was made by something that may wait itself."""
+    """Whether the object has a controller of a kind that may be managed itself."""
     owner = controller_of(obj)
     return owner is not None and group_kind_of(owner) in known_ancestors(policy.jobs.kinds)
 
@@ -62,7 +62,7 @@ def has_default_queue(namespace: str, view: ClusterView) -> bool:
     return view.get(LOCAL_QUEUES, namespace, DEFAULT_QUEUE) is not None
 
 
-def _wanted(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> str | None:
+def _requested_queue(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> str | None:
     named = queue_of(request.obj)
     if named:
         return named
@@ -72,5 +72,5 @@ def _wanted(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterVie
 
 
 def unknown_ancestor_message(problem: UnknownAncestor) -> str:
-    """Why a write is refused that might run around its quota: who writes tries again."""
+    """Why a write is rejected that might bypass quota. The client retries."""
     return f"whether it waits in a queue cannot be said yet: {problem.message}"

@@ -13,18 +13,18 @@ from headgate.kube.lenient_reader import find_object
 
 
 def validate_queue(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
-    """Everything that is wrong, at once."""
+    """Reports all problems at once."""
     if request.operation == "DELETE":
-        problems, remarks = find_deletion_problems(_name(request), view.queues, view.tenants), []
+        problems, warnings = find_deletion_problems(_name(request), view.queues, view.tenants), []
     else:
         old = request.old if request.operation == "UPDATE" else None
         problems = find_queue_problems(request.obj, old, view.queues, view.tenants)
-        remarks = queue_warnings(request.obj, old)
+        warnings = queue_warnings(request.obj, old)
     if problems:
         return AdmissionResponse(refusal="; ".join(map(str, problems)))
-    return AdmissionResponse(warnings=tuple(remarks)) if remarks else ALLOWED
+    return AdmissionResponse(warnings=tuple(warnings)) if warnings else ALLOWED
 
 
 def _name(request: AdmissionRequest) -> str:
-    """One that is deleted with many others is named by itself only."""
+    """The name of the queue. In a request of deletecollection only the object has it."""
     return request.name or str(find_object(request.old, "metadata").get("name") or "")

@@ -12,7 +12,7 @@ from headgate.quota.kinds.validation import validate_object
 
 
 def validate(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
-    """Everything that is wrong, at once."""
-    verdict = validate_object(request.obj, request.old or None, honours_gates=policy.features.admission_gated_by)
-    refusal = aggregate(verdict.problems) if verdict.problems else ""
-    return AdmissionResponse(refusal=refusal, warnings=tuple(verdict.warnings))
+    """Reports all problems at once."""
+    result = validate_object(request.obj, request.old or None, honours_gates=policy.features.admission_gated_by)
+    refusal = aggregate(result.problems) if result.problems else ""
+    return AdmissionResponse(refusal=refusal, warnings=tuple(result.warnings))

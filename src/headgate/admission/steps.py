@@ -28,7 +28,7 @@ from headgate.quota.kinds.names import (
 )
 
 _BINDINGS: Final = APIResource("", "v1", "bindings", namespaced=True)
-"""The older way to bind a pod."""
+"""The legacy endpoint to bind a pod."""
 
 AdmissionHandler = Callable[[AdmissionRequest, AdmissionPolicy, ClusterView], AdmissionResponse]
 
@@ -46,13 +46,13 @@ class AdmissionStep(msgspec.Struct, frozen=True):
     subresource: str
     operations: tuple[Literal["CREATE", "UPDATE", "DELETE"], ...]
     gates: bool
-    ask: AdmissionHandler
+    handle: AdmissionHandler
     keeps_jobs: bool = False
     cannot_wait: bool = False
 
 
 def _of_quota(resource: APIResource, subresource: str = "") -> AdmissionStep:
-    """A rule of Kueue's kinds."""
+    """The validation of one of Kueue's kinds."""
     words = [resource.plural, *([subresource] if subresource else [])]
     name, path = f"{'.'.join(reversed(words))}.kueue.headgate.dev", f"/kueue/{'/'.join(words)}/validate"
     operations: tuple[Literal["CREATE", "UPDATE"], ...] = ("UPDATE",) if subresource else ("CREATE", "UPDATE")
@@ -67,7 +67,7 @@ def _of_jobs(
     on_update: bool = False,
     cannot_wait: bool = False,
 ) -> tuple[AdmissionStep, AdmissionStep]:
-    """What waits in Kueue's queues, and its rules."""
+    """The mutating and the validating step of a kind that uses Kueue's queues."""
     word = ".".join(filter(None, (resource.plural, resource.group)))
     name, path = f"{word}.jobs.headgate.dev", f"/jobs/{word}"
     first: tuple[Literal["CREATE", "UPDATE"], ...] = ("CREATE", "UPDATE") if on_update else ("CREATE",)

@@ -57,8 +57,8 @@ class _Pod(msgspec.Struct, frozen=True):
     due_s: float
     grace_s: int
     finished: bool
-    told: bool
-    """Its condition says what is done to it."""
+    has_condition: bool
+    """Whether the pod has the condition of a forced deletion."""
 
 
 class FailureRecovery(Controller):
@@ -66,7 +66,7 @@ class FailureRecovery(Controller):
 
     def __init__(self) -> None:
         self._unreachable: Final[set[str]] = set()
-        self._pods: Final[dict[str, _Pod]] = {}  # those that may be ended by force, and are not
+        self._pods: Final[dict[str, _Pod]] = {}  # pods that may be deleted by force, and are not yet
         self._on_node: Final = PodsByNode()
 
     def watches(self) -> Iterable[WatchSpec]:
@@ -91,7 +91,7 @@ class FailureRecovery(Controller):
         if name in self._unreachable:
             return ()
         self._unreachable.add(name)
-        return [Enqueue(uid) for uid in sorted(self._on_node.of(name), key=lambda uid: _place(self._pods[uid]))]
+        return [Enqueue(uid) for uid in sorted(self._on_node.of(name), key=lambda uid: _name_of(self._pods[uid]))]
 
     def _pod_applied(self, obj: Object) -> Iterable[Enqueue]:
         pod = _read(obj)
@@ -113,42 +113,48 @@ class FailureRecovery(Controller):
             return Done()
         if now_s < pod.due_s:
             return RequeueAfter(pod.due_s - now_s)
-        if not pod.told:
+        if not pod.has_condition:
             message = _message(pod)
             status: Object = {"conditions": [_condition(message, now_s)]}
             if not pod.finished:
                 status["phase"] = "Failed"
             body = {"metadata": {"uid": pod.uid}, "status": status}
-            answer = yield Patch(PODS, pod.namespace, pod.name, body, subresource="status")
-            if answer.missing or answer.conflict:
+            response = yield Patch(PODS, pod.namespace, pod.name, body, subresource="status")
+            if response.missing or response.conflict:
                 return Done()
-            if not answer.ok:
-                return RequeueWithBackoff(answer.message)
-            about = {"apiVersion": "v1", "kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
-            yield EmitEvent(about, "Warning", REASON, message, _COMPONENT)
+            if not response.ok:
+                return RequeueWithBackoff(response.message)
+            reference = {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "namespace": pod.namespace,
+                "name": pod.name,
+                "uid": pod.uid,
+            }
+            yield EmitEvent(reference, "Warning", REASON, message, _COMPONENT)
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid}}
-        answer = yield Delete(PODS, pod.namespace, pod.name, options)
-        return Done() if answer.ok or answer.missing or answer.conflict else RequeueWithBackoff(answer.message)
+        response = yield Delete(PODS, pod.namespace, pod.name, options)
+        return Done() if response.ok or response.missing or response.conflict else RequeueWithBackoff(response.message)
 
 
 def _read(obj: Object) -> _Pod | None:
-    """A pod that may be ended by force, and has not been."""
+    """The pod, if it may be deleted by force and was not yet."""
     metadata, status = obj["metadata"], obj.get("status") or {}
     node = (obj.get("spec") or {}).get("nodeName") or ""
-    gone_by = parse_time(metadata.get("deletionTimestamp") or "")
+    deletion_s = parse_time(metadata.get("deletionTimestamp") or "")
     is_safe = (metadata.get("annotations") or {}).get(SAFE_TO_FORCEFULLY_DELETE) == "true"
-    if isinstance(gone_by, str) or not node or not is_safe:
+    if isinstance(deletion_s, str) or not node or not is_safe:
         return None
     grace_s = metadata.get("deletionGracePeriodSeconds") or 0
-    told = conditions.is_true(status.get("conditions"), CONDITION)
-    if told and not grace_s:
+    has_condition = conditions.is_true(status.get("conditions"), CONDITION)
+    if has_condition and not grace_s:
         return None
     finished = status.get("phase") in _FINISHED
-    due_s = gone_by + FORCED_AFTER_S
-    return _Pod(metadata["namespace"], metadata["name"], metadata["uid"], node, due_s, grace_s, finished, told)
+    due_s = deletion_s + FORCED_AFTER_S
+    return _Pod(metadata["namespace"], metadata["name"], metadata["uid"], node, due_s, grace_s, finished, has_condition)
 
 
-def _place(pod: _Pod) -> tuple[str, str]:
+def _name_of(pod: _Pod) -> tuple[str, str]:
     return pod.namespace, pod.name
 
 

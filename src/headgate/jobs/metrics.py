@@ -43,16 +43,16 @@ class JobMetrics:
         self._ahead: Final[dict[Hashable, int]] = {}
         self._ahead_total = 0
 
-    def begin(self) -> None:
-        """Controllers start, or have ended: what is held is not known."""
+    def reset(self) -> None:
+        """Clears the gauges, when controllers start or end."""
         self._gated.clear()
         self._by_job.clear()
         self._ahead.clear()
         self._ahead_total = 0
 
     def job_gated(self, job: Hashable, kind: str, gate: str, created_s: float | None) -> None:
-        """A job has no Workload because of its gate; or nothing of the sort holds it, if that is empty. ``job``:
-        whatever its controller knows it by."""
+        """Records that a job has no Workload because of its gate; an empty gate removes the record. ``job``: the key of
+        its controller."""
         if self._by_job.get(job) == (kind, gate):
             return
         self.job_released(job)
@@ -62,7 +62,7 @@ class JobMetrics:
         self._gated.setdefault((kind, gate), Heap()).put(job, created_s or 0.0)
 
     def job_released(self, job: Hashable) -> None:
-        """A job has a Workload, or may have one, or is gone."""
+        """A job is no longer gated, or was deleted."""
         known = self._by_job.pop(job, None)
         if known is not None:
             self._gated[known].discard(job)
@@ -70,35 +70,35 @@ class JobMetrics:
                 del self._gated[known]
 
     def created(self, kind: str, since_s: float | None, now_s: float) -> None:
-        """A Workload was made, of a job that is there since then."""
+        """A Workload was created for a job that was created at ``since_s``."""
         if since_s is not None:
             self._creation.with_label_values(kind).observe(max(now_s - since_s, 0.0))
 
     def ungated(self, gate: str, cluster_queue: str, is_group: bool, since_s: float | None, now_s: float) -> None:
-        """A gate was taken off a pod that is admitted since then."""
+        """The gate of a pod that was admitted at ``since_s`` was removed."""
         if since_s is not None:
             group = "true" if is_group else "false"
             self._removal.with_label_values(gate, cluster_queue, group).observe(max(now_s - since_s, 0.0))
 
     def set_terminating_released(self, job: Hashable, pods: int) -> None:
-        """So many pods of it still end while their quota is free already."""
+        """Sets the number of terminating pods of a job whose quota is already released."""
         self._ahead_total += pods - self._ahead.pop(job, 0)
         if pods:
             self._ahead[job] = pods
 
     @property
     def terminating_released(self) -> int:
-        """How far accounting is ahead of machines."""
+        """The number of terminating pods whose quota is already released."""
         return self._ahead_total
 
     def page(self, now_s: float) -> bytes:
         return exposition_text(FAMILIES, self._samples(now_s))
 
     def _samples(self, now_s: float) -> Iterator[Sample]:
-        for (kind, gate), held in sorted(self._gated.items(), key=lambda item: item[0]):
+        for (kind, gate), jobs in sorted(self._gated.items(), key=lambda item: item[0]):
             labels = ("kind", kind), ("gate", gate)
-            yield Sample(_GATED, labels, len(held))
-            first = held.first()
+            yield Sample(_GATED, labels, len(jobs))
+            first = jobs.first()
             yield Sample(_OLDEST, labels, 0.0 if first is None else max(now_s - first[0], 0.0))
         yield Sample(_AHEAD, (), self._ahead_total)
         yield from self._creation.samples()

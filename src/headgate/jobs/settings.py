@@ -17,12 +17,12 @@ from headgate.kube.labels import Requirement, Selector
 from headgate.kube.pods.termination import MAX_TERMINATION_WAIT_S
 
 Release = Literal["OnTerminating", "OnTerminal"]
-"""Quota is free when the last pod was told to end, or when it has ended."""
+"""Quota is released when the last pod begins to terminate, or when it has ended."""
 RELEASES: Final[tuple[Release, ...]] = get_args(Release)
 POD: Final = "pod"
 BATCH_JOB: Final = JOB.integration
-RELEASING: Final = (BATCH_JOB, POD)
-"""The integrations that may be told when to give quota back."""
+RELEASE_INTEGRATIONS: Final = (BATCH_JOB, POD)
+"""The integrations for which the release of quota can be set."""
 MANAGED_NAMESPACES: Final = Selector(
     (Requirement("kubernetes.io/metadata.name", "notin", ("headgate-system", "kube-system", "kueue-system")),)
 )
@@ -46,13 +46,14 @@ DEFAULT: Final = JobSettings()
 
 
 def parse_quota_release(text: str) -> dict[str, Release] | str:
-    """Read ``batch/job=OnTerminal,pod=OnTerminating``. A returned string says what is wrong and what would be right."""
+    """Parses ``batch/job=OnTerminal,pod=OnTerminating``. A returned string is an error message."""
     found: dict[str, Release] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
-        name, _, word = (part.strip() for part in item.partition("="))
-        release = next((each for each in RELEASES if each == word), None)
-        if name not in RELEASING:
-            return f"{item!r} names no integration that can be told: write one of {', '.join(RELEASING)} before the ="
+        name, _, value = (part.strip() for part in item.partition("="))
+        release = next((each for each in RELEASES if each == value), None)
+        if name not in RELEASE_INTEGRATIONS:
+            listed = ", ".join(RELEASE_INTEGRATIONS)
+            return f"{item!r} names no integration that can be told: write one of {listed} before the ="
         if release is None:
             return f"{item!r} does not say when quota is free: write {name}=OnTerminating or {name}=OnTerminal"
         if found.setdefault(name, release) != release:

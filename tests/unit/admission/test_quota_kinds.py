@@ -42,7 +42,7 @@ def test_what_is_only_kept_comes_with_a_warning() -> None:
 
 
 def test_every_kind_with_rules_is_asked_about_in_the_version_that_is_stored() -> None:
-    steps = [step for step in STEPS if step.ask is validate]
+    steps = [step for step in STEPS if step.handle is validate]
     asked = {f"{step.resource.plural}.{step.resource.group}" for step in steps}
     there = {each["metadata"]["name"] for each in definitions(with_older=True)}
     assert there - asked == {"workloadpriorityclasses.kueue.x-k8s.io"}  # any value will do

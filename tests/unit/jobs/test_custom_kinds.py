@@ -60,11 +60,11 @@ def test_the_example_reads_as_the_kind_it_describes() -> None:
     kind = the_kind()
     assert (kind.integration, kind.suspend) == ("example.com/trainingrun", ("spec", "suspend"))
     job = a_run("a", workers=3, least=2)
-    assert [(each.name, each.count(job), each.least(job)) for each in kind.pod_sets] == [
+    assert [(each.name, each.count(job), each.min_count(job)) for each in kind.pod_sets] == [
         ("leader", 1, None),
         ("workers", 3, 2),
     ]
-    assert kind.pod_sets[1].resized(job, 2) == {"spec": {"workers": {"replicas": 2}}}
+    assert kind.pod_sets[1].resize_patch(job, 2) == {"spec": {"workers": {"replicas": 2}}}
     job["status"] = {"activePods": 4, "readyPods": 2, "workersDone": 1}
     assert kind.is_active(job)
     assert kind.ready(job) == 3

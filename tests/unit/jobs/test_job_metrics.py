@@ -61,7 +61,7 @@ def test_controllers_that_start_anew_tell_anew_who_is_held() -> None:
     add(world, "one", annotations=DATA)
     world.advance(1)
     held = gated(read(metrics, world.server.epoch_s))
-    metrics.begin()
+    metrics.reset()
     assert gated(read(metrics, world.server.epoch_s)) == {}
     world.crash()
     world.advance(1)

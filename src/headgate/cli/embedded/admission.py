@@ -64,7 +64,7 @@ def _plugin(step: AdmissionStep, policy: AdmissionPolicy, index: StoreAdmissionI
             obj=new,
             old=old or {},
         )
-        response = step.ask(request, policy, index.view())
+        response = step.handle(request, policy, index.view())
         if response.warnings:
             attributes.warn(*response.warnings)
         if response.refusal:

@@ -146,7 +146,7 @@ async def run_jobs(
     """Keeps jobs in queues until it is cancelled."""
 
     def make() -> list[Controller]:
-        metrics.jobs.begin()
+        metrics.jobs.reset()
         recovery = [FailureRecovery()] if features.failure_recovery_policy else []
         pods = [] if pod_integration_problem(features) else [ManagedPodController(features, settings, metrics.jobs)]
         return [ManagedJobController(features, settings, metrics.jobs), *pods, *recovery]
@@ -154,7 +154,7 @@ async def run_jobs(
     try:
         await run_controllers(make, transport, failed=metrics.failures_of("jobs"))
     finally:
-        metrics.jobs.begin()
+        metrics.jobs.reset()
 
 
 async def run_elected_controllers(

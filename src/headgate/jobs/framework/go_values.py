@@ -6,25 +6,25 @@ from typing import Final
 
 from headgate.kube.field_errors import quote
 
-_MOST: Final = 2**63 - 1
-_MOST_DIGITS: Final = 40
-_SWITCHES: Final = {
+_MAX: Final = 2**63 - 1
+_MAX_DIGITS: Final = 40
+_BOOLS: Final = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
     **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
 }
 
 
-def parse_go_int(written: str) -> int | str:
-    """Or why it is none."""
-    digits = written.removeprefix(written[:1]) if written[:1] in ("-", "+") else written
+def parse_go_int(text: str) -> int | str:
+    """The integer, or the error message."""
+    digits = text.removeprefix(text[:1]) if text[:1] in ("-", "+") else text
     if not (digits.isascii() and digits.isdigit()):
-        return f"strconv.Atoi: parsing {quote(written)}: invalid syntax"
-    if len(digits) > _MOST_DIGITS or not -_MOST <= int(written) <= _MOST:
-        return f"strconv.Atoi: parsing {quote(written)}: value out of range"
-    return int(written)
+        return f"strconv.Atoi: parsing {quote(text)}: invalid syntax"
+    if len(digits) > _MAX_DIGITS or not -_MAX <= int(text) <= _MAX:
+        return f"strconv.Atoi: parsing {quote(text)}: value out of range"
+    return int(text)
 
 
-def parse_go_bool(written: str) -> bool | str:
-    """Or why it is none."""
-    found = _SWITCHES.get(written)
-    return f"strconv.ParseBool: parsing {quote(written)}: invalid syntax" if found is None else found
+def parse_go_bool(text: str) -> bool | str:
+    """The boolean, or the error message."""
+    found = _BOOLS.get(text)
+    return f"strconv.ParseBool: parsing {quote(text)}: invalid syntax" if found is None else found

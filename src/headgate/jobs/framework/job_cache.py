@@ -21,7 +21,7 @@ from headgate.quota.kinds.names import WORKLOADS
 from headgate.quota.names import ADMITTED, FINISHED, JOB_UID_LABEL
 
 Key = tuple[str, str, str]
-"""Job kind, namespace and name; :data:`NO_OWNER` and those of the Workload, if it has no job any more."""
+"""Job kind, namespace and name; for a Workload without a job: :data:`NO_OWNER` and its own namespace and name."""
 NO_OWNER: Final = ""
 At = TypeVar("At", bound=Hashable)
 
@@ -31,74 +31,74 @@ class OwnerIndex:
         self._keys: Final[dict[str, Key]] = {}
         self._parents: Final[dict[Key, str]] = {}  # uids
         self._children: Final[dict[str, dict[Key, None]]] = {}
-        self._waits: Final[dict[Key, tuple[str, str]]] = {}
-        self._waiting: Final[dict[tuple[str, str], dict[Key, None]]] = {}
-        self._shown: Final[dict[Key, tuple[str, str, str]]] = {}
+        self._workload_of: Final[dict[Key, tuple[str, str]]] = {}
+        self._by_workload: Final[dict[tuple[str, str], dict[Key, None]]] = {}
+        self._indexed: Final[dict[Key, tuple[str, str, str]]] = {}
 
     def put(self, key: Key, job: Object) -> list[Key]:
-        """Those below it, if it is something else to them now."""
+        """Returns the descendants of the job, if what they depend on changed."""
         metadata = job["metadata"]
         parent = str((controller_of(job) or {}).get("uid", ""))
-        shown = metadata["uid"], queue_of(job), parent
+        indexed = metadata["uid"], queue_of(job), parent
         name = prebuilt_name(job)
-        _set_index(self._waits, self._waiting, key, (key[1], name) if name else None)
-        if self._shown.get(key) == shown:
+        _set_index(self._workload_of, self._by_workload, key, (key[1], name) if name else None)
+        if self._indexed.get(key) == indexed:
             return []
-        before = self._shown.get(key)
+        before = self._indexed.get(key)
         if before is not None and before[0] != metadata["uid"]:
             self._keys.pop(before[0], None)
-        self._shown[key] = shown
+        self._indexed[key] = indexed
         self._keys[metadata["uid"]] = key
         _set_index(self._parents, self._children, key, parent or None)
         return list(self.descendants(metadata["uid"]))
 
     def remove(self, key: Key) -> list[Key]:
-        shown = self._shown.pop(key, None)
-        _set_index(self._waits, self._waiting, key, None)
+        indexed = self._indexed.pop(key, None)
+        _set_index(self._workload_of, self._by_workload, key, None)
         _set_index(self._parents, self._children, key, None)
-        if shown is None:
+        if indexed is None:
             return []
-        self._keys.pop(shown[0], None)
-        return list(self.descendants(shown[0]))
+        self._keys.pop(indexed[0], None)
+        return list(self.descendants(indexed[0]))
 
     def key_of(self, uid: str) -> Key | None:
         return self._keys.get(uid)
 
     def waiting_for_workload(self, namespace: str, workload: str) -> list[Key]:
-        """Who waits for a Workload of that name."""
-        return list(self._waiting.get((namespace, workload), ()))
+        """The jobs that wait for a prebuilt Workload of that name."""
+        return list(self._by_workload.get((namespace, workload), ()))
 
     def in_namespace(self, namespace: str) -> list[Key]:
-        return [key for key in self._shown if key[1] == namespace]
+        return [key for key in self._indexed if key[1] == namespace]
 
     def descendants(self, uid: str) -> Iterator[Key]:
-        """Children and theirs."""
-        seen, left = {uid}, [uid]
-        while left:
-            for key in self._children.get(left.pop(), ()):
-                found = self._shown[key][0]
+        """All jobs below the object, children first."""
+        seen, pending = {uid}, [uid]
+        while pending:
+            for key in self._children.get(pending.pop(), ()):
+                found = self._indexed[key][0]
                 if found not in seen:
                     seen.add(found)
-                    left.append(found)
+                    pending.append(found)
                     yield key
 
 
-def _set_index(places: dict[Key, At], index: dict[At, dict[Key, None]], key: Key, at: At | None) -> None:
-    before = places.get(key)
+def _set_index(forward: dict[Key, At], index: dict[At, dict[Key, None]], key: Key, at: At | None) -> None:
+    before = forward.get(key)
     if before == at:
         return
     if before is not None:
-        del places[key]
+        del forward[key]
         index[before].pop(key, None)
         if not index[before]:
             del index[before]
     if at is not None:
-        places[key] = at
+        forward[key] = at
         index.setdefault(at, {})[key] = None
 
 
 def qualified_plural(resource: APIResource) -> str:
-    """Two groups may have kinds of the same plural."""
+    """With the group, because two groups may have kinds with the same plural."""
     return f"{resource.plural}.{resource.group}"
 
 
@@ -108,32 +108,32 @@ class JobCache:
         resources = (*(each.resource for each in kinds), WORKLOADS)
         self._latest: Final = {resource: MutationCache[tuple[str, str]]() for resource in resources}
         self._owned: Final[dict[Key, dict[str, None]]] = {}  # names of Workloads
-        self.kin: Final = OwnerIndex()
+        self.owner_index: Final = OwnerIndex()
 
     def get(self, resource: APIResource, namespace: str, name: str) -> Object | None:
         return self._latest[resource].get((namespace, name))
 
     def workloads(self, key: Key) -> list[Object]:
-        """Those that say they are controlled by a job of that name, whichever it was."""
+        """The Workloads whose controller is a job of that name, with any uid."""
         found = (self.get(WORKLOADS, key[1], name) for name in sorted(self._owned.get(key, ())))
         return [each for each in found if each is not None]
 
-    def put(self, resource: APIResource, obj: Object, *, told: bool = False) -> list[Key]:
-        """Whom that concerns. ``told``: by the watch, not by an answer."""
+    def put(self, resource: APIResource, obj: Object, *, from_watch: bool = False) -> list[Key]:
+        """Returns the affected keys. ``from_watch``: the object is from the watch, not from a response."""
         metadata = obj["metadata"]
         namespace, name = metadata["namespace"], metadata["name"]
         known = self.get(resource, namespace, name)
-        if not self._latest[resource].put((namespace, name), obj, told=told):
+        if not self._latest[resource].put((namespace, name), obj, told=from_watch):
             return []
         if resource != WORKLOADS:
             key = qualified_plural(resource), namespace, name
-            return [key, *self.kin.put(key, obj)]
+            return [key, *self.owner_index.put(key, obj)]
         before, owner = self._owner(known), self._owner(obj)
         if before is not None and before != owner:
-            self._disown(before, name)
+            self._remove_owned(before, name)
         if owner is not None:
             self._owned.setdefault(owner, {})[name] = None
-        return self._concerned(obj, known, owner)
+        return self._affected_keys(obj, known, owner)
 
     def remove(self, resource: APIResource, namespace: str, name: str, uid: str) -> list[Key]:
         known = self._latest[resource].remove((namespace, name), uid)
@@ -141,34 +141,34 @@ class JobCache:
             return []
         if resource != WORKLOADS:
             key = qualified_plural(resource), namespace, name
-            return [key, *self.kin.remove(key)]
+            return [key, *self.owner_index.remove(key)]
         owner = self._owner(known)
         if owner is not None:
-            self._disown(owner, name)
-        return self._concerned(known, None, owner)
+            self._remove_owned(owner, name)
+        return self._affected_keys(known, None, owner)
 
     def synced(self, resource: APIResource, revision: str) -> list[Key]:
-        """A whole list has been told: what it did not have is no more."""
+        """The watch has listed the resource: removes objects that the list does not have. Returns the affected keys."""
         latest = self._latest.get(resource)
-        lost = [] if latest is None else latest.missing(revision)
-        return [key for place, uid in lost for key in self.remove(resource, *place, uid)]
+        missing = [] if latest is None else latest.missing(revision)
+        return [key for ref, uid in missing for key in self.remove(resource, *ref, uid)]
 
     def unfinished(self, job: Object) -> Object | None:
-        """The Workload of a job that is not finished, the last one by name."""
+        """The unfinished Workload of a job; the last one by name, if there are several."""
         uid = job["metadata"]["uid"]
-        key = self.kin.key_of(uid)
+        key = self.owner_index.key_of(uid)
         found = [] if key is None else self.workloads(key)
-        own = [each for each in found if (controller_of(each) or {}).get("uid") == uid and not _says(each)[1]]
+        own = [each for each in found if (controller_of(each) or {}).get("uid") == uid and not _state_of(each)[1]]
         return own[-1] if own else None
 
-    def _concerned(self, workload: Object, before: Object | None, owner: Key | None) -> list[Key]:
+    def _affected_keys(self, workload: Object, before: Object | None, owner: Key | None) -> list[Key]:
         metadata = workload["metadata"]
         keys = [
             *([owner] if owner is not None else []),
-            *self.kin.waiting_for_workload(metadata["namespace"], metadata["name"]),
+            *self.owner_index.waiting_for_workload(metadata["namespace"], metadata["name"]),
         ]
-        if before is None or _says(before) != _says(workload):
-            keys += self.kin.descendants(str((controller_of(workload) or {}).get("uid", "")))
+        if before is None or _state_of(before) != _state_of(workload):
+            keys += self.owner_index.descendants(str((controller_of(workload) or {}).get("uid", "")))
         return list(dict.fromkeys(keys))
 
     def _owner(self, workload: Object | None) -> Key | None:
@@ -181,14 +181,14 @@ class JobCache:
         kind = self._kinds.get(group_kind_of(reference))
         return None if kind is None else (kind, metadata["namespace"], str(reference.get("name", "")))
 
-    def _disown(self, key: Key, name: str) -> None:
+    def _remove_owned(self, key: Key, name: str) -> None:
         names = self._owned.get(key, {})
         names.pop(name, None)
         if not names:
             self._owned.pop(key, None)
 
 
-def _says(workload: Object) -> tuple[bool, bool]:
-    """What those below its job go by: whether it is admitted, and whether it is over."""
-    told = (workload.get("status") or {}).get("conditions")
-    return conditions.is_true(told, ADMITTED), conditions.is_true(told, FINISHED)
+def _state_of(workload: Object) -> tuple[bool, bool]:
+    """What the descendants of its job depend on: whether it is admitted, and whether it is finished."""
+    listed = (workload.get("status") or {}).get("conditions")
+    return conditions.is_true(listed, ADMITTED), conditions.is_true(listed, FINISHED)

@@ -43,8 +43,8 @@ from headgate.quota.controller.rejected_admissions import RejectedAdmissions
 from headgate.quota.kinds.names import LOCAL_QUEUES, WORKLOADS
 from headgate.quota.names import JOB_UID_LABEL, QUOTA_RESERVED
 
-_PATIENCE_S: Final = 10.0
-"""How soon it is looked again for what a job lacks."""
+_RETRY_S: Final = 10.0
+"""The delay before a blocked job is planned again."""
 _LABELS: Final = frozenset({"metadata.labels", "metadata.creationTimestamp"})
 
 
@@ -64,13 +64,13 @@ class ManagedJobController(Controller):
         self._references: Final = FlavorsAndPriorities()
         self._namespaces: Final[dict[str, Mapping[str, str]]] = {}
         self._defaults: Final[dict[str, str]] = {}
-        book = self._cache
+        cache = self._cache
         self._scope: Final = ManagementScope(
-            settings, self._namespaces, self._defaults, known, book.get, book.unfinished
+            settings, self._namespaces, self._defaults, known, cache.get, cache.unfinished
         )
-        self._emitted: Final[dict[str, JobBlocked]] = {}  # by the uid of a job: what its user knows already
-        self._kept: Final[dict[str, str]] = {}
-        self._refusals: Final = RejectedAdmissions()
+        self._emitted: Final[dict[str, JobBlocked]] = {}  # by the uid of a job: the last emitted reason
+        self._stored_digests: Final[dict[str, str]] = {}
+        self._rejections: Final = RejectedAdmissions()
         self._served: frozenset[APIResource] = frozenset()
 
     def discovered(self, served: DiscoveredKinds) -> Iterable[Enqueue]:
@@ -91,12 +91,12 @@ class ManagedJobController(Controller):
         if resource in flavors_and_priorities.REFERENCED_RESOURCES:
             self._references.put(resource, obj)
         elif resource == NAMESPACES:
-            return self._relabelled(name, metadata.get("labels") or {})
+            return self._namespace_relabelled(name, metadata.get("labels") or {})
         elif resource == LOCAL_QUEUES:
             if name == DEFAULT_QUEUE:
                 self._defaults[metadata["namespace"]] = metadata.get("creationTimestamp") or ""
         else:
-            return _wakes(self._cache.put(resource, obj, told=True))
+            return _enqueue(self._cache.put(resource, obj, from_watch=True))
         return ()
 
     def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
@@ -109,24 +109,24 @@ class ManagedJobController(Controller):
                 self._defaults.pop(namespace, None)
         else:
             self._emitted.pop(uid, None)
-            self._kept.pop(uid, None)
-            return _wakes(self._cache.remove(resource, namespace, name, uid))
+            self._stored_digests.pop(uid, None)
+            return _enqueue(self._cache.remove(resource, namespace, name, uid))
         return ()
 
-    def _relabelled(self, namespace: str, labels: Mapping[str, str]) -> list[Enqueue]:
-        before, chosen = self._namespaces.get(namespace), self._settings.namespaces
+    def _namespace_relabelled(self, namespace: str, labels: Mapping[str, str]) -> list[Enqueue]:
+        before, selector = self._namespaces.get(namespace), self._settings.namespaces
         self._namespaces[namespace] = labels
-        is_other = before is None or chosen.matches(before) != chosen.matches(labels)
-        return _wakes(self._cache.kin.in_namespace(namespace)) if is_other else []
+        is_changed = before is None or selector.matches(before) != selector.matches(labels)
+        return _enqueue(self._cache.owner_index.in_namespace(namespace)) if is_changed else []
 
     def synced(self, resource: APIResource, revision: str, now_s: float) -> Iterable[Enqueue]:
-        return _wakes(self._cache.synced(resource, revision))
+        return _enqueue(self._cache.synced(resource, revision))
 
     def reconcile(self, key: Key, now_s: float) -> ReconcileSteps:
         if key[0] == NO_OWNER:
-            acts = (self._lost(each, now_s) for each in self._cache.workloads(key))
-            act = next((act for act in acts if act is not None), None)
-            return Done() if act is None else (yield from self._write(key, act))
+            plans = (self._plan_ownerless(each, now_s) for each in self._cache.workloads(key))
+            planned = next((planned for planned in plans if planned is not None), None)
+            return Done() if planned is None else (yield from self._write(key, planned))
         kind = self._kinds[key[0]]
         job = self._cache.get(kind.resource, *key[1:])
         uid = "" if job is None else job["metadata"]["uid"]
@@ -136,102 +136,102 @@ class ManagedJobController(Controller):
             live = yield Get(kind.resource, *key[1:])
             if not live.ok and not live.missing:
                 return RequeueWithBackoff(live.message)
-            there = live.body["metadata"]["uid"] if live.ok else ""
+            live_uid = live.body["metadata"]["uid"] if live.ok else ""
             for each in known:
-                act = plan_orphaned_workload(each, now_s) if _owner_uid(each) not in (uid, there) else None
-                if act is not None:
-                    return (yield from self._write(key, act))
-            if there != uid:
-                return Done(_wakes(self._cache.put(kind.resource, live.body))) if live.ok else Done()
+                planned = plan_orphaned_workload(each, now_s) if _owner_uid(each) not in (uid, live_uid) else None
+                if planned is not None:
+                    return (yield from self._write(key, planned))
+            if live_uid != uid:
+                return Done(_enqueue(self._cache.put(kind.resource, live.body))) if live.ok else Done()
         if job is None:
             self._metrics.job_released(key)
-            self._refusals.forget(str(key))
+            self._rejections.forget(str(key))
             return Done()
-        step = plan_job(kind, job, own, self._offered(job), self._plan_context(now_s))
+        step = plan_job(kind, job, own, self._prebuilt_workload(job), self._plan_context(now_s))
         gate = step.gate if isinstance(step, JobBlocked) else ""
         self._metrics.job_gated(key, kind.kind.kind, gate, seconds(job["metadata"].get("creationTimestamp")))
         if isinstance(step, JobBlocked):
             yield from self._emit_once(kind, job, step)
-            return RequeueAfter(_PATIENCE_S) if step.is_warning else Done()
+            return RequeueAfter(_RETRY_S) if step.is_warning else Done()
         return Done() if step is None else (yield from self._write(key, step))
 
-    def _lost(self, workload: Object, now_s: float) -> PlannedWrite | None:
-        """A Workload that says whose it is by its label alone goes back to that job, if there is one."""
+    def _plan_ownerless(self, workload: Object, now_s: float) -> PlannedWrite | None:
+        """The write for a Workload whose owner only its label names: adoption by that job if it exists."""
         uid = workload["metadata"]["labels"][JOB_UID_LABEL]
-        key = self._cache.kin.key_of(uid)
+        key = self._cache.owner_index.key_of(uid)
         job = None if key is None else self._cache.get(self._kinds[key[0]].resource, *key[1:])
         if key is None or job is None or workload_name(self._kinds[key[0]], job) != workload["metadata"]["name"]:
             return plan_orphaned_workload(workload, now_s)
         return adopt(self._kinds[key[0]], job, workload)
 
-    def _offered(self, job: Object) -> Object | None:
+    def _prebuilt_workload(self, job: Object) -> Object | None:
         name = prebuilt_name(job)
         return self._cache.get(WORKLOADS, job["metadata"]["namespace"], name) if name else None
 
-    def _emit_once(self, kind: JobKind, job: Object, wait: JobBlocked) -> Generator[Effect, EffectResponse]:
-        """Once, until it is something else."""
+    def _emit_once(self, kind: JobKind, job: Object, blocked: JobBlocked) -> Generator[Effect, EffectResponse]:
+        """Emits an Event if the reason differs from the last one."""
         uid = job["metadata"]["uid"]
-        if self._emitted.get(uid) != wait:
-            self._emitted[uid] = wait
-            yield job_event(kind, job, wait.reason, wait.message, is_warning=wait.is_warning)
+        if self._emitted.get(uid) != blocked:
+            self._emitted[uid] = blocked
+            yield job_event(kind, job, blocked.reason, blocked.message, is_warning=blocked.is_warning)
 
-    def _write(self, key: Key, act: PlannedWrite) -> ReconcileSteps:
-        write = act.write
+    def _write(self, key: Key, planned: PlannedWrite) -> ReconcileSteps:
+        write = planned.write
         if write is None:
             return Done()
         name = write.obj["metadata"]["name"] if isinstance(write, Create) else write.name
         decided_on = None if isinstance(write, Create) else self._observed(write)
-        answer = yield write
-        is_unchanged = isinstance(write, Patch) and decided_on is not None and decided_on.is_same(answer.body)
-        if act.starts and (answer.refused or (answer.ok and is_unchanged)):
-            why = answer.message if answer.refused else "the server kept what it had"
-            return (yield from self._give_back(key, why, answer.now_s))
-        if answer.ok and self._keeps_less(write, answer):
-            self._kept[answer.body["metadata"]["uid"]] = digest(_sent(write))
-        elif answer.ok and is_unchanged:
-            # A server that does not keep what is written (a schema without the field) would be asked for ever.
+        response = yield write
+        is_unchanged = isinstance(write, Patch) and decided_on is not None and decided_on.is_same(response.body)
+        if planned.starts and (response.refused or (response.ok and is_unchanged)):
+            message = response.message if response.refused else "the server kept what it had"
+            return (yield from self._release_quota(key, message, response.now_s))
+        if response.ok and self._stores_less(write, response):
+            self._stored_digests[response.body["metadata"]["uid"]] = digest(_sent(write))
+        elif response.ok and is_unchanged:
+            # Without back-off, a server that drops the field (a schema without it) would get the write forever.
             return RequeueWithBackoff(f"{write.resource.plural} {write.namespace}/{name}: the server kept what it had")
-        if act.starts and answer.ok:
-            self._refusals.forget(str(key))
-        if not answer.ok:
+        if planned.starts and response.ok:
+            self._rejections.forget(str(key))
+        if not response.ok:
             live = yield Get(write.resource, write.namespace, name)
-            woken = self._cache.put(write.resource, live.body) if live.ok else []
+            affected = self._cache.put(write.resource, live.body) if live.ok else []
             if live.missing and not isinstance(write, Create):
                 self._forget(write.resource, write.namespace, name)
-            if isinstance(write, Create) and key not in woken and not answer.unknown:
+            if isinstance(write, Create) and key not in affected and not response.unknown:
                 kind = self._kinds[key[0]]
                 job = self._cache.get(kind.resource, *key[1:])
-                why = f"Workload {write.namespace}/{name} is somebody else's" if live.ok else answer.message
+                message = f"Workload {write.namespace}/{name} is somebody else's" if live.ok else response.message
                 if job is not None:
-                    yield from self._emit_once(kind, job, JobBlocked("ErrWorkloadCompose", why))
-                return RequeueWithBackoff(why)
-            # A version that was older is decided anew at once; what the server will not have, later each time.
-            return Done([Enqueue(key)]) if answer.conflict else RequeueWithBackoff(answer.message)
+                    yield from self._emit_once(kind, job, JobBlocked("ErrWorkloadCompose", message))
+                return RequeueWithBackoff(message)
+            # After a conflict the job is planned again at once; after other errors with back-off.
+            return Done([Enqueue(key)]) if response.conflict else RequeueWithBackoff(response.message)
         if isinstance(write, Create):
-            self._measure(key, answer.now_s)
-        yield from yield_each(act.events)
-        metadata = answer.body.get("metadata") or {}
+            self._measure(key, response.now_s)
+        yield from yield_each(planned.events)
+        metadata = response.body.get("metadata") or {}
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
             self._forget(write.resource, write.namespace, name)
         elif metadata.get("uid"):
-            return Done(_wakes([key, *self._cache.put(write.resource, answer.body)]))
+            return Done(_enqueue([key, *self._cache.put(write.resource, response.body)]))
         return Done([Enqueue(key)])
 
-    def _give_back(self, key: Key, why: str, now_s: float) -> ReconcileSteps:
-        """The quota of a job that the server does not let start: others may use it meanwhile."""
+    def _release_quota(self, key: Key, message: str, now_s: float) -> ReconcileSteps:
+        """Releases the quota of a job whose start the server rejects, so that others may use it meanwhile."""
         kind = self._kinds[key[0]]
         job = self._cache.get(kind.resource, *key[1:])
         admitted = [each for each in self._cache.workloads(key) if has_condition(each, QUOTA_RESERVED)]
         if job is None or not admitted:
-            return RequeueWithBackoff(why)
-        yield from self._emit_once(kind, job, JobBlocked("FailedToStart", why))
-        act = start_refused(admitted[0], why, now_s + self._refusals.backoff_s(str(key)), now_s)
-        return (yield from self._write(key, act))
+            return RequeueWithBackoff(message)
+        yield from self._emit_once(kind, job, JobBlocked("FailedToStart", message))
+        planned = start_refused(admitted[0], message, now_s + self._rejections.backoff_s(str(key)), now_s)
+        return (yield from self._write(key, planned))
 
-    def _keeps_less(self, write: Create | Patch | Delete, answer: EffectResponse) -> bool:
-        """Whether the server's Workload tells less of its pods than was written, and that is news."""
-        sent, uid = _sent(write), answer.body.get("metadata", {}).get("uid")
-        return bool(sent) and not equals_pod_sets(answer.body, sent) and self._kept.get(uid) != digest(sent)
+    def _stores_less(self, write: Create | Patch | Delete, response: EffectResponse) -> bool:
+        """Whether the server stores less of the pod sets than was sent, and this is not recorded yet."""
+        sent, uid = _sent(write), response.body.get("metadata", {}).get("uid")
+        return bool(sent) and not equals_pod_sets(response.body, sent) and self._stored_digests.get(uid) != digest(sent)
 
     def _observed(self, write: Patch | Delete) -> ObservedVersion | None:
         known = self._cache.get(write.resource, write.namespace, write.name)
@@ -252,16 +252,22 @@ class ManagedJobController(Controller):
         features = self._features
         gating, holding = features.scheduling_gated_by, features.admission_gated_by
         return JobPlanContext(
-            self._references.flavors, self._references.classes, self._scope, gating, holding, self._kept, now_s
+            self._references.flavors,
+            self._references.classes,
+            self._scope,
+            gating,
+            holding,
+            self._stored_digests,
+            now_s,
         )
 
 
-def _wakes(keys: Iterable[Key]) -> list[Enqueue]:
+def _enqueue(keys: Iterable[Key]) -> list[Enqueue]:
     return [Enqueue(key) for key in dict.fromkeys(keys)]
 
 
 def _sent(write: Create | Patch | Delete) -> list[Object]:
-    """The pod sets of a Workload that is written."""
+    """The pod sets in a write of a Workload."""
     if isinstance(write, Delete) or write.resource != WORKLOADS:
         return []
     body = write.obj if isinstance(write, Create) else write.body

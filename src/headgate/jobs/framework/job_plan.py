@@ -84,13 +84,15 @@ class JobPlanInput(msgspec.Struct, frozen=True):
 
     @property
     def gates(self) -> str:
-        """Who holds the Workload back."""
+        """The admission gates for the Workload."""
         return gates_of(self.job) if self.context.admission_gated_by else ""
 
     @property
     def holds(self) -> bool:
-        """Whether its pods still use what was given."""
-        return self.kind.is_active(self.job) or (self.releases_when_terminal and self.kind.is_ending(self.job))
+        """Whether its pods still use the quota."""
+        return self.kind.is_active(self.job) or (
+            self.releases_when_terminal and self.kind.has_terminating_pods(self.job)
+        )
 
     @property
     def releases_when_terminal(self) -> bool:
@@ -101,11 +103,11 @@ Next = PlannedWrite | JobBlocked | None
 Rule = Callable[[JobPlanInput], Next]
 GATED: Final = "SchedulingGated"
 _STOP_PLANNING: Final = PlannedWrite(None)
-"""No write: nothing that comes later is asked."""
+"""No write, and no later rule is evaluated."""
 
 
 def plan_orphaned_workload(workload: Object, now_s: float) -> PlannedWrite | None:
-    """Its job is gone: it gives back what it holds, and may go."""
+    """The next write for a Workload whose job is deleted: finish it, then remove its finalizer."""
     if not has_finalizer(workload):
         return None
     if not has_condition(workload, names.FINISHED):
@@ -114,28 +116,29 @@ def plan_orphaned_workload(workload: Object, now_s: float) -> PlannedWrite | Non
 
 
 def plan_job(
-    kind: JobKind, job: Object, workloads: Sequence[Object], offered: Object | None, around: JobPlanContext
+    kind: JobKind, job: Object, workloads: Sequence[Object], prebuilt: Object | None, context: JobPlanContext
 ) -> Next:
     if get_path(job, ("metadata", "deletionTimestamp")):
         return next(
-            (act for each in workloads if (act := plan_orphaned_workload(each, around.now_s)) is not None), None
+            (planned for each in workloads if (planned := plan_orphaned_workload(each, context.now_s)) is not None),
+            None,
         )
-    standing = around.scope.management_of(job)
-    if isinstance(standing, UnknownAncestor):
-        return None if standing.reason == NOT_FOUND else JobBlocked(standing.reason, standing.message)
-    own = prebuilt_name(job) or workload_name(kind, job)
-    workload = next((each for each in workloads if each["metadata"]["name"] == own), None)
-    case = JobPlanInput(kind, job, workload, offered, around)
-    if standing == "elsewhere":
+    management = context.scope.management_of(job)
+    if isinstance(management, UnknownAncestor):
+        return None if management.reason == NOT_FOUND else JobBlocked(management.reason, management.message)
+    own_name = prebuilt_name(job) or workload_name(kind, job)
+    workload = next((each for each in workloads if each["metadata"]["name"] == own_name), None)
+    case = JobPlanInput(kind, job, workload, prebuilt, context)
+    if management == "elsewhere":
         return _first(_UNMANAGED_RULES, case)
     for each in workloads:
-        if each is not workload or standing != "managed":
-            act = _drop(kind, job, each)
-            if act is not None:
-                return act
-    if isinstance(standing, ManagedChild):
-        return _child(kind, job, around.scope.workload_of(standing.ancestor))
-    return _first(_RULES, case) if standing == "managed" else _defaulted(kind, job, around.scope)
+        if each is not workload or management != "managed":
+            planned = _delete_surplus(kind, job, each)
+            if planned is not None:
+                return planned
+    if isinstance(management, ManagedChild):
+        return _suspend_child(kind, job, context.scope.workload_of(management.ancestor))
+    return _first(_RULES, case) if management == "managed" else _set_default_queue(kind, job, context.scope)
 
 
 def _first(rules: Sequence[Rule], case: JobPlanInput) -> Next:
@@ -146,23 +149,23 @@ def _first(rules: Sequence[Rule], case: JobPlanInput) -> Next:
     return None
 
 
-def _child(kind: JobKind, job: Object, workload: Object | None) -> Next:
+def _suspend_child(kind: JobKind, job: Object, workload: Object | None) -> Next:
     if has_suspend_set(kind, job) or kind.outcome(job) is not None:
         return None
     return None if workload is not None and may_start(workload) else job_writes.suspend_child(kind, job)
 
 
-def _defaulted(kind: JobKind, job: Object, scope: ManagementScope) -> Next:
-    """A job that runs and names no queue came in past admission: it gets the one of its namespace. Who waits of his
-    own will has left his queue, and is left alone."""
+def _set_default_queue(kind: JobKind, job: Object, scope: ManagementScope) -> Next:
+    """Sets the default queue of the namespace on a running job without a queue: it was created without admission. A
+    suspended job without a queue has left its queue on purpose and is not changed."""
     if has_suspend_set(kind, job) or kind.outcome(job) is not None:
         return None
     queue = scope.default_queue(job)
     return job_writes.set_queue_name(kind, job, queue) if queue else None
 
 
-def _drop(kind: JobKind, job: Object, workload: Object) -> PlannedWrite | None:
-    """One too many."""
+def _delete_surplus(kind: JobKind, job: Object, workload: Object) -> PlannedWrite | None:
+    """Deletes a Workload that the job does not need."""
     if not is_terminating(workload):
         return job_writes.delete(kind, job, workload)
     return job_writes.release_finalizer(workload) if has_finalizer(workload) else None
@@ -181,14 +184,14 @@ def _finished(case: JobPlanInput) -> Next:
     if case.workload is None:
         return _STOP_PLANNING
     reason = "Succeeded" if outcome.succeeded else "Failed"
-    told = job_writes.job_event(
+    event = job_writes.job_event(
         case.kind, case.job, "FinishedWorkload", f"Workload '{_key(case.workload)}' is declared finished"
     )
-    return job_writes.finish(case.workload, reason, outcome.message, case.context.now_s, told)
+    return job_writes.finish(case.workload, reason, outcome.message, case.context.now_s, event)
 
 
-def _leaving(case: JobPlanInput) -> Next:
-    """Somebody deletes the Workload: the job stops first."""
+def _workload_deleted(case: JobPlanInput) -> Next:
+    """The Workload is being deleted: the job stops first."""
     if case.workload is None or not is_terminating(case.workload):
         return None
     stop = _stop(case, "Workload is deleted")
@@ -200,7 +203,7 @@ def _leaving(case: JobPlanInput) -> Next:
 def _gated(case: JobPlanInput) -> Next:
     gate = gate_of(case.job) if case.context.scheduling_gated_by else None
     if gate is None or (case.workload is not None and has_condition(case.workload, names.QUOTA_RESERVED)):
-        return None  # who was admitted before is not put out
+        return None  # a gate does not evict
     if case.workload is not None:
         return job_writes.delete(case.kind, case.job, case.workload)
     message = f"No Workload is created while the job is gated by: {gate}"
@@ -208,7 +211,7 @@ def _gated(case: JobPlanInput) -> Next:
 
 
 def _prebuilt(case: JobPlanInput) -> Next:
-    """Somebody else makes the Workload: the job waits for it and takes it, unless another one has it."""
+    """Another client creates the Workload: the job waits for it and adopts it, unless it has another controller."""
     name = prebuilt_name(case.job)
     if not name or case.workload is not None:
         return None
@@ -228,40 +231,44 @@ def _missing(case: JobPlanInput) -> Next:
     stop = _stop(case, "Missing Workload; unable to restore pod templates")
     if stop is not None or case.holds:
         return stop or _STOP_PLANNING
-    made = new_workload(case.kind, case.job, case.context.classes, case.gates)
-    if isinstance(made, str):
-        return JobBlocked("ErrWorkloadCompose", made)
-    namespace = made["metadata"]["namespace"]
-    text = f"Created Workload: {namespace}/{made['metadata']['name']}"
+    created = new_workload(case.kind, case.job, case.context.classes, case.gates)
+    if isinstance(created, str):
+        return JobBlocked("ErrWorkloadCompose", created)
+    namespace = created["metadata"]["namespace"]
+    text = f"Created Workload: {namespace}/{created['metadata']['name']}"
     return PlannedWrite(
-        Create(WORKLOADS, namespace, made), (job_writes.job_event(case.kind, case.job, "CreatedWorkload", text),)
+        Create(WORKLOADS, namespace, created), (job_writes.job_event(case.kind, case.job, "CreatedWorkload", text),)
     )
 
 
 def _changed(case: JobPlanInput) -> Next:
-    """The job asks for something else than its Workload: that follows while it holds nothing, and goes otherwise. One
-    that its user made is at its end instead."""
+    """The job differs from its Workload. The Workload is updated while it holds no quota, and deleted otherwise; a
+    prebuilt Workload is finished."""
     workload, job = case.workload, case.job
     if workload is None or is_stopping(job):
         return None
     if is_suspended(case.kind, job) and pod_set_problem(case.kind, job):
-        return job_writes.delete(case.kind, job, workload)  # and the next look tells the job's user why
+        return job_writes.delete(case.kind, job, workload)  # the next plan reports the problem
     is_reserved, is_prebuilt = has_condition(workload, names.QUOTA_RESERVED), bool(prebuilt_name(job))
-    wanted, longest = pod_sets(case.kind, job), max_execution_s(job)
+    wanted, max_time = pod_sets(case.kind, job), max_execution_s(job)
     is_same = _is_same(case, workload, wanted, is_reserved or is_prebuilt)
-    is_as_long = get_path(workload, ("spec", "maximumExecutionTimeSeconds")) == longest
-    if is_prebuilt and not (is_same and is_as_long):
+    is_same_time = get_path(workload, ("spec", "maximumExecutionTimeSeconds")) == max_time
+    if is_prebuilt and not (is_same and is_same_time):
         return job_writes.finish(workload, OUT_OF_SYNC, _OUT_OF_SYNC, case.context.now_s)
-    if (is_reserved or not is_suspended(case.kind, job)) and not (is_same and is_as_long):
+    if (is_reserved or not is_suspended(case.kind, job)) and not (is_same and is_same_time):
         return job_writes.delete(case.kind, job, workload)
     spec: Object = {} if is_same else {"podSets": wanted}
-    if not is_as_long:
-        spec["maximumExecutionTimeSeconds"] = longest
+    if not is_same_time:
+        spec["maximumExecutionTimeSeconds"] = max_time
     if not is_reserved and (get_path(workload, ("spec", "queueName")) or "") != queue_of(job):
         spec["queueName"] = queue_of(job) or None
-    told = priority(case.kind, job, case.context.classes)
-    if not isinstance(told, str) and not is_prebuilt and _may_follow(workload, told, is_reserved):
-        spec.update({"priorityClassRef": None, **told})
+    priority_fields = priority(case.kind, job, case.context.classes)
+    if (
+        not isinstance(priority_fields, str)
+        and not is_prebuilt
+        and _may_change_priority(workload, priority_fields, is_reserved)
+    ):
+        spec.update({"priorityClassRef": None, **priority_fields})
     gates = (
         case.gates if case.context.admission_gated_by and not is_prebuilt and case.gates != gates_of(workload) else None
     )
@@ -277,60 +284,63 @@ def _is_same(case: JobPlanInput, workload: Object, wanted: list[Object], is_leni
     return (is_lenient or was_tried) and is_equivalent_as_stored(workload, wanted)
 
 
-def _may_follow(workload: Object, told: Object, is_reserved: bool) -> bool:
-    """Whether the Workload gets another priority. Who holds quota may go from one WorkloadPriorityClass to another."""
+def _may_change_priority(workload: Object, priority_fields: Object, is_reserved: bool) -> bool:
+    """Whether the priority of the Workload is updated. With quota, only from one WorkloadPriorityClass to another."""
     if not is_reserved:
-        return not has_priority(workload, told)
-    before, after = get_path(workload, ("spec", "priorityClassRef")) or {}, told.get("priorityClassRef") or {}
+        return not has_priority(workload, priority_fields)
+    before, after = (
+        get_path(workload, ("spec", "priorityClassRef")) or {},
+        priority_fields.get("priorityClassRef") or {},
+    )
     kinds = {before.get("kind"), after.get("kind")}
     return kinds == {"WorkloadPriorityClass"} and before.get("name") != after.get("name")
 
 
 def _reclaimed(case: JobPlanInput) -> Next:
-    """Pods that are done give back their part of the quota before the job ends; what was given back stays so."""
+    """Reports pods that are no longer needed as reclaimable. The counts never decrease."""
     workload = case.workload
     if workload is None or not has_condition(workload, names.QUOTA_RESERVED):
         return None
     known = {each["name"]: each["count"] for each in get_path(workload, ("status", "reclaimablePods")) or ()}
     wanted = {each.get("name", "main"): each.get("count", 0) for each in get_path(workload, ("spec", "podSets")) or ()}
-    places, more = {each.name: each for each in pod_set_sources(case.kind, case.job)}, dict[str, int]()
+    sources, more = {each.name: each for each in pod_set_sources(case.kind, case.job)}, dict[str, int]()
     for name, spare in case.kind.reclaimable(case.job).items():
-        if name not in places:
+        if name not in sources:
             continue
-        # Counted from what was asked for, which may be more than was admitted.
-        count = min(spare + max(wanted.get(name, 0) - places[name].count(case.job), 0), wanted.get(name, 0))
+        # The count refers to the requested pods, which may be more than the admitted ones.
+        count = min(spare + max(wanted.get(name, 0) - sources[name].count(case.job), 0), wanted.get(name, 0))
         if count > known.get(name, 0):
             more[name] = count
     return job_writes.reclaim(workload, {**known, **more}) if more else None
 
 
 def _ready(case: JobPlanInput) -> Next:
-    """Whether all pods run, while the Workload is admitted."""
+    """Sets the condition PodsReady while the Workload is admitted."""
     workload = case.workload
     if workload is None or not has_condition(workload, names.ADMITTED) or has_condition(workload, names.EVICTED):
         return None
     known = conditions.find(get_path(workload, ("status", "conditions")), names.PODS_READY)
-    were = known is not None and known.get("status") == "True"
+    was_ready = known is not None and known.get("status") == "True"
     count = sum(each.count(case.job) for each in pod_set_sources(case.kind, case.job))
-    are = not has_suspend_set(case.kind, case.job) and case.kind.ready(case.job) >= count
-    if known is not None and are == were:
+    is_ready = not has_suspend_set(case.kind, case.job) and case.kind.ready(case.job) >= count
+    if known is not None and is_ready == was_ready:
         return None
-    return job_writes.pods_ready(workload, are, known, case.context.now_s)
+    return job_writes.pods_ready(workload, is_ready, known, case.context.now_s)
 
 
 def _evicted(case: JobPlanInput) -> Next:
     workload = case.workload
     if workload is None or not has_condition(workload, names.EVICTED):
         return None
-    why = conditions.find(get_path(workload, ("status", "conditions")), names.EVICTED) or {}
-    stop = _stop(case, str(why.get("message") or "The workload is evicted"))
+    eviction = conditions.find(get_path(workload, ("status", "conditions")), names.EVICTED) or {}
+    stop = _stop(case, str(eviction.get("message") or "The workload is evicted"))
     if stop is not None:
         return stop
     if case.holds:
         return _STOP_PLANNING
-    # Who holds nothing any more waits like everybody else: what its user changes counts.
+    # Without quota the later rules apply, as for every pending Workload.
     return (
-        job_writes.release_quota(workload, why, case.context.now_s)
+        job_writes.release_quota(workload, eviction, case.context.now_s)
         if has_condition(workload, names.QUOTA_RESERVED)
         else None
     )
@@ -350,22 +360,22 @@ def _started(case: JobPlanInput) -> Next:
     if isinstance(patch, StartConflict):
         if not patch.is_final:
             return JobBlocked("FailedToStart", patch.message)
-        told = job_writes.job_event(case.kind, job, "FailedToStart", patch.message, is_warning=True)
-        return job_writes.finish(workload, "FailedToStart", patch.message, case.context.now_s, told)
+        event = job_writes.job_event(case.kind, job, "FailedToStart", patch.message, is_warning=True)
+        return job_writes.finish(workload, "FailedToStart", patch.message, case.context.now_s, event)
     queue = get_path(workload, ("status", "admission", "clusterQueue"))
     return job_writes.start(case.kind, job, patch, f"Admitted by clusterQueue {queue}")
 
 
-def _stop(case: JobPlanInput, why: str) -> PlannedWrite | None:
-    """The next step until the job is suspended and what its user wrote; None when it is."""
+def _stop(case: JobPlanInput, message: str) -> PlannedWrite | None:
+    """The next write to suspend the job and restore its templates; None if that is done."""
     if is_suspended(case.kind, case.job):
         return None
-    return job_writes.stop(case.kind, case.job, case.workload, why)
+    return job_writes.stop(case.kind, case.job, case.workload, message)
 
 
 _RULES: Final[tuple[Rule, ...]] = (
     _finished,
-    _leaving,
+    _workload_deleted,
     _gated,
     _prebuilt,
     _missing,
@@ -377,19 +387,19 @@ _RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-def _ending(case: JobPlanInput) -> Next:
-    """Nobody looks after it any more, and nobody waits for it."""
+def _finalize_unmanaged(case: JobPlanInput) -> Next:
+    """Removes the finalizer of a deleted Workload whose job is not managed."""
     if case.workload is None or not is_terminating(case.workload) or not has_finalizer(case.workload):
         return _STOP_PLANNING
     return job_writes.release_finalizer(case.workload)
 
 
-_UNMANAGED_RULES: Final[tuple[Rule, ...]] = (_finished, _ending)
-"""For who is not managed here and has a Workload all the same: what it holds comes back when it ends."""
+_UNMANAGED_RULES: Final[tuple[Rule, ...]] = (_finished, _finalize_unmanaged)
+"""For a job that is not managed and has a Workload: its quota is released when it ends."""
 
 
 def may_start(workload: Object) -> bool:
-    """Whether it is admitted, and no terminating pods are waited for that still use what it was given."""
+    """Whether the Workload is admitted and does not wait for terminating pods."""
     return has_condition(workload, names.ADMITTED) and not has_condition(workload, names.WAITING_FOR_TERMINATING_PODS)
 
 

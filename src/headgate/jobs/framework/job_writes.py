@@ -24,7 +24,7 @@ from headgate.quota import names
 from headgate.quota.api.eviction_stats import with_eviction
 from headgate.quota.kinds.names import STORED, WORKLOADS
 
-_MOST_TEXT = 1024
+_MAX_MESSAGE = 1024
 _WORKLOAD: Final = GroupVersionKind(names.GROUP, STORED, "Workload")
 
 
@@ -38,23 +38,27 @@ class PlannedWrite(msgspec.Struct, frozen=True):
 
 def job_event(kind: JobKind, job: Object, reason: str, message: str, *, is_warning: bool = False) -> EmitEvent:
     return EmitEvent(
-        object_reference(job, kind.kind), "Warning" if is_warning else "Normal", reason, message[:_MOST_TEXT], COMPONENT
+        object_reference(job, kind.kind),
+        "Warning" if is_warning else "Normal",
+        reason,
+        message[:_MAX_MESSAGE],
+        COMPONENT,
     )
 
 
 # -- the job -------------------------------------------------------------------------------------------------------
 
 
-def start(kind: JobKind, job: Object, placement: Object, why: str) -> PlannedWrite:
+def start(kind: JobKind, job: Object, placement: Object, message: str) -> PlannedWrite:
     body = merge_patches(placement, patch_at(kind.suspend, False))
-    return PlannedWrite(_patch_job(kind, job, body), (job_event(kind, job, "Started", why),), starts=True)
+    return PlannedWrite(_patch_job(kind, job, body), (job_event(kind, job, "Started", message),), starts=True)
 
 
-def stop(kind: JobKind, job: Object, workload: Object | None, why: str) -> PlannedWrite:
-    """Suspended and marked at once; then, while nobody may start it, what starting added is taken off."""
+def stop(kind: JobKind, job: Object, workload: Object | None, message: str) -> PlannedWrite:
+    """Suspends and marks the job in one write; then removes, in further writes, what the start added."""
     if not has_suspend_set(kind, job):
         body = merge_patches({"metadata": {"annotations": {STOPPING: "true"}}}, patch_at(kind.suspend, True))
-        return PlannedWrite(_patch_job(kind, job, body), (job_event(kind, job, "Stopped", why),))
+        return PlannedWrite(_patch_job(kind, job, body), (job_event(kind, job, "Stopped", message),))
     if kind.start_time and get_path(job, kind.start_time) is not None:
         return PlannedWrite(_patch_job(kind, job, patch_at(kind.start_time, None), "status"))
     body = {"metadata": {"annotations": {STOPPING: None}}, **restore_patch(kind, job, workload)}
@@ -62,8 +66,8 @@ def stop(kind: JobKind, job: Object, workload: Object | None, why: str) -> Plann
 
 
 def suspend_child(kind: JobKind, job: Object) -> PlannedWrite:
-    told = job_event(kind, job, "Suspended", "Kueue managed child job suspended")
-    return PlannedWrite(_patch_job(kind, job, patch_at(kind.suspend, True)), (told,))
+    event = job_event(kind, job, "Suspended", "Kueue managed child job suspended")
+    return PlannedWrite(_patch_job(kind, job, patch_at(kind.suspend, True)), (event,))
 
 
 def set_queue_name(kind: JobKind, job: Object, queue: str) -> PlannedWrite:
@@ -72,33 +76,33 @@ def set_queue_name(kind: JobKind, job: Object, queue: str) -> PlannedWrite:
 
 def _patch_job(kind: JobKind, job: Object, body: Object, subresource: str = "") -> Patch:
     metadata = job["metadata"]
-    guarded = {**body, "metadata": {**body.get("metadata", {}), **preconditions(job)}}
-    return Patch(kind.resource, metadata["namespace"], metadata["name"], guarded, "merge", subresource)
+    conditional = {**body, "metadata": {**body.get("metadata", {}), **preconditions(job)}}
+    return Patch(kind.resource, metadata["namespace"], metadata["name"], conditional, "merge", subresource)
 
 
 # -- the Workload --------------------------------------------------------------------------------------------------
 
 
 def update_workload(kind: JobKind, job: Object, workload: Object, spec: Object, gates: str | None) -> PlannedWrite:
-    """``gates``: None if they stay."""
+    """``gates``: None if they do not change."""
     metadata = preconditions(workload)
     key = f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
-    said = []
+    messages = []
     if gates is not None:
         metadata["annotations"] = {names.ADMISSION_GATED_BY: gates or None}
-        said.append(f'Updated workload AdmissionGatedBy to "{gates}"')
+        messages.append(f'Updated workload AdmissionGatedBy to "{gates}"')
     if "podSets" in spec:
-        said.append(f"Updated not matching Workload for suspended job: {key}")
+        messages.append(f"Updated not matching Workload for suspended job: {key}")
     elif "priority" in spec:
-        said.append(f"Updated workload priority class: {key}")
+        messages.append(f"Updated workload priority class: {key}")
     body: Object = {"metadata": metadata, **({"spec": spec} if spec else {})}
     return PlannedWrite(
-        patch_workload(workload, body), tuple(job_event(kind, job, "UpdatedWorkload", text) for text in said)
+        patch_workload(workload, body), tuple(job_event(kind, job, "UpdatedWorkload", text) for text in messages)
     )
 
 
 def adopt(kind: JobKind, job: Object, workload: Object) -> PlannedWrite:
-    """From now on it is the job's."""
+    """Makes the job the controller of the Workload."""
     references = [*owner_references(workload), controller_reference(job, kind.kind)]
     labels = {names.JOB_UID_LABEL: job["metadata"]["uid"]}
     metadata = {"ownerReferences": references, "labels": labels, **preconditions(workload)}
@@ -109,8 +113,8 @@ def delete(kind: JobKind, job: Object, workload: Object) -> PlannedWrite:
     metadata = workload["metadata"]
     options = {"preconditions": preconditions(workload)}
     text = f"Deleted not matching Workload: {metadata['namespace']}/{metadata['name']}"
-    told = job_event(kind, job, "DeletedWorkload", text)
-    return PlannedWrite(Delete(WORKLOADS, metadata["namespace"], metadata["name"], options), (told,))
+    event = job_event(kind, job, "DeletedWorkload", text)
+    return PlannedWrite(Delete(WORKLOADS, metadata["namespace"], metadata["name"], options), (event,))
 
 
 def release_finalizer(workload: Object) -> PlannedWrite:
@@ -118,9 +122,9 @@ def release_finalizer(workload: Object) -> PlannedWrite:
     return PlannedWrite(patch_workload(workload, {"metadata": {"finalizers": kept or None, **preconditions(workload)}}))
 
 
-def finish(workload: Object, reason: str, message: str, now_s: float, *told: EmitEvent) -> PlannedWrite:
-    done = with_condition_set(workload, conditions_of(workload), names.FINISHED, True, reason, message, now_s)
-    return PlannedWrite(patch_status(workload, {"conditions": done}), told)
+def finish(workload: Object, reason: str, message: str, now_s: float, *events: EmitEvent) -> PlannedWrite:
+    updated = with_condition_set(workload, conditions_of(workload), names.FINISHED, True, reason, message, now_s)
+    return PlannedWrite(patch_status(workload, {"conditions": updated}), events)
 
 
 def reclaim(workload: Object, counts: Mapping[str, int]) -> PlannedWrite:
@@ -128,9 +132,9 @@ def reclaim(workload: Object, counts: Mapping[str, int]) -> PlannedWrite:
     return PlannedWrite(patch_status(workload, {"reclaimablePods": listed}))
 
 
-def pods_ready(workload: Object, are: bool, known: Object | None, now_s: float) -> PlannedWrite:
-    """For the first time, or again."""
-    if are:
+def pods_ready(workload: Object, are_ready: bool, known: Object | None, now_s: float) -> PlannedWrite:
+    """Sets the condition PodsReady, with the reason for a first start or a recovery."""
+    if are_ready:
         again = known is not None and known.get("reason") == "WaitForRecovery"
         reason, text = (
             "Recovered" if again else "Started",
@@ -140,29 +144,31 @@ def pods_ready(workload: Object, are: bool, known: Object | None, now_s: float) 
         reason, text = "WaitForStart", "Not all pods are ready or succeeded"
     else:
         reason, text = "WaitForRecovery", "At least one pod has failed, waiting for recovery"
-    told = with_condition_set(workload, conditions_of(workload), names.PODS_READY, are, reason, text, now_s)
-    return PlannedWrite(patch_status(workload, {"conditions": told}))
+    updated = with_condition_set(workload, conditions_of(workload), names.PODS_READY, are_ready, reason, text, now_s)
+    return PlannedWrite(patch_status(workload, {"conditions": updated}))
 
 
 def release_quota(workload: Object, eviction: Object, now_s: float) -> PlannedWrite:
-    """The quota of an evicted Workload whose job has stopped. Who made room waits again at once; the others until
-    what they were evicted for is over."""
+    """Releases the quota of an evicted Workload whose job has stopped. After a preemption it is requeued at once;
+    otherwise when the cause of the eviction is gone."""
     reason, message = str(eviction.get("reason", "")), str(eviction.get("message", ""))
-    told = without_quota(workload, message, now_s)
-    told = with_condition_set(workload, told, names.REQUEUED, reason == names.BY_PREEMPTION, reason, message, now_s)
-    return PlannedWrite(patch_status(workload, {"admission": None, "conditions": told}))
+    updated = without_quota(workload, message, now_s)
+    updated = with_condition_set(
+        workload, updated, names.REQUEUED, reason == names.BY_PREEMPTION, reason, message, now_s
+    )
+    return PlannedWrite(patch_status(workload, {"admission": None, "conditions": updated}))
 
 
 def start_refused(workload: Object, message: str, until_s: float, now_s: float) -> PlannedWrite:
-    """The server will not let it run: its quota goes to others, and it waits until then before it may have any."""
-    why = f"The server refused the start: {message}"
-    told = with_condition_set(
-        workload, without_quota(workload, why, now_s), names.EVICTED, True, names.BY_REFUSED_START, why, now_s
+    """The server rejected the start: releases the quota, and requeues the Workload not before ``until_s``."""
+    text = f"The server refused the start: {message}"
+    updated = with_condition_set(
+        workload, without_quota(workload, text, now_s), names.EVICTED, True, names.BY_REFUSED_START, text, now_s
     )
-    told = with_condition_set(workload, told, names.REQUEUED, False, names.BY_REFUSED_START, why, now_s)
+    updated = with_condition_set(workload, updated, names.REQUEUED, False, names.BY_REFUSED_START, text, now_s)
     status: Object = {
         "admission": None,
-        "conditions": told,
+        "conditions": updated,
         "requeueState": {"requeueAt": format_time(until_s)},
         "schedulingStats": {"evictions": with_eviction(workload, names.BY_REFUSED_START, "")},
     }
@@ -170,34 +176,36 @@ def start_refused(workload: Object, message: str, until_s: float, now_s: float) 
         object_reference(workload, _WORKLOAD),
         "Warning",
         f"EvictedDueTo{names.BY_REFUSED_START}",
-        why[:_MOST_TEXT],
+        text[:_MAX_MESSAGE],
         COMPONENT,
     )
     return PlannedWrite(patch_status(workload, status), (event,))
 
 
 def without_quota(workload: Object, message: str, now_s: float) -> list[Object]:
-    """Its conditions when it holds nothing any more."""
-    told = [each for each in conditions_of(workload) if each.get("type") != names.PODS_READY]
-    told = with_condition_set(workload, told, names.QUOTA_RESERVED, False, names.PENDING_EVALUATION, message, now_s)
+    """The conditions of the Workload after its quota is released."""
+    updated = [each for each in conditions_of(workload) if each.get("type") != names.PODS_READY]
+    updated = with_condition_set(
+        workload, updated, names.QUOTA_RESERVED, False, names.PENDING_EVALUATION, message, now_s
+    )
     for each in (names.ADMITTED, names.WAITING_FOR_TERMINATING_PODS):
-        if conditions.find(told, each) is not None:
+        if conditions.find(updated, each) is not None:
             text = "The workload has no reservation"
-            told = with_condition_set(workload, told, each, False, names.NO_RESERVATION, text, now_s)
-    return told
+            updated = with_condition_set(workload, updated, each, False, names.NO_RESERVATION, text, now_s)
+    return updated
 
 
 def with_condition_set(
-    workload: Object, told: list[Object], type_: str, is_true: bool, reason: str, message: str, now_s: float
+    workload: Object, known: list[Object], type_: str, is_true: bool, reason: str, message: str, now_s: float
 ) -> list[Object]:
     new = {
         "type": type_,
         "status": "True" if is_true else "False",
         "reason": reason,
-        "message": message[:_MOST_TEXT],
+        "message": message[:_MAX_MESSAGE],
         "observedGeneration": workload["metadata"].get("generation", 0),
     }
-    return conditions.with_condition(told, new, format_time(now_s))
+    return conditions.with_condition(known, new, format_time(now_s))
 
 
 def conditions_of(workload: Object) -> list[Object]:

@@ -21,7 +21,7 @@ from headgate.kube.api_resources import DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFU
 from headgate.kube.object_meta import controller_of, group_kind_of
 
 FindObject = Callable[[APIResource, str, str], Object | None]
-"""An object by its resource, namespace and name; None if there is none, or none is known yet."""
+"""Returns an object by resource, namespace and name; None if it is not known."""
 AncestorKinds = Mapping[tuple[str, str], APIResource]
 """Kinds that may be ancestors, by group and kind, whatever the version."""
 
@@ -52,9 +52,9 @@ def known_ancestors(kinds: Iterable[JobKind] = ()) -> AncestorKinds:
 def managed_ancestor(
     obj: Mapping[str, Any], find: FindObject, known: AncestorKinds, *, manages_all: bool = False
 ) -> Object | UnknownAncestor | None:
-    """The topmost ancestor that has a queue name (or any, where all jobs are managed); None: it stands alone.
+    """The topmost ancestor that has a queue name (or any, if all jobs are managed); None if there is none.
 
-    A reference to a namesake with another uid leads nowhere, as if the owner were gone for good."""
+    A reference to an owner with another uid ends the search, as if the owner were deleted."""
     namespace = str((obj.get("metadata") or {}).get("namespace", ""))
     found: Object | None = None
     seen = {(obj.get("metadata") or {}).get("uid")}
@@ -86,7 +86,7 @@ class ManagedChild(msgspec.Struct, frozen=True):
 
 
 Management = Literal["managed", "free", "elsewhere"] | ManagedChild | UnknownAncestor
-"""Free: nobody's business. Elsewhere: in a namespace that is not managed."""
+"""Free: the job is not managed. Elsewhere: its namespace is not managed."""
 
 
 class ManagementScope(msgspec.Struct, frozen=True):
@@ -110,7 +110,7 @@ class ManagementScope(msgspec.Struct, frozen=True):
         return "managed" if queue_of(job) or self.settings.manages_all else "free"
 
     def default_queue(self, job: Object) -> str:
-        """For a job that came in past admission, after the queue was there; empty if there is none."""
+        """The default queue, if it is older than the job; otherwise empty."""
         since = self.defaults.get(job["metadata"]["namespace"])
         created = job["metadata"].get("creationTimestamp") or ""
         return DEFAULT_QUEUE if since is not None and created >= since else ""

@@ -21,7 +21,7 @@ from headgate.quota.api.resource_flavor import ResourceFlavor
 from headgate.quota.names import QUOTA_RESERVATION
 
 _MAPS: Final = (("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector"))
-"""What is told by key and value, and where that stands in a template."""
+"""The maps in a template that are merged by key."""
 
 
 class PodSetInfo(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class StartConflict(msgspec.Struct, frozen=True):
 def pod_set_info_of(
     workload: Object, pod_set: str, flavors: Mapping[str, ResourceFlavor]
 ) -> PodSetInfo | StartConflict:
-    """What pods of a pod set are told by who admitted them."""
+    """What the admission adds to the pods of a pod set."""
     admission = get_path(workload, ("status", "admission")) or {}
     assigned: Object = next(
         (each for each in admission.get("podSetAssignments") or () if each.get("name") == pod_set), {}
@@ -71,11 +71,11 @@ def pod_set_info_of(
     return PodSetInfo(values, tuple(tolerations))
 
 
-def pod_set_info_patch(template: Object, telling: PodSetInfo) -> Object | StartConflict:
-    """A merge patch of a template, or a pod, that tells it so."""
+def pod_set_info_patch(template: Object, info: PodSetInfo) -> Object | StartConflict:
+    """A merge patch of a template or a pod that adds the info."""
     patch: Object = {}
     for part, field in _MAPS:
-        known, more = get_path(template, (part, field)) or {}, telling.values[field]
+        known, more = get_path(template, (part, field)) or {}, info.values[field]
         known = {key: value for key, value in known.items() if key != QUOTA_RESERVATION}  # a copy of another pod's
         clash = _clash(known, more)
         if clash:
@@ -84,7 +84,7 @@ def pod_set_info_patch(template: Object, telling: PodSetInfo) -> Object | StartC
         if new:
             patch.setdefault(part, {})[field] = new
     tolerations = get_path(template, ("spec", "tolerations")) or []
-    more_tolerations = [dict(each) for each in telling.tolerations if each not in tolerations]
+    more_tolerations = [dict(each) for each in info.tolerations if each not in tolerations]
     if more_tolerations:
         patch.setdefault("spec", {})["tolerations"] = [*tolerations, *more_tolerations]
     return patch
@@ -93,62 +93,64 @@ def pod_set_info_patch(template: Object, telling: PodSetInfo) -> Object | StartC
 def start_patch(
     kind: JobKind, job: Object, workload: Object, flavors: Mapping[str, ResourceFlavor]
 ) -> Object | StartConflict:
-    """A merge patch of the job that puts each pod set where it was admitted, with as many pods as were."""
+    """A merge patch of the job with the info of each pod set and the admitted counts."""
     patch: Object = {}
-    given = {each.get("name"): each for each in get_path(workload, ("status", "admission", "podSetAssignments")) or ()}
-    own = {each.get("name"): each for each in get_path(workload, ("spec", "podSets")) or ()}
-    for place in pod_set_sources(kind, job):
-        what = pod_set_info_of(workload, place.name, flavors)
-        if isinstance(what, StartConflict):
-            return what
-        changed = pod_set_info_patch(get_path(job, place.template) or {}, what)
+    assignments = {
+        each.get("name"): each for each in get_path(workload, ("status", "admission", "podSetAssignments")) or ()
+    }
+    pod_sets = {each.get("name"): each for each in get_path(workload, ("spec", "podSets")) or ()}
+    for source in pod_set_sources(kind, job):
+        info = pod_set_info_of(workload, source.name, flavors)
+        if isinstance(info, StartConflict):
+            return info
+        changed = pod_set_info_patch(get_path(job, source.template) or {}, info)
         if isinstance(changed, StartConflict):
             return changed
-        patch = merge_patches(patch, patch_at(place.template, changed)) if changed else patch
-        count = place.count(job)
-        admitted = given.get(place.name, {}).get("count", count)
-        if own.get(place.name, {}).get("minCount") is not None and admitted != count:
-            patch = merge_patches(patch, place.resized(job, admitted))
+        patch = merge_patches(patch, patch_at(source.template, changed)) if changed else patch
+        count = source.count(job)
+        admitted = assignments.get(source.name, {}).get("count", count)
+        if pod_sets.get(source.name, {}).get("minCount") is not None and admitted != count:
+            patch = merge_patches(patch, source.resize_patch(job, admitted))
     return patch
 
 
 def restore_patch(kind: JobKind, job: Object, workload: Object | None) -> Object:
-    """A merge patch of the job that gives its templates back what their user wrote."""
+    """A merge patch of the job that restores the user's templates."""
     patch: Object = {}
-    own = {each.get("name"): each for each in get_path(workload or {}, ("spec", "podSets")) or ()}
-    for place in pod_set_sources(kind, job):
-        pods = own.get(place.name)
+    pod_sets = {each.get("name"): each for each in get_path(workload or {}, ("spec", "podSets")) or ()}
+    for source in pod_set_sources(kind, job):
+        pods = pod_sets.get(source.name)
         if pods is None:
             continue
-        wanted, now = pods.get("template") or {}, get_path(job, place.template) or {}
+        wanted, now = pods.get("template") or {}, get_path(job, source.template) or {}
         changed: Object = {}
         for part, field in _MAPS:
-            before, there = get_path(wanted, (part, field)) or {}, get_path(now, (part, field)) or {}
-            gone = [key for key in there if key not in before and key not in kind.managed_labels]
-            other = {key: value for key, value in before.items() if there.get(key) != value}
+            before, present = get_path(wanted, (part, field)) or {}, get_path(now, (part, field)) or {}
+            gone = [key for key in present if key not in before and key not in kind.managed_labels]
+            other = {key: value for key, value in before.items() if present.get(key) != value}
             if gone or other:
-                is_ours = not before and len(gone) == len(there)  # the whole map was made by the start
+                is_ours = not before and len(gone) == len(present)  # the whole map was made by the start
                 changed.setdefault(part, {})[field] = None if is_ours else {**dict.fromkeys(gone), **other}
         tolerations = get_path(wanted, ("spec", "tolerations")) or []
         if tolerations != (get_path(now, ("spec", "tolerations")) or []):
             changed.setdefault("spec", {})["tolerations"] = tolerations or None
-        patch = merge_patches(patch, patch_at(place.template, changed)) if changed else patch
-        if pods.get("minCount") is not None and pods.get("count") != place.count(job):
-            patch = merge_patches(patch, place.resized(job, pods["count"]))
+        patch = merge_patches(patch, patch_at(source.template, changed)) if changed else patch
+        if pods.get("minCount") is not None and pods.get("count") != source.count(job):
+            patch = merge_patches(patch, source.resize_patch(job, pods["count"]))
     return patch
 
 
 def merge_patches(one: Object, other: Object) -> Object:
     """Two merge patches as one."""
-    made = dict(one)
+    merged = dict(one)
     for key, value in other.items():
-        mine = made.get(key)
-        made[key] = merge_patches(mine, value) if isinstance(mine, dict) and isinstance(value, dict) else value
-    return made
+        mine = merged.get(key)
+        merged[key] = merge_patches(mine, value) if isinstance(mine, dict) and isinstance(value, dict) else value
+    return merged
 
 
 def _labels(workload: Object, pod_set: str) -> dict[str, str]:
-    """A name that is no label is left out."""
+    """The labels of the queue. Names that are invalid as labels are left out."""
     local = get_path(workload, ("spec", "queueName")) or ""
     cluster = get_path(workload, ("status", "admission", "clusterQueue")) or ""
     found = {POD_SET_LABEL: pod_set, LOCAL_QUEUE_LABEL: local, CLUSTER_QUEUE_LABEL: cluster}

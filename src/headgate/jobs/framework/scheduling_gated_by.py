@@ -17,12 +17,12 @@ from headgate.kube.validation.values import domain_prefixed_path
 Object = dict[str, Any]
 
 _PATH: Final = f"metadata.annotations[{SCHEDULING_GATED_BY}]"
-_MOST_BYTES: Final = 63
+_MAX_BYTES: Final = 63
 
 
 def is_copied(obj: Object) -> bool:
-    """Whether the annotations of an object are those of a Deployment: its controller copies them to its ReplicaSets and
-    never takes them off again, also not from one that is orphaned."""
+    """Whether the annotations are copies from a Deployment. Its controller copies them to its ReplicaSets and never
+    removes them, not even from an orphaned one."""
     annotations = (obj.get("metadata") or {}).get("annotations") or {}
     controller = controller_of(obj)
     is_of_deployment = controller is not None and group_kind_of(controller) == ("apps", "Deployment")
@@ -30,8 +30,8 @@ def is_copied(obj: Object) -> bool:
 
 
 def gate_of(job: Object) -> str | None:
-    """Who holds the job back; None if nobody does. The copy on a ReplicaSet of a Deployment says nothing: the gate is
-    the Deployment's, and may be gone."""
+    """The gate of the job; None if it has none. A copy on a ReplicaSet of a Deployment does not count, because the
+    Deployment may have lost its gate."""
     if is_copied(job):
         return None
     found = ((job.get("metadata") or {}).get("annotations") or {}).get(SCHEDULING_GATED_BY)
@@ -39,7 +39,7 @@ def gate_of(job: Object) -> str | None:
 
 
 def validate_gate(job: Object) -> FieldErrors:
-    """What is wrong with the name, when the job is created."""
+    """Problems of the gate of a new job."""
     value = gate_of(job)
     if value is None:
         return []
@@ -48,7 +48,7 @@ def validate_gate(job: Object) -> FieldErrors:
     if "," in value:
         return [invalid(_PATH, value, "takes one name; a list belongs in kueue.x-k8s.io/admission-gated-by")]
     found = domain_prefixed_path(value, _PATH)
-    return found + ([too_long(_PATH, _MOST_BYTES)] if len(value.encode()) > _MOST_BYTES else [])
+    return found + ([too_long(_PATH, _MAX_BYTES)] if len(value.encode()) > _MAX_BYTES else [])
 
 
 def validate_gate_update(new: Object, old: Object) -> FieldErrors:

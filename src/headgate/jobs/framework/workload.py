@@ -28,7 +28,7 @@ from headgate.kube.schema import GroupVersionKind
 from headgate.quota.kinds.names import API_VERSION
 from headgate.quota.names import ADMISSION_GATED_BY, GROUP, JOB_UID_LABEL, RESOURCE_IN_USE
 
-_MOST_NAME: Final = 253
+_MAX_NAME: Final = 253
 _HASH: Final = 5
 
 
@@ -43,12 +43,12 @@ def workload_name(kind: JobKind, job: Object) -> str:
     return workload_name_for(kind.kind, job)
 
 
-def workload_name_for(what: GroupVersionKind, job: Object) -> str:
-    """Another one for every job there ever was: the uid is in it."""
+def workload_name_for(kind: GroupVersionKind, job: Object) -> str:
+    """A name that is unique for each job, because its hash includes the uid."""
     metadata = job["metadata"]
-    identity = f"{what.kind}\n{what.group}\n{metadata['name']}\n{metadata['uid']}"
+    identity = f"{kind.kind}\n{kind.group}\n{metadata['name']}\n{metadata['uid']}"
     ending = hashlib.sha1(identity.encode(), usedforsecurity=False).hexdigest()[:_HASH]
-    return f"{what.kind.lower()}-{metadata['name']}"[: _MOST_NAME - _HASH - 1] + f"-{ending}"
+    return f"{kind.kind.lower()}-{metadata['name']}"[: _MAX_NAME - _HASH - 1] + f"-{ending}"
 
 
 def queue_of(job: Object) -> str:
@@ -56,7 +56,7 @@ def queue_of(job: Object) -> str:
 
 
 def prebuilt_name(job: Object) -> str:
-    """Of the Workload that somebody else makes for it."""
+    """The name of the Workload that another client creates for the job; empty if there is none."""
     metadata = job["metadata"]
     for where in ("annotations", "labels"):
         name = (metadata.get(where) or {}).get(PREBUILT_WORKLOAD)
@@ -66,35 +66,35 @@ def prebuilt_name(job: Object) -> str:
 
 
 def max_execution_s(job: Object) -> int | None:
-    """For how long it may run altogether."""
-    told = get_path(job, ("metadata", "labels", MAX_EXEC_TIME))
-    return (read_natural(told) or None) if isinstance(told, str) else None
+    """The maximum execution time; None if there is no limit."""
+    value = get_path(job, ("metadata", "labels", MAX_EXEC_TIME))
+    return (read_natural(value) or None) if isinstance(value, str) else None
 
 
 def pod_sets(kind: JobKind, job: Object) -> list[Object]:
-    """What the job asks for, without what the server added."""
+    """The pod sets of the job, without labels that the server added."""
     found = []
     for each in pod_set_sources(kind, job):
         template = get_path(job, each.template) or {}
-        metadata = _without_nothing({key: (template.get("metadata") or {}).get(key) for key in KEPT})
+        metadata = _without_empty({key: (template.get("metadata") or {}).get(key) for key in KEPT})
         labels = {key: value for key, value in metadata.get("labels", {}).items() if key not in kind.managed_labels}
-        metadata = _without_nothing({**metadata, "labels": labels})
+        metadata = _without_empty({**metadata, "labels": labels})
         made = {"spec": template.get("spec") or {}, **({"metadata": metadata} if metadata else {})}
-        count, least = each.count(job), each.least(job)
-        flexible = {"minCount": least} if least is not None and least < count else {}
-        found.append({"name": each.name, "count": count, "template": made, **flexible})
+        count, min_count = each.count(job), each.min_count(job)
+        optional = {"minCount": min_count} if min_count is not None and min_count < count else {}
+        found.append({"name": each.name, "count": count, "template": made, **optional})
     return found
 
 
 def priority(kind: JobKind, job: Object, classes: PriorityClasses) -> Object | str:
-    """The fields of a Workload that tell its priority; or which class is missing."""
+    """The priority fields of a Workload; or a message about a missing class."""
     return priority_by(
         job, (get_path(job, (*each.template, "spec", "priorityClassName")) for each in kind.pod_sets), classes
     )
 
 
 def priority_by(job: Object, of_pods: Iterable[str | None], classes: PriorityClasses) -> Object | str:
-    """By the label of the job; else by the first class that its pods name; else by the default."""
+    """The priority by the label of the job, by the first class of its pods, or by the default class."""
     name = get_path(job, ("metadata", "labels", PRIORITY_CLASS))
     if name:
         found = classes.of_workloads.get(name)
@@ -115,13 +115,13 @@ def priority_by(job: Object, of_pods: Iterable[str | None], classes: PriorityCla
 
 
 def new_workload(kind: JobKind, job: Object, classes: PriorityClasses, gates: str) -> Object | str:
-    """To be created; or why that cannot be yet. ``gates``: who holds it back."""
+    """The Workload to create, or why it cannot be created yet. ``gates``: its admission gates."""
     problem = pod_set_problem(kind, job)
     if problem:
         return problem
-    told = priority(kind, job, classes)
-    if isinstance(told, str):
-        return told
+    priority_fields = priority(kind, job, classes)
+    if isinstance(priority_fields, str):
+        return priority_fields
     metadata: Object = {
         "name": workload_name(kind, job),
         "namespace": job["metadata"]["namespace"],
@@ -130,12 +130,12 @@ def new_workload(kind: JobKind, job: Object, classes: PriorityClasses, gates: st
         "ownerReferences": [controller_reference(job, kind.kind)],
         **({"annotations": {ADMISSION_GATED_BY: gates}} if gates else {}),
     }
-    spec: Object = {"podSets": pod_sets(kind, job), **told}
-    queue, longest = queue_of(job), max_execution_s(job)
+    spec: Object = {"podSets": pod_sets(kind, job), **priority_fields}
+    queue, max_time = queue_of(job), max_execution_s(job)
     if queue:
         spec["queueName"] = queue
-    if longest is not None:
-        spec["maximumExecutionTimeSeconds"] = longest
+    if max_time is not None:
+        spec["maximumExecutionTimeSeconds"] = max_time
     return {"apiVersion": API_VERSION, "kind": "Workload", "metadata": metadata, "spec": spec}
 
 
@@ -143,10 +143,10 @@ def gates_of(obj: Object) -> str:
     return str(get_path(obj, ("metadata", "annotations", ADMISSION_GATED_BY)) or "")
 
 
-def has_priority(workload: Object, told: Object) -> bool:
+def has_priority(workload: Object, priority_fields: Object) -> bool:
     spec: Mapping[str, Any] = workload.get("spec") or {}
-    same = spec.get("priorityClassRef") == told.get("priorityClassRef")
-    return same and (spec.get("priority") or 0) == told["priority"]
+    same = spec.get("priorityClassRef") == priority_fields.get("priorityClassRef")
+    return same and (spec.get("priority") or 0) == priority_fields["priority"]
 
 
 def _priority(found: Object, group: str, kind: str) -> Object:
@@ -154,5 +154,5 @@ def _priority(found: Object, group: str, kind: str) -> Object:
     return {"priority": found.get("value", 0), "priorityClassRef": reference}
 
 
-def _without_nothing(fields: Object) -> Object:
+def _without_empty(fields: Object) -> Object:
     return {key: value for key, value in fields.items() if value}

@@ -15,19 +15,19 @@ from headgate.kube.schema import GroupVersionKind
 
 
 def _count(job: Object) -> int:
-    """Never more at a time than are wanted at all."""
+    """The parallelism, limited by the completions."""
     spec = job["spec"]
     parallelism, completions = spec.get("parallelism", 1), spec.get("completions")
     count: int = parallelism if completions is None else min(parallelism, completions)
     return count
 
 
-def _least(job: Object) -> int | None:
-    told = get_path(job, ("metadata", "annotations", MIN_PARALLELISM))
-    return (read_natural(told) or None) if isinstance(told, str) else None
+def _min_count(job: Object) -> int | None:
+    value = get_path(job, ("metadata", "annotations", MIN_PARALLELISM))
+    return (read_natural(value) or None) if isinstance(value, str) else None
 
 
-def _resized(job: Object, count: int) -> Object:
+def _resize_patch(job: Object, count: int) -> Object:
     spec: Object = {"parallelism": count}
     if get_path(job, ("metadata", "annotations", COMPLETIONS_EQUAL_PARALLELISM)) == "true":
         spec["completions"] = count
@@ -38,17 +38,17 @@ def _is_active(job: Object) -> bool:
     return bool(get_path(job, ("status", "active")))
 
 
-def _is_ending(job: Object) -> bool:
+def _has_terminating_pods(job: Object) -> bool:
     return bool(get_path(job, ("status", "terminating")))
 
 
 def _outcome(job: Object) -> JobOutcome | None:
-    told = get_path(job, ("status", "conditions"))
+    listed = get_path(job, ("status", "conditions"))
     for type_, succeeded in (("Complete", True), ("Failed", False)):
-        found = conditions.find(told, type_)
+        found = conditions.find(listed, type_)
         if found is not None and found.get("status") == "True":
-            otherwise = "Job finished successfully" if succeeded else "Job failed"
-            return JobOutcome(succeeded, found.get("message") or otherwise)
+            default = "Job finished successfully" if succeeded else "Job failed"
+            return JobOutcome(succeeded, found.get("message") or default)
     return None
 
 
@@ -59,14 +59,14 @@ def _ready(job: Object) -> int:
 
 
 def _reclaimable(job: Object) -> dict[str, int]:
-    """Fewer are left to do than may run at a time. An index that failed for good is not done again, either; and a job
-    that goes by a queue of its own starts nobody any more once one has succeeded."""
+    """Pods that are no longer needed, because fewer completions are left than the parallelism. Failed indexes are not
+    repeated; a work queue job starts no pod after the first success."""
     spec, status = job["spec"], job.get("status") or {}
     completions = spec.get("completions")
     done = status.get("succeeded") or 0
     if spec.get("completionMode") == "Indexed":
-        told = (status.get("completedIndexes") or "", status.get("failedIndexes") or "")
-        done = len(CompletionIndexes.parse(",".join(told), completions or 0))
+        indexes = (status.get("completedIndexes") or "", status.get("failedIndexes") or "")
+        done = len(CompletionIndexes.parse(",".join(indexes), completions or 0))
     if not done:
         return {}
     spare = _count(job) - max((spec.get("parallelism", 1) if completions is None else completions) - done, 0)
@@ -78,7 +78,7 @@ JOB: Final = JobKind(
     kind=GroupVersionKind("batch", "v1", "Job"),
     resource=JOBS,
     suspend=("spec", "suspend"),
-    pod_sets=(PodSetSource("main", ("spec", "template"), _count, _least, _resized),),
+    pod_sets=(PodSetSource("main", ("spec", "template"), _count, _min_count, _resize_patch),),
     managed_labels=frozenset(
         {"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}
     ),
@@ -86,7 +86,7 @@ JOB: Final = JobKind(
     outcome=_outcome,
     ready=_ready,
     reclaimable=_reclaimable,
-    is_ending=_is_ending,
+    has_terminating_pods=_has_terminating_pods,
     start_time=("status", "startTime"),
 )
 BUILTIN_KINDS: Final = (JOB,)

@@ -24,11 +24,11 @@ class JobOutcome(msgspec.Struct, frozen=True):
     message: str
 
 
-def _all(job: Object) -> int | None:
+def _all_needed(job: Object) -> int | None:
     return None
 
 
-def _no_other(job: Object, count: int) -> Object:
+def _no_resize_patch(job: Object, count: int) -> Object:
     return {}
 
 
@@ -36,7 +36,7 @@ def _no_problem(job: Object) -> str:
     return ""
 
 
-def _none_end(job: Object) -> bool:
+def _no_terminating_pods(job: Object) -> bool:
     return False
 
 
@@ -48,8 +48,8 @@ class PodSetSource(msgspec.Struct, frozen=True):
     name: str
     template: Path
     count: Callable[[Object], int]
-    least: Callable[[Object], int | None] = _all
-    resized: Callable[[Object, int], Object] = _no_other
+    min_count: Callable[[Object], int | None] = _all_needed
+    resize_patch: Callable[[Object, int], Object] = _no_resize_patch
     problem: Callable[[Object], str] = _no_problem
 
 
@@ -68,19 +68,19 @@ class JobKind(msgspec.Struct, frozen=True):
     outcome: Callable[[Object], JobOutcome | None]
     ready: Callable[[Object], int]
     reclaimable: Callable[[Object], dict[str, int]]
-    """How many pods of each pod set will not be needed again."""
-    is_ending: Callable[[Object], bool] = _none_end
+    """How many pods of each pod set are no longer needed."""
+    has_terminating_pods: Callable[[Object], bool] = _no_terminating_pods
     start_time: Path = ()
-    """What must be taken off a suspended job before its template may be changed; empty: nothing."""
+    """The field that must be removed from a suspended job before its template can be changed; empty if none."""
 
 
 def pod_set_sources(kind: JobKind, job: Object) -> list[PodSetSource]:
-    """The pod sets that a job has. A role may be optional: where there is no template there are no pods."""
+    """The pod sets of a job. A role without a template has no pods."""
     return [each for each in kind.pod_sets if get_path(job, each.template) is not None]
 
 
 def pod_set_problem(kind: JobKind, job: Object) -> str:
-    """Why no Workload can be made of a job; empty if one can."""
+    """Why no Workload can be created for a job; empty if one can."""
     found = next((problem for each in kind.pod_sets if (problem := each.problem(job))), "")
     if found or pod_set_sources(kind, job):
         return found
@@ -104,5 +104,5 @@ def is_stopping(job: Object) -> bool:
 
 
 def is_suspended(kind: JobKind, job: Object) -> bool:
-    """Told to wait, and again what its user wrote."""
+    """Whether the job is suspended and its templates are restored."""
     return has_suspend_set(kind, job) and not is_stopping(job)

@@ -25,37 +25,37 @@ class AncestorGates:
         self._known: Final = known
         self._manages_all: Final = manages_all
         self._objects: Final[dict[ObjectRef, Object]] = {}
-        self._askers: Final[dict[ObjectRef, dict[Key, None]]] = {}
+        self._waiting_pods: Final[dict[ObjectRef, dict[Key, None]]] = {}
 
     @property
     def resources(self) -> frozenset[APIResource]:
         return frozenset(self._known.values())
 
     def put(self, resource: APIResource, obj: Object) -> Iterable[Key]:
-        place = resource, obj["metadata"]["namespace"], obj["metadata"]["name"]
-        before = self._objects.get(place)
-        self._objects[place] = obj
+        ref = resource, obj["metadata"]["namespace"], obj["metadata"]["name"]
+        before = self._objects.get(ref)
+        self._objects[ref] = obj
         is_same = before is not None and gate_of(before) == gate_of(obj)
-        return () if is_same else self._askers.pop(place, ())
+        return () if is_same else self._waiting_pods.pop(ref, ())
 
     def remove(self, resource: APIResource, namespace: str, name: str) -> Iterable[Key]:
         self._objects.pop((resource, namespace, name), None)
-        return self._askers.pop((resource, namespace, name), ())
+        return self._waiting_pods.pop((resource, namespace, name), ())
 
     def gate_of_pod(self, pod: Object, key: Key) -> str | UnknownAncestor | None:
-        """Who holds it back, itself or from above; or why nobody can say."""
+        """The gate of the pod or of its managed ancestor, or why it is unknown."""
         own = gate_of(pod)
         if own is not None:
             return own
-        asked: list[ObjectRef] = []
+        visited: list[ObjectRef] = []
 
         def find(resource: APIResource, namespace: str, name: str) -> Object | None:
-            asked.append((resource, namespace, name))
-            return self._objects.get(asked[-1])
+            visited.append((resource, namespace, name))
+            return self._objects.get(visited[-1])
 
         found = managed_ancestor(pod, find, self._known, manages_all=self._manages_all)
         gate = found if isinstance(found, UnknownAncestor) else gate_of(found) if found is not None else None
         if gate is not None:
-            for place in asked:
-                self._askers.setdefault(place, {})[key] = None
+            for ref in visited:
+                self._waiting_pods.setdefault(ref, {})[key] = None
         return gate

@@ -20,8 +20,8 @@ from headgate.quota.names import ADMISSION_GATED_BY, JOB_UID_LABEL, RESOURCE_IN_
 Object = dict[str, Any]
 
 KIND: Final = GroupVersionKind("", "v1", "Pod")
-_NOT_ASKED_FOR: Final = frozenset({"schedulingGates", "nodeName"})
-"""What of a pod says how far it is, not what it wants."""
+_EXCLUDED_FIELDS: Final = frozenset({"schedulingGates", "nodeName"})
+"""Fields that show the progress of a pod and are not part of its pod set."""
 
 
 def workload_name(unit: PodUnit) -> str:
@@ -29,44 +29,44 @@ def workload_name(unit: PodUnit) -> str:
 
 
 def group_problem(unit: PodUnit) -> str:
-    """Why there can be no Workload of these pods; empty if there can."""
+    """Why no Workload can be created for these pods; empty if one can."""
     if not unit.is_group:
         return ""
     found = disagreement(unit)
     if found:
         return found
     total = unit.first.total
-    if not unit.is_fast and isinstance(total, int) and len(unit.filling) < total:
+    if not unit.is_fast and isinstance(total, int) and len(unit.counted) < total:
         return f"'{unit.key[2]}' group has fewer runnable pods than expected"
-    if not unit.filling:
+    if not unit.counted:
         return "failed to find a runnable pod in the group"
-    roles = len(by_role(unit.filling))
+    roles = len(by_role(unit.counted))
     if roles > MAX_POD_SETS:
         return f"pod group can't include more than {MAX_POD_SETS} roles, '{unit.key[2]}' has {roles}"
     return ""
 
 
 def pod_sets(unit: PodUnit) -> list[Object]:
-    """Of pods that go together (``group_problem``), and none too many."""
+    """The pod sets of a unit without problems (``group_problem``) and without excess pods."""
     if not unit.is_group:
         return [_pod_set(unit.members[0], 1)]
     total = unit.first.total
     if unit.is_fast and isinstance(total, int):
         return [_pod_set(unit.first, total)]
-    roles = by_role(unit.filling)
+    roles = by_role(unit.counted)
     return [_pod_set(roles[role][0], len(roles[role])) for role in sorted(roles)]
 
 
 def priority_of(unit: PodUnit, classes: PriorityClasses) -> Object | str:
-    pods = [each.pod for each in unit.filling or unit.members]
+    pods = [each.pod for each in unit.counted or unit.members]
     return priority_by(unit.first.pod, ((pod.get("spec") or {}).get("priorityClassName") for pod in pods), classes)
 
 
 def new_workload(unit: PodUnit, classes: PriorityClasses, gates: str) -> Object | str:
-    """To be created; or why that cannot be yet. ``gates``: who holds it back."""
-    told = priority_of(unit, classes)
-    if isinstance(told, str):
-        return told
+    """The Workload to create, or why it cannot be created yet. ``gates``: its admission gates."""
+    priority_fields = priority_of(unit, classes)
+    if isinstance(priority_fields, str):
+        return priority_fields
     annotations = {
         **({IS_GROUP_WORKLOAD: "true"} if unit.is_group else {}),
         **({ADMISSION_GATED_BY: gates} if gates else {}),
@@ -75,18 +75,18 @@ def new_workload(unit: PodUnit, classes: PriorityClasses, gates: str) -> Object 
         "name": workload_name(unit),
         "namespace": unit.key[1],
         "finalizers": [RESOURCE_IN_USE],
-        "ownerReferences": [reference_to(each) for each in unit.filling]
+        "ownerReferences": [reference_to(each) for each in unit.counted]
         if unit.is_group
         else [controller_reference(unit.members[0].pod, KIND)],
         **({} if unit.is_group else {"labels": {JOB_UID_LABEL: unit.members[0].uid}}),
         **({"annotations": annotations} if annotations else {}),
     }
-    spec: Object = {"podSets": pod_sets(unit), **told}
-    longest = max_execution_s(unit.first.pod)
+    spec: Object = {"podSets": pod_sets(unit), **priority_fields}
+    max_time = max_execution_s(unit.first.pod)
     if unit.first.queue:
         spec["queueName"] = unit.first.queue
-    if longest is not None:
-        spec["maximumExecutionTimeSeconds"] = longest
+    if max_time is not None:
+        spec["maximumExecutionTimeSeconds"] = max_time
     return {"apiVersion": API_VERSION, "kind": "Workload", "metadata": metadata, "spec": spec}
 
 
@@ -95,11 +95,11 @@ def reference_to(member: ManagedPod) -> OwnerReference:
 
 
 def gates_of_members(members: Sequence[ManagedPod]) -> str:
-    """Whoever holds one of them back holds all of them back."""
+    """The admission gates of all members: a gate of one member holds the whole group."""
     found = {gate.strip() for each in members for gate in gates_of(each.pod).split(",")}
     return ",".join(sorted(found - {""}))
 
 
 def _pod_set(member: ManagedPod, count: int) -> Object:
-    spec = {key: value for key, value in (member.pod.get("spec") or {}).items() if key not in _NOT_ASKED_FOR}
+    spec = {key: value for key, value in (member.pod.get("spec") or {}).items() if key not in _EXCLUDED_FIELDS}
     return {"name": member.role, "count": count, "template": {"spec": spec}}

@@ -38,7 +38,7 @@ class ManagedPod(msgspec.Struct, frozen=True):
     phase: str
     created: str
     is_gated: bool
-    is_leaving: bool
+    is_terminating: bool
     is_bound: bool
     is_ready: bool
     has_finalizer: bool
@@ -46,14 +46,14 @@ class ManagedPod(msgspec.Struct, frozen=True):
     is_forced: bool
 
     @property
-    def is_over(self) -> bool:
+    def has_ended(self) -> bool:
         return self.phase in (SUCCEEDED, FAILED)
 
     @property
     def counts_for_pod_set(self) -> bool:
-        """It succeeded, or may yet. Who is told to end may be replaced at once; who then succeeds all the same counts
-        as long as our finalizer keeps it."""
-        if self.is_leaving:
+        """Whether the pod has succeeded or may still succeed. A terminating pod does not count, so that it can be
+        replaced at once; if it has succeeded, it counts while it has Headgate's finalizer."""
+        if self.is_terminating:
             return self.phase == SUCCEEDED and self.has_finalizer
         return self.phase != FAILED
 
@@ -62,18 +62,18 @@ class ManagedPod(msgspec.Struct, frozen=True):
         return self.phase == SUCCEEDED and self.counts_for_pod_set
 
     @property
-    def runs(self) -> bool:
-        """It was let go, and nobody has told it to end."""
-        return not (self.is_gated or self.is_leaving or self.is_over)
+    def is_running(self) -> bool:
+        """Whether its gate is removed and it does not terminate."""
+        return not (self.is_gated or self.is_terminating or self.has_ended)
 
     @property
     def is_terminated(self) -> bool:
-        """It is told to end, and nothing of it runs any more, or no kubelet is waited for."""
-        return self.is_leaving and (self.is_over or not self.is_bound or self.is_forced)
+        """Whether it is deleted and its containers have stopped, or no kubelet has to confirm that."""
+        return self.is_terminating and (self.has_ended or not self.is_bound or self.is_forced)
 
     @property
-    def waits(self) -> bool:
-        return self.is_gated and not self.is_leaving
+    def is_waiting(self) -> bool:
+        return self.is_gated and not self.is_terminating
 
 
 def read_managed_pod(pod: Object) -> ManagedPod:
@@ -89,7 +89,7 @@ def read_managed_pod(pod: Object) -> ManagedPod:
         phase=phase_of(pod),
         created=metadata.get("creationTimestamp", ""),
         is_gated=pod_metadata.is_gated(pod),
-        is_leaving=bool(metadata.get("deletionTimestamp")),
+        is_terminating=bool(metadata.get("deletionTimestamp")),
         is_bound=bool((pod.get("spec") or {}).get("nodeName")),
         is_ready=is_ready(pod),
         has_finalizer=MANAGED in (metadata.get("finalizers") or ()),
@@ -99,14 +99,15 @@ def read_managed_pod(pod: Object) -> ManagedPod:
 
 
 def _role_of(pod: Object) -> str:
-    """A start adds to what the role is made of: where admission did not write it down, the start did."""
+    """The role. The start changes the fields that the hash is computed from, so the label of the start has precedence
+    if admission has not recorded the hash."""
     at_start = (pod["metadata"].get("labels") or {}).get(POD_SET_LABEL)
     is_written = ROLE_HASH in (pod["metadata"].get("annotations") or {})
     return at_start if at_start and not is_written and not pod_metadata.is_gated(pod) else pod_metadata.role_of(pod)
 
 
 def relevant_fields(member: ManagedPod) -> tuple[Any, ...]:
-    """What of a pod anybody here looks at: news of anything else wake nobody."""
+    """The fields that the rules use. Changes of other fields do not enqueue the unit."""
     metadata = member.pod["metadata"]
     stamps = metadata.get("deletionTimestamp"), metadata.get("generation")
     facts = (getattr(member, name) for name in _FACTS)

@@ -61,11 +61,11 @@ from headgate.quota.names import ADMITTED, QUOTA_RESERVED, WAITING_FOR_TERMINATI
 
 Object = dict[str, Any]
 
-_PATIENCE_S: Final = 10.0
-"""How soon it is looked again for what a pod lacks."""
+_RETRY_S: Final = 10.0
+"""The delay before a blocked unit is planned again."""
 _LARGE: Final = 100
-_GATHER_S: Final = 30e-6
-"""A large group is looked at as a whole, but not for each of its pods: news of it are gathered, so long for each."""
+_BATCH_S: Final = 30e-6
+"""The delay per pod of a large group: events of many pods lead to one reconciliation."""
 
 
 class ManagedPodController(Controller):
@@ -85,13 +85,13 @@ class ManagedPodController(Controller):
             known_ancestors(settings.kinds), manages_all=settings.manages_all
         )
         self._references: Final = FlavorsAndPriorities()
-        self._told: Final[dict[Key, JobBlocked]] = {}
-        self._refusals: Final = RejectedAdmissions()
+        self._emitted: Final[dict[Key, JobBlocked]] = {}
+        self._rejections: Final = RejectedAdmissions()
         self._served: frozenset[APIResource] = frozenset()
 
     @property
     def terminating_released(self) -> int:
-        """Pods that still run while what they were given is free already."""
+        """Terminating pods whose quota is already released."""
         return self.metrics.terminating_released
 
     def discovered(self, served: DiscoveredKinds) -> Iterable[Enqueue]:
@@ -112,28 +112,28 @@ class ManagedPodController(Controller):
         if resource in flavors_and_priorities.REFERENCED_RESOURCES:
             self._references.put(resource, obj)
         elif resource in (PODS, WORKLOADS):
-            return self._wake(self._put(resource, obj))
+            return self._enqueue(self._put(resource, obj))
         else:
-            return self._wake(self._ancestor_gates.put(resource, obj))
+            return self._enqueue(self._ancestor_gates.put(resource, obj))
         return ()
 
     def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
         if resource in flavors_and_priorities.REFERENCED_RESOURCES:
             self._references.remove(resource, name)
         elif resource == PODS:
-            return self._wake(self._cache.remove_pod(namespace, name, uid))
+            return self._enqueue(self._cache.remove_pod(namespace, name, uid))
         elif resource == WORKLOADS:
-            return self._wake(self._cache.remove_workload(namespace, name, uid))
+            return self._enqueue(self._cache.remove_workload(namespace, name, uid))
         else:
-            return self._wake(self._ancestor_gates.remove(resource, namespace, name))
+            return self._enqueue(self._ancestor_gates.remove(resource, namespace, name))
         return ()
 
     def _put(self, resource: APIResource, obj: Object) -> list[Key]:
         return self._cache.put_pod(obj) if resource == PODS else self._cache.put_workload(obj)
 
-    def _wake(self, keys: Iterable[Key]) -> list[Enqueue]:
+    def _enqueue(self, keys: Iterable[Key]) -> list[Enqueue]:
         sizes = {key: self._cache.size(key) for key in keys}
-        return [Enqueue(key, size * _GATHER_S if size > _LARGE else 0.0) for key, size in sizes.items()]
+        return [Enqueue(key, size * _BATCH_S if size > _LARGE else 0.0) for key, size in sizes.items()]
 
     # -- work ------------------------------------------------------------------------------------------------------
 
@@ -141,17 +141,17 @@ class ManagedPodController(Controller):
         members, workloads = self._cache.members(key), self._cache.workloads(key)
         self._count(key, members, workloads)
         if not members:
-            self._told.pop(key, None)
-            self._refusals.forget(str(key))
+            self._emitted.pop(key, None)
+            self._rejections.forget(str(key))
             self.metrics.job_released(key)
             return (yield from self._orphaned(key, workloads, now_s))
-        mine = [each for each in workloads if is_of_group(each) or _is_of(each, members)]
-        if len(mine) < len(workloads):
-            return (yield from self._orphaned(key, [each for each in workloads if each not in mine], now_s))
+        own = [each for each in workloads if is_of_group(each) or _is_of(each, members)]
+        if len(own) < len(workloads):
+            return (yield from self._orphaned(key, [each for each in workloads if each not in own], now_s))
         unit = PodUnit(key, tuple(members))
         if key[0] == UNKNOWN_OWNER:
             return (yield from self._write(unit, remove_finalizers(members)))
-        step = plan_pods(unit, mine, self._plan_context(key, now_s))
+        step = plan_pods(unit, own, self._plan_context(key, now_s))
         self.metrics.job_gated(
             key, "Pod", step.gate if isinstance(step, JobBlocked) else "", seconds(unit.first.created)
         )
@@ -161,11 +161,11 @@ class ManagedPodController(Controller):
                 return RequeueWithBackoff(live.message)
             if live.ok and key in self._cache.put_workload(live.body):
                 return Done([Enqueue(key)])
-            step = step.acts
+            step = step.writes
         match step:
             case JobBlocked():
                 yield from self._emit_once(unit, step)
-                return RequeueAfter(_PATIENCE_S) if step.is_warning else Done()
+                return RequeueAfter(_RETRY_S) if step.is_warning else Done()
             case WaitUntil(until_s, why):
                 if why is not None:
                     yield from self._emit_once(unit, why)
@@ -176,114 +176,117 @@ class ManagedPodController(Controller):
                 return Done()
 
     def _orphaned(self, key: Key, workloads: Sequence[Object], now_s: float) -> ReconcileSteps:
-        """Workloads whose pods are gone, as far as is known: that is asked once more before anything is given back."""
+        """Workloads without known pods: the server is asked for the pods before quota is released."""
         for workload in workloads:
-            act = plan_orphaned_workload(workload, now_s)
-            if act is None or act.write is None:
+            planned = plan_orphaned_workload(workload, now_s)
+            if planned is None or planned.write is None:
                 continue
             owners = [str(each.get("name", "")) for each in owner_references(workload) if each.get("kind") == "Pod"]
-            answer = yield ParallelRequests(tuple(Get(PODS, key[1], name) for name in owners))
-            there = {each.get("uid") for each in owner_references(workload)}
-            for each in answer.parts:
+            response = yield ParallelRequests(tuple(Get(PODS, key[1], name) for name in owners))
+            owner_uids = {each.get("uid") for each in owner_references(workload)}
+            for each in response.parts:
                 if not each.ok and not each.missing:
                     return RequeueWithBackoff(each.message)
-                if each.ok and each.body["metadata"]["uid"] in there and self._cache.put_pod(each.body):
+                if each.ok and each.body["metadata"]["uid"] in owner_uids and self._cache.put_pod(each.body):
                     return Done([Enqueue(key)])
-            done = yield act.write
-            yield from self._seen(act.write, done)
+            done = yield planned.write
+            yield from self._observe(planned.write, done)
             return Done([Enqueue(key)]) if done.ok or done.conflict else RequeueWithBackoff(done.message)
         return Done()
 
-    def _write(self, unit: PodUnit, acts: Sequence[PlannedWrite]) -> ReconcileSteps:
-        """All of it at once; what one of them is refused keeps no other from going on."""
-        writes = [act.write for act in acts if act.write is not None]  # all of them
+    def _write(self, unit: PodUnit, plans: Sequence[PlannedWrite]) -> ReconcileSteps:
+        """Performs all writes in parallel. A rejected write does not affect the others."""
+        writes = [planned.write for planned in plans if planned.write is not None]  # all of them
         decided_on = [self._known(write) for write in writes]
         if len(writes) == 1:
-            answers: Sequence[EffectResponse] = [(yield writes[0])]
+            responses: Sequence[EffectResponse] = [(yield writes[0])]
         else:
-            answers = (yield ParallelRequests(tuple(writes))).parts
-        refused = denied = ""
+            responses = (yield ParallelRequests(tuple(writes))).parts
+        rejection = start_rejection = ""
         done = 0
-        for act, write, before, answer in zip(acts, writes, decided_on, answers, strict=True):
-            if answer.ok and _has_changed(before, answer):
+        for planned, write, before, response in zip(plans, writes, decided_on, responses, strict=True):
+            if response.ok and _has_changed(before, response):
                 done += 1
-                if act.starts:
-                    self._refusals.forget(str(unit.key))
-                self._measure(unit, write, before, answer)
-                yield from yield_each(act.events)
-                yield from self._seen(write, answer)
+                if planned.starts:
+                    self._rejections.forget(str(unit.key))
+                self._measure(unit, write, before, response)
+                yield from yield_each(planned.events)
+                yield from self._observe(write, response)
                 continue
-            yield from self._seen(write, answer)
-            if (answer.conflict or answer.missing) and not answer.refused and not isinstance(write, Create):
-                done += 1  # it is something else by now: decided anew
+            yield from self._observe(write, response)
+            if (response.conflict or response.missing) and not response.refused and not isinstance(write, Create):
+                done += 1  # it changed meanwhile: planned again
             else:
-                message = yield from self._refused(unit, write, answer)
-                refused = refused or message
-                denied = denied or (message if act.starts and (answer.ok or answer.refused) else "")
-        if denied and (yield from self._give_back(unit.key, denied, answers[0].now_s)):
+                message = yield from self._report_rejection(unit, write, response)
+                rejection = rejection or message
+                start_rejection = start_rejection or (
+                    message if planned.starts and (response.ok or response.refused) else ""
+                )
+        if start_rejection and (yield from self._release_quota(unit.key, start_rejection, responses[0].now_s)):
             return Done([Enqueue(unit.key)])
-        return RequeueWithBackoff(refused) if refused or not done else Done([Enqueue(unit.key)])
+        return RequeueWithBackoff(rejection) if rejection or not done else Done([Enqueue(unit.key)])
 
-    def _give_back(self, key: Key, why: str, now_s: float) -> Generator[Effect, EffectResponse, bool]:
-        """The quota of pods of which none may start; whether that was done. Pods of a group that run use theirs."""
+    def _release_quota(self, key: Key, message: str, now_s: float) -> Generator[Effect, EffectResponse, bool]:
+        """Releases the quota of pods of which none may start, unless pods of the group run. Returns whether it did."""
         workloads = [each for each in self._cache.workloads(key) if has_condition(each, QUOTA_RESERVED)]
-        if not workloads or any(not each.is_gated and not each.is_over for each in self._cache.members(key)):
+        if not workloads or any(not each.is_gated and not each.has_ended for each in self._cache.members(key)):
             return False
-        act = start_refused(workloads[0], why, now_s + self._refusals.backoff_s(str(key)), now_s)
-        if act.write is None:
+        planned = start_refused(workloads[0], message, now_s + self._rejections.backoff_s(str(key)), now_s)
+        if planned.write is None:
             return False
-        answer = yield act.write
-        yield from self._seen(act.write, answer)
-        if answer.ok:
-            yield from yield_each(act.events)
-        return answer.ok
+        response = yield planned.write
+        yield from self._observe(planned.write, response)
+        if response.ok:
+            yield from yield_each(planned.events)
+        return response.ok
 
-    def _measure(self, unit: PodUnit, write: RequestEffect, before: Object | None, answer: EffectResponse) -> None:
-        """How soon a Workload was made, or a gate lifted."""
+    def _measure(self, unit: PodUnit, write: RequestEffect, before: Object | None, response: EffectResponse) -> None:
+        """Observes the latency of a Workload creation or a gate removal."""
         if isinstance(write, Create):
-            self.metrics.created("Pod", seconds(unit.first.created), answer.now_s)
+            self.metrics.created("Pod", seconds(unit.first.created), response.now_s)
         elif isinstance(write, Patch) and write.resource == PODS:
-            if before is None or not is_gated(before) or is_gated(answer.body):
+            if before is None or not is_gated(before) or is_gated(response.body):
                 return
             for workload in self._cache.workloads(unit.key)[:1]:
                 status = workload.get("status") or {}
                 queue = str((status.get("admission") or {}).get("clusterQueue", ""))
-                self.metrics.ungated(ADMISSION_GATE, queue, unit.is_group, _startable_s(status), answer.now_s)
+                self.metrics.ungated(ADMISSION_GATE, queue, unit.is_group, _startable_s(status), response.now_s)
 
     def _known(self, write: Create | Patch | Delete) -> Object | None:
-        """What a patch is decided on, before it is sent: the watch may tell of its result before the answer comes."""
+        """The object that a patch was decided on. Read before the request, because the watch may be faster than the
+        response."""
         if not isinstance(write, Patch):
             return None
         return self._cache.known(write.resource == PODS, write.namespace, write.name)
 
-    def _seen(self, write: Create | Patch | Delete, answer: EffectResponse) -> Generator[Effect, EffectResponse]:
-        """What the server answered counts as heard; where it did not say, it is asked."""
+    def _observe(self, write: Create | Patch | Delete, response: EffectResponse) -> Generator[Effect, EffectResponse]:
+        """Takes over the object from the response, or reads it if the response has none."""
         name = write.obj["metadata"]["name"] if isinstance(write, Create) else write.name
-        is_deleted = isinstance(write, Delete) and answer.ok
-        says_nothing = is_deleted and not (answer.body.get("metadata") or {}).get("deletionTimestamp")
-        if says_nothing or not (answer.ok or answer.missing):
-            answer = yield Get(write.resource, write.namespace, name)
-        if answer.missing or (answer.ok and _is_gone(answer.body)):
+        is_deleted = isinstance(write, Delete) and response.ok
+        has_no_object = is_deleted and not (response.body.get("metadata") or {}).get("deletionTimestamp")
+        if has_no_object or not (response.ok or response.missing):
+            response = yield Get(write.resource, write.namespace, name)
+        if response.missing or (response.ok and _is_gone(response.body)):
             known = self._cache.known(write.resource == PODS, write.namespace, name)
             if known is not None and not isinstance(write, Create):
                 self._forget(write.resource, write.namespace, name, known["metadata"]["uid"])
-        elif answer.ok:
-            self._put(write.resource, answer.body)
+        elif response.ok:
+            self._put(write.resource, response.body)
 
     def _forget(self, resource: APIResource, namespace: str, name: str, uid: str) -> None:
         remove = self._cache.remove_pod if resource == PODS else self._cache.remove_workload
         remove(namespace, name, uid)
 
-    def _refused(
-        self, unit: PodUnit, write: RequestEffect, answer: EffectResponse
+    def _report_rejection(
+        self, unit: PodUnit, write: RequestEffect, response: EffectResponse
     ) -> Generator[Effect, EffectResponse, str]:
-        """Why; and a user is told what only he can mend."""
-        message = "the server kept what it had" if answer.ok else answer.message
-        if isinstance(write, Create) and not answer.unknown:
+        """Returns the message, and emits an Event if the user has to act."""
+        message = "the server kept what it had" if response.ok else response.message
+        if isinstance(write, Create) and not response.unknown:
             name = write.obj["metadata"]["name"]
-            if answer.conflict and self._cache.workloads(unit.key):
+            if response.conflict and self._cache.workloads(unit.key):
                 return message
-            if answer.conflict and unit.is_group:
+            if response.conflict and unit.is_group:
                 text = f'A Workload named "{name}" already exists but is not a pod group workload'
                 yield from self._emit_once(
                     unit, JobBlocked("WorkloadNameConflict", f"{text}; this pod group cannot be admitted")
@@ -291,32 +294,34 @@ class ManagedPodController(Controller):
             else:
                 yield from self._emit_once(unit, JobBlocked("ErrWorkloadCompose", message))
         elif isinstance(write, Patch) and "schedulingGates" in write.body.get("spec", ()):
-            if answer.unknown and not answer.refused:
+            if response.unknown and not response.refused:
                 return message
             yield from self._emit_once(unit, JobBlocked("FailedToStart", f"pod '{write.name}': {message}"))
         return message
 
-    def _emit_once(self, unit: PodUnit, wait: JobBlocked) -> Generator[Effect, EffectResponse]:
-        """Once, until it is something else."""
-        if self._told.get(unit.key) != wait:
-            self._told[unit.key] = wait
-            yield pod_event(unit.first, wait.reason, wait.message, is_warning=wait.is_warning)
+    def _emit_once(self, unit: PodUnit, blocked: JobBlocked) -> Generator[Effect, EffectResponse]:
+        """Emits an Event if the reason differs from the last one."""
+        if self._emitted.get(unit.key) != blocked:
+            self._emitted[unit.key] = blocked
+            yield pod_event(unit.first, blocked.reason, blocked.message, is_warning=blocked.is_warning)
 
     def _count(self, key: Key, members: Sequence[ManagedPod], workloads: Sequence[Object]) -> None:
         holds = any(has_condition(each, QUOTA_RESERVED) for each in workloads)
-        ending = 0 if holds else sum(each.is_leaving and each.is_bound and not each.is_over for each in members)
-        self.metrics.set_terminating_released(key, ending)
+        terminating = (
+            0 if holds else sum(each.is_terminating and each.is_bound and not each.has_ended for each in members)
+        )
+        self.metrics.set_terminating_released(key, terminating)
 
     def _plan_context(self, key: Key, now_s: float) -> PodPlanContext:
 
-        def held_by(pod: Object) -> str | UnknownAncestor | None:
+        def gate_of_pod(pod: Object) -> str | UnknownAncestor | None:
             return self._ancestor_gates.gate_of_pod(pod, key) if self._gating else None
 
         return PodPlanContext(
             self._references.flavors,
             self._references.classes,
             self._release,
-            held_by,
+            gate_of_pod,
             self._holding,
             now_s,
             self._starts_late,
@@ -325,15 +330,15 @@ class ManagedPodController(Controller):
 
 
 def _startable_s(status: Object) -> float | None:
-    """Since when pods may start: since their admission, or since no terminating pods were waited for any more."""
+    """The time of the admission, or the end of the wait for terminating pods if that is later."""
     found = (conditions.find(status.get("conditions"), each) or {} for each in (ADMITTED, WAITING_FOR_TERMINATING_PODS))
     known = [since_s for each in found if (since_s := seconds(each.get("lastTransitionTime"))) is not None]
     return max(known, default=None)
 
 
-def _has_changed(before: Object | None, answer: EffectResponse) -> bool:
-    """A server that does not keep what is written would be asked for ever."""
-    return before is None or not ObservedVersion.of(before).is_same(answer.body)
+def _has_changed(before: Object | None, response: EffectResponse) -> bool:
+    """Whether the write changed the object. If not, it is retried with back-off."""
+    return before is None or not ObservedVersion.of(before).is_same(response.body)
 
 
 def _is_of(workload: Object, members: Sequence[ManagedPod]) -> bool:
@@ -342,7 +347,7 @@ def _is_of(workload: Object, members: Sequence[ManagedPod]) -> bool:
 
 
 def _is_gone(obj: Object) -> bool:
-    """Whether that was its last version: nothing keeps it, and nobody has to end it first."""
+    """Whether this was the last version of a deleted object: no finalizer and no grace period is left."""
     metadata = obj["metadata"]
     is_ended = not metadata.get("finalizers") and not metadata.get("deletionGracePeriodSeconds")
     return is_ended and bool(metadata.get("deletionTimestamp"))

@@ -31,7 +31,7 @@ from headgate.quota.kinds.names import WORKLOADS
 
 
 def replaced_group(case: PodPlanInput) -> Next:
-    """A Workload of pods that are all gone: the group that is there now begins anew."""
+    """Deletes a finished or deleted Workload whose pods are all gone, so that the present group gets a new one."""
     workload = case.workload
     if workload is None or not case.unit.is_group or not (is_terminating(workload) or case.has(names.FINISHED)):
         return None
@@ -61,118 +61,119 @@ def finished(case: PodPlanInput) -> Next:
         if removed:
             return removed
     key = f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
-    told = pod_writes.pod_event(unit.first, "FinishedWorkload", f"Workload '{key}' is declared finished")
+    event = pod_writes.pod_event(unit.first, "FinishedWorkload", f"Workload '{key}' is declared finished")
     reason = "Succeeded" if outcome.succeeded else "Failed"
-    return (of_jobs.finish(workload, reason, outcome.message, case.context.now_s, told),)
+    return (of_jobs.finish(workload, reason, outcome.message, case.context.now_s, event),)
 
 
 def _late_replacements(case: PodPlanInput, workload: Object) -> PlannedWrites:
-    """Replacements that came when all places of their group had a pod that succeeded: while one of those is there, they
-    could only wait for ever."""
-    told = conditions.find(get_path(workload, ("status", "conditions")), names.FINISHED) or {}
-    is_kept_by = any(each.phase == SUCCEEDED and not each.is_leaving for each in case.unit.members)
-    if not case.unit.is_group or told.get("reason") != "Succeeded" or not is_kept_by:
+    """Deletes replacements that were created after all places had a succeeded pod: they would wait forever."""
+    condition = conditions.find(get_path(workload, ("status", "conditions")), names.FINISHED) or {}
+    has_succeeded_pod = any(each.phase == SUCCEEDED and not each.is_terminating for each in case.unit.members)
+    if not case.unit.is_group or condition.get("reason") != "Succeeded" or not has_succeeded_pod:
         return STOP_PLANNING
     return pod_writes.delete_excess(surplus(case.unit))
 
 
 def deleted(case: PodPlanInput) -> Next:
-    """Somebody deletes the Workload: its pods go first, those that wait and those that are done, too."""
+    """The Workload is being deleted: all its pods are deleted first, including gated and finished ones."""
     workload = case.workload
     if workload is None or not is_terminating(workload):
         return None
-    there = [each for each in case.unit.members if not each.is_leaving]
-    if there:
-        return pod_writes.stop(there, "WorkloadDeleted", "Workload is deleted", case.context.now_s)
-    acts = pod_writes.remove_finalizers(case.unit.members)
-    if acts:
-        return acts
+    remaining = [each for each in case.unit.members if not each.is_terminating]
+    if remaining:
+        return pod_writes.stop(remaining, "WorkloadDeleted", "Workload is deleted", case.context.now_s)
+    writes = pod_writes.remove_finalizers(case.unit.members)
+    if writes:
+        return writes
     return (of_jobs.release_finalizer(workload),) if has_finalizer(workload) else STOP_PLANNING
 
 
 def gated(case: PodPlanInput) -> Next:
-    """No Workload while one of them is held back: by the annotation ``scheduling-gated-by``, or by a scheduling gate of
+    """No Workload is created while a pod is held by the annotation ``scheduling-gated-by`` or by a scheduling gate of
     another controller, with which it could not use its quota. Pods that hold quota keep it."""
-    filling = case.unit.filling
-    holders = {case.context.gate_of_pod(each.pod): None for each in filling}
-    gates = [each for each in holders if isinstance(each, str)]
-    gates += {gate: None for each in filling if each.waits for gate in foreign_gates_of(each.pod)}
-    unsure = next((each for each in holders if isinstance(each, UnknownAncestor)), None)
-    if (unsure is None and not gates) or case.has(names.QUOTA_RESERVED):
+    counted = case.unit.counted
+    found_gates = {case.context.gate_of_pod(each.pod): None for each in counted}
+    gates = [each for each in found_gates if isinstance(each, str)]
+    gates += {gate: None for each in counted if each.is_waiting for gate in foreign_gates_of(each.pod)}
+    unknown = next((each for each in found_gates if isinstance(each, UnknownAncestor)), None)
+    if (unknown is None and not gates) or case.has(names.QUOTA_RESERVED):
         return None
-    if unsure is not None and not gates:  # an owner that is not known yet comes, and wakes its pods
-        return STOP_PLANNING if unsure.reason == NOT_FOUND else JobBlocked(unsure.reason, unsure.message)
+    if unknown is not None and not gates:  # an event of the owner enqueues its pods
+        return STOP_PLANNING if unknown.reason == NOT_FOUND else JobBlocked(unknown.reason, unknown.message)
     if case.workload is not None:
         return (pod_writes.delete_workload(case.workload),)
-    by = ", ".join(sorted(set(gates)))
-    running = [each for each in case.unit.members if each.runs]
+    listed = ", ".join(sorted(set(gates)))
+    running = [each for each in case.unit.members if each.is_running]
     if running:
-        return ConfirmNoWorkload(pod_writes.stop(running, "NotAdmitted", f"Gated by {by}", case.context.now_s))
+        return ConfirmNoWorkload(pod_writes.stop(running, "NotAdmitted", f"Gated by {listed}", case.context.now_s))
     gone = pod_writes.remove_finalizers(
-        [each for each in case.unit.members if each.is_terminated or case.unit.is_leaving]
+        [each for each in case.unit.members if each.is_terminated or case.unit.is_terminating]
     )
-    return gone or JobBlocked(GATED, f"No Workload is created while pods are gated by: {by}", is_warning=False, gate=by)
+    return gone or JobBlocked(
+        GATED, f"No Workload is created while pods are gated by: {listed}", is_warning=False, gate=listed
+    )
 
 
 def missing(case: PodPlanInput) -> Next:
-    """There is no Workload: pods that run without one are stopped, and one is made of those that wait."""
+    """There is no Workload: stops running pods, and creates a Workload for gated ones."""
     if case.workload is not None:
         return None
-    unit, around = case.unit, case.context
-    running = [each for each in unit.members if each.runs]
+    unit, context = case.unit, case.context
+    running = [each for each in unit.members if each.is_running]
     if running:
-        return ConfirmNoWorkload(pod_writes.stop(running, "NoMatchingWorkload", "No matching Workload", around.now_s))
+        return ConfirmNoWorkload(pod_writes.stop(running, "NoMatchingWorkload", "No matching Workload", context.now_s))
     gone = pod_writes.remove_finalizers(
-        [each for each in unit.members if unit.is_leaving or not each.counts_for_pod_set]
+        [each for each in unit.members if unit.is_terminating or not each.counts_for_pod_set]
     )
     if gone:
         return gone
-    if unit.is_leaving:
+    if unit.is_terminating:
         return STOP_PLANNING
-    active, until_s = quota_in_use((each.pod for each in unit.members), around.release, around.now_s)
+    active, until_s = quota_in_use((each.pod for each in unit.members), context.release, context.now_s)
     if active:
         return STOP_PLANNING if until_s is None else WaitUntil(until_s)
     problem = group_workload.group_problem(unit)
     if problem:
         return JobBlocked("ErrWorkloadCompose", problem)
     if unit.is_group and isinstance(unit.first.total, int):
-        many = too_many(unit.filling, unit.first.total)
-        if many:
-            return pod_writes.delete_excess(many)
-    gates = group_workload.gates_of_members(unit.filling) if around.admission_gated_by else ""
-    made = group_workload.new_workload(unit, around.classes, gates)
-    if isinstance(made, str):
-        return JobBlocked("ErrWorkloadCompose", made)
-    told = pod_writes.pod_event(
-        unit.first, "CreatedWorkload", f"Created Workload: {unit.key[1]}/{made['metadata']['name']}"
+        excess_pods = too_many(unit.counted, unit.first.total)
+        if excess_pods:
+            return pod_writes.delete_excess(excess_pods)
+    gates = group_workload.gates_of_members(unit.counted) if context.admission_gated_by else ""
+    created = group_workload.new_workload(unit, context.classes, gates)
+    if isinstance(created, str):
+        return JobBlocked("ErrWorkloadCompose", created)
+    event = pod_writes.pod_event(
+        unit.first, "CreatedWorkload", f"Created Workload: {unit.key[1]}/{created['metadata']['name']}"
     )
-    return (PlannedWrite(Create(WORKLOADS, unit.key[1], made), (told,)),)
+    return (PlannedWrite(Create(WORKLOADS, unit.key[1], created), (event,)),)
 
 
 def add_owners(case: PodPlanInput) -> Next:
-    """Who fills a place owns the Workload, too: it must not go with those that were there before."""
+    """Adds new pods as owners of the Workload, so that it is not deleted with the earlier ones."""
     if case.workload is None or not case.unit.is_group:
         return None
     owners = {each.get("uid") for each in case.workload["metadata"].get("ownerReferences") or ()}
-    new = [each for each in case.unit.filling if each.uid not in owners]
+    new = [each for each in case.unit.counted if each.uid not in owners]
     return (pod_writes.add_owners(case.workload, new),) if new else None
 
 
 def evicted(case: PodPlanInput) -> Next:
-    workload, eviction, around = case.workload, case.eviction, case.context
+    workload, eviction, context = case.workload, case.eviction, case.context
     if workload is None or eviction is None:
         return None
-    running = [each for each in case.unit.members if each.runs]
+    running = [each for each in case.unit.members if each.is_running]
     if running:
         reason, message = f"WorkloadEvictedDueTo{eviction.get('reason', '')}", str(eviction.get("message") or "")
-        return pod_writes.stop(running, reason, message, around.now_s)
+        return pod_writes.stop(running, reason, message, context.now_s)
     return _released(case, workload, eviction)
 
 
 def deleted_by_user(case: PodPlanInput) -> Next:
-    """Its user deletes all of it: what it holds is free as if it had been evicted."""
+    """The user deletes all pods: the quota is released as after an eviction."""
     workload, unit = case.workload, case.unit
-    if workload is None or not unit.is_leaving:
+    if workload is None or not unit.is_terminating:
         return None
     step = _released(case, workload, None)
     if step is not None or unit.is_group:
@@ -189,6 +190,6 @@ def _released(case: PodPlanInput, workload: Object, eviction: Object | None) -> 
     if active:
         return None if until_s is None else WaitUntil(until_s)
     missing = case.unit.is_group and missing_count(case.unit, counts_of(workload)) > 0
-    # A pod alone that was ended does not come back; one that still waits behind its gate was not ended.
-    comes_back = case.unit.is_group or any(each.is_gated and not each.is_leaving for each in case.unit.members)
-    return (pod_writes.release_group_quota(workload, eviction, missing, comes_back, case.context.now_s),)
+    # A single pod that was stopped does not return; a gated one was not stopped.
+    is_requeued = case.unit.is_group or any(each.is_gated and not each.is_terminating for each in case.unit.members)
+    return (pod_writes.release_group_quota(workload, eviction, missing, is_requeued, case.context.now_s),)

@@ -26,28 +26,28 @@ _ANNOTATIONS: Final = "annotations"
 
 
 def group_of(pod: Object) -> str:
-    """The name of its group; empty if it is alone. The annotation has the last word."""
-    return _said(pod, _ANNOTATIONS, names.POD_GROUP_NAME) or _said(pod, "labels", names.POD_GROUP_NAME)
+    """The name of its group; empty if it has none. The annotation has precedence over the label."""
+    return _value_of(pod, _ANNOTATIONS, names.POD_GROUP_NAME) or _value_of(pod, "labels", names.POD_GROUP_NAME)
 
 
 def total_count(pod: Object) -> int | str:
-    """How many pods its group has; or why that cannot be said."""
+    """The number of pods of its group, or why it is invalid."""
     if not group_of(pod):
         return f"pod doesn't have a '{names.POD_GROUP_NAME}' annotation/label"
-    written = find_object(pod, "metadata", _ANNOTATIONS).get(names.TOTAL_COUNT)
-    if not isinstance(written, str):
+    text = find_object(pod, "metadata", _ANNOTATIONS).get(names.TOTAL_COUNT)
+    if not isinstance(text, str):
         return f"failed to extract '{names.TOTAL_COUNT}' annotation"
-    count = parse_go_int(written)
+    count = parse_go_int(text)
     if isinstance(count, str):
         return count
     if count < 1:
-        told = f"incorrect annotation value '{names.TOTAL_COUNT}={written}'"
-        return f"{told}: group total count should be greater than zero"
+        prefix = f"incorrect annotation value '{names.TOTAL_COUNT}={text}'"
+        return f"{prefix}: group total count should be greater than zero"
     return count
 
 
 def is_managed(pod: Object) -> bool:
-    return _said(pod, "labels", names.MANAGED) == "true"
+    return _value_of(pod, "labels", names.MANAGED) == "true"
 
 
 def is_gated(pod: Object) -> bool:
@@ -56,33 +56,33 @@ def is_gated(pod: Object) -> bool:
 
 
 def foreign_gates_of(pod: Object) -> tuple[str, ...]:
-    """Scheduling gates that other controllers have to lift before the pod can run."""
+    """Scheduling gates that other controllers have to remove before the pod can run."""
     return foreign_gates(pod, (*names.OWN_GATES, QUEUE_ALLOCATION_GATE))
 
 
 def suspending_parent(pod: Object) -> str:
-    """Whose pod waits for it: ``deployment``, ``statefulset``, …; empty if it waits for itself."""
-    return _said(pod, _ANNOTATIONS, names.SUSPENDING_PARENT)
+    """The kind of the owner that waits through this pod: ``deployment``, ``statefulset``, …; empty if there is none."""
+    return _value_of(pod, _ANNOTATIONS, names.SUSPENDING_PARENT)
 
 
 def is_unretriable(pod: Object) -> bool:
-    """Its group has ended when all of it has, well or not."""
-    return _said(pod, _ANNOTATIONS, names.RETRIABLE_IN_GROUP) == "false"
+    """Whether its group ends when all pods have ended, succeeded or not."""
+    return _value_of(pod, _ANNOTATIONS, names.RETRIABLE_IN_GROUP) == "false"
 
 
 def is_serving(pod: Object) -> bool:
-    """Its group never ends by itself."""
-    return _said(pod, _ANNOTATIONS, names.SERVING) == "true"
+    """Whether its group never ends by itself."""
+    return _value_of(pod, _ANNOTATIONS, names.SERVING) == "true"
 
 
 def has_fast_admission(pod: Object) -> bool:
-    """Its group need not be complete to be admitted."""
-    return _said(pod, _ANNOTATIONS, names.FAST_ADMISSION) == "true"
+    """Whether its group can be admitted before it is complete."""
+    return _value_of(pod, _ANNOTATIONS, names.FAST_ADMISSION) == "true"
 
 
 def role_of(pod: Object) -> str:
-    """Pods of one role are interchangeable. What was written down when the pod came in stays true."""
-    return _said(pod, _ANNOTATIONS, names.ROLE_HASH) or role_hash(find_object(pod, "spec"))
+    """The role. Pods of one role are interchangeable. The value that admission recorded has precedence."""
+    return _value_of(pod, _ANNOTATIONS, names.ROLE_HASH) or role_hash(find_object(pod, "spec"))
 
 
 def role_hash(spec: Mapping[str, Any]) -> str:
@@ -91,7 +91,7 @@ def role_hash(spec: Mapping[str, Any]) -> str:
 
 
 def admission_spec(spec: Mapping[str, Any]) -> Object:
-    """What of a pod matters for its admission. What is not there is null: that is how Kueue writes it down."""
+    """The fields of a pod that matter for its admission. Absent fields are null, as in Kueue."""
     shape = {
         "initContainers": _containers(spec.get("initContainers")),
         "containers": _containers(spec.get("containers")),
@@ -122,7 +122,7 @@ def _containers(containers: Any) -> list[Object] | None:
 
 
 def _amounts(amounts: Any) -> Object | None:
-    """In their canonical form, however they were written."""
+    """Amounts in their canonical form."""
     return _map({name: _canonical(amount) for name, amount in (amounts or {}).items()})
 
 
@@ -132,7 +132,7 @@ def _canonical(amount: Any) -> Any:
 
 
 def _map(fields: Any) -> Object | None:
-    """By name, as Go writes maps."""
+    """A map sorted by name, as Go encodes it."""
     return {name: fields[name] for name in sorted(fields)} if fields else None
 
 
@@ -166,12 +166,12 @@ def _ordered(value: Any, order: tuple[str, ...]) -> Any:
 
 
 def _text(shape: Object) -> str:
-    """As Go writes JSON: without spaces, and with no sign in it that HTML knows."""
+    """JSON as Go encodes it: without spaces, and with ``<``, ``>`` and ``&`` escaped."""
     text = msgspec.json.encode(shape).decode()
     for sign, escaped in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
         text = text.replace(sign, escaped)
     return text
 
 
-def _said(pod: Object, where: str, name: str) -> str:
+def _value_of(pod: Object, where: str, name: str) -> str:
     return find_text(pod, "metadata", where, name)

@@ -32,18 +32,18 @@ _RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-def plan_pods(unit: PodUnit, workloads: Sequence[Object], around: PodPlanContext) -> Next:
+def plan_pods(unit: PodUnit, workloads: Sequence[Object], context: PodPlanContext) -> Next:
     name = group_workload.workload_name(unit)
     workload = next((each for each in workloads if each["metadata"]["name"] == name), None)
     for each in workloads:
         if each is not workload:
             return (pod_writes.delete_workload(each),) if has_finalizer(each) or not is_terminating(each) else None
-    case = PodPlanInput(unit, workload, around)
-    sleep: WaitUntil | None = None
+    case = PodPlanInput(unit, workload, context)
+    wait: WaitUntil | None = None
     for rule in _RULES:
         step = rule(case)
         if isinstance(step, WaitUntil):
-            sleep = step
+            wait = step
         elif step is not None:
-            return step or sleep
-    return sleep
+            return step or wait
+    return wait

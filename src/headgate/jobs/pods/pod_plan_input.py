@@ -53,20 +53,20 @@ class PodPlanInput(msgspec.Struct, frozen=True):
 
 
 class WaitUntil(msgspec.Struct, frozen=True):
-    """Nothing to do before this time, unless something changes. ``why``: the reason, if the user should see it."""
+    """Nothing to do before this time, unless something changes. ``reason``: for the user, if there is one."""
 
     until_s: float
-    why: JobBlocked | None = None
+    reason: JobBlocked | None = None
 
 
 class ConfirmNoWorkload(msgspec.Struct, frozen=True):
     """These pods run without a known Workload. The controller reads from the server whether there is one."""
 
-    acts: tuple[PlannedWrite, ...]
+    writes: tuple[PlannedWrite, ...]
 
 
 PlannedWrites = tuple[PlannedWrite, ...]
 Next = PlannedWrites | JobBlocked | WaitUntil | ConfirmNoWorkload | None
 Rule = Callable[[PodPlanInput], Next]
 STOP_PLANNING: Final[PlannedWrites] = ()
-"""Nothing that comes later is asked."""
+"""No later rule is evaluated."""

@@ -18,31 +18,31 @@ from headgate.quota import names
 
 
 def remove_excess_pods(case: PodPlanInput) -> Next:
-    """Those without a place go, and those whose place somebody else has are let go."""
+    """Deletes pods without a place, and removes the finalizers of replaced pods."""
     if case.workload is None:
         return None
     unit, places = case.unit, counts_of(case.workload)
     if unit.is_group:
-        many = excess(unit, places)
-        if many:
-            return pod_writes.delete_excess(many)
-    return pod_writes.remove_finalizers(_over(unit, places)) or None
+        excess_pods = excess(unit, places)
+        if excess_pods:
+            return pod_writes.delete_excess(excess_pods)
+    return pod_writes.remove_finalizers(_pods_to_release(unit, places)) or None
 
 
-def _over(unit: PodUnit, places: Mapping[str, int]) -> Sequence[ManagedPod]:
-    """Of whom nothing more is to be seen."""
-    if unit.is_leaving and (not unit.is_group or all(each.is_terminated for each in unit.members)):
+def _pods_to_release(unit: PodUnit, places: Mapping[str, int]) -> Sequence[ManagedPod]:
+    """Pods whose finalizer is no longer needed."""
+    if unit.is_terminating and (not unit.is_group or all(each.is_terminated for each in unit.members)):
         return unit.members
     gone = {each.uid: each for each in replaced_pods(unit, places)}
-    if not unit.is_unretriable or unit.is_leaving:  # a group that ends with its failures keeps them until it does
+    if not unit.is_unretriable or unit.is_terminating:  # a group that ends with its failures keeps them until it does
         gone |= {each.uid: each for each in unit.members if each.is_terminated and not each.counts_for_pod_set}
     return list(gone.values())
 
 
 def sync_workload(case: PodPlanInput) -> Next:
-    """The Workload follows its pods while it holds nothing."""
+    """Updates the Workload from its pods while it holds no quota."""
     workload, unit = case.workload, case.unit
-    if workload is None or unit.is_leaving or case.has(names.QUOTA_RESERVED):
+    if workload is None or unit.is_terminating or case.has(names.QUOTA_RESERVED):
         return None
     if unit.is_group and disagreement(unit):
         return JobBlocked("ErrWorkloadCompose", disagreement(unit))
@@ -59,11 +59,11 @@ def sync_workload(case: PodPlanInput) -> Next:
         spec["podSets"] = group_workload.pod_sets(unit)
     if (get_path(workload, ("spec", "queueName")) or "") != unit.first.queue:
         spec["queueName"] = unit.first.queue or None
-    told = group_workload.priority_of(unit, case.context.classes)
-    if not isinstance(told, str) and not has_priority(workload, told):
-        spec.update({"priorityClassRef": None, **told})
+    priority_fields = group_workload.priority_of(unit, case.context.classes)
+    if not isinstance(priority_fields, str) and not has_priority(workload, priority_fields):
+        spec.update({"priorityClassRef": None, **priority_fields})
     known = {each.strip() for each in gates_of(workload).split(",")} - {""}
-    left = {each for each in group_workload.gates_of_members(unit.filling).split(",") if each in known}
+    left = {each for each in group_workload.gates_of_members(unit.counted).split(",") if each in known}
     if not case.context.admission_gated_by:
         left = known
     if not spec and left == known:
@@ -75,12 +75,12 @@ def sync_waiting_for_replacements(case: PodPlanInput) -> Next:
     if case.workload is None or not case.unit.is_group:
         return None
     missing = missing_count(case.unit, counts_of(case.workload)) > 0
-    act = pod_writes.wait_for_pods(case.workload, case.eviction, missing, case.context.now_s)
-    return None if act is None else (act,)
+    write = pod_writes.wait_for_pods(case.workload, case.eviction, missing, case.context.now_s)
+    return None if write is None else (write,)
 
 
 def sync_reclaimable(case: PodPlanInput) -> Next:
-    """Pods that are done give back their part of the quota before the group ends; what was given back stays so."""
+    """Reports succeeded pods as reclaimable before the group ends. The counts never decrease."""
     workload, unit = case.workload, case.unit
     if workload is None or not case.has(names.QUOTA_RESERVED) or not unit.is_group or unit.is_serving:
         return None
@@ -93,15 +93,15 @@ def sync_reclaimable(case: PodPlanInput) -> Next:
 
 
 def sync_pods_ready(case: PodPlanInput) -> Next:
-    """Whether all places are filled with pods that are ready, or done, while the Workload is admitted."""
+    """Sets the condition PodsReady while the Workload is admitted: whether all places have a ready or succeeded pod."""
     workload, unit = case.workload, case.unit
     if workload is None or not case.has(names.ADMITTED) or case.has(names.EVICTED):
         return None
     known = conditions.find(get_path(workload, ("status", "conditions")), names.PODS_READY)
-    filling = unit.filling
+    counted = unit.counted
     total = unit.first.total if unit.is_group else 1
-    enough = isinstance(total, int) and len(filling) >= total
-    are = enough and all(each.is_ready or each.phase == SUCCEEDED for each in filling)
-    if known is not None and are == (known.get("status") == "True"):
+    is_complete = isinstance(total, int) and len(counted) >= total
+    are_ready = is_complete and all(each.is_ready or each.phase == SUCCEEDED for each in counted)
+    if known is not None and are_ready == (known.get("status") == "True"):
         return None
-    return (of_jobs.pods_ready(workload, are, known, case.context.now_s),)
+    return (of_jobs.pods_ready(workload, are_ready, known, case.context.now_s),)

@@ -33,7 +33,7 @@ class PodUnit(msgspec.Struct, frozen=True):
 
     @property
     def first(self) -> ManagedPod:
-        """Who speaks for all, and is told what all should know: one that can still hear it, if there is one."""
+        """The pod that represents the unit, for its metadata and for Events: one that counts, if there is one."""
         return next((each for each in self.members if each.counts_for_pod_set), self.members[0])
 
     @property
@@ -49,41 +49,41 @@ class PodUnit(msgspec.Struct, frozen=True):
         return any(pod_metadata.is_unretriable(each.pod) for each in self.members)
 
     @property
-    def filling(self) -> list[ManagedPod]:
+    def counted(self) -> list[ManagedPod]:
         return [each for each in self.members if each.counts_for_pod_set]
 
     @property
-    def is_leaving(self) -> bool:
-        """All of it was told to end."""
-        return all(each.is_leaving for each in self.members)
+    def is_terminating(self) -> bool:
+        """Whether all pods are being deleted."""
+        return all(each.is_terminating for each in self.members)
 
 
 def outcome_of(unit: PodUnit) -> JobOutcome | None:
-    """How it ended, if it did."""
+    """The outcome of the unit; None if it has not ended."""
     if not unit.is_group:
         pod = unit.members[0]
-        if not pod.is_over:
+        if not pod.has_ended:
             return None
         succeeded = pod.phase == SUCCEEDED
-        otherwise = "Pod finished successfully" if succeeded else "Pod failed"
-        return JobOutcome(succeeded, get_path(pod.pod, ("status", "message")) or otherwise)
+        default = "Pod finished successfully" if succeeded else "Pod failed"
+        return JobOutcome(succeeded, get_path(pod.pod, ("status", "message")) or default)
     total = unit.first.total
     if unit.is_serving or isinstance(total, str):
         return None
     done = sum(each.has_succeeded for each in unit.members)
-    all_over = all(each.is_over or each.is_forced for each in unit.members)
+    all_over = all(each.has_ended or each.is_forced for each in unit.members)
     if done < total and not (all_over and unit.is_unretriable):
         return None
     return JobOutcome(done >= total, f"Pods succeeded: {done}/{total}.")
 
 
 def disagreement(unit: PodUnit) -> str:
-    """Why its pods make no group; empty if they do."""
+    """Why the pods cannot form a group; empty if they can."""
     first = unit.first
     if isinstance(first.total, str):
         return f"pod '{first.name}': {first.total}"
     for each in unit.members:
-        if each.phase == FAILED or each.is_leaving:
+        if each.phase == FAILED or each.is_terminating:
             continue
         if each.queue != first.queue:
             names = f"pods '{first.name}' and '{each.name}'"
@@ -102,24 +102,24 @@ def by_role(members: Iterable[ManagedPod]) -> dict[str, list[ManagedPod]]:
 
 
 def counts_of(workload: Object) -> dict[str, int]:
-    """Places by role."""
+    """The number of places by role."""
     return {each.get("name", ""): each.get("count", 1) for each in get_path(workload, ("spec", "podSets")) or ()}
 
 
 def missing_count(unit: PodUnit, places: Mapping[str, int]) -> int:
-    """How many places nobody fills. A group with fast admission need not be complete, but it must be there."""
-    filled = by_role(unit.filling)
+    """The number of places without a pod. With fast admission, one pod per role is enough."""
+    filled = by_role(unit.counted)
     if unit.is_fast:
         return sum(1 for role, count in places.items() if count > 0 and not filled.get(role))
     return sum(max(count - len(filled.get(role, ())), 0) for role, count in places.items())
 
 
 def excess(unit: PodUnit, places: Mapping[str, int]) -> list[ManagedPod]:
-    """Who has no place: of each role the youngest, first of all those that wait; and, when all places are filled,
-    those of a role that has none. Who was told to end keeps nobody from its place."""
+    """Pods without a place: of each role the youngest, gated ones first; and, if all places are filled, pods of unknown
+    roles. Terminating pods do not take a place."""
     found: list[ManagedPod] = []
     unknown: list[ManagedPod] = []
-    for role, members in by_role(unit.filling).items():
+    for role, members in by_role(unit.counted).items():
         if role in places:
             found += too_many(members, places[role])
         else:
@@ -128,29 +128,30 @@ def excess(unit: PodUnit, places: Mapping[str, int]) -> list[ManagedPod]:
 
 
 def surplus(unit: PodUnit) -> list[ManagedPod]:
-    """Of a group whose places all have a pod that succeeded: who waits or runs in spite of that. A pod that is told to
-    end may still succeed, and its replacement is there by then."""
-    return [each for each in unit.filling if not each.has_succeeded]
+    """Pods that wait or run although all places have a succeeded pod. A terminating pod may still succeed after its
+    replacement was created."""
+    return [each for each in unit.counted if not each.has_succeeded]
 
 
 def too_many(members: Iterable[ManagedPod], places: int) -> list[ManagedPod]:
-    """Who is not kept: those without our finalizer go first (a deletion may have begun), then those that wait."""
+    """The pods beyond the number of places: first those without Headgate's finalizer (their deletion may have begun),
+    then gated ones."""
     return sorted(members, key=lambda each: (not each.has_finalizer, each.is_gated, each.created, each.name))[places:]
 
 
 def pods_of_unknown_role(unit: PodUnit, places: Mapping[str, int]) -> list[ManagedPod]:
-    return [each for each in unit.filling if each.role not in places]
+    return [each for each in unit.counted if each.role not in places]
 
 
 def replaced_pods(unit: PodUnit, places: Mapping[str, int]) -> list[ManagedPod]:
-    """Who failed, and whose place somebody else has: the longest ago first."""
+    """Failed pods whose place another pod has taken, oldest first."""
     found: list[ManagedPod] = []
     roles = by_role(unit.members)
     for role, members in roles.items():
-        lost = sorted(
+        failed = sorted(
             (each for each in members if not each.counts_for_pod_set), key=lambda each: (each.created, each.name)
         )
-        filled = len(members) - len(lost)
-        spare = len(lost) + filled - places.get(role, 0)
-        found += lost[: max(min(spare, len(lost)), 0)]
+        filled = len(members) - len(failed)
+        spare = len(failed) + filled - places.get(role, 0)
+        found += failed[: max(min(spare, len(failed)), 0)]
     return found

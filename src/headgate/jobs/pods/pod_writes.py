@@ -36,24 +36,24 @@ from headgate.quota.kinds.names import WORKLOADS
 
 Object = dict[str, Any]
 
-_MOST_TEXT: Final = 1024
+_MAX_MESSAGE: Final = 1024
 
 
 def pod_event(member: ManagedPod, reason: str, message: str, *, is_warning: bool = False) -> EmitEvent:
-    to = object_reference(member.pod, KIND)
-    return EmitEvent(to, "Warning" if is_warning else "Normal", reason, message[:_MOST_TEXT], COMPONENT)
+    reference = object_reference(member.pod, KIND)
+    return EmitEvent(reference, "Warning" if is_warning else "Normal", reason, message[:_MAX_MESSAGE], COMPONENT)
 
 
 # -- pods ----------------------------------------------------------------------------------------------------------
 
 
-def ungate(member: ManagedPod, workload: Object, what: PodSetInfo) -> PlannedWrite | StartConflict:
-    """One patch: where it may run, whose it is, and our gates off; or why it cannot. Gates of others stay."""
-    changed = pod_set_info_patch(member.pod, what)
+def ungate(member: ManagedPod, workload: Object, info: PodSetInfo) -> PlannedWrite | StartConflict:
+    """One patch that adds the info and removes Headgate's gates, or why that is impossible. Other gates stay."""
+    changed = pod_set_info_patch(member.pod, info)
     if isinstance(changed, StartConflict):
         return changed
-    lifted = [{"$patch": "delete", "name": gate} for gate in gate_names(member.pod) if gate in OWN_GATES]
-    body = merge_patches(changed, {"metadata": {"uid": member.uid}, "spec": {"schedulingGates": lifted}})
+    removals = [{"$patch": "delete", "name": gate} for gate in gate_names(member.pod) if gate in OWN_GATES]
+    body = merge_patches(changed, {"metadata": {"uid": member.uid}, "spec": {"schedulingGates": removals}})
     queue = get_path(workload, ("status", "admission", "clusterQueue"))
     return PlannedWrite(
         _patch(member, body), (pod_event(member, "Started", f"Admitted by clusterQueue {queue}"),), starts=True
@@ -61,7 +61,7 @@ def ungate(member: ManagedPod, workload: Object, what: PodSetInfo) -> PlannedWri
 
 
 def stop(members: Sequence[ManagedPod], reason: str, message: str, now_s: float) -> tuple[PlannedWrite, ...]:
-    """They are told why they have to end, all of them, and then they have to."""
+    """Sets the condition with the reason on all pods; when all have it, deletes them."""
     unmarked = [each for each in members if not each.is_marked]
     if not unmarked:
         return tuple(PlannedWrite(_delete(each), (pod_event(each, "Stopped", message),)) for each in members)
@@ -69,7 +69,7 @@ def stop(members: Sequence[ManagedPod], reason: str, message: str, now_s: float)
         "type": TERMINATION_TARGET,
         "status": "True",
         "reason": reason,
-        "message": message[:_MOST_TEXT],
+        "message": message[:_MAX_MESSAGE],
         "lastTransitionTime": format_time(now_s),
     }
     return tuple(
@@ -79,7 +79,7 @@ def stop(members: Sequence[ManagedPod], reason: str, message: str, now_s: float)
 
 
 def delete_excess(members: Sequence[ManagedPod]) -> tuple[PlannedWrite, ...]:
-    """They have no place: our finalizer first, so that nobody waits for us."""
+    """Removes the finalizers of excess pods, then deletes the pods."""
     kept = [each for each in members if each.has_finalizer]
     if kept:
         return remove_finalizers(kept)
@@ -89,7 +89,7 @@ def delete_excess(members: Sequence[ManagedPod]) -> tuple[PlannedWrite, ...]:
 
 
 def remove_finalizers(members: Sequence[ManagedPod]) -> tuple[PlannedWrite, ...]:
-    """Nothing more is to be seen of them: our finalizer goes."""
+    """Removes Headgate's finalizer from the pods that have it."""
     return tuple(
         PlannedWrite(_patch(each, {"metadata": {"uid": each.uid, "$deleteFromPrimitiveList/finalizers": [MANAGED]}}))
         for each in members
@@ -110,7 +110,7 @@ def _delete(member: ManagedPod) -> Delete:
 
 
 def delete_workload(workload: Object) -> PlannedWrite:
-    """It is not what is wanted any more. Its finalizer first: one that is being deleted with it would end its pods."""
+    """Removes the finalizer, then deletes the Workload. A deleted Workload with the finalizer would stop its pods."""
     if has_finalizer(workload):
         return release_finalizer(workload)
     metadata = workload["metadata"]
@@ -120,7 +120,7 @@ def delete_workload(workload: Object) -> PlannedWrite:
 
 
 def add_owners(workload: Object, members: Sequence[ManagedPod]) -> PlannedWrite:
-    """Its new members own it, too."""
+    """Adds the members as owners of the Workload."""
     owners = [*(workload["metadata"].get("ownerReferences") or ()), *map(reference_to, members)]
     text = f"Added {len(members)} owner reference(s)"
     event = pod_event(members[0], "OwnerReferencesAdded", text)
@@ -138,44 +138,46 @@ def update_group_workload(member: ManagedPod, workload: Object, spec: Object, ga
 
 
 def release_group_quota(
-    workload: Object, eviction: Object | None, missing: bool, comes_back: bool, now_s: float
+    workload: Object, eviction: Object | None, missing: bool, is_requeued: bool, now_s: float
 ) -> PlannedWrite:
-    """Its quota; and in the same write, whether it has to wait for pods before it may have quota again.
+    """Releases the quota and, in the same write, sets whether the Workload waits for replacement pods.
 
-    ``eviction``: why its pods were ended; None: their user did it.
+    ``eviction``: the condition Evicted; None if the user deleted the pods.
     """
     message = str((eviction or {}).get("message") or "All pods of the workload are being deleted")
-    told = without_quota(workload, message, now_s)
+    updated = without_quota(workload, message, now_s)
     if missing:
-        told = _waiting(workload, told, eviction, True, now_s)
+        updated = _with_waiting_condition(workload, updated, eviction, True, now_s)
     if eviction is not None:
         reason = str(eviction.get("reason", ""))
-        back = comes_back and reason == names.BY_PREEMPTION
-        told = with_condition_set(workload, told, names.REQUEUED, back, reason, message, now_s)
-    return PlannedWrite(patch_status(workload, {"admission": None, "conditions": told}))
+        requeues = is_requeued and reason == names.BY_PREEMPTION
+        updated = with_condition_set(workload, updated, names.REQUEUED, requeues, reason, message, now_s)
+    return PlannedWrite(patch_status(workload, {"admission": None, "conditions": updated}))
 
 
 def wait_for_pods(workload: Object, eviction: Object | None, are_missing: bool, now_s: float) -> PlannedWrite | None:
-    """Whether places are to be filled; None if it says so already."""
+    """Sets whether the Workload waits for replacement pods; None if the condition is up to date."""
     known = conditions_of(workload)
-    told = _waiting(workload, known, eviction, are_missing, now_s)
-    said = [conditions.find(each, names.WAITING_FOR_REPLACEMENT_PODS) or {} for each in (known, told)]
-    is_said = all(said[0].get(field) == said[1].get(field) for field in ("status", "reason", "message"))
-    return None if is_said else PlannedWrite(patch_status(workload, {"conditions": told}))
+    updated = _with_waiting_condition(workload, known, eviction, are_missing, now_s)
+    shown = [conditions.find(each, names.WAITING_FOR_REPLACEMENT_PODS) or {} for each in (known, updated)]
+    is_unchanged = all(shown[0].get(field) == shown[1].get(field) for field in ("status", "reason", "message"))
+    return None if is_unchanged else PlannedWrite(patch_status(workload, {"conditions": updated}))
 
 
-def _waiting(
-    workload: Object, told: list[Object], eviction: Object | None, are_missing: bool, now_s: float
+def _with_waiting_condition(
+    workload: Object, known_conditions: list[Object], eviction: Object | None, are_missing: bool, now_s: float
 ) -> list[Object]:
     type_ = names.WAITING_FOR_REPLACEMENT_PODS
-    known = conditions.find(told, type_)
+    known = conditions.find(known_conditions, type_)
     if known is None and not are_missing:
-        return told
+        return known_conditions
     if not are_missing:
-        return with_condition_set(workload, told, type_, False, names.PODS_READY, "No pods need replacement", now_s)
+        return with_condition_set(
+            workload, known_conditions, type_, False, names.PODS_READY, "No pods need replacement", now_s
+        )
     reason, message = "PodsFailed", "Some Failed pods need replacement"
     if eviction is not None:
         reason, message = str(eviction.get("reason") or reason), str(eviction.get("message") or message)
     elif known is not None and known.get("status") == "True":
-        return told
-    return with_condition_set(workload, told, type_, True, reason, message, now_s)
+        return known_conditions
+    return with_condition_set(workload, known_conditions, type_, True, reason, message, now_s)

@@ -20,27 +20,27 @@ Object = dict[str, Any]
 _NO_END_S: Final = float("inf")
 
 
-def release_of_pods(features: FeatureGates, told: Mapping[str, Release]) -> Release:
-    """What the installation says of pods wins over the feature gate."""
-    otherwise: Release = "OnTerminating" if features.pod_integration_fast_quota_release else "OnTerminal"
-    return told.get(POD, otherwise)
+def release_of_pods(features: FeatureGates, settings: Mapping[str, Release]) -> Release:
+    """The setting for pods has precedence over the feature gate."""
+    default: Release = "OnTerminating" if features.pod_integration_fast_quota_release else "OnTerminal"
+    return settings.get(POD, default)
 
 
-def quota_in_use(pods: Iterable[Object], rule: Release, now_s: float) -> tuple[bool, float | None]:
-    """Whether any of them may still use what was given; and when that will have changed though nobody says so."""
-    until_s = [each for pod in pods if (each := active_until_s(pod, rule)) is not None and each > now_s]
+def quota_in_use(pods: Iterable[Object], release: Release, now_s: float) -> tuple[bool, float | None]:
+    """Whether any of the pods may still use quota, and the time at which that ends without an event, if any."""
+    until_s = [each for pod in pods if (each := active_until_s(pod, release)) is not None and each > now_s]
     if not until_s:
         return False, None
     last_s = max(until_s)
     return True, None if last_s == _NO_END_S else last_s
 
 
-def active_until_s(pod: Object, rule: Release) -> float | None:
-    """None: it uses nothing."""
+def active_until_s(pod: Object, release: Release) -> float | None:
+    """Until when the pod uses quota; None if it uses none."""
     if is_finished(pod) or is_gated(pod):
         return None
     deleted_s = seconds(pod["metadata"].get("deletionTimestamp"))
     if deleted_s is None:
         return _NO_END_S
     is_placed = bool((pod.get("spec") or {}).get("nodeName"))
-    return deleted_s if rule == "OnTerminal" and is_placed else None
+    return deleted_s if release == "OnTerminal" and is_placed else None

@@ -17,20 +17,20 @@ from headgate.kube.field_errors import FieldErrors, forbidden, invalid
 from headgate.kube.lenient_reader import get_path
 from headgate.kube.validation.values import IMMUTABLE
 
-_LEAST_PATH: Final = f"{ANNOTATIONS}[{names.MIN_PARALLELISM}]"
+_MIN_PARALLELISM_PATH: Final = f"{ANNOTATIONS}[{names.MIN_PARALLELISM}]"
 _SYNC_PATH: Final = f"{ANNOTATIONS}[{names.COMPLETIONS_EQUAL_PARALLELISM}]"
 _TEMPLATE_PATH: Final = "spec.template.metadata"
 _FIXED: Final = "cannot change when partial admission is enabled and the job is not suspended"
 
 
 def validate_new_job(job: Object) -> FieldErrors:
-    return _least_problems(job) + _sync_problems(job) + validate_topology(_template(job), _TEMPLATE_PATH)
+    return _min_parallelism_problems(job) + _sync_problems(job) + validate_topology(_template(job), _TEMPLATE_PATH)
 
 
 def validate_job_update(new: Object, old: Object) -> FieldErrors:
     found: FieldErrors = []
     if annotation(new, names.MIN_PARALLELISM) != annotation(old, names.MIN_PARALLELISM):
-        found += _least_problems(new)
+        found += _min_parallelism_problems(new)
     if _synced_fields(new) != _synced_fields(old):
         found += _sync_problems(new)
     was_running = not has_suspend_set(JOB, old)
@@ -42,28 +42,28 @@ def validate_job_update(new: Object, old: Object) -> FieldErrors:
     return found + validate_topology(_template(new), _TEMPLATE_PATH, _template(old))
 
 
-def _least_problems(job: Object) -> FieldErrors:
-    written = annotation(job, names.MIN_PARALLELISM)
-    if written is None:
+def _min_parallelism_problems(job: Object) -> FieldErrors:
+    value = annotation(job, names.MIN_PARALLELISM)
+    if value is None:
         return []
-    least, most = parse_go_int(written), JOB.pod_sets[0].count(job)
-    if isinstance(least, str):
-        return [invalid(_LEAST_PATH, written, least)]
-    if not 0 < least < most:
-        return [invalid(_LEAST_PATH, least, f"should be between 0 and {most - 1}")]
+    min_count, count = parse_go_int(value), JOB.pod_sets[0].count(job)
+    if isinstance(min_count, str):
+        return [invalid(_MIN_PARALLELISM_PATH, value, min_count)]
+    if not 0 < min_count < count:
+        return [invalid(_MIN_PARALLELISM_PATH, min_count, f"should be between 0 and {count - 1}")]
     return []
 
 
 def _sync_problems(job: Object) -> FieldErrors:
-    written = annotation(job, names.COMPLETIONS_EQUAL_PARALLELISM)
-    if written is None:
+    value = annotation(job, names.COMPLETIONS_EQUAL_PARALLELISM)
+    if value is None:
         return []
-    is_on = parse_go_bool(written)
+    is_on = parse_go_bool(value)
     if isinstance(is_on, str):
-        return [invalid(_SYNC_PATH, written, is_on)]
+        return [invalid(_SYNC_PATH, value, is_on)]
     found: FieldErrors = []
     if is_on and get_path(job, ("spec", "completionMode")) in (None, "NonIndexed"):
-        found.append(invalid(_SYNC_PATH, written, "should not be enabled for NonIndexed jobs"))
+        found.append(invalid(_SYNC_PATH, value, "should not be enabled for NonIndexed jobs"))
     completions = get_path(job, ("spec", "completions"))
     if is_on and _parallelism(job) != (1 if completions is None else completions):
         text = f"should be equal to parallelism when {names.COMPLETIONS_EQUAL_PARALLELISM} annotation is true"
@@ -73,8 +73,8 @@ def _sync_problems(job: Object) -> FieldErrors:
 
 def _synced_fields(job: Object) -> tuple[object, ...]:
     spec = job.get("spec") or {}
-    written = annotation(job, names.COMPLETIONS_EQUAL_PARALLELISM)
-    return written, spec.get("completionMode"), spec.get("completions"), spec.get("parallelism")
+    value = annotation(job, names.COMPLETIONS_EQUAL_PARALLELISM)
+    return value, spec.get("completionMode"), spec.get("completions"), spec.get("parallelism")
 
 
 def _is_synced(job: Object) -> bool:

@@ -55,7 +55,7 @@ def validate_new(job: Object, features: FeatureGates) -> FieldErrors:
 def validate_update(
     new: Object, old: Object, features: FeatureGates, *, was_waiting: bool, is_waiting: bool, has_default: bool
 ) -> FieldErrors:
-    """``is_waiting``: suspended, or behind its gate. ``has_default``: its namespace has a queue for all."""
+    """``is_waiting``: suspended or gated. ``has_default``: its namespace has a default queue."""
     found = validate_queue_name(new, old) + validate_elastic(new, old)
     if not is_waiting:
         found += immutable(queue_of(new), queue_of(old), QUEUE_PATH)
@@ -81,9 +81,9 @@ def validate_queue_name(job: Object, old: Object | None = None) -> FieldErrors:
 
 
 def validate_name(value: str, path: str) -> FieldErrors:
-    """Every complaint in one."""
-    complaints = is_dns1123_subdomain(value)
-    return [invalid(path, value, ",".join(complaints))] if complaints else []
+    """All problems of the name as one error."""
+    problems = is_dns1123_subdomain(value)
+    return [invalid(path, value, ",".join(problems))] if problems else []
 
 
 def validate_elastic(job: Object, old: Object | None = None) -> FieldErrors:
@@ -94,7 +94,7 @@ def validate_elastic(job: Object, old: Object | None = None) -> FieldErrors:
 
 
 def validate_topology(metadata: Object, path: str, old: Object | None = None) -> FieldErrors:
-    """Of pods, or of templates of pods."""
+    """Rejects topology annotations of a pod or a pod template."""
     annotations, known = metadata.get("annotations") or {}, (old or {}).get("annotations") or {}
     text = "topology-aware scheduling is not supported by Headgate"
     return [forbidden(f"{path}.annotations[{each}]", text) for each in _TOPOLOGY if each in annotations.keys() - known]
@@ -110,7 +110,7 @@ def validate_gates(job: Object, features: FeatureGates) -> FieldErrors:
 def validate_template_gates(
     template: Object, path: str, features: FeatureGates, old: Object | None = None
 ) -> FieldErrors:
-    """Of a template of pods: pods with such a value would be refused, one after the other, when they are created."""
+    """Validates the gates of a pod template, because each pod with an invalid value would be rejected at creation."""
     found = validate_gates(_without_owner(template), features)
     known = {str(each) for each in validate_gates(_without_owner(old), features)} if old is not None else set()
     return [msgspec.structs.replace(each, path=f"{path}.{each.path}") for each in found if str(each) not in known]
@@ -139,7 +139,7 @@ def validate_priority_update(new: Object, old: Object, *, is_waiting: bool) -> F
 
 
 def prebuilt_workload(job: Object) -> str:
-    """The annotation has the last word: it holds names that are too long for a label."""
+    """The annotation has precedence: it holds names that are too long for a label."""
     return annotation(job, names.PREBUILT_WORKLOAD) or label(job, names.PREBUILT_WORKLOAD) or ""
 
 
@@ -156,10 +156,10 @@ def _prebuilt_problems(job: Object, old: Object | None = None) -> FieldErrors:
 
 
 def _time_problems(job: Object, old: Object | None = None) -> FieldErrors:
-    written = label(job, names.MAX_EXEC_TIME)
-    if written is None or (old is not None and written == label(old, names.MAX_EXEC_TIME)):
+    value = label(job, names.MAX_EXEC_TIME)
+    if value is None or (old is not None and value == label(old, names.MAX_EXEC_TIME)):
         return []
-    seconds = parse_go_int(written)
+    seconds = parse_go_int(value)
     if isinstance(seconds, str):
-        return [invalid(_TIME_PATH, written, seconds)]
+        return [invalid(_TIME_PATH, value, seconds)]
     return [invalid(_TIME_PATH, seconds, "should be greater than 0")] if seconds <= 0 else []

@@ -52,24 +52,24 @@ def validate_owner_update(new: Object, old: Object, features: FeatureGates) -> F
 
 
 def validate_stateful_set_update(new: Object, old: Object) -> FieldErrors:
-    """Of a StatefulSet that waits as one."""
+    """Validates an update of a StatefulSet whose pods wait as one group."""
     after, before = (admission_spec(get_path(each, ("spec", "template", "spec")) or {}) for each in (new, old))
     found = [invalid(path, value, IMMUTABLE) for path, value in _differences(after, before, _POD_PATH)]
     return found + scale_problems(_replicas(new), _replicas(old), get_path(new, ("status", "replicas")) or 0)
 
 
-def scale_problems(wanted: int, had: int, standing: int) -> FieldErrors:
-    """Of such a StatefulSet, or of its Scale. ``standing``: how many pods are left of it."""
-    if wanted and had:
-        return immutable(wanted, had, _REPLICAS_PATH)
-    if wanted and not had and standing:
+def scale_problems(wanted: int, before: int, current: int) -> FieldErrors:
+    """Problems of a new replica count of such a StatefulSet or its Scale. ``current``: the number of its pods."""
+    if wanted and before:
+        return immutable(wanted, before, _REPLICAS_PATH)
+    if wanted and not before and current:
         return [forbidden(_REPLICAS_PATH, "scaling down is still in progress")]
     return []
 
 
 def _differences(new: Any, old: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Where two shapes differ, as deep as they are alike."""
-    if isinstance(new, dict) and isinstance(old, dict) and path.count(".") < _DEEPEST:
+    """The deepest paths at which two specs differ."""
+    if isinstance(new, dict) and isinstance(old, dict) and path.count(".") < _MAX_DEPTH:
         for name in sorted(new.keys() | old.keys()):
             yield from _differences(new.get(name), old.get(name), f"{path}.{name}")
     elif _are_containers(new) and _are_containers(old) and len(new) == len(old):
@@ -79,8 +79,8 @@ def _differences(new: Any, old: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield path, new
 
 
-_DEEPEST: Final = 5
-"""``spec.template.spec.containers[0].resources`` still has fields; amounts and affinities are told whole."""
+_MAX_DEPTH: Final = 5
+"""The depth of ``spec.template.spec.containers[0].resources``. Deeper values are reported as a whole."""
 
 
 def _are_containers(value: Any) -> bool:

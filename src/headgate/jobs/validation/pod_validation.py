@@ -40,7 +40,7 @@ def validate_pod_update(new: Object, old: Object, features: FeatureGates, *, has
     found = validate_update(
         new, old, features, was_waiting=_is_waiting(old), is_waiting=_is_waiting(new), has_default=has_default
     )
-    if _said(new) != _said(old):
+    if _validated_fields(new) != _validated_fields(old):
         found += _own_problems(new)
     if group_of(new) and is_unretriable(old) and not is_unretriable(new):
         found.append(forbidden(_RETRIABLE_PATH, "unretriable pod group can't be converted to retriable"))
@@ -61,19 +61,19 @@ def _own_problems(pod: Object) -> FieldErrors:
 
 
 def _group_problems(pod: Object) -> FieldErrors:
-    group, written = group_of(pod), annotation(pod, names.TOTAL_COUNT)
+    group, value = group_of(pod), annotation(pod, names.TOTAL_COUNT)
     where = "annotation" if annotation(pod, names.POD_GROUP_NAME) else "label"
     both = f"both the '{names.TOTAL_COUNT}' annotation and the '{names.POD_GROUP_NAME}' {where} should be set"
     found: FieldErrors = []
     if group:
         found += validate_name(group, _group_path(pod))
-        if written is None:
+        if value is None:
             return [*found, required(_COUNT_PATH, both)]
-    elif written is not None:
+    elif value is not None:
         return [required(_group_path(pod), both)]
     count = total_count(pod)
-    if written is not None and isinstance(count, str):
-        found.append(invalid(_COUNT_PATH, written, count))
+    if value is not None and isinstance(count, str):
+        found.append(invalid(_COUNT_PATH, value, count))
     return found
 
 
@@ -82,11 +82,11 @@ def _group_path(pod: Object) -> str:
     return f"{where}[{names.POD_GROUP_NAME}]"
 
 
-def _said(pod: Object) -> tuple[object, ...]:
-    """What our own rules look at."""
+def _validated_fields(pod: Object) -> tuple[object, ...]:
+    """The fields that the rules for pods use."""
     return label(pod, names.MANAGED), group_of(pod), annotation(pod, names.TOTAL_COUNT), prebuilt_workload(pod)
 
 
 def _is_waiting(pod: Object) -> bool:
-    """Behind its gate; or past everything."""
+    """Whether the pod is gated, or has ended."""
     return is_gated(pod) or (pod.get("status") or {}).get("phase") in _ENDED

@@ -236,7 +236,7 @@ class WebhookServer:
     ) -> tuple[AdmissionResponse, list[Key]]:
         """The answer, and the objects without which it does not count."""
         reading = CacheReader(self._book, fetched)
-        answer = step.ask(asked, self._policy, reading)
+        answer = step.handle(asked, self._policy, reading)
         return answer, [key for key in reading.missed if key[0] in self._synced]
 
     async def _fetch(self, key: Key, deadline_s: float) -> Object | None:
