@@ -1,13 +1,11 @@
-"""What a request costs its client: our HTTP transport beside aiohttp, 32 small POSTs in flight, with and without TLS.
+"""What a request costs its client: the HTTP transport, 32 small POSTs in flight, with and without TLS.
 
-The server is another process that always answers the same. CPU is this process's own; rounds alternate, the median of
-each counts, so that a busy machine spoils neither.
+The server is another process that always answers the same. CPU is this process's own; the median of the rounds counts.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ssl
 import subprocess
 import sys
 import tempfile
@@ -17,8 +15,6 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Final
-
-import aiohttp
 
 from bench import report
 from harness.authority import Authority
@@ -48,7 +44,7 @@ def answering(certificate: str) -> Iterator[int]:
 
 
 @asynccontextmanager
-async def ours(url: str) -> AsyncIterator[Post]:
+async def posting(url: str) -> AsyncIterator[Post]:
     transport = HTTPTransport(RESTConfig(server=url, insecure=True, token="secret"), pool=IN_FLIGHT)
     request = HTTPRequest("POST", PATH, "", HEADERS, BODY)
 
@@ -57,23 +53,6 @@ async def ours(url: str) -> AsyncIterator[Post]:
 
     yield post
     await transport.close()
-
-
-@asynccontextmanager
-async def with_aiohttp(url: str) -> AsyncIterator[Post]:
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    connector = aiohttp.TCPConnector(limit=IN_FLIGHT, ssl=context)
-    headers = {**HEADERS, "authorization": "Bearer secret"}
-    async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session:
-
-        async def post() -> int:
-            async with session.post(f"{url}{PATH}", data=BODY, headers=headers) as answer:
-                await answer.read()
-                return answer.status
-
-        yield post
 
 
 async def measure(post: Post) -> tuple[float, float]:
@@ -91,13 +70,10 @@ async def measure(post: Post) -> tuple[float, float]:
     return done / (time.perf_counter() - wall_s), (time.process_time() - cpu_s) / done * 1e6
 
 
-async def compare(url: str) -> dict[str, tuple[float, float]]:
-    found: dict[str, list[tuple[float, float]]] = {"ours": [], "aiohttp": []}
-    async with ours(url) as our_post, with_aiohttp(url) as their_post:
-        for _ in range(ROUNDS):
-            for name, post in (("ours", our_post), ("aiohttp", their_post)):
-                found[name].append(await measure(post))
-    return {name: (median(rate for rate, _ in each), median(cpu for _, cpu in each)) for name, each in found.items()}
+async def measure_rounds(url: str) -> tuple[float, float]:
+    async with posting(url) as post:
+        rounds = [await measure(post) for _ in range(ROUNDS)]
+    return median(rate for rate, _ in rounds), median(cpu_us for _, cpu_us in rounds)
 
 
 def main() -> None:
@@ -106,7 +82,7 @@ def main() -> None:
         certificate = str(Authority("bench").issue(Path(folder) / "pair.pem", "bench"))
         for how, file in (("http", ""), ("https", certificate)):
             with answering(file) as port:
-                for name, (rate, cpu_us) in report.run(compare(f"{how}://127.0.0.1:{port}")).items():
-                    print(f"transport: {how:5} {name:8} {cpu_us:6.1f} µs CPU per request, {rate:8,.0f}/s")
-                    rows.append([f"{how}, {name}", f"{cpu_us:.1f} µs", f"{rate:,.0f}/s"])
+                rate, cpu_us = report.run(measure_rounds(f"{how}://127.0.0.1:{port}"))
+                print(f"transport: {how:5} {cpu_us:6.1f} µs CPU per request, {rate:8,.0f}/s")
+                rows.append([how, f"{cpu_us:.1f} µs", f"{rate:,.0f}/s"])
     report.record("transport", report.table(("what", "CPU per request", "requests"), rows))

@@ -2,15 +2,14 @@
 
 A connection carries one request at a time. The caller waits for the whole response (``fetch``) or takes its parts as
 they arrive (``fetch_head``, ``parts``); then reading pauses while too many parts wait. A connection that broke, or was
-abandoned in a response, is closed; ``reusable`` says whether it may be used again. ``client/io/http_transport.py`` has
-the pool.
+abandoned in a response, is closed; ``reusable`` says whether it may be used again. ``client_pool.py`` keeps them.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from typing import Final, cast
+from typing import Final, Literal, cast
 
 from headgate.http.response_parser import LONGEST_BODY, MalformedResponse, ResponseParser
 
@@ -20,12 +19,17 @@ _MAX_WAITING_BYTES: Final = 1 << 20
 """Reading pauses when more bytes of a watch than this wait for their consumer."""
 
 
-class ConnectionBroken(Exception):
-    """The connection ended before the response did."""
+BreakReason = Literal["closed", "reset", "timeout", "malformed", "too long"]
 
-    def __init__(self, text: str, *, response_started: bool) -> None:
+
+class ConnectionBroken(Exception):
+    """The connection ended before the response did. ``in_body``: the head of the response was complete."""
+
+    def __init__(self, text: str, reason: BreakReason, *, response_started: bool, in_body: bool) -> None:
         super().__init__(text)
+        self.reason = reason
         self.response_started = response_started
+        self.in_body = in_body
 
 
 class HTTPClientConnection(asyncio.Protocol):
@@ -42,6 +46,7 @@ class HTTPClientConnection(asyncio.Protocol):
         self._streaming = False
         self._paused = False
         self._waiting_bytes = 0
+        self._max_bytes = LONGEST_BODY
         self._error: Exception | None = None
         self.closed = False
         self.idle_since_s = 0.0
@@ -53,10 +58,11 @@ class HTTPClientConnection(asyncio.Protocol):
     def reusable(self) -> bool:
         return not self.closed and self._response is None
 
-    async def fetch(self, request: bytes) -> ResponseParser:
+    async def fetch(self, request: bytes, max_bytes: int = LONGEST_BODY) -> ResponseParser:
         """The whole response. Raises ``ConnectionBroken``. A caller that stops waiting must call ``abort``."""
+        self._max_bytes = max_bytes
         response = self._begin(request)
-        await self._wait(lambda: response.done)
+        await self._wait(lambda: response.done and response.size <= max_bytes)
         self._finish(response)
         return response
 
@@ -117,19 +123,25 @@ class HTTPClientConnection(asyncio.Protocol):
             finally:
                 self._waiter = None
 
-    def fail(self, text: str) -> None:
+    def fail(self, text: str, reason: BreakReason = "timeout") -> None:
         """Ends the request in progress with an error, and closes the connection."""
-        self._set_error(text)
+        self._set_error(text, reason)
         self.abort()
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _set_error(self, text: str) -> None:
+    def _set_error(self, text: str, reason: BreakReason, cause: Exception | None = None) -> None:
         if self._error is None:
-            response_started = self._response is not None and self._response.started
-            self._error = ConnectionBroken(text, response_started=response_started)
+            response = self._response
+            self._error = ConnectionBroken(
+                text,
+                reason,
+                response_started=response is not None and response.started,
+                in_body=response is not None and response.has_head,
+            )
+            self._error.__cause__ = cause
         self._wake()
 
     def _resume(self) -> None:
@@ -151,12 +163,13 @@ class HTTPClientConnection(asyncio.Protocol):
         try:
             response.feed(data)
         except MalformedResponse as error:
-            self.fail(f"it does not speak HTTP: {error}")
+            self._set_error(f"it does not speak HTTP: {error}", "malformed", error)
+            self.abort()
             return
         if self._streaming:
             self._count_waiting(response, len(data))
-        elif response.size > LONGEST_BODY:
-            self.fail(f"an answer is longer than {LONGEST_BODY} bytes")
+        elif response.size > self._max_bytes:
+            self.fail(f"an answer is longer than {self._max_bytes} bytes", "too long")
         elif response.done:
             self._wake()
 
@@ -180,4 +193,5 @@ class HTTPClientConnection(asyncio.Protocol):
         if response is not None and response.done:
             self._wake()
         else:
-            self._set_error(f"the connection ended too early{f': {exc}' if exc else ''}")
+            reason: BreakReason = "reset" if isinstance(exc, ConnectionResetError) else "closed"
+            self._set_error(f"the connection ended too early{f': {exc}' if exc else ''}", reason, exc)

@@ -29,6 +29,10 @@ class MalformedResponse(Exception):
     """The server sent bytes that are no valid response, or exceeded a limit."""
 
 
+class BodyTooLong(MalformedResponse):
+    """The body is longer than the caller allows."""
+
+
 class ResponseParser:
     """One response. ``parts`` may be taken out (and the list emptied) at any time; ``done``: it is complete."""
 
@@ -72,6 +76,11 @@ class ResponseParser:
     def keep_alive(self) -> bool:
         """Whether the connection may serve another request."""
         return self._state == "done" and not self._unparsed and self.headers.get("connection", "").lower() != "close"
+
+    @property
+    def has_head(self) -> bool:
+        """Whether the head is complete and valid."""
+        return self._state != "head"
 
     @property
     def started(self) -> bool:
@@ -275,7 +284,7 @@ def _decompress(data: bytes, limit: int) -> bytes:
     except zlib.error as error:
         raise MalformedResponse(f"a packed body cannot be unpacked: {error}") from None
     if decompressor.unconsumed_tail:
-        raise MalformedResponse(f"a packed body is longer than {limit} bytes")
+        raise BodyTooLong(f"a packed body is longer than {limit} bytes")
     if not decompressor.eof or decompressor.unused_data:
         raise MalformedResponse("a packed body ends too early, or too late")
     return whole

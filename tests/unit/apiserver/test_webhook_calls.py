@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gzip
+import socket
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +16,8 @@ from harness.hooks import HookServer, Raw, make_certificates
 from harness.processes import free_ports
 from headgate.apiserver.io.webhook_client import MAX_ANSWER_BYTES, WebhookClient
 from headgate.apiserver.request.messages import WebhookAnswer, WebhookCall
+from headgate.http.certificates import CertificateKeyPair
+from headgate.http.server_tls import key_pair_context
 
 
 @pytest.fixture(scope="module")
@@ -131,3 +137,142 @@ def test_nobody_there_is_a_refused_connection() -> None:
 def test_only_https_is_spoken(server: HookServer) -> None:
     (answer,) = called(WebhookCall(f"http://{server.address}/echo", b"{}", 5, server.ca))
     assert answer.problem.endswith("only https is allowed")
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+UNREADABLE = "unexpected error when reading response body. Please retry. Original error: "
+BROKEN = "net/http: HTTP/1.x transport connection broken: "
+ODD = {
+    "the end of a head is missing": (b"HTTP/1.1 200 OK\r\nContent-T", "EOF"),
+    "not HTTP": (b"hello world\r\n\r\n", BROKEN + "an answer starts with 'hello world'"),
+    "no status": (b"HTTP/1.1 abc OK\r\n\r\n", BROKEN + "an answer starts with 'HTTP/1.1 abc OK'"),
+    "no length": (OK + b"Content-Length: -2\r\n\r\n{}", BROKEN + "an answer has the content-length '-2'"),
+    "the end of a body is missing": (OK + b"Content-Length: 100\r\n\r\n{", UNREADABLE + "unexpected EOF"),
+    "the end of chunks is missing": (
+        OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+        UNREADABLE + "unexpected EOF",
+    ),
+    "broken compression": (
+        OK + b"Content-Encoding: gzip\r\nContent-Length: 8\r\n\r\n{}{}{}{}",
+        UNREADABLE + "unexpected EOF",
+    ),
+    "a compressed body that is too long": (
+        OK + b"Content-Encoding: gzip\r\nConnection: close\r\n\r\n" + gzip.compress(b" " * (MAX_ANSWER_BYTES + 1)),
+        f"the answer is longer than {MAX_ANSWER_BYTES} bytes",
+    ),
+    "chunks that are too long": (
+        OK + b"Transfer-Encoding: chunked\r\n\r\n400000\r\n" + b" " * 0x400000 + b"\r\n0\r\n\r\n",
+        f"the answer is longer than {MAX_ANSWER_BYTES} bytes",
+    ),
+}
+GOOD = {
+    "chunks": OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n",
+    "compression": OK + b"Content-Encoding: gzip\r\nConnection: close\r\n\r\n" + gzip.compress(b"{}"),
+    "an informational response first": b"HTTP/1.1 103 Early Hints\r\n\r\n" + OK + b"Content-Length: 2\r\n\r\n{}",
+    "HTTP/1.0": b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n{}",
+}
+
+
+def called_raw(
+    sent: bytes, *, hangs: bool = False, plain: bool = False, resets: bool = False, timeout_s: float = 5
+) -> tuple[WebhookAnswer, str]:
+    """The answer of a server that sends these bytes after a request, or after the first bytes without TLS."""
+    ca, chain, key = make_certificates("raw")
+    talks: list[asyncio.Task[None]] = []
+
+    def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        talks.append(asyncio.create_task(talk(reader, writer)))
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            await (reader.read(100) if plain else reader.readuntil(b"\r\n\r\n{}"))
+            writer.write(sent)
+            if hangs:
+                await reader.read()
+            if resets:
+                sock = writer.get_extra_info("socket")
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                writer.transport.abort()
+            writer.close()
+            await writer.wait_closed()
+
+    async def run() -> tuple[WebhookAnswer, str]:
+        context = None if plain else key_pair_context(CertificateKeyPair(chain, key))
+        server = await asyncio.start_server(accepted, "127.0.0.1", 0, ssl=context)
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/x?timeout=5s"
+        webhooks = WebhookClient()
+        async with server:
+            (answer,) = await webhooks.call((WebhookCall(url, b"{}", timeout_s, ca),))
+            await webhooks.close()
+            await asyncio.gather(*talks)
+        return answer, url
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_response_reads_as_in_client_go(name: str) -> None:
+    sent, text = ODD[name]
+    answer, url = called_raw(sent)
+    assert answer.problem == (text if text.startswith(UNREADABLE) else f'Post "{url}": {text}')
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_response_may_be_framed_in_any_way(name: str) -> None:
+    answer, _ = called_raw(GOOD[name])
+    assert (answer.status, answer.content_type, answer.body) == (200, "application/json", b"{}")
+
+
+def test_a_deadline_in_a_body_reads_otherwise_than_one_before_it() -> None:
+    answer, url = called_raw(OK + b"Content-Le", hangs=True, timeout_s=0.3)
+    assert answer.problem == f'Post "{url}": context deadline exceeded'
+    answer, _ = called_raw(OK + b"Content-Length: 5\r\n\r\n{", hangs=True, timeout_s=0.3)
+    assert answer.problem == UNREADABLE + "context deadline exceeded"
+
+
+def test_a_server_without_tls_is_told_from_one_that_hangs_up_or_says_nothing() -> None:
+    answer, url = called_raw(b"HTTP/1.0 400 Bad Request\r\n\r\n", plain=True)
+    assert answer.problem == f'Post "{url}": http: server gave HTTP response to HTTPS client'
+    answer, url = called_raw(b"", plain=True)
+    assert answer.problem == f'Post "{url}": EOF'
+    answer, url = called_raw(b"", plain=True, hangs=True, timeout_s=0.3)
+    assert answer.problem == f'Post "{url}": context deadline exceeded'
+
+
+def test_a_reset_is_told_from_an_end() -> None:
+    answer, url = called_raw(b"", resets=True)
+    assert answer.problem == f'Post "{url}": connection reset by peer'
+
+
+def test_a_name_that_is_unknown_and_addresses_that_refuse_are_named() -> None:
+    ca = make_certificates("a")[0]
+    (port,) = free_ports(1)
+    unknown, refused, refused_6 = called(
+        WebhookCall("https://nosuch.invalid:8443/x", b"{}", 5, ca),
+        WebhookCall(f"https://localhost:{port}/x", b"{}", 5, ca),
+        WebhookCall(f"https://[::1]:{port}/x", b"{}", 5, ca),
+    )
+    assert unknown.problem == 'Post "https://nosuch.invalid:8443/x": dial tcp: lookup nosuch.invalid: no such host'
+    assert refused.problem.endswith(f"dial tcp localhost:{port}: connect: connection refused")
+    assert refused_6.problem.startswith(f'Post "https://[::1]:{port}/x": dial tcp [::1]:{port}: connect: ')
+
+
+def test_a_path_is_escaped_as_in_a_browser(tmp_path: Path) -> None:
+    with HookServer(tmp_path) as server:
+        server.hooks["/a%20b/%C3%BC%20%25zz"] = lambda review: {}
+        (answer,) = called(a_call(server, "/a b/ü%20%zz?timeout=5s"))
+    assert answer.status == 200
+
+
+def test_connections_are_kept_apart_by_the_bundle_that_they_were_opened_with(server: HookServer) -> None:
+    """An address that is believed for one bundle is not believed for another."""
+
+    async def run() -> None:
+        webhooks = WebhookClient()
+        (good,) = await webhooks.call((a_call(server, "/echo"),))
+        (bad,) = await webhooks.call((a_call(server, "/echo", make_certificates("b")[0]),))
+        assert (good.status, bad.status) == (200, 0)
+        assert "certificate signed by unknown authority" in bad.problem
+        await webhooks.close()
+
+    asyncio.run(run())

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import ipaddress
 import ssl
+import threading
 from collections.abc import Awaitable, Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -23,33 +25,60 @@ from headgate.http.transport import HTTPRequest, HTTPResponse, Unreachable
 Test = Callable[[str], Awaitable[None]]
 
 
-async def answer(request: web.Request) -> web.StreamResponse:
-    if request.query.get("watch"):
-        stream = web.StreamResponse()
-        await stream.prepare(request)
-        await stream.write(b'{"a":1}\n{"b":')
-        await stream.write(b'"' + b"x" * 300_000 + b'"}\n')
-        return stream
-    body = await request.text()
-    token = request.headers.get("Authorization", "")
-    status = 401 if token == "Bearer old" else 200
-    return web.Response(status=status, text=f"{request.method} {request.raw_path} {token} {body}")
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def handle(self) -> None:
+        # A client that does not trust the certificate, or goes away, is part of the tests.
+        with contextlib.suppress(OSError):
+            super().handle()
+
+    def finish(self) -> None:
+        with contextlib.suppress(OSError):
+            super().finish()
+
+    def do_GET(self) -> None:
+        if "watch=true" in self.path:
+            self._send_chunks(b'{"a":1}\n{"b":', b'"' + b"x" * 300_000 + b'"}\n')
+            return
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+        token = self.headers.get("Authorization", "")
+        text = f"{self.command} {self.path} {token} {body}".encode()
+        self.send_response(401 if token == "Bearer old" else 200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    do_POST = do_PATCH = do_GET
+
+    def _send_chunks(self, *chunks: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for chunk in (*chunks, b""):
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+
+    def log_message(self, format: str, *args: object) -> None:
+        return
 
 
 def serve(test: Test, tls: ssl.SSLContext | None = None) -> None:
-    async def run() -> None:
-        application = web.Application()
-        application.router.add_route("*", "/{tail:.*}", answer)
-        runner = web.AppRunner(application)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
-        await site.start()
-        try:
-            await test(f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}")
-        finally:
-            await runner.cleanup()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
 
-    asyncio.run(run())
+    async def run() -> None:
+        await test(f"{'https' if tls else 'http'}://127.0.0.1:{server.server_address[1]}")
+
+    try:
+        asyncio.run(run())
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def certificate() -> tuple[bytes, bytes]:

@@ -4,7 +4,7 @@ watch.
 Watches have their own connections, so they never starve the writes. The response is bytes; nothing is decoded or logged
 here. Two requests are retried: a GET on a kept connection that turned out to be closed, and a request that was refused
 with 401 once there are other credentials. Any other failure is ``Unreachable``, which says whether the request may have
-arrived. ``http/client_connection.py`` is one connection; ``client/io/credentials.py`` provides the identity.
+arrived. ``http/client_pool.py`` keeps connections; ``client/io/credentials.py`` provides the identity.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import ssl
 import tempfile
 import time
 from collections.abc import AsyncIterator
-from ssl import SSLContext
 from typing import Final
 
 from headgate.client.io.credentials import ClientIdentity, CredentialSource
 from headgate.client.kubeconfig import RESTConfig
 from headgate.http.client_connection import ConnectionBroken, HTTPClientConnection
-from headgate.http.request_encoder import RETRYABLE_METHODS, ServerAddress, common_fields, encode, parse_server_address
+from headgate.http.client_pool import ClientConnectionPool
+from headgate.http.request_encoder import RETRYABLE_METHODS, common_fields, encode, parse_server_address
 from headgate.http.request_slots import RequestSlots
 from headgate.http.response_parser import MalformedResponse, ResponseParser
 from headgate.http.transport import HTTPRequest, HTTPResponse, LineStream, Unreachable, split_lines
@@ -47,7 +47,6 @@ POOL: Final = 32
 _CONNECT_S: Final = 10.0
 _KEEP_ALIVE_S: Final = 55.0
 """Servers close connections after 90 idle seconds (kube-apiserver) or more; a write must not race with that."""
-_CLOSE_TURNS: Final = 10
 _UNAUTHORIZED: Final = 401
 
 
@@ -57,17 +56,18 @@ class HTTPTransport:
     def __init__(self, config: RESTConfig, *, pool: int = POOL) -> None:
         self._config = config
         address = parse_server_address(config.server)
-        self._address: ServerAddress | None = None if isinstance(address, str) else address
         self._problem = address if isinstance(address, str) else ""
+        self._pool: ClientConnectionPool | None = None
+        if not isinstance(address, str):
+            self._pool = ClientConnectionPool(
+                address, keep_alive_s=_KEEP_ALIVE_S, server_hostname=config.tls_server_name
+            )
         self._credentials = CredentialSource(config)
         self._loop = asyncio.get_running_loop()
         self._slots = RequestSlots(pool)
-        self._idle: list[HTTPClientConnection] = []  # the most recently used one is at the end
-        self._connections: set[HTTPClientConnection] = set()
         self._identity = ClientIdentity()
         self._common_headers = ""
-        self._context: SSLContext | None = None
-        self._tls_age = 0  # how often the TLS settings changed; older connections are not kept
+        self._has_tls = False
 
     async def request(self, request: HTTPRequest) -> HTTPResponse:
         deadline_s = self._loop.time() + request.timeout_s
@@ -90,13 +90,8 @@ class HTTPTransport:
         return response
 
     async def close(self) -> None:
-        self._idle.clear()
-        for connection in list(self._connections):
-            connection.abort()
-        for _ in range(_CLOSE_TURNS):
-            if not self._connections:
-                break
-            await asyncio.sleep(0)  # the event loop closes sockets in its next turns
+        if self._pool is not None:
+            await self._pool.close()
 
     # -- identity --------------------------------------------------------------------------------------------------
 
@@ -114,35 +109,35 @@ class HTTPTransport:
         except (TimeoutError, Unreachable):
             return False  # the server's 401 response has the better message
 
-    def _use_identity(self, identity: ClientIdentity) -> ServerAddress:
+    def _use_identity(self, identity: ClientIdentity) -> ClientConnectionPool:
         """Builds the common headers and the TLS context again if the identity has changed."""
-        if self._address is None:
+        pool = self._pool
+        if pool is None:
             raise Unreachable(self._problem, sent=False)
         if identity is self._identity:
-            return self._address
+            return pool
         try:
-            common_headers = common_fields(self._address, identity.token)
-            if self._address.tls and (self._context is None or not identity.same_tls(self._identity)):
-                self._context = client_context(self._config, identity)
-                self._tls_age += 1
-                self._drop_idle()
+            common_headers = common_fields(pool.address, identity.token)
+            if pool.address.tls and not (self._has_tls and identity.same_tls(self._identity)):
+                pool.use_tls(client_context(self._config, identity))
+                self._has_tls = True
         except (OSError, ValueError) as error:
             raise self._unreachable(f"its credentials are of no use: {error}", sent=False) from error
         self._common_headers, self._identity = common_headers, identity
-        return self._address
+        return pool
 
     # -- one request -----------------------------------------------------------------------------------------------
 
     async def _exchange(self, request: HTTPRequest, identity: ClientIdentity, deadline_s: float) -> HTTPResponse:
-        address = self._use_identity(identity)
-        payload = encode(request, address, self._common_headers)
+        pool = self._use_identity(identity)
+        payload = encode(request, pool.address, self._common_headers)
         if not self._slots.take():
             await self._wait_for_slot(deadline_s)
         try:
-            connection = self._idle_connection()
+            connection = pool.idle_connection()
             if connection is not None:
                 try:
-                    return await self._send(connection, payload, deadline_s)
+                    return await self._send(pool, connection, payload, deadline_s)
                 except ConnectionBroken as error:
                     if (
                         error.response_started
@@ -150,31 +145,24 @@ class HTTPTransport:
                         or self._loop.time() >= deadline_s
                     ):
                         raise self._unreachable(error) from error
-                    self._drop_idle()  # the server closed it; the other idle ones are as old
-            connection = await self._connect(address, deadline_s)
+                    pool.drop_idle()  # the server closed it; the other idle ones are as old
+            connection = await self._connect(pool, deadline_s)
             try:
-                return await self._send(connection, payload, deadline_s)
+                return await self._send(pool, connection, payload, deadline_s)
             except ConnectionBroken as error:
                 raise self._unreachable(error) from error
         finally:
             self._slots.release()
 
-    async def _send(self, connection: HTTPClientConnection, payload: bytes, deadline_s: float) -> HTTPResponse:
+    async def _send(
+        self, pool: ClientConnectionPool, connection: HTTPClientConnection, payload: bytes, deadline_s: float
+    ) -> HTTPResponse:
         # Not the loop's time, which does not advance while the loop is blocked: a request that waited for a connection
         # must not be sent after another process may have become the leader.
         if time.monotonic() >= deadline_s:
-            self._release(connection)
+            pool.release(connection)
             raise self._unreachable("its time was up before it could be sent", sent=False)
-        timer = self._loop.call_at(deadline_s, connection.fail, "no answer came in time")
-        try:
-            response = await connection.fetch(payload)
-        except BaseException:
-            connection.abort()  # a late response must not reach the next request
-            raise
-        finally:
-            timer.cancel()
-            self._release(connection)
-        return self._response(response)
+        return self._response(await pool.fetch(connection, payload, deadline_s))
 
     async def _wait_for_slot(self, deadline_s: float) -> None:
         try:
@@ -194,9 +182,9 @@ class HTTPTransport:
     async def _open_stream(
         self, request: HTTPRequest, identity: ClientIdentity, deadline_s: float, idle_s: float
     ) -> LineStream | HTTPResponse:
-        address = self._use_identity(identity)
-        payload = encode(request, address, self._common_headers, accept_gzip=False)
-        connection = await self._connect(address, deadline_s)
+        pool = self._use_identity(identity)
+        payload = encode(request, pool.address, self._common_headers, accept_gzip=False)
+        connection = await self._connect(pool, deadline_s)
         timer = self._loop.call_at(deadline_s, connection.fail, "no answer came in time")
         stream: LineStream | None = None
         try:
@@ -215,43 +203,13 @@ class HTTPTransport:
 
     # -- connections -----------------------------------------------------------------------------------------------
 
-    def _idle_connection(self) -> HTTPClientConnection | None:
-        oldest_s = self._loop.time() - _KEEP_ALIVE_S
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.reusable and connection.idle_since_s >= oldest_s:
-                return connection
-            connection.abort()
-        return None
-
-    def _release(self, connection: HTTPClientConnection) -> None:
-        if connection.reusable and connection.tls_age == self._tls_age:
-            connection.idle_since_s = self._loop.time()
-            self._idle.append(connection)
-        else:
-            connection.abort()
-
-    def _drop_idle(self) -> None:
-        for connection in self._idle:
-            connection.abort()
-        self._idle.clear()
-
-    async def _connect(self, address: ServerAddress, deadline_s: float) -> HTTPClientConnection:
-        age = self._tls_age
+    async def _connect(self, pool: ClientConnectionPool, deadline_s: float) -> HTTPClientConnection:
         try:
-            async with asyncio.timeout_at(min(deadline_s, self._loop.time() + _CONNECT_S)):
-                _, line = await self._loop.create_connection(
-                    lambda: HTTPClientConnection(self._loop, self._connections, age),
-                    address.host,
-                    address.port,
-                    ssl=self._context if address.tls else None,
-                    server_hostname=(self._config.tls_server_name or address.host) if address.tls else None,
-                )
+            return await pool.connect(min(deadline_s, self._loop.time() + _CONNECT_S))
         except TimeoutError:
             raise self._unreachable("it does not take connections in time", sent=False) from None
         except OSError as error:
             raise self._unreachable(error, sent=False) from error
-        return line
 
     def _unreachable(self, error: Exception | str, *, sent: bool = True) -> Unreachable:
         return Unreachable(f"{self._config.server} cannot be reached: {error or type(error).__name__}", sent=sent)
