@@ -36,8 +36,14 @@ _POSIX: Final[dict[str, Ranges]] = {
 POSIX: Final = {f"[:{sign}{name}:]": (sign, ranges) for name, ranges in _POSIX.items() for sign in ("", "^")}
 
 
+_MAX_CODE: Final = 0x10FFFF
+_ANY: Final = rf"[\x{{0}}-\x{{{_MAX_CODE:X}}}]"
+_NONE: Final = rf"[^\x{{0}}-\x{{{_MAX_CODE:X}}}]"
+
+
 def character(char: str) -> str:
-    return rf"\x{{{ord(char):X}}}"
+    """Surrogates are no characters, and match nothing."""
+    return _NONE if 0xD800 <= ord(char) <= 0xDFFF else rf"\x{{{ord(char):X}}}"
 
 
 def shown_range(low: int, high: int) -> str:
@@ -303,13 +309,15 @@ class _Parser:
     def _hexadecimal(self, at: int) -> tuple[int, int]:
         text, end = self._text, at + 2
         if text[end : end + 1] == "{":
-            close = end + 1
-            while close < len(text) and text[close] in _HEX and close - end < 8:
+            code, close = 0, end + 1
+            while close < len(text) and text[close] in _HEX and code <= _MAX_CODE:
+                code = code * 16 + int(text[close], 16)
                 close += 1
-            digits = text[end + 1 : close]
-            if digits and text[close : close + 1] == "}" and int(digits, 16) <= 0x10FFFF:
-                return int(digits, 16), close + 1
-            raise InvalidExpression("invalid escape sequence", text[at : close + 1])
+            if code > _MAX_CODE:
+                raise InvalidExpression("invalid escape sequence", text[at:close])
+            if close == end + 1 or text[close : close + 1] != "}":
+                raise InvalidExpression("invalid escape sequence", text[at : close + 1])
+            return code, close + 1
         digits = text[end : end + 2]
         if len(digits) == 2 and set(digits) <= set(_HEX):
             return int(digits, 16), end + 2
@@ -344,7 +352,9 @@ class _Parser:
                 if high < low:
                     raise InvalidExpression("invalid character class range", text[begin:at])
             pieces.append(shown_range(low, high))
-        inside = f"[{sign}{''.join(pieces)}]"
+        # Rust has no empty class: a class of surrogates matches no character, its complement matches every one.
+        ranges = "".join(pieces)
+        inside = f"[{sign}{ranges}]" if ranges else _ANY if sign else _NONE
         self._at = at + 1
         self._put(f"(?i:{inside})" if "i" in self._flags else inside, 0)
 

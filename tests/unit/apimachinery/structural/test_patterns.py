@@ -36,6 +36,8 @@ def test_a_pattern_is_refused_that_takes_long_to_compile() -> None:
         ("(a{100}){100}", "invalid repeat count: `{100}`"),
         ("(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
         (r"\1", r"invalid escape sequence: `\1`"),
+        (r"\x{1100000}", r"invalid escape sequence: `\x{110000`"),
+        (r"\x{}", r"invalid escape sequence: `\x{}`"),
         ("\\", "trailing backslash at end of expression: ``"),
         ("(?P<n", "invalid named capture: `(?P<n`"),
     ],
@@ -75,3 +77,11 @@ def test_no_pattern_makes_the_engine_wander() -> None:
     assert not found("(x+x+)+y", "x" * 100_000)
     assert not found("^(a|aa|a?)*$", "a" * 100_000 + "b")
     assert time.perf_counter() - began < 5
+
+
+def test_surrogates_are_no_characters() -> None:
+    assert not found(r"[\x{D800}-\x{DFFF}]", "a\ue000\ud7ff")
+    assert found(r"^a\x{D800}*$", "a")
+    assert found(r"^[^\x{D800}-\x{DFFF}]$", "a")
+    assert found(r"^[^\x{D800}-\x{DFFF}]$", "\n")
+    assert found(r"^\x{0000000041}$", "A")
