@@ -15,7 +15,7 @@ from clusters import a_node, a_pod
 from headgate.kube.pods.termination import OVERDUE_AFTER_S
 from headgate.scheduling.cluster.terminating_pods import WAITING_FOR_TERMINATING_PODS
 from headgate.scheduling.framework.effects import SetStatus
-from unit.scheduling.leaving_world import QUOTA, LeavingWorld
+from unit.scheduling.terminating_world import QUOTA, LeavingWorld
 
 Told = dict[str, tuple[str, str]]
 LATEST_S = 90.0

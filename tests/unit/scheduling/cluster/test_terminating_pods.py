@@ -14,7 +14,7 @@ from headgate.kube.pods.termination import OVERDUE_AFTER_S
 from headgate.kube.timestamps import format_time
 from headgate.scheduling.cluster.terminating_pods import WAITING_FOR_TERMINATING_PODS
 from headgate.scheduling.framework.effects import Preempt, SetStatus
-from unit.scheduling.leaving_world import DAY_S, LeavingWorld
+from unit.scheduling.terminating_world import DAY_S, LeavingWorld
 
 
 def test_a_pod_with_quota_is_promised_the_node_that_is_being_left_and_is_no_shortage() -> None:

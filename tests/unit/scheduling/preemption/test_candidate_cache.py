@@ -15,7 +15,7 @@ from headgate.scheduling.cache.pod import PodInfo
 from headgate.scheduling.cache.pod_shape import PodShape
 from headgate.scheduling.cache.resource_columns import Ints, Rows
 from headgate.scheduling.framework.interface import READS_PODS, FilterReason, Reads
-from unit.scheduling.preemption import WEB, a_cluster, budget, preempts, runs, tried
+from unit.scheduling.full_clusters import WEB, a_cluster, budget, preempts, runs, tried
 
 # -- plugins that break
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clusters import a_node, a_pod
-from unit.scheduling.preemption import WEB, a_cluster, budget, preempts, runs, tried
+from unit.scheduling.full_clusters import WEB, a_cluster, budget, preempts, runs, tried
 
 Object = dict[str, Any]
 
