@@ -18,7 +18,7 @@ from headgate.client.io.http_transport import HTTPTransport
 from headgate.client.io.writer import Writer, no_fence
 from headgate.client.kubeconfig import RESTConfig
 from headgate.runtime.scheduler.runner import SchedulerRunner
-from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.pod_lifecycle import PodState
 from headgate.scheduling.scheduler import Scheduler
 from unit.scheduling.world import configured
 
@@ -83,8 +83,8 @@ class Live:
         """How many pods are in each queue."""
         return self.ask(lambda scheduler: scheduler.queue.counters.pending())
 
-    def where(self, uid: str) -> PodQueueState | None:
-        def find(scheduler: Scheduler) -> PodQueueState | None:
+    def where(self, uid: str) -> PodState | None:
+        def find(scheduler: Scheduler) -> PodState | None:
             queued = scheduler.queue.get(uid)
             return None if queued is None else queued.state
 

@@ -25,7 +25,7 @@ from headgate.scheduling.framework.effects import (
 )
 from headgate.scheduling.framework.interface import PermitWait, Rejection
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
-from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.pod_lifecycle import IN_FLIGHT, PodState
 from headgate.scheduling.scheduler import Scheduler
 from property.small_api import SmallApi, gates_of, node_of, reason_of, uid_of
 from unit.scheduling.world import configured
@@ -304,7 +304,7 @@ class World:
         for wire in self.api.watches["pods"].known.values():
             uid = uid_of(wire)
             queued, way = scheduler.queue.get(uid), scheduler.bindings.get(uid)
-            waits = queued is not None and queued.state is not PodQueueState.IN_FLIGHT
+            waits = queued is not None and queued.state not in IN_FLIGHT
             on_node = way is None and bool(matrix.node_of(uid))
             places = [waits, way is not None and not waits, on_node]
             known_gone = uid_of(self.api.pods.get(wire["metadata"]["name"])) != uid
@@ -313,18 +313,18 @@ class World:
             )
             if node_of(wire):
                 assert queued is None, f"{uid} has a node and waits"
-            elif queued is not None and queued.state is PodQueueState.IN_FLIGHT:
+            elif queued is not None and queued.state in IN_FLIGHT:
                 assert matrix.is_assumed(uid), f"{uid} is on its way, and its room is not taken"
 
     def check_counts(self) -> None:
         queue = self.scheduler.queue
         found = Counter(queued.state for queued in queue.pods())
-        backoff = found[PodQueueState.BACKOFF] + found[PodQueueState.ERROR_BACKOFF]
+        backoff = found[PodState.BACKOFF] + found[PodState.ERROR_BACKOFF]
         assert queue.counters.pending() == {
-            "active": found[PodQueueState.ACTIVE],
+            "active": found[PodState.ACTIVE],
             "backoff": backoff,
-            "unschedulable": found[PodQueueState.UNSCHEDULABLE],
-            "gated": found[PodQueueState.GATED],
+            "unschedulable": found[PodState.UNSCHEDULABLE],
+            "gated": found[PodState.GATED],
         }
         latest = {flight.queued.uid: flight.latest for flight in queue.in_flight() if not flight.gone}
         by_gate = Counter(gate for queued in queue.pods() for gate in latest.get(queued.uid, queued.pod).gates)

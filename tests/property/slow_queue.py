@@ -88,7 +88,7 @@ class SlowQueue:
             return
         old = known.latest or known.pod
         happened = pod_update_events(old, pod, self.owned)
-        if known.where == "in-flight":
+        if known.where == "scheduling":
             known.latest = pod
             known.happened += happened
         else:
@@ -140,7 +140,7 @@ class SlowQueue:
             self.incoming["active", "PopFromBackoffQ"] += 1
         else:
             return None
-        found.where, found.attempts = "in-flight", found.attempts + 1
+        found.where, found.attempts = "scheduling", found.attempts + 1
         found.held_by, found.rejections, found.gating = [], (), None
         found.happened, found.latest = [], found.pod
         self.flights.append(found)
@@ -178,7 +178,7 @@ class SlowQueue:
         known = self.find(uid)
         if known is None or known.where == "active":
             return
-        if known.where == "in-flight":
+        if known.where == "scheduling":
             known.happened.append(force_activate(uid))
         else:
             self.activate_one(known, "ForceActivate", now_s)

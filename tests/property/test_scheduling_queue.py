@@ -173,7 +173,7 @@ class Both:
 
     def every_pod_is_in_one_place(self) -> None:
         queue = self.queue
-        places = [*queue._active._keyed, *queue._backoff._rejected, *queue._backoff._failed, *queue._lot.all_units()]
+        places = [*queue._active._heap, *queue._backoff._rejected, *queue._backoff._failed, *queue._lot.all_units()]
         flying = [flight.queued.uid for flight in queue.in_flight() if not flight.gone]
         assert sorted(places + flying) == sorted(each.uid for each in queue.pods())
 

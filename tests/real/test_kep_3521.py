@@ -36,7 +36,7 @@ from harness.scheduling import (
 from harness.scraping import families, page_of, value
 from harness.server import Server
 from headgate.scheduling.framework import cluster_events
-from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.pod_lifecycle import PodState
 from real.kep_plugins import FOOS, Admits, FailsFirst, Holds, TurnsAway, WantsFoo
 
 pytestmark = pytest.mark.real
@@ -162,10 +162,10 @@ def test_a_pod_that_a_pre_enqueue_plugin_holds_never_reaches_pre_filter(server: 
     with Live(server, known=[plugin], profiles=[{"plugins": ENABLED[how]}]) as live:
         created = create_pod(server, gated("p"))
         assert scheduled_reason(created) == "SchedulingGated"
-        wait_for(lambda: live.where(created["metadata"]["uid"]) is PodQueueState.GATED)
+        wait_for(lambda: live.where(created["metadata"]["uid"]) is PodState.GATED)
         patch_pod(server, "p", UNGATED)
         wait_for(lambda: live.gates(created["metadata"]["uid"]) == ())
-        assert live.where(created["metadata"]["uid"]) is PodQueueState.GATED
+        assert live.where(created["metadata"]["uid"]) is PodState.GATED
         assert scheduled_reason(get_pod(server, "p")) == "SchedulingGated"
     assert plugin.filtered == []
 
@@ -182,14 +182,14 @@ def test_a_pre_enqueue_plugin_that_named_its_events_is_asked_again_and_its_pod_i
     plugin = Holds(cluster_events.on(cluster_events.POD, cluster_events.UPDATE))
     with live_with_holds_alone(server, plugin) as live:
         uid = create_pod(server, gated("held"))["metadata"]["uid"]
-        wait_for(lambda: live.where(uid) is PodQueueState.GATED)
+        wait_for(lambda: live.where(uid) is PodState.GATED)
         create_pod(server, a_pod("pause"))
         bound(server, "pause")
         wait_for(lambda: live.ask(lambda scheduler: len(scheduler.bindings)) == 0)
         assert plugin.asked == ["held", "pause"]
         patch_pod(server, "pause", {"metadata": {"annotations": {"foo": "bar"}}})
         wait_for(lambda: plugin.asked == ["held", "pause", "held"])
-        assert live.where(uid) is PodQueueState.GATED
+        assert live.where(uid) is PodState.GATED
         patch_pod(server, "held", UNGATED)
         bound(server, "held")
 
@@ -198,13 +198,13 @@ def test_a_pre_enqueue_plugin_that_named_no_events_is_not_asked_again(server: Se
     plugin = Holds(())
     with live_with_holds_alone(server, plugin) as live:
         uid = create_pod(server, gated("held"))["metadata"]["uid"]
-        wait_for(lambda: live.where(uid) is PodQueueState.GATED)
+        wait_for(lambda: live.where(uid) is PodState.GATED)
         create_pod(server, a_pod("pause"))
         bound(server, "pause")
         patch_pod(server, "pause", {"metadata": {"annotations": {"foo": "bar"}}})
         patch_pod(server, "held", UNGATED)
         wait_for(lambda: live.gates(uid) == ())
-        assert live.where(uid) is PodQueueState.GATED
+        assert live.where(uid) is PodState.GATED
     assert plugin.asked == ["held", "pause"]
     assert scheduled_reason(get_pod(server, "held")) == "SchedulingGated"
 
@@ -216,7 +216,7 @@ def test_an_idle_scheduler_tries_a_pod_whose_backoff_would_last_a_thousand_secon
     with Live(server, podInitialBackoffSeconds=1000, podMaxBackoffSeconds=1000) as live:
         uid = create_pod(server, a_pod("p", nodeSelector={"foo": "bar"}))["metadata"]["uid"]
         wait_for(lambda: scheduled_reason(get_pod(server, "p")) == "Unschedulable")
-        assert live.where(uid) is PodQueueState.UNSCHEDULABLE
+        assert live.where(uid) is PodState.UNSCHEDULABLE
         create_nodes(server, [a_node("schedulable", labels={"foo": "bar"})])
         bound(server, "p")
     assert get_pod(server, "p")["spec"]["nodeName"] == "schedulable"
@@ -250,7 +250,7 @@ def test_a_pod_that_waits_for_a_custom_object_is_tried_when_one_is_created(serve
     plugin = WantsFoo()
     with Live(server, plugin, **SHORT_BACKOFF) as live:
         uid = create_pod(server, a_pod("p"))["metadata"]["uid"]
-        wait_for(lambda: live.where(uid) is PodQueueState.UNSCHEDULABLE)
+        wait_for(lambda: live.where(uid) is PodState.UNSCHEDULABLE)
         assert live.attempts(uid) == 1
         foo = {"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "foo1"}}
         send(server, "POST", FOOS.collection_path("default"), foo)
@@ -264,7 +264,7 @@ def test_a_pod_that_was_tightened_and_resized_while_gated_is_scheduled_by_what_i
     create_nodes(server, [a_node("small", cpu="1", labels={"disk": "fast"}), a_node("large", labels={"disk": "fast"})])
     with Live(server) as live:
         uid = create_pod(server, gated("p", requests={"cpu": "1"}))["metadata"]["uid"]
-        wait_for(lambda: live.where(uid) is PodQueueState.GATED)
+        wait_for(lambda: live.where(uid) is PodState.GATED)
         patch_pod(server, "p", {"spec": {"nodeSelector": {"disk": "fast"}}})
         resized = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}}
         path = "/api/v1/namespaces/default/pods/p/resize"

@@ -10,7 +10,6 @@ whose binding failed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import Enum
 from typing import Any, Final
 
 import msgspec
@@ -43,6 +42,7 @@ from headgate.scheduling.framework.plugin_timers import (
 from headgate.scheduling.framework.result_checks import is_built_in
 from headgate.scheduling.framework.stable_hints import report_failures
 from headgate.scheduling.metrics.scheduler_metrics import SchedulerMetrics
+from headgate.scheduling.pod_lifecycle import PodEvent, PodState, next_state
 from headgate.scheduling.queue.queued_pod_info import QueuedPodInfo
 from headgate.waiting.heap import Heap
 from headgate.waiting.parking_lot import ParkingLot
@@ -60,15 +60,7 @@ _POINTS: Final[Mapping[str, str]] = {
 }
 
 
-class BindingStage(Enum):
-    PERMIT = "permit"
-    PREPARE = "prepare"
-    AWAIT = "await"
-    BIND = "bind"
-    RETRY = "retry"
-
-
-# Mutable: the state of one pod's way.
+# Mutable: the state of one binding cycle.
 class BindingCycle(msgspec.Struct, eq=False):
     """``since_s``: when the attempt began. ``waiting_on``: the Permit plugins that hold the pod, each with its
     deadline."""
@@ -78,13 +70,19 @@ class BindingCycle(msgspec.Struct, eq=False):
     framework: Framework
     node_name: str
     since_s: float
-    stage: BindingStage = BindingStage.PERMIT
     waiting_on: dict[str, float] = {}
     retries: int = 0
     writes: list[tuple[str, tuple[ObjectPatch, ...]]] = []
     """What has to be written before the binding and is not yet, by plugin; the first is under way."""
     binder: str = ""
     """The plugin that binds the pod by a write of its own."""
+
+    @property
+    def state(self) -> PodState | None:
+        return self.queued.state
+
+    def advance(self, event: PodEvent) -> None:
+        self.queued.state = next_state(self.queued.state, event)
 
 
 class PluginWait(msgspec.Struct, frozen=True):
@@ -110,19 +108,19 @@ class BindingCycles:
     def __init__(self, metrics: SchedulerMetrics) -> None:
         self._metrics = metrics
         self._failures = metrics.plugin_failures
-        self._watches: dict[str, ProfileTimers] = {}
-        self._ways: dict[str, BindingCycle] = {}
+        self._timers: dict[str, ProfileTimers] = {}
+        self._cycles: dict[str, BindingCycle] = {}
         self._deadlines: Heap[str] = Heap()
-        self._permitting: dict[str, None] = {}
-        self._awaiting: ParkingLot[str, str] = ParkingLot()
+        self._waiting_on_permit: dict[str, None] = {}
+        self._waiting_on_pre_bind: ParkingLot[str, str] = ParkingLot()
         self._newly_waiting: list[str] = []
         self._unconfirmed: dict[str, str] = {}
 
     def __len__(self) -> int:
-        return len(self._ways)
+        return len(self._cycles)
 
     def get(self, uid: str) -> BindingCycle | None:
-        return self._ways.get(uid)
+        return self._cycles.get(uid)
 
     def next_deadline_s(self) -> float | None:
         first = self._deadlines.first()
@@ -130,163 +128,166 @@ class BindingCycles:
 
     # Steps
 
-    def begin(self, queued: QueuedPodInfo[PodInfo], team: Framework, node_name: str, now_s: float) -> Iterator[Step]:
-        way = BindingCycle(queued, queued.pod, team, node_name, now_s, waiting_on={}, writes=[])
-        self._ways[queued.uid] = way
-        watch = self._watch(team)
-        watch.begin()
-        yield from self._set_out(way, team, now_s)
-        watch.end()
-        yield from self._released(team, now_s)
+    def begin(
+        self, queued: QueuedPodInfo[PodInfo], framework: Framework, node_name: str, now_s: float
+    ) -> Iterator[Step]:
+        cycle = BindingCycle(queued, queued.pod, framework, node_name, now_s, waiting_on={}, writes=[])
+        self._cycles[queued.uid] = cycle
+        timers = self._profile_timers(framework)
+        timers.begin()
+        yield from self._reserve_and_permit(cycle, framework, now_s)
+        timers.end()
+        yield from self._release_permitted(framework, now_s)
 
-    def _set_out(self, way: BindingCycle, team: Framework, now_s: float) -> Iterator[Step]:
-        for plugin in team.binding_plugins["reserve"]:
-            rejection = self._asked(plugin, "reserve", way)
+    def _reserve_and_permit(self, cycle: BindingCycle, framework: Framework, now_s: float) -> Iterator[Step]:
+        for plugin in framework.binding_plugins["reserve"]:
+            rejection = self._run_plugin(plugin, "reserve", cycle)
             if isinstance(rejection, Rejection):
-                yield self._fail(way, rejection, RESERVE, plugin)
+                yield self._fail(cycle, rejection, RESERVE, plugin)
                 return
-        for plugin in team.binding_plugins["permit"]:
-            found = self._asked(plugin, "permit", way)
+        for plugin in framework.binding_plugins["permit"]:
+            found = self._run_plugin(plugin, "permit", cycle)
             if isinstance(found, Rejection):
-                yield self._fail(way, found, PERMIT, plugin)
+                yield self._fail(cycle, found, PERMIT, plugin)
                 return
             if isinstance(found, PermitWait):
-                way.waiting_on[plugin.name] = now_s + found.timeout_s
-        if way.waiting_on:
-            self._permitting[way.pod.uid] = None
-            self._deadlines.put(way.pod.uid, min(way.waiting_on.values()))
-            self._newly_waiting.append(way.pod.uid)
+                cycle.waiting_on[plugin.name] = now_s + found.timeout_s
+        if cycle.waiting_on:
+            cycle.advance(PodEvent.PERMIT_WAITS)
+            self._waiting_on_permit[cycle.pod.uid] = None
+            self._deadlines.put(cycle.pod.uid, min(cycle.waiting_on.values()))
+            self._newly_waiting.append(cycle.pod.uid)
         else:
-            yield from self._prepare(way, now_s)
+            yield from self._run_pre_bind(cycle, now_s)
 
-    def _released(self, team: Framework, now_s: float) -> Iterator[Step]:
+    def _release_permitted(self, framework: Framework, now_s: float) -> Iterator[Step]:
         """Whom Permit plugins let go by now, or turn away."""
-        if not self._permitting:
+        if not self._waiting_on_permit:
             return
-        for plugin in team.binding_plugins["permit"]:
+        for plugin in framework.binding_plugins["permit"]:
             if not isinstance(plugin, ReleasingPermitPlugin):
                 continue
-            for uid, rejection in self._told_to_go(plugin).items():
-                way = self._ways.get(uid)
-                if way is None or way.stage is not BindingStage.PERMIT or plugin.name not in way.waiting_on:
+            for uid, rejection in self._released_by(plugin).items():
+                cycle = self._cycles.get(uid)
+                if cycle is None or cycle.state is not PodState.PERMIT or plugin.name not in cycle.waiting_on:
                     continue
                 if rejection is not None:
-                    self._metrics.waited_for_permit(UNSCHEDULABLE, now_s - way.since_s)
-                    yield self._fail(way, rejection, PERMIT, plugin)
+                    self._metrics.waited_for_permit(UNSCHEDULABLE, now_s - cycle.since_s)
+                    yield self._fail(cycle, rejection, PERMIT, plugin)
                     continue
-                del way.waiting_on[plugin.name]
-                if not way.waiting_on:
-                    self._metrics.waited_for_permit(SUCCESS, now_s - way.since_s)
+                del cycle.waiting_on[plugin.name]
+                if not cycle.waiting_on:
+                    self._metrics.waited_for_permit(SUCCESS, now_s - cycle.since_s)
                     self._stop_waiting(uid)
-                    yield from self._prepare(way, now_s)
+                    yield from self._run_pre_bind(cycle, now_s)
 
-    def _told_to_go(self, plugin: Any) -> dict[str, Rejection | None]:
+    def _released_by(self, plugin: Any) -> dict[str, Rejection | None]:
         """What a Permit plugin says of pods that it holds. If the answer as a whole is wrong, it failed all of them."""
         try:
             found = result_checks.released_pods(plugin.released())
-        except BaseException as broken:
-            held = (uid for uid in self._permitting if plugin.name in self._ways[uid].waiting_on)
-            return dict.fromkeys(held, self._failed(plugin, "released", broken))
-        return {uid: self._release(plugin, each) for uid, each in found.items()}
+        except BaseException as error:
+            held = (uid for uid in self._waiting_on_permit if plugin.name in self._cycles[uid].waiting_on)
+            return dict.fromkeys(held, self._plugin_failed(plugin, "released", error))
+        return {uid: self._check_released(plugin, each) for uid, each in found.items()}
 
-    def _release(self, plugin: Any, found: Any) -> Rejection | None:
+    def _check_released(self, plugin: Any, found: Any) -> Rejection | None:
         try:
             rejection = result_checks.rejection(found, plugin.name)
-        except BaseException as broken:
-            return self._failed(plugin, "released", broken)
-        self._tell_guards(plugin, rejection)
+        except BaseException as error:
+            return self._plugin_failed(plugin, "released", error)
+        self._report_hint_failures(plugin, rejection)
         return rejection
 
-    def _prepare(self, way: BindingCycle, now_s: float) -> Iterator[Step]:
-        for plugin in way.framework.binding_plugins["preBind"]:
-            found = self._asked(plugin, "pre_bind", way)
+    def _run_pre_bind(self, cycle: BindingCycle, now_s: float) -> Iterator[Step]:
+        for plugin in cycle.framework.binding_plugins["preBind"]:
+            found = self._run_plugin(plugin, "pre_bind", cycle)
             if isinstance(found, Rejection):
-                yield self._fail(way, found, PRE_BIND, plugin)
+                yield self._fail(cycle, found, PRE_BIND, plugin)
                 return
             if found:
-                way.writes.append((plugin.name, tuple(found)))
-        yield from self._write_next(way, now_s)
+                cycle.writes.append((plugin.name, tuple(found)))
+        yield from self._begin_next_writes(cycle, now_s)
 
-    def _write_next(self, way: BindingCycle, now_s: float) -> Iterator[Step]:
+    def _begin_next_writes(self, cycle: BindingCycle, now_s: float) -> Iterator[Step]:
         """One plugin's writes after the other's, so that the plugin is known whose write fails."""
-        if way.writes:
-            way.stage = BindingStage.PREPARE
-            yield PreBindWrites(way.pod, way.writes[0][1])
+        if cycle.writes:
+            cycle.advance(PodEvent.WRITES)
+            yield PreBindWrites(cycle.pod, cycle.writes[0][1])
         else:
-            yield from self._await(way, now_s)
+            yield from self._check_pre_bind_waits(cycle, now_s)
 
-    def prepared(self, way: BindingCycle, problem: str, now_s: float) -> Iterator[Step]:
-        if way.stage is not BindingStage.PREPARE:
+    def prepared(self, cycle: BindingCycle, problem: str, now_s: float) -> Iterator[Step]:
+        if cycle.state is not PodState.PRE_BIND_WRITES:
             return
-        plugin, _ = way.writes.pop(0)
+        plugin, _ = cycle.writes.pop(0)
         if problem:
-            yield self._fail(way, _running(PRE_BIND, plugin, problem))
+            yield self._fail(cycle, _plugin_message(PRE_BIND, plugin, problem))
         else:
-            yield from self._write_next(way, now_s)
+            yield from self._begin_next_writes(cycle, now_s)
 
-    def _await(self, way: BindingCycle, now_s: float) -> Iterator[Step]:
+    def _check_pre_bind_waits(self, cycle: BindingCycle, now_s: float) -> Iterator[Step]:
         """Those who began something before the binding say whether it is finished."""
-        is_first = way.stage is not BindingStage.AWAIT
-        way.stage = BindingStage.AWAIT
-        for plugin in way.framework.awaiting_plugins:
-            found = self._asked(plugin, "awaited", way)
+        is_first = cycle.state is not PodState.PRE_BIND_WAIT
+        for plugin in cycle.framework.awaiting_plugins:
+            found = self._run_plugin(plugin, "awaited", cycle)
             timeout_s = self._timeout(plugin) if isinstance(found, PreBindPending) and is_first else 0.0
             if isinstance(timeout_s, ErrorRejection):
                 found = timeout_s
             elif isinstance(found, PreBindPending):
-                self._awaiting.park(way.pod.uid, plugin.name, found.wakers, ())
+                cycle.advance(PodEvent.WAITS)
+                self._waiting_on_pre_bind.park(cycle.pod.uid, plugin.name, found.wakers, ())
                 if is_first:
-                    self._deadlines.put(way.pod.uid, now_s + timeout_s)
-                    self._newly_waiting.append(way.pod.uid)
+                    self._deadlines.put(cycle.pod.uid, now_s + timeout_s)
+                    self._newly_waiting.append(cycle.pod.uid)
                 return
             if found is not None:
-                why = _running(PRE_BIND, plugin.name, found) if isinstance(found, str) else found
-                yield self._fail(way, why)
+                why = _plugin_message(PRE_BIND, plugin.name, found) if isinstance(found, str) else found
+                yield self._fail(cycle, why)
                 return
-        self._stop_waiting(way.pod.uid)
-        yield from self._bind(way)
+        self._stop_waiting(cycle.pod.uid)
+        yield from self._bind(cycle, PodEvent.PREPARED)
 
-    def _bind(self, way: BindingCycle) -> Iterator[Step]:
-        way.stage = BindingStage.BIND
-        for plugin in way.framework.binding_plugins["bind"]:
-            found = self._asked(plugin, "bind", way)
+    def _bind(self, cycle: BindingCycle, event: PodEvent) -> Iterator[Step]:
+        cycle.advance(event)
+        for plugin in cycle.framework.binding_plugins["bind"]:
+            found = self._run_plugin(plugin, "bind", cycle)
             if isinstance(found, Rejection):
-                yield self._fail(way, found)
+                yield self._fail(cycle, found)
                 return
             if found is not None:
                 is_written = isinstance(found, ObjectPatch) or found.instead is not None
-                way.binder = plugin.name if is_written else ""
-                yield found if isinstance(found, Bind) else Bind(way.pod, way.node_name, found)
+                cycle.binder = plugin.name if is_written else ""
+                yield found if isinstance(found, Bind) else Bind(cycle.pod, cycle.node_name, found)
                 return
-        yield self._fail(way, "no Bind plugin of the profile takes this pod")
+        yield self._fail(cycle, "no Bind plugin of the profile takes this pod")
 
-    def look_again(self, event: ClusterEvent, now_s: float) -> Iterator[Step]:
+    def event_happened(self, event: ClusterEvent, now_s: float) -> Iterator[Step]:
         """Something happened that some may have waited for whose preparations others finish."""
-        for uid in list(self._awaiting.wake(event)) if self._awaiting else ():
-            yield from self._await(self._ways[uid], now_s)
+        for uid in list(self._waiting_on_pre_bind.wake(event)) if self._waiting_on_pre_bind else ():
+            yield from self._check_pre_bind_waits(self._cycles[uid], now_s)
 
-    def retry_later(self, way: BindingCycle, now_s: float) -> None:
+    def retry_later(self, cycle: BindingCycle, now_s: float) -> None:
         """Nobody knows where the pod is: ask for its binding again in a while."""
-        way.stage = BindingStage.RETRY
-        wait_s = min(_FIRST_RETRY_S * 2.0**way.retries, _LONGEST_RETRY_S)
-        way.retries += 1
-        self._deadlines.put(way.pod.uid, now_s + wait_s)
+        cycle.advance(PodEvent.OUTCOME_UNKNOWN)
+        wait_s = min(_FIRST_RETRY_S * 2.0**cycle.retries, _LONGEST_RETRY_S)
+        cycle.retries += 1
+        self._deadlines.put(cycle.pod.uid, now_s + wait_s)
 
     def due(self, now_s: float) -> Iterator[Step]:
         while (first := self._deadlines.first()) is not None and first[0] <= now_s:
-            way = self._ways[first[1]]
+            cycle = self._cycles[first[1]]
             self._deadlines.pop()
-            if way.stage is BindingStage.RETRY:
-                yield from self._bind(way)
-            elif way.stage is BindingStage.PERMIT:
-                late = min(way.waiting_on, key=lambda name: way.waiting_on[name])
-                self._metrics.waited_for_permit(UNSCHEDULABLE, now_s - way.since_s)
+            if cycle.state is PodState.BIND_RETRY:
+                yield from self._bind(cycle, PodEvent.RETRIED)
+            elif cycle.state is PodState.PERMIT:
+                late = min(cycle.waiting_on, key=lambda name: cycle.waiting_on[name])
+                self._metrics.waited_for_permit(UNSCHEDULABLE, now_s - cycle.since_s)
                 text = conditions.plugin_message(late, "timed out waiting on permit", PERMIT)
-                yield self._fail(way, Rejection(late, text))
+                yield self._fail(cycle, Rejection(late, text))
             else:
-                why = self._awaiting.info(way.pod.uid)
+                why = self._waiting_on_pre_bind.info(cycle.pod.uid)
                 text = "timed out waiting for what was asked for before binding"
-                yield self._fail(way, text if why is None else _running(PRE_BIND, why.reason, text))
+                yield self._fail(cycle, text if why is None else _plugin_message(PRE_BIND, why.reason, text))
 
     # What pods wait for
 
@@ -297,27 +298,29 @@ class BindingCycles:
 
     def waiting(self, uid: str) -> PluginWait | None:
         """The plugin of others that the pod waits for, if it waits for one."""
-        way = self._ways.get(uid)
-        if way is None:
+        cycle = self._cycles.get(uid)
+        if cycle is None:
             return None
-        if way.stage is BindingStage.PERMIT and way.waiting_on:
-            first = min(way.waiting_on, key=lambda name: way.waiting_on[name])
-            wait_s = way.waiting_on[first] - way.since_s
+        if cycle.state is PodState.PERMIT:
+            first = min(cycle.waiting_on, key=lambda name: cycle.waiting_on[name])
+            wait_s = cycle.waiting_on[first] - cycle.since_s
             return PluginWait(
-                PERMIT, first, f"the pod waits on permit for node {way.node_name}, for {wait_s:g} s at most"
+                PERMIT, first, f"the pod waits on permit for node {cycle.node_name}, for {wait_s:g} s at most"
             )
-        why = self._awaiting.info(uid) if way.stage is BindingStage.AWAIT else None
-        if why is None or any(each.name == why.reason and is_built_in(each) for each in way.framework.awaiting_plugins):
+        why = self._waiting_on_pre_bind.info(uid) if cycle.state is PodState.PRE_BIND_WAIT else None
+        if why is None or any(
+            each.name == why.reason and is_built_in(each) for each in cycle.framework.awaiting_plugins
+        ):
             return None
         return PluginWait(
-            PRE_BIND, why.reason, f"waits for what it asked for before the pod is bound to {way.node_name}"
+            PRE_BIND, why.reason, f"waits for what it asked for before the pod is bound to {cycle.node_name}"
         )
 
-    def written(self, way: BindingCycle) -> None:
+    def written(self, cycle: BindingCycle) -> None:
         """What a Bind plugin wrote in place of a binding is accepted: whether that binds the pod, the API will show."""
-        if way.binder:
-            self._unconfirmed[way.pod.uid] = way.binder
-            self._newly_waiting.append(way.pod.uid)
+        if cycle.binder:
+            self._unconfirmed[cycle.pod.uid] = cycle.binder
+            self._newly_waiting.append(cycle.pod.uid)
 
     def take_unconfirmed(self, uid: str) -> str:
         """The plugin whose write was to bind the pod; told once."""
@@ -330,104 +333,108 @@ class BindingCycles:
 
         Nobody knows what it would take to fit elsewhere before it was tried again: anything may help.
         """
-        way = self._ways.get(uid)
-        if way is None or way.stage is not BindingStage.PERMIT:
+        cycle = self._cycles.get(uid)
+        if cycle is None or cycle.state is not PodState.PERMIT:
             return None
-        return self._fail(way, Rejection(plugin, message, cluster_events.on(cluster_events.ANY, cluster_events.ALL)))
+        return self._fail(cycle, Rejection(plugin, message, cluster_events.on(cluster_events.ANY, cluster_events.ALL)))
 
     def observed(self, uid: str, node_name: str = "") -> tuple[BindingCycle, Sequence[ObjectPatch]] | None:
         """The API shows where the pod is (or that it is nowhere): a way on which no answer is awaited ends with that.
 
         One on which an answer is awaited ends when it comes. What is written after a binding is given back as well.
         """
-        way = self._ways.get(uid)
-        if way is None or way.stage in (BindingStage.PREPARE, BindingStage.BIND):
+        cycle = self._cycles.get(uid)
+        if cycle is None or cycle.state in (PodState.PRE_BIND_WRITES, PodState.BIND):
             return None
-        return way, self.end(way, arrived=way.node_name == node_name)
+        return cycle, self.end(cycle, is_bound=cycle.node_name == node_name)
 
-    def end(self, way: BindingCycle, *, arrived: bool) -> Sequence[ObjectPatch]:
+    def end(self, cycle: BindingCycle, *, is_bound: bool) -> Sequence[ObjectPatch]:
         """The pod is bound, or will not be: then what was set aside for it is given back, last first."""
-        self._drop(way)
-        if arrived:
+        self._remove(cycle)
+        if is_bound:
             return [
-                write for plugin in way.framework.binding_plugins["postBind"] for write in self._written(plugin, way)
+                write
+                for plugin in cycle.framework.binding_plugins["postBind"]
+                for write in self._run_post_bind(plugin, cycle)
             ]
-        for plugin in reversed(way.framework.binding_plugins["reserve"]):
-            self._asked(plugin, "unreserve", way)
+        for plugin in reversed(cycle.framework.binding_plugins["reserve"]):
+            self._run_plugin(plugin, "unreserve", cycle)
         return ()
 
-    def _fail(self, way: BindingCycle, why: Rejection | str, point: str = "", plugin: Any = None) -> BindingFailure:
+    def _fail(
+        self, cycle: BindingCycle, reason: Rejection | str, point: str = "", plugin: Any = None
+    ) -> BindingFailure:
         """``plugin`` rejected the pod at ``point``. If it is not built in, the message names it."""
-        self.end(way, arrived=False)
-        if isinstance(why, str):
-            return BindingFailure(way, why)
-        if isinstance(why, ErrorRejection):
-            return BindingFailure(way, why.reason)
+        self.end(cycle, is_bound=False)
+        if isinstance(reason, str):
+            return BindingFailure(cycle, reason)
+        if isinstance(reason, ErrorRejection):
+            return BindingFailure(cycle, reason.reason)
         is_named = plugin is not None and not is_built_in(plugin)
-        message = conditions.plugin_message(plugin.name, why.reason, point) if is_named else why.reason
-        return BindingFailure(way, message, (why,))
+        message = conditions.plugin_message(plugin.name, reason.reason, point) if is_named else reason.reason
+        return BindingFailure(cycle, message, (reason,))
 
-    def _drop(self, way: BindingCycle) -> None:
-        self._ways.pop(way.pod.uid, None)
-        self._stop_waiting(way.pod.uid)
+    def _remove(self, cycle: BindingCycle) -> None:
+        self._cycles.pop(cycle.pod.uid, None)
+        self._stop_waiting(cycle.pod.uid)
 
     def _stop_waiting(self, uid: str) -> None:
         self._deadlines.discard(uid)
-        self._permitting.pop(uid, None)
-        self._awaiting.release(uid)
+        self._waiting_on_permit.pop(uid, None)
+        self._waiting_on_pre_bind.release(uid)
 
     # Plugins
 
-    def _watch(self, team: Framework) -> ProfileTimers:
-        found = self._watches.get(team.name)
+    def _profile_timers(self, framework: Framework) -> ProfileTimers:
+        found = self._timers.get(framework.name)
         if found is None:
-            found = self._watches[team.name] = self._metrics.timers(team.name)
+            found = self._timers[framework.name] = self._metrics.timers(framework.name)
         return found
 
-    def _asked(self, plugin: Any, method: str, way: BindingCycle) -> Any:
+    def _run_plugin(self, plugin: Any, method: str, cycle: BindingCycle) -> Any:
         """A plugin that raises, or whose answer is wrong, has failed the pod in its own name: it is tried again after
         a backoff."""
-        meter = self._watch(way.framework).timer(plugin.name, _POINTS[method])
-        began_s = meter.begin()
+        timer = self._profile_timers(cycle.framework).timer(plugin.name, _POINTS[method])
+        began_s = timer.begin()
         status = SUCCESS
         try:
-            found = getattr(plugin, method)(way.pod, way.node_name)
+            found = getattr(plugin, method)(cycle.pod, cycle.node_name)
             if not is_built_in(plugin):
-                found = _checked(plugin.name, method, found, way)
-                self._tell_guards(plugin, found)
-        except BaseException as broken:
-            found, status = self._failed(plugin, method, broken, f"pod {way.pod.key}"), ERROR
+                found = _check_result(plugin.name, method, found, cycle)
+                self._report_hint_failures(plugin, found)
+        except BaseException as error:
+            found, status = self._plugin_failed(plugin, method, error, f"pod {cycle.pod.key}"), ERROR
         if began_s is not None:
-            meter.end(began_s, UNSCHEDULABLE if isinstance(found, Rejection) and status is SUCCESS else status)
+            timer.end(began_s, UNSCHEDULABLE if isinstance(found, Rejection) and status is SUCCESS else status)
         return found
 
-    def _written(self, plugin: Any, way: BindingCycle) -> Iterable[ObjectPatch]:
-        found = self._asked(plugin, "post_bind", way)
+    def _run_post_bind(self, plugin: Any, cycle: BindingCycle) -> Iterable[ObjectPatch]:
+        found = self._run_plugin(plugin, "post_bind", cycle)
         return () if isinstance(found, Rejection) else found
 
-    def _tell_guards(self, plugin: Any, found: Any) -> None:
+    def _report_hint_failures(self, plugin: Any, found: Any) -> None:
         if isinstance(found, Rejection | PreBindPending):
             report_failures(found.wakers, lambda error: self._failures.failed(plugin, "matches of a guard", error))
 
     def _timeout(self, plugin: Any) -> float | ErrorRejection:
         try:
             return result_checks.seconds(plugin.timeout_s, "timeout_s")
-        except BaseException as broken:
-            return self._failed(plugin, "timeout_s", broken)
+        except BaseException as error:
+            return self._plugin_failed(plugin, "timeout_s", error)
 
-    def _failed(self, plugin: Any, method: str, broken: BaseException, about: str = "") -> ErrorRejection:
+    def _plugin_failed(self, plugin: Any, method: str, error: BaseException, subject: str = "") -> ErrorRejection:
         """The log is told here, the pod by the answer, if there is still a pod to be told."""
-        self._failures.failed(plugin, method, broken, about)
+        self._failures.failed(plugin, method, error, subject)
         return ErrorRejection(
-            plugin.name, f'running plugin "{plugin.name}" ({method}): {result_checks.error_with_type(broken)}'
+            plugin.name, f'running plugin "{plugin.name}" ({method}): {result_checks.error_with_type(error)}'
         )
 
 
-def _running(point: str, plugin: str, problem: str) -> str:
+def _plugin_message(point: str, plugin: str, problem: str) -> str:
     return f'running {point} plugin "{plugin}": {problem or "no reason given"}'
 
 
-def _checked(plugin: str, method: str, found: Any, way: BindingCycle) -> Any:
+def _check_result(plugin: str, method: str, found: Any, cycle: BindingCycle) -> Any:
     match method:
         case "reserve":
             return result_checks.rejection(found, plugin)
@@ -440,6 +447,6 @@ def _checked(plugin: str, method: str, found: Any, way: BindingCycle) -> Any:
         case "awaited":
             return result_checks.awaited(found)
         case "bind":
-            return result_checks.bind_result(found, way.pod, way.node_name)
+            return result_checks.bind_result(found, cycle.pod, cycle.node_name)
         case _:
             return result_checks.writes(found)

@@ -22,15 +22,15 @@ GATED_EVENTS_PER_HOUR: Final = 1000
 
 _NOTICE_EVERY_S: Final = 0.05
 _HOUR_S: Final = 3600.0
-_LONGEST_NOTE: Final = 1024
-_CUT: Final = " ..."
+_MAX_NOTE_BYTES: Final = 1024
+_ELLIPSIS: Final = " ..."
 
 
 def truncate_note(note: str) -> str:
     """An Event's note holds so many bytes and no more."""
-    if len(note) <= _LONGEST_NOTE:
+    if len(note) <= _MAX_NOTE_BYTES:
         return note
-    return note[: _LONGEST_NOTE - len(_CUT)] + _CUT
+    return note[: _MAX_NOTE_BYTES - len(_ELLIPSIS)] + _ELLIPSIS
 
 
 def scheduled_event(pod: PodInfo, node_name: str) -> EmitPodEvent:
@@ -42,10 +42,10 @@ def failed_event(pod: PodInfo, message: str) -> EmitPodEvent:
     return EmitPodEvent(pod, "Warning", "FailedScheduling", "Scheduling", truncate_note(message))
 
 
-def held_event(pod: PodInfo, why: str, message: str, *, once: bool) -> EmitPodEvent:
-    if why == conditions.SCHEDULER_ERROR:
+def held_event(pod: PodInfo, reason: str, message: str, *, once: bool) -> EmitPodEvent:
+    if reason == conditions.SCHEDULER_ERROR:
         return EmitPodEvent(pod, "Warning", "FailedScheduling", "Scheduling", truncate_note(message), once=once)
-    return EmitPodEvent(pod, "Normal", why, "Scheduling", truncate_note(message), once=once)
+    return EmitPodEvent(pod, "Normal", reason, "Scheduling", truncate_note(message), once=once)
 
 
 def preempted_event(victim: PodInfo, preemptor: PodInfo, node_name: str) -> EmitPodEvent:
@@ -57,8 +57,8 @@ class PodConditions:
     """Conditions that were written by this process and that the watch may not have shown yet."""
 
     def __init__(self) -> None:
-        self._told: dict[str, PodScheduledCondition] = {}
-        self._promised: dict[str, str] = {}
+        self._written: dict[str, PodScheduledCondition] = {}
+        self._nominated: dict[str, str] = {}
 
     def failed(
         self,
@@ -71,23 +71,25 @@ class PodConditions:
     ) -> Iterator[Effect]:
         """``nominated_node`` is what the pod is promised from now on; ``None`` leaves that as it is. ``too_early``: the
         pod has gates for all that is known."""
-        promise = nominated_node if self._is_new(pod, nominated_node) else None
-        says = PodScheduledCondition("False", reason, message, pod.generation)
-        is_news = not pod.gates and not too_early and says != self._told.get(pod.uid, pod.scheduled)
-        if not is_news and promise is None:
+        nomination = nominated_node if self._is_new(pod, nominated_node) else None
+        condition = PodScheduledCondition("False", reason, message, pod.generation)
+        is_new = not pod.gates and not too_early and condition != self._written.get(pod.uid, pod.scheduled)
+        if not is_new and nomination is None:
             return
-        if is_news:
-            self._told[pod.uid] = says
-        if promise is not None:
-            self._promised[pod.uid] = promise
-        yield SetStatus(pod, _condition(says) if is_news else None, promise)
+        if is_new:
+            self._written[pod.uid] = condition
+        if nomination is not None:
+            self._nominated[pod.uid] = nomination
+        yield SetStatus(pod, _condition(condition) if is_new else None, nomination)
 
     def waiting(self, pod: PodInfo, reason: str, message: str) -> Iterator[Effect]:
         """Not for want of a node; a pod that has gates is never told that it is."""
-        says = PodScheduledCondition("False", reason, message, pod.generation)
-        if says != self._told.get(pod.uid, pod.scheduled) and not (pod.gates and reason == conditions.UNSCHEDULABLE):
-            self._told[pod.uid] = says
-            yield SetStatus(pod, _condition(says))
+        condition = PodScheduledCondition("False", reason, message, pod.generation)
+        if condition != self._written.get(pod.uid, pod.scheduled) and not (
+            pod.gates and reason == conditions.UNSCHEDULABLE
+        ):
+            self._written[pod.uid] = condition
+            yield SetStatus(pod, _condition(condition))
 
     def held(self, pod: PodInfo, plugin: str, reason: str, *, is_error: bool) -> Iterator[Effect]:
         """A PreEnqueue plugin holds the pod, or (``is_error``) failed on it: its words, in the condition and, if it is
@@ -100,55 +102,55 @@ class PodConditions:
         if not is_known:
             yield held_event(pod, why, message, once=bool(pod.gates))
 
-    def has_node(self, pod: PodInfo, why: str, message: str) -> Iterator[Effect]:
+    def has_node(self, pod: PodInfo, reason: str, message: str) -> Iterator[Effect]:
         """A pod that has a node waits for a plugin before it is bound, or (``SchedulerError``) is not bound by it."""
-        said = list(self.waiting(pod, why, message))
-        yield from said
-        if said:
-            yield held_event(pod, why, message, once=False)
+        effects = list(self.waiting(pod, reason, message))
+        yield from effects
+        if effects:
+            yield held_event(pod, reason, message, once=False)
 
     def holder(self, pod: PodInfo) -> str:
         """The PreEnqueue plugin that holds the pod, as was last said of it; empty if none was named."""
-        says = self._told.get(pod.uid, pod.scheduled)
-        found = None if says is None else conditions.parse_pre_enqueue_message(says.reason, says.message)
+        condition = self._written.get(pod.uid, pod.scheduled)
+        found = None if condition is None else conditions.parse_pre_enqueue_message(condition.reason, condition.message)
         return "" if found is None else found[0]
 
     def reason(self, pod: PodInfo) -> str:
         """Why the pod has no node, as was last said of it."""
-        says = self._told.get(pod.uid, pod.scheduled)
-        return "" if says is None else says.reason
+        condition = self._written.get(pod.uid, pod.scheduled)
+        return "" if condition is None else condition.reason
 
     def nominated(self, pod: PodInfo, nominated_node: str) -> Iterator[Effect]:
         """Another node, or none, with nothing else to say."""
         if self._is_new(pod, nominated_node):
-            self._promised[pod.uid] = nominated_node
+            self._nominated[pod.uid] = nominated_node
             yield SetStatus(pod, None, nominated_node)
 
     def _is_new(self, pod: PodInfo, nominated_node: str | None) -> bool:
-        return nominated_node not in (None, self._promised.get(pod.uid, pod.nominated_node))
+        return nominated_node not in (None, self._nominated.get(pod.uid, pod.nominated_node))
 
     def seen(self, pod: PodInfo) -> bool:
         """The API server shows the pod as we told it: nothing has to be remembered. Whether that is so by this."""
-        is_told = pod.scheduled is not None and pod.scheduled == self._told.get(pod.uid)
-        if is_told:
-            self._told.pop(pod.uid, None)
-        is_promised = pod.nominated_node == self._promised.get(pod.uid)
-        if is_promised:
-            self._promised.pop(pod.uid, None)
-        return is_told or is_promised
+        shows_condition = pod.scheduled is not None and pod.scheduled == self._written.get(pod.uid)
+        if shows_condition:
+            self._written.pop(pod.uid, None)
+        shows_nomination = pod.nominated_node == self._nominated.get(pod.uid)
+        if shows_nomination:
+            self._nominated.pop(pod.uid, None)
+        return shows_condition or shows_nomination
 
     def forget(self, uid: str) -> None:
-        self._told.pop(uid, None)
-        self._promised.pop(uid, None)
+        self._written.pop(uid, None)
+        self._nominated.pop(uid, None)
 
 
-def _condition(says: PodScheduledCondition) -> conditions.Condition:
+def _condition(condition: PodScheduledCondition) -> conditions.Condition:
     return {
         "type": conditions.POD_SCHEDULED,
-        "status": says.status,
-        "reason": says.reason,
-        "message": says.message,
-        "observedGeneration": says.observed_generation,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "observedGeneration": condition.observed_generation,
     }
 
 

@@ -54,26 +54,26 @@ _NOT_NOW: Final = (WriteResult.LATER, WriteResult.REFUSED)
 class SchedulingAttempts:
     def __init__(
         self,
-        teams: Mapping[str, Framework],
+        frameworks: Mapping[str, Framework],
         cycles: Mapping[str, SchedulingCycle],
         cluster: Cluster,
         queue: SchedulingQueue[PodInfo],
         bindings: BindingCycles,
         conditions: pod_conditions.PodConditions,
-        admitting: QueueAdmission,
-        preempting: PreemptionExecutor,
+        queue_admission: QueueAdmission,
+        preemption_executor: PreemptionExecutor,
         metrics: SchedulerMetrics,
     ) -> None:
-        self._frameworks = teams
+        self._frameworks = frameworks
         self._cycles = cycles
         self._cluster = cluster
         self._queue = queue
         self._bindings = bindings
         self._conditions = conditions
-        self._queue_admission = admitting
-        self._preemption_executor = preempting
+        self._queue_admission = queue_admission
+        self._preemption_executor = preemption_executor
         self._metrics = metrics
-        self._lessened: dict[tuple[str, str], None] = {}  # groups that a pod left since the last step
+        self._shrunk_groups: dict[tuple[str, str], None] = {}  # groups that a pod left since the last step
 
     def attempt(self, queued: QueuedPodInfo[PodInfo], now_s: float) -> list[Effect]:
         pod = queued.pod
@@ -85,53 +85,55 @@ class SchedulingAttempts:
         if held is not None:
             self._queue.hold(queued, QueueAllocation.rejection(held), now_s)
             return []
-        company = self._queue_admission.gang_attempt(pod)
-        if company.needs_several_pods:
-            return self._attempt_together(queued, company, now_s)
+        gang = self._queue_admission.gang_attempt(pod)
+        if gang is not None:
+            return self._attempt_group(queued, gang, now_s)
         clock = self._metrics.clock
         began_s = clock()
-        outcome = self._cycles[pod.scheduler_name].place(pod, lambda found: self._wait(pod, found, now_s))
+        outcome = self._cycles[pod.scheduler_name].place(
+            pod, lambda found: self._wait_for_terminating_pods(pod, found, now_s)
+        )
         took_s = clock() - began_s
         self._metrics.decided(took_s)
         if isinstance(outcome, ScheduleResult):
             self._conditions.forget(pod.uid)  # what was not written yet will not be, now that it has a node
             begun = self._bindings.begin(queued, self._frameworks[pod.scheduler_name], outcome.node_name, now_s)
-            return self.carry_out(begun, now_s) + self._crowd_out(pod, outcome.node_name, now_s)
+            return self.run_steps(begun, now_s) + self._recheck_lower_priority(pod, outcome.node_name, now_s)
         self._metrics.attempted(ERROR if outcome.is_error else UNSCHEDULABLE, pod.scheduler_name, took_s)
         if outcome.nominated is not None:
             self._metrics.preempted(len(outcome.nominated.victims))
         return self._unplaced(queued, outcome, now_s)
 
-    def _wait(self, pod: PodInfo, unplaced: Unplaced, now_s: float) -> Unplaced | None:
+    def _wait_for_terminating_pods(self, pod: PodInfo, unplaced: Unplaced, now_s: float) -> Unplaced | None:
         """For the room that is being left somewhere, if the pod is one that does."""
-        room = self._cluster.terminating_pods.find_node(pod, self._cycles[pod.scheduler_name], now_s)
-        if room is None:
+        node = self._cluster.terminating_pods.find_node(pod, self._cycles[pod.scheduler_name], now_s)
+        if node is None:
             return None
-        return _awaits(unplaced, room.node_name, _will_have_room(room), room.until_s - now_s)
+        return _with_nomination(unplaced, node.node_name, _nomination_text(node), node.until_s - now_s)
 
-    def _attempt_together(self, queued: QueuedPodInfo[PodInfo], company: GangAttempt, now_s: float) -> list[Effect]:
+    def _attempt_group(self, queued: QueuedPodInfo[PodInfo], gang: GangAttempt, now_s: float) -> list[Effect]:
         """Whoever of a group comes up first takes others along until enough of them have nodes; or none gets one."""
         taken: dict[str, QueuedPodInfo[PodInfo]] = {}
 
         def members() -> Iterator[PodInfo]:
-            for uid in company.uids:
+            for uid in gang.uids:
                 each = queued if uid == queued.uid else self._queue.take(uid)
                 if each is not None:
                     taken[uid] = each
                     yield each.pod
 
         asked, name, clock = members(), queued.pod.scheduler_name, self._metrics.clock
-        own = GroupNominatedNodes(self._queue.nominator, company.uids)
+        nominations = GroupNominatedNodes(self._queue.nominator, gang.uids)
         began_s = clock()
-        outcome = schedule_group(self._cycles[name], asked, company, own)
+        outcome = schedule_group(self._cycles[name], asked, gang, nominations)
         if not isinstance(outcome, GroupPlacement):
             for _ in asked:  # the other pods wait with them and are not tried
                 pass
         waiting = None
         if isinstance(outcome, Unplaced) and outcome.rejections and not outcome.is_error:
             pods = [each.pod for each in taken.values()]
-            waiting = nominate_group(self._cycles[name], self._cluster.terminating_pods, pods, company, own, now_s)
-        own.restore()
+            waiting = nominate_group(self._cycles[name], self._cluster.terminating_pods, pods, gang, nominations, now_s)
+        nominations.restore()
         took_s = (clock() - began_s) / max(len(taken), 1)
         effects: list[Effect] = []
         if isinstance(outcome, GroupPlacement):
@@ -139,7 +141,7 @@ class SchedulingAttempts:
                 self._metrics.decided(took_s)
                 self._conditions.forget(uid)
                 begun = self._bindings.begin(taken[uid], self._frameworks[name], node_name, now_s)
-                effects += self.carry_out(begun, now_s) + self._crowd_out(taken[uid].pod, node_name, now_s)
+                effects += self.run_steps(begun, now_s) + self._recheck_lower_priority(taken[uid].pod, node_name, now_s)
             left = [each for each in {**taken, queued.uid: queued}.values() if each.uid not in outcome.nodes]
             return effects + [effect for each in left for effect in self._attempt_alone(each, now_s)]
         for each in taken.values():
@@ -150,13 +152,13 @@ class SchedulingAttempts:
             else:
                 self._metrics.decided(took_s)
                 self._metrics.attempted(ERROR if outcome.is_error else UNSCHEDULABLE, name, took_s)
-                found = outcome if waiting is None else _of_member(each.uid, outcome, waiting, now_s)
+                found = outcome if waiting is None else _member_result(each.uid, outcome, waiting, now_s)
                 effects += self._unplaced(each, found, now_s)
         return effects
 
     def _stop_waiting(self, pod: PodInfo) -> list[Effect]:
         """The group is not whole any more: the room that this pod waits for is free for others."""
-        if not self._awaits_room(pod):
+        if not self._waits_for_termination(pod):
             return []
         self._queue.nominate(pod, "")
         withdrawn = self._conditions.nominated(pod, "")
@@ -164,7 +166,7 @@ class SchedulingAttempts:
 
     def _attempt_alone(self, queued: QueuedPodInfo[PodInfo], now_s: float) -> list[Effect]:
         """The group can do without this one, if the others did set out."""
-        if self._queue_admission.gang_attempt(queued.pod).needs_several_pods:
+        if self._queue_admission.gang_attempt(queued.pod) is not None:
             self._queue.fail(queued, (_NOT_WHOLE,), now_s)
             return []
         return self.attempt(queued, now_s)
@@ -172,30 +174,30 @@ class SchedulingAttempts:
     def _unplaced(self, queued: QueuedPodInfo[PodInfo], outcome: Unplaced, now_s: float) -> list[Effect]:
         rejections = () if outcome.is_error else outcome.rejections
         effects: list[Effect] = []
-        promise = outcome.promise
+        nominated_node = outcome.promise
         if outcome.nominated is not None:
-            effects = self.carry_out(self._preemption_executor.begin(queued.pod, outcome.nominated), now_s)
+            effects = self.run_steps(self._preemption_executor.begin(queued.pod, outcome.nominated), now_s)
         elif outcome.awaits_room:
-            effects = self._crowd_out(queued.pod, outcome.promise or "", now_s)
-        elif promise is None and self._awaits_room(queued.pod):
-            promise = ""  # no terminating pod ends in time
+            effects = self._recheck_lower_priority(queued.pod, outcome.promise or "", now_s)
+        elif nominated_node is None and self._waits_for_termination(queued.pod):
+            nominated_node = ""  # no terminating pod ends in time
         reason = conditions.SCHEDULER_ERROR if outcome.is_error else conditions.UNSCHEDULABLE
         reason = WAITING_FOR_TERMINATING_PODS if outcome.awaits_room else reason
-        return effects + self._failed(queued, outcome.message, rejections, now_s, promise, reason)
+        return effects + self._failed(queued, outcome.message, rejections, now_s, nominated_node, reason)
 
-    def _awaits_room(self, pod: PodInfo) -> bool:
+    def _waits_for_termination(self, pod: PodInfo) -> bool:
         """Whether it was last found that the pod fits when terminating pods are gone, said already or not."""
         return WAITING_FOR_TERMINATING_PODS in (
             self._conditions.reason(pod),
             self._queue_admission.deferred_reason(pod.uid),
         )
 
-    def _crowd_out(self, pod: PodInfo, node_name: str, now_s: float) -> list[Effect]:
+    def _recheck_lower_priority(self, pod: PodInfo, node_name: str, now_s: float) -> list[Effect]:
         """Less important pods that wait for room on the node were not counted: they look again whether there is some
         beside this one."""
         effects: list[Effect] = []
         for each in self._queue.nominator.on_node(node_name):
-            if each.priority < pod.priority and self._awaits_room(each):
+            if each.priority < pod.priority and self._waits_for_termination(each):
                 self._queue.nominate(each, "")
                 effects += self._conditions.nominated(each, "")
                 self._queue.activate([each.uid], now_s)
@@ -207,7 +209,7 @@ class SchedulingAttempts:
         message: str,
         rejections: Sequence[Rejection],
         now_s: float,
-        promise: str | None = "",
+        nominated_node: str | None = "",
         reason: str = "",
     ) -> list[Effect]:
         """Without a ``reason`` it was an error if there are no rejections."""
@@ -215,33 +217,33 @@ class SchedulingAttempts:
         if self._queue.fail(queued, rejections, now_s) is None:
             return []  # it is gone, or has a node
         pod = queued.pod
-        if promise is not None:
-            self._queue.nominate(pod, promise)
+        if nominated_node is not None:
+            self._queue.nominate(pod, nominated_node)
         reason = reason or (conditions.UNSCHEDULABLE if rejections else conditions.SCHEDULER_ERROR)
         is_shortage = reason == conditions.UNSCHEDULABLE
-        makes_room = is_shortage and self._preemption_executor.awaits_victims(pod, now_s)
-        if makes_room:
+        awaits_victims = is_shortage and self._preemption_executor.awaits_victims(pod, now_s)
+        if awaits_victims:
             self._queue_admission.drop_deferred_condition(pod)
-        says = is_shortage or reason == WAITING_FOR_TERMINATING_PODS
-        too_early = makes_room or (says and self._queue_admission.defer_condition(pod, message, reason))
+        reports_shortage = is_shortage or reason == WAITING_FOR_TERMINATING_PODS
+        too_early = awaits_victims or (reports_shortage and self._queue_admission.defer_condition(pod, message, reason))
         has_promise = self._queue.nominator.node_of(pod.uid) is not None
-        self._queue_admission.has_no_node(pod, is_shortage and not makes_room and not has_promise)
-        told = self._conditions.failed(pod, message, reason, nominated_node=promise, too_early=too_early)
-        return [*told, pod_conditions.failed_event(pod, message)]
+        self._queue_admission.has_no_node(pod, is_shortage and not awaits_victims and not has_promise)
+        effects = self._conditions.failed(pod, message, reason, nominated_node=nominated_node, too_early=too_early)
+        return [*effects, pod_conditions.failed_event(pod, message)]
 
-    def carry_out(self, steps: Iterable[Step], now_s: float) -> list[Effect]:
+    def run_steps(self, steps: Iterable[Step], now_s: float) -> list[Effect]:
         effects: list[Effect] = []
         for step in steps:
             if isinstance(step, BindingFailure):
-                freed = self._forget(step.cycle.pod.uid)
-                self._missed(step.cycle, UNSCHEDULABLE if step.rejections else ERROR, now_s)
+                freed = self._forget_assumed(step.cycle.pod.uid)
+                self._record_failure(step.cycle, UNSCHEDULABLE if step.rejections else ERROR, now_s)
                 effects += self._failed(step.cycle.queued, step.message, step.rejections, now_s)
-                self._freed(freed, now_s)
+                self._capacity_freed(freed, now_s)
             else:
                 effects.append(step)
         return effects
 
-    def _forget(self, uid: str) -> PodInfo | None:
+    def _forget_assumed(self, uid: str) -> PodInfo | None:
         """A pod that was counted in is counted out again; returns it if others may have its room."""
         matrix = self._cluster.matrix
         if not matrix.is_assumed(uid):
@@ -251,7 +253,7 @@ class SchedulingAttempts:
         matrix.forget(uid)
         return pod
 
-    def _freed(self, pod: PodInfo | None, now_s: float) -> None:
+    def _capacity_freed(self, pod: PodInfo | None, now_s: float) -> None:
         """To all others it is as if the pod had been deleted."""
         if pod is not None:
             event = ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, old=pod)
@@ -265,56 +267,57 @@ class SchedulingAttempts:
             return []
         if result is WriteResult.DONE:
             return self.ungated(uid, now_s)
-        effects = self.carry_out(
-            self._bindings.look_again(cluster_events.queue_gate_event(cluster_events.GATE_REMOVED, uid), now_s), now_s
+        effects = self.run_steps(
+            self._bindings.event_happened(cluster_events.queue_gate_event(cluster_events.GATE_REMOVED, uid), now_s),
+            now_s,
         )
         return effects + self._queue_admission.gate_removal_refused(uid, message, now_s)
 
     def ungated(self, uid: str, now_s: float) -> list[Effect]:
         """The removal is confirmed: the binding that waited for it goes on, or what was put off is said."""
         lifted = cluster_events.queue_gate_event(cluster_events.GATE_REMOVED, uid)
-        effects = self.carry_out(self._bindings.look_again(lifted, now_s), now_s)
+        effects = self.run_steps(self._bindings.event_happened(lifted, now_s), now_s)
         return effects + self._queue_admission.gate_removal_confirmed(uid, now_s)
 
     def prepared(self, uid: str, problem: str, now_s: float) -> list[Effect]:
-        way = self._bindings.get(uid)
-        return [] if way is None else self.carry_out(self._bindings.prepared(way, problem, now_s), now_s)
+        cycle = self._bindings.get(uid)
+        return [] if cycle is None else self.run_steps(self._bindings.prepared(cycle, problem, now_s), now_s)
 
     def bound(self, uid: str, result: WriteResult, message: str, now_s: float) -> list[Effect]:
-        way = self._bindings.get(uid)
-        if way is None:
+        cycle = self._bindings.get(uid)
+        if cycle is None:
             return []
-        if result in _OPEN or (way.retries and result in _NOT_NOW):
-            if self._queue.get(uid) is way.queued:
-                self._bindings.retry_later(way, now_s)
+        if result in _OPEN or (cycle.retries and result in _NOT_NOW):
+            if self._queue.get(uid) is cycle.queued:
+                self._bindings.retry_later(cycle, now_s)
                 return []
             # The watch was faster, and showed where the pod is.
-            arrived = self._cluster.matrix.node_of(uid) == way.node_name
+            arrived = self._cluster.matrix.node_of(uid) == cycle.node_name
             result = WriteResult.DONE if arrived else WriteResult.GONE
-        written = self._bindings.end(way, arrived=result is WriteResult.DONE)
+        written = self._bindings.end(cycle, is_bound=result is WriteResult.DONE)
         if result is WriteResult.DONE:
-            self._reached(way, now_s)
-            self._queue.done(way.queued)
+            self._record_success(cycle, now_s)
+            self._queue.done(cycle.queued)
             self._conditions.forget(uid)
-            self._bindings.written(way)
-            return [*written, pod_conditions.scheduled_event(way.pod, way.node_name)]
-        self._missed(way, ERROR, now_s)
-        freed = self._forget(uid)
-        effects = self._not_bound(way, result, message, now_s)
-        self._freed(freed, now_s)
+            self._bindings.written(cycle)
+            return [*written, pod_conditions.scheduled_event(cycle.pod, cycle.node_name)]
+        self._record_failure(cycle, ERROR, now_s)
+        freed = self._forget_assumed(uid)
+        effects = self._not_bound(cycle, result, message, now_s)
+        self._capacity_freed(freed, now_s)
         return effects
 
-    def _not_bound(self, way: BindingCycle, result: WriteResult, message: str, now_s: float) -> list[Effect]:
+    def _not_bound(self, cycle: BindingCycle, result: WriteResult, message: str, now_s: float) -> list[Effect]:
         if result is WriteResult.GONE:
-            self._queue.done(way.queued)
+            self._queue.done(cycle.queued)
             return []
         if result is WriteResult.GATED:
             # Only the loss of its gates can help; asking again and again would not.
-            self._queue.fail(way.queued, (Rejection(_GATES, message, _UNGATED, expires=False),), now_s)
-            self._queue.nominate(way.pod, "")
-            return list(self._conditions.nominated(way.queued.pod, ""))
-        by = f'running Bind plugin "{way.binder}": ' if way.binder else ""
-        return self._failed(way.queued, f"binding rejected: {by}{message}", (), now_s)
+            self._queue.fail(cycle.queued, (Rejection(_GATES, message, _UNGATED, expires=False),), now_s)
+            self._queue.nominate(cycle.pod, "")
+            return list(self._conditions.nominated(cycle.queued.pod, ""))
+        by = f'running Bind plugin "{cycle.binder}": ' if cycle.binder else ""
+        return self._failed(cycle.queued, f"binding rejected: {by}{message}", (), now_s)
 
     # What the watch shows
 
@@ -323,72 +326,73 @@ class SchedulingAttempts:
         settled = self._bindings.observed(uid, node_name)
         if settled is None:
             return []
-        way, written = settled
-        self._queue.done(way.queued)
-        if way.node_name != node_name:
-            self._missed(way, ERROR, now_s)
+        cycle, written = settled
+        self._queue.done(cycle.queued)
+        if cycle.node_name != node_name:
+            self._record_failure(cycle, ERROR, now_s)
             return []
-        self._reached(way, now_s)
-        return [*written, pod_conditions.scheduled_event(way.pod, node_name)]
+        self._record_success(cycle, now_s)
+        return [*written, pod_conditions.scheduled_event(cycle.pod, node_name)]
 
     def node_changed(self, node_name: str, now_s: float) -> None:
         """The node, or the time that pods on it have to end, changed: pods that wait for room there look again."""
-        self._look_again(self._queue.nominator.on_node(node_name), now_s)
+        self._activate_waiting(self._queue.nominator.on_node(node_name), now_s)
 
     def resized(self, pod: PodInfo, now_s: float) -> None:
         """A pod that has no node asks for something else than before: the room that it waits for may not be enough."""
-        self._look_again([pod], now_s)
+        self._activate_waiting([pod], now_s)
 
     def member_removed(self, uid: str) -> None:
         """A pod of a group goes: the others may wait in vain. They look again with the next step, once for all."""
         queued = self._queue.get(uid)
         group = "" if queued is None else self._queue_admission.group(queued.pod)
         if queued is not None and group:
-            self._lessened[queued.pod.namespace, group] = None
+            self._shrunk_groups[queued.pod.namespace, group] = None
 
     def retry_groups(self, now_s: float) -> None:
-        groups, self._lessened = self._lessened, {}
+        groups, self._shrunk_groups = self._shrunk_groups, {}
         for namespace, name in groups:
             queued = [self._queue.get(uid) for uid in self._queue_admission.queues.members(namespace, name)]
-            self._look_again([each.pod for each in queued if each is not None], now_s)
+            self._activate_waiting([each.pod for each in queued if each is not None], now_s)
 
-    def _look_again(self, pods: Iterable[PodInfo], now_s: float) -> None:
-        waiting = [each.uid for each in pods if self._awaits_room(each)]
+    def _activate_waiting(self, pods: Iterable[PodInfo], now_s: float) -> None:
+        waiting = [each.uid for each in pods if self._waits_for_termination(each)]
         self._queue.activate(waiting, now_s)
 
     def pod_terminating(self, pod: PodInfo, now_s: float) -> None:
         """A pod begins to terminate: to pods that wait for terminating pods it is as if it had gone, unless they were
         promised another node already."""
-        leaving = self._cluster.terminating_pods
-        if pod.is_daemon or not leaving.has_waiters:
+        terminating_pods = self._cluster.terminating_pods
+        if pod.is_daemon or not terminating_pods.has_waiters:
             return
         event = ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, old=pod)
         self._queue.event(
             event,
             now_s,
             lambda each: (
-                leaving.waits_for_termination(each) and self._conditions.reason(each) != WAITING_FOR_TERMINATING_PODS
+                terminating_pods.waits_for_termination(each)
+                and self._conditions.reason(each) != WAITING_FOR_TERMINATING_PODS
             ),
         )
 
     # What is measured
 
-    def _reached(self, way: BindingCycle, now_s: float) -> None:
-        queued = way.queued
-        self._metrics.attempted(SCHEDULED, way.pod.scheduler_name, now_s - way.since_s)
+    def _record_success(self, cycle: BindingCycle, now_s: float) -> None:
+        queued = cycle.queued
+        self._metrics.attempted(SCHEDULED, cycle.pod.scheduler_name, now_s - cycle.since_s)
         if queued.initial_attempt_s is not None:
             self._metrics.placed(queued.attempts, now_s - queued.initial_attempt_s)
 
-    def _missed(self, way: BindingCycle, result: str, now_s: float) -> None:
-        self._metrics.attempted(result, way.pod.scheduler_name, now_s - way.since_s)
+    def _record_failure(self, cycle: BindingCycle, result: str, now_s: float) -> None:
+        self._metrics.attempted(result, cycle.pod.scheduler_name, now_s - cycle.since_s)
 
 
-def _will_have_room(room: NodeAfterTermination) -> str:
-    by = "" if room.last.gone_by_s is None else f" by {format_time(room.last.gone_by_s)}"
-    return f"Node {room.node_name} will have room when pods that terminate there are gone{by}."
+def _nomination_text(node: NodeAfterTermination) -> str:
+    by = "" if node.last.gone_by_s is None else f" by {format_time(node.last.gone_by_s)}"
+    return f"Node {node.node_name} will have room when pods that terminate there are gone{by}."
 
 
-def _awaits(unplaced: Unplaced, node_name: str, what: str, look_again_s: float) -> Unplaced:
+def _with_nomination(unplaced: Unplaced, node_name: str, what: str, look_again_s: float) -> Unplaced:
     message = f"{unplaced.message} {what}"
     again = Rejection(_LEAVING, message, look_again_s=look_again_s)
     return msgspec.structs.replace(
@@ -400,12 +404,12 @@ def _awaits(unplaced: Unplaced, node_name: str, what: str, look_again_s: float) 
     )
 
 
-def _of_member(uid: str, outcome: Unplaced, waiting: GroupNomination, now_s: float) -> Unplaced:
+def _member_result(uid: str, outcome: Unplaced, waiting: GroupNomination, now_s: float) -> Unplaced:
     """What is found for one pod of a group that waits for terminating pods: all of it looks again when the first of
     them are overdue. A pod that the group can do without, and that gets no node even then, is a shortage."""
     node_name, room = waiting.nodes.get(uid), waiting.after_termination.get(uid)
     if node_name is None:
         return waiting.unplaced[uid]
     kept = f"Node {node_name} is kept for it until pods that terminate have left room for the rest of its group."
-    what = kept if room is None else _will_have_room(room)
-    return _awaits(outcome, node_name, what, waiting.until_s - now_s)
+    what = kept if room is None else _nomination_text(room)
+    return _with_nomination(outcome, node_name, what, waiting.until_s - now_s)

@@ -49,46 +49,46 @@ class GroupNominatedNodes:
 
     def __init__(self, nominations: Nominator[PodInfo], uids: Collection[str]) -> None:
         self._nominations = nominations
-        self._kept = nominations.set_aside(uids)
+        self._set_aside = nominations.set_aside(uids)
 
     @contextmanager
     def of(self, pod: PodInfo) -> Iterator[None]:
         """A pod still prefers the node that it was promised itself."""
-        kept = self._kept.get(pod.uid)
-        if kept is not None:
-            self._nominations.nominate(*kept)
+        set_aside = self._set_aside.get(pod.uid)
+        if set_aside is not None:
+            self._nominations.nominate(*set_aside)
         try:
             yield
         finally:
-            if kept is not None:
+            if set_aside is not None:
                 self._nominations.forget(pod.uid)
 
     def restore(self) -> None:
-        for pod, node in self._kept.values():
+        for pod, node in self._set_aside.values():
             self._nominations.nominate(pod, node)
 
 
 def schedule_group(
-    cycle: SchedulingCycle, pods: Iterator[PodInfo], company: GangAttempt, own: GroupNominatedNodes
+    cycle: SchedulingCycle, pods: Iterator[PodInfo], gang: GangAttempt, nominations: GroupNominatedNodes
 ) -> GroupPlacement | Unplaced | None:
     """``pods``: those of the company that may be tried, asked for one by one. ``None``: there were too few. Room that
     others would have to make is not looked for: it is made for a whole or not at all."""
     found: dict[str, str] = {}
-    total, tried, first = len(company.uids), 0, None
-    if total < company.min_member:
+    total, tried, first = len(gang.uids), 0, None
+    if total < gang.min_member:
         return None
     for pod in pods:
         tried += 1
-        with own.of(pod):
+        with nominations.of(pod):
             outcome = cycle.decide(pod)
         if isinstance(outcome, Unplaced):
             first = first or outcome
-            if len(found) + total - tried < company.min_member:
+            if len(found) + total - tried < gang.min_member:
                 break
             continue
         cycle.matrix.assume(pod, NodeIndex(outcome.row))
         found[pod.uid] = outcome.node_name
-        if company.is_enough(found):
+        if gang.is_enough(found):
             return GroupPlacement(found)
     for uid in found:
         cycle.matrix.forget(uid)
@@ -100,27 +100,27 @@ def schedule_group(
 
 def nominate_group(
     cycle: SchedulingCycle,
-    leaving: TerminatingPods,
+    terminating_pods: TerminatingPods,
     pods: Iterable[PodInfo],
-    company: GangAttempt,
-    own: GroupNominatedNodes,
+    gang: GangAttempt,
+    nominations: GroupNominatedNodes,
     now_s: float,
 ) -> GroupNomination | None:
     """Nodes for the group in free room and in the room that terminating pods leave, each pod counted in before the next
     is looked at. ``None``: too few of them would get one."""
     nodes: dict[str, str] = {}
-    rooms: dict[str, NodeAfterTermination] = {}
+    after_termination: dict[str, NodeAfterTermination] = {}
     unplaced: dict[str, Unplaced] = {}
     for pod in pods:
-        with own.of(pod):
+        with nominations.of(pod):
             outcome = cycle.decide(pod)
             room = None
             if isinstance(outcome, Unplaced) and not outcome.is_error:
                 try:
-                    room = leaving.find_node(pod, cycle, now_s)
-                except BaseException as broken:  # a plugin that is asked about terminating pods
-                    cycle.report_failure(broken, pod)
-                    outcome = unplaced_by_error(broken)
+                    room = terminating_pods.find_node(pod, cycle, now_s)
+                except BaseException as error:  # a plugin that is asked about terminating pods
+                    cycle.report_failure(error, pod)
+                    outcome = unplaced_by_error(error)
         node = outcome.node_name if isinstance(outcome, ScheduleResult) else "" if room is None else room.node_name
         row = cycle.matrix.row_of(node)
         if row is None:
@@ -130,7 +130,7 @@ def nominate_group(
         cycle.matrix.assume(pod, row)
         nodes[pod.uid] = node
         if room is not None:
-            rooms[pod.uid] = room
+            after_termination[pod.uid] = room
     for uid in nodes:
         cycle.matrix.forget(uid)
-    return GroupNomination(nodes, rooms, unplaced) if rooms and company.is_enough(nodes) else None
+    return GroupNomination(nodes, after_termination, unplaced) if after_termination and gang.is_enough(nodes) else None

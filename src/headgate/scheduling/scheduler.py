@@ -44,22 +44,22 @@ from headgate.scheduling.plugins.default_preemption import DefaultPreemption
 from headgate.scheduling.plugins.queue_allocation import QueueAllocation
 from headgate.scheduling.plugins.registry import IN_TREE_PLUGINS, PluginFactory
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
+from headgate.scheduling.pod_lifecycle import PodState
 from headgate.scheduling.preemption.executor import PreemptionExecutor
 from headgate.scheduling.preemption.queue_preemption import QueuePreemption
 from headgate.scheduling.profile import new_framework, with_queue_allocation
-from headgate.scheduling.queue.queued_pod_info import PodQueueState
 from headgate.scheduling.queue.scheduling_queue import QueueSettings, SchedulingQueue
 from headgate.scheduling.schedule_one import SchedulingAttempts
 
 Object = Mapping[str, Any]
 
-_EXPOSED_S: Final = 1.0
+_NOTICE_AFTER_S: Final = 1.0
 """How long a pod without a gate waits for its queue before its condition says so."""
-_CLOCKS_DIFFER_S: Final = 0.5
+_CLOCK_SKEW_S: Final = 0.5
 """A deletion timestamp is told by the time of day: read twice, it is not the same moment to the hair."""
-_TOLD_OTHERWISE: Final = (SchedulingGates.name, DefaultPreemption.name)
+_REPORTED_ELSEWHERE: Final = (SchedulingGates.name, DefaultPreemption.name)
 """Plugins whose holds show elsewhere: in the condition of gates, and in the node that the pod is nominated for."""
-_UNFIT: Final = (AttributeError, KeyError, TypeError, ValueError)
+_READ_ERRORS: Final = (AttributeError, KeyError, TypeError, ValueError)
 
 
 class Scheduler:
@@ -82,13 +82,15 @@ class Scheduler:
         in ``spared`` and, with ``all_wait``, all others. ``gated_events``: how many Events per hour name pods' gates.
         """
         self.metrics = metrics or SchedulerMetrics()
-        self._day = queueing.day
+        self._time_of_day = queueing.day
         by_queues = {each.name: each.queues for each in configuration.profiles if each.queues is not None}
         names = [each.name for each in configuration.profiles]
-        watch = self.metrics.timers("")
-        self.cluster = Cluster(waiting_labels=spared, waiting_schedulers=names if all_wait else by_queues, timers=watch)
-        queues, lifts = QueueEngine(next(iter(by_queues.values()), SETTINGS)), GateRemovals()
-        allocation = QueueAllocation(queues, lifts, enabled=queueing.enabled)
+        timers = self.metrics.timers("")
+        self.cluster = Cluster(
+            waiting_labels=spared, waiting_schedulers=names if all_wait else by_queues, timers=timers
+        )
+        queues, gate_removals = QueueEngine(next(iter(by_queues.values()), SETTINGS)), GateRemovals()
+        allocation = QueueAllocation(queues, gate_removals, enabled=queueing.enabled)
         self.frameworks: dict[str, Framework] = {
             profile.name: new_framework(profile, self.cluster, makers) for profile in configuration.profiles
         }
@@ -97,14 +99,14 @@ class Scheduler:
             self.cluster.victim_rules[name] = QueueVictimRule(queues)
         if by_queues:
             self.cluster.add_event_handler(CapacityObjectHandler(queues), needed=True)
-        for team in self.frameworks.values():
-            for part in team.event_handlers:
-                self.cluster.add_event_handler(part)
-        self.annotations = frozenset(name for team in self.frameworks.values() for name in team.annotations)
+        for framework in self.frameworks.values():
+            for handler in framework.event_handlers:
+                self.cluster.add_event_handler(handler)
+        self.annotations = frozenset(name for framework in self.frameworks.values() for name in framework.annotations)
         first = next(iter(self.frameworks.values()))
         settings = QueueSettings(float(configuration.pod_initial_backoff_s), float(configuration.pod_max_backoff_s))
         self.queue: SchedulingQueue[PodInfo] = SchedulingQueue(
-            {name: team.pre_enqueue for name, team in self.frameworks.items()},
+            {name: framework.pre_enqueue for name, framework in self.frameworks.items()},
             first.queue_sort,
             settings,
             allocation.owns if by_queues else cluster_events.no_gate_owned,
@@ -115,7 +117,7 @@ class Scheduler:
             profile.name: SchedulingCycle(
                 self.cluster.matrix,
                 self.frameworks[profile.name].cycle_plugins,
-                _either(profile.percentage_of_nodes_to_score, configuration.percentage_of_nodes_to_score),
+                _own_or_common(profile.percentage_of_nodes_to_score, configuration.percentage_of_nodes_to_score),
                 self.queue.nominator,
                 self.metrics.timers(profile.name),
             )
@@ -126,7 +128,7 @@ class Scheduler:
         self.queues = queues
         self.queue_profiles = frozenset(by_queues)
         self._queue_admission = QueueAdmission(
-            queues, self.queue, self._conditions, lifts, by_queues, queueing, self.metrics.queues
+            queues, self.queue, self._conditions, gate_removals, by_queues, queueing, self.metrics.queues
         )
         self._preemption_executor = PreemptionExecutor(self.cluster, self.queue, self.bindings, self._conditions)
         self._attempts = SchedulingAttempts(
@@ -150,13 +152,13 @@ class Scheduler:
             self._preemption_executor,
             self._promise_revocation,
         )
-        self._notices = pod_conditions.GatedPodNotices()
-        self._exposed = pod_conditions.GatedPodNotices(_EXPOSED_S)
-        self._unbound = pod_conditions.GatedPodNotices()
+        self._gated_notices = pod_conditions.GatedPodNotices()
+        self._waiting_notices = pod_conditions.GatedPodNotices(_NOTICE_AFTER_S)
+        self._unbound_notices = pod_conditions.GatedPodNotices()
         self._gated_events = pod_conditions.EventRateLimit(gated_events)
         self._shapes = ShapeTable()
         self._nodes: dict[str, tuple[Object, NodeInfo]] = {}
-        self._owed: list[Effect] = []  # decided on an event, and taken along by the next step
+        self._pending_effects: list[Effect] = []  # decided on an event, and taken along by the next step
         self._report = report
 
     # What the API shows
@@ -169,11 +171,11 @@ class Scheduler:
             self.pod_removed(pod.uid, now_s)
             self._queue_admission.pod_succeeded(pod)
         elif pod.node_name:
-            self._arrived(pod, now_s)
+            self._pod_assigned(pod, now_s)
         elif pod.deleting:
             self.pod_removed(pod.uid, now_s)
         elif pod.scheduler_name in self.frameworks:
-            self._waits(pod, now_s)
+            self._pod_pending(pod, now_s)
 
     def pod_removed(self, uid: str, now_s: float) -> None:
         """Gone, or never to run again."""
@@ -181,9 +183,9 @@ class Scheduler:
         self._conditions.forget(uid)
         self._preemption_executor.forget(uid)
         self.cluster.terminating_pods.removed(uid)
-        self._owed += self._attempts.pod_observed(uid, now_s)
+        self._pending_effects += self._attempts.pod_observed(uid, now_s)
         self._attempts.member_removed(uid)
-        self._owed += self._retracted(self._promise_revocation.forget(uid), now_s)
+        self._pending_effects += self._retracted(self._promise_revocation.forget(uid), now_s)
         self._queue_admission.pod_removed(uid, now_s)
         self.queue.delete(uid, now_s)
         row = matrix.home(uid)
@@ -191,14 +193,14 @@ class Scheduler:
         matrix.pod_removed(uid)
         if old is not None:
             self._attempts.node_changed(old.node_name, now_s)
-            self._happened([ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, old=old)], now_s)
+            self._publish([ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, old=old)], now_s)
 
-    def _arrived(self, pod: PodInfo, now_s: float) -> None:
+    def _pod_assigned(self, pod: PodInfo, now_s: float) -> None:
         matrix = self.cluster.matrix
         self._conditions.forget(pod.uid)
         self._preemption_executor.forget(pod.uid)
-        self._owed += self._attempts.pod_observed(pod.uid, now_s, pod.node_name)
-        self._owed += self._retracted(self._promise_revocation.forget(pod.uid), now_s)
+        self._pending_effects += self._attempts.pod_observed(pod.uid, now_s, pod.node_name)
+        self._pending_effects += self._retracted(self._promise_revocation.forget(pod.uid), now_s)
         self._queue_admission.pod_applied(pod, now_s)
         self.queue.delete(pod.uid, now_s, bound=True)
         row = matrix.home(pod.uid)
@@ -208,42 +210,42 @@ class Scheduler:
         if old is None or (not was_assumed and old.shape is not pod.shape):
             self._attempts.node_changed(pod.node_name, now_s)  # another client bound it, or it was resized
         if pod.gone_by_s is not None:
-            self._terminates(pod, now_s + pod.gone_by_s - self._day(), now_s)
-        happened = [ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.ADD, new=pod)]
+            self._pod_terminating(pod, now_s + pod.gone_by_s - self._time_of_day(), now_s)
+        events = [ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.ADD, new=pod)]
         if old is not None and old.node_name != pod.node_name:
-            happened.insert(0, ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, old=old))
+            events.insert(0, ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, old=old))
         elif old is not None and not was_assumed:
-            happened = cluster_events.pod_update_events(old, pod)
-        self._happened(happened, now_s)
+            events = cluster_events.pod_update_events(old, pod)
+        self._publish(events, now_s)
 
-    def _terminates(self, pod: PodInfo, until_s: float, now_s: float) -> None:
-        leaving = self.cluster.terminating_pods
-        before_s = leaving.until_s(pod.uid)
-        leaving.applied(pod, until_s)
-        after_s = leaving.until_s(pod.uid)
+    def _pod_terminating(self, pod: PodInfo, until_s: float, now_s: float) -> None:
+        terminating_pods = self.cluster.terminating_pods
+        before_s = terminating_pods.until_s(pod.uid)
+        terminating_pods.applied(pod, until_s)
+        after_s = terminating_pods.until_s(pod.uid)
         if before_s is None:
             self._attempts.pod_terminating(pod, now_s)
-        elif after_s is not None and after_s < before_s - _CLOCKS_DIFFER_S:
+        elif after_s is not None and after_s < before_s - _CLOCK_SKEW_S:
             self._attempts.node_changed(pod.node_name, now_s)
 
-    def _waits(self, pod: PodInfo, now_s: float) -> None:
-        is_shown = self._conditions.seen(pod)
+    def _pod_pending(self, pod: PodInfo, now_s: float) -> None:
+        shows_own_write = self._conditions.seen(pod)
         known = self.queue.get(pod.uid)
         if known is None and self.cluster.matrix.node_of(pod.uid):
             return  # it has been bound, and this is how it looked before
         confirmed = self._queue_admission.pod_applied(pod, now_s)
         if known is None:
             self.queue.add(pod, now_s)
-            (self._notices if pod.gates else self._exposed).waits(pod.uid, now_s)
+            (self._gated_notices if pod.gates else self._waiting_notices).waits(pod.uid, now_s)
         else:
             before = known.pod
-            self.queue.update(pod, now_s, is_own_write=is_shown and _differ_in_own_writes(before, pod))
+            self.queue.update(pod, now_s, is_own_write=shows_own_write and _differ_only_in_own_writes(before, pod))
             if before.gates != pod.gates:
-                self._owed += self._retold(pod.uid)
+                self._pending_effects += self._update_waiting_condition(pod.uid)
             if before.shape.requests != pod.shape.requests and pod.scheduler_name not in self.queue_profiles:
                 self._attempts.resized(pod, now_s)
         if confirmed:
-            self._owed += self._attempts.ungated(pod.uid, now_s)
+            self._pending_effects += self._attempts.ungated(pod.uid, now_s)
 
     def node_applied(self, wire: Object, now_s: float) -> None:
         name = wire["metadata"]["name"]
@@ -256,7 +258,7 @@ class Scheduler:
             return
         self._nodes[name] = (wire, node)
         self.cluster.matrix.node_applied(node)
-        happened = (
+        events = (
             [ClusterEvent(cluster_events.NODE, cluster_events.ADD)]
             if before is None
             else cluster_events.node_update_events(before[0], wire)
@@ -264,47 +266,47 @@ class Scheduler:
         old = None if before is None else before[1]
         if old is not None and old != node:
             self._attempts.node_changed(name, now_s)
-        self._happened([msgspec.structs.replace(event, old=old, new=node) for event in happened], now_s)
+        self._publish([msgspec.structs.replace(event, old=old, new=node) for event in events], now_s)
 
     def node_removed(self, name: str, now_s: float) -> None:
         self.cluster.matrix.node_removed(name)
         before = self._nodes.pop(name, None)
         self._attempts.node_changed(name, now_s)
         if before is not None:
-            self._happened([ClusterEvent(cluster_events.NODE, cluster_events.DELETE, old=before[1])], now_s)
+            self._publish([ClusterEvent(cluster_events.NODE, cluster_events.DELETE, old=before[1])], now_s)
 
     def object_applied(self, resource: APIResource, wire: Object, now_s: float) -> None:
         try:
-            happened = self.cluster.applied(resource, wire)
-        except _UNFIT as broken:
+            events = self.cluster.applied(resource, wire)
+        except _READ_ERRORS as error:
             metadata = wire.get("metadata") or {}
             named = f"{resource.plural} {metadata.get('namespace') or ''}/{metadata.get('name')}"
-            self._report(f"{named} is left out, since it cannot be read: {broken!r}")
+            self._report(f"{named} is left out, since it cannot be read: {error!r}")
             return
         self._log_problems(now_s)
-        self._happened(happened, now_s)
+        self._publish(events, now_s)
 
     def object_removed(self, resource: APIResource, namespace: str, name: str, now_s: float) -> None:
-        happened = self.cluster.removed(resource, namespace, name)
+        events = self.cluster.removed(resource, namespace, name)
         self._log_problems(now_s)
-        self._happened(happened, now_s)
+        self._publish(events, now_s)
 
-    def _happened(self, happened: Iterable[ClusterEvent], now_s: float) -> None:
+    def _publish(self, events: Iterable[ClusterEvent], now_s: float) -> None:
         """Who waits for it may be tried, and who awaits it before a binding goes on with the next step."""
-        for event in happened:
+        for event in events:
             self.queue.event(event, now_s)
-            self._owed += self._attempts.carry_out(self.bindings.look_again(event, now_s), now_s)
+            self._pending_effects += self._attempts.run_steps(self.bindings.event_happened(event, now_s), now_s)
 
     # Trying
 
     def step(self, now_s: float, most: int, is_enough: Callable[[], bool] = lambda: False) -> list[Effect]:
         """Try up to so many pods that may be tried now; fewer if there are no more, or if after one of them the caller
         says that it is enough."""
-        effects, self._owed = self._owed, []
+        effects, self._pending_effects = self._pending_effects, []
         for uid in self.queue.newly_gated():
             queued = self.queue.get(uid)
-            if self._holder(uid) is not None or (queued is not None and self._conditions.holder(queued.pod)):
-                self._exposed.waits(uid, now_s)
+            if self._gating_rejection(uid) is not None or (queued is not None and self._conditions.holder(queued.pod)):
+                self._waiting_notices.waits(uid, now_s)
         effects += self._queue_admission.step(now_s)
         self._attempts.retry_groups(now_s)
         effects += self._due(now_s)
@@ -315,10 +317,11 @@ class Scheduler:
             effects += self._attempts.attempt(queued, now_s)
             if is_enough():
                 break
-        # After the attempts: a share that a pod without a node gives back needs no preemption.
-        effects += self._attempts.carry_out(self._queue_preemption.step(), now_s)
+        if self.queue_profiles:
+            # After the attempts: capacity that a pod without a node returns to its queue needs no preemption.
+            effects += self._attempts.run_steps(self._queue_preemption.step(), now_s)
         for uid in self.bindings.newly_waiting():
-            self._unbound.waits(uid, now_s)
+            self._unbound_notices.waits(uid, now_s)
         self._log_problems(now_s)
         return effects
 
@@ -330,32 +333,32 @@ class Scheduler:
     def next_deadline_s(self) -> float | None:
         """When :meth:`step` has something to do, unless something happens before."""
         waits = (self.queue, self.bindings, self._preemption_executor, self._queue_admission, self._promise_revocation)
-        notices = (self._notices.next_s(), self._exposed.next_s(), self._unbound.next_s())
+        notices = (self._gated_notices.next_s(), self._waiting_notices.next_s(), self._unbound_notices.next_s())
         found = (*(each.next_deadline_s() for each in waits), *notices)
         return min((moment for moment in found if moment is not None), default=None)
 
     def _due(self, now_s: float) -> list[Effect]:
         self._preemption_executor.retry_due(now_s)
         effects: list[Effect] = [*self._promise_revocation.due(now_s)]
-        effects += self._attempts.carry_out(self.bindings.due(now_s), now_s)
-        for notices in (self._notices, self._exposed):
+        effects += self._attempts.run_steps(self.bindings.due(now_s), now_s)
+        for notices in (self._gated_notices, self._waiting_notices):
             for uid in notices.due(now_s):
-                said = self._notice(uid, now_s)
-                if said:
+                notice_effects = self._notice_gated(uid, now_s)
+                if notice_effects:
                     notices.emitted(now_s)
-                effects += said
-        for uid in self._unbound.due(now_s):
-            said = self._notice_unbound(uid)
-            if said:
-                self._unbound.emitted(now_s)
-            effects += said
+                effects += notice_effects
+        for uid in self._unbound_notices.due(now_s):
+            notice_effects = self._notice_unbound(uid)
+            if notice_effects:
+                self._unbound_notices.emitted(now_s)
+            effects += notice_effects
         return effects
 
-    def _retold(self, uid: str) -> list[Effect]:
+    def _update_waiting_condition(self, uid: str) -> list[Effect]:
         """A pod whose gates changed, whoever changed them, and that still waits for its queue: its condition says why
         as of now."""
         queued = self.queue.get(uid)
-        if queued is None or queued.state is not PodQueueState.GATED or queued.gating is None:
+        if queued is None or queued.state is not PodState.GATED or queued.gating is None:
             return []
         return (
             list(self._queue_admission.waiting_condition(queued.pod))
@@ -363,16 +366,16 @@ class Scheduler:
             else []
         )
 
-    def _notice(self, uid: str, now_s: float) -> list[Effect]:
+    def _notice_gated(self, uid: str, now_s: float) -> list[Effect]:
         """Where people look, why a pod waits that nobody tried for a while."""
         queued = self.queue.get(uid)
-        if queued is None or queued.state is not PodQueueState.GATED or queued.gating is None:
+        if queued is None or queued.state is not PodState.GATED or queued.gating is None:
             return []
         if queued.gating.plugin == QueueAllocation.name:
             return list(self._queue_admission.waiting_condition(queued.pod))
-        holder = self._holder(uid)
-        if holder is not None:
-            return self._held(queued.pod, holder)
+        rejection = self._gating_rejection(uid)
+        if rejection is not None:
+            return self._gated_condition(queued.pod, rejection)
         if not queued.pod.gates or not self._gated_events.take(now_s):
             return []
         return [pod_conditions.gated_event(queued.pod)]
@@ -403,17 +406,17 @@ class Scheduler:
         self._report(f"pod {pod.key} is not bound: {message}")
         return list(self._conditions.has_node(pod, conditions.SCHEDULER_ERROR, message))
 
-    def _holder(self, uid: str) -> Rejection | None:
+    def _gating_rejection(self, uid: str) -> Rejection | None:
         """The rejection of the plugin that holds the pod, unless its holds show elsewhere."""
         queued = self.queue.get(uid)
-        gating = None if queued is None or queued.state is not PodQueueState.GATED else queued.gating
-        if gating is None or gating.plugin in (*_TOLD_OTHERWISE, QueueAllocation.name):
+        gating = None if queued is None or queued.state is not PodState.GATED else queued.gating
+        if gating is None or gating.plugin in (*_REPORTED_ELSEWHERE, QueueAllocation.name):
             return None
         return gating
 
-    def _held(self, pod: PodInfo, holder: Rejection) -> list[Effect]:
-        is_error = isinstance(holder, ErrorRejection)
-        return list(self._conditions.held(pod, holder.plugin, holder.reason, is_error=is_error))
+    def _gated_condition(self, pod: PodInfo, rejection: Rejection) -> list[Effect]:
+        is_error = isinstance(rejection, ErrorRejection)
+        return list(self._conditions.held(pod, rejection.plugin, rejection.reason, is_error=is_error))
 
     # What became of effects
 
@@ -440,19 +443,20 @@ class Scheduler:
         return self._retracted(self._promise_revocation.answered(uid, stamp, result, now_s), now_s)
 
     def _retracted(self, for_uid: str, now_s: float) -> list[Effect]:
-        return self._attempts.carry_out(self._queue_preemption.retracted(for_uid), now_s) if for_uid else []
+        return self._attempts.run_steps(self._queue_preemption.retracted(for_uid), now_s) if for_uid else []
 
     def prepared(self, uid: str, problem: str, now_s: float) -> list[Effect]:
         """What had to be written before a binding is written, or (``problem``) is not."""
         return self._attempts.prepared(uid, problem, now_s)
 
-    def preempted(self, done: Preempt, told: Collection[str], now_s: float, *, ok: bool) -> list[Effect]:
+    def preempted(self, done: Preempt, deleted_uids: Collection[str], now_s: float, *, ok: bool) -> list[Effect]:
         """Victims were told to go (see :meth:`PreemptionExecutor.ended`): what they have of their queues is free at
         once."""
-        for uid in told:
-            self.queues.evicted(uid)
+        if self.queue_profiles:
+            for uid in deleted_uids:
+                self.queues.evicted(uid)
         self._promise_revocation.release(done.pod.uid)
-        return self._preemption_executor.ended(done, told, ok=ok, now_s=now_s)
+        return self._preemption_executor.ended(done, deleted_uids, ok=ok, now_s=now_s)
 
     # What is measured
 
@@ -467,11 +471,11 @@ class Scheduler:
         )
 
 
-def _differ_in_own_writes(before: PodInfo, now: PodInfo) -> bool:
+def _differ_only_in_own_writes(before: PodInfo, now: PodInfo) -> bool:
     """Whether nothing but what the scheduler writes into a pod's status is other than before."""
     own = {"revision": before.revision, "scheduled": before.scheduled, "nominated_node": before.nominated_node}
     return msgspec.structs.replace(now, **own) == before
 
 
-def _either(own: int | None, common: int) -> int:
+def _own_or_common(own: int | None, common: int) -> int:
     return common if own is None else own

@@ -18,7 +18,8 @@ from headgate.scheduling.framework.cluster_events import (
 )
 from headgate.scheduling.framework.interface import PreEnqueuePlugin, Rejection
 from headgate.scheduling.plugins.priority_sort import PrioritySort
-from headgate.scheduling.queue.queued_pod_info import PodQueueState, QueuedPodInfo
+from headgate.scheduling.pod_lifecycle import PodState
+from headgate.scheduling.queue.queued_pod_info import QueuedPodInfo
 from headgate.scheduling.queue.scheduling_queue import DEFAULTS, QueueSettings, SchedulingQueue
 from headgate.waiting.queueing_hints import ClusterEventWithHint
 
@@ -120,7 +121,7 @@ class Clocked:
             found.append(popped.pod.name)
         return found
 
-    def fail(self, queued: QueuedPodInfo[APod], *rejections: Rejection) -> PodQueueState | None:
+    def fail(self, queued: QueuedPodInfo[APod], *rejections: Rejection) -> PodState | None:
         return self.queue.fail(queued, rejections, self.now_s)
 
     def park(self, pod: APod, *rejections: Rejection) -> QueuedPodInfo[APod]:
@@ -131,7 +132,7 @@ class Clocked:
         self.fail(queued, *(rejections or (Rejection("Fit", "no room", HELPED_BY_NODES),)))
         return queued
 
-    def where(self, pod: APod) -> PodQueueState | None:
+    def where(self, pod: APod) -> PodState | None:
         queued = self.queue.get(pod.uid)
         return None if queued is None else queued.state
 

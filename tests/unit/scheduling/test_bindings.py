@@ -11,7 +11,7 @@ from headgate.scheduling.cache.pod import PodInfo
 from headgate.scheduling.framework import cluster_events
 from headgate.scheduling.framework.effects import Bind, ObjectPatch, PreBindWrites, SetStatus, WriteResult
 from headgate.scheduling.framework.interface import PermitWait, PreBindPending, Rejection
-from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.pod_lifecycle import PodState
 from unit.scheduling.world import World, a_node, a_pod
 
 WRITE = ObjectPatch(CONFIG_MAPS, "default", "c", "uid-c", {"data": {}})
@@ -95,7 +95,7 @@ def test_what_was_set_aside_is_given_back_when_a_later_plugin_refuses() -> None:
     world.show(a_pod("p"), a_pod("q"))
     world.step()
     assert world.binds.keys() == {"q"}
-    assert world.where("p") is PodQueueState.UNSCHEDULABLE
+    assert world.where("p") is PodState.UNSCHEDULABLE
     assert world.statuses == {"p": 'Unschedulable: Reserve plugin "Second": full'}
     assert [each.partition("@")[0] for each in first.held] == ["q"]
     assert world.taken("a") + world.taken("b") == 1
@@ -210,7 +210,7 @@ def test_a_plugin_that_raises_fails_its_pod_in_its_own_name_and_is_asked_again_a
     world.step()
     assert world.statuses == {"p": 'SchedulerError: running plugin "Broken" (reserve): RuntimeError: oops'}
     assert world.taken("a") == 0
-    assert world.where("p") is PodQueueState.ERROR_BACKOFF
+    assert world.where("p") is PodState.ERROR_BACKOFF
 
 
 def bind_by(plugin: Courier) -> World:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clusters import a_node
 from headgate.scheduling.framework.effects import RemoveSchedulingGate
-from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.pod_lifecycle import PodState
 from unit.scheduling.queued_world import QueuedWorld, a_gated_pod, a_group, a_queue, ungated
 
 
@@ -50,7 +50,7 @@ def test_when_room_comes_the_gang_goes_and_what_does_not_fit_then_waits_alone() 
     world.scheduler.node_applied(a_node("b", cpu="1"), world.now_s)
     world.step(60.0)
     assert world.binds == {"g-0": "a", "g-1": "b"} or world.binds == {"g-0": "b", "g-1": "a"}
-    assert world.where("g-2") is PodQueueState.UNSCHEDULABLE
+    assert world.where("g-2") is PodState.UNSCHEDULABLE
     world.scheduler.node_applied(a_node("c", cpu="1"), world.now_s)
     world.step(60.0)
     assert world.binds == {"g-2": "c"}

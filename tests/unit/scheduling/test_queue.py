@@ -8,7 +8,7 @@ import pytest
 
 from headgate.scheduling.framework.cluster_events import UNSCHEDULABLE_TIMEOUT, ClusterEvent, on
 from headgate.scheduling.framework.interface import Rejection
-from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.pod_lifecycle import PodState
 from headgate.scheduling.queue.scheduling_queue import QueueSettings, SchedulingQueue
 from unit.scheduling.pods import (
     HELPED_BY_NODES,
@@ -77,7 +77,7 @@ def test_a_high_priority_pod_that_keeps_failing_does_not_block_the_others() -> N
     high = clocked.pop()
     clocked.fail(high, FIT)
     clocked.happens(NODE_ADD)
-    assert high.state is PodQueueState.BACKOFF
+    assert high.state is PodState.BACKOFF
     assert clocked.pop().pod.name == "low"
 
 
@@ -88,9 +88,9 @@ def test_a_rejected_pod_waits_until_what_its_plugin_named_happens() -> None:
     clocked = Clocked()
     clocked.park(PLAIN, FIT)
     assert clocked.happens(ClusterEvent("Node", "UpdateNodeLabel")) == 0
-    assert clocked.where(PLAIN) is PodQueueState.UNSCHEDULABLE
+    assert clocked.where(PLAIN) is PodState.UNSCHEDULABLE
     assert clocked.happens(NODE_ADD) == 1
-    assert clocked.where(PLAIN) is PodQueueState.BACKOFF
+    assert clocked.where(PLAIN) is PodState.BACKOFF
 
 
 def test_a_woken_pod_whose_backoff_is_over_may_be_tried_at_once() -> None:
@@ -98,21 +98,21 @@ def test_a_woken_pod_whose_backoff_is_over_may_be_tried_at_once() -> None:
     queued = clocked.park(PLAIN, FIT)
     clocked.now_s += 2
     clocked.happens(NODE_ADD)
-    assert queued.state is PodQueueState.ACTIVE
+    assert queued.state is PodState.ACTIVE
 
 
 def test_a_guard_that_says_no_keeps_the_pod_where_it_is() -> None:
     clocked = Clocked()
     queued = clocked.park(PLAIN, Rejection("Fit", "no room", on("Node", "Add", guard=Never())))
     clocked.happens(NODE_ADD)
-    assert queued.state is PodQueueState.UNSCHEDULABLE
+    assert queued.state is PodState.UNSCHEDULABLE
 
 
 def test_a_pending_plugin_pays_no_backoff() -> None:
     clocked = Clocked()
     queued = clocked.park(PLAIN, Rejection("Volumes", "being bound", HELPED_BY_NODES, pending=True))
     clocked.happens(NODE_ADD)
-    assert queued.state is PodQueueState.ACTIVE
+    assert queued.state is PodState.ACTIVE
 
 
 def test_a_pod_that_also_waits_for_a_pending_plugin_pays_if_another_one_wakes_it() -> None:
@@ -120,21 +120,21 @@ def test_a_pod_that_also_waits_for_a_pending_plugin_pays_if_another_one_wakes_it
     pending = Rejection("Volumes", "being bound", on("PersistentVolume", "Add"), pending=True)
     queued = clocked.park(PLAIN, FIT, pending)
     clocked.happens(NODE_ADD)
-    assert queued.state is PodQueueState.BACKOFF
+    assert queued.state is PodState.BACKOFF
 
 
 def test_any_of_several_plugins_may_wake_a_pod() -> None:
     clocked = Clocked()
     queued = clocked.park(PLAIN, FIT, Rejection("Affinity", "no peer", on("Pod", "Add")))
     clocked.happens(ClusterEvent("AssignedPod", "Add"))
-    assert queued.state is PodQueueState.BACKOFF
+    assert queued.state is PodState.BACKOFF
 
 
 def test_a_pod_that_failed_by_error_waits_apart_and_is_not_tried_early() -> None:
     clocked = Clocked()
     clocked.add(PLAIN)
     queued = clocked.pop()
-    assert clocked.fail(queued) is PodQueueState.ERROR_BACKOFF
+    assert clocked.fail(queued) is PodState.ERROR_BACKOFF
     assert clocked.queue.pop(clocked.now_s) is None
     clocked.now_s += 2
     assert clocked.pop() is queued
@@ -158,7 +158,7 @@ def test_an_idle_scheduler_takes_rejected_pods_out_of_backoff_early() -> None:
     clocked = Clocked(settings=QueueSettings(initial_backoff_s=1000, max_backoff_s=1000))
     queued = clocked.park(PLAIN, FIT)
     clocked.happens(NODE_ADD)
-    assert queued.state is PodQueueState.BACKOFF
+    assert queued.state is PodState.BACKOFF
     assert clocked.pop() is queued
 
 
@@ -189,7 +189,7 @@ def test_backoffs_end_together_when_their_second_is_over() -> None:
     assert clocked.queue.next_deadline_s() == START_S + 2
     assert clocked.flush(after_s=1) == 0
     assert clocked.flush(after_s=0.25) == 2
-    assert (first.state, second.state) == (PodQueueState.ACTIVE, PodQueueState.ACTIVE)
+    assert (first.state, second.state) == (PodState.ACTIVE, PodState.ACTIVE)
 
 
 def test_failing_twice_or_a_stranger_changes_nothing() -> None:
@@ -198,7 +198,7 @@ def test_failing_twice_or_a_stranger_changes_nothing() -> None:
     assert clocked.fail(queued, FIT) is None
     assert queued.unschedulable_count == 1
     clocked.queue.done(queued)
-    assert queued.state is PodQueueState.UNSCHEDULABLE
+    assert queued.state is PodState.UNSCHEDULABLE
 
 
 def test_a_popped_pod_has_forgotten_who_turned_it_away() -> None:
@@ -222,7 +222,7 @@ def test_an_unschedulable_pod_is_looked_at_again_after_five_minutes_by_priority(
     assert clocked.flush(after_s=299) == 0
     assert clocked.queue.next_deadline_s() == START_S + 300
     assert clocked.flush(after_s=2) == 2
-    assert (low.state, high.state) == (PodQueueState.ACTIVE, PodQueueState.ACTIVE)
+    assert (low.state, high.state) == (PodState.ACTIVE, PodState.ACTIVE)
     assert clocked.names_popped() == ["high", "low"]
 
 
@@ -242,7 +242,7 @@ def test_an_event_for_everyone_wakes_everyone() -> None:
     clocked = Clocked()
     pods = [clocked.park(a_pod(name), Rejection("Odd", "no idea")) for name in "ab"]
     assert clocked.happens(UNSCHEDULABLE_TIMEOUT) == 2
-    assert {pod.state for pod in pods} == {PodQueueState.BACKOFF}
+    assert {pod.state for pod in pods} == {PodState.BACKOFF}
 
 
 def test_the_first_attempt_is_counted_from_when_the_pod_was_free_to_be_tried() -> None:

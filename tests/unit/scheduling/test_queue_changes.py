@@ -6,7 +6,7 @@ import pytest
 
 from headgate.scheduling.framework.cluster_events import on, own_update
 from headgate.scheduling.framework.interface import Rejection
-from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.pod_lifecycle import PodState
 from headgate.waiting.queueing_hints import ClusterEventWithHint
 from unit.scheduling.pods import (
     HELPED_BY_NODES,
@@ -29,7 +29,7 @@ PLAIN = a_pod("p")
 def test_an_update_of_an_unknown_pod_adds_it() -> None:
     clocked = Clocked()
     clocked.update(PLAIN)
-    assert clocked.where(PLAIN) is PodQueueState.ACTIVE
+    assert clocked.where(PLAIN) is PodState.ACTIVE
     assert clocked.queue.counters.incoming() == {("active", "UnschedulablePodUpdate"): 1}
 
 
@@ -44,7 +44,7 @@ def test_an_active_pod_is_updated_where_it_is_and_not_gated_any_more() -> None:
     clocked = Clocked(plugin)
     clocked.add(PLAIN.but(labels={"ready": ""}), a_pod("q", priority=1, labels={"ready": ""}))
     clocked.update(PLAIN.but(priority=2))
-    assert clocked.where(PLAIN) is PodQueueState.ACTIVE
+    assert clocked.where(PLAIN) is PodState.ACTIVE
     assert plugin.asked == 2
     assert clocked.names_popped() == ["p", "q"]
 
@@ -54,7 +54,7 @@ def test_a_pod_in_backoff_is_updated_where_it_is() -> None:
     queued = clocked.park(PLAIN, FIT)
     clocked.happens(NODE_ADD)
     clocked.update(PLAIN.but(note="changed"))
-    assert queued.state is PodQueueState.BACKOFF
+    assert queued.state is PodState.BACKOFF
     assert clocked.pop().pod.note == "changed"
 
 
@@ -62,7 +62,7 @@ def test_an_unschedulable_pod_that_changes_as_its_plugin_wished_pays_its_backoff
     clocked = Clocked()
     queued = clocked.park(PLAIN, Rejection("Taints", "not tolerated", on("Pod", "UpdatePodToleration")))
     clocked.update(PLAIN.but(shape=AShape(tolerations=("all",))))
-    assert queued.state is PodQueueState.BACKOFF
+    assert queued.state is PodState.BACKOFF
 
 
 def test_an_unschedulable_pod_that_changes_after_its_backoff_may_be_tried_at_once() -> None:
@@ -70,7 +70,7 @@ def test_an_unschedulable_pod_that_changes_after_its_backoff_may_be_tried_at_onc
     queued = clocked.park(PLAIN, Rejection("Taints", "not tolerated", on("Pod", "UpdatePodToleration")))
     clocked.now_s += 10
     clocked.update(PLAIN.but(shape=AShape(tolerations=("all",))))
-    assert queued.state is PodQueueState.ACTIVE
+    assert queued.state is PodState.ACTIVE
 
 
 @pytest.mark.parametrize("wakers", [on("Pod", "UpdatePodToleration"), own_update(Never())])
@@ -78,7 +78,7 @@ def test_an_unschedulable_pod_that_changes_otherwise_stays(wakers: tuple[Cluster
     clocked = Clocked()
     queued = clocked.park(PLAIN, Rejection("Taints", "not tolerated", wakers))
     clocked.update(PLAIN.but(note="changed"))
-    assert queued.state is PodQueueState.UNSCHEDULABLE
+    assert queued.state is PodState.UNSCHEDULABLE
     assert queued.pod.note == "changed"
 
 
@@ -87,7 +87,7 @@ def test_a_change_of_one_pod_wakes_no_other() -> None:
     other = clocked.park(a_pod("other"), Rejection("Taints", "not tolerated", on("Pod", "Update")))
     clocked.park(PLAIN, FIT)
     clocked.update(PLAIN.but(labels={"a": "b"}))
-    assert other.state is PodQueueState.UNSCHEDULABLE
+    assert other.state is PodState.UNSCHEDULABLE
 
 
 # Deletion
@@ -129,7 +129,7 @@ def test_activation_moves_parked_pods_and_those_in_backoff() -> None:
     waiting = clocked.park(a_pod("b"), FIT)
     clocked.happens(NODE_ADD)
     assert clocked.queue.activate([parked.uid, waiting.uid], clocked.now_s) == 2
-    assert (parked.state, waiting.state) == (PodQueueState.ACTIVE, PodQueueState.ACTIVE)
+    assert (parked.state, waiting.state) == (PodState.ACTIVE, PodState.ACTIVE)
     assert clocked.queue.counters.incoming()["active", "ForceActivate"] == 2
 
 
@@ -145,13 +145,13 @@ def test_a_pod_that_is_activated_while_it_is_tried_comes_back_at_once_if_it_fail
     clocked.add(a_pod("a"), a_pod("b"))
     first, second = clocked.pop(), clocked.pop()
     clocked.queue.activate([first.uid], clocked.now_s)
-    assert clocked.fail(first, FIT) is PodQueueState.BACKOFF
-    assert clocked.fail(second, FIT) is PodQueueState.UNSCHEDULABLE
+    assert clocked.fail(first, FIT) is PodState.BACKOFF
+    assert clocked.fail(second, FIT) is PodState.UNSCHEDULABLE
 
 
 def test_profiles_have_their_own_plugins_and_counts() -> None:
     clocked = Clocked(Allows("ready"))
     other = PLAIN.but(scheduler_name="other")
     clocked.add(other, a_pod("q"))
-    assert clocked.where(other) is PodQueueState.ACTIVE
+    assert clocked.where(other) is PodState.ACTIVE
     assert clocked.queue.counters.unschedulable() == {("Allows", PROFILE): 1}

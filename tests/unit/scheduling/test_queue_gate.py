@@ -10,7 +10,7 @@ from headgate.capacity.api.stamp import read_stamp
 from headgate.capacity.names import GATE, QUEUE_NAME, STAMP
 from headgate.scheduling.framework.effects import WriteResult
 from headgate.scheduling.gates.gate_removals import MAX_CONCURRENT
-from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.pod_lifecycle import PodState
 from unit.scheduling.queued_world import QueuedWorld, a_gated_pod, a_queue, ungated
 
 FOREIGN = "example.com/hold"
@@ -51,7 +51,7 @@ def test_a2_a_full_queue_keeps_the_gate_and_nothing_is_called_unschedulable() ->
     world.show(a_gated_pod("p1"), a_gated_pod("p2"))
     world.step()
     assert list(world.lifts) == ["p1"]
-    assert world.where("p2") is PodQueueState.GATED
+    assert world.where("p2") is PodState.GATED
     world.step(11.0)
     assert world.statuses["p2"].startswith("SchedulingGated: ")
     for word in ("q", "cpu", "1"):

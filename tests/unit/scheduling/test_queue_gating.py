@@ -9,7 +9,7 @@ import pytest
 from headgate.scheduling.framework.cluster_events import UNSCHEDULABLE_TIMEOUT, ClusterEvent, on
 from headgate.scheduling.framework.interface import Rejection
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
-from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.pod_lifecycle import PodState
 from headgate.scheduling.queue.scheduling_queue import LEAST_WAIT_S, QueueSettings
 from unit.scheduling.pods import HELPED_BY_NODES, NODE_ADD, Allows, Clocked, Never, Raises, a_pod
 
@@ -21,13 +21,13 @@ READY = BARE.but(labels={"ready": ""})
 def test_without_plugins_a_pod_may_be_tried() -> None:
     clocked = Clocked()
     clocked.add(BARE)
-    assert clocked.where(BARE) is PodQueueState.ACTIVE
+    assert clocked.where(BARE) is PodState.ACTIVE
 
 
 def test_a_pod_that_no_plugin_allows_is_gated() -> None:
     clocked = Clocked(Allows("ready"), Allows("set", name="Second"))
     clocked.add(BARE)
-    assert clocked.where(BARE) is PodQueueState.GATED
+    assert clocked.where(BARE) is PodState.GATED
 
 
 def test_a_pod_that_one_plugin_does_not_allow_is_gated_by_that_one() -> None:
@@ -42,7 +42,7 @@ def test_a_pod_that_one_plugin_does_not_allow_is_gated_by_that_one() -> None:
 def test_a_pod_that_all_plugins_allow_may_be_tried() -> None:
     clocked = Clocked(Allows("ready"), Allows("ready", name="Second"))
     clocked.add(READY)
-    assert clocked.where(READY) is PodQueueState.ACTIVE
+    assert clocked.where(READY) is PodState.ACTIVE
 
 
 def test_the_plugin_that_holds_a_pod_is_asked_first_and_alone_while_it_does() -> None:
@@ -54,7 +54,7 @@ def test_the_plugin_that_holds_a_pod_is_asked_first_and_alone_while_it_does() ->
     assert (first.asked, second.asked) == (1, 2)
     clocked.update(READY.but(labels={"set": ""}))
     assert (first.asked, second.asked) == (2, 3)
-    assert clocked.where(READY) is PodQueueState.GATED
+    assert clocked.where(READY) is PodState.GATED
     assert clocked.queue.counters.unschedulable() == {
         ("Allows", "default-scheduler"): 1,
         ("Second", "default-scheduler"): 1,
@@ -84,9 +84,9 @@ def test_a_pod_gated_by_a_plugin_that_waits_for_the_event_is_looked_at() -> None
     clocked.add(BARE)
     plugin.label = "nothing-needed"
     clocked.update(BARE.but(labels={"nothing-needed": ""}))
-    assert clocked.where(BARE) is PodQueueState.GATED
+    assert clocked.where(BARE) is PodState.GATED
     assert clocked.happens(NODE_ADD) == 1
-    assert clocked.where(BARE) is PodQueueState.ACTIVE
+    assert clocked.where(BARE) is PodState.ACTIVE
 
 
 def test_a_guard_of_the_gating_plugin_can_keep_it_gated() -> None:
@@ -102,34 +102,34 @@ def test_an_event_for_everyone_frees_a_pod_that_is_not_gated_any_more() -> None:
     clocked = Clocked(plugin)
     clocked.add(BARE)
     clocked.update(READY)
-    assert clocked.where(BARE) is PodQueueState.GATED
+    assert clocked.where(BARE) is PodState.GATED
     assert clocked.happens(UNSCHEDULABLE_TIMEOUT) == 1
-    assert clocked.where(BARE) is PodQueueState.ACTIVE
+    assert clocked.where(BARE) is PodState.ACTIVE
 
 
 def test_an_event_for_everyone_leaves_a_pod_that_is_still_gated() -> None:
     clocked = Clocked(Allows("ready", ()))
     clocked.add(BARE)
     assert clocked.happens(UNSCHEDULABLE_TIMEOUT) == 0
-    assert clocked.where(BARE) is PodQueueState.GATED
+    assert clocked.where(BARE) is PodState.GATED
 
 
 def test_a_pod_that_is_gated_after_an_attempt_pays_its_backoff_when_it_is_free() -> None:
     clocked = Clocked(SchedulingGates(), Allows("ready"))
     clocked.park(READY, FIT)
     clocked.update(BARE)
-    assert clocked.where(READY) is PodQueueState.UNSCHEDULABLE
+    assert clocked.where(READY) is PodState.UNSCHEDULABLE
     clocked.happens(NODE_ADD)
-    assert clocked.where(READY) is PodQueueState.GATED
+    assert clocked.where(READY) is PodState.GATED
     clocked.update(READY)
-    assert clocked.where(READY) is PodQueueState.BACKOFF
+    assert clocked.where(READY) is PodState.BACKOFF
 
 
 def test_a_pod_that_was_never_tried_pays_nothing() -> None:
     clocked = Clocked(Allows("ready"))
     clocked.add(BARE)
     clocked.update(READY)
-    assert clocked.where(BARE) is PodQueueState.ACTIVE
+    assert clocked.where(BARE) is PodState.ACTIVE
 
 
 def test_plugins_are_asked_on_the_way_into_backoff_and_not_on_the_way_out() -> None:
@@ -137,10 +137,10 @@ def test_plugins_are_asked_on_the_way_into_backoff_and_not_on_the_way_out() -> N
     clocked = Clocked(plugin)
     queued = clocked.park(READY, FIT)
     clocked.happens(NODE_ADD)
-    assert (queued.state, plugin.asked) == (PodQueueState.BACKOFF, 2)
+    assert (queued.state, plugin.asked) == (PodState.BACKOFF, 2)
     clocked.update(BARE)
     assert clocked.flush(after_s=2) == 1
-    assert (queued.state, plugin.asked) == (PodQueueState.ACTIVE, 2)
+    assert (queued.state, plugin.asked) == (PodState.ACTIVE, 2)
 
 
 def test_without_popping_from_backoff_plugins_are_asked_on_the_way_out() -> None:
@@ -148,10 +148,10 @@ def test_without_popping_from_backoff_plugins_are_asked_on_the_way_out() -> None
     clocked = Clocked(plugin, settings=QueueSettings(pop_from_backoff=False))
     queued = clocked.park(READY, FIT)
     clocked.happens(NODE_ADD)
-    assert (queued.state, plugin.asked) == (PodQueueState.BACKOFF, 1)
+    assert (queued.state, plugin.asked) == (PodState.BACKOFF, 1)
     clocked.update(BARE)
     assert clocked.flush(after_s=2) == 0
-    assert (queued.state, plugin.asked) == (PodQueueState.GATED, 2)
+    assert (queued.state, plugin.asked) == (PodState.GATED, 2)
 
 
 def test_a_pod_that_may_not_enter_backoff_is_gated_instead() -> None:
@@ -159,18 +159,18 @@ def test_a_pod_that_may_not_enter_backoff_is_gated_instead() -> None:
     clocked.add(READY)
     queued = clocked.pop()
     clocked.update(BARE)
-    assert clocked.fail(queued) is PodQueueState.GATED
+    assert clocked.fail(queued) is PodState.GATED
 
 
 def test_activation_asks_the_plugins_of_a_parked_pod() -> None:
     clocked = Clocked(Allows("ready"))
     clocked.add(BARE)
     assert clocked.queue.activate([BARE.uid], clocked.now_s) == 0
-    assert clocked.where(BARE) is PodQueueState.GATED
+    assert clocked.where(BARE) is PodState.GATED
 
 
-@pytest.mark.parametrize(("pop_from_backoff", "place"), [(True, PodQueueState.ACTIVE), (False, PodQueueState.GATED)])
-def test_activation_out_of_backoff_asks_only_if_nobody_did_before(pop_from_backoff: bool, place: PodQueueState) -> None:
+@pytest.mark.parametrize(("pop_from_backoff", "place"), [(True, PodState.ACTIVE), (False, PodState.GATED)])
+def test_activation_out_of_backoff_asks_only_if_nobody_did_before(pop_from_backoff: bool, place: PodState) -> None:
     clocked = Clocked(Allows("ready"), settings=QueueSettings(pop_from_backoff=pop_from_backoff))
     queued = clocked.park(READY, FIT)
     clocked.happens(NODE_ADD)
@@ -198,7 +198,7 @@ def test_a_gated_pod_that_became_free_unnoticed_is_found_when_its_time_is_up() -
     clocked.add(BARE)
     clocked.update(READY)
     assert clocked.flush(after_s=300) == 1
-    assert clocked.where(BARE) is PodQueueState.ACTIVE
+    assert clocked.where(BARE) is PodState.ACTIVE
 
 
 def test_looking_again_does_not_cost_a_gated_pod_its_turn() -> None:
@@ -236,10 +236,10 @@ def test_a_pending_plugin_that_is_helped_spares_a_gated_pod_its_backoff_too() ->
     clocked.park(READY, Rejection("Volumes", "being bound", HELPED_BY_NODES, pending=True))
     clocked.update(BARE)
     clocked.happens(NODE_ADD)
-    assert clocked.where(READY) is PodQueueState.GATED
+    assert clocked.where(READY) is PodState.GATED
     clocked.update(READY)
     clocked.happens(NODE_ADD)
-    assert clocked.where(READY) is PodQueueState.ACTIVE
+    assert clocked.where(READY) is PodState.ACTIVE
 
 
 def test_events_of_many_pods_wake_only_the_pod_that_waits_for_them() -> None:
@@ -274,7 +274,7 @@ def test_a_plugin_that_waits_for_a_moment_is_asked_again_then_and_not_before() -
     assert clocked.flush(0.2) == 0
     assert clocked.queue.next_deadline_s() == clocked.now_s + 1000.0
     assert clocked.flush(1000.0) == 1
-    assert clocked.where(BARE) is PodQueueState.ACTIVE
+    assert clocked.where(BARE) is PodState.ACTIVE
 
 
 def test_a_moment_beyond_the_longest_wait_does_not_lengthen_it() -> None:

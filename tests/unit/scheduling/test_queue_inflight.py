@@ -6,7 +6,7 @@ from typing import Any
 
 from headgate.scheduling.framework.cluster_events import ClusterEvent, on
 from headgate.scheduling.framework.interface import Rejection
-from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.pod_lifecycle import PodState
 from unit.scheduling.pods import HELPED_BY_NODES, NODE_ADD, Allows, AShape, Clocked, Never, a_pod
 
 FIT = Rejection("Fit", "no room", HELPED_BY_NODES)
@@ -30,7 +30,7 @@ def test_an_event_during_the_attempt_that_would_have_woken_it_sends_it_to_backof
     clocked.add(PLAIN)
     queued = clocked.pop()
     clocked.happens(NODE_ADD)
-    assert clocked.fail(queued, FIT) is PodQueueState.BACKOFF
+    assert clocked.fail(queued, FIT) is PodState.BACKOFF
 
 
 def test_events_before_the_attempt_do_not_count() -> None:
@@ -38,7 +38,7 @@ def test_events_before_the_attempt_do_not_count() -> None:
     clocked.add(a_pod("other"), PLAIN)
     clocked.pop()
     clocked.happens(NODE_ADD)
-    assert clocked.fail(clocked.pop(), FIT) is PodQueueState.UNSCHEDULABLE
+    assert clocked.fail(clocked.pop(), FIT) is PodState.UNSCHEDULABLE
 
 
 def test_events_that_concern_other_plugins_do_not_count() -> None:
@@ -46,7 +46,7 @@ def test_events_that_concern_other_plugins_do_not_count() -> None:
     clocked.add(PLAIN)
     queued = clocked.pop()
     clocked.happens(VOLUME_ADD)
-    assert clocked.fail(queued, FIT) is PodQueueState.UNSCHEDULABLE
+    assert clocked.fail(queued, FIT) is PodState.UNSCHEDULABLE
 
 
 def test_a_guard_decides_about_events_during_the_attempt_too() -> None:
@@ -54,10 +54,7 @@ def test_a_guard_decides_about_events_during_the_attempt_too() -> None:
     clocked.add(PLAIN)
     queued = clocked.pop()
     clocked.happens(NODE_ADD)
-    assert (
-        clocked.fail(queued, Rejection("Fit", "no room", on("Node", "Add", guard=Never())))
-        is PodQueueState.UNSCHEDULABLE
-    )
+    assert clocked.fail(queued, Rejection("Fit", "no room", on("Node", "Add", guard=Never()))) is PodState.UNSCHEDULABLE
 
 
 def test_a_pending_plugin_that_was_helped_meanwhile_sends_the_pod_to_active() -> None:
@@ -67,13 +64,13 @@ def test_a_pending_plugin_that_was_helped_meanwhile_sends_the_pod_to_active() ->
     clocked.happens(NODE_ADD)
     clocked.happens(VOLUME_ADD)
     pending = Rejection("Volumes", "being bound", on("PersistentVolume", "Add"), pending=True)
-    assert clocked.fail(queued, FIT, pending) is PodQueueState.ACTIVE
+    assert clocked.fail(queued, FIT, pending) is PodState.ACTIVE
 
 
 def test_an_error_needs_no_event_to_be_tried_again() -> None:
     clocked = Clocked()
     clocked.add(PLAIN)
-    assert clocked.fail(clocked.pop()) is PodQueueState.ERROR_BACKOFF
+    assert clocked.fail(clocked.pop()) is PodState.ERROR_BACKOFF
 
 
 def test_events_are_kept_as_long_as_somebody_needs_them_and_no_longer() -> None:
@@ -91,7 +88,7 @@ def test_events_are_kept_as_long_as_somebody_needs_them_and_no_longer() -> None:
     clocked.queue.done(first)
     assert events_kept(clocked) == ["NodeDelete"]
     assert [flight.queued for flight in clocked.queue.in_flight()] == [third]
-    assert clocked.fail(third, Rejection("Odd", "", on("Node", "Delete"))) is PodQueueState.BACKOFF
+    assert clocked.fail(third, Rejection("Odd", "", on("Node", "Delete"))) is PodState.BACKOFF
     assert events_kept(clocked) == []
 
 
@@ -109,9 +106,9 @@ def test_an_update_of_a_pod_in_flight_puts_it_in_no_queue_and_counts_when_it_fai
     queued = clocked.pop()
     tried = queued.pod
     clocked.update(PLAIN.but(shape=AShape(tolerations=("all",))))
-    assert queued.state is PodQueueState.IN_FLIGHT
+    assert queued.state is PodState.SCHEDULING
     assert queued.pod is tried
-    assert clocked.fail(queued, Rejection("Taints", "no", on("Pod", "UpdatePodToleration"))) is PodQueueState.BACKOFF
+    assert clocked.fail(queued, Rejection("Taints", "no", on("Pod", "UpdatePodToleration"))) is PodState.BACKOFF
     assert queued.pod.shape.tolerations == ("all",)
 
 
@@ -121,8 +118,8 @@ def test_an_update_of_another_pod_in_flight_does_not_count() -> None:
     first, second = clocked.pop(), clocked.pop()
     clocked.update(a_pod("b", shape=AShape(tolerations=("all",))))
     taints = Rejection("Taints", "no", on("Pod", "UpdatePodToleration"))
-    assert clocked.fail(first, taints) is PodQueueState.UNSCHEDULABLE
-    assert clocked.fail(second, taints) is PodQueueState.BACKOFF
+    assert clocked.fail(first, taints) is PodState.UNSCHEDULABLE
+    assert clocked.fail(second, taints) is PodState.BACKOFF
 
 
 def test_a_pod_that_is_deleted_while_it_is_tried_does_not_come_back() -> None:
@@ -144,7 +141,7 @@ def test_a_pod_that_is_deleted_and_comes_back_while_its_old_self_is_tried_is_tri
     again = PLAIN.but(uid="uid-again")
     clocked.add(again)
     assert clocked.fail(queued, FIT) is None
-    assert clocked.where(again) is PodQueueState.ACTIVE
+    assert clocked.where(again) is PodState.ACTIVE
 
 
 def test_a_pod_that_may_not_be_tried_any_more_is_gated_when_it_comes_back() -> None:
@@ -154,7 +151,7 @@ def test_a_pod_that_may_not_be_tried_any_more_is_gated_when_it_comes_back() -> N
     queued = clocked.pop()
     clocked.update(PLAIN)
     clocked.happens(NODE_ADD)
-    assert clocked.fail(queued, FIT) is PodQueueState.GATED
+    assert clocked.fail(queued, FIT) is PodState.GATED
     assert queued.pod.labels == {}
 
 
@@ -167,4 +164,4 @@ def test_a_broken_guard_does_not_lose_a_pod() -> None:
     clocked.add(PLAIN)
     queued = clocked.pop()
     clocked.happens(NODE_ADD)
-    assert clocked.fail(queued, Rejection("Fit", "no room", on("Node", "Add", guard=Broken()))) is PodQueueState.BACKOFF
+    assert clocked.fail(queued, Rejection("Fit", "no room", on("Node", "Add", guard=Broken()))) is PodState.BACKOFF

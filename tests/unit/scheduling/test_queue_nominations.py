@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.scheduling.framework.cluster_events import ClusterEvent, on
 from headgate.scheduling.framework.interface import Rejection
-from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.pod_lifecycle import PodState
 from unit.scheduling.pods import Allows, Clocked, a_pod
 
 PROMISED = a_pod("p", nominated_node="node1")
@@ -84,9 +84,9 @@ def test_when_a_promised_pod_is_deleted_pods_of_no_higher_priority_may_go_on() -
     clocked.add(promised)
     clocked.delete(promised)
     assert [queued.state for queued in (low, equal, high)] == [
-        PodQueueState.BACKOFF,
-        PodQueueState.BACKOFF,
-        PodQueueState.UNSCHEDULABLE,
+        PodState.BACKOFF,
+        PodState.BACKOFF,
+        PodState.UNSCHEDULABLE,
     ]
 
 
@@ -95,7 +95,7 @@ def test_when_a_promise_moves_to_another_node_others_may_go_on() -> None:
     waiting = clocked.park(a_pod("low"), WAITS_FOR_PODS)
     clocked.add(PROMISED)
     clocked.update(PROMISED.but(nominated_node="node2"))
-    assert waiting.state is PodQueueState.BACKOFF
+    assert waiting.state is PodState.BACKOFF
 
 
 def test_when_a_promised_pod_is_bound_nobody_is_woken() -> None:
@@ -103,11 +103,11 @@ def test_when_a_promised_pod_is_bound_nobody_is_woken() -> None:
     waiting = clocked.park(a_pod("low"), WAITS_FOR_PODS)
     clocked.add(PROMISED)
     clocked.delete(PROMISED, bound=True)
-    assert waiting.state is PodQueueState.UNSCHEDULABLE
+    assert waiting.state is PodState.UNSCHEDULABLE
 
 
 def test_an_assigned_pod_that_goes_away_wakes_who_waits_for_that() -> None:
     clocked = Clocked()
     waiting = clocked.park(a_pod("low"), WAITS_FOR_PODS)
     clocked.happens(ClusterEvent("AssignedPod", "Delete", old=a_pod("gone", node_name="n")))
-    assert waiting.state is PodQueueState.BACKOFF
+    assert waiting.state is PodState.BACKOFF

@@ -6,7 +6,7 @@ import pytest
 
 from headgate.kube.api_resources import NAMESPACES
 from headgate.scheduling.framework.effects import WriteResult
-from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.pod_lifecycle import PodState
 from headgate.scheduling.scheduler import Scheduler
 from unit.scheduling.world import World, a_node, a_pod, configured, with_status
 
@@ -48,7 +48,7 @@ def test_room_is_not_given_away_twice_while_a_binding_is_under_way() -> None:
     world.show(a_pod("p", CPU), a_pod("q", CPU))
     world.step()
     assert world.binds == {"p": "a"}
-    assert world.where("q") is PodQueueState.UNSCHEDULABLE
+    assert world.where("q") is PodState.UNSCHEDULABLE
 
 
 @pytest.mark.parametrize("result", [WriteResult.REFUSED, WriteResult.LATER])
@@ -58,7 +58,7 @@ def test_a_binding_that_fails_gives_the_room_back_and_the_pod_waits_a_while(resu
     world.step()
     world.answer("p", result, "no")
     assert world.taken("a") == 0
-    assert world.where("p") is PodQueueState.ERROR_BACKOFF
+    assert world.where("p") is PodState.ERROR_BACKOFF
     assert world.statuses == {"p": "SchedulerError: binding rejected: no"}
     world.step(after_s=3)
     assert world.binds == {"p": "a"}
@@ -165,7 +165,7 @@ def test_a_pod_whose_gates_the_server_minds_waits_for_their_end_and_for_nothing_
     world.step()
     world.answer("p", WriteResult.GATED, "has gates")
     assert world.effects == []
-    assert world.where("p") is PodQueueState.UNSCHEDULABLE
+    assert world.where("p") is PodState.UNSCHEDULABLE
     assert world.step(after_s=1000) == []
 
 
@@ -204,7 +204,7 @@ def test_a_pod_that_has_run_frees_its_room() -> None:
     world.show_bound(done, "a")
     world.show(a_pod("p", CPU))
     world.step()
-    assert world.where("p") is PodQueueState.UNSCHEDULABLE
+    assert world.where("p") is PodState.UNSCHEDULABLE
     world.show({**done, "spec": {**done["spec"], "nodeName": "a"}, "status": {"phase": "Succeeded"}})
     world.step()
     assert world.binds == {"p": "a"}
@@ -309,7 +309,7 @@ def test_without_any_node_pods_are_tried_again_and_again() -> None:
     world.show(a_pod("p"))
     world.step()
     assert world.statuses == {"p": "Unschedulable: no nodes available to schedule pods"}, "or no autoscaler makes any"
-    assert world.where("p") is PodQueueState.ERROR_BACKOFF
+    assert world.where("p") is PodState.ERROR_BACKOFF
 
 
 def test_objects_that_cannot_be_read_are_reported_and_the_others_go_on() -> None:

@@ -16,7 +16,7 @@ from headgate.scheduling.config.types import KubeSchedulerConfiguration
 from headgate.scheduling.framework.effects import Bind, Effect, EmitPodEvent, SetStatus, WriteResult
 from headgate.scheduling.gates.queue_admission import ENABLED, QueueAdmissionSettings
 from headgate.scheduling.plugins.registry import IN_TREE_PLUGINS, PluginFactory
-from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.pod_lifecycle import PodState
 from headgate.scheduling.scheduler import Scheduler
 
 Object = dict[str, Any]
@@ -102,7 +102,7 @@ class World:
     def said(self) -> list[tuple[str, str]]:
         return [(each.pod.name, each.reason) for each in self.effects if isinstance(each, EmitPodEvent)]
 
-    def where(self, name: str) -> PodQueueState | None:
+    def where(self, name: str) -> PodState | None:
         queued = self.scheduler.queue.get(f"uid-{name}")
         return None if queued is None else queued.state
 

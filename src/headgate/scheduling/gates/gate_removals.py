@@ -39,7 +39,7 @@ class GateRemovals:
         self._began_s: dict[str, float] = {}  # of each removal that is not over: the answer may come after the watch
         self._confirmed: dict[str, str] = {}  # and the stamp that was written
         self._refused: dict[str, str] = {}
-        self._later: Heap[str] = Heap()
+        self._retries: Heap[str] = Heap()
 
     @property
     def free_slots(self) -> int:
@@ -56,8 +56,8 @@ class GateRemovals:
 
     def stamp(self, uid: str) -> str:
         """What is to be written while the removal is under way; the loss of the gate alone may be somebody else's."""
-        lift = self._open.get(uid)
-        return "" if lift is None else lift.effect.stamp
+        removal = self._open.get(uid)
+        return "" if removal is None else removal.effect.stamp
 
     def refusal(self, uid: str) -> str:
         """Why the server will not have it; empty if it has not said so."""
@@ -66,32 +66,32 @@ class GateRemovals:
     def begin(self, pod: PodInfo, stamp: str, now_s: float) -> RemoveSchedulingGate | None:
         """The patch to send; nothing if it was asked for before. Another stamp than the one under way goes out when
         that is answered."""
-        under_way = self._open.get(pod.uid)
-        if under_way is not None and under_way.effect.stamp != stamp:
-            under_way.effect, under_way.is_renewed = RemoveSchedulingGate(pod, stamp), True
-        if under_way is not None or self._confirmed.get(pod.uid) == stamp:
+        pending = self._open.get(pod.uid)
+        if pending is not None and pending.effect.stamp != stamp:
+            pending.effect, pending.is_renewed = RemoveSchedulingGate(pod, stamp), True
+        if pending is not None or self._confirmed.get(pod.uid) == stamp:
             return None
         self._refused.pop(pod.uid, None)
-        lift = self._open[pod.uid] = _Removal(RemoveSchedulingGate(pod, stamp))
+        removal = self._open[pod.uid] = _Removal(RemoveSchedulingGate(pod, stamp))
         self._began_s[pod.uid] = now_s
-        return lift.effect
+        return removal.effect
 
     def answered(self, uid: str, result: WriteResult, message: str, now_s: float) -> bool:
         """Whether that settles it. What is not settled goes out again later, by :meth:`due`."""
-        lift = self._open.get(uid)
-        if lift is None:
+        removal = self._open.get(uid)
+        if removal is None:
             return False
-        if lift.is_renewed and result is WriteResult.DONE:
-            lift.is_renewed = False
-            self._later.put(uid, now_s)
+        if removal.is_renewed and result is WriteResult.DONE:
+            removal.is_renewed = False
+            self._retries.put(uid, now_s)
             return False
         if result in _AGAIN:
-            self._later.put(uid, now_s + min(_FIRST_RETRY_S * 2.0**lift.retries, _LONGEST_RETRY_S))
-            lift.retries += 1
+            self._retries.put(uid, now_s + min(_FIRST_RETRY_S * 2.0**removal.retries, _LONGEST_RETRY_S))
+            removal.retries += 1
             return False
         self.forget(uid)
         if result is WriteResult.DONE:
-            self._confirmed[uid] = lift.effect.stamp
+            self._confirmed[uid] = removal.effect.stamp
         elif result is WriteResult.REFUSED:
             self._refused[uid] = message
         return True
@@ -104,7 +104,7 @@ class GateRemovals:
 
     def awaits_retry(self, uid: str) -> bool:
         """Asked for, answered, and to be asked for again: no answer is on its way."""
-        return uid in self._later
+        return uid in self._retries
 
     def ended(self, uid: str, now_s: float) -> float | None:
         """The removal is over, and this is how long it took; None if that was said before."""
@@ -112,17 +112,17 @@ class GateRemovals:
         return None if began_s is None else now_s - began_s
 
     def due(self, now_s: float) -> Iterator[RemoveSchedulingGate]:
-        while (first := self._later.first()) is not None and first[0] <= now_s:
-            self._later.pop()
+        while (first := self._retries.first()) is not None and first[0] <= now_s:
+            self._retries.pop()
             yield self._open[first[1]].effect
 
     def next_deadline_s(self) -> float | None:
-        first = self._later.first()
+        first = self._retries.first()
         return None if first is None else float(first[0])
 
     def forget(self, uid: str) -> None:
         """The pod is gone, or has a node, or its gate is seen to be gone."""
         self._open.pop(uid, None)
-        self._later.discard(uid)
+        self._retries.discard(uid)
         self._confirmed.pop(uid, None)
         self._refused.pop(uid, None)

@@ -29,44 +29,44 @@ _AGAIN: Final = (WriteResult.LATER, WriteResult.UNKNOWN, WriteResult.GATED)
 
 
 # Mutable: the state of one patch.
-class _Open(msgspec.Struct, eq=False):
+class _StampRemoval(msgspec.Struct, eq=False):
     effect: RemoveStamp
     for_uid: str
     retries: int = 0
 
 
 # Mutable: what is taken back for one pod.
-class _Wanted(msgspec.Struct, eq=False):
-    under_way: set[str]
-    taken_off: dict[str, None] = msgspec.field(default_factory=dict)
+class _Revocation(msgspec.Struct, eq=False):
+    pending: set[str]
+    removed: dict[str, None] = msgspec.field(default_factory=dict)
 
 
 class PromiseRevocation:
     def __init__(self, queues: QueueEngine, queue: SchedulingQueue[PodInfo]) -> None:
         self._queues = queues
         self._queue = queue
-        self._open: dict[str, _Open] = {}
-        self._wanted: dict[str, _Wanted] = {}
-        self._later: Heap[str] = Heap()
+        self._open: dict[str, _StampRemoval] = {}
+        self._revocations: dict[str, _Revocation] = {}
+        self._retries: Heap[str] = Heap()
 
-    def is_under_way(self, uid: str) -> bool:
+    def is_in_progress(self, uid: str) -> bool:
         """Whether promises are being taken back for this pod, or were and are not released yet."""
-        return uid in self._wanted
+        return uid in self._revocations
 
     def begin(self, for_uid: str, uids: Iterable[str]) -> Iterator[RemoveStamp]:
         """All of these, or none if one of them does not show its stamp, or is on its way to a node, after all."""
         queued = [self._queue.get(uid) for uid in uids]
-        pods = [each.pod for each in queued if each is not None and self._can_wait(each.pod)]
+        pods = [each.pod for each in queued if each is not None and self._is_revocable(each.pod)]
         if len(pods) < len(queued) or not pods:
             return
-        self._wanted[for_uid] = _Wanted({each.uid for each in pods})
+        self._revocations[for_uid] = _Revocation({each.uid for each in pods})
         for pod in pods:
             effect = RemoveStamp(pod, pod.annotations[STAMP])
-            self._open[pod.uid] = _Open(effect, for_uid)
+            self._open[pod.uid] = _StampRemoval(effect, for_uid)
             self._queues.set_retracting(pod.uid, retracting=True)
             yield effect
 
-    def _can_wait(self, pod: PodInfo) -> bool:
+    def _is_revocable(self, pod: PodInfo) -> bool:
         has_node = self._queue.nominator.node_of(pod.uid) is not None
         return bool(pod.annotations.get(STAMP)) and not has_node and pod.uid not in self._open
 
@@ -77,50 +77,50 @@ class PromiseRevocation:
         if found is None or found.effect.stamp != stamp:
             return ""
         if result in _AGAIN:
-            self._later.put(uid, now_s + min(_FIRST_RETRY_S * 2.0**found.retries, _LONGEST_RETRY_S))
+            self._retries.put(uid, now_s + min(_FIRST_RETRY_S * 2.0**found.retries, _LONGEST_RETRY_S))
             found.retries += 1
             return ""
         del self._open[uid]
-        self._later.discard(uid)
-        wanted = self._wanted.get(found.for_uid)
+        self._retries.discard(uid)
+        revocation = self._revocations.get(found.for_uid)
         if result is WriteResult.REFUSED:
             self._queues.retraction_refused(uid)
             self.release(found.for_uid)
             return ""
-        if wanted is None:  # it is not wanted any more, and the stamp is off all the same
+        if revocation is None:  # it is not wanted any more, and the stamp is off all the same
             self._queues.retracted(uid)
             return ""
-        wanted.under_way.discard(uid)
-        wanted.taken_off[uid] = None
-        return "" if wanted.under_way else found.for_uid
+        revocation.pending.discard(uid)
+        revocation.removed[uid] = None
+        return "" if revocation.pending else found.for_uid
 
     def taken_off(self, for_uid: str) -> Collection[str]:
         """Whose stamps were taken off for this pod; their shares are still in use."""
-        wanted = self._wanted.get(for_uid)
-        return () if wanted is None else tuple(wanted.taken_off)
+        revocation = self._revocations.get(for_uid)
+        return () if revocation is None else tuple(revocation.removed)
 
     def release(self, for_uid: str) -> None:
         """The shares are free for the next admission. Patches that are under way go on by themselves."""
-        wanted = self._wanted.pop(for_uid, None)
-        for uid in () if wanted is None else wanted.taken_off:
+        revocation = self._revocations.pop(for_uid, None)
+        for uid in () if revocation is None else revocation.removed:
             self._queues.retracted(uid)
 
     def forget(self, uid: str) -> str:
         """The pod is gone, or has a node. Returns what :meth:`answered` does."""
         self.release(uid)
         found = self._open.pop(uid, None)
-        self._later.discard(uid)
-        wanted = None if found is None else self._wanted.get(found.for_uid)
-        if found is None or wanted is None:
+        self._retries.discard(uid)
+        revocation = None if found is None else self._revocations.get(found.for_uid)
+        if found is None or revocation is None:
             return ""
-        wanted.under_way.discard(uid)
-        return "" if wanted.under_way else found.for_uid
+        revocation.pending.discard(uid)
+        return "" if revocation.pending else found.for_uid
 
     def due(self, now_s: float) -> Iterator[RemoveStamp]:
-        while (first := self._later.first()) is not None and first[0] <= now_s:
-            self._later.pop()
+        while (first := self._retries.first()) is not None and first[0] <= now_s:
+            self._retries.pop()
             yield self._open[first[1]].effect
 
     def next_deadline_s(self) -> float | None:
-        first = self._later.first()
+        first = self._retries.first()
         return None if first is None else float(first[0])

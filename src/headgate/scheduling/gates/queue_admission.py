@@ -29,7 +29,8 @@ from headgate.scheduling.framework.effects import Effect, RemoveStamp, WriteResu
 from headgate.scheduling.gates.capacity_objects import task_of
 from headgate.scheduling.gates.gate_removals import GateRemovals
 from headgate.scheduling.metrics.capacity_queue_metrics import CapacityQueueMetrics
-from headgate.scheduling.queue.queued_pod_info import PodQueueState, QueuedPodInfo
+from headgate.scheduling.pod_lifecycle import IN_FLIGHT, PodState
+from headgate.scheduling.queue.queued_pod_info import QueuedPodInfo
 from headgate.scheduling.queue.scheduling_queue import SchedulingQueue
 from headgate.waiting.heap import Heap
 
@@ -58,27 +59,29 @@ class QueueAdmission:
         self,
         queues: QueueEngine,
         queue: SchedulingQueue[PodInfo],
-        said: pod_conditions.PodConditions,
-        lifts: GateRemovals,
+        conditions_written: pod_conditions.PodConditions,
+        gate_removals: GateRemovals,
         names: Iterable[str],
-        queueing: QueueAdmissionSettings,
+        settings: QueueAdmissionSettings,
         metrics: CapacityQueueMetrics,
     ) -> None:
         self.queues = queues
         self._queue = queue
-        self._conditions = said
+        self._conditions = conditions_written
         self._names = frozenset(names)
-        self._gate_removals = lifts
-        self._day = queueing.day
+        self._gate_removals = gate_removals
+        self._time_of_day = settings.day
         self._metrics = metrics
-        self._enabled = queueing.enabled
+        self._enabled = settings.enabled
         self._deferred: dict[str, tuple[str, str]] = {}  # reason and message
         self._refusals: dict[str, int] = {}
-        self._removing: dict[str, str] = {}  # stamps of promises that were taken back, until the API shows another
+        self._removed_stamps: dict[
+            str, str
+        ] = {}  # stamps of promises that were taken back, until the API shows another
         self._pending_effects: list[Effect] = []
         self._releasing: Heap[str] = Heap()
         self._release_s = 0.0
-        self._is_asked = False
+        self._must_step_again = False
 
     # What the API shows
 
@@ -97,22 +100,24 @@ class QueueAdmission:
         is_written = pod.annotations.get(STAMP, "") == self._gate_removals.stamp(pod.uid)
         if self._gate_removals.is_open(pod.uid) and not is_written and not pod.node_name:
             return False
-        self._ended_unanswered(pod.uid, WriteResult.DONE, now_s)
+        self._record_unanswered(pod.uid, WriteResult.DONE, now_s)
         return self._gate_removals.observed(pod.uid)
 
-    def _ended_unanswered(self, uid: str, result: WriteResult, now_s: float) -> None:
+    def _record_unanswered(self, uid: str, result: WriteResult, now_s: float) -> None:
         """The watch says what became of a removal, and no answer to it is on its way."""
         if self._gate_removals.awaits_retry(uid):
             self._metrics.answered(result, self._gate_removals.ended(uid, now_s))
 
     def pod_removed(self, uid: str, now_s: float) -> None:
         """The pod will never run again, or never ran."""
+        if not self._names:
+            return
         self.queues.task_removed(uid)
-        self._ended_unanswered(uid, WriteResult.GONE, now_s)
+        self._record_unanswered(uid, WriteResult.GONE, now_s)
         self._gate_removals.forget(uid)
         self._deferred.pop(uid, None)
         self._refusals.pop(uid, None)
-        self._removing.pop(uid, None)
+        self._removed_stamps.pop(uid, None)
         self._releasing.discard(uid)
 
     def pod_succeeded(self, pod: PodInfo) -> None:
@@ -126,9 +131,11 @@ class QueueAdmission:
     # The step
 
     def step(self, now_s: float) -> list[Effect]:
-        self._is_asked = False
+        if not self._names:
+            return []
+        self._must_step_again = False
         effects, self._pending_effects = self._pending_effects, []
-        effects += [*self._gate_removals.due(now_s), *self._release(now_s)]
+        effects += [*self._gate_removals.due(now_s), *self._release_gates(now_s)]
         grants = self.queues.admit(now_s, self._gate_removals.free_slots)
         for uid in self.queues.withdrawn():
             effects += self._withdrawn(uid)
@@ -136,9 +143,9 @@ class QueueAdmission:
             for uid in grant.uids:
                 effects += self._promise(uid, grant.queue, now_s)
         for uid in self.queues.pods_to_retry():
-            effects += self._stir(uid, now_s)
+            effects += self._update_admission(uid, now_s)
         for uid in self.queues.pods_to_reassign():
-            effects += self._judge_again(uid, now_s)
+            effects += self._reassign(uid, now_s)
         return effects
 
     def _withdrawn(self, uid: str) -> Iterator[Effect]:
@@ -156,52 +163,52 @@ class QueueAdmission:
     def _remove_stamp(self, pod: PodInfo, stamp: Stamp | None) -> Iterator[Effect]:
         """As soon as the API shows it, once."""
         if stamp is None or not self.queues.is_withdrawn(pod.uid, stamp):
-            self._removing.pop(pod.uid, None)
-        elif self._removing.get(pod.uid) != stamp.at:
-            self._removing[pod.uid] = stamp.at
+            self._removed_stamps.pop(pod.uid, None)
+        elif self._removed_stamps.get(pod.uid) != stamp.at:
+            self._removed_stamps[pod.uid] = stamp.at
             yield RemoveStamp(pod, pod.annotations[STAMP])
 
     def stamp_removed(self, uid: str, stamp: str) -> None:
         """The API server has taken the stamp off; a watch that still shows it is late."""
         read = read_stamp(stamp, uid)
         if read is not None and self._queue.get(uid) is not None:
-            self._removing[uid] = read.at
+            self._removed_stamps[uid] = read.at
 
     def _promise(self, uid: str, queue_name: str, now_s: float) -> Iterator[Effect]:
         queued = self._queue.get(uid)
         if queued is None:
             return
         pod = queued.pod
-        self._metrics.admitted(queue_name, self._day() - pod.created_s)
+        self._metrics.admitted(queue_name, self._time_of_day() - pod.created_s)
         if not self._opted_in(pod):
             return
-        stamp = Stamp(uid, queue_name, pod.shape.requests, format_micro_time(self._day()))
+        stamp = Stamp(uid, queue_name, pod.shape.requests, format_micro_time(self._time_of_day()))
         self.queues.stamped(uid, stamp)
-        lift = self._gate_removals.begin(pod, write_stamp(stamp), now_s)
-        if lift is not None:
-            yield lift
+        removal = self._gate_removals.begin(pod, write_stamp(stamp), now_s)
+        if removal is not None:
+            yield removal
 
-    def _stir(self, uid: str, now_s: float) -> Iterator[Effect]:
+    def _update_admission(self, uid: str, now_s: float) -> Iterator[Effect]:
         """It may be tried, or no longer: then it is put where it waits, and loses what made it look like a shortage."""
         queued = self._queue.get(uid)
         if queued is None or self.queues.gave_grant_back(uid):
             return
-        was_visible = queued.state is not PodQueueState.GATED
-        held = self.queues.peek_wait_reason(uid)
-        if held is None:
+        was_visible = queued.state is not PodState.GATED
+        wait_reason = self.queues.peek_wait_reason(uid)
+        if wait_reason is None:
             self._queue.event(cluster_events.queue_gate_event(cluster_events.GRANTED, uid), now_s)
             return
         self._queue.activate([uid], now_s)
         if was_visible or self._is_shortage(queued.pod):
             yield from self._hide(queued)
 
-    def _judge_again(self, uid: str, now_s: float) -> Iterator[Effect]:
+    def _reassign(self, uid: str, now_s: float) -> Iterator[Effect]:
         """What the last decision about the pod was based on has changed: it is tried if it may be, without any wait; if
         not, its condition says why as of now."""
         queued = self._queue.get(uid)
         if queued is None:
             return
-        was_visible = queued.state is not PodQueueState.GATED
+        was_visible = queued.state is not PodState.GATED
         self._queue.activate([uid], now_s)
         if was_visible or self._is_shortage(queued.pod) or self._conditions.reason(queued.pod) == WAITING_FOR_QUEUE:
             yield from self._hide(queued)
@@ -214,7 +221,7 @@ class QueueAdmission:
 
     def _hide(self, queued: QueuedPodInfo[PodInfo]) -> Iterator[Effect]:
         """A pod that may not be tried keeps no room from others, and does not look like a shortage."""
-        if queued.state is PodQueueState.GATED:
+        if queued.state is PodState.GATED:
             self.drop_deferred_condition(queued.pod)
             self._queue.nominate(queued.pod, "")
             yield from self._conditions.nominated(queued.pod, "")
@@ -223,19 +230,21 @@ class QueueAdmission:
     def _opted_in(self, pod: PodInfo) -> bool:
         return self._enabled and pod.annotations.get(OPT_IN) == "true"
 
-    def _release(self, now_s: float) -> Iterator[Effect]:
+    def _release_gates(self, now_s: float) -> Iterator[Effect]:
         """Gates that the feature added and, switched off, has to take away."""
         while (
             self._gate_removals.free_slots and self._release_s <= now_s and (uid := self._releasing.pop()) is not None
         ):
             queued = self._queue.get(uid)
-            lift = None if queued is None else self._gate_removals.begin(queued.pod, "", now_s)
-            if lift is not None:
+            removal = None if queued is None else self._gate_removals.begin(queued.pod, "", now_s)
+            if removal is not None:
                 self._release_s = max(self._release_s, now_s - 1.0) + 1.0 / RELEASES_PER_S
-                yield lift
+                yield removal
 
     def next_deadline_s(self) -> float | None:
-        if self._is_asked or self._pending_effects or self.queues.has_withdrawn:
+        if not self._names:
+            return None
+        if self._must_step_again or self._pending_effects or self.queues.has_withdrawn:
             return -math.inf
         release_s = self._release_s if self._releasing and self._gate_removals.free_slots else None
         found = (self._gate_removals.next_deadline_s(), self.queues.next_deadline_s(), release_s)
@@ -254,7 +263,7 @@ class QueueAdmission:
         return settled
 
     def samples(self) -> Iterator[Sample]:
-        return self._metrics.samples(self.queues, self._day()) if self._names else iter(())
+        return self._metrics.samples(self.queues, self._time_of_day()) if self._names else iter(())
 
     def gate_removal_refused(self, uid: str, message: str, now_s: float) -> list[Effect]:
         """Somebody does not let us: the share goes back, others come in, and we ask again after a while."""
@@ -273,18 +282,21 @@ class QueueAdmission:
         minimum = self.queues.minimum(uid)
         if any(map(self._gate_removals.is_open, minimum)):
             return []
-        told = dict.fromkeys((uid, *minimum, *self.queues.gang_attempt(uid).uids))
-        return [effect for each in told if not self._gate_removals.is_open(each) for effect in self._say_now(each)]
+        uids = dict.fromkeys((uid, *minimum, *self.queues.gang_attempt(uid).uids))
+        return [
+            effect for each in uids if not self._gate_removals.is_open(each) for effect in self._report_deferred(each)
+        ]
 
-    def _say_now(self, uid: str) -> Iterator[Effect]:
-        unsaid = self._deferred.pop(uid, None)
+    def _report_deferred(self, uid: str) -> Iterator[Effect]:
+        deferred = self._deferred.pop(uid, None)
         queued = self._queue.get(uid)
         if (
-            unsaid is not None
+            deferred is not None
             and queued is not None
-            and queued.state not in (PodQueueState.IN_FLIGHT, PodQueueState.GATED)
+            and queued.state is not PodState.GATED
+            and queued.state not in IN_FLIGHT
         ):
-            reason, message = unsaid
+            reason, message = deferred
             yield from self._conditions.failed(self._ungated(queued.pod), message, reason)
 
     def _ungated(self, pod: PodInfo) -> PodInfo:
@@ -296,23 +308,26 @@ class QueueAdmission:
 
     # What may be said
 
-    def held(self, pod: PodInfo) -> QueueWait | None:
+    def wait_reason(self, pod: PodInfo) -> QueueWait | None:
         return self.queues.peek_wait_reason(pod.uid) if pod.scheduler_name in self._names else None
 
     def check_admitted(self, pod: PodInfo) -> QueueWait | None:
         """Why the pod must not be tried although it may be tried for all that the scheduling queue knows. If it stands
         in line just now, the next step lets it in, and there must be one: nothing else may happen."""
-        held = self.queues.wait_reason(pod.uid) if pod.scheduler_name in self._names else None
-        self._is_asked |= held is not None and held.why is WaitReason.WAITING_TURN
-        return held
+        wait_reason = self.queues.wait_reason(pod.uid) if pod.scheduler_name in self._names else None
+        self._must_step_again |= wait_reason is not None and wait_reason.why is WaitReason.WAITING_TURN
+        return wait_reason
 
     def group(self, pod: PodInfo) -> str:
         """The PodGroup that a pod of ours names."""
         return read_annotations(pod.annotations, pod.uid).group if pod.scheduler_name in self._names else ""
 
-    def gang_attempt(self, pod: PodInfo) -> GangAttempt:
-        """Whom the pod is tried together with, itself among them."""
-        return self.queues.gang_attempt(pod.uid) if pod.scheduler_name in self._names else GangAttempt((pod.uid,))
+    def gang_attempt(self, pod: PodInfo) -> GangAttempt | None:
+        """The pods that are tried together with this one, itself included; ``None`` if it is tried alone."""
+        if pod.scheduler_name not in self._names:
+            return None
+        gang = self.queues.gang_attempt(pod.uid)
+        return gang if gang.needs_several_pods else None
 
     def unplaced(self, pod: PodInfo) -> None:
         """It got no node: what a queue promised stays promised, and who was promised nothing gives way to others."""
@@ -345,12 +360,12 @@ class QueueAdmission:
     def waiting_condition(self, pod: PodInfo) -> Iterator[Effect]:
         """Why the pod waits for its queue, in its condition: a reason that no autoscaler takes for a shortage, unless
         the pod asked for nothing of that kind."""
-        held = self.held(pod)
-        if held is None or held.why is WaitReason.WAITING_TURN:
+        wait_reason = self.wait_reason(pod)
+        if wait_reason is None or wait_reason.why is WaitReason.WAITING_TURN:
             return
         reason = conditions.UNSCHEDULABLE
         if pod.gates:
             reason = scheduling_gates.SCHEDULING_GATED
         elif self._opted_in(pod):
             reason = WAITING_FOR_QUEUE
-        yield from self._conditions.waiting(pod, reason, held.message)
+        yield from self._conditions.waiting(pod, reason, wait_reason.message)

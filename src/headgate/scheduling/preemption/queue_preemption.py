@@ -94,7 +94,7 @@ class QueuePreemption:
         yield from self._executor.begin(pod, found)
 
     def _is_in_progress(self, uid: str) -> bool:
-        return self._promise_revocation.is_under_way(uid) or self._is_preempting(uid)
+        return self._promise_revocation.is_in_progress(uid) or self._is_preempting(uid)
 
     def _is_preempting(self, uid: str) -> bool:
         """Whether victims of the pod are being deleted or still terminate."""

@@ -26,33 +26,33 @@ class SubQueue(_Popped, Protocol):
 class ActiveQueue:
     """``own``: the sub-queue of each scheduler name that is not ordered by keys; several names may share one."""
 
-    def __init__(self, own: Mapping[str, SubQueue] | None = None) -> None:
-        self._keyed: Heap[str] = Heap()
-        self._own = dict(own or {})
-        self._others = tuple({id(lane): lane for lane in self._own.values()}.values())
+    def __init__(self, sub_queues: Mapping[str, SubQueue] | None = None) -> None:
+        self._heap: Heap[str] = Heap()
+        self._sub_queues = dict(sub_queues or {})
+        self._others = tuple({id(sub_queue): sub_queue for sub_queue in self._sub_queues.values()}.values())
         self._turn = 0
 
     def put(self, scheduler_name: str, uid: str, key: Any) -> None:
-        lane = self._own.get(scheduler_name)
-        if lane is None:
-            self._keyed.put(uid, key)
+        sub_queue = self._sub_queues.get(scheduler_name)
+        if sub_queue is None:
+            self._heap.put(uid, key)
         else:
-            lane.put(uid)
+            sub_queue.put(uid)
 
     def discard(self, scheduler_name: str, uid: str) -> None:
-        lane = self._own.get(scheduler_name)
-        if lane is None:
-            self._keyed.discard(uid)
+        sub_queue = self._sub_queues.get(scheduler_name)
+        if sub_queue is None:
+            self._heap.discard(uid)
         else:
-            lane.discard(uid)
+            sub_queue.discard(uid)
 
     def pop(self) -> str | None:
         if not self._others:
-            return self._keyed.pop()
-        lanes: tuple[_Popped, ...] = (self._keyed, *self._others)
-        for _ in lanes:
-            self._turn = (self._turn + 1) % len(lanes)
-            uid = lanes[self._turn].pop()
+            return self._heap.pop()
+        sub_queues: tuple[_Popped, ...] = (self._heap, *self._others)
+        for _ in sub_queues:
+            self._turn = (self._turn + 1) % len(sub_queues)
+            uid = sub_queues[self._turn].pop()
             if uid is not None:
                 return uid
         return None

@@ -24,11 +24,11 @@ class PreEnqueueRunner:
     """``plugins`` of each profile, by scheduler name. ``watches`` returns new timers for a profile."""
 
     def __init__(
-        self, plugins: Mapping[str, Sequence[PreEnqueuePlugin]], watches: Callable[[str], ProfileTimers]
+        self, plugins: Mapping[str, Sequence[PreEnqueuePlugin]], new_timers: Callable[[str], ProfileTimers]
     ) -> None:
-        self._watches = {profile: watches(profile) for profile in plugins}
+        self._timers = {profile: new_timers(profile) for profile in plugins}
         self._plugins = {
-            profile: tuple((each, self._watches[profile].timer(each.name, PRE_ENQUEUE)) for each in listed)
+            profile: tuple((each, self._timers[profile].timer(each.name, PRE_ENQUEUE)) for each in listed)
             for profile, listed in plugins.items()
         }
 
@@ -38,19 +38,21 @@ class PreEnqueueRunner:
             return None
         if held_by is not None and len(plugins) > 1:
             plugins = sorted(plugins, key=lambda each: each[0].name != held_by.plugin)
-        watch = self._watches[pod.scheduler_name]
-        watch.begin()
+        timers = self._timers[pod.scheduler_name]
+        timers.begin()
         rejection = None
-        for plugin, meter in plugins:
-            rejection = _verdict(plugin, meter, pod, watch.failures)
+        for plugin, timer in plugins:
+            rejection = _run_plugin(plugin, timer, pod, timers.failures)
             if rejection is not None:
                 break
-        watch.end()
+        timers.end()
         return rejection
 
 
-def _verdict(plugin: PreEnqueuePlugin, meter: PluginTimer, pod: PodLike, failures: PluginFailures) -> Rejection | None:
-    began_s = meter.begin()
+def _run_plugin(
+    plugin: PreEnqueuePlugin, timer: PluginTimer, pod: PodLike, failures: PluginFailures
+) -> Rejection | None:
+    began_s = timer.begin()
     try:
         rejection = plugin.pre_enqueue(pod)
         if not result_checks.is_built_in(plugin):
@@ -64,5 +66,5 @@ def _verdict(plugin: PreEnqueuePlugin, meter: PluginTimer, pod: PodLike, failure
         rejection = ErrorRejection(plugin.name, result_checks.error_with_type(error), cluster_events.own_update())
         status = ERROR
     if began_s is not None:
-        meter.end(began_s, status)
+        timer.end(began_s, status)
     return rejection

@@ -12,19 +12,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from headgate.kube.metrics import Sample
-from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.pod_lifecycle import PodState
 
 POD_POPPED: Final = "PodPopped"
 
 # Where pods are, as pending_pods says it; and the queue they came into, as queue_incoming_pods_total does.
-_PENDING: Final[Mapping[PodQueueState, str]] = {
-    PodQueueState.ACTIVE: "active",
-    PodQueueState.BACKOFF: "backoff",
-    PodQueueState.ERROR_BACKOFF: "backoff",
-    PodQueueState.UNSCHEDULABLE: "unschedulable",
-    PodQueueState.GATED: "gated",
+_PENDING: Final[Mapping[PodState, str]] = {
+    PodState.ACTIVE: "active",
+    PodState.BACKOFF: "backoff",
+    PodState.ERROR_BACKOFF: "backoff",
+    PodState.UNSCHEDULABLE: "unschedulable",
+    PodState.GATED: "gated",
 }
-_INCOMING: Final[Mapping[PodQueueState, str]] = {**_PENDING, PodQueueState.GATED: "unschedulable"}
+_INCOMING: Final[Mapping[PodState, str]] = {**_PENDING, PodState.GATED: "unschedulable"}
 
 
 class QueueCounters:
@@ -33,14 +33,14 @@ class QueueCounters:
         self._incoming: Counter[tuple[str, str]] = Counter()
         self._held: Counter[tuple[str, str]] = Counter()
 
-    def moved(self, old: PodQueueState | None, new: PodQueueState | None) -> None:
+    def moved(self, old: PodState | None, new: PodState | None) -> None:
         """``None`` is outside."""
         for where, by in ((old, -1), (new, 1)):
             name = None if where is None else _PENDING.get(where)
             if name is not None:
                 self._pending[name] += by
 
-    def came_into(self, where: PodQueueState, label: str) -> None:
+    def came_into(self, where: PodState, label: str) -> None:
         self._incoming[_INCOMING[where], label] += 1
 
     def rejected(self, plugin: str, profile: str) -> None:

@@ -5,26 +5,15 @@ Only the queue changes these fields. ``backoff_queue.py`` computes the next atte
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Generic, TypeVar
 
 import msgspec
 
 from headgate.scheduling.cache.pod import PodLike
 from headgate.scheduling.framework.interface import Rejection
+from headgate.scheduling.pod_lifecycle import PodState
 
 P = TypeVar("P", bound=PodLike)
-
-
-class PodQueueState(StrEnum):
-    """A pod is in exactly one of these. GATED was rejected before an attempt, UNSCHEDULABLE by one."""
-
-    ACTIVE = "active"
-    BACKOFF = "backoff"
-    ERROR_BACKOFF = "error-backoff"
-    UNSCHEDULABLE = "unschedulable"
-    GATED = "gated"
-    IN_FLIGHT = "in-flight"
 
 
 # Mutable, because it is the state itself: one per pod, changed by every step the pod takes.
@@ -35,7 +24,7 @@ class QueuedPodInfo(msgspec.Struct, Generic[P], eq=False):
 
     pod: P
     since_s: float
-    state: PodQueueState | None = None
+    state: PodState | None = None
     attempts: int = 0
     unschedulable_count: int = 0
     consecutive_errors: int = 0

@@ -1,11 +1,10 @@
 """The scheduling queue: which pod is tried next, and which events make the others active again.
 
-A pod is *active* (may be tried), in *backoff* (failed recently), *unschedulable* (a plugin rejected it), *gated* (a
-PreEnqueue plugin rejected it) or *in flight* (being tried). Unschedulable and gated pods are in the parking lot and
-cost nothing until an event that one of their rejections registered. PreEnqueue plugins run when a pod enters active or
-backoff, not while it stays there. ``scheduling/schedule_one.py`` tries pods; ``runtime/scheduler/`` watches and writes.
-Differences from kube-scheduler's queue: exact counters (``queue_counters.py``), and gated pods whose time-out has
-passed are checked once per time-out, not twice a minute.
+``scheduling/pod_lifecycle.py`` has the states of a pod and the transitions. Unschedulable and gated pods are in the
+parking lot and cost nothing until an event that one of their rejections registered. PreEnqueue plugins run when a pod
+enters active or backoff, not while it stays there. ``scheduling/schedule_one.py`` tries pods; ``runtime/scheduler/``
+watches and writes. Differences from kube-scheduler's queue: exact counters (``queue_counters.py``), and gated pods
+whose time-out has passed are checked once per time-out, not twice a minute.
 """
 
 from __future__ import annotations
@@ -21,13 +20,14 @@ from headgate.scheduling.framework import cluster_events
 from headgate.scheduling.framework.cluster_events import ClusterEvent, GateOwnership
 from headgate.scheduling.framework.interface import PreEnqueuePlugin, QueueSortPlugin, Rejection
 from headgate.scheduling.metrics.scheduler_metrics import SchedulerMetrics
+from headgate.scheduling.pod_lifecycle import BACKING_OFF, IN_FLIGHT, PARKED, Guard, PodEvent, PodState, next_state
 from headgate.scheduling.queue.active_queue import ActiveQueue, SubQueue
 from headgate.scheduling.queue.backoff_queue import BackoffQueue, PodBackoff
 from headgate.scheduling.queue.in_flight_pods import InFlightPod, InFlightPods
 from headgate.scheduling.queue.nominator import Nominator
 from headgate.scheduling.queue.pre_enqueue import PreEnqueueRunner
 from headgate.scheduling.queue.queue_counters import POD_POPPED, QueueCounters
-from headgate.scheduling.queue.queued_pod_info import P, PodQueueState, QueuedPodInfo
+from headgate.scheduling.queue.queued_pod_info import P, QueuedPodInfo
 from headgate.scheduling.queue.sort_keys import QueueSortKeys
 from headgate.waiting.parking_lot import ParkingInfo, ParkingLot
 from headgate.waiting.queueing_hints import any_event_matches
@@ -36,8 +36,6 @@ LEAST_WAIT_S: Final = 0.1
 """A parked pod is looked at again after so long at the earliest, unless an event wakes it: a plugin that always waits
 for a moment just ahead must not keep the scheduler busy with nothing else."""
 
-_PARKED: Final = (PodQueueState.UNSCHEDULABLE, PodQueueState.GATED)
-_BACKING_OFF: Final = (PodQueueState.BACKOFF, PodQueueState.ERROR_BACKOFF)
 _NEW: Final = (cluster_events.POD_ADD, cluster_events.POD_UPDATE)
 
 
@@ -64,25 +62,25 @@ class SchedulingQueue(Generic[P]):
         settings: QueueSettings = DEFAULTS,
         owned: GateOwnership = cluster_events.no_gate_owned,
         metrics: SchedulerMetrics | None = None,
-        lanes: Mapping[str, SubQueue] | None = None,
+        sub_queues: Mapping[str, SubQueue] | None = None,
     ) -> None:
         metrics = metrics or SchedulerMetrics()
         self.nominator: Nominator[P] = Nominator()
         self.counters = QueueCounters()
         self.gate_metrics = metrics.gates
-        self._gatekeeper = PreEnqueueRunner(pre_enqueue, metrics.timers)
+        self._pre_enqueue = PreEnqueueRunner(pre_enqueue, metrics.timers)
         self._order = QueueSortKeys(sort, metrics.plugin_failures)
         self._settings = settings
         self._owned = owned
-        self._rule = PodBackoff(settings.initial_backoff_s, settings.max_backoff_s, settings.pop_from_backoff)
+        self._pod_backoff = PodBackoff(settings.initial_backoff_s, settings.max_backoff_s, settings.pop_from_backoff)
         self._pods: dict[str, QueuedPodInfo[P]] = {}
-        self._active = ActiveQueue(lanes)
-        self._backoff = BackoffQueue(self._rule)
+        self._active = ActiveQueue(sub_queues)
+        self._backoff = BackoffQueue(self._pod_backoff)
         self._lot: ParkingLot[str, tuple[Rejection, ...]] = ParkingLot()
         self._in_flight: InFlightPods[P] = InFlightPods()
-        self._newly_held: dict[str, None] = {}
+        self._newly_gated: dict[str, None] = {}
 
-    # What is known
+    # Reads
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -94,17 +92,17 @@ class SchedulingQueue(Generic[P]):
         return iter(self._pods.values())
 
     def why(self, uid: str) -> ParkingInfo[tuple[Rejection, ...]] | None:
-        """Why a parked pod waits. A gating plugin is asked for its words anew: it may have lost one of its reasons."""
+        """Why a parked pod waits. The plugins run again for a gated pod: its reason may have changed."""
         why = self._lot.info(uid)
         queued = self._pods.get(uid)
         if why is None or queued is None or queued.gating is None:
             return why
-        asked = self._gatekeeper.run(queued.pod, queued.gating)
-        return why if asked is None else msgspec.structs.replace(why, reason=(asked,))
+        rejection = self._pre_enqueue.run(queued.pod, queued.gating)
+        return why if rejection is None else msgspec.structs.replace(why, reason=(rejection,))
 
     def newly_gated(self) -> list[str]:
         """The pods that PreEnqueue plugins hold for another reason than before, since this was last asked."""
-        found, self._newly_held = self._newly_held, {}
+        found, self._newly_gated = self._newly_gated, {}
         return list(found)
 
     def samples(self) -> Iterator[Sample]:
@@ -117,18 +115,18 @@ class SchedulingQueue(Generic[P]):
         found = (self._backoff.next_deadline_s(), self._lot.next_deadline_s())
         return min((moment for moment in found if moment is not None), default=None)
 
-    # What comes in
+    # Events
 
     def add(self, pod: P, now_s: float) -> None:
         self._appeared(pod, cluster_events.POD_ADD, now_s)
 
     def update(self, pod: P, now_s: float, *, is_own_write: bool = False) -> None:
-        """A pod that is on its way to a node (assumed) must not come here: it would be taken for a new one.
-        ``is_own_write``: only what the scheduler wrote itself is other than before. The pod does not wake by that."""
+        """The caller must not pass an assumed pod: it would count as new. ``is_own_write``: only fields that the
+        scheduler wrote itself have changed, which wakes no pod."""
         self._appeared(pod, cluster_events.POD_UPDATE, now_s, is_own_write=is_own_write)
 
     def delete(self, uid: str, now_s: float, *, bound: bool = False) -> None:
-        """The pod is gone, or (``bound``) has a node. One that is being tried just does not come back."""
+        """The pod is gone, or (``bound``) has a node. A pod in flight does not return to the queue."""
         self.nominator.forget(uid)
         queued = self._pods.pop(uid, None)
         if queued is None:
@@ -138,60 +136,63 @@ class SchedulingQueue(Generic[P]):
         if flight is not None:
             flight.gone = True
         else:
-            self._move(queued, None)
-            self._let_go(queued)
+            self._move(queued, PodEvent.DELETED)
+            self._clear_rejections(queued)
         self.gate_metrics.pod_removed(latest)
         if not bound:
-            self._promise_ended(latest, now_s)
+            self._nomination_ended(latest, now_s)
 
     def event(self, event: ClusterEvent, now_s: float, only: Callable[[P], bool] | None = None) -> int:
-        """Something happened; how many pods it moved to where they may be tried."""
+        """Wakes the pods that the event may help; returns how many of them may be tried."""
         woken = self._lot.all_units() if event.for_everyone else self._lot.wake(event)
         moved = 0
         for uid in woken:
             queued = self._pods[uid]
             if only is None or only(queued.pod):
-                moved += self._requeue(queued, event.label, now_s, skip_backoff=self._hurries(queued, event))
+                skip_backoff = self._skips_backoff(queued, event)
+                moved += self._requeue(queued, PodEvent.WOKEN, event.label, now_s, skip_backoff=skip_backoff)
         self._in_flight.record(event)
         return moved
 
-    # Trying
+    # Attempts
 
     def pop(self, now_s: float) -> QueuedPodInfo[P] | None:
-        """The next pod to try, of all that may be tried by now; whoever takes it says ``fail`` or ``done``."""
+        """The next pod to try; the caller ends the attempt with ``fail``, ``hold`` or ``done``."""
         self.flush(now_s)
         uid = self._active.pop()
         if uid is None and self._settings.pop_from_backoff:
             uid = self._backoff.first_rejected()
             if uid is not None:
-                self.counters.came_into(PodQueueState.ACTIVE, cluster_events.POP_FROM_BACKOFF)
+                self.counters.came_into(PodState.ACTIVE, cluster_events.POP_FROM_BACKOFF)
         if uid is None:
             return None
-        return self._set_out(self._pods[uid])
+        return self._begin_attempt(self._pods[uid], PodEvent.POPPED)
 
     def take(self, uid: str) -> QueuedPodInfo[P] | None:
-        """One that is tried together with another, from wherever it waits; nothing if it must not be tried now."""
+        """A pod that is tried together with another, in whichever state it waits; ``None`` if it must not be tried."""
         queued = self._pods.get(uid)
-        if queued is None or queued.state in (PodQueueState.GATED, PodQueueState.IN_FLIGHT):
+        if queued is None or queued.state is PodState.GATED or queued.state in IN_FLIGHT:
             return None
-        return self._set_out(queued)
+        return self._begin_attempt(queued, PodEvent.TAKEN)
 
-    def _set_out(self, queued: QueuedPodInfo[P]) -> QueuedPodInfo[P]:
+    def _begin_attempt(self, queued: QueuedPodInfo[P], event: PodEvent) -> QueuedPodInfo[P]:
         queued.attempts += 1
-        self._let_go(queued)
+        self._clear_rejections(queued)
         queued.gating = None
-        self._move(queued, PodQueueState.IN_FLIGHT)
+        self._move(queued, event)
         self._in_flight.begin(queued)
         return queued
 
-    def fail(self, queued: QueuedPodInfo[P], rejections: Sequence[Rejection], now_s: float) -> PodQueueState | None:
-        """The attempt came to nothing, for these reasons or (none) by error; where the pod waits now, if it does."""
+    def fail(self, queued: QueuedPodInfo[P], rejections: Sequence[Rejection], now_s: float) -> PodState | None:
+        """Ends an attempt without a node: plugins rejected the pod, or (no rejections) an error occurred. Returns the
+        new state; ``None`` if the pod is gone."""
         flight = self._in_flight.get(queued)
         if flight is None:
             return None
-        happened = [] if flight.gone else list(self._in_flight.since(flight))
+        events = [] if flight.gone else list(self._in_flight.since(flight))
         self._in_flight.end(queued)
         if flight.gone:
+            self._move(queued, PodEvent.ENDED)
             return None
         queued.pod = flight.latest
         queued.since_s = now_s
@@ -203,35 +204,41 @@ class SchedulingQueue(Generic[P]):
         else:
             queued.consecutive_errors += 1
         for rejection in rejections:
-            self._hold(queued, rejection.plugin)
-        helped = [event for event in happened if _helps(queued, event)]
-        if helped or not rejections:
-            hurry = any(self._hurries(queued, event) for event in helped)
-            self._requeue(queued, cluster_events.SCHEDULE_ATTEMPT_FAILURE, now_s, skip_backoff=hurry)
+            self._add_rejector(queued, rejection.plugin)
+        label = cluster_events.SCHEDULE_ATTEMPT_FAILURE
+        helpful = [event for event in events if _helps(queued, event)]
+        if rejections and not helpful:
+            self._move(queued, PodEvent.REJECTED, Guard.NOTHING_HELPS, label)
+            self._park(queued, now_s)
         else:
-            self._park(queued, cluster_events.SCHEDULE_ATTEMPT_FAILURE, now_s)
+            skip_backoff = any(self._skips_backoff(queued, event) for event in helpful)
+            event = PodEvent.REJECTED if rejections else PodEvent.FAILED
+            self._requeue(queued, event, label, now_s, skip_backoff=skip_backoff)
         return queued.state
 
     def hold(self, queued: QueuedPodInfo[P], rejection: Rejection, now_s: float) -> None:
-        """It must not be tried yet after all: that was no attempt."""
+        """The pod must not be tried yet after all; this does not count as an attempt."""
         flight = self._in_flight.get(queued)
         if flight is None:
             return
         self._in_flight.end(queued)
         if flight.gone:
+            self._move(queued, PodEvent.ENDED)
             return
         queued.pod = flight.latest
         queued.attempts -= 1
         queued.gating = rejection
-        self._hold(queued, rejection.plugin)
-        self._park(queued, cluster_events.SCHEDULE_ATTEMPT_FAILURE, now_s)
+        self._add_rejector(queued, rejection.plugin)
+        self._move(queued, PodEvent.HELD, label=cluster_events.SCHEDULE_ATTEMPT_FAILURE)
+        self._park(queued, now_s)
 
     def done(self, queued: QueuedPodInfo[P]) -> None:
-        """The pod has its node, or needs none any more."""
+        """The pod is bound, or gone."""
         flight = self._in_flight.get(queued)
         if flight is None:
             return
         self._in_flight.end(queued)
+        self._move(queued, PodEvent.ENDED)
         if not flight.gone:
             self.nominator.forget(queued.uid)
             self.gate_metrics.pod_removed(flight.latest)
@@ -241,25 +248,28 @@ class SchedulingQueue(Generic[P]):
         return iter(self._in_flight)
 
     def activate(self, uids: Iterable[str], now_s: float) -> int:
-        """Somebody knows that these can be tried now; those being tried come back at once if they fail."""
+        """Another component knows that these pods can be tried now. A pod in flight is tried again if it fails."""
         moved = 0
+        label = cluster_events.FORCE_ACTIVATE
         for uid in uids:
             queued = self._pods.get(uid)
-            if queued is None or queued.state is PodQueueState.ACTIVE:
+            if queued is None or queued.state is PodState.ACTIVE:
                 continue
-            if queued.state is PodQueueState.IN_FLIGHT:
+            if queued.state in IN_FLIGHT:
                 self._in_flight.record(cluster_events.force_activate(uid))
             else:
-                moved += self._to_active(queued, cluster_events.FORCE_ACTIVATE, now_s)
+                moved += self._requeue(queued, PodEvent.ACTIVATED, label, now_s, skip_backoff=True)
         return moved
 
     def flush(self, now_s: float) -> int:
         """Moves pods whose backoff or time-out is over; returns how many became active."""
         moved = 0
         for uid in self._backoff.over(now_s):
-            moved += self._to_active(self._pods[uid], cluster_events.BACKOFF_COMPLETE, now_s)
+            label = cluster_events.BACKOFF_COMPLETE
+            moved += self._requeue(self._pods[uid], PodEvent.BACKOFF_OVER, label, now_s, skip_backoff=True)
         for uid in self._lot.due(now_s):
-            moved += self._requeue(self._pods[uid], cluster_events.UNSCHEDULABLE_TIMEOUT.label, now_s)
+            label = cluster_events.UNSCHEDULABLE_TIMEOUT.label
+            moved += self._requeue(self._pods[uid], PodEvent.WOKEN, label, now_s)
         return moved
 
     def nominate(self, pod: P, node: str) -> None:
@@ -274,121 +284,129 @@ class SchedulingQueue(Generic[P]):
         if queued is None:
             queued = self._pods[pod.uid] = QueuedPodInfo(pod, now_s)
             self.gate_metrics.pod_added(pod)
-            self._to_active(queued, label, now_s)
+            self._requeue(queued, PodEvent.ADDED, label, now_s, skip_backoff=True)
             return
         flight = self._in_flight.get(queued)
         old = queued.pod if flight is None else flight.latest
         if pod is old:
             return
         self.gate_metrics.pod_changed(old, pod, now_s)
-        happened = [] if is_own_write else cluster_events.pod_update_events(old, pod, self._owned)
+        events = [] if is_own_write else cluster_events.pod_update_events(old, pod, self._owned)
         if flight is not None:
             flight.latest = pod
-            for event in happened:
+            for event in events:
                 self._in_flight.record(event)
         else:
             queued.pod = pod
             self.nominator.updated(old, pod)
-            self._changed_in_place(queued, happened, now_s)
+            self._changed_in_place(queued, events, now_s)
         if old.nominated_node and old.nominated_node != pod.nominated_node:
-            self._promise_ended(old, now_s)
+            self._nomination_ended(old, now_s)
 
-    def _changed_in_place(self, queued: QueuedPodInfo[P], happened: Sequence[ClusterEvent], now_s: float) -> None:
-        """Only a parked pod may go on by a change of its own; others just keep their order."""
-        if queued.state is PodQueueState.ACTIVE:
+    def _changed_in_place(self, queued: QueuedPodInfo[P], events: Sequence[ClusterEvent], now_s: float) -> None:
+        """Only a parked pod changes its state by a change of its own; others keep their order in their queue."""
+        if queued.state is PodState.ACTIVE:
             self._active.put(queued.pod.scheduler_name, queued.uid, self._key(queued))
-        elif queued.state in _BACKING_OFF:
-            self._backoff.put(queued, self._key(queued), by_error=queued.state is PodQueueState.ERROR_BACKOFF)
+        elif queued.state in BACKING_OFF:
+            self._backoff.put(queued, self._key(queued), by_error=queued.state is PodState.ERROR_BACKOFF)
         else:
             self._lot.reorder(queued.uid, self._key(queued))
-        for event in happened:
+        for event in events:
             for _ in self._lot.wake(event):
-                self._requeue(queued, event.label, now_s, skip_backoff=self._hurries(queued, event))
+                skip_backoff = self._skips_backoff(queued, event)
+                self._requeue(queued, PodEvent.WOKEN, event.label, now_s, skip_backoff=skip_backoff)
                 return
 
-    def _promise_ended(self, pod: P, now_s: float) -> None:
-        """Pods of no higher priority counted it as if it ran on its node: to them it is as if it went away."""
+    def _nomination_ended(self, pod: P, now_s: float) -> None:
+        """To pods of the same or lower priority it is as if a pod was deleted: they counted it on that node."""
         if pod.nominated_node:
             freed = ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, old=pod)
             self.event(freed, now_s, lambda waiting: waiting.priority <= pod.priority)
 
-    # Steps from place to place
+    # Transitions
 
-    def _requeue(self, queued: QueuedPodInfo[P], label: str, now_s: float, *, skip_backoff: bool = False) -> bool:
-        if not skip_backoff and self._rule.waits(queued, now_s):
-            return self._to_backoff(queued, label, now_s)
-        return self._to_active(queued, label, now_s)
+    def _requeue(
+        self, queued: QueuedPodInfo[P], event: PodEvent, label: str, now_s: float, *, skip_backoff: bool = False
+    ) -> bool:
+        """Moves the pod to active or backoff, or to gated if a PreEnqueue plugin rejects it. Returns whether it may be
+        tried, now or after its back-off. ``label``: the event, as the metrics name it."""
+        guard = self._guard(queued, now_s, skip_backoff=skip_backoff)
+        state = self._move(queued, event, guard, label)
+        if state is PodState.ACTIVE:
+            if queued.initial_attempt_s is None:
+                queued.initial_attempt_s = now_s
+            self._active.put(queued.pod.scheduler_name, queued.uid, self._key(queued))
+            if label in _NEW:
+                self.nominator.nominate(queued.pod, queued.pod.nominated_node)
+        elif state in BACKING_OFF:
+            self._backoff.put(queued, self._key(queued), by_error=state is PodState.ERROR_BACKOFF)
+        else:
+            self._park(queued, now_s)
+        return state is not PodState.GATED
 
-    def _to_active(self, queued: QueuedPodInfo[P], label: str, now_s: float) -> bool:
-        passed = self._settings.pop_from_backoff and queued.state in _BACKING_OFF
-        if not passed and self._gated(queued, label, now_s):
-            return False
-        if queued.initial_attempt_s is None:
-            queued.initial_attempt_s = now_s
-        self._move(queued, PodQueueState.ACTIVE, label)
-        self._active.put(queued.pod.scheduler_name, queued.uid, self._key(queued))
-        if label in _NEW:
-            self.nominator.nominate(queued.pod, queued.pod.nominated_node)
-        return True
+    def _guard(self, queued: QueuedPodInfo[P], now_s: float, *, skip_backoff: bool) -> Guard:
+        """PreEnqueue plugins run once on the way to an attempt: on the way to backoff if a pod may be popped from
+        there, otherwise on the way to active."""
+        backs_off = not skip_backoff and self._pod_backoff.waits(queued, now_s)
+        if self._settings.pop_from_backoff:
+            runs_pre_enqueue = queued.state not in BACKING_OFF
+        else:
+            runs_pre_enqueue = not backs_off
+        if runs_pre_enqueue and self._is_gated(queued):
+            return Guard.PRE_ENQUEUE_REJECTS
+        return Guard.BACKOFF_LASTS if backs_off else Guard.READY
 
-    def _to_backoff(self, queued: QueuedPodInfo[P], label: str, now_s: float) -> bool:
-        # Whoever waits here may be popped early, and must be free to.
-        if self._settings.pop_from_backoff and self._gated(queued, label, now_s):
-            return False
-        by_error = not queued.rejectors
-        self._move(queued, PodQueueState.ERROR_BACKOFF if by_error else PodQueueState.BACKOFF, label)
-        self._backoff.put(queued, self._key(queued), by_error=by_error)
-        return True
-
-    def _gated(self, queued: QueuedPodInfo[P], label: str, now_s: float) -> bool:
+    def _is_gated(self, queued: QueuedPodInfo[P]) -> bool:
         before = queued.gating
-        queued.gating = self._gatekeeper.run(queued.pod, before) or self._order.failure(queued.pod, queued.since_s)
+        queued.gating = self._pre_enqueue.run(queued.pod, before) or self._order.failure(queued.pod, queued.since_s)
         if queued.gating is None:
             return False
         if before is None or (before.plugin, before.reason) != (queued.gating.plugin, queued.gating.reason):
-            self._newly_held[queued.uid] = None
-        self._hold(queued, queued.gating.plugin)
-        self._park(queued, label, now_s)
+            self._newly_gated[queued.uid] = None
+        self._add_rejector(queued, queued.gating.plugin)
         return True
 
-    def _park(self, queued: QueuedPodInfo[P], label: str, now_s: float) -> None:
-        gating = queued.gating
-        where = PodQueueState.UNSCHEDULABLE if gating is None else PodQueueState.GATED
-        reasons = queued.rejections if gating is None else (gating,)
-        wakers = reasons[0].wakers if len(reasons) == 1 else tuple(w for each in reasons for w in each.wakers)
-        waits = [max(each.look_again_s, LEAST_WAIT_S) for each in reasons if each.look_again_s is not None]
-        if any(each.expires for each in reasons):
+    def _park(self, queued: QueuedPodInfo[P], now_s: float) -> None:
+        rejections = queued.rejections if queued.gating is None else (queued.gating,)
+        wakers = rejections[0].wakers if len(rejections) == 1 else tuple(w for each in rejections for w in each.wakers)
+        waits = [max(each.look_again_s, LEAST_WAIT_S) for each in rejections if each.look_again_s is not None]
+        if any(each.expires for each in rejections):
             waits.append(self._settings.unschedulable_limit_s)
-        if queued.state is not where:
-            self._move(queued, where, label)
         until_s = now_s + min(waits) if waits else None
-        self._lot.park(queued.uid, reasons, wakers, self._key(queued), until_s)
+        self._lot.park(queued.uid, rejections, wakers, self._key(queued), until_s)
 
-    def _move(self, queued: QueuedPodInfo[P], where: PodQueueState | None, label: str = "") -> None:
-        """Out of where it is; into the new place it is put by the caller."""
-        if queued.state is PodQueueState.ACTIVE:
+    def _move(
+        self, queued: QueuedPodInfo[P], event: PodEvent, guard: Guard = Guard.ALWAYS, label: str = ""
+    ) -> PodState | None:
+        """Removes the pod from the queue of its present state; the caller adds it to that of the new one. A pod that is
+        gated again stays where it is."""
+        old, new = queued.state, next_state(queued.state, event, guard)
+        if new is old:
+            return new
+        if old is PodState.ACTIVE:
             self._active.discard(queued.pod.scheduler_name, queued.uid)
-        elif queued.state in _BACKING_OFF:
+        elif old in BACKING_OFF:
             self._backoff.discard(queued.uid)
-        elif queued.state in _PARKED:
+        elif old in PARKED:
             self._lot.release(queued.uid)
-        self.counters.moved(queued.state, where)
-        if where is not None and label:
-            self.counters.came_into(where, label)
-        queued.state = where
+        self.counters.moved(old, new)
+        if new is not None and label:
+            self.counters.came_into(new, label)
+        queued.state = new
+        return new
 
-    def _hold(self, queued: QueuedPodInfo[P], plugin: str) -> None:
+    def _add_rejector(self, queued: QueuedPodInfo[P], plugin: str) -> None:
         if plugin not in queued.rejectors:
             queued.rejectors = (*queued.rejectors, plugin)
             self.counters.rejected(plugin, queued.pod.scheduler_name)
 
-    def _let_go(self, queued: QueuedPodInfo[P]) -> None:
+    def _clear_rejections(self, queued: QueuedPodInfo[P]) -> None:
         self.counters.cleared(queued.rejectors, queued.pod.scheduler_name)
         queued.rejectors = ()
         queued.rejections = ()
 
-    def _hurries(self, queued: QueuedPodInfo[P], event: ClusterEvent) -> bool:
-        """A pending plugin that gets what it waited for owes its pod no wait."""
+    def _skips_backoff(self, queued: QueuedPodInfo[P], event: ClusterEvent) -> bool:
+        """The event is what a pending plugin waited for: such a pod has no back-off."""
         return not event.for_everyone and any(
             each.pending and any_event_matches(each.wakers, event) for each in queued.rejections
         )

@@ -24,7 +24,7 @@ from headgate.scheduling.framework.interface import (
     Rejection,
     Skip,
 )
-from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.pod_lifecycle import PodState
 from headgate.scheduling.queue.sort_keys import QueueSortKeys
 from headgate.waiting.queueing_hints import ClusterEventWithHint, hint_matches
 from unit.scheduling import pods
@@ -103,7 +103,7 @@ def tried(strange: Any) -> World:
 def test_a_wrong_answer_of_pre_enqueue_holds_that_pod_in_the_name_of_the_plugin(make: Callable[[], Any]) -> None:
     world = tried(plugin(pre_enqueue=make))
     assert world.binds.keys() == {"good"}
-    assert world.where("bad") is PodQueueState.GATED
+    assert world.where("bad") is PodState.GATED
     queued = world.scheduler.queue.get("uid-bad")
     assert queued is not None
     assert queued.gating is not None
@@ -149,7 +149,7 @@ def test_a_wrong_answer_around_the_binding_fails_that_pod_and_frees_its_room(
     world.show(a_pod("bad", BAD), a_pod("good", GOOD))
     world.step()
     assert world.binds.keys() == {"good"}
-    assert world.where("bad") is PodQueueState.ERROR_BACKOFF
+    assert world.where("bad") is PodState.ERROR_BACKOFF
     assert world.taken("a") + world.taken("b") == 1
     assert world.statuses["bad"].startswith(
         f'SchedulerError: running plugin "{NAME}" ({method}): InvalidPluginResult: '
@@ -338,7 +338,7 @@ def test_a_wrong_answer_about_nodes_fails_that_pod_with_the_name_of_the_plugin(
 ) -> None:
     world = tried((Normalizes if method in ("scale", "normalize") else Chooses)(method, make))
     assert world.binds.keys() == {"good"}
-    assert world.where("bad") is PodQueueState.ERROR_BACKOFF
+    assert world.where("bad") is PodState.ERROR_BACKOFF
     assert world.statuses["bad"].startswith("SchedulerError: ")
     assert f'plugin "{NAME}": ' in world.statuses["bad"]
 
@@ -421,7 +421,7 @@ def test_a_wrong_order_key_holds_that_pod_and_the_others_keep_their_order(make: 
     world.show(a_pod("q", GOOD), a_pod("bad", BAD), a_pod("p", GOOD))
     world.step()
     assert list(world.binds) == ["p", "q"]
-    assert world.where("bad") is PodQueueState.GATED
+    assert world.where("bad") is PodState.GATED
 
 
 def test_order_keys_of_different_lengths_and_kinds_of_numbers_are_compared() -> None:

@@ -11,7 +11,7 @@ from headgate.scheduling.cache.pod import PodInfo
 from headgate.scheduling.framework import cluster_events
 from headgate.scheduling.framework.cluster_events import ClusterEvent
 from headgate.scheduling.framework.interface import Unplaced
-from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.pod_lifecycle import PodState
 from headgate.waiting.queueing_hints import ClusterEventWithHint, any_event_matches
 from unit.scheduling.world import World
 
@@ -157,7 +157,7 @@ def test_a_pod_that_found_its_zones_uneven_is_placed_as_soon_as_one_in_the_way_i
     world.remove("other")
     world.step(after_s=60)
     assert world.binds == {}
-    assert world.where("p") is PodQueueState.UNSCHEDULABLE
+    assert world.where("p") is PodState.UNSCHEDULABLE
     world.remove("there")
     world.step(after_s=60)
     assert world.binds == {"p": "a"}

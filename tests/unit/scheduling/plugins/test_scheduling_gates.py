@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
-from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.pod_lifecycle import PodState
 from unit.scheduling.pods import NODE_ADD, Allows, Clocked, a_pod
 
 
@@ -28,9 +28,9 @@ def test_a_pod_that_loses_its_gates_may_be_tried_at_once() -> None:
     clocked = Clocked(SchedulingGates())
     pod = a_pod("p", gates=("foo", "bar"))
     clocked.add(pod)
-    assert clocked.where(pod) is PodQueueState.GATED
+    assert clocked.where(pod) is PodState.GATED
     clocked.update(pod.but(gates=()))
-    assert clocked.where(pod) is PodQueueState.ACTIVE
+    assert clocked.where(pod) is PodState.ACTIVE
 
 
 def test_lifting_the_gates_of_one_pod_moves_no_other() -> None:
@@ -39,7 +39,7 @@ def test_lifting_the_gates_of_one_pod_moves_no_other() -> None:
     clocked.add(first, second)
     clocked.update(second.but(gates=()))
     assert clocked.names_popped() == ["b"]
-    assert clocked.where(first) is PodQueueState.GATED
+    assert clocked.where(first) is PodState.GATED
 
 
 def test_losing_one_of_two_gates_leaves_the_pod_parked_and_asks_nobody() -> None:
@@ -48,7 +48,7 @@ def test_losing_one_of_two_gates_leaves_the_pod_parked_and_asks_nobody() -> None
     pod = a_pod("p", gates=("foo", "bar"))
     clocked.add(pod)
     clocked.update(pod.but(gates=("bar",)))
-    assert clocked.where(pod) is PodQueueState.GATED
+    assert clocked.where(pod) is PodState.GATED
     assert gate_keeper.asked == 0
     assert clocked.queue.counters.incoming() == {("unschedulable", "UnschedulablePodAdd"): 1}
 
@@ -69,7 +69,7 @@ def test_other_changes_of_a_gated_pod_leave_it_gated(change: dict[str, object]) 
     pod = a_pod("p", gates=("foo",))
     clocked.add(pod)
     clocked.update(pod.but(**change))
-    assert clocked.where(pod) is PodQueueState.GATED
+    assert clocked.where(pod) is PodState.GATED
 
 
 def test_gates_of_our_own_do_not_count() -> None:
@@ -84,9 +84,9 @@ def test_losing_the_last_foreign_gate_wakes_a_pod_that_still_has_ours() -> None:
     pod = a_pod("p", gates=("ours/queue", "foo", "bar"))
     clocked.add(pod)
     clocked.update(pod.but(gates=("ours/queue", "bar")))
-    assert clocked.where(pod) is PodQueueState.GATED
+    assert clocked.where(pod) is PodState.GATED
     clocked.update(pod.but(gates=("ours/queue",)))
-    assert clocked.where(pod) is PodQueueState.ACTIVE
+    assert clocked.where(pod) is PodState.ACTIVE
     assert clocked.queue.counters.incoming() == {
         ("unschedulable", "UnschedulablePodAdd"): 1,
         ("active", "UnschedulablePodUpdatePodSchedulingGatesEliminated"): 1,
@@ -98,7 +98,7 @@ def test_losing_our_gate_wakes_nobody_whom_a_foreign_one_holds() -> None:
     pod = a_pod("p", gates=("ours/queue", "foo"))
     clocked.add(pod)
     clocked.update(pod.but(gates=("foo",)))
-    assert clocked.where(pod) is PodQueueState.GATED
+    assert clocked.where(pod) is PodState.GATED
 
 
 def test_without_the_feature_gates_are_ignored_and_other_plugins_are_not() -> None:
@@ -106,8 +106,8 @@ def test_without_the_feature_gates_are_ignored_and_other_plugins_are_not() -> No
     clocked = Clocked(SchedulingGates(enabled=False), other)
     free, held = a_pod("free", gates=("foo",), labels={"ready": ""}), a_pod("held", gates=("foo",))
     clocked.add(free, held)
-    assert clocked.where(free) is PodQueueState.ACTIVE
-    assert clocked.where(held) is PodQueueState.GATED
+    assert clocked.where(free) is PodState.ACTIVE
+    assert clocked.where(held) is PodState.GATED
     why = clocked.queue.why(held.uid)
     assert why is not None
     assert [each.plugin for each in why.reason] == ["Allows"]
@@ -120,7 +120,7 @@ def test_a_gated_pod_sleeps_through_everything_that_is_not_about_its_gates() -> 
     assert clocked.happens(NODE_ADD) == 0
     assert clocked.flush(after_s=3600) == 0
     assert clocked.queue.next_deadline_s() is None
-    assert clocked.where(pod) is PodQueueState.GATED
+    assert clocked.where(pod) is PodState.GATED
 
 
 def test_a_pod_may_be_gated_ungated_and_deleted_and_leaves_no_count_behind() -> None:

@@ -14,7 +14,7 @@ from headgate.scheduling.config.types import KubeSchedulerConfiguration
 from headgate.scheduling.framework.effects import Bind, Effect, EmitPodEvent, Preempt, SetStatus, WriteResult
 from headgate.scheduling.framework.interface import PermitWait
 from headgate.scheduling.plugins.registry import IN_TREE_PLUGINS
-from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.pod_lifecycle import PodState
 from headgate.scheduling.scheduler import Scheduler
 
 Object = dict[str, Any]
@@ -68,7 +68,7 @@ class Driven:
         for each in names:
             self.scheduler.pod_removed(f"uid-{each}", self.now_s)
 
-    def where(self, name: str) -> PodQueueState | None:
+    def where(self, name: str) -> PodState | None:
         queued = self.scheduler.queue.get(f"uid-{name}")
         return None if queued is None else queued.state
 
@@ -107,15 +107,15 @@ def test_while_victims_are_being_told_the_preemptor_is_held() -> None:
     driven.runs("w", "a")
     driven.comes("p", cpu="2")
     preempt = only(driven.step(), Preempt)
-    assert driven.where("p") is PodQueueState.UNSCHEDULABLE
+    assert driven.where("p") is PodState.UNSCHEDULABLE
     driven.gone("v")
-    assert driven.where("p") is PodQueueState.GATED
+    assert driven.where("p") is PodState.GATED
     why = driven.scheduler.queue.why("uid-p")
     assert why is not None
     assert [each.reason for each in why.reason] == ["waiting for the preemption for this pod to be finished"]
     assert driven.step() == []
     driven.ended(preempt)
-    assert driven.where("p") is PodQueueState.GATED
+    assert driven.where("p") is PodState.GATED
     driven.gone("w")
     assert only(driven.step(), Bind).node_name == "a"
 
@@ -128,7 +128,7 @@ def test_a_preemptor_that_slept_through_its_last_victim_is_woken_when_all_are_to
     driven.gone("v")
     assert driven.step() == []
     driven.ended(preempt)
-    assert driven.where("p") is PodQueueState.ACTIVE
+    assert driven.where("p") is PodState.ACTIVE
     assert only(driven.step(0), Bind).node_name == "a"
 
 
@@ -138,7 +138,7 @@ def test_when_victims_cannot_be_told_the_preemptor_is_tried_again_at_once() -> N
     driven.comes("p")
     preempt = only(driven.step(), Preempt)
     driven.scheduler.preempted(preempt, [], driven.now_s, ok=False)
-    assert driven.where("p") is PodQueueState.ACTIVE
+    assert driven.where("p") is PodState.ACTIVE
     assert only(driven.step(0), Preempt) == preempt
 
 
@@ -151,13 +151,13 @@ def test_who_cannot_tell_its_victims_again_and_again_waits_longer_and_longer() -
     for _ in range(7):
         driven.scheduler.preempted(preempt, [], driven.now_s, ok=False)
         deadline_s = driven.scheduler.next_deadline_s()
-        waited.append(0.0 if driven.where("p") is PodQueueState.ACTIVE else (deadline_s or 0.0) - driven.now_s)
+        waited.append(0.0 if driven.where("p") is PodState.ACTIVE else (deadline_s or 0.0) - driven.now_s)
         preempt = only(driven.step(waited[-1]), Preempt)
     assert waited == [0.0, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
     driven.ended(preempt)
     driven.scheduler.queue.activate(["uid-p"], driven.now_s)
     driven.scheduler.preempted(preempt, [], driven.now_s, ok=False)
-    assert driven.where("p") is PodQueueState.ACTIVE
+    assert driven.where("p") is PodState.ACTIVE
 
 
 def test_a_preemptor_that_is_deleted_while_it_waits_to_try_again_leaves_nothing_behind() -> None:
@@ -262,11 +262,11 @@ def test_a_victim_that_waits_for_permission_is_turned_away_and_not_deleted() -> 
     assert {each.reason for each in driven.said} == {"FailedScheduling", "Preempted", "WaitingOnPermit"}
     (bound,) = (each for each in [*effects, *driven.step()] if isinstance(each, Bind))
     assert (bound.pod.name, bound.node_name) == ("p", "a")
-    assert driven.where("w") is PodQueueState.UNSCHEDULABLE
+    assert driven.where("w") is PodState.UNSCHEDULABLE
     driven.runs("p", "a", priority=10)
     assert driven.where("w") in (
-        PodQueueState.ACTIVE,
-        PodQueueState.BACKOFF,
+        PodState.ACTIVE,
+        PodState.BACKOFF,
     )  # it is to learn what it would take to fit elsewhere
 
 
@@ -303,6 +303,6 @@ def test_room_of_a_pod_that_was_not_bound_wakes_those_who_wait_for_it(result: Wr
     assert only(driven.step(), Bind).pod.name == "first"
     driven.comes("second")
     driven.step()
-    assert driven.where("second") is PodQueueState.UNSCHEDULABLE
+    assert driven.where("second") is PodState.UNSCHEDULABLE
     driven.scheduler.bound("uid-first", result, "no", driven.now_s)
-    assert driven.where("second") in (PodQueueState.ACTIVE, PodQueueState.BACKOFF)
+    assert driven.where("second") in (PodState.ACTIVE, PodState.BACKOFF)

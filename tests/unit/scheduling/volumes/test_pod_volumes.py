@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headgate.scheduling.framework.effects import ObjectPatch, PreBindWrites, WriteResult
-from headgate.scheduling.queue.queued_pod_info import PodQueueState
+from headgate.scheduling.pod_lifecycle import PodState
 from headgate.scheduling.volumes import storage_cache
 from storage import HOST, Shown, a_claim, a_class, a_volume, claims
 from unit.scheduling.world import World, a_node, a_pod
@@ -94,7 +94,7 @@ def test_a_volume_is_not_promised_twice_and_comes_back_when_the_first_pod_does_n
     world.show(with_claim("p", priority=1), with_claim("q", "d"))
     world.step()
     assert [write.name for write in world.writes] == ["v2"]
-    assert world.where("q") is PodQueueState.UNSCHEDULABLE
+    assert world.where("q") is PodState.UNSCHEDULABLE
     world.prepared("p", "persistentvolumes v2: the object has been modified")
     assert world.statuses["p"].startswith("SchedulerError: ")
     world.remove("p")
@@ -180,10 +180,10 @@ def test_others_waiting_are_not_looked_at_when_a_claim_changes() -> None:
     world.step()
     for i in range(3):
         world.prepared(f"p{i}")
-        selected = {SELECTED: world.scheduler.bindings._ways[f"uid-p{i}"].node_name}
+        selected = {SELECTED: world.scheduler.bindings._cycles[f"uid-p{i}"].node_name}
         world.tell(a_claim(f"c{i}", on_class="s", revision="2", annotations=selected))
     volume = a_volume("new", on_class="s", claim="c1")
-    at = world.scheduler.bindings._ways["uid-p1"].node_name
+    at = world.scheduler.bindings._cycles["uid-p1"].node_name
     world.tell(volume, a_claim("c1", on_class="s", revision="3", volume="new", annotations={SELECTED: at}))
     assert list(world.binds) == ["p1"]
 
@@ -192,9 +192,9 @@ def test_a_pod_that_waits_for_its_claim_is_tried_again_when_that_comes_and_for_n
     world = Storing(a_class("s", "ebs"))
     world.show(with_claim("p"))
     world.step()
-    assert world.where("p") is PodQueueState.UNSCHEDULABLE
+    assert world.where("p") is PodState.UNSCHEDULABLE
     world.tell(a_claim("other", on_class="s"))
-    assert world.where("p") is PodQueueState.UNSCHEDULABLE
+    assert world.where("p") is PodState.UNSCHEDULABLE
     world.tell(a_claim("c", on_class="s"))
     assert [write.name for write in world.writes] == ["c"]
 
