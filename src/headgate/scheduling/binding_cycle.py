@@ -1,10 +1,10 @@
 """The binding cycle: pods that have a node pass Reserve, Permit, PreBind and Bind, or return to the scheduling queue.
 
-Each pod passes its stages in order and independently of other pods. A stage that needs the API server or a Permit
-plugin ends with an effect or a wait, and continues with the answer. Meanwhile the node matrix counts the pod as
-assumed, so no other pod gets its capacity. A binding with an unknown outcome is repeated *on the same node* until the
-outcome is known: releasing the capacity earlier could allocate it twice. ``scheduling/scheduler.py`` handles a pod
-whose binding failed.
+Each pod passes these points in order and independently of other pods (states: ``pod_lifecycle.py``). A point that needs
+the API server or a Permit plugin ends with an effect or a wait, and continues with the response. Meanwhile the node
+matrix counts the pod as assumed, so no other pod gets its capacity. A binding with an unknown outcome is repeated *on
+the same node* until the outcome is known: releasing the capacity earlier could allocate it twice.
+``scheduling/scheduler.py`` handles a pod whose binding failed.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class BindingCycle(msgspec.Struct, eq=False):
     waiting_on: dict[str, float] = {}
     retries: int = 0
     writes: list[tuple[str, tuple[ObjectPatch, ...]]] = []
-    """What has to be written before the binding and is not yet, by plugin; the first is under way."""
+    """The writes of PreBind plugins that are not done yet, by plugin; the first is in progress."""
     binder: str = ""
     """The plugin that binds the pod by a write of its own."""
 
@@ -161,7 +161,7 @@ class BindingCycles:
             yield from self._run_pre_bind(cycle, now_s)
 
     def _release_permitted(self, framework: Framework, now_s: float) -> Iterator[Step]:
-        """Whom Permit plugins let go by now, or turn away."""
+        """Continues or fails the pods that Permit plugins have allowed or rejected by now."""
         if not self._waiting_on_permit:
             return
         for plugin in framework.binding_plugins["permit"]:
@@ -182,7 +182,7 @@ class BindingCycles:
                     yield from self._run_pre_bind(cycle, now_s)
 
     def _released_by(self, plugin: Any) -> dict[str, Rejection | None]:
-        """What a Permit plugin says of pods that it holds. If the answer as a whole is wrong, it failed all of them."""
+        """The results of a Permit plugin for pods that wait for it. An invalid result fails all of them."""
         try:
             found = result_checks.released_pods(plugin.released())
         except BaseException as error:
@@ -209,7 +209,7 @@ class BindingCycles:
         yield from self._begin_next_writes(cycle, now_s)
 
     def _begin_next_writes(self, cycle: BindingCycle, now_s: float) -> Iterator[Step]:
-        """One plugin's writes after the other's, so that the plugin is known whose write fails."""
+        """The writes of one plugin after those of another, so that a failed write can be attributed to its plugin."""
         if cycle.writes:
             cycle.advance(PodEvent.WRITES)
             yield PreBindWrites(cycle.pod, cycle.writes[0][1])
@@ -226,7 +226,7 @@ class BindingCycles:
             yield from self._begin_next_writes(cycle, now_s)
 
     def _check_pre_bind_waits(self, cycle: BindingCycle, now_s: float) -> Iterator[Step]:
-        """Those who began something before the binding say whether it is finished."""
+        """Asks the PreBind plugins that wait for other components; binds the pod when all of them are done."""
         is_first = cycle.state is not PodState.PRE_BIND_WAIT
         for plugin in cycle.framework.awaiting_plugins:
             found = self._run_plugin(plugin, "awaited", cycle)
@@ -262,12 +262,12 @@ class BindingCycles:
         yield self._fail(cycle, "no Bind plugin of the profile takes this pod")
 
     def event_happened(self, event: ClusterEvent, now_s: float) -> Iterator[Step]:
-        """Something happened that some may have waited for whose preparations others finish."""
+        """Asks the PreBind plugins of pods again that wait for this event."""
         for uid in list(self._waiting_on_pre_bind.wake(event)) if self._waiting_on_pre_bind else ():
             yield from self._check_pre_bind_waits(self._cycles[uid], now_s)
 
     def retry_later(self, cycle: BindingCycle, now_s: float) -> None:
-        """Nobody knows where the pod is: ask for its binding again in a while."""
+        """The outcome of the binding is unknown: the binding is repeated later."""
         cycle.advance(PodEvent.OUTCOME_UNKNOWN)
         wait_s = min(_FIRST_RETRY_S * 2.0**cycle.retries, _LONGEST_RETRY_S)
         cycle.retries += 1
@@ -289,15 +289,15 @@ class BindingCycles:
                 text = "timed out waiting for what was asked for before binding"
                 yield self._fail(cycle, text if why is None else _plugin_message(PRE_BIND, why.reason, text))
 
-    # What pods wait for
+    # Waiting pods
 
     def newly_waiting(self) -> list[str]:
-        """Pods that wait for plugins since this was last asked; some may not any more."""
+        """Pods that began to wait for plugins since the last call; some may have continued since."""
         found, self._newly_waiting = self._newly_waiting, []
         return found
 
     def waiting(self, uid: str) -> PluginWait | None:
-        """The plugin of others that the pod waits for, if it waits for one."""
+        """The external plugin that the pod waits for, if it waits for one."""
         cycle = self._cycles.get(uid)
         if cycle is None:
             return None
@@ -317,39 +317,36 @@ class BindingCycles:
         )
 
     def written(self, cycle: BindingCycle) -> None:
-        """What a Bind plugin wrote in place of a binding is accepted: whether that binds the pod, the API will show."""
+        """The API server accepted what a Bind plugin wrote in place of a binding. The watch shows whether that binds
+        the pod."""
         if cycle.binder:
             self._unconfirmed[cycle.pod.uid] = cycle.binder
             self._newly_waiting.append(cycle.pod.uid)
 
     def take_unconfirmed(self, uid: str) -> str:
-        """The plugin whose write was to bind the pod; told once."""
+        """The plugin whose write was to bind the pod; returned once."""
         return self._unconfirmed.pop(uid, "")
 
     # Ends
 
     def reject(self, uid: str, plugin: str, message: str) -> BindingFailure | None:
-        """Turn a pod away that waits for permission; ``None`` if it does not.
-
-        Nobody knows what it would take to fit elsewhere before it was tried again: anything may help.
-        """
+        """Rejects a pod that waits for Permit plugins; ``None`` if it does not wait. Any event may help the pod,
+        because it is not known why other nodes would reject it."""
         cycle = self._cycles.get(uid)
         if cycle is None or cycle.state is not PodState.PERMIT:
             return None
         return self._fail(cycle, Rejection(plugin, message, cluster_events.on(cluster_events.ANY, cluster_events.ALL)))
 
     def observed(self, uid: str, node_name: str = "") -> tuple[BindingCycle, Sequence[ObjectPatch]] | None:
-        """The API shows where the pod is (or that it is nowhere): a way on which no answer is awaited ends with that.
-
-        One on which an answer is awaited ends when it comes. What is written after a binding is given back as well.
-        """
+        """The watch shows the pod on a node, or deleted. The cycle ends, unless a response is outstanding: then it ends
+        with the response. Returns the cycle and the writes of PostBind plugins."""
         cycle = self._cycles.get(uid)
         if cycle is None or cycle.state in (PodState.PRE_BIND_WRITES, PodState.BIND):
             return None
         return cycle, self.end(cycle, is_bound=cycle.node_name == node_name)
 
     def end(self, cycle: BindingCycle, *, is_bound: bool) -> Sequence[ObjectPatch]:
-        """The pod is bound, or will not be: then what was set aside for it is given back, last first."""
+        """Ends the cycle: PostBind runs for a bound pod, Unreserve in reverse order for any other."""
         self._remove(cycle)
         if is_bound:
             return [
@@ -392,8 +389,7 @@ class BindingCycles:
         return found
 
     def _run_plugin(self, plugin: Any, method: str, cycle: BindingCycle) -> Any:
-        """A plugin that raises, or whose answer is wrong, has failed the pod in its own name: it is tried again after
-        a backoff."""
+        """A plugin that raises or returns an invalid result fails the pod; the pod is tried again after a back-off."""
         timer = self._profile_timers(cycle.framework).timer(plugin.name, _POINTS[method])
         began_s = timer.begin()
         status = SUCCESS
@@ -423,7 +419,7 @@ class BindingCycles:
             return self._plugin_failed(plugin, "timeout_s", error)
 
     def _plugin_failed(self, plugin: Any, method: str, error: BaseException, subject: str = "") -> ErrorRejection:
-        """The log is told here, the pod by the answer, if there is still a pod to be told."""
+        """Logs the failure; the result carries it to the condition of the pod."""
         self._failures.failed(plugin, method, error, subject)
         return ErrorRejection(
             plugin.name, f'running plugin "{plugin.name}" ({method}): {result_checks.error_with_type(error)}'

@@ -27,7 +27,7 @@ _ELLIPSIS: Final = " ..."
 
 
 def truncate_note(note: str) -> str:
-    """An Event's note holds so many bytes and no more."""
+    """Cuts a note to the most bytes that an Event may have."""
     if len(note) <= _MAX_NOTE_BYTES:
         return note
     return note[: _MAX_NOTE_BYTES - len(_ELLIPSIS)] + _ELLIPSIS
@@ -69,8 +69,8 @@ class PodConditions:
         nominated_node: str | None = None,
         too_early: bool = False,
     ) -> Iterator[Effect]:
-        """``nominated_node`` is what the pod is promised from now on; ``None`` leaves that as it is. ``too_early``: the
-        pod has gates for all that is known."""
+        """``nominated_node``: ``None`` leaves the nomination unchanged. ``too_early``: the removal of the pod's gates
+        is not confirmed yet, so only the nomination is written."""
         nomination = nominated_node if self._is_new(pod, nominated_node) else None
         condition = PodScheduledCondition("False", reason, message, pod.generation)
         is_new = not pod.gates and not too_early and condition != self._written.get(pod.uid, pod.scheduled)
@@ -83,7 +83,7 @@ class PodConditions:
         yield SetStatus(pod, _condition(condition) if is_new else None, nomination)
 
     def waiting(self, pod: PodInfo, reason: str, message: str) -> Iterator[Effect]:
-        """Not for want of a node; a pod that has gates is never told that it is."""
+        """The pod waits for something else than a node. ``Unschedulable`` is never written on a pod with gates."""
         condition = PodScheduledCondition("False", reason, message, pod.generation)
         if condition != self._written.get(pod.uid, pod.scheduled) and not (
             pod.gates and reason == conditions.UNSCHEDULABLE
@@ -92,8 +92,8 @@ class PodConditions:
             yield SetStatus(pod, _condition(condition))
 
     def held(self, pod: PodInfo, plugin: str, reason: str, *, is_error: bool) -> Iterator[Effect]:
-        """A PreEnqueue plugin holds the pod, or (``is_error``) failed on it: its words, in the condition and, if it is
-        another plugin than was told before, in an Event. A pod with scheduling gates keeps the condition of those."""
+        """A PreEnqueue plugin rejected the pod, or (``is_error``) failed on it: the condition gets its message, and an
+        Event is emitted if it is another plugin than before. A pod with scheduling gates keeps its condition."""
         why = conditions.SCHEDULER_ERROR if is_error else conditions.PRE_ENQUEUE_REJECTED
         message = conditions.plugin_message(plugin, reason)
         is_known = self.reason(pod) == why and self.holder(pod) == plugin
@@ -110,18 +110,18 @@ class PodConditions:
             yield held_event(pod, reason, message, once=False)
 
     def holder(self, pod: PodInfo) -> str:
-        """The PreEnqueue plugin that holds the pod, as was last said of it; empty if none was named."""
+        """The PreEnqueue plugin that the condition names; empty if it names none."""
         condition = self._written.get(pod.uid, pod.scheduled)
         found = None if condition is None else conditions.parse_pre_enqueue_message(condition.reason, condition.message)
         return "" if found is None else found[0]
 
     def reason(self, pod: PodInfo) -> str:
-        """Why the pod has no node, as was last said of it."""
+        """The reason of the condition."""
         condition = self._written.get(pod.uid, pod.scheduled)
         return "" if condition is None else condition.reason
 
     def nominated(self, pod: PodInfo, nominated_node: str) -> Iterator[Effect]:
-        """Another node, or none, with nothing else to say."""
+        """Writes another nominated node, or none, and leaves the condition unchanged."""
         if self._is_new(pod, nominated_node):
             self._nominated[pod.uid] = nominated_node
             yield SetStatus(pod, None, nominated_node)
@@ -130,7 +130,7 @@ class PodConditions:
         return nominated_node not in (None, self._nominated.get(pod.uid, pod.nominated_node))
 
     def seen(self, pod: PodInfo) -> bool:
-        """The API server shows the pod as we told it: nothing has to be remembered. Whether that is so by this."""
+        """The watch shows a pod; forgets what it confirms. Returns whether it confirms a write of this process."""
         shows_condition = pod.scheduled is not None and pod.scheduled == self._written.get(pod.uid)
         if shows_condition:
             self._written.pop(pod.uid, None)
@@ -155,7 +155,7 @@ def _condition(condition: PodScheduledCondition) -> conditions.Condition:
 
 
 class GatedPodNotices:
-    """Which gated pods are due for an Event: all wait equally long, so the first added is the first due.
+    """Which gated pods are due for an Event. All wait equally long, so the first added is the first due.
 
     Events for ten thousand pods that are added together are spread over time."""
 
@@ -175,7 +175,7 @@ class GatedPodNotices:
             yield self._due.popleft()[1]
 
     def emitted(self, now_s: float) -> None:
-        """A notice went out; those who lost their gates meanwhile cost no time."""
+        """An Event was emitted. Pods that lost their gates meanwhile do not delay the next one."""
         self._again_s = now_s + _NOTICE_EVERY_S
 
 

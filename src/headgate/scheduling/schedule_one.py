@@ -45,8 +45,8 @@ _GATES: Final = "SchedulingGates"
 _LEAVING: Final = "TerminatingPods"
 _UNGATED: Final = cluster_events.on(cluster_events.UNSCHEDULABLE_POD, cluster_events.POD_GATES_ELIMINATED)
 _NOT_WHOLE: Final = Rejection("Gang", "not all pods of its group may be tried now")
-# After these answers the pod may be on its node: its capacity stays in use until the watch shows where it is, or
-# another attempt is answered. An answer that denies just the last of several attempts says nothing of the others.
+# After these results the pod may be on its node: its capacity stays in use until the watch shows where it is, or
+# another attempt has a result. A refusal of the last of several attempts does not mean that the others failed.
 _OPEN: Final = (WriteResult.UNKNOWN, WriteResult.TAKEN)
 _NOT_NOW: Final = (WriteResult.LATER, WriteResult.REFUSED)
 
@@ -78,7 +78,7 @@ class SchedulingAttempts:
     def attempt(self, queued: QueuedPodInfo[PodInfo], now_s: float) -> list[Effect]:
         pod = queued.pod
         if self._bindings.get(pod.uid) is not None:
-            # Deleted and known again while its binding is under way: that has to end first.
+            # The pod was deleted and created again while its binding is in progress: the binding has to end first.
             self._queue.fail(queued, (), now_s)
             return []
         held = self._queue_admission.check_admitted(pod)
@@ -96,7 +96,7 @@ class SchedulingAttempts:
         took_s = clock() - began_s
         self._metrics.decided(took_s)
         if isinstance(outcome, ScheduleResult):
-            self._conditions.forget(pod.uid)  # what was not written yet will not be, now that it has a node
+            self._conditions.forget(pod.uid)  # a pod with a node needs no condition about nodes
             begun = self._bindings.begin(queued, self._frameworks[pod.scheduler_name], outcome.node_name, now_s)
             return self.run_steps(begun, now_s) + self._recheck_lower_priority(pod, outcome.node_name, now_s)
         self._metrics.attempted(ERROR if outcome.is_error else UNSCHEDULABLE, pod.scheduler_name, took_s)
@@ -105,14 +105,16 @@ class SchedulingAttempts:
         return self._unplaced(queued, outcome, now_s)
 
     def _wait_for_terminating_pods(self, pod: PodInfo, unplaced: Unplaced, now_s: float) -> Unplaced | None:
-        """For the room that is being left somewhere, if the pod is one that does."""
+        """Nominates the pod to a node that has capacity after terminating pods, if pods of its profile wait for
+        that."""
         node = self._cluster.terminating_pods.find_node(pod, self._cycles[pod.scheduler_name], now_s)
         if node is None:
             return None
         return _with_nomination(unplaced, node.node_name, _nomination_text(node), node.until_s - now_s)
 
     def _attempt_group(self, queued: QueuedPodInfo[PodInfo], gang: GangAttempt, now_s: float) -> list[Effect]:
-        """Whoever of a group comes up first takes others along until enough of them have nodes; or none gets one."""
+        """The first pod of a group takes other members along until enough of them have nodes; otherwise none gets
+        one."""
         taken: dict[str, QueuedPodInfo[PodInfo]] = {}
 
         def members() -> Iterator[PodInfo]:
@@ -146,7 +148,7 @@ class SchedulingAttempts:
             return effects + [effect for each in left for effect in self._attempt_alone(each, now_s)]
         for each in taken.values():
             if outcome is None:
-                # Some of them must not be tried now. When they may be, they take these along.
+                # Some members must not be tried now. When they may be, they take these along.
                 self._queue.fail(each, (_NOT_WHOLE,), now_s)
                 effects += self._stop_waiting(each.pod)
             else:
@@ -157,7 +159,7 @@ class SchedulingAttempts:
         return effects
 
     def _stop_waiting(self, pod: PodInfo) -> list[Effect]:
-        """The group is not whole any more: the room that this pod waits for is free for others."""
+        """The group lacks members: the capacity that this pod waits for is free for other pods."""
         if not self._waits_for_termination(pod):
             return []
         self._queue.nominate(pod, "")
@@ -165,7 +167,7 @@ class SchedulingAttempts:
         return [*withdrawn, *self._conditions.waiting(pod, WAITING_FOR_QUEUE, _NOT_WHOLE.reason)]
 
     def _attempt_alone(self, queued: QueuedPodInfo[PodInfo], now_s: float) -> list[Effect]:
-        """The group can do without this one, if the others did set out."""
+        """The group has enough members without this one."""
         if self._queue_admission.gang_attempt(queued.pod) is not None:
             self._queue.fail(queued, (_NOT_WHOLE,), now_s)
             return []
@@ -180,21 +182,20 @@ class SchedulingAttempts:
         elif outcome.awaits_room:
             effects = self._recheck_lower_priority(queued.pod, outcome.promise or "", now_s)
         elif nominated_node is None and self._waits_for_termination(queued.pod):
-            nominated_node = ""  # no terminating pod ends in time
+            nominated_node = ""  # no terminating pod ends in time: the nomination is cleared
         reason = conditions.SCHEDULER_ERROR if outcome.is_error else conditions.UNSCHEDULABLE
         reason = WAITING_FOR_TERMINATING_PODS if outcome.awaits_room else reason
         return effects + self._failed(queued, outcome.message, rejections, now_s, nominated_node, reason)
 
     def _waits_for_termination(self, pod: PodInfo) -> bool:
-        """Whether it was last found that the pod fits when terminating pods are gone, said already or not."""
+        """Whether the last attempt found that the pod fits after terminating pods, whether written yet or not."""
         return WAITING_FOR_TERMINATING_PODS in (
             self._conditions.reason(pod),
             self._queue_admission.deferred_reason(pod.uid),
         )
 
     def _recheck_lower_priority(self, pod: PodInfo, node_name: str, now_s: float) -> list[Effect]:
-        """Less important pods that wait for room on the node were not counted: they look again whether there is some
-        beside this one."""
+        """Pods of lower priority that wait for capacity on the node were not counted: they are tried again."""
         effects: list[Effect] = []
         for each in self._queue.nominator.on_node(node_name):
             if each.priority < pod.priority and self._waits_for_termination(each):
@@ -212,10 +213,10 @@ class SchedulingAttempts:
         nominated_node: str | None = "",
         reason: str = "",
     ) -> list[Effect]:
-        """Without a ``reason`` it was an error if there are no rejections."""
+        """``reason`` is that of the condition; by default an error if there are no rejections."""
         self._queue_admission.unplaced(queued.pod)
         if self._queue.fail(queued, rejections, now_s) is None:
-            return []  # it is gone, or has a node
+            return []  # the pod is gone, or has a node
         pod = queued.pod
         if nominated_node is not None:
             self._queue.nominate(pod, nominated_node)
@@ -244,7 +245,7 @@ class SchedulingAttempts:
         return effects
 
     def _forget_assumed(self, uid: str) -> PodInfo | None:
-        """A pod that was counted in is counted out again; returns it if others may have its room."""
+        """Removes an assumed pod from the node matrix; returns it if it was there."""
         matrix = self._cluster.matrix
         if not matrix.is_assumed(uid):
             return None
@@ -254,15 +255,15 @@ class SchedulingAttempts:
         return pod
 
     def _capacity_freed(self, pod: PodInfo | None, now_s: float) -> None:
-        """To all others it is as if the pod had been deleted."""
+        """For other pods this equals the deletion of the pod."""
         if pod is not None:
             event = ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, old=pod)
             self._queue.event(event, now_s, lambda waiting: waiting.uid != pod.uid)
 
-    # What became of effects
+    # Results of effects
 
     def gate_removed(self, uid: str, result: WriteResult, message: str, now_s: float) -> list[Effect]:
-        """The removal of a gate was answered."""
+        """The API server has answered the removal of the queue gate."""
         if not self._queue_admission.gate_removal_answered(uid, result, message, now_s):
             return []
         if result is WriteResult.DONE:
@@ -274,7 +275,7 @@ class SchedulingAttempts:
         return effects + self._queue_admission.gate_removal_refused(uid, message, now_s)
 
     def ungated(self, uid: str, now_s: float) -> list[Effect]:
-        """The removal is confirmed: the binding that waited for it goes on, or what was put off is said."""
+        """The removal is confirmed: the binding that waited for it continues, or the deferred condition is written."""
         lifted = cluster_events.queue_gate_event(cluster_events.GATE_REMOVED, uid)
         effects = self.run_steps(self._bindings.event_happened(lifted, now_s), now_s)
         return effects + self._queue_admission.gate_removal_confirmed(uid, now_s)
@@ -291,7 +292,7 @@ class SchedulingAttempts:
             if self._queue.get(uid) is cycle.queued:
                 self._bindings.retry_later(cycle, now_s)
                 return []
-            # The watch was faster, and showed where the pod is.
+            # The watch was faster than the response and showed where the pod is.
             arrived = self._cluster.matrix.node_of(uid) == cycle.node_name
             result = WriteResult.DONE if arrived else WriteResult.GONE
         written = self._bindings.end(cycle, is_bound=result is WriteResult.DONE)
@@ -312,17 +313,17 @@ class SchedulingAttempts:
             self._queue.done(cycle.queued)
             return []
         if result is WriteResult.GATED:
-            # Only the loss of its gates can help; asking again and again would not.
+            # Only the removal of its gates helps; a retry does not.
             self._queue.fail(cycle.queued, (Rejection(_GATES, message, _UNGATED, expires=False),), now_s)
             self._queue.nominate(cycle.pod, "")
             return list(self._conditions.nominated(cycle.queued.pod, ""))
         by = f'running Bind plugin "{cycle.binder}": ' if cycle.binder else ""
         return self._failed(cycle.queued, f"binding rejected: {by}{message}", (), now_s)
 
-    # What the watch shows
+    # Events of the watch
 
     def pod_observed(self, uid: str, now_s: float, node_name: str = "") -> list[Effect]:
-        """The API shows the pod on a node, or gone: that ends its way, unless an answer is awaited."""
+        """The watch shows the pod on a node, or deleted: its binding cycle ends, unless a response is outstanding."""
         settled = self._bindings.observed(uid, node_name)
         if settled is None:
             return []
@@ -335,15 +336,15 @@ class SchedulingAttempts:
         return [*written, pod_conditions.scheduled_event(cycle.pod, node_name)]
 
     def node_changed(self, node_name: str, now_s: float) -> None:
-        """The node, or the time that pods on it have to end, changed: pods that wait for room there look again."""
+        """The node, or the deadline of a terminating pod on it, changed: pods that wait for it are tried again."""
         self._activate_waiting(self._queue.nominator.on_node(node_name), now_s)
 
     def resized(self, pod: PodInfo, now_s: float) -> None:
-        """A pod that has no node asks for something else than before: the room that it waits for may not be enough."""
+        """A pod without a node has other requests than before: the node that it waits for may be too small."""
         self._activate_waiting([pod], now_s)
 
     def member_removed(self, uid: str) -> None:
-        """A pod of a group goes: the others may wait in vain. They look again with the next step, once for all."""
+        """A member of a group is deleted: the others may wait for nothing. The next step tries the group again."""
         queued = self._queue.get(uid)
         group = "" if queued is None else self._queue_admission.group(queued.pod)
         if queued is not None and group:
@@ -360,8 +361,8 @@ class SchedulingAttempts:
         self._queue.activate(waiting, now_s)
 
     def pod_terminating(self, pod: PodInfo, now_s: float) -> None:
-        """A pod begins to terminate: to pods that wait for terminating pods it is as if it had gone, unless they were
-        promised another node already."""
+        """A pod begins to terminate: pods that wait for terminating pods are tried again, unless they have a nominated
+        node."""
         terminating_pods = self._cluster.terminating_pods
         if pod.is_daemon or not terminating_pods.has_waiters:
             return
@@ -375,7 +376,7 @@ class SchedulingAttempts:
             ),
         )
 
-    # What is measured
+    # Metrics
 
     def _record_success(self, cycle: BindingCycle, now_s: float) -> None:
         queued = cycle.queued
@@ -405,8 +406,8 @@ def _with_nomination(unplaced: Unplaced, node_name: str, what: str, look_again_s
 
 
 def _member_result(uid: str, outcome: Unplaced, waiting: GroupNomination, now_s: float) -> Unplaced:
-    """What is found for one pod of a group that waits for terminating pods: all of it looks again when the first of
-    them are overdue. A pod that the group can do without, and that gets no node even then, is a shortage."""
+    """The result for one member of a group that waits for terminating pods. The group is tried again when the first of
+    them is overdue. A member that gets no node even then, and that the group does not need, is a shortage."""
     node_name, room = waiting.nodes.get(uid), waiting.after_termination.get(uid)
     if node_name is None:
         return waiting.unplaced[uid]

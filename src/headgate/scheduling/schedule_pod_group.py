@@ -53,7 +53,7 @@ class GroupNominatedNodes:
 
     @contextmanager
     def of(self, pod: PodInfo) -> Iterator[None]:
-        """A pod still prefers the node that it was promised itself."""
+        """A pod still prefers its own nominated node."""
         set_aside = self._set_aside.get(pod.uid)
         if set_aside is not None:
             self._nominations.nominate(*set_aside)
@@ -71,8 +71,8 @@ class GroupNominatedNodes:
 def schedule_group(
     cycle: SchedulingCycle, pods: Iterator[PodInfo], gang: GangAttempt, nominations: GroupNominatedNodes
 ) -> GroupPlacement | Unplaced | None:
-    """``pods``: those of the company that may be tried, asked for one by one. ``None``: there were too few. Room that
-    others would have to make is not looked for: it is made for a whole or not at all."""
+    """``pods``: the members that may be tried, one by one. ``None``: there were too few. No preemption: it would have
+    to be for the whole group."""
     found: dict[str, str] = {}
     total, tried, first = len(gang.uids), 0, None
     if total < gang.min_member:
@@ -106,8 +106,8 @@ def nominate_group(
     nominations: GroupNominatedNodes,
     now_s: float,
 ) -> GroupNomination | None:
-    """Nodes for the group in free room and in the room that terminating pods leave, each pod counted in before the next
-    is looked at. ``None``: too few of them would get one."""
+    """Nodes for the group in free capacity and in the capacity after terminating pods. Each member is assumed before
+    the next one is tried. ``None``: too few members would get a node."""
     nodes: dict[str, str] = {}
     after_termination: dict[str, NodeAfterTermination] = {}
     unplaced: dict[str, Unplaced] = {}
@@ -118,7 +118,7 @@ def nominate_group(
             if isinstance(outcome, Unplaced) and not outcome.is_error:
                 try:
                     room = terminating_pods.find_node(pod, cycle, now_s)
-                except BaseException as error:  # a plugin that is asked about terminating pods
+                except BaseException as error:  # of a plugin
                     cycle.report_failure(error, pod)
                     outcome = unplaced_by_error(error)
         node = outcome.node_name if isinstance(outcome, ScheduleResult) else "" if room is None else room.node_name
@@ -126,7 +126,7 @@ def nominate_group(
         if row is None:
             unplaced[pod.uid] = outcome if isinstance(outcome, Unplaced) else Unplaced("")
             continue
-        # A node that pods are leaving may hold more than it has for the moment: what it will have is looked at.
+        # For the moment the node may hold more than it has: its capacity after termination counts.
         cycle.matrix.assume(pod, row)
         nodes[pod.uid] = node
         if room is not None:

@@ -54,11 +54,11 @@ from headgate.scheduling.schedule_one import SchedulingAttempts
 Object = Mapping[str, Any]
 
 _NOTICE_AFTER_S: Final = 1.0
-"""How long a pod without a gate waits for its queue before its condition says so."""
+"""How long a pod without a gate waits for its queue before the reason is written to its condition."""
 _CLOCK_SKEW_S: Final = 0.5
-"""A deletion timestamp is told by the time of day: read twice, it is not the same moment to the hair."""
+"""A deletion timestamp is converted from the time of day: two conversions may differ slightly."""
 _REPORTED_ELSEWHERE: Final = (SchedulingGates.name, DefaultPreemption.name)
-"""Plugins whose holds show elsewhere: in the condition of gates, and in the node that the pod is nominated for."""
+"""Plugins whose rejections show elsewhere: in the condition of gated pods, and in the nominated node."""
 _READ_ERRORS: Final = (AttributeError, KeyError, TypeError, ValueError)
 
 
@@ -78,8 +78,9 @@ class Scheduler:
         all_wait: bool = False,
         gated_events: int = pod_conditions.GATED_EVENTS_PER_HOUR,
     ) -> None:
-        """Pods that go by queues wait for terminating pods before they are called a shortage; so do pods with a label
-        in ``spared`` and, with ``all_wait``, all others. ``gated_events``: how many Events per hour name pods' gates.
+        """Pods of queue profiles wait for terminating pods before they are reported as Unschedulable; so do pods with a
+        label in ``spared`` and, with ``all_wait``, all others. ``gated_events``: how many Events per hour name pods'
+        gates.
         """
         self.metrics = metrics or SchedulerMetrics()
         self._time_of_day = queueing.day
@@ -158,10 +159,10 @@ class Scheduler:
         self._gated_events = pod_conditions.EventRateLimit(gated_events)
         self._shapes = ShapeTable()
         self._nodes: dict[str, tuple[Object, NodeInfo]] = {}
-        self._pending_effects: list[Effect] = []  # decided on an event, and taken along by the next step
+        self._pending_effects: list[Effect] = []  # decided on an event, returned by the next step
         self._report = report
 
-    # What the API shows
+    # Events of watches
 
     def pod_applied(self, wire: Object, now_s: float) -> None:
         pod = read_pod(wire, self._shapes, self.annotations)
@@ -178,7 +179,7 @@ class Scheduler:
             self._pod_pending(pod, now_s)
 
     def pod_removed(self, uid: str, now_s: float) -> None:
-        """Gone, or never to run again."""
+        """The pod is deleted, or will never run again."""
         matrix = self.cluster.matrix
         self._conditions.forget(uid)
         self._preemption_executor.forget(uid)
@@ -232,7 +233,7 @@ class Scheduler:
         shows_own_write = self._conditions.seen(pod)
         known = self.queue.get(pod.uid)
         if known is None and self.cluster.matrix.node_of(pod.uid):
-            return  # it has been bound, and this is how it looked before
+            return  # a late event: the pod has been bound since
         confirmed = self._queue_admission.pod_applied(pod, now_s)
         if known is None:
             self.queue.add(pod, now_s)
@@ -292,16 +293,15 @@ class Scheduler:
         self._publish(events, now_s)
 
     def _publish(self, events: Iterable[ClusterEvent], now_s: float) -> None:
-        """Who waits for it may be tried, and who awaits it before a binding goes on with the next step."""
+        """Wakes the pods in the queue and in binding cycles that wait for these events."""
         for event in events:
             self.queue.event(event, now_s)
             self._pending_effects += self._attempts.run_steps(self.bindings.event_happened(event, now_s), now_s)
 
-    # Trying
+    # Steps
 
     def step(self, now_s: float, most: int, is_enough: Callable[[], bool] = lambda: False) -> list[Effect]:
-        """Try up to so many pods that may be tried now; fewer if there are no more, or if after one of them the caller
-        says that it is enough."""
+        """Tries up to ``most`` pods; fewer if there are no more, or if ``is_enough`` is true after one of them."""
         effects, self._pending_effects = self._pending_effects, []
         for uid in self.queue.newly_gated():
             queued = self.queue.get(uid)
@@ -326,12 +326,12 @@ class Scheduler:
         return effects
 
     def _log_problems(self, now_s: float) -> None:
-        """Of plugins: those that are slow, and those that fail."""
+        """Logs slow and failing plugins."""
         for problem in (*self.metrics.slow_calls.messages(), *self.metrics.plugin_failures.messages(now_s)):
             self._report(problem)
 
     def next_deadline_s(self) -> float | None:
-        """When :meth:`step` has something to do, unless something happens before."""
+        """When :meth:`step` has something to do, unless an event comes before."""
         waits = (self.queue, self.bindings, self._preemption_executor, self._queue_admission, self._promise_revocation)
         notices = (self._gated_notices.next_s(), self._waiting_notices.next_s(), self._unbound_notices.next_s())
         found = (*(each.next_deadline_s() for each in waits), *notices)
@@ -355,8 +355,7 @@ class Scheduler:
         return effects
 
     def _update_waiting_condition(self, uid: str) -> list[Effect]:
-        """A pod whose gates changed, whoever changed them, and that still waits for its queue: its condition says why
-        as of now."""
+        """The gates of the pod changed while it waits for its queue: updates the reason in its condition."""
         queued = self.queue.get(uid)
         if queued is None or queued.state is not PodState.GATED or queued.gating is None:
             return []
@@ -367,7 +366,7 @@ class Scheduler:
         )
 
     def _notice_gated(self, uid: str, now_s: float) -> list[Effect]:
-        """Where people look, why a pod waits that nobody tried for a while."""
+        """The condition or Event of a pod that has been gated for a while."""
         queued = self.queue.get(uid)
         if queued is None or queued.state is not PodState.GATED or queued.gating is None:
             return []
@@ -381,7 +380,7 @@ class Scheduler:
         return [pod_conditions.gated_event(queued.pod)]
 
     def _notice_unbound(self, uid: str) -> list[Effect]:
-        """Why a pod that has had a node for a while is not bound."""
+        """The condition of a pod that has had a node for a while and is not bound."""
         binder = self.bindings.take_unconfirmed(uid)
         if binder:
             return self._not_bound_by(binder, uid)
@@ -393,7 +392,7 @@ class Scheduler:
         return list(self._conditions.has_node(queued.pod, why, message))
 
     def _not_bound_by(self, plugin: str, uid: str) -> list[Effect]:
-        """The API server accepted what a Bind plugin wrote, and does not show the pod on a node."""
+        """The API server accepted what a Bind plugin wrote, and the pod is not on a node."""
         matrix = self.cluster.matrix
         row = matrix.home(uid)
         if row is None or not matrix.is_assumed(uid):
@@ -407,7 +406,7 @@ class Scheduler:
         return list(self._conditions.has_node(pod, conditions.SCHEDULER_ERROR, message))
 
     def _gating_rejection(self, uid: str) -> Rejection | None:
-        """The rejection of the plugin that holds the pod, unless its holds show elsewhere."""
+        """The rejection of the plugin that gates the pod, unless it shows elsewhere."""
         queued = self.queue.get(uid)
         gating = None if queued is None or queued.state is not PodState.GATED else queued.gating
         if gating is None or gating.plugin in (*_REPORTED_ELSEWHERE, QueueAllocation.name):
@@ -418,7 +417,7 @@ class Scheduler:
         is_error = isinstance(rejection, ErrorRejection)
         return list(self._conditions.held(pod, rejection.plugin, rejection.reason, is_error=is_error))
 
-    # What became of effects
+    # Results of effects
 
     def bound(self, uid: str, result: WriteResult, message: str, now_s: float) -> list[Effect]:
         effects = self._attempts.bound(uid, result, message, now_s)
@@ -426,7 +425,7 @@ class Scheduler:
         return effects
 
     def gate_removed(self, uid: str, result: WriteResult, message: str, now_s: float) -> list[Effect]:
-        """The removal of a gate was answered."""
+        """The API server has answered the removal of the queue gate."""
         if result is WriteResult.GONE:
             self._queue_admission.gate_removal_answered(uid, result, message, now_s)
             self.pod_removed(uid, now_s)
@@ -434,7 +433,7 @@ class Scheduler:
         return self._attempts.gate_removed(uid, result, message, now_s)
 
     def stamp_removed(self, uid: str, stamp: str, result: WriteResult, now_s: float) -> list[Effect]:
-        """The removal of a stamp was answered."""
+        """The API server has answered the removal of a stamp."""
         if result is WriteResult.GONE:
             self.pod_removed(uid, now_s)
             return []
@@ -446,19 +445,18 @@ class Scheduler:
         return self._attempts.run_steps(self._queue_preemption.retracted(for_uid), now_s) if for_uid else []
 
     def prepared(self, uid: str, problem: str, now_s: float) -> list[Effect]:
-        """What had to be written before a binding is written, or (``problem``) is not."""
+        """The writes of a PreBind plugin are done, or (``problem``) failed."""
         return self._attempts.prepared(uid, problem, now_s)
 
     def preempted(self, done: Preempt, deleted_uids: Collection[str], now_s: float, *, ok: bool) -> list[Effect]:
-        """Victims were told to go (see :meth:`PreemptionExecutor.ended`): what they have of their queues is free at
-        once."""
+        """Victims were deleted (see :meth:`PreemptionExecutor.ended`): their share of the queue is free at once."""
         if self.queue_profiles:
             for uid in deleted_uids:
                 self.queues.evicted(uid)
         self._promise_revocation.release(done.pod.uid)
         return self._preemption_executor.ended(done, deleted_uids, ok=ok, now_s=now_s)
 
-    # What is measured
+    # Metrics
 
     def metrics_exposition(self, now_s: float) -> bytes:
         """All metrics, in Prometheus' text format."""
@@ -472,7 +470,7 @@ class Scheduler:
 
 
 def _differ_only_in_own_writes(before: PodInfo, now: PodInfo) -> bool:
-    """Whether nothing but what the scheduler writes into a pod's status is other than before."""
+    """Whether only fields of the status that the scheduler writes have changed."""
     own = {"revision": before.revision, "scheduled": before.scheduled, "nominated_node": before.nominated_node}
     return msgspec.structs.replace(now, **own) == before
 

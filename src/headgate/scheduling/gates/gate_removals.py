@@ -18,7 +18,7 @@ from headgate.scheduling.framework.effects import RemoveSchedulingGate, WriteRes
 from headgate.waiting.heap import Heap
 
 MAX_CONCURRENT: Final = 64
-"""Removals under way: more would only wait in line for a connection, so more wait for their turn instead."""
+"""Removals in progress: more would only wait for a connection."""
 
 _FIRST_RETRY_S: Final = 1.0
 _LONGEST_RETRY_S: Final = 30.0
@@ -30,42 +30,42 @@ class _Removal(msgspec.Struct, eq=False):
     effect: RemoveSchedulingGate
     retries: int = 0
     is_renewed: bool = False
-    """Another stamp is to be written than the one that is under way."""
+    """The stamp has changed since the patch in progress was sent."""
 
 
 class GateRemovals:
     def __init__(self) -> None:
         self._open: dict[str, _Removal] = {}
-        self._began_s: dict[str, float] = {}  # of each removal that is not over: the answer may come after the watch
-        self._confirmed: dict[str, str] = {}  # and the stamp that was written
+        self._began_s: dict[str, float] = {}  # of each removal that is not over: the response may come after the watch
+        self._confirmed: dict[str, str] = {}  # the stamp that was written
         self._refused: dict[str, str] = {}
         self._retries: Heap[str] = Heap()
 
     @property
     def free_slots(self) -> int:
-        """How many more may be asked for now."""
+        """How many more removals may begin now."""
         return max(MAX_CONCURRENT - len(self._open), 0)
 
     def is_open(self, uid: str) -> bool:
-        """Asked for, and not confirmed yet."""
+        """Sent, and not confirmed yet."""
         return uid in self._open
 
     def is_confirmed(self, uid: str) -> bool:
-        """Answered; the watch may not show it yet."""
+        """Confirmed by the response; the watch may not show it yet."""
         return uid in self._confirmed
 
     def stamp(self, uid: str) -> str:
-        """What is to be written while the removal is under way; the loss of the gate alone may be somebody else's."""
+        """The stamp that a removal in progress writes: the absence of the gate alone may be due to another client."""
         removal = self._open.get(uid)
         return "" if removal is None else removal.effect.stamp
 
     def refusal(self, uid: str) -> str:
-        """Why the server will not have it; empty if it has not said so."""
+        """Why the API server refused the removal; empty if it did not."""
         return self._refused.get(uid, "")
 
     def begin(self, pod: PodInfo, stamp: str, now_s: float) -> RemoveSchedulingGate | None:
-        """The patch to send; nothing if it was asked for before. Another stamp than the one under way goes out when
-        that is answered."""
+        """The patch to send; ``None`` if it was sent before. A changed stamp is sent after the response to the patch in
+        progress."""
         pending = self._open.get(pod.uid)
         if pending is not None and pending.effect.stamp != stamp:
             pending.effect, pending.is_renewed = RemoveSchedulingGate(pod, stamp), True
@@ -77,7 +77,7 @@ class GateRemovals:
         return removal.effect
 
     def answered(self, uid: str, result: WriteResult, message: str, now_s: float) -> bool:
-        """Whether that settles it. What is not settled goes out again later, by :meth:`due`."""
+        """Returns whether the removal is settled. Otherwise :meth:`due` sends it again later."""
         removal = self._open.get(uid)
         if removal is None:
             return False
@@ -97,17 +97,17 @@ class GateRemovals:
         return True
 
     def observed(self, uid: str) -> bool:
-        """The watch shows what we wanted to write; whether that is news."""
+        """The watch shows the removal; returns whether it was in progress."""
         was_open = uid in self._open
         self.forget(uid)
         return was_open
 
     def awaits_retry(self, uid: str) -> bool:
-        """Asked for, answered, and to be asked for again: no answer is on its way."""
+        """Whether the removal will be sent again, so that no response is outstanding."""
         return uid in self._retries
 
     def ended(self, uid: str, now_s: float) -> float | None:
-        """The removal is over, and this is how long it took; None if that was said before."""
+        """The duration of a removal that is over; ``None`` if it was returned before."""
         began_s = self._began_s.pop(uid, None)
         return None if began_s is None else now_s - began_s
 
@@ -121,7 +121,7 @@ class GateRemovals:
         return None if first is None else float(first[0])
 
     def forget(self, uid: str) -> None:
-        """The pod is gone, or has a node, or its gate is seen to be gone."""
+        """The pod is gone, or has a node, or the watch shows it without the gate."""
         self._open.pop(uid, None)
         self._retries.discard(uid)
         self._confirmed.pop(uid, None)

@@ -35,7 +35,7 @@ class _StampRemoval(msgspec.Struct, eq=False):
     retries: int = 0
 
 
-# Mutable: what is taken back for one pod.
+# Mutable: the promises that are revoked for one pod.
 class _Revocation(msgspec.Struct, eq=False):
     pending: set[str]
     removed: dict[str, None] = msgspec.field(default_factory=dict)
@@ -50,11 +50,11 @@ class PromiseRevocation:
         self._retries: Heap[str] = Heap()
 
     def is_in_progress(self, uid: str) -> bool:
-        """Whether promises are being taken back for this pod, or were and are not released yet."""
+        """Whether promises are being revoked for this pod, or were and are not released yet."""
         return uid in self._revocations
 
     def begin(self, for_uid: str, uids: Iterable[str]) -> Iterator[RemoveStamp]:
-        """All of these, or none if one of them does not show its stamp, or is on its way to a node, after all."""
+        """Revokes all of these promises, or none if one of the pods has no stamp or has a node."""
         queued = [self._queue.get(uid) for uid in uids]
         pods = [each.pod for each in queued if each is not None and self._is_revocable(each.pod)]
         if len(pods) < len(queued) or not pods:
@@ -71,8 +71,8 @@ class PromiseRevocation:
         return bool(pod.annotations.get(STAMP)) and not has_node and pod.uid not in self._open
 
     def answered(self, uid: str, stamp: str, result: WriteResult, now_s: float) -> str:
-        """Of the pod for which all promises are taken back by this, its uid; else nothing. What may have happened is
-        asked for again: the stamp that the patch names tells whether it did."""
+        """Returns the uid of the pod for which all promises are revoked now; empty if some are outstanding. A removal
+        with an unknown outcome is repeated; it names the stamp, so a later stamp is kept."""
         found = self._open.get(uid)
         if found is None or found.effect.stamp != stamp:
             return ""
@@ -87,7 +87,7 @@ class PromiseRevocation:
             self._queues.retraction_refused(uid)
             self.release(found.for_uid)
             return ""
-        if revocation is None:  # it is not wanted any more, and the stamp is off all the same
+        if revocation is None:  # no longer needed, but the stamp is removed
             self._queues.retracted(uid)
             return ""
         revocation.pending.discard(uid)

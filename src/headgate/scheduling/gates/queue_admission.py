@@ -35,7 +35,7 @@ from headgate.scheduling.queue.scheduling_queue import SchedulingQueue
 from headgate.waiting.heap import Heap
 
 WAITING_FOR_QUEUE: Final = "WaitingForQueue"
-"""The reason that hides a pod without a gate from autoscalers while its queue has no room."""
+"""The reason that hides a pod without a gate from autoscalers while its queue has no free capacity."""
 
 RELEASES_PER_S: Final = 100
 _FIRST_WAIT_S: Final = 5.0
@@ -59,7 +59,7 @@ class QueueAdmission:
         self,
         queues: QueueEngine,
         queue: SchedulingQueue[PodInfo],
-        conditions_written: pod_conditions.PodConditions,
+        written_conditions: pod_conditions.PodConditions,
         gate_removals: GateRemovals,
         names: Iterable[str],
         settings: QueueAdmissionSettings,
@@ -67,7 +67,7 @@ class QueueAdmission:
     ) -> None:
         self.queues = queues
         self._queue = queue
-        self._conditions = conditions_written
+        self._conditions = written_conditions
         self._names = frozenset(names)
         self._gate_removals = gate_removals
         self._time_of_day = settings.day
@@ -75,18 +75,16 @@ class QueueAdmission:
         self._enabled = settings.enabled
         self._deferred: dict[str, tuple[str, str]] = {}  # reason and message
         self._refusals: dict[str, int] = {}
-        self._removed_stamps: dict[
-            str, str
-        ] = {}  # stamps of promises that were taken back, until the API shows another
+        self._removed_stamps: dict[str, str] = {}  # stamps of revoked promises, until the watch shows another one
         self._pending_effects: list[Effect] = []
         self._releasing: Heap[str] = Heap()
         self._release_s = 0.0
         self._must_step_again = False
 
-    # What the API shows
+    # Events of the watch
 
     def pod_applied(self, pod: PodInfo, now_s: float) -> bool:
-        """Whether a removal that was under way is confirmed by this."""
+        """Returns whether this confirms a removal that was in progress."""
         if pod.scheduler_name not in self._names:
             return False
         task = task_of(pod, enabled=self._enabled)
@@ -104,7 +102,7 @@ class QueueAdmission:
         return self._gate_removals.observed(pod.uid)
 
     def _record_unanswered(self, uid: str, result: WriteResult, now_s: float) -> None:
-        """The watch says what became of a removal, and no answer to it is on its way."""
+        """The watch shows the outcome of a removal to which no response is outstanding."""
         if self._gate_removals.awaits_retry(uid):
             self._metrics.answered(result, self._gate_removals.ended(uid, now_s))
 
@@ -121,8 +119,8 @@ class QueueAdmission:
         self._releasing.discard(uid)
 
     def pod_succeeded(self, pod: PodInfo) -> None:
-        """A member that succeeded still counts for its gang, as long as it exists: who comes for one that failed would
-        otherwise wait for the others for ever."""
+        """A member that succeeded counts for its gang as long as it exists: otherwise the replacement of a failed
+        member would wait for the others for ever."""
         if pod.succeeded and pod.scheduler_name in self._names:
             task = task_of(pod, enabled=self._enabled)
             if task.group:
@@ -149,8 +147,8 @@ class QueueAdmission:
         return effects
 
     def _withdrawn(self, uid: str) -> Iterator[Effect]:
-        """A promise was taken back: its stamp goes, and so does the node that was kept for the pod. What the pod waits
-        for is told with the others whose turn is over."""
+        """A promise was revoked: removes its stamp and the nomination of the pod. Its condition follows with those of
+        other waiting pods."""
         self._deferred.pop(uid, None)
         queued = self._queue.get(uid)
         if queued is None:
@@ -161,7 +159,7 @@ class QueueAdmission:
         yield from self._conditions.nominated(pod, "")
 
     def _remove_stamp(self, pod: PodInfo, stamp: Stamp | None) -> Iterator[Effect]:
-        """As soon as the API shows it, once."""
+        """Removes the stamp of a revoked promise once, as soon as the watch shows it."""
         if stamp is None or not self.queues.is_withdrawn(pod.uid, stamp):
             self._removed_stamps.pop(pod.uid, None)
         elif self._removed_stamps.get(pod.uid) != stamp.at:
@@ -169,7 +167,7 @@ class QueueAdmission:
             yield RemoveStamp(pod, pod.annotations[STAMP])
 
     def stamp_removed(self, uid: str, stamp: str) -> None:
-        """The API server has taken the stamp off; a watch that still shows it is late."""
+        """The API server has removed the stamp; a watch event that still shows it is late."""
         read = read_stamp(stamp, uid)
         if read is not None and self._queue.get(uid) is not None:
             self._removed_stamps[uid] = read.at
@@ -189,7 +187,8 @@ class QueueAdmission:
             yield removal
 
     def _update_admission(self, uid: str, now_s: float) -> Iterator[Effect]:
-        """It may be tried, or no longer: then it is put where it waits, and loses what made it look like a shortage."""
+        """The pod may be tried now, or no longer: then it becomes gated, and its condition no longer shows a
+        shortage."""
         queued = self._queue.get(uid)
         if queued is None or self.queues.gave_grant_back(uid):
             return
@@ -203,8 +202,8 @@ class QueueAdmission:
             yield from self._hide(queued)
 
     def _reassign(self, uid: str, now_s: float) -> Iterator[Effect]:
-        """What the last decision about the pod was based on has changed: it is tried if it may be, without any wait; if
-        not, its condition says why as of now."""
+        """The queue or group of the pod has changed: it is tried at once if it may be; otherwise its condition gets the
+        present reason."""
         queued = self._queue.get(uid)
         if queued is None:
             return
@@ -214,13 +213,13 @@ class QueueAdmission:
             yield from self._hide(queued)
 
     def _is_shortage(self, pod: PodInfo) -> bool:
-        """Whether the pod was told, or is to be told, that it has no node, or none yet; or a node is kept for it."""
+        """Whether its condition reports, or will report, that it has no node, or the pod has a nominated node."""
         if pod.uid in self._deferred or self._queue.nominator.node_of(pod.uid) is not None:
             return True
         return self._conditions.reason(pod) in (conditions.UNSCHEDULABLE, conditions.WAITING_FOR_TERMINATING_PODS)
 
     def _hide(self, queued: QueuedPodInfo[PodInfo]) -> Iterator[Effect]:
-        """A pod that may not be tried keeps no room from others, and does not look like a shortage."""
+        """A pod that must not be tried holds no nominated node and does not look like a shortage."""
         if queued.state is PodState.GATED:
             self.drop_deferred_condition(queued.pod)
             self._queue.nominate(queued.pod, "")
@@ -231,7 +230,7 @@ class QueueAdmission:
         return self._enabled and pod.annotations.get(OPT_IN) == "true"
 
     def _release_gates(self, now_s: float) -> Iterator[Effect]:
-        """Gates that the feature added and, switched off, has to take away."""
+        """Removes gates that the feature had added, after it was switched off."""
         while (
             self._gate_removals.free_slots and self._release_s <= now_s and (uid := self._releasing.pop()) is not None
         ):
@@ -250,11 +249,11 @@ class QueueAdmission:
         found = (self._gate_removals.next_deadline_s(), self.queues.next_deadline_s(), release_s)
         return min((moment for moment in found if moment is not None), default=None)
 
-    # What became of removals
+    # Results of removals
 
     def gate_removal_answered(self, uid: str, result: WriteResult, message: str, now_s: float) -> bool:
-        """Whether a removal is settled by this; if not, it is asked for again later. Switched off, we do not give up:
-        nobody else will lift it."""
+        """Returns whether the removal is settled; if not, it is repeated later. With the feature off a refused removal
+        is repeated, too: no other component removes the gate."""
         if result is WriteResult.REFUSED and not self._enabled:
             result = WriteResult.LATER
         settled = self._gate_removals.answered(uid, result, message, now_s)
@@ -266,7 +265,7 @@ class QueueAdmission:
         return self._metrics.samples(self.queues, self._time_of_day()) if self._names else iter(())
 
     def gate_removal_refused(self, uid: str, message: str, now_s: float) -> list[Effect]:
-        """Somebody does not let us: the share goes back, others come in, and we ask again after a while."""
+        """The API server refuses the removal: the queue takes the capacity back, and the pod asks again later."""
         before = self._refusals.get(uid, 0)
         self._refusals[uid] = before + 1
         until_s = now_s + min(_FIRST_WAIT_S * 2.0**before, _LONGEST_WAIT_S)
@@ -275,7 +274,7 @@ class QueueAdmission:
         return [] if queued is None else list(self.waiting_condition(queued.pod))
 
     def gate_removal_confirmed(self, uid: str, now_s: float) -> list[Effect]:
-        """Its gate is off: what could not be said before can be now, unless others of its group are not so far."""
+        """The gate is removed: writes the deferred condition, unless removals of its group are still in progress."""
         self._refusals.pop(uid, None)
         if not self._enabled:
             self._queue.activate([uid], now_s)
@@ -300,26 +299,26 @@ class QueueAdmission:
             yield from self._conditions.failed(self._ungated(queued.pod), message, reason)
 
     def _ungated(self, pod: PodInfo) -> PodInfo:
-        """As the watch will show it in a moment."""
+        """The pod as the watch will show it."""
         if GATE not in pod.gates:
             return pod
         left = tuple(each for each in pod.gates if each != GATE)
         return msgspec.structs.replace(pod, gates=left, generation=pod.generation + 1)
 
-    # What may be said
+    # Reads
 
     def wait_reason(self, pod: PodInfo) -> QueueWait | None:
         return self.queues.peek_wait_reason(pod.uid) if pod.scheduler_name in self._names else None
 
     def check_admitted(self, pod: PodInfo) -> QueueWait | None:
-        """Why the pod must not be tried although it may be tried for all that the scheduling queue knows. If it stands
-        in line just now, the next step lets it in, and there must be one: nothing else may happen."""
+        """Why the queue holds a pod that the scheduling queue considers active. If it is the turn of the pod, the next
+        step admits it, so there must be a next step."""
         wait_reason = self.queues.wait_reason(pod.uid) if pod.scheduler_name in self._names else None
         self._must_step_again |= wait_reason is not None and wait_reason.why is WaitReason.WAITING_TURN
         return wait_reason
 
     def group(self, pod: PodInfo) -> str:
-        """The PodGroup that a pod of ours names."""
+        """The PodGroup of the pod; empty for pods without queues."""
         return read_annotations(pod.annotations, pod.uid).group if pod.scheduler_name in self._names else ""
 
     def gang_attempt(self, pod: PodInfo) -> GangAttempt | None:
@@ -330,21 +329,21 @@ class QueueAdmission:
         return gang if gang.needs_several_pods else None
 
     def unplaced(self, pod: PodInfo) -> None:
-        """It got no node: what a queue promised stays promised, and who was promised nothing gives way to others."""
+        """The pod got no node: a promise stays, and a pod without a promise returns its capacity."""
         if pod.scheduler_name in self._names:
             self.queues.unplaced(pod.uid)
 
     def has_no_node(self, pod: PodInfo, is_so: bool) -> None:
-        """Whether the pod fits nowhere and was promised no node either."""
+        """Records whether the pod fits on no node and has no nominated node."""
         if pod.scheduler_name in self._names:
             self.queues.set_unplaceable(pod.uid, is_so)
 
     def drop_deferred_condition(self, pod: PodInfo) -> None:
-        """There is nothing to be said about the pod now, nor later about how it was before."""
+        """Forgets a condition that was deferred and is outdated."""
         self._deferred.pop(pod.uid, None)
 
     def defer_condition(self, pod: PodInfo, message: str, reason: str = conditions.UNSCHEDULABLE) -> bool:
-        """Whether it is too early to say why the pod has no node; it will be said in time."""
+        """Defers the condition if gate removals of the pod or its gang are in progress; returns whether it did."""
         self._deferred.pop(pod.uid, None)
         if pod.scheduler_name not in self._names:
             return False
@@ -354,12 +353,12 @@ class QueueAdmission:
         return True
 
     def deferred_reason(self, uid: str) -> str:
-        """The reason that is said of the pod as soon as its gate is off, if there is one."""
+        """The reason of the deferred condition, if there is one."""
         return self._deferred.get(uid, ("", ""))[0]
 
     def waiting_condition(self, pod: PodInfo) -> Iterator[Effect]:
-        """Why the pod waits for its queue, in its condition: a reason that no autoscaler takes for a shortage, unless
-        the pod asked for nothing of that kind."""
+        """The condition that says why the pod waits for its queue. Its reason is hidden from autoscalers if the pod has
+        opted in."""
         wait_reason = self.wait_reason(pod)
         if wait_reason is None or wait_reason.why is WaitReason.WAITING_TURN:
             return

@@ -32,7 +32,7 @@ class PodBackoff(msgspec.Struct, frozen=True):
         return min(self.initial_s * (1 << min(count - 1, _MAX_DOUBLINGS)), self.max_s)
 
     def until_s(self, queued: QueuedPodInfo[Any]) -> float:
-        """When its wait ends; minus infinity if it has none. Remembered until the pod fails again."""
+        """When the back-off ends; minus infinity if there is none. Cached until the pod fails again."""
         count = queued.consecutive_errors or queued.unschedulable_count
         if not count or not self.max_s:
             return -inf
@@ -41,11 +41,11 @@ class PodBackoff(msgspec.Struct, frozen=True):
         return queued.backoff_until_s
 
     def waits(self, queued: QueuedPodInfo[Any], now_s: float) -> bool:
-        """The second in which the wait ends still belongs to it."""
+        """The second in which the back-off ends still belongs to it."""
         return self.until_s(queued) >= self._align(now_s)
 
     def over_s(self, until_s: float) -> float:
-        """The first moment at which a wait that ends then is over."""
+        """The first moment at which a back-off that ends at ``until_s`` is over."""
         return until_s + 1 if self.windows else nextafter(until_s, inf)
 
     def _align(self, moment_s: float) -> float:
@@ -72,12 +72,12 @@ class BackoffQueue:
         self._failed.discard(uid)
 
     def first_rejected(self) -> str | None:
-        """Who may be tried early when there is nothing else to do."""
+        """The pod that an idle scheduler tries early."""
         first = self._rejected.first()
         return None if first is None else first[1]
 
     def over(self, now_s: float) -> Iterator[str]:
-        """Whose wait is over; each must be discarded before the next is asked for."""
+        """Pods whose back-off is over; each must be discarded before the next is taken."""
         for heap in (self._rejected, self._failed):
             while (first := heap.first()) is not None and self._rule.over_s(first[0][0]) <= now_s:
                 yield first[1]

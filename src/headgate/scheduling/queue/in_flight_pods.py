@@ -59,14 +59,14 @@ class InFlightPods(Generic[P]):
         return iter(self._events)
 
     def since(self, flight: InFlightPod[P]) -> Iterator[ClusterEvent]:
-        """What happened during the attempt, as far as it may concern this pod."""
+        """The events since the attempt began that may concern this pod."""
         uid = flight.queued.uid
         for event in islice(self._events, flight.began - self._first, None):
             if event.target is None or event.target == uid:
                 yield event
 
     def end(self, queued: QueuedPodInfo[P]) -> None:
-        """Forgets the attempt, and events that no other attempt has waited through."""
+        """Forgets the attempt, and the events before the oldest attempt that is left."""
         if self._flights.pop(queued, None) is None:
             return
         oldest = next(iter(self._flights.values()), None)

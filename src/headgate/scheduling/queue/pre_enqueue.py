@@ -62,7 +62,7 @@ def _run_plugin(
         status = SUCCESS if rejection is None else _REFUSED
     except BaseException as error:
         failures.failed(plugin, "pre_enqueue", error, f"pod {pod.namespace}/{pod.name}")
-        # Its own change may mend it; so may time, if the plugin was at fault.
+        # A change of the pod may help; so may time, if the defect is in the plugin.
         rejection = ErrorRejection(plugin.name, result_checks.error_with_type(error), cluster_events.own_update())
         status = ERROR
     if began_s is not None:

@@ -34,7 +34,7 @@ class QueueCounters:
         self._held: Counter[tuple[str, str]] = Counter()
 
     def moved(self, old: PodState | None, new: PodState | None) -> None:
-        """``None`` is outside."""
+        """``None``: not in the queue."""
         for where, by in ((old, -1), (new, 1)):
             name = None if where is None else _PENDING.get(where)
             if name is not None:
@@ -60,7 +60,7 @@ class QueueCounters:
         return dict(self._incoming)
 
     def unschedulable(self) -> dict[tuple[str, str], int]:
-        """By plugin and profile: pods that the plugin turned away and that were not tried since."""
+        """By plugin and profile: pods that the plugin rejected and that were not tried since."""
         return dict(self._held)
 
     def samples(self, in_flight: Mapping[str, int]) -> Iterator[Sample]:
