@@ -1,4 +1,4 @@
-"""The API server as one function: a request in, effects on the way, an answer out.
+"""The API server as one function: a request in, effects meanwhile, a response out.
 
 ``handle`` is a generator without I/O. It authenticates, finds the kind and the verb, and lets the verb's module do
 the work; what it yields (``Commit``, ``WaitRevision``, ``CallWebhooks``) its driver
@@ -49,10 +49,10 @@ from headgate.apiserver.webhooks.conversion import (
 )
 from headgate.kube import field_errors, names
 
-Answering = Generator[Effect, Any, "ServerResponse | WatchCursor"]
+RequestSteps = Generator[Effect, Any, "ServerResponse | WatchCursor"]
 Verb = Callable[[Call], Generator[Effect, Any, ServerResponse]]
 
-_MAX_CONVERSIONS: Final = 32  # a request asks once for what it reads, and once more for what it writes
+_MAX_CONVERSIONS: Final = 32  # a request converts what it reads, and then what it writes
 MAX_BODY_BYTES: Final = 3 * 1024 * 1024
 
 _ON_RESOURCE: Final[dict[str, Verb]] = {
@@ -71,10 +71,10 @@ _ON_SUBRESOURCE: Final[dict[tuple[str, str], Verb]] = {
     ("scale", "update"): scale.update,
     ("scale", "patch"): scale.patch,
 }
-# Refusals because of what another write did: not to be told before readers can see that write.
-_TOLD_BY_WRITES: Final = frozenset({403, 404, 409, 422, 429})
+# Refusals that may depend on a staged write. They are sent after that write is visible to readers.
+_STATE_DEPENDENT: Final = frozenset({403, 404, 409, 422, 429})
 # Endpoints that need a kubelet or a proxy; each is refused by name.
-_REFUSED: Final = {
+_UNSUPPORTED: Final = {
     "log": "containers on simulated nodes write no logs",
     "exec": "containers on simulated nodes run no processes",
     "attach": "containers on simulated nodes run no processes",
@@ -83,52 +83,56 @@ _REFUSED: Final = {
 }
 
 
-def handle(api: ServerState, request: ServerRequest, moment: Moment) -> Answering:
+def handle(api: ServerState, request: ServerRequest, moment: Moment) -> RequestSteps:
     if request.method == "OPTIONS" and request.path == "*":
-        return nonresource_paths.OPTIONS_OF_THE_SERVER
+        return nonresource_paths.SERVER_OPTIONS
     if request.info.problem:
-        return nonresource_paths.incomplete(request)
-    late = request_timeout.refusal(request.info, request.query)
+        return nonresource_paths.incomplete_path(request)
+    timeout_problem = request_timeout.refusal(request.info, request.query)
     access = (
-        access_control.unauthenticated(request, late)
-        if late is not None
+        access_control.unauthenticated(request, timeout_problem)
+        if timeout_problem is not None
         else access_control.authenticate_and_authorize(api, request, moment.epoch_s)
     )
-    answer = access.refusal or (yield from _answer(api, request, moment, access.user))
-    if isinstance(answer, WatchCursor):
-        # The answer to HEAD ends with its head.
+    response = access.refusal or (yield from _dispatch(api, request, moment, access.user))
+    if isinstance(response, WatchCursor):
+        # The response to HEAD has no body.
         return (
-            answer if request.info.method != "HEAD" else ServerResponse(200, b"", answer.content_type, answer.headers)
+            response
+            if request.info.method != "HEAD"
+            else ServerResponse(200, b"", response.content_type, response.headers)
         )
     if access.warning:
         warnings = warning_headers([access.warning])
-        answer = msgspec.structs.replace(answer, headers=(*answer.headers, *warnings))
+        response = msgspec.structs.replace(response, headers=(*response.headers, *warnings))
     if api.audit_level is None or not audit.is_recorded(request):
-        return answer
+        return response
     audit_id = request.header("audit-id") or moment.new_uid()
     yield RecordAuditEvent(
-        audit.make_event(api, api.audit_level, request, access, answer, audit_id=audit_id, received_s=moment.epoch_s)
+        audit.make_event(api, api.audit_level, request, access, response, audit_id=audit_id, received_s=moment.epoch_s)
     )
-    return msgspec.structs.replace(answer, headers=(("Audit-Id", audit_id), *answer.headers))
+    return msgspec.structs.replace(response, headers=(("Audit-Id", audit_id), *response.headers))
 
 
-def _answer(api: ServerState, request: ServerRequest, moment: Moment, user: UserInfo) -> Answering:
+def _dispatch(api: ServerState, request: ServerRequest, moment: Moment, user: UserInfo) -> RequestSteps:
     if len(request.body) > MAX_BODY_BYTES:
         return responses.refuse(api_errors.body_too_large(MAX_BODY_BYTES))
     info = request.info
-    # A path with two slashes in front is authorized as if it had one, and leads nowhere.
+    # A path with two slashes in front is authorized like a path with one, and is not served.
     served = info.is_resource_request and not info.path.startswith("//")
     kind = api.kinds.by_resource(info.group, info.version, info.resource) if served else None
     if kind is None:
-        return nonresource_paths.answer(api, request)
-    answer = yield from _resource(api, request, moment, kind, user)
-    if info.is_write and isinstance(answer, ServerResponse) and answer.status in _TOLD_BY_WRITES:
+        return nonresource_paths.respond(api, request)
+    response = yield from _resource(api, request, moment, kind, user)
+    if info.is_write and isinstance(response, ServerResponse) and response.status in _STATE_DEPENDENT:
         failure = yield from writing.wait_for_pending_writes(api.store)
-        return answer if failure is None else responses.refuse(failure)
-    return answer
+        return response if failure is None else responses.refuse(failure)
+    return response
 
 
-def _resource(api: ServerState, request: ServerRequest, moment: Moment, kind: ServedKind, user: UserInfo) -> Answering:
+def _resource(
+    api: ServerState, request: ServerRequest, moment: Moment, kind: ServedKind, user: UserInfo
+) -> RequestSteps:
     info, accept = request.info, request.header("accept")
     if kind.scheme is not None:
         if custom_routes.is_elsewhere(info, kind):
@@ -145,49 +149,49 @@ def _resource(api: ServerState, request: ServerRequest, moment: Moment, kind: Se
     if isinstance(output, api_errors.StatusError):
         return responses.refuse(output)
     if kind.scheme is None or kind.scheme.webhook is None:
-        return (yield from _act(Call(api, request, moment, info, kind, user, output)))
+        return (yield from _run_verb(Call(api, request, moment, info, kind, user, output)))
     conversions, replay = Conversions(kind.scheme.webhook, moment), MomentReplay(moment)
     kind = conversions.bound(kind)
     for _ in range(_MAX_CONVERSIONS):
         call = Call(api, request, replay.again(), info, kind, user, output)
         try:
-            answer = yield from _act(call)
+            response = yield from _run_verb(call)
         except ConversionRequired as need:
             yield from conversions.fetch(need)
         except ConversionWebhookFailed as problem:
             return responses.refused(call, api_errors.unknown_error(str(problem)))
         else:
-            if isinstance(answer, WatchCursor):
-                answer.conversions = conversions
-            return answer
+            if isinstance(response, WatchCursor):
+                response.conversions = conversions
+            return response
     return responses.refused(call, api_errors.internal_error("objects change faster than their webhook converts them"))
 
 
 def _has_table(info: RequestInfo, kind: ServedKind) -> bool:
-    """What can only be created is an answer to a question, and is never listed."""
+    """Whether the endpoint has tables: a resource that can only be created is never listed."""
     row = kind.subresource(info.subresource) if info.subresource else None
     return (kind.verbs if row is None else row.verbs) != CREATE
 
 
-def _act(call: Call) -> Answering:
-    """Execute the verb of the request, once the path offers it and the form of the answer is known."""
+def _run_verb(call: Call) -> RequestSteps:
+    """Executes the verb of the request."""
     try:
-        return (yield from _act_within_bounds(call))
+        return (yield from _select_verb(call))
     except TooManyDefaults:
         return responses.refused(call, size_limits.too_large())
 
 
-def _act_within_bounds(call: Call) -> Answering:
+def _select_verb(call: Call) -> RequestSteps:
     info, kind = call.info, call.kind
     if kind.deprecated:
         call.warn(kind.deprecated)
-    refusal = _unfit(call)
+    refusal = _path_problem(call)
     if refusal is not None:
         return responses.refused(call, refusal)
     if info.subresource:
         return (yield from _subresource(call))
-    if not kind.stored:
-        return (yield from _question(call))
+    if not kind.is_stored:
+        return (yield from _create_only(call))
     if info.verb == "list":
         return (yield from reading.list_objects(call))
     if info.verb == "watch":
@@ -195,42 +199,42 @@ def _act_within_bounds(call: Call) -> Answering:
     return (yield from _ON_RESOURCE[info.verb](call))
 
 
-def _unfit(call: Call) -> api_errors.StatusError | None:
-    """Names that cannot be part of a key, and a namespace that is left out (``/namespaces//pods/x``)."""
+def _path_problem(call: Call) -> api_errors.StatusError | None:
+    """Refuses names that cannot be part of a key, and an empty namespace (``/namespaces//pods/x``)."""
     name, namespace, verb = call.info.name, call.namespace, call.info.verb
     if verb == "create" and not call.info.subresource:
-        name = ""  # a custom kind is created at the path of an object, too, under the name that the body has
-    if name and (complaints := names.name_is_path_segment(name, False)):
-        return api_errors.bad_request(f"Name parameter invalid: {field_errors.quote(name)}: {';'.join(complaints)}")
+        name = ""  # custom objects may also be created at the path of an object; the name in the body counts
+    if name and (problems := names.name_is_path_segment(name, False)):
+        return api_errors.bad_request(f"Name parameter invalid: {field_errors.quote(name)}: {';'.join(problems)}")
     if namespace in (".", ".."):
         return api_errors.unknown_error(f"invalid key: {field_errors.quote(f'/{call.kind.plural}/{namespace}')}")
-    if call.kind.stored and call.kind.namespaced and not namespace and verb not in ("list", "watch", "create"):
+    if call.kind.is_stored and call.kind.namespaced and not namespace and verb not in ("list", "watch", "create"):
         return api_errors.bad_request("Namespace parameter required.")
     return None
 
 
-def _watch(call: Call) -> Answering:
-    wanted = options.list_options(call.query, force_watch=True)
-    if isinstance(wanted, api_errors.StatusError):
-        return responses.refused(call, wanted)
+def _watch(call: Call) -> RequestSteps:
+    list_options = options.list_options(call.query, force_watch=True)
+    if isinstance(list_options, api_errors.StatusError):
+        return responses.refused(call, list_options)
     if call.output.media_type != negotiation.JSON:
         return responses.refused(call, negotiation.not_streamable())
-    return (yield from watcher.watch(call, wanted))
+    return (yield from watcher.watch(call, list_options))
 
 
-def _question(call: Call) -> Answering:
-    """Kinds of which nothing is kept: bindings and reviews."""
+def _create_only(call: Call) -> RequestSteps:
+    """Kinds that are not stored: bindings and reviews."""
     if call.info.verb != "create":
         return responses.refused(call, access_reviews.unsupported(call))
-    act = binding.create if call.kind.kind == "Binding" else access_reviews.create
-    return (yield from act(call))
+    create = binding.create if call.kind.kind == "Binding" else access_reviews.create
+    return (yield from create(call))
 
 
-def _subresource(call: Call) -> Answering:
+def _subresource(call: Call) -> RequestSteps:
     name, verb = call.info.subresource, call.info.verb
-    if name in _REFUSED:
+    if name in _UNSUPPORTED:
         if call.api.store.read(call.kind.resource, call.namespace, call.info.name) is None:
             return responses.refused(call, api_errors.not_found(call.resource, call.info.name))
-        text = f"{call.kind.plural}/{name} is not supported by the embedded API server: {_REFUSED[name]}"
+        text = f"{call.kind.plural}/{name} is not supported by the embedded API server: {_UNSUPPORTED[name]}"
         return responses.refused(call, api_errors.StatusError(501, "NotImplemented", text))
     return (yield from _ON_SUBRESOURCE.get((name, verb), _ON_RESOURCE[verb])(call))

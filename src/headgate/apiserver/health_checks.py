@@ -27,11 +27,11 @@ class HealthChecks:
         self._checks: Final[dict[str, Check]] = {"ping": lambda: ""}
 
     def add(self, name: str, check: Check) -> None:
-        """``check`` says what is wrong; an empty text means that all is well."""
+        """``check`` returns the problem; an empty text means healthy."""
         self._checks[name] = check
 
-    def answer(self, path: str, query: str) -> ServerResponse | None:
-        """The answer for a path of health; ``None`` if there is no such check."""
+    def respond(self, path: str, query: str) -> ServerResponse | None:
+        """The response for a health path; ``None`` if there is no such check."""
         root = path.lstrip("/").partition("/")[0]
         if path in PATHS:
             return self._all(root, options.parse_query(query))

@@ -40,7 +40,7 @@ def execution_place(api: ServerState, request: ServerRequest) -> ExecutionPlace:
     if len(request.body) > LONG_BYTES:
         return "thread"
     kind = api.kinds.by_resource(info.group, info.version, info.resource)
-    if kind is None or not kind.stored:
+    if kind is None or not kind.is_stored:
         return "turn"
     if info.verb == "deletecollection":
         return "thread" if api.store.count(kind.resource) > MANY_OBJECTS // 10 else "turn"
@@ -64,7 +64,7 @@ def _is_long_read(api: ServerState, request: ServerRequest) -> bool:
     if info.verb not in ("get", "list"):
         return False
     kind = api.kinds.by_resource(info.group, info.version, info.resource)
-    if kind is None or not kind.stored:
+    if kind is None or not kind.is_stored:
         return False
     converted = kind.scheme is not None or any(word in request.header("accept") for word in _CONVERTED)
     if info.verb == "get":

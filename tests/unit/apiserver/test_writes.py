@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from embedded import TOKEN, Embedded, a_pod, events
-from headgate.apiserver.handler import Answering, handle
+from headgate.apiserver.handler import RequestSteps, handle
 from headgate.apiserver.request.messages import Commit, ServerRequest
 
 MAPS = "/api/v1/namespaces/t/configmaps"
@@ -163,7 +163,7 @@ def test_what_another_is_deleting_is_told_only_when_readers_can_see_it(path: str
     server = Embedded()
     server.post(MAPS, {"metadata": {"name": "a"}})
 
-    def deleting(what: str) -> Answering:
+    def deleting(what: str) -> RequestSteps:
         headers = {"authorization": f"Bearer {TOKEN}"}
         return handle(server.api, ServerRequest("DELETE", what, "", headers), server.moment())
 

@@ -176,7 +176,7 @@ def _fill_pod(pod: Object, defaults: ContainerDefaults) -> None:
     """Clients choose the number of containers and of defaults, so the total is limited to the size of an object."""
     spec = dict(pod.get("spec") or {})
     notes: list[str] = []
-    free_bytes = size_limits.MOST_BYTES
+    free_bytes = size_limits.MAX_BYTES
     for field, word in _CONTAINERS:
         containers = spec.get(field)
         if not containers:

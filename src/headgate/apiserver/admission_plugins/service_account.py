@@ -169,7 +169,8 @@ def _disallowed_variables(container_kind: str, containers: Any, account: Object)
             if secret not in allowed:
                 yield (
                     f"{container_kind} {container.get('name', '')} with {location} referencing"
-                    f' secret.secretName="{secret}" is not allowed because service account {name} does not reference that secret'
+                    f' secret.secretName="{secret}" is not allowed because service account {name} does not'
+                    " reference that secret"
                 )
 
 

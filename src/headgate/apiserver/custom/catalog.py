@@ -1,7 +1,7 @@
 """The table of kinds as it is now: the built-in rows and those of the definitions in the store.
 
-Readers and writers are served by the definitions that are *committed*. The table is brought up to date when it is
-asked for and a definition has changed since, one definition at a time; between changes it costs one comparison.
+Readers and writers use the *committed* definitions. A lookup first applies the definitions that have changed since the
+last one; without a change it costs one comparison.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class Catalog:
-    """``conversions``: by group, the ways between versions that this server knows itself."""
+    """``conversions``: by group, the conversions between versions that this server does itself."""
 
     def __init__(
         self, builtin: KindTable, schemas: Schemas, store: Store, conversions: Mapping[str, ConvertObject]
@@ -40,21 +40,22 @@ class Catalog:
         return self._table
 
     def catch_up(self) -> None:
-        """Take in the definitions that were committed since the last look."""
+        """Applies the definitions that were committed since the last call."""
         newest = self._store.newest(DEFINITIONS)
         if newest != self._seen:
-            self._follow()
+            self._apply_changes()
             self._seen = newest
 
     def prepare(self, item: Item) -> None:
-        """Compile a definition that was just staged, where it is written: who first asks after its commit need not."""
+        """Compiles a staged definition in the request that writes it, so that the first lookup after the commit is
+        fast."""
         before = self._definitions.get(item.name)
         self._prepared[item.name] = item, before, self._read(item, before)
 
     def _read(self, item: Item, before: CustomDefinition | None) -> CustomDefinition | None:
         return read_definition(self._schemas, item, before, self._conversions)
 
-    def _follow(self) -> None:
+    def _apply_changes(self) -> None:
         changes = self._store.changes(DEFINITIONS, self._seen)
         if isinstance(changes, Compacted):
             self._read_all()
@@ -73,11 +74,11 @@ class Catalog:
 
     def _put(self, name: str, item: Item | None) -> None:
         before = self._definitions.pop(name, None)
-        staged, known, after = self._prepared.pop(name, (None, None, None))
+        staged, prepared_from, after = self._prepared.pop(name, (None, None, None))
         if item is None:
             after = None
-        elif item is not staged or known is not before:
+        elif item is not staged or prepared_from is not before:
             after = self._read(item, before)
         if after is not None:
             self._definitions[name] = after
-        self._table = self._table.exchanged(before.kinds if before else (), after.kinds if after else ())
+        self._table = self._table.with_replaced(before.kinds if before else (), after.kinds if after else ())

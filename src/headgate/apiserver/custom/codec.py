@@ -26,7 +26,7 @@ from headgate.kube.serializer.json_decoder import integer_if_whole
 
 Object = dict[str, Any]
 
-_NOWHERE: Final = as_resource({})
+_EMPTY_SCHEMA: Final = as_resource({})
 _INT64: Final = range(-(2**63), 2**63)
 
 
@@ -49,11 +49,11 @@ class CustomObjectCodec:
         self._convert: Final = convert
 
     def decode(self, value: Any) -> Decoded:
-        """The caller keeps ``value``; what is given back shares nothing with it."""
+        """``value`` is not changed; the result shares nothing with it."""
         if not isinstance(value, dict):
             return Decoded({}, error=f"expected an object, got {value!r}")
         try:
-            obj: Object = _plain(value)
+            obj: Object = _normalized(value)
         except OverflowError:
             return Decoded({}, error="json: cannot unmarshal a number beyond the range of float64")
         for name in ("kind", "apiVersion"):
@@ -67,7 +67,7 @@ class CustomObjectCodec:
             return Decoded({}, error=problem)
         unknown = sorted(f"metadata.{each}" for each in unknown)
         if obj["kind"] == self._gvk.kind and obj["apiVersion"].rpartition("/")[0] == self._gvk.group:
-            root = self._roots.get(obj["apiVersion"], _NOWHERE)
+            root = self._roots.get(obj["apiVersion"], _EMPTY_SCHEMA)
             unknown += prune(obj, root)
             drop_nulls(obj, root)
             embedded, problem = coerce(obj, root, self._metadata)
@@ -81,46 +81,46 @@ class CustomObjectCodec:
         return Decoded(obj, [f"unknown field {quote(each)}" for each in unknown])
 
     def default(self, obj: Object) -> None:
-        fill(obj, self._root, size_limits.MOST_BYTES)
+        fill(obj, self._root, size_limits.MAX_BYTES)
 
     def emit(self, obj: Object) -> Object:
         return {**obj, "metadata": self._metadata.show(obj.get("metadata") or {})}
 
     def to_stored(self, obj: Object) -> Object:
-        """``obj``, which the caller keeps, as the store keeps it."""
-        stored = self._move(_plain(obj), self._stored)
-        fill_or_leave(stored, self._roots[self._stored], size_limits.MOST_BYTES)
+        """``obj`` in the stored version; ``obj`` is not changed."""
+        stored = self._convert_to(_normalized(obj), self._stored)
+        fill_or_leave(stored, self._roots[self._stored], size_limits.MAX_BYTES)
         return stored
 
     def from_stored(self, stored: Object) -> Object:
-        """A stored object, which the caller owns, in the version and by the schema of today."""
-        root = self._roots.get(stored["apiVersion"], _NOWHERE)
+        """A stored object in the version of this codec, by the present schema. ``stored`` may be changed."""
+        root = self._roots.get(stored["apiVersion"], _EMPTY_SCHEMA)
         prune(stored, root)
         drop_nulls(stored, root)
-        fill_or_leave(stored, root, size_limits.MOST_BYTES)
+        fill_or_leave(stored, root, size_limits.MAX_BYTES)
         if stored["apiVersion"] == self._gvk.api_version:
             return stored
-        return self._move(stored, self._gvk.api_version)
+        return self._convert_to(stored, self._gvk.api_version)
 
-    def _move(self, obj: Object, api_version: str) -> Object:
-        moved: Object = _plain(self._convert(obj, api_version))
+    def _convert_to(self, obj: Object, api_version: str) -> Object:
+        converted: Object = _normalized(self._convert(obj, api_version))
         root = self._roots[api_version]
-        prune(moved, root)
-        drop_nulls(moved, root)
-        return moved
+        prune(converted, root)
+        drop_nulls(converted, root)
+        return converted
 
 
-def rename(obj: Object, api_version: str) -> Object:
-    """The plainest conversion: all versions are the same but for their name."""
+def change_api_version(obj: Object, api_version: str) -> Object:
+    """The conversion with strategy None: only ``apiVersion`` changes."""
     return {**obj, "apiVersion": api_version}
 
 
-def _plain(value: Any) -> Any:
-    """A copy in which numbers are what Go makes of them: 64 bits, and no fraction of nothing."""
-    if isinstance(value, dict):  # most of what there is are texts: they are not asked what they are
-        return {name: below if below.__class__ is str else _plain(below) for name, below in value.items()}
+def _normalized(value: Any) -> Any:
+    """A copy with numbers as in Go: 64-bit integers, and whole floats as integers."""
+    if isinstance(value, dict):  # a fast path for texts, which are the most frequent values
+        return {name: inner if inner.__class__ is str else _normalized(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [_normalized(item) for item in value]
     if value.__class__ is int and value not in _INT64:
         return integer_if_whole(float(value))
     return integer_if_whole(value) if isinstance(value, float) else value

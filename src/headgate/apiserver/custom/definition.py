@@ -1,8 +1,8 @@
 """The kinds that one CustomResourceDefinition defines, compiled.
 
 A definition is served once its names are accepted, in the versions that it marks as served. Each version is a row of
-the table of kinds with a form of its own (``apiserver/kinds/scheme.py``): decoding prunes by its schema, reading brings
-objects that were stored under an older schema, or in another version, into shape."""
+the table of kinds with its own scheme (``apiserver/kinds/scheme.py``): decoding prunes by its schema, and reading
+converts objects that were stored by an older schema or in another version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 
 from headgate.apimachinery.structural.merge_schema import parseable_type_of_schema
 from headgate.apimachinery.structural.schema import StructuralSchema, as_resource
-from headgate.apiserver.custom.codec import CustomObjectCodec, rename
+from headgate.apiserver.custom.codec import CustomObjectCodec, change_api_version
 from headgate.apiserver.custom.printer_columns import SCALE, make_printer
 from headgate.apiserver.custom.strategy import make_strategy
 from headgate.apiserver.kinds.kind import METADATA_LABELS, FieldLabel, ServedKind, Subresource
@@ -31,12 +31,12 @@ _REFUSAL: Final = "field label not supported: {label}"
 
 
 class CustomDefinition(msgspec.Struct, frozen=True):
-    """``spec`` and ``names`` are what the kinds were made from; ``ending``: no new objects."""
+    """``spec`` and ``names``: the source of the kinds. ``terminating``: no new objects are created."""
 
     uid: str
     spec: Object
     names: Object
-    ending: bool
+    terminating: bool
     kinds: tuple[ServedKind, ...]
 
 
@@ -48,33 +48,35 @@ def is_true(definition: Mapping[str, Any], condition: str) -> bool:
 def read_definition(
     schemas: Schemas, item: Item, before: CustomDefinition | None, conversions: Mapping[str, ConvertObject]
 ) -> CustomDefinition | None:
-    """What ``item`` defines, or None while it is not served. Without a change of its spec nothing is compiled again.
+    """The kinds of the definition ``item``, or None while it is not served. It is compiled again if its spec changed.
 
-    ``conversions``: by group, ways between versions. A definition that names a webhook has its own."""
+    ``conversions``: by group; a definition with a conversion webhook uses that."""
     stored: Object = msgspec.json.decode(item.data)
     if not is_true(stored, "Established"):
         return None
     spec, names = stored["spec"], stored["status"]["acceptedNames"]
-    ending = is_true(stored, "Terminating")
+    terminating = is_true(stored, "Terminating")
     if before is not None and (before.uid, before.spec, before.names) == (item.uid, spec, names):
-        if before.ending == ending:
+        if before.terminating == terminating:
             return before
-        kinds = tuple(msgspec.structs.replace(kind, ending=ending) for kind in before.kinds)
-        return msgspec.structs.replace(before, ending=ending, kinds=kinds)
+        kinds = tuple(msgspec.structs.replace(kind, ending=terminating) for kind in before.kinds)
+        return msgspec.structs.replace(before, ending=terminating, kinds=kinds)
     convert = conversions.get(spec["group"])
-    kinds = tuple(_make_kinds(schemas, spec, names, ending, item.revision, convert))
-    return CustomDefinition(item.uid, spec, names, ending, kinds)
+    kinds = tuple(_make_kinds(schemas, spec, names, terminating, item.revision, convert))
+    return CustomDefinition(item.uid, spec, names, terminating, kinds)
 
 
 def _make_kinds(
-    schemas: Schemas, spec: Object, names: Object, ending: bool, since: Revision, convert: ConvertObject | None
+    schemas: Schemas, spec: Object, names: Object, terminating: bool, since: Revision, convert: ConvertObject | None
 ) -> list[ServedKind]:
     stored_version = next(each["name"] for each in spec["versions"] if each.get("storage"))
     labels = _selectable(spec)
     roots = {f"{spec['group']}/{each['name']}": as_resource(_schema(each)) for each in spec["versions"]}
     best_version = _best_version(spec)
     return [
-        _make_kind(schemas, spec, names, version, stored_version, best_version, labels, roots, ending, since, convert)
+        _make_kind(
+            schemas, spec, names, version, stored_version, best_version, labels, roots, terminating, since, convert
+        )
         for version in spec["versions"]
         if version.get("served")
     ]
@@ -89,7 +91,7 @@ def _make_kind(
     best_version: str,
     stored_labels: tuple[FieldLabel, ...],
     roots: Mapping[str, StructuralSchema],
-    ending: bool,
+    terminating: bool,
     since: Revision,
     convert: ConvertObject | None,
 ) -> ServedKind:
@@ -104,7 +106,7 @@ def _make_kind(
         singular=names["singular"],
         namespaced=namespaced,
         verbs=VERBS,
-        ending=ending,
+        terminating=terminating,
         type_name=".".join([*reversed(group.split(".")), name, names["kind"]]),
         stored_as=(group, names["plural"]),
         stored_version=stored_version,
@@ -115,11 +117,11 @@ def _make_kind(
         field_label_refusal=_REFUSAL,
         deprecated=_deprecation(spec, version, best_version),
         own_list_kind=names["listKind"],
-        scheme=_make_form(schemas, gvk, spec, version, stored_version, stored_labels, roots, since, convert),
+        scheme=_make_scheme(schemas, gvk, spec, version, stored_version, stored_labels, roots, since, convert),
     )
 
 
-def _make_form(
+def _make_scheme(
     schemas: Schemas,
     gvk: GroupVersionKind,
     spec: Object,
@@ -133,15 +135,15 @@ def _make_form(
     schema = _schema(version)
     stored_api_version = GroupVersionKind(spec["group"], stored_version, "").api_version
     webhook = read_webhook(spec)
-    known = None if webhook is not None else convert
-    decoder = CustomObjectCodec(schemas, gvk, roots, stored_api_version, known or rename)
+    conversion = None if webhook is not None else convert
+    codec = CustomObjectCodec(schemas, gvk, roots, stored_api_version, conversion or change_api_version)
     subresources = version.get("subresources") or {}
     scale = _scale_paths(subresources.get("scale"))
-    is_kept = version["name"] == stored_version
-    form = KindScheme(
-        decode=decoder.decode,
-        default=decoder.default,
-        emit=decoder.emit,
+    is_stored_version = version["name"] == stored_version
+    scheme = KindScheme(
+        decode=codec.decode,
+        default=codec.default,
+        emit=codec.emit,
         typed=parseable_type_of_schema(schemas, gvk, schema),
         strategy=make_strategy(
             gvk,
@@ -156,22 +158,24 @@ def _make_form(
         printer=make_printer(version.get("additionalPrinterColumns") or ()),
         scale_printer=SCALE,
         scale=scale,
-        to_stored=None if is_kept else decoder.to_stored,
-        from_stored=decoder.from_stored,
-        since=since if is_kept else ALWAYS,
+        to_stored=None if is_stored_version else codec.to_stored,
+        from_stored=codec.from_stored,
+        since=since if is_stored_version else ALWAYS,
         stored_labels=stored_labels,
-        convert=known,
+        convert=conversion,
         webhook=webhook,
     )
     if webhook is None:
-        return form
+        return scheme
 
     def bind(convert: ConvertObject) -> KindScheme:
-        asking = CustomObjectCodec(schemas, gvk, roots, stored_api_version, convert)
-        to_stored = None if is_kept else asking.to_stored
-        return msgspec.structs.replace(form, to_stored=to_stored, from_stored=asking.from_stored, convert=convert)
+        webhook_codec = CustomObjectCodec(schemas, gvk, roots, stored_api_version, convert)
+        to_stored = None if is_stored_version else webhook_codec.to_stored
+        return msgspec.structs.replace(
+            scheme, to_stored=to_stored, from_stored=webhook_codec.from_stored, convert=convert
+        )
 
-    return msgspec.structs.replace(form, bind=bind)
+    return msgspec.structs.replace(scheme, bind=bind)
 
 
 def _schema(version: Object) -> Object:
@@ -181,12 +185,12 @@ def _schema(version: Object) -> Object:
 def _scale_paths(scale: Object | None) -> ScalePaths | None:
     if scale is None:
         return None
-    spec, status = (_steps(scale[f"{side}ReplicasPath"]) for side in ("spec", "status"))
+    spec, status = (_path_parts(scale[f"{side}ReplicasPath"]) for side in ("spec", "status"))
     selector = scale.get("labelSelectorPath")
-    return ScalePaths(spec, status, _steps(selector) if selector else ())
+    return ScalePaths(spec, status, _path_parts(selector) if selector else ())
 
 
-def _steps(path: str) -> tuple[str, ...]:
+def _path_parts(path: str) -> tuple[str, ...]:
     return tuple(path.removeprefix(".").split("."))
 
 
@@ -206,18 +210,18 @@ def _labels(namespaced: bool, version: Object) -> tuple[FieldLabel, ...]:
 
 
 def _label(path: str) -> FieldLabel:
-    steps = _steps(path)
-    return FieldLabel(".".join(steps), (steps,))
+    parts = _path_parts(path)
+    return FieldLabel(".".join(parts), (parts,))
 
 
 def _selectable(spec: Object) -> tuple[FieldLabel, ...]:
-    """Everything that some version can select on: what is kept with each object."""
+    """The selectable fields of all versions, which are stored with each object."""
     paths = [each["jsonPath"] for version in spec["versions"] for each in version.get("selectableFields") or ()]
     return (*METADATA_LABELS, *(_label(path) for path in dict.fromkeys(paths)))
 
 
 def _deprecation(spec: Object, version: Object, best: str) -> str:
-    """The warning of a version that is on its way out, naming ``best`` if that is a better one."""
+    """The warning of a deprecated version, which names ``best`` if that is preferred."""
     if not version.get("deprecated"):
         return ""
     if version.get("deprecationWarning") is not None:

@@ -37,33 +37,37 @@ class TakenNames(NamedTuple):
         self.kinds.update(names.get(field) or "" for field in _KINDS)
 
 
-def has_its_names(definition: Object) -> bool:
+def all_names_accepted(definition: Object) -> bool:
     accepted = (definition.get("status") or {}).get("acceptedNames") or {}
     return bool(definition["spec"]["names"] == {name: value for name, value in accepted.items() if value})
 
 
 def accept(definition: Object, taken: TakenNames, now: str) -> Object | None:
-    """The status with the names that the definition is given; None if nothing changes."""
-    if has_its_names(definition):
+    """The status with the accepted names; None if nothing changes."""
+    if all_names_accepted(definition):
         return None
     status = definition.get("status") or {}
-    wanted, had = definition["spec"]["names"], status.get("acceptedNames") or {}
-    names, condition = _decide(wanted, had, taken)
+    wanted, accepted = definition["spec"]["names"], status.get("acceptedNames") or {}
+    names, condition = _decide(wanted, accepted, taken)
     conditions = status.get("conditions") or []
     after = with_condition(conditions, condition, now)
-    if names == had and after is conditions:
+    if names == accepted and after is conditions:
         return None
     conditions = after
     established = _established(conditions, condition)
     return {**status, "acceptedNames": names, "conditions": with_condition(conditions, established, now)}
 
 
-def _decide(wanted: Object, had: Object, taken: TakenNames) -> tuple[Object, Object]:
-    names = dict(had)
+def _decide(wanted: Object, accepted: Object, taken: TakenNames) -> tuple[Object, Object]:
+    names = dict(accepted)
     problem = ("NoConflicts", "no conflicts found")
     for field in ("plural", "singular", "shortNames", "kind", "listKind"):
         used = taken.kinds if field in _KINDS else taken.resources
-        conflict = _short_conflict(wanted, had, used) if field == "shortNames" else _conflict(wanted, had, field, used)
+        conflict = (
+            _short_conflict(wanted, accepted, used)
+            if field == "shortNames"
+            else _conflict(wanted, accepted, field, used)
+        )
         if conflict:
             problem = (_REASONS[field], conflict)
         else:
@@ -80,13 +84,13 @@ def _copy(field: str, wanted: Object, names: Object) -> None:
         names[field] = wanted[field]
 
 
-def _conflict(wanted: Object, had: Object, field: str, used: set[str]) -> str:
+def _conflict(wanted: Object, accepted: Object, field: str, used: set[str]) -> str:
     name = wanted.get(field) or ""
-    return "" if name == (had.get(field) or "") or name not in used else f"{quote(name)} is already in use"
+    return "" if name == (accepted.get(field) or "") or name not in used else f"{quote(name)} is already in use"
 
 
-def _short_conflict(wanted: Object, had: Object, used: set[str]) -> str:
-    own = had.get("shortNames") or ()
+def _short_conflict(wanted: Object, accepted: Object, used: set[str]) -> str:
+    own = accepted.get("shortNames") or ()
     texts = [
         f"{quote(name)} is already in use"
         for name in wanted.get("shortNames") or ()
@@ -97,7 +101,7 @@ def _short_conflict(wanted: Object, had: Object, used: set[str]) -> str:
 
 
 def _established(conditions: list[Object], accepted: Object) -> Object:
-    """Not yet, at first: that comes as a write of its own."""
+    """The condition Established, which becomes true only in a separate write."""
     old = find(conditions, "Established")
     if old is not None and old["status"] == "True":
         return old
@@ -111,24 +115,24 @@ def _established(conditions: list[Object], accepted: Object) -> Object:
 
 
 def approve(definition: Object, now: str) -> Object | None:
-    """The status that says whether a name of the community was approved; None if it does, or need not."""
+    """The status with the approval of a protected group; None if nothing changes."""
     if not is_protected(definition["spec"]["group"]):
         return None
     status = definition.get("status") or {}
     conditions = status.get("conditions") or []
-    state, sentence = approval(definition["metadata"].get("annotations") or {})
+    state, message = approval(definition["metadata"].get("annotations") or {})
     condition = {
         "type": "KubernetesAPIApprovalPolicyConformant",
         "status": "True" if state == "Approved" else "False",
         "reason": f"{state}Annotation",
-        "message": sentence,
+        "message": message,
     }
     after = with_condition(conditions, condition, now)
     return None if after is conditions else {**status, "conditions": after}
 
 
 def establish(definition: Object, now: str) -> Object | None:
-    """The status of a definition whose names are all accepted for the first time; None if it is not at that point."""
+    """The status of a definition whose names have just been accepted; None if it is not at that point."""
     status = definition["status"]
     conditions = status.get("conditions") or []
     if is_true(conditions, "Established") or not is_true(conditions, "NamesAccepted"):

@@ -16,7 +16,8 @@ from headgate.store import Item
 
 
 class DefinitionNamesEntry(msgspec.Struct, frozen=True):
-    """``names`` were accepted; ``waiting``: what others take or give up, or its own end, may still change it."""
+    """``names``: the accepted ones. ``waiting``: its status may still change, because it waits for a name or is being
+    deleted."""
 
     item: Item
     names: dict[str, Any]
@@ -28,7 +29,7 @@ class DefinitionNameIndex:
         self._entries: dict[str, DefinitionNamesEntry] = {}
 
     def group(self, items: Iterable[Item], group: str) -> list[DefinitionNamesEntry]:
-        """Those of a group; ``items`` are all definitions that there are now."""
+        """The definitions of a group; ``items`` are all present definitions."""
         before = self._entries
         self._entries = {item.name: _read(item, before.get(item.name)) for item in items}
         return [entry for name, entry in self._entries.items() if name.partition(".")[2] == group]
@@ -38,6 +39,6 @@ def _read(item: Item, before: DefinitionNamesEntry | None) -> DefinitionNamesEnt
     if before is not None and before.item is item:
         return before
     definition: dict[str, Any] = msgspec.json.decode(item.data)
-    is_settled = definition_names.has_its_names(definition) and is_true(definition, "Established")
+    is_established = definition_names.all_names_accepted(definition) and is_true(definition, "Established")
     names = definition["status"].get("acceptedNames") or {}
-    return DefinitionNamesEntry(item, names, "deletionTimestamp" in definition["metadata"] or not is_settled)
+    return DefinitionNamesEntry(item, names, "deletionTimestamp" in definition["metadata"] or not is_established)

@@ -26,16 +26,16 @@ def make_printer(columns: Sequence[dict[str, Any]]) -> Printer:
     return _printer(columns or (_AGE,))
 
 
-def _printer(wanted: Sequence[dict[str, Any]]) -> Printer:
+def _printer(columns: Sequence[dict[str, Any]]) -> Printer:
     paths: list[tuple[str, JsonPath]] = []
-    shown = [NAME]
-    for column in wanted:
+    table_columns = [NAME]
+    for column in columns:
         path = parse_path(column["jsonPath"])
-        if isinstance(path, str):  # refused when the definition was written; old ones may have it
+        if isinstance(path, str):  # validation refuses it now; older definitions may have it
             break
         paths.append((column["type"], path))
         description = f"Custom resource definition column (in JSONPath format): {column['jsonPath']}"
-        shown.append(
+        table_columns.append(
             TableColumn(
                 column["name"],
                 column["type"],
@@ -46,14 +46,14 @@ def _printer(wanted: Sequence[dict[str, Any]]) -> Printer:
         )
 
     def bounded_cells(obj: Object, now: float, visits: VisitBudget) -> Cells:
-        """A cell that is reached when no visits are left is empty."""
+        """A cell is empty if the budget of visits is spent."""
         return [name_of(obj), *(_bounded_cell(kind, path, obj, now, visits) for kind, path in paths)]
 
     def cells(obj: Object, now: float) -> Cells:
         return bounded_cells(obj, now, VisitBudget())
 
     weight = sum(path.weight for _, path in paths)
-    return Printer(tuple(shown), cells, empty_rows="[]", bounded_cells=bounded_cells, weight=weight)
+    return Printer(tuple(table_columns), cells, empty_rows="[]", bounded_cells=bounded_cells, weight=weight)
 
 
 def _bounded_cell(kind: str, path: JsonPath, obj: Object, now: float, visits: VisitBudget) -> Any:
@@ -90,7 +90,7 @@ def _cell(kind: str, found: tuple[Any, ...], now: float) -> Any:
             return None
 
 
-# Of the Scale that every custom kind with that subresource answers.
+# For the Scale subresource of custom kinds.
 SCALE: Final = _printer(
     (
         {"name": "Desired", "type": "integer", "jsonPath": ".spec.replicas", "description": "Replicas wanted."},

@@ -74,7 +74,7 @@ def make_strategy(
 
 
 def _prepare_status(new: Object, old: Object, ctx: StrategyContext) -> None:
-    """Of a status write nothing counts but the status, and who owns its fields."""
+    """A status write changes only the status and the managed fields."""
     managed = new["metadata"].get("managedFields")
     version = new["metadata"].get("resourceVersion")
     for name in [each for each in new if each != "status"]:
@@ -183,23 +183,23 @@ class _Rules:
 
 def _check_replicas(obj: Object, path: tuple[str, ...]) -> FieldErrors:
     value, problem = nested(obj, path, int)
-    count, place = value or 0, f".{'.'.join(path)}"
+    count, path_text = value or 0, f".{'.'.join(path)}"
     if problem:
-        return [field_errors.invalid(place, 0, problem)]
+        return [field_errors.invalid(path_text, 0, problem)]
     if count < 0:
-        return [field_errors.invalid(place, count, "should be a non-negative integer")]
+        return [field_errors.invalid(path_text, count, "should be a non-negative integer")]
     if count > _MAX_REPLICAS:
-        return [field_errors.invalid(place, count, f"should be less than or equal to {_MAX_REPLICAS}")]
+        return [field_errors.invalid(path_text, count, f"should be less than or equal to {_MAX_REPLICAS}")]
     return []
 
 
 def nested(obj: Any, path: tuple[str, ...], wanted: type) -> tuple[Any, str]:
-    """The value at a path, None if it is not there; and what is in the way of it."""
+    """The value at a path, None if it is absent; and the problem, if the path is invalid."""
     value: Any = obj
     for index, step in enumerate(path):
         if not isinstance(value, dict):
-            place = ".".join(path[: index + 1])
-            return None, f".{place} accessor error: {_go_value(value)}, expected map[string]interface{{}}"
+            path_text = ".".join(path[: index + 1])
+            return None, f".{path_text} accessor error: {_go_value(value)}, expected map[string]interface{{}}"
         if step not in value:
             return None, ""
         value = value[step]
@@ -222,8 +222,8 @@ _GO_TYPES: Final = {
 def _go_value(value: Any) -> str:
     if value is None:
         return "<nil> is of the type <nil>"
-    shown = str(value).lower() if isinstance(value, bool) else str(value)
-    return f"{shown} is of the type {_GO_TYPES[type(value)]}"
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return f"{text} is of the type {_GO_TYPES[type(value)]}"
 
 
 def _without_metadata(obj: Object) -> Object:
@@ -247,5 +247,5 @@ def _finalizer_warnings(new: Object, old: Object, ctx: StrategyContext) -> list[
 
 def _has_rules(schema: Any) -> bool:
     if isinstance(schema, dict):
-        return bool(schema.get(_RULES)) or any(_has_rules(below) for below in schema.values())
-    return isinstance(schema, list) and any(_has_rules(below) for below in schema)
+        return bool(schema.get(_RULES)) or any(_has_rules(inner) for inner in schema.values())
+    return isinstance(schema, list) and any(_has_rules(inner) for inner in schema)

@@ -81,7 +81,7 @@ def _aggregated_group(group: APIGroup) -> Object:
 def _aggregated_resource(kind: ServedKind) -> Object:
     out: Object = {
         "resource": kind.plural,
-        "responseKind": _told_version(kind) | {"kind": kind.kind},
+        "responseKind": _explicit_version(kind) | {"kind": kind.kind},
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.singular,
         "verbs": kind.offered_verbs,
@@ -94,7 +94,7 @@ def _aggregated_resource(kind: ServedKind) -> Object:
         out["subresources"] = [
             {
                 "subresource": each.name,
-                "responseKind": _told_version(kind) | _foreign_version(kind, each) | {"kind": each.kind},
+                "responseKind": _explicit_version(kind) | _differing_version(kind, each) | {"kind": each.kind},
                 "verbs": each.verbs,
             }
             for each in kind.subresources
@@ -102,14 +102,14 @@ def _aggregated_resource(kind: ServedKind) -> Object:
     return out
 
 
-def _told_version(kind: ServedKind) -> dict[str, str]:
-    """The real server leaves out what the document says anyway, except for custom kinds."""
+def _explicit_version(kind: ServedKind) -> dict[str, str]:
+    """kube-apiserver leaves out the group and version of the document, except for custom kinds."""
     custom = kind.scheme is not None
     return {"group": kind.group if custom else "", "version": kind.version if custom else ""}
 
 
-def _foreign_version(kind: ServedKind, subresource: Subresource) -> dict[str, str]:
-    """Group and version are said only where they are not those of the document."""
+def _differing_version(kind: ServedKind, subresource: Subresource) -> dict[str, str]:
+    """Group and version of a subresource, if they differ from those of the document."""
     if (subresource.group, subresource.version) == (kind.group, kind.version):
         return {}
     return {"group": subresource.group, "version": subresource.version}
@@ -148,7 +148,7 @@ def api_resource_list(kinds: KindTable, group: str, version: str) -> Object | No
     members = dict(found.versions).get(version) if found else None
     if members is None:
         return None
-    # The oldest document of all was written before it had to say its own version.
+    # The document of the core group has no apiVersion.
     head = {"kind": "APIResourceList", "apiVersion": "v1"} if group else {"kind": "APIResourceList"}
     return head | {
         "groupVersion": f"{group}/{version}" if group else version,
@@ -174,13 +174,13 @@ def _api_resources(kind: ServedKind) -> Iterable[Object]:
     for each in kind.subresources:
         yield (
             {"name": f"{kind.plural}/{each.name}", "singularName": "", "namespaced": kind.namespaced}
-            | _foreign_version(kind, each)
+            | _differing_version(kind, each)
             | {"kind": each.kind, "verbs": each.verbs}
         )
 
 
 def version(headgate_version: str, python_version: str, platform: str) -> Object:
-    """``/version``. Clients parse ``gitVersion``; what comes after ``+`` is ours to say and does not count for them."""
+    """``/version``. Clients parse ``gitVersion`` and ignore the part after ``+``, which names Headgate."""
     major, minor, _ = KUBERNETES_VERSION.removeprefix("v").split(".")
     build = re.sub(r"[^0-9A-Za-z.-]", "-", headgate_version)
     return {
@@ -201,7 +201,7 @@ def version(headgate_version: str, python_version: str, platform: str) -> Object
 
 
 def root_paths(kinds: KindTable, others: Iterable[str]) -> Object:
-    """``/``: every path that can be asked, the ``others`` (health, metrics, schemas) included."""
+    """``/``: all paths, including ``others`` (health, metrics, schemas)."""
     paths = {"/api", "/apis", "/apis/", "/version", *others}
     for group in kinds.groups():
         prefix = f"/apis/{group.name}" if group.name else "/api"

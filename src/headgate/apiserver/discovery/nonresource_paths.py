@@ -26,36 +26,36 @@ _TEXT: Final = "text/plain; charset=utf-8"
 _NO_SNIFF: Final = (("X-Content-Type-Options", "nosniff"),)
 NOT_FOUND: Final = ServerResponse(404, b"404 page not found\n", _TEXT, _NO_SNIFF)
 _KEYS, _ISSUER = "/openid/v1/jwks", "/.well-known/openid-configuration"
-_KEPT_AN_HOUR: Final = (("Cache-Control", "public, max-age=3600"),)
+_CACHE_ONE_HOUR: Final = (("Cache-Control", "public, max-age=3600"),)
 _OTHER_PATHS: Final = (_ISSUER, *health_checks.PATHS, "/openapi/v3", "/openapi/v3/", _KEYS, "/version")
 
 
-OPTIONS_OF_THE_SERVER: Final = ServerResponse(200, b"", "", (("Cache-Control", ""),))
-"""``OPTIONS *`` asks about the server and no resource. Go's HTTP server answers it itself, whoever calls."""
+SERVER_OPTIONS: Final = ServerResponse(200, b"", "", (("Cache-Control", ""),))
+"""The response to ``OPTIONS *``, which Go's HTTP server returns without authentication."""
 
 
-def incomplete(request: ServerRequest) -> ServerResponse:
-    """For a path that ends where its resource should follow. The real server answers before it asks who calls."""
+def incomplete_path(request: ServerRequest) -> ServerResponse:
+    """The response to a path without a resource. kube-apiserver returns it before authentication."""
     uri = f"{request.path}?{request.query}" if request.query else request.path
     text = f"Internal Server Error: {quote(uri)}: failed to create RequestInfo: {request.info.problem}\n"
     return ServerResponse(500, text.translate(api_errors.HTML_SAFE).encode(), _TEXT, _NO_SNIFF)
 
 
-def answer(api: ServerState, request: ServerRequest) -> ServerResponse:
+def respond(api: ServerState, request: ServerRequest) -> ServerResponse:
     path = request.info.path
     if health_checks.is_health(path):
-        return api.health.answer(path, request.query) or NOT_FOUND
-    # Below another slash there is nothing, though such a path is authorized as if it had one.
+        return api.health.respond(path, request.query) or NOT_FOUND
+    # A path with two slashes in front is not served, although it is authorized like a path with one.
     found = None if path.startswith("//") else _find(api, request)
     if found is None:
-        return _lost(api, path)
+        return _not_found(api, path)
     if request.info.method != "GET" and _is_routed(api, path):
         return responses.refuse(api_errors.method_not_allowed())
     return found()
 
 
 def _is_routed(api: ServerState, path: str) -> bool:
-    """Whether the real server has a route for this path, which has a method; its other handlers take any."""
+    """Whether kube-apiserver checks the method for this path; its other handlers accept any method."""
     match path.strip("/").split("/"):
         case ["version"] | ["api"] | ["api", _] | [".well-known" | "openid", *_]:
             return True
@@ -66,7 +66,7 @@ def _is_routed(api: ServerState, path: str) -> bool:
 
 def _find(api: ServerState, request: ServerRequest) -> Callable[[], ServerResponse] | None:
     path = request.info.path
-    schemas = openapi.answer(api.schemas, api.kinds, request)
+    schemas = openapi.respond(api.schemas, api.kinds, request)
     if schemas is not None:
         return lambda: schemas
     match path.strip("/").split("/"):
@@ -76,26 +76,26 @@ def _find(api: ServerState, request: ServerRequest) -> Callable[[], ServerRespon
             return lambda: _json(api.version)
         case [".well-known", "openid-configuration"] if api.accounts is not None and path == _ISSUER:
             issuer = _issuer(api.accounts, request.header("host"))
-            return lambda: ServerResponse(200, msgspec.json.encode(issuer), headers=_KEPT_AN_HOUR)
+            return lambda: ServerResponse(200, msgspec.json.encode(issuer), headers=_CACHE_ONE_HOUR)
         case ["openid", "v1", "jwks"] if api.accounts is not None and path == _KEYS:
             keys = msgspec.json.encode({"keys": [api.accounts.key.public()]})
-            return lambda: ServerResponse(200, keys, "application/jwk-set+json", _KEPT_AN_HOUR)
+            return lambda: ServerResponse(200, keys, "application/jwk-set+json", _CACHE_ONE_HOUR)
         case ["api"]:
             legacy = documents.api_versions(api.kinds, request.header("host"))
             return lambda: _aggregated(api, request, "/api") or _document(request, legacy)
         case ["apis"]:
             return lambda: _aggregated(api, request, "/apis") or _document(request, documents.api_group_list(api.kinds))
         case ["apis", group]:
-            return _maybe(request, documents.api_group(api.kinds, group))
+            return _document_or_none(request, documents.api_group(api.kinds, group))
         case ["api", version]:
-            return _maybe(request, documents.api_resource_list(api.kinds, "", version))
+            return _document_or_none(request, documents.api_resource_list(api.kinds, "", version))
         case ["apis", group, version]:
-            return _maybe(request, documents.api_resource_list(api.kinds, group, version))
+            return _document_or_none(request, documents.api_resource_list(api.kinds, group, version))
     return None
 
 
 def _issuer(accounts: ServiceAccountTokens, host: str) -> dict[str, Any]:
-    """How others can check the tokens that this server signs."""
+    """The OpenID configuration, with which others verify tokens of this server."""
     return {
         "issuer": accounts.issuer,
         "jwks_uri": f"https://{host}{_KEYS}",
@@ -105,7 +105,7 @@ def _issuer(accounts: ServiceAccountTokens, host: str) -> dict[str, Any]:
     }
 
 
-def _maybe(request: ServerRequest, document: dict[str, Any] | None) -> Callable[[], ServerResponse] | None:
+def _document_or_none(request: ServerRequest, document: dict[str, Any] | None) -> Callable[[], ServerResponse] | None:
     return None if document is None else lambda: _document(request, document)
 
 
@@ -115,7 +115,10 @@ def _json(document: dict[str, Any]) -> ServerResponse:
 
 def _document(request: ServerRequest, document: dict[str, Any]) -> ServerResponse:
     accept = request.header("accept")
-    routed = document["kind"] in ("APIVersions", "APIResourceList")  # these two pass the router's own gate first
+    routed = document["kind"] in (
+        "APIVersions",
+        "APIResourceList",
+    )  # for these two, kube-apiserver's router checks the Accept header first
     output = (negotiation.representable(accept, streams=False) if routed else None) or negotiation.plain_output(accept)
     if isinstance(output, api_errors.StatusError):
         return responses.refuse(output)
@@ -123,7 +126,7 @@ def _document(request: ServerRequest, document: dict[str, Any]) -> ServerRespons
 
 
 def _aggregated(api: ServerState, request: ServerRequest, prefix: Literal["/api", "/apis"]) -> ServerResponse | None:
-    """The newer dialect, if it is asked for; ``/apis/`` never speaks it."""
+    """Aggregated discovery, if the client accepts it; ``/apis/`` does not have it."""
     if request.info.path == "/apis/" or not documents.wants_aggregated(request.header("accept")):
         return None
     document = documents.aggregated(api.kinds, prefix)
@@ -139,7 +142,7 @@ def _has_builtin(api: ServerState, name: str) -> bool:
     return group is not None and any(kind.scheme is None for _, kinds in group.versions for kind in kinds)
 
 
-def _lost(api: ServerState, path: str) -> ServerResponse:
+def _not_found(api: ServerState, path: str) -> ServerResponse:
     """Below a served group an unknown path gets a Status; elsewhere plain text, as from any web server."""
     match path.removeprefix("/").split("/"):
         case ["openapi", "v3", *_]:

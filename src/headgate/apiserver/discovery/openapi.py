@@ -1,10 +1,10 @@
-"""OpenAPI v3, as kubectl asks for it: an index of documents, and one document per group version.
+"""OpenAPI v3 for kubectl: an index of documents, and one document per group version.
 
-Documents are pure functions of the schema tables and the kinds of a group version; they are made when first asked for
-and kept as bytes until one of those kinds changes. The index names each document by the hash of its bytes, so that
-clients may keep it for ever.
+Documents are pure functions of the schema tables and the kinds of a group version. They are built for the first request
+and cached as bytes until one of those kinds changes. The index names each document by the hash of its bytes, so that
+clients may cache it for ever.
 
-OpenAPI v2 is not served: no path below ``/openapi/v2`` is known here, and kubectl since v1.27 does without.
+OpenAPI v2 is served as an empty document; kubectl does not need it since v1.27.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Object = dict[str, Any]
 _ROOT: Final = "/openapi/v3"
 _V2: Final = "/openapi/v2"
 _V2_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-# Version 2 of the schemas says nothing: clients that ask version 3 for a kind it does not know ask here next, and must
-# learn that it is not known here either. In protobuf it is the message with the one field `swagger: "2.0"`.
+# An empty OpenAPI v2 document: clients that do not find a kind in v3 look here next, and must not find it here either.
+# In protobuf it is the message with the one field `swagger: "2.0"`.
 _V2_DOCUMENTS: Final = {
     "application/json": b'{"swagger":"2.0","info":{"title":"Kubernetes","version":"unversioned"},"paths":{}}',
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf": b"\x0a\x032.0",
@@ -42,26 +42,26 @@ _V2_DOCUMENTS: Final = {
 }
 _TEXT: Final = "text/plain; charset=utf-8"
 _VARY: Final = ("Vary", "Accept")
-_FOR_EVER: Final = ("Cache-Control", "public, immutable, max-age=31536000")
+_IMMUTABLE: Final = ("Cache-Control", "public, immutable, max-age=31536000")
 _JSON_TYPES: Final = frozenset({"", "application/json", "application/*", "*/*"})
 
 
-def answer(schemas: Schemas, kinds: KindTable, request: ServerRequest) -> ServerResponse | None:
-    """The answer to a request for a path of OpenAPI; None for every other path."""
+def respond(schemas: Schemas, kinds: KindTable, request: ServerRequest) -> ServerResponse | None:
+    """The response for an OpenAPI path; None for any other path."""
     if request.info.path == _V2:
         return _v2(request.header("accept"))
     if not request.info.path.startswith(_ROOT):
         return None
-    library = _library(schemas)
-    names = library.names(kinds)
+    cache = _document_cache(schemas)
+    names = cache.names(kinds)
     if request.info.path == _ROOT:
-        return ServerResponse(200, library.index(names), _TEXT)
+        return ServerResponse(200, cache.index(names), _TEXT)
     name = request.info.path.removeprefix(f"{_ROOT}/")
     if name not in names:
         return None
     if not _accepts_json(request.header("accept")):
         return ServerResponse(406, b"", _TEXT, (_VARY,))
-    return _document_answer(request, library.document(name, names[name]))
+    return _document_response(request, cache.document(name, names[name]))
 
 
 def _v2(accept: str) -> ServerResponse:
@@ -76,14 +76,14 @@ def _accepts_json(accept: str) -> bool:
     return any(clause.partition(";")[0].strip() in _JSON_TYPES for clause in accept.split(","))
 
 
-def _document_answer(request: ServerRequest, document: _Document) -> ServerResponse:
+def _document_response(request: ServerRequest, document: _Document) -> ServerResponse:
     tag = f'"{document.digest}"'
     headers: tuple[tuple[str, str], ...] = (("ETag", tag), _VARY)
-    asked = parse_qs(request.query).get("hash", [""])[0]
-    if asked and asked != document.digest:
+    requested_hash = parse_qs(request.query).get("hash", [""])[0]
+    if requested_hash and requested_hash != document.digest:
         return ServerResponse(301, b"", "application/json", (*headers, ("Location", document.url)))
-    if asked:
-        headers = (*headers, _FOR_EVER)
+    if requested_hash:
+        headers = (*headers, _IMMUTABLE)
     if request.header("if-none-match") == tag:
         return ServerResponse(304, b"", "application/json", headers)
     return ServerResponse(200, document.body, "application/json", headers)
@@ -96,16 +96,16 @@ class _Document(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=2)
-def _library(schemas: Schemas) -> _Library:
-    return _Library(schemas)
+def _document_cache(schemas: Schemas) -> _DocumentCache:
+    return _DocumentCache(schemas)
 
 
-class _Library:
-    """The documents of every group version, made when first asked for, and anew when one of their kinds changed."""
+class _DocumentCache:
+    """The documents of all group versions, built for the first request, and again when one of their kinds changed."""
 
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
-        self._made: dict[str, tuple[tuple[ServedKind, ...], _Document]] = {}
+        self._documents: dict[str, tuple[tuple[ServedKind, ...], _Document]] = {}
         self._gvks: dict[str, set[GroupVersionKind]] | None = None
 
     def names(self, kinds: KindTable) -> dict[str, tuple[ServedKind, ...]]:
@@ -122,16 +122,16 @@ class _Library:
         return msgspec.json.encode({"paths": urls})
 
     def document(self, name: str, rows: tuple[ServedKind, ...]) -> _Document:
-        known = self._made.get(name)
-        if known is not None and len(known[0]) == len(rows) and all(map(is_, known[0], rows)):
-            return known[1]
-        body = msgspec.json.encode(self._document(name, rows))
+        cached = self._documents.get(name)
+        if cached is not None and len(cached[0]) == len(rows) and all(map(is_, cached[0], rows)):
+            return cached[1]
+        body = msgspec.json.encode(self._build(name, rows))
         digest = hashlib.sha512(body).hexdigest().upper()
-        made = _Document(f"{_ROOT}/{name}?hash={digest}", digest, body)
-        self._made[name] = (rows, made)
-        return made
+        document = _Document(f"{_ROOT}/{name}?hash={digest}", digest, body)
+        self._documents[name] = (rows, document)
+        return document
 
-    def _document(self, name: str, rows: tuple[ServedKind, ...]) -> Object:
+    def _build(self, name: str, rows: tuple[ServedKind, ...]) -> Object:
         custom = [row for row in rows if row.scheme is not None]
         schemas = components(self._schemas, mentioned(self._schemas, rows), self._gvks or {}) | publish(custom)
         shared: Object = {"schemas": schemas}

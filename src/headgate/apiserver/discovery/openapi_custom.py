@@ -108,18 +108,18 @@ def _published(schema: Object) -> Object:
         if name in out:
             out[name] = [_published(each) for each in out[name]]
     if "properties" in out:
-        out["properties"] = {name: _published(below) for name, below in out["properties"].items()}
+        out["properties"] = {name: _published(inner) for name, inner in out["properties"].items()}
     if out.get("x-kubernetes-int-or-string"):
-        _unfold(out)
+        _expand_int_or_string(out)
     if out.get("x-kubernetes-embedded-resource"):
         out["properties"] = {**out.get("properties", {}), **_EMBEDDED_TYPE}
-        needed = out.get("required") or []
-        out["required"] = [*needed, *(name for name in ("kind", "apiVersion") if name not in needed)]
+        required = out.get("required") or []
+        out["required"] = [*required, *(name for name in ("kind", "apiVersion") if name not in required)]
     return out
 
 
-def _unfold(schema: Object) -> None:
-    """Say in plain JSON Schema that an integer or a string is meant, if the schema does not say so itself."""
+def _expand_int_or_string(schema: Object) -> None:
+    """Adds an ``anyOf`` of integer and string, unless the schema has it."""
     all_of = schema.get("allOf") or []
     if schema.get("anyOf") == INT_OR_STRING or (all_of and all_of[0].get("anyOf") == INT_OR_STRING):
         return

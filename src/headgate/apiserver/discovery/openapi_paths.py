@@ -1,8 +1,8 @@
 """The paths of one group version as OpenAPI v3 path items: which operations each kind has, and what they take.
 
-Operation ids, actions and parameters carry the names that Kubernetes gives them, because clients go by them: kubectl
-looks for the ``fieldValidation`` parameter of a kind's PATCH, and for its patch media types. Media types are only
-those that this server speaks. The old ``/watch/`` paths are not listed: no current client reads them.
+Operation ids, actions and parameters have the names of Kubernetes, because clients use them: kubectl reads the
+``fieldValidation`` parameter of a kind's PATCH, and its patch media types. Only supported media types are listed. The
+old ``/watch/`` paths are not listed: no current client reads them.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ _ALWAYS: Final = ("APIResourceList", "DeleteOptions", "Status", "WatchEvent")
 _SELECT_AND_WATCH: Final = tuple(sorted({*_SELECT, "allowWatchBookmarks", "watch"}))
 
 
-class _Dialect(msgspec.Struct, frozen=True):
-    """What operations take and give; those of custom kinds are told a little differently."""
+class _OperationStyle(msgspec.Struct, frozen=True):
+    """Verbs and media types of operations. They differ a little between built-in and custom kinds."""
 
     collection_verbs: Mapping[str, _Row]
     item_verbs: Mapping[str, _Row]
@@ -82,8 +82,8 @@ class _Dialect(msgspec.Struct, frozen=True):
     bare_collection_delete: bool = False
 
 
-_BUILTIN: Final = _Dialect(_COLLECTION_VERBS, _ITEM_VERBS)
-_CUSTOM: Final = _Dialect(
+_BUILTIN: Final = _OperationStyle(_COLLECTION_VERBS, _ITEM_VERBS)
+_CUSTOM: Final = _OperationStyle(
     collection_verbs=_COLLECTION_VERBS
     | {"deletecollection": ("delete", "deletecollection", "delete", _SELECT_AND_WATCH)},
     item_verbs=_ITEM_VERBS | {"get": ("get", "get", "read", ("resourceVersion",))},
@@ -100,12 +100,12 @@ def paths(schemas: Schemas, root: str, kinds: Iterable[ServedKind]) -> Object:
     kinds = tuple(kinds)
     found = {} if all(kind.scheme for kind in kinds) else {f"{root}/": {"get": _resources_operation(root)}}
     for kind in kinds:
-        found.update(_Kind(schemas, root, kind).items())
+        found.update(_KindPaths(schemas, root, kind).items())
     return dict(sorted(found.items()))
 
 
 def mentioned(schemas: Schemas, kinds: Iterable[ServedKind]) -> Iterator[str]:
-    """The types of the tables that the operations of these kinds take or give."""
+    """The types of the schema tables in requests and responses of these kinds."""
     kinds = tuple(kinds)
     custom = all(kind.scheme for kind in kinds)
     always = ("DeleteOptions", "ListMeta", "ObjectMeta", "Status") if custom else _ALWAYS
@@ -118,84 +118,84 @@ def mentioned(schemas: Schemas, kinds: Iterable[ServedKind]) -> Iterator[str]:
         yield from (schemas.kinds[each] for each in names if each in schemas.kinds)
 
 
-class _Kind:
+class _KindPaths:
     """The path items of one kind."""
 
     def __init__(self, schemas: Schemas, root: str, kind: ServedKind) -> None:
         self._schemas = schemas
         self._kind = kind
         self._root = root
-        self._dialect = _BUILTIN if kind.scheme is None else _CUSTOM
+        self._style = _BUILTIN if kind.scheme is None else _CUSTOM
         self._scope = "Namespaced" if kind.namespaced else ""
         self._collection = f"{root}{'/namespaces/{namespace}' if kind.namespaced else ''}/{kind.plural}"
 
     def items(self) -> Iterator[tuple[str, Object]]:
         kind = self._kind
-        dialect = self._dialect
-        collection = {verb: row for verb, row in dialect.collection_verbs.items() if verb in kind.verbs}
+        style = self._style
+        collection = {verb: row for verb, row in style.collection_verbs.items() if verb in kind.verbs}
         if collection:
             yield self._collection, self._item(collection, ("namespace",) if kind.namespaced else ())
         if kind.namespaced and "list" in kind.verbs:
-            operation = self._operation("list", *dialect.collection_verbs["list"], name=f"{kind.kind}ForAllNamespaces")
+            operation = self._operation("list", *style.collection_verbs["list"], name=f"{kind.kind}ForAllNamespaces")
             shared = _parameters((), ("pretty",))
-            if kind.scheme is not None:  # of a single operation all parameters are told as those of the path
+            if kind.scheme is not None:  # with a single operation, its parameters are listed as those of the path
                 shared = sorted([*shared, *operation.pop("parameters")], key=lambda each: str(each["name"]))
             yield f"{self._root}/{kind.plural}", {"get": operation, "parameters": shared}
         names = ("name", "namespace") if kind.namespaced else ("name",)
-        item = {verb: row for verb, row in dialect.item_verbs.items() if verb in kind.verbs and verb != "create"}
+        item = {verb: row for verb, row in style.item_verbs.items() if verb in kind.verbs and verb != "create"}
         if item:
             yield f"{self._collection}/{{name}}", self._item(item, names)
         for each in kind.subresources:
-            rows = {verb: row for verb, row in dialect.item_verbs.items() if verb in each.verbs}
+            rows = {verb: row for verb, row in style.item_verbs.items() if verb in each.verbs}
             yield f"{self._collection}/{{name}}/{each.name}", self._item(rows, names, each)
 
     def _item(
         self,
         rows: dict[str, tuple[str, str, str, tuple[str, ...]]],
-        in_path: tuple[str, ...],
+        path_parameters: tuple[str, ...],
         subresource: Subresource | None = None,
     ) -> Object:
         operations = {
             row[0]: self._operation(verb, *row, name=self._scope + self._kind.kind, subresource=subresource)
             for verb, row in rows.items()
         }
-        return {**operations, "parameters": _parameters(in_path, ("pretty",))}
+        return {**operations, "parameters": _parameters(path_parameters, ("pretty",))}
 
     def _operation(
         self,
         verb: str,
         method: str,
         action: str,
-        word: str,
+        id_prefix: str,
         query: tuple[str, ...],
         *,
         name: str,
         subresource: Subresource | None = None,
     ) -> Object:
         gvk = self._kind.gvk if subresource is None else subresource.gvk
-        own = subresource is None or gvk == self._kind.gvk
-        body = self._kind.type_name if own else self._schemas.kinds.get(gvk, "")
+        is_own_kind = subresource is None or gvk == self._kind.gvk
+        body = self._kind.type_name if is_own_kind else self._schemas.kinds.get(gvk, "")
         if self._kind.scheme is not None:
             gvk = self._kind.gvk
         middle = "Collection" if verb == "deletecollection" else ""
-        tail = "" if subresource is None else subresource.name.title()
+        id_suffix = "" if subresource is None else subresource.name.title()
         operation: Object = {
-            "operationId": f"{word}{_camel(self._root)}{middle}{name}{tail}",
+            "operationId": f"{id_prefix}{_camel(self._root)}{middle}{name}{id_suffix}",
             "tags": [_tag(self._root)],
             "x-kubernetes-action": action if body else "connect",
             "x-kubernetes-group-version-kind": gvk._asdict(),
         }
-        if not body:  # what runs over an upgraded connection has no schema
+        if not body:  # operations over an upgraded connection have no schema
             text = {"description": "OK", "content": {"*/*": {"schema": {"type": "string"}}}}
             return {**operation, "responses": {"200": text, "401": {"description": "Unauthorized"}}}
         if query:
             operation["parameters"] = _parameters((), query)
         if method in ("post", "put"):
-            operation["requestBody"] = {"content": _content(self._dialect.request_types, body), "required": True}
+            operation["requestBody"] = {"content": _content(self._style.request_types, body), "required": True}
         elif method == "patch":
-            operation["requestBody"] = {"content": _content(self._dialect.patch_types, PATCH), "required": True}
-        elif method == "delete" and not (verb == "deletecollection" and self._dialect.bare_collection_delete):
-            operation["requestBody"] = {"content": _content(self._dialect.request_types, META + "DeleteOptions")}
+            operation["requestBody"] = {"content": _content(self._style.patch_types, PATCH), "required": True}
+        elif method == "delete" and not (verb == "deletecollection" and self._style.bare_collection_delete):
+            operation["requestBody"] = {"content": _content(self._style.request_types, META + "DeleteOptions")}
         operation["responses"] = self._responses(verb, body)
         return operation
 
@@ -203,15 +203,15 @@ class _Kind:
         if verb == "list":
             gvk = self._kind.gvk._replace(kind=self._kind.list_kind)
             lists = self._schemas.kinds.get(gvk, body) if self._kind.scheme is None else self._kind.list_type_name
-            return _responses({"200": "OK"}, self._dialect.list_types, lists)
+            return _responses({"200": "OK"}, self._style.list_types, lists)
         match verb:
             case "create":
                 return _responses({"200": "OK", "201": "Created", "202": "Accepted"}, _BODY_TYPES, body)
             case "update":
                 return _responses({"200": "OK", "201": "Created"}, _BODY_TYPES, body)
             case "patch":
-                words = {"200": "OK", "201": "Created"}
-                return _responses({code: words[code] for code in self._dialect.patch_codes}, _BODY_TYPES, body)
+                descriptions = {"200": "OK", "201": "Created"}
+                return _responses({code: descriptions[code] for code in self._style.patch_codes}, _BODY_TYPES, body)
             case "delete":
                 return _responses({"200": "OK", "202": "Accepted"}, _BODY_TYPES, _STATUS)
             case "deletecollection":
@@ -229,23 +229,23 @@ def _resources_operation(root: str) -> Object:
 
 
 def _responses(codes: dict[str, str], media_types: tuple[str, ...], name: str) -> Object:
-    answers = {code: {"description": words, "content": _content(media_types, name)} for code, words in codes.items()}
-    return {**answers, "401": {"description": "Unauthorized"}}
+    by_code = {code: {"description": words, "content": _content(media_types, name)} for code, words in codes.items()}
+    return {**by_code, "401": {"description": "Unauthorized"}}
 
 
 def _content(media_types: tuple[str, ...], name: str) -> Object:
     return {media_type: {"schema": reference(name)} for media_type in media_types}
 
 
-def _parameters(in_path: tuple[str, ...], query: tuple[str, ...]) -> list[Object]:
-    rows = [(name, "path") for name in in_path] + [(name, "query") for name in query]
-    return [_parameter(name, where) for name, where in sorted(rows)]
+def _parameters(path_parameters: tuple[str, ...], query: tuple[str, ...]) -> list[Object]:
+    rows = [(name, "path") for name in path_parameters] + [(name, "query") for name in query]
+    return [_parameter(name, location) for name, location in sorted(rows)]
 
 
-def _parameter(name: str, where: str) -> Object:
+def _parameter(name: str, location: str) -> Object:
     kind = "boolean" if name in _BOOLEANS else "integer" if name in _INTEGERS else "string"
     schema = {"type": kind, "uniqueItems": True}
-    return {"name": name, "in": where, "schema": schema, **({"required": True} if where == "path" else {})}
+    return {"name": name, "in": location, "schema": schema, **({"required": True} if location == "path" else {})}
 
 
 def _group_version(root: str) -> GroupVersionKind:

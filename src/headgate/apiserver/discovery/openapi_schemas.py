@@ -50,7 +50,7 @@ _SCALARS: Final[dict[str, Object]] = {
     "bytes": {"type": "string", "format": "byte"},
     "raw": {"type": "object"},
 }
-# What an element of a list or map is when nothing is said of it.
+# The default of an element of a list or map.
 _ELEMENT_DEFAULTS: Final[dict[str, Any]] = {
     "struct": {},
     "string": "",
@@ -62,7 +62,7 @@ _ELEMENT_DEFAULTS: Final[dict[str, Any]] = {
 
 
 _SCHEMA_OF_SCHEMAS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
-# A reference is wrapped in allOf for the sake of the words beside it; these fields, alone in the API, have none.
+# A reference is wrapped in allOf so that it may have a description; these fields have none.
 _UNDESCRIBED = ("additionalItems", "additionalProperties", "example", "externalDocs", "items", "not")
 
 

@@ -1,4 +1,4 @@
-"""Runs ``handle``: performs its effects, wakes watches, and provides time and fresh identities.
+"""Runs ``handle``: performs its effects, wakes watches, and provides the time, uids and random numbers.
 
 A transport calls an :class:`APIServer`: HTTP (``apiserver/io/http_server.py``), or a client in the same process. This
 module decides nothing about requests.
@@ -23,7 +23,7 @@ from headgate.apimachinery import api_errors
 from headgate.apiserver.authn.authenticator import authenticate
 from headgate.apiserver.authn.user import UserInfo
 from headgate.apiserver.custom.catalog import DEFINITIONS
-from headgate.apiserver.handler import Answering, handle
+from headgate.apiserver.handler import RequestSteps, handle
 from headgate.apiserver.io.webhook_client import WebhookClient
 from headgate.apiserver.request.messages import (
     CallWebhooks,
@@ -50,7 +50,7 @@ _SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _CHUNK_BYTES: Final = 256 * 1024
 
 
-_Follower = tuple[WatchStream, Callable[[], None]]
+_WatchEntry = tuple[WatchStream, Callable[[], None]]
 Pending = Coroutine[Any, Any, "ServerResponse | WatchCursor"]
 
 
@@ -63,22 +63,22 @@ def _new_uid() -> str:
 
 
 class _Step(msgspec.Struct, frozen=True):
-    """What a request wants done before it goes on, or its answer."""
+    """The next effect of a request, or its response."""
 
     effect: Effect | None
-    answer: Any = None
+    response: Any = None
 
 
-def _advance(steps: Answering, result: object) -> _Step:
+def _advance(steps: RequestSteps, result: object) -> _Step:
     try:
         return _Step(steps.send(result))
     except StopIteration as done:
         return _Step(None, done.value)
 
 
-def _advance_uncollected(steps: Answering, result: object) -> _Step:
-    """A long step makes a million objects, which all go with it. The garbage collector would look at all of them again
-    and again, each time holding up every thread."""
+def _advance_without_gc(steps: RequestSteps, result: object) -> _Step:
+    """A long step creates a million objects that die with it. The garbage collector would scan them again and again,
+    and stop all threads each time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -97,59 +97,59 @@ class APIServer:
         clock: Callable[[], float] = time.time,
         record: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
-        """``record`` takes audit events."""
+        """``record`` is called with audit events."""
         self._api: Final = api
         self._record: Final = record
         self._clock: Final = clock
         self._committer: Committer | None = None
-        self._followers: Final[dict[str, WatchIndex[_Follower]]] = {}  # by resource
-        self._waiting: Final[list[tuple[Revision, asyncio.Future[bool]]]] = []
+        self._watches: Final[dict[str, WatchIndex[_WatchEntry]]] = {}  # by resource
+        self._revision_waiters: Final[list[tuple[Revision, asyncio.Future[bool]]]] = []
         self._webhooks: Final = WebhookClient()
-        self._questions: Final[set[asyncio.Task[None]]] = set()
-        self._alone: Final = StoreLock()  # until there is a committer
+        self._webhook_tasks: Final[set[asyncio.Task[None]]] = set()
+        self._own_lock: Final = StoreLock()  # used until there is a committer
         self._worker: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="headgate-request")
         self.stopping = False
 
     def attach(self, committer: Committer) -> None:
-        """The committer needs ``publish`` to be made, and the endpoint needs the committer: hence two steps."""
+        """Sets the committer. It is not a constructor argument because the committer needs ``publish``."""
         self._committer = committer
         self._api.health.add("storage", committer.problem)
 
     def publish(self, changes: Sequence[StoreChange]) -> None:
-        """What just became visible: wake the watches of those resources, and who waits for a revision."""
+        """Changes became visible: wakes the watches of their resources, and requests that wait for a revision."""
         by_resource: dict[str, list[StoreChange]] = {}
         for change in changes:
             by_resource.setdefault(change.item.resource, []).append(change)
         if DEFINITIONS in by_resource:
             # A change of a definition ends the watches of its kind, whose own resource did not change.
-            for resource in self._followers:
+            for resource in self._watches:
                 self._wake_all(resource)
-        for resource, its_changes in by_resource.items():
-            followers = self._followers.get(resource)
-            if followers is not None:
-                before = Revision(its_changes[0].revision - 1)
-                for stream, wake in followers.matching(its_changes):
+        for resource, resource_changes in by_resource.items():
+            watch_index = self._watches.get(resource)
+            if watch_index is not None:
+                before = Revision(resource_changes[0].revision - 1)
+                for stream, wake in watch_index.matching(resource_changes):
                     stream.wake(before)
                     wake()
-        if self._waiting:
+        if self._revision_waiters:
             committed = self._api.store.committed
-            for wanted, future in self._waiting:
-                if wanted <= committed and not future.done():
+            for revision, future in self._revision_waiters:
+                if revision <= committed and not future.done():
                     future.set_result(True)
 
     def stop(self) -> None:
-        """End every watch; answers under way are still given."""
+        """Ends every watch. Responses in progress are still sent."""
         self.stopping = True
-        for followers in self._followers.values():
-            for _, wake in followers.all_watches():
+        for watch_index in self._watches.values():
+            for _, wake in watch_index.all_watches():
                 wake()
 
     async def close(self) -> None:
-        """Let go of the connections to webhooks."""
-        for question in self._questions:
-            question.cancel()
+        """Closes the connections to webhooks."""
+        for task in self._webhook_tasks:
+            task.cancel()
         await self._webhooks.close()
-        await self._exclusion.wait_until_free()
+        await self._lock.wait_until_free()
         self._worker.shutdown()
 
     def user_of(self, request: ServerRequest) -> UserInfo | None:
@@ -157,22 +157,26 @@ class APIServer:
         return authenticate(self._api.tokens, request, self._clock())
 
     async def answer(self, request: ServerRequest) -> ServerResponse | WatchCursor:
-        """What the server says to a request."""
-        answered = self.begin(request)
-        return await answered if isinstance(answered, Coroutine) else answered
+        """The response to a request."""
+        started = self.begin(request)
+        return await started if isinstance(started, Coroutine) else started
 
     def begin(self, request: ServerRequest) -> ServerResponse | WatchCursor | Pending:
-        """The answer if it needs no waiting, as most reads do; else what must be awaited to have it."""
+        """The response if it needs no waiting, as for most reads; else a coroutine that returns it."""
         moment = Moment(self._clock(), _new_uid, _new_suffix, random.randrange)
         steps = handle(self._api, request, moment)
         place = execution_place(self._api, request)
-        if place == "thread" or (place == "turn" and self._exclusion.held):
-            return self._drive(steps, place)
+        if place == "thread" or (place == "turn" and self._lock.held):
+            return self._run_steps(steps, place)
         step = _advance(steps, None)
-        return self._served(step.answer) if step.effect is None else self._drive(steps, place, step.effect)
+        return (
+            self._with_webhook_calls(step.response)
+            if step.effect is None
+            else self._run_steps(steps, place, step.effect)
+        )
 
-    async def _drive(
-        self, steps: Answering, place: ExecutionPlace, effect: Effect | None = None
+    async def _run_steps(
+        self, steps: RequestSteps, place: ExecutionPlace, effect: Effect | None = None
     ) -> ServerResponse | WatchCursor:
         while True:
             result = None
@@ -184,50 +188,51 @@ class APIServer:
                 step = await self._in_thread(steps, result)
             else:
                 if place == "turn":
-                    await self._exclusion.wait_until_free()
+                    await self._lock.wait_until_free()
                 step = _advance(steps, result)
             if step.effect is None:
-                return self._served(step.answer)
+                return self._with_webhook_calls(step.response)
             effect = step.effect
 
-    async def _in_thread(self, steps: Answering, result: object) -> _Step:
-        """One step beside the event loop. It runs to its end even if no task waits for it, and others wait for it."""
-        await self._exclusion.acquire()
+    async def _in_thread(self, steps: RequestSteps, result: object) -> _Step:
+        """Runs one step in the worker thread. It runs to its end even if the request is cancelled, and holds the lock
+        meanwhile."""
+        await self._lock.acquire()
         loop = asyncio.get_running_loop()
         try:
             self._api.catch_up()
-            job = self._worker.submit(_advance_uncollected, steps, result)
+            future = self._worker.submit(_advance_without_gc, steps, result)
         except BaseException:
-            self._exclusion.release()
+            self._lock.release()
             raise
-        job.add_done_callback(lambda _: loop.call_soon_threadsafe(self._exclusion.release))
-        return await asyncio.shield(asyncio.wrap_future(job))
+        future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._lock.release))
+        return await asyncio.shield(asyncio.wrap_future(future))
 
     @property
-    def _exclusion(self) -> StoreLock:
-        return self._alone if self._committer is None else self._committer.lock
+    def _lock(self) -> StoreLock:
+        return self._own_lock if self._committer is None else self._committer.lock
 
-    def _served(self, answer: ServerResponse | WatchCursor) -> ServerResponse | WatchCursor:
-        """A watch may have to ask a webhook, long after it was answered."""
-        if isinstance(answer, WatchCursor):
-            answer.ask = partial(self._ask, answer.resource)
-        return answer
+    def _with_webhook_calls(self, response: ServerResponse | WatchCursor) -> ServerResponse | WatchCursor:
+        """Lets a watch call conversion webhooks later."""
+        if isinstance(response, WatchCursor):
+            response.ask = partial(self._call_webhook, response.resource)
+        return response
 
     def _wake_all(self, resource: str) -> None:
-        """Have every watch of a resource look, whatever it has seen."""
-        followers = self._followers.get(resource)
-        for stream, wake in followers.all_watches() if followers is not None else ():
+        """Wakes every watch of a resource, whatever it has seen."""
+        watch_index = self._watches.get(resource)
+        for stream, wake in watch_index.all_watches() if watch_index is not None else ():
             stream.wake(Revision(0))
             wake()
 
-    def _ask(self, resource: str, call: WebhookCall, tell: Callable[[WebhookAnswer], None]) -> None:
-        async def ask() -> None:
-            tell((await self._webhooks.call((call,)))[0])
+    def _call_webhook(self, resource: str, call: WebhookCall, on_response: Callable[[WebhookAnswer], None]) -> None:
+        async def call_webhook() -> None:
+            on_response((await self._webhooks.call((call,)))[0])
             self._wake_all(resource)
 
-        task = asyncio.get_running_loop().create_task(ask())
-        self._questions.add(task)
-        task.add_done_callback(self._questions.discard)
+        task = asyncio.get_running_loop().create_task(call_webhook())
+        self._webhook_tasks.add(task)
+        task.add_done_callback(self._webhook_tasks.discard)
 
     async def _perform(self, effect: Effect) -> object:
         match effect:
@@ -254,28 +259,28 @@ class APIServer:
     async def _wait(self, revision: Revision, timeout_s: float) -> bool:
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         entry = (revision, future)
-        self._waiting.append(entry)
+        self._revision_waiters.append(entry)
         try:
             async with asyncio.timeout(timeout_s):
                 return await future
         except TimeoutError:
             return False
         finally:
-            self._waiting.remove(entry)
+            self._revision_waiters.remove(entry)
 
     def follow(self, stream: WatchStream, wake: Callable[[], None]) -> Callable[[], None]:
-        """Have ``wake`` called whenever the stream may have something to give; the result ends that."""
-        followers = self._followers.setdefault(stream.resource, WatchIndex())
-        follower = (stream, wake)
-        followers.add(follower, stream.interest)
-        return lambda: followers.remove(follower, stream.interest)
+        """Calls ``wake`` whenever the stream may have events. The returned function ends that."""
+        watch_index = self._watches.setdefault(stream.resource, WatchIndex())
+        entry = (stream, wake)
+        watch_index.add(entry, stream.interest)
+        return lambda: watch_index.remove(entry, stream.interest)
 
     async def events(self, watch: WatchCursor) -> AsyncGenerator[bytes, None]:
         """The stream of a watch until it ends, times out or the server stops; several events may come as one chunk."""
         wake = asyncio.Event()
         loop = asyncio.get_running_loop()
         stream = WatchStream(watch, loop.time())
-        unfollow = self.follow(stream, wake.set)
+        remove_watch = self.follow(stream, wake.set)
         try:
             while not (self.stopping or stream.ended):
                 wake.clear()
@@ -289,4 +294,4 @@ class APIServer:
                     async with asyncio.timeout(max(stream.due_s - loop.time(), 0)):
                         await wake.wait()
         finally:
-            unfollow()
+            remove_watch()

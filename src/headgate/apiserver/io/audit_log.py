@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 _log: Final = logging.getLogger(__name__)
-_QUEUED: Final = 10_000
+_MAX_QUEUED: Final = 10_000
 _BATCH: Final = 500
 _KEPT_FILES: Final = 3
 DEFAULT_MAX_BYTES: Final = 100 * 1024 * 1024
@@ -36,9 +36,9 @@ class AuditLog:
     def __init__(self, path: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         self._path: Final = path
         self._max_bytes: Final = max_bytes
-        self._queue: Final[queue.Queue[dict[str, Any] | None]] = queue.Queue(_QUEUED)
+        self._queue: Final[queue.Queue[dict[str, Any] | None]] = queue.Queue(_MAX_QUEUED)
         self._lost = 0
-        self._counting: Final = threading.Lock()
+        self._lost_lock: Final = threading.Lock()
         self._descriptor = _open(path)
         self._thread: Final = threading.Thread(target=self._run, name="audit-log", daemon=True)
         self._thread.start()
@@ -47,10 +47,10 @@ class AuditLog:
         try:
             self._queue.put_nowait({**event, "stageTimestamp": _now()})
         except queue.Full:
-            self._lose(1)
+            self._add_lost(1)
 
     def close(self) -> None:
-        """What is queued is still written."""
+        """Writes the queued events, then closes the file."""
         self._queue.put(None)
         self._thread.join()
         os.close(self._descriptor)
@@ -59,19 +59,19 @@ class AuditLog:
 
     def _run(self) -> None:
         while True:
-            batch, ended = self._gather()
+            batch, ended = self._take_batch()
             try:
-                self._put(batch)
+                self._write_batch(batch)
             except OSError as problem:
-                self._lose(len(batch))
+                self._add_lost(len(batch))
                 _log.warning(
                     "the audit log %s cannot be written: %s; %d events are lost", self._path, problem, self._lost
                 )
             if ended:
                 return
 
-    def _gather(self) -> tuple[list[dict[str, Any]], bool]:
-        """All that is there, after waiting for the first."""
+    def _take_batch(self) -> tuple[list[dict[str, Any]], bool]:
+        """Waits for an event, and returns all queued ones."""
         batch: list[dict[str, Any]] = []
         event = self._queue.get()
         while event is not None:
@@ -84,10 +84,10 @@ class AuditLog:
                 return batch, False
         return batch, True
 
-    def _put(self, batch: list[dict[str, Any]]) -> None:
+    def _write_batch(self, batch: list[dict[str, Any]]) -> None:
         if not batch:
             return
-        self._look_after_the_file()
+        self._rotate_or_reopen()
         lost, lines = self._lost, [msgspec.json.encode(event) for event in batch]
         if lost:
             lines.insert(0, msgspec.json.encode({"lostEvents": lost, "stageTimestamp": _now()}))
@@ -100,30 +100,30 @@ class AuditLog:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, before)  # no half lines
             raise
-        self._lose(-lost)
+        self._add_lost(-lost)
 
-    def _look_after_the_file(self) -> None:
+    def _rotate_or_reopen(self) -> None:
         try:
-            there = os.stat(self._path)
+            at_path = os.stat(self._path)
         except FileNotFoundError:
-            there = None
-        mine = os.fstat(self._descriptor)
-        if there is not None and (there.st_ino, there.st_dev) == (mine.st_ino, mine.st_dev):
-            if mine.st_size < self._max_bytes:
+            at_path = None
+        opened = os.fstat(self._descriptor)
+        if at_path is not None and (at_path.st_ino, at_path.st_dev) == (opened.st_ino, opened.st_dev):
+            if opened.st_size < self._max_bytes:
                 return
-            self._set_aside()
-        fresh = _open(self._path)
+            self._rotate()
+        descriptor = _open(self._path)
         os.close(self._descriptor)
-        self._descriptor = fresh
+        self._descriptor = descriptor
 
-    def _set_aside(self) -> None:
+    def _rotate(self) -> None:
         for number in range(_KEPT_FILES - 1, 0, -1):
             with contextlib.suppress(FileNotFoundError):
                 os.replace(f"{self._path}.{number}", f"{self._path}.{number + 1}")
         os.replace(self._path, f"{self._path}.1")
 
-    def _lose(self, count: int) -> None:
-        with self._counting:
+    def _add_lost(self, count: int) -> None:
+        with self._lost_lock:
             self._lost += count
 
 

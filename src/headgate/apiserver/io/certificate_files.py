@@ -32,18 +32,18 @@ from headgate.http.certificates import (
 )
 
 _log: Final = logging.getLogger(__name__)
-_LOOK_EVERY_S: Final = 6 * 3600.0
+_CHECK_EVERY_S: Final = 6 * 3600.0
 _NAMES: Final = (
     *("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"),
     *("127.0.0.1", "::1", KUBERNETES_ADDRESS),
 )
 
 
-_RELY_ON_CA: Final = "kubeconfigs and client certificates"
+_CA_DEPENDENTS: Final = "kubeconfigs and client certificates"
 
 
 class FileProblem(ValueError):
-    """A file that the server needs cannot be used; the text is one line that names the file and the way on."""
+    """A file that the server needs cannot be used. The text is one line with the file and the fix."""
 
 
 class Certificates(msgspec.Struct, frozen=True):
@@ -53,18 +53,18 @@ class Certificates(msgspec.Struct, frozen=True):
 
 
 def ensure(folder: Path, host: str, now: datetime.datetime | None = None) -> Certificates:
-    """The certificates for serving on ``host``, made or renewed if need be.
+    """The certificates for serving on ``host``, created or renewed if necessary.
 
-    An authority that is there is never replaced: clients rely on it. Raises ``FileProblem`` if it cannot be used.
+    An existing CA is never replaced, because clients trust it. Raises ``FileProblem`` if it cannot be used.
     """
     now = now or _now()
     make_folder(folder)
     files, ca_key_file = _files(folder), folder / "ca.key"
     if not os.path.lexists(files.ca) and not os.path.lexists(ca_key_file):
         _write(make_authority("headgate-ca", now), files.ca, ca_key_file)
-    left = days_left(read_authority(folder, now).certificate, now)
-    if left < SERVER_DAYS:
-        _log.warning("the authority in %s ends in %d days; before that, %s", files.ca, left, _renewal(folder))
+    days = days_left(read_authority(folder, now).certificate, now)
+    if days < SERVER_DAYS:
+        _log.warning("the authority in %s ends in %d days; before that, %s", files.ca, days, _renewal(folder))
     renew_if_due(folder, host, now)
     for key in (ca_key_file, files.server_key):
         make_private(key)
@@ -72,25 +72,25 @@ def ensure(folder: Path, host: str, now: datetime.datetime | None = None) -> Cer
 
 
 def read_authority(folder: Path, now: datetime.datetime | None = None) -> CertificateKeyPair:
-    """The authority that is there. Raises ``FileProblem`` if it cannot be used."""
+    """The existing CA. Raises ``FileProblem`` if it cannot be used."""
     certificate, key = folder / "ca.crt", folder / "ca.key"
-    pair = CertificateKeyPair(read_relied_on(certificate, _RELY_ON_CA), read_relied_on(key, _RELY_ON_CA))
+    pair = CertificateKeyPair(read_required(certificate, _CA_DEPENDENTS), read_required(key, _CA_DEPENDENTS))
     problem = authority_problem(pair, now or _now())
     if problem is not None:
-        raise unusable(certificate if problem[0] == "certificate" else key, problem[1], _RELY_ON_CA)
+        raise unusable_file(certificate if problem[0] == "certificate" else key, problem[1], _CA_DEPENDENTS)
     return pair
 
 
 def renew_if_due(folder: Path, host: str, now: datetime.datetime) -> bool:
-    """Make the server's certificate anew, by the authority that is there, if it does not serve much longer.
+    """Renews the server's certificate with the existing CA if it expires soon.
 
-    Raises ``FileProblem`` if that is not possible and there is none that can be served now.
+    Raises ``FileProblem`` if that is not possible and there is no valid certificate.
     """
     files, authority = _files(folder), read_authority(folder, now)
     found = _read_server(files)
     if isinstance(found, CertificateKeyPair) and is_usable_server_pair(found, authority.certificate, host, now):
         return False
-    # The host first, then what clients on this machine may call it.
+    # The host first, then the names that local clients may use.
     names = [host, *(name for name in _NAMES if name != host)]
     try:
         _write(make_server_certificate(authority, "headgate-apiserver", names, now), files.server, files.server_key)
@@ -102,22 +102,22 @@ def renew_if_due(folder: Path, host: str, now: datetime.datetime) -> bool:
             _log.warning("the server's certificate is due and is not renewed: %s", why)
             return False
         raise FileProblem(f"{why}; make room on the disk, or remove what is in its place") from problem
-    damage = found if not isinstance(found, CertificateKeyPair) else _damage(files, found, authority)
-    if damage:
-        _log.warning("%s; the server's certificate was made anew", damage)
+    pair_problem = found if not isinstance(found, CertificateKeyPair) else _pair_problem(files, found, authority)
+    if pair_problem:
+        _log.warning("%s; the server's certificate was made anew", pair_problem)
     return True
 
 
-async def keep_valid(folder: Path, host: str, read_again: Callable[[], None], every_s: float = _LOOK_EVERY_S) -> None:
-    """For ever: renew the certificate when it is due, and let the server read its files again now and then.
+async def keep_valid(folder: Path, host: str, reload: Callable[[], None], every_s: float = _CHECK_EVERY_S) -> None:
+    """Runs for ever: renews the certificate when it is due, and makes the server read its files again.
 
-    It reads them also if nothing is due: whose client certificates are believed may have changed.
+    They are read even if nothing was renewed, because the trusted client CAs may have changed.
     """
     while True:
         await asyncio.sleep(every_s)
         try:
             renew_if_due(folder, host, _now())
-            read_again()
+            reload()
         except (OSError, ValueError) as problem:
             _log.warning("the server's certificate in %s cannot be renewed: %s", folder, problem)
 
@@ -127,7 +127,7 @@ def _files(folder: Path) -> Certificates:
 
 
 def _read_server(files: Certificates) -> CertificateKeyPair | str:
-    """The server's certificate and key, or what is wrong with their files; nothing is wrong if both are missing."""
+    """The server's certificate and key, or a problem with their files; empty if both are missing."""
     try:
         certificate, key = read_file(files.server), read_file(files.server_key)
     except FileProblem as problem:
@@ -139,8 +139,8 @@ def _read_server(files: Certificates) -> CertificateKeyPair | str:
     return CertificateKeyPair(certificate, key)
 
 
-def _damage(files: Certificates, found: CertificateKeyPair, authority: CertificateKeyPair) -> str:
-    """What is wrong with a pair, apart from its age and its names."""
+def _pair_problem(files: Certificates, found: CertificateKeyPair, authority: CertificateKeyPair) -> str:
+    """The problem with a pair, apart from its age and its names."""
     if not is_key_pair(found):
         return f"{files.server} and {files.server_key} are not a certificate and its key"
     if not is_issued_by(found.certificate, authority.certificate):
@@ -157,7 +157,7 @@ def _now() -> datetime.datetime:
 
 
 def make_folder(path: Path) -> None:
-    """A folder for its owner only, also if it was there before with wider rights. Raises ``FileProblem``."""
+    """Creates the folder, or restricts its permissions to the owner. Raises ``FileProblem``."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if stat.S_IMODE(path.stat().st_mode) != 0o700:
@@ -168,7 +168,7 @@ def make_folder(path: Path) -> None:
 
 
 def make_private(path: Path) -> None:
-    """A file for its owner only. Raises ``FileProblem``."""
+    """Restricts the permissions of the file to its owner. Raises ``FileProblem``."""
     try:
         if stat.S_IMODE(path.stat().st_mode) != 0o600:
             path.chmod(0o600)
@@ -177,7 +177,7 @@ def make_private(path: Path) -> None:
 
 
 def read_file(path: Path) -> bytes | None:
-    """The content; ``None`` if nothing is there. Raises ``FileProblem`` for what is not a file, or cannot be read."""
+    """The content; ``None`` if there is no file. Raises ``FileProblem`` if it is not a file or cannot be read."""
     try:
         kind = path.stat().st_mode
         if not stat.S_ISREG(kind):  # reading a pipe would wait for ever
@@ -192,20 +192,21 @@ def read_file(path: Path) -> bytes | None:
         raise FileProblem(f"{path} cannot be read: {problem.strerror}") from problem
 
 
-def read_relied_on(path: Path, reliant: str) -> bytes:
-    """The content of a file that cannot be made again; ``reliant`` stops working without it. Raises ``FileProblem``."""
+def read_required(path: Path, dependents: str) -> bytes:
+    """The content of a file that cannot be recreated. ``dependents``: what stops working without it. Raises
+    ``FileProblem``."""
     try:
         data = read_file(path)
     except FileProblem as problem:
-        raise unusable(path, str(problem).removeprefix(f"{path} "), reliant) from problem
+        raise unusable_file(path, str(problem).removeprefix(f"{path} "), dependents) from problem
     if not data or not data.strip():
-        raise unusable(path, "is missing" if data is None else "is empty", reliant)
+        raise unusable_file(path, "is missing" if data is None else "is empty", dependents)
     return data
 
 
-def unusable(path: Path, what: str, reliant: str) -> FileProblem:
+def unusable_file(path: Path, what: str, dependents: str) -> FileProblem:
     fix = f"restore it from a copy, or {_renewal(path.parent)}"
-    return FileProblem(f"{path} {what}; {reliant} rely on it: {fix}")
+    return FileProblem(f"{path} {what}; {dependents} rely on it: {fix}")
 
 
 def _renewal(folder: Path) -> str:
@@ -216,12 +217,12 @@ def _renewal(folder: Path) -> str:
 
 
 def write_file(path: Path, data: bytes, mode: int) -> None:
-    """Whole or not at all: a half-written key would lock the user out. Raises ``OSError`` with the name of the file."""
+    """Writes the file atomically: a half-written key would lock the user out. Raises ``OSError`` with its name."""
     write_files((path, data, mode))
 
 
 def write_files(*files: tuple[Path, bytes, int]) -> None:
-    """Several files, each whole or not at all, and none if there is no room for all of them."""
+    """Writes several files, each atomically, and none if the disk has no space for all of them."""
     written: list[tuple[Path, Path]] = []
     try:
         for path, data, mode in files:

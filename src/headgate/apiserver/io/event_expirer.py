@@ -15,8 +15,8 @@ from headgate.store.io.journal import CommitFailed
 
 _log: Final = logging.getLogger(__name__)
 
-_LONGEST_S: Final = 10.0
-_SHORTEST_S: Final = 0.2
+_MAX_PAUSE_S: Final = 10.0
+_MIN_PAUSE_S: Final = 0.2
 
 
 class EventExpirer:
@@ -31,16 +31,16 @@ class EventExpirer:
         self._expiry: Final = expiry
         self._store: Final = store
         self._committer: Final = committer
-        self._pause_s: Final = min(max(ttl_s / 20, _SHORTEST_S), _LONGEST_S)
+        self._pause_s: Final = min(max(ttl_s / 20, _MIN_PAUSE_S), _MAX_PAUSE_S)
         self._clock: Final = clock
 
     async def run(self) -> None:
         """Runs for ever; ends when cancelled."""
         while True:
-            count = await self.once()
+            count = await self.run_once()
             await asyncio.sleep(0 if count else self._pause_s)
 
-    async def once(self) -> int:
+    async def run_once(self) -> int:
         await self._committer.lock.wait_until_free()
         count = self._expiry.tick(self._clock())
         if count:

@@ -11,19 +11,19 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from headgate.apiserver.authn.jwt import SigningKey
-from headgate.apiserver.io.certificate_files import make_folder, make_private, read_relied_on, unusable, write_file
+from headgate.apiserver.io.certificate_files import make_folder, make_private, read_required, unusable_file, write_file
 
-_RELY_ON_KEY: Final = "the tokens of service accounts"
+_KEY_DEPENDENTS: Final = "the tokens of service accounts"
 
 
 def signing_key(folder: Path) -> SigningKey:
-    """The key in the folder, made if there is none. Raises ``FileProblem`` for a file that holds something else."""
+    """The key in the folder, created if there is none. Raises ``FileProblem`` for an invalid file."""
     path = folder / "sa.key"
     make_folder(folder)
     if os.path.lexists(path):
-        kept = read_signing_key(folder)
+        key = read_signing_key(folder)
         make_private(path)
-        return kept
+        return key
     private = ec.generate_private_key(ec.SECP256R1())
     data = private.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -33,13 +33,13 @@ def signing_key(folder: Path) -> SigningKey:
 
 
 def read_signing_key(folder: Path) -> SigningKey:
-    """The key that is there. Raises ``FileProblem`` if it cannot be used."""
+    """The existing key. Raises ``FileProblem`` if it cannot be used."""
     path = folder / "sa.key"
-    data = read_relied_on(path, _RELY_ON_KEY)
+    data = read_required(path, _KEY_DEPENDENTS)
     try:
-        kept = serialization.load_pem_private_key(data, password=None)
+        key = serialization.load_pem_private_key(data, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise unusable(path, "holds no private key (PEM) that can be read", _RELY_ON_KEY) from None
-    if not isinstance(kept, ec.EllipticCurvePrivateKey) or not isinstance(kept.curve, ec.SECP256R1):
-        raise unusable(path, "is not a key of the curve P-256", _RELY_ON_KEY)
-    return SigningKey(kept)
+        raise unusable_file(path, "holds no private key (PEM) that can be read", _KEY_DEPENDENTS) from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
+        raise unusable_file(path, "is not a key of the curve P-256", _KEY_DEPENDENTS)
+    return SigningKey(key)

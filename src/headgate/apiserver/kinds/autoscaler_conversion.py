@@ -49,7 +49,7 @@ _DEFAULT_UTILIZATION: Final = 80
 _SHARED_SPEC: Final = ("scaleTargetRef", "minReplicas", "maxReplicas")
 _SHARED_STATUS: Final = ("observedGeneration", "lastScaleTime", "currentReplicas", "desiredReplicas")
 
-# The annotation spells these with capitals, and all of them always.
+# The annotation has these fields capitalised, and always has all of them.
 _RULE_FIELDS: Final = ("stabilizationWindowSeconds", "selectPolicy", "policies", "tolerance")
 _POLICY_FIELDS: Final = ("type", "value", "periodSeconds")
 _RULES_SHAPE: Final = dict.fromkeys(_RULE_FIELDS) | {"policies": [dict.fromkeys(_POLICY_FIELDS)]}
@@ -84,22 +84,22 @@ def v2_to_v1(stored: Object) -> Object:
         _CONDITIONS: [_condition(each) for each in status.get("conditions") or []],
         _BEHAVIOR: _behavior_to_annotation(spec["behavior"]) if spec.get("behavior") is not None else None,
     }
-    narrow_spec = {name: spec[name] for name in _SHARED_SPEC if name in spec}
+    v1_spec = {name: spec[name] for name in _SHARED_SPEC if name in spec}
     target = next((value for each in metrics if (value := _cpu_utilization(each)) is not None), None)
     if target is not None:
-        narrow_spec["targetCPUUtilizationPercentage"] = target
-    narrow_status = {name: status[name] for name in _SHARED_STATUS if name in status}
+        v1_spec["targetCPUUtilizationPercentage"] = target
+    v1_status = {name: status[name] for name in _SHARED_STATUS if name in status}
     utilization = [value for each in current if (value := _current_cpu_utilization(each)) is not None]
     if utilization:
-        narrow_status["currentCPUUtilizationPercentage"] = utilization[-1]
+        v1_status["currentCPUUtilizationPercentage"] = utilization[-1]
     annotations = {key: _annotation(value) for key, value in extra.items() if value}
-    return _rebuilt(stored, "autoscaling/v1", annotations, narrow_spec, narrow_status)
+    return _rebuilt(stored, "autoscaling/v1", annotations, v1_spec, v1_status)
 
 
 def v1_to_v2(obj: Object) -> Object:
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     annotations = (obj.get("metadata") or {}).get("annotations") or {}
-    wide_spec = {name: spec[name] for name in _SHARED_SPEC if name in spec}
+    v2_spec = {name: spec[name] for name in _SHARED_SPEC if name in spec}
     metrics = _metrics(annotations.get(_METRICS), METRIC_SOURCES) or []
     target = spec.get("targetCPUUtilizationPercentage")
     if target is None and not metrics:
@@ -107,25 +107,25 @@ def v1_to_v2(obj: Object) -> Object:
     if target is not None:
         goal = {"type": "Utilization", "averageUtilization": target}
         metrics = [*metrics, {"type": "Resource", "resource": {"name": "cpu", "target": goal}}]
-    wide_spec["metrics"] = metrics
+    v2_spec["metrics"] = metrics
     behavior = _behavior_from_annotation(annotations.get(_BEHAVIOR))
     if behavior:
-        wide_spec["behavior"] = behavior
-    wide_status = {name: status[name] for name in _SHARED_STATUS if name in status}
+        v2_spec["behavior"] = behavior
+    v2_status = {name: status[name] for name in _SHARED_STATUS if name in status}
     current = _metrics(annotations.get(_CURRENT_METRICS), METRIC_STATUSES)
     utilization = status.get("currentCPUUtilizationPercentage")
     if current is None and utilization is not None:
         current = [{"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": utilization}}}]
     if current:
-        wide_status["currentMetrics"] = current
+        v2_status["currentMetrics"] = current
     conditions = _conditions(annotations.get(_CONDITIONS))
     if conditions:
-        wide_status["conditions"] = conditions
-    return _rebuilt(obj, "autoscaling/v2", {}, wide_spec, wide_status)
+        v2_status["conditions"] = conditions
+    return _rebuilt(obj, "autoscaling/v2", {}, v2_spec, v2_status)
 
 
 def without_v1_annotations(obj: Object) -> Object:
-    """``v2`` has a field for each of them: a copy that came along from ``v1`` would contradict it."""
+    """Removes the annotations of ``v1``, which would contradict the fields of ``v2``."""
     metadata = obj.get("metadata") or {}
     if not _RESERVED.intersection(metadata.get("annotations") or ()):
         return obj
@@ -139,15 +139,15 @@ def _rebuilt(obj: Object, api_version: str, annotations: dict[str, str], spec: O
     return head | {"metadata": _metadata(obj.get("metadata") or {}, annotations), "spec": spec, "status": status}
 
 
-def _metadata(metadata: Object, more: dict[str, str]) -> Object:
+def _metadata(metadata: Object, added: dict[str, str]) -> Object:
     kept = {key: text for key, text in (metadata.get("annotations") or {}).items() if key not in _RESERVED}
-    annotations = dict(sorted((kept | more).items()))
+    annotations = dict(sorted((kept | added).items()))
     rest = {name: value for name, value in metadata.items() if name != "annotations"}
     return rest | {"annotations": annotations} if annotations else rest
 
 
 def _cpu_utilization(metric: Object) -> int | None:
-    """The one target that ``v1`` has a field for."""
+    """The target that has a field in ``v1``."""
     resource = metric.get("resource") or {}
     if metric.get("type") != "Resource" or resource.get("name") != "cpu":
         return None
@@ -165,7 +165,7 @@ def _current_cpu_utilization(metric: Object) -> int | None:
 
 def _annotation(value: Any) -> str:
     text = msgspec.json.encode(value).decode()
-    # Go writes these three so that JSON can stand inside HTML; a round trip should give the same bytes.
+    # Go escapes these three for HTML; a round trip should return the same bytes.
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -183,13 +183,13 @@ def _list_of_objects(text: str | None) -> list[Object] | None:
 
 
 def _metrics(text: str | None, table: Mapping[str, MetricRow]) -> list[Object] | None:
-    """The metrics of an annotation in ``v2``'s words; None when there are none, or one of them makes no sense."""
+    """The metrics of an annotation as ``v2`` metrics; None if there are none or one of them is invalid."""
     found = _list_of_objects(text)
     if found is None:
         return None
     converted = [metric_to_v2(table, each) for each in found]
-    sound = [each for each in converted if each is not None]
-    return sound if len(sound) == len(converted) else None
+    valid = [each for each in converted if each is not None]
+    return valid if len(valid) == len(converted) else None
 
 
 def _condition(condition: Object) -> Object:
@@ -225,7 +225,7 @@ def _rules_to_annotation(rules: Object | None) -> Object | None:
 
 
 def _behavior_from_annotation(text: str | None) -> Object | None:
-    value = _recased(_parsed(text), _BEHAVIOR_SHAPE)
+    value = _with_field_case(_parsed(text), _BEHAVIOR_SHAPE)
     for rules in value.values() if isinstance(value, dict) else ():
         if isinstance(rules, dict) and "tolerance" in rules:
             rules["tolerance"] = checked(rules["tolerance"], QuantityText)
@@ -233,11 +233,13 @@ def _behavior_from_annotation(text: str | None) -> Object | None:
     return behavior
 
 
-def _recased(value: Any, shape: Any) -> Any:
-    """Only the fields of ``shape``, in its spelling: Go's JSON decoder reads names without regard to case."""
+def _with_field_case(value: Any, shape: Any) -> Any:
+    """The fields of ``shape``, in its spelling, because Go's JSON decoder ignores case."""
     if isinstance(shape, list):
-        return [_recased(each, shape[0]) for each in value] if isinstance(value, list) else value
+        return [_with_field_case(each, shape[0]) for each in value] if isinstance(value, list) else value
     if not isinstance(shape, dict) or not isinstance(value, dict):
         return value
     found = {str(key).lower(): each for key, each in value.items() if each is not None}
-    return {name: _recased(found[name.lower()], inner) for name, inner in shape.items() if name.lower() in found}
+    return {
+        name: _with_field_case(found[name.lower()], inner) for name, inner in shape.items() if name.lower() in found
+    }

@@ -35,11 +35,11 @@ class _Selector(msgspec.Struct, omit_defaults=True):
 
 
 class QuantityText(str):
-    """Stands for a field that holds a quantity: text or a number in JSON."""
+    """The type of a field with a quantity: text or a number in JSON."""
 
 
 class MetricFieldPair(msgspec.Struct, frozen=True):
-    """One field under both names. ``always``: the old version prints it as ``0`` when it is not set."""
+    """One field under both names. ``always``: ``v1`` prints ``0`` if it is not set."""
 
     v1: str
     v2: Path
@@ -48,9 +48,9 @@ class MetricFieldPair(msgspec.Struct, frozen=True):
 
 
 class MetricRow(msgspec.Struct, frozen=True):
-    """One source of a metric; its pairs are in the order that the old version prints them in.
+    """One source of a metric; its pairs are in the order in which ``v1`` prints them.
 
-    ``types``: the type of the target is that of the first of these old names which is set, else the last type.
+    ``types``: the target has the type of the first of these ``v1`` fields that is set, else the last type.
     """
 
     field: str
@@ -168,7 +168,7 @@ def _source_to_v1(row: MetricRow, source: Object) -> Object:
 
 
 def metric_to_v2(table: Mapping[str, MetricRow], metric: Object) -> Object | None:
-    """None when a value is not what its field wants: the whole annotation then counts for nothing."""
+    """None if a value has the wrong type; the whole annotation is then ignored."""
     out: Object = {"type": metric.get("type", "")}
     if not isinstance(out["type"], str):
         return None
@@ -198,15 +198,15 @@ def _source_to_v2(row: MetricRow, source: Object) -> Object | None:
         value = checked(value, pair.type)
         if value is None:
             return None
-        at = out
+        parent = out
         for step in pair.v2[:-1]:
-            at = at.setdefault(step, {})
-        at[pair.v2[-1]] = value
+            parent = parent.setdefault(step, {})
+        parent[pair.v2[-1]] = value
     return out
 
 
 def checked(value: Any, wanted: type[Any]) -> Any:
-    """``value`` as ``wanted`` spells it, or None: annotations are written by clients and no schema has seen them."""
+    """``value`` converted to ``wanted``, or None if it is invalid: annotations are not checked by a schema."""
     if wanted is QuantityText:
         parsed = quantity.parse(value) if isinstance(value, str | int | float) else "not a quantity"
         return None if isinstance(parsed, str) else parsed.canonical

@@ -53,13 +53,13 @@ _EVENTS_TO_CORE: Final = {_CORE_TO_EVENTS[name]: name for name in _CORE_ORDER}
 
 
 def to_stored(kind: ServedKind, obj: Object) -> Object:
-    """``obj`` of ``kind`` in the form that is kept."""
+    """``obj`` of ``kind`` in the stored version."""
     convert = _TO_STORED.get(kind.gvk)
     return obj if convert is None else convert(obj)
 
 
 def from_stored(kind: ServedKind, stored: Object) -> Object:
-    """A kept object as ``kind`` shows it."""
+    """A stored object in the version of ``kind``."""
     convert = _FROM_STORED.get(kind.gvk)
     return stored if convert is None else convert(stored)
 

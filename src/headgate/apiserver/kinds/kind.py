@@ -28,7 +28,7 @@ _WRITES: Final = frozenset({"create", "patch", "update"})
 
 
 class Subresource(msgspec.Struct, frozen=True):
-    """``pods/status``: ``name`` is ``status``; group, version and kind are of the body that it takes or gives."""
+    """``pods/status``: ``name`` is ``status``; group, version and kind are those of the body."""
 
     name: str
     kind: str
@@ -44,7 +44,7 @@ class Subresource(msgspec.Struct, frozen=True):
 class FieldLabel(msgspec.Struct, frozen=True):
     """A field that can be selected on: the first of ``paths`` that is set, as text, else ``zero``.
 
-    Without paths the value is always ``zero``: the label is accepted for old clients' sake and selects nothing.
+    Without paths the value is always ``zero``: the label is accepted for old clients and selects nothing.
     """
 
     label: str
@@ -81,7 +81,7 @@ METADATA_LABELS: Final = (
     FieldLabel("metadata.namespace", (("metadata", "namespace"),)),
 )
 
-# Kinds that say nothing of their own accept the two metadata labels and refuse others with this text.
+# By default a kind accepts the two metadata labels and refuses others with this text.
 PLAIN_REFUSAL: Final = '{quoted} is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
@@ -95,15 +95,15 @@ class ServedKind(msgspec.Struct, frozen=True):
     verbs: tuple[str, ...]
     type_name: str  # in the schema tables: "io.k8s.api.core.v1.Pod"
     stored_as: tuple[str, str]  # group and plural of the storage
-    stored_version: str  # the version of `stored_as` that objects are kept in
+    stored_version: str  # the version of `stored_as` in which objects are stored
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: tuple[Subresource, ...] = ()
     field_labels: tuple[FieldLabel, ...] = METADATA_LABELS
     field_label_refusal: str = PLAIN_REFUSAL
-    deprecated: str = ""  # the warning that every request for this kind gets
-    own_list_kind: str = ""  # if it is not the kind's name with "List" behind it
-    ending: bool = False  # its definition is being deleted: discovery offers no more writes
+    deprecated: str = ""  # the warning in every response for this kind
+    own_list_kind: str = ""  # if it is not the kind's name followed by "List"
+    terminating: bool = False  # its definition is being deleted: discovery offers no more writes
     scheme: KindScheme | None = None  # of a custom kind; built-in ones have theirs in the schema tables
 
     @property
@@ -116,7 +116,7 @@ class ServedKind(msgspec.Struct, frozen=True):
 
     @property
     def is_stored_version(self) -> bool:
-        """Whether its objects are kept as it shows them."""
+        """Whether its objects are stored in this version."""
         return self.version == self.stored_version and (self.group, self.plural) == self.stored_as
 
     @property
@@ -130,38 +130,38 @@ class ServedKind(msgspec.Struct, frozen=True):
 
     @property
     def group_resource(self) -> str:
-        """How error texts name it: ``pods``, ``deployments.apps``."""
+        """The name in error texts: ``pods``, ``deployments.apps``."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def resource(self) -> str:
-        """The name of its storage, in the same form; the versions and views of one object share it."""
+        """The name of its storage, in the same form; all versions of an object share it."""
         group, plural = self.stored_as
         return f"{plural}.{group}" if group else plural
 
     @property
-    def stored(self) -> bool:
-        """False for what only answers a request: bindings, access reviews, component statuses."""
+    def is_stored(self) -> bool:
+        """False for kinds that exist only in responses: bindings, access reviews, component statuses."""
         return "watch" in self.verbs
 
     @property
     def storage_version_hash(self) -> str:
-        """What discovery calls ``storageVersionHash``; empty where nothing is stored."""
-        if not self.stored:
+        """``storageVersionHash`` in discovery; empty for kinds that are not stored."""
+        if not self.is_stored:
             return ""
         text = f"{self.stored_as[0]}/{self.stored_version}/{self.kind}"
         return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
     @property
     def offered_verbs(self) -> tuple[str, ...]:
-        """What discovery tells."""
-        return tuple(each for each in self.verbs if each not in _WRITES) if self.ending else self.verbs
+        """The verbs in discovery."""
+        return tuple(each for each in self.verbs if each not in _WRITES) if self.terminating else self.verbs
 
     def subresource(self, name: str) -> Subresource | None:
         return next((each for each in self.subresources if each.name == name), None)
 
     def field_label(self, label: str) -> FieldLabel | str:
-        """The label's row, or the text of the 400 that a request for it gets."""
+        """The row of the label, or the message of the 400 for it."""
         for each in self.field_labels:
             if each.label == label:
                 return each

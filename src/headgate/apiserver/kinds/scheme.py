@@ -30,7 +30,7 @@ _PLAIN: Final = Strategy()
 
 
 def _same(obj: Object) -> Object:
-    """For kinds that are stored as they are printed."""
+    """For kinds whose stored form is the printed form."""
     return obj
 
 
@@ -39,7 +39,7 @@ ALWAYS: Final = 2**63  # above every revision
 
 
 class ScalePaths(NamedTuple):
-    """Where an object counts its replicas; ``selector`` is empty if it has none."""
+    """The paths of the replica counts; ``selector`` is empty if there is none."""
 
     spec: tuple[str, ...]
     status: tuple[str, ...]
@@ -47,11 +47,11 @@ class ScalePaths(NamedTuple):
 
 
 class KindScheme(msgspec.Struct, frozen=True, kw_only=True):
-    """``decode`` makes an object of a plain value, ``default`` completes it in place, ``emit`` prints it, ``settle``
-    forgets of a printed object what storage cannot tell.
+    """``decode`` makes an object of a JSON value, ``default`` completes it in place, ``emit`` prints it, ``normalize``
+    removes from a printed object what is not stored, such as empty collections.
 
-    ``from_stored`` brings a stored object into this form, if it was stored at revision ``since`` or earlier; it may
-    change what it is given. ``to_stored`` is the way back, None if there is nothing to do.
+    ``from_stored`` converts an object that was stored at revision ``since`` or earlier; it may change its argument.
+    ``to_stored`` is the reverse conversion, None if there is nothing to do.
     """
 
     decode: Callable[[Any], Decoded]
@@ -59,9 +59,9 @@ class KindScheme(msgspec.Struct, frozen=True, kw_only=True):
     emit: Callable[[Object], Object]
     typed: ParseableType
     strategy: Strategy
-    settle: Callable[[Object], Object] = _same
+    normalize: Callable[[Object], Object] = _same
     custom: bool = False
-    schema: Object = {}  # of a custom kind, as its definition says it
+    schema: Object = {}  # of a custom kind, as in its definition
     printer: Printer | None = None
     scale_printer: Printer | None = None
     scale: ScalePaths | None = None
@@ -69,21 +69,21 @@ class KindScheme(msgspec.Struct, frozen=True, kw_only=True):
     from_stored: Callable[[Object], Object] | None = None
     since: int = ALWAYS
     stored_labels: tuple[FieldLabel, ...] = ()
-    convert: ConvertObject | None = None  # between versions, if that is more than another name
-    webhook: ConversionWebhook | None = None  # who knows how to convert
-    bind: Callable[[ConvertObject], KindScheme] | None = None  # this form with that knowledge at hand
+    convert: ConvertObject | None = None  # between versions, if more than apiVersion changes
+    webhook: ConversionWebhook | None = None  # the conversion webhook, if there is one
+    bind: Callable[[ConvertObject], KindScheme] | None = None  # this scheme with the given conversion
 
 
 def scheme_from_schemas(schemas: Schemas, type_name: str, gvk: GroupVersionKind) -> KindScheme:
     return KindScheme(
         decode=partial(convert, schemas, type_name),
-        default=DEFAULTERS.get(gvk, _leave),
+        default=DEFAULTERS.get(gvk, _no_defaults),
         emit=partial(emit, schemas, type_name),
         typed=parseable_type(schemas, type_name),
         strategy=STRATEGIES.get((gvk.group, gvk.kind), _PLAIN),
-        settle=partial(drop_empty_collections, schemas, type_name),
+        normalize=partial(drop_empty_collections, schemas, type_name),
     )
 
 
-def _leave(obj: Object) -> None:
+def _no_defaults(obj: Object) -> None:
     """For kinds without defaults."""

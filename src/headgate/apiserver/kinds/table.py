@@ -83,11 +83,11 @@ class KindTable:
         return self._by_gvk.get(gvk)
 
     def by_storage(self, resource: str) -> tuple[ServedKind, ...]:
-        """Every served view of one storage (``pods``, ``deployments.apps``)."""
+        """All served kinds of one storage (``pods``, ``deployments.apps``)."""
         return self._by_storage.get(resource, ())
 
-    def stored_view(self, kind: ServedKind) -> ServedKind:
-        """The row whose version objects of ``kind`` are kept in."""
+    def stored_kind(self, kind: ServedKind) -> ServedKind:
+        """The row of the version in which objects of ``kind`` are stored."""
         group, plural = kind.stored_as
         return self._by_resource.get((group, kind.stored_version, plural), kind)
 
@@ -95,8 +95,8 @@ class KindTable:
         return tuple(self._by_resource.values())
 
     def storages(self) -> tuple[str, ...]:
-        """The names of everything that is stored, each once."""
-        return tuple(name for name, views in self._by_storage.items() if any(view.stored for view in views))
+        """The names of all storages."""
+        return tuple(name for name, kinds in self._by_storage.items() if any(kind.is_stored for kind in kinds))
 
     def groups(self) -> tuple[APIGroup, ...]:
         """In the order of discovery; the core group, whose name is empty, comes first."""
@@ -107,19 +107,19 @@ class KindTable:
     def group(self, name: str) -> APIGroup | None:
         return next((each for each in self.groups() if each.name == name), None)
 
-    def exchanged(self, old: Iterable[ServedKind], new: Iterable[ServedKind]) -> KindTable:
+    def with_replaced(self, old: Iterable[ServedKind], new: Iterable[ServedKind]) -> KindTable:
         """A table with ``new`` rows in place of ``old`` ones."""
-        gone, added = tuple(old), tuple(new)
-        if gone == added:
+        removed, added = tuple(old), tuple(new)
+        if removed == added:
             return self
         table = KindTable(())
         table._by_resource.update(self._by_resource)
         table._by_gvk.update(self._by_gvk)
         table._by_storage.update(self._by_storage)
-        for each in gone:
+        for each in removed:
             table._by_resource.pop((each.group, each.version, each.plural), None)
             table._by_gvk.pop(each.gvk, None)
-            rest = tuple(view for view in table._by_storage.get(each.resource, ()) if view.gvk != each.gvk)
+            rest = tuple(kind for kind in table._by_storage.get(each.resource, ()) if kind.gvk != each.gvk)
             table._by_storage[each.resource] = rest
             if not rest:
                 del table._by_storage[each.resource]

@@ -65,7 +65,7 @@ def _parameter(reference: Object | None) -> str:
 
 
 def _go_selector(selector: Object) -> str:
-    """A selector in the notation of Go's generated code: nobody's choice, but what this cell has always shown."""
+    """A selector in the notation of Go's generated code, as kube-apiserver prints it."""
     labels = "".join(f"{key}: {value}," for key, value in sorted(part(selector, "matchLabels").items()))
     requirements = "".join(
         f"LabelSelectorRequirement{{Key:{each.get('key') or ''},Operator:{each.get('operator') or ''},"

@@ -49,7 +49,7 @@ def refusal(call: Call, obj: Object) -> api_errors.StatusError | None:
     item = call.api.store.peek(DEFINITIONS, "", call.kind.resource)
     if item is None:
         return api_errors.unknown_path()
-    if not call.kind.ending and item.revision <= call.api.store.committed:
+    if not call.kind.terminating and item.revision <= call.api.store.committed:
         return None
     if not is_true(stored_objects.decode(item.data), "Terminating"):
         return None
@@ -97,7 +97,7 @@ def _reason(definition: Object) -> str:
 def _taken(call: Call, definition: Object) -> definition_names.TakenNames:
     """The names that the definitions of a group have been given."""
     taken = definition_names.TakenNames(set(), set())
-    if not definition_names.has_its_names(definition):
+    if not definition_names.all_names_accepted(definition):
         for entry in _registered(call, definition["spec"]["group"]):
             taken.add(entry.names)
     return taken

@@ -109,7 +109,7 @@ def count(api: ServerState, quota: Object) -> Amounts:
 
 
 def _countable(api: ServerState) -> list[str]:
-    kinds = (kind for kind in api.kinds.kinds() if kind.namespaced and kind.stored and set(kind.verbs) >= _QUOTABLE)
+    kinds = (kind for kind in api.kinds.kinds() if kind.namespaced and kind.is_stored and set(kind.verbs) >= _QUOTABLE)
     return list(dict.fromkeys(kind.resource for kind in kinds))
 
 

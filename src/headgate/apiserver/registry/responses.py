@@ -129,7 +129,7 @@ def _loaded(call: Call, items: Sequence[Item]) -> list[Object] | api_errors.Stat
         objects.append(stored_objects.load(call.api, call.kind, item))
         if stored_objects.is_converted_on_read(call.kind, item):
             grown += max(len(_encoder.encode(objects[-1])) - len(item.data), 0)
-            if grown > size_limits.MOST_GROWN_BYTES:
+            if grown > size_limits.MAX_GROWN_BYTES:
                 return size_limits.list_too_large()
     return objects
 
@@ -158,7 +158,7 @@ def _custom_list(call: Call, items: Sequence[Item], list_meta: Object) -> list[b
     for item in items:
         served.append(stored_objects.serve(call.api, call.kind, item))
         grown += max(len(served[-1]) - len(item.data), 0)
-        if grown > size_limits.MOST_GROWN_BYTES:
+        if grown > size_limits.MAX_GROWN_BYTES:
             return size_limits.list_too_large()
     return [
         b'{"apiVersion":"%s","items":[' % call.kind.api_version.encode(),

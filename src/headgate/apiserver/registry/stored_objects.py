@@ -69,7 +69,7 @@ def canonical(api: ServerState, kind: ServedKind, obj: Object) -> Object:
 
 def _keeps(api: ServerState, kind: ServedKind) -> bool:
     """Whether objects of ``kind`` are stored in its own version."""
-    return kind.is_stored_version or api.kinds.stored_view(kind) is kind
+    return kind.is_stored_version or api.kinds.stored_kind(kind) is kind
 
 
 def is_kept(api: ServerState, kind: ServedKind) -> bool:
@@ -193,7 +193,7 @@ def stamped(obj: Object, revision: Revision) -> Object:
 
 def make_item(api: ServerState, kind: ServedKind, obj: Object, revision: Revision) -> Item:
     """``obj`` as the write with this revision stores it. The caller's object is not changed."""
-    stored_kind, labels = kind if kind.is_stored_version else api.kinds.stored_view(kind), kind.field_labels
+    stored_kind, labels = kind if kind.is_stored_version else api.kinds.stored_kind(kind), kind.field_labels
     if kind.scheme is not None:
         stored_kind, labels = kind, kind.scheme.stored_labels
         obj = obj if kind.scheme.to_stored is None else kind.scheme.to_stored(obj)

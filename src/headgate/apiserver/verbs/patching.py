@@ -230,4 +230,4 @@ def _applied(
         return not_convertible(config, decoded.error).error
     form = call.api.scheme_of(kind)
     request_bodies.complete(form, decoded.obj)
-    return form.settle(stored_objects.canonical(call.api, kind, decoded.obj))
+    return form.normalize(stored_objects.canonical(call.api, kind, decoded.obj))

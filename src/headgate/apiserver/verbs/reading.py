@@ -61,7 +61,7 @@ def resolve_fields(call: Call, wanted: options.ListOptions) -> options.ListOptio
     kind, selector = call.kind, wanted.field_selector
     if selector.is_everything:
         return wanted
-    stored = kind if kind.scheme is not None else call.api.kinds.stored_view(kind)
+    stored = kind if kind.scheme is not None else call.api.kinds.stored_kind(kind)
     names = kept_names(kind, stored)
     requirements = []
     for requirement in selector.requirements:

@@ -90,7 +90,7 @@ def track(
         reset=rules.reset_fields,
         convert=stored_objects.converter(call.api, kind),
     )
-    return form.settle(tracked)
+    return form.normalize(tracked)
 
 
 def admit(call: Call, new: Object, old: Object | None) -> admission_chain.AdmitSteps:

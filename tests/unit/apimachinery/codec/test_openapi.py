@@ -20,7 +20,7 @@ CORE = "io.k8s.api.core.v1."
 def get(
     tables: Schemas, path: str, query: str = "", kinds: KindTable = BUILTIN, headers: dict[str, str] | None = None
 ) -> ServerResponse | None:
-    return openapi.answer(tables, kinds, ServerRequest("GET", path, query, headers or {}))
+    return openapi.respond(tables, kinds, ServerRequest("GET", path, query, headers or {}))
 
 
 def document(tables: Schemas, name: str, kinds: KindTable = BUILTIN) -> dict[str, Any]:

@@ -58,14 +58,14 @@ def test_groups_come_in_the_order_of_the_real_server() -> None:
 def test_events_of_both_groups_share_one_storage() -> None:
     views = BUILTIN.by_storage("events")
     assert [view.api_version for view in views] == ["v1", "events.k8s.io/v1"]
-    assert BUILTIN.stored_view(views[1]) is views[0]
+    assert BUILTIN.stored_kind(views[1]) is views[0]
 
 
 def test_autoscalers_are_kept_in_their_newest_version() -> None:
     old = BUILTIN.by_gvk(GroupVersionKind("autoscaling", "v1", "HorizontalPodAutoscaler"))
     assert old is not None
     assert old.resource == "horizontalpodautoscalers.autoscaling"
-    assert BUILTIN.stored_view(old).version == "v2"
+    assert BUILTIN.stored_kind(old).version == "v2"
 
 
 def test_type_names_are_those_of_the_published_schemas() -> None:
@@ -74,7 +74,7 @@ def test_type_names_are_those_of_the_published_schemas() -> None:
 
 
 def test_what_only_answers_a_request_is_not_stored() -> None:
-    transient = {kind.plural for kind in BUILTIN.kinds() if not kind.stored}
+    transient = {kind.plural for kind in BUILTIN.kinds() if not kind.is_stored}
     assert transient == {
         "bindings",
         "componentstatuses",

@@ -106,7 +106,7 @@ def test_the_etag_follows_the_content() -> None:
         stored_version="v1",
     )
     before = documents.etag(documents.aggregated(BUILTIN, "/apis"))
-    after = documents.etag(documents.aggregated(BUILTIN.exchanged((), [widget]), "/apis"))
+    after = documents.etag(documents.aggregated(BUILTIN.with_replaced((), [widget]), "/apis"))
     assert before == documents.etag(documents.aggregated(BUILTIN, "/apis"))
     assert before != after
     assert before.startswith('"')

@@ -25,7 +25,7 @@ def a_custom_kind(group: str = "example.com", version: str = "v1", plural: str =
 
 def test_adding_kinds_gives_a_new_table_and_leaves_the_old_one() -> None:
     widget = a_custom_kind()
-    grown = BUILTIN.exchanged((), [widget])
+    grown = BUILTIN.with_replaced((), [widget])
     assert grown.by_resource("example.com", "v1", "widgets") is widget
     assert grown.by_gvk(GroupVersionKind("example.com", "v1", "Widget")) is widget
     assert "widgets.example.com" in grown.storages()
@@ -33,13 +33,13 @@ def test_adding_kinds_gives_a_new_table_and_leaves_the_old_one() -> None:
 
 
 def test_groups_that_are_not_built_in_come_last_by_name() -> None:
-    grown = BUILTIN.exchanged((), [a_custom_kind("z.example.com"), a_custom_kind("a.example.com")])
+    grown = BUILTIN.with_replaced((), [a_custom_kind("z.example.com"), a_custom_kind("a.example.com")])
     assert [group.name for group in grown.groups()][-2:] == ["a.example.com", "z.example.com"]
 
 
 def test_taking_a_group_away_leaves_no_trace() -> None:
-    grown = BUILTIN.exchanged((), [a_custom_kind()])
-    shrunk = grown.exchanged([a_custom_kind()], ())
+    grown = BUILTIN.with_replaced((), [a_custom_kind()])
+    shrunk = grown.with_replaced([a_custom_kind()], ())
     assert shrunk.group("example.com") is None
     assert shrunk.by_storage("widgets.example.com") == ()
     assert shrunk.kinds() == BUILTIN.kinds()
@@ -50,7 +50,7 @@ def test_a_later_row_for_the_same_resource_wins() -> None:
     gadget = ServedKind(
         **{field: getattr(widget, field) for field in widget.__struct_fields__ if field != "kind"}, kind="Gadget"
     )
-    table = BUILTIN.exchanged((), [widget]).exchanged([widget], [gadget])
+    table = BUILTIN.with_replaced((), [widget]).with_replaced([widget], [gadget])
     assert table.by_resource("example.com", "v1", "widgets") is gadget
     assert table.by_gvk(widget.gvk) is None
 

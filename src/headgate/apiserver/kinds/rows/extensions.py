@@ -16,7 +16,7 @@ EXTENSIONS: Final[tuple[ServedKind, ...]] = (
         short_names=("crd", "crds"),
         categories=("api-extensions",),
         subresources=(STATUS,),
-        # The real server still keeps them so; here it only makes the same hash in discovery.
+        # kube-apiserver still stores this version; here it only gives the same hash in discovery.
         stored_as=("apiextensions.k8s.io", "v1beta1", "customresourcedefinitions"),
         type_name="io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition",
     ),

@@ -30,7 +30,7 @@ SCALE: Final[SubresourceRow] = ("scale", READ_WRITE, ("autoscaling", "v1", "Scal
 
 
 def field(label: str, *more_paths: str, zero: str = "") -> FieldLabel:
-    """A field label named after its own path; ``more_paths`` are asked when that one is empty."""
+    """A field label named after its own path; ``more_paths`` are read if that one is empty."""
     return FieldLabel(label, tuple(tuple(path.split(".")) for path in (label, *more_paths)), zero)
 
 
@@ -55,7 +55,8 @@ def row(
     deprecated: str = "",
     type_name: str = "",
 ) -> ServedKind:
-    """``stored_as`` is group, version and plural of the storage, if another row's; ``type_name`` if not as usual."""
+    """``stored_as``: group, version and plural of the storage, if it is another row's. ``type_name``: if it does not
+    follow from the kind."""
     group, _, version = api_version.rpartition("/")
     stored_group, stored_version, stored_plural = stored_as or (group, version, plural)
     return ServedKind(
