@@ -59,8 +59,8 @@ def read_definition(
     if before is not None and (before.uid, before.spec, before.names) == (item.uid, spec, names):
         if before.terminating == terminating:
             return before
-        kinds = tuple(msgspec.structs.replace(kind, ending=terminating) for kind in before.kinds)
-        return msgspec.structs.replace(before, ending=terminating, kinds=kinds)
+        kinds = tuple(msgspec.structs.replace(kind, terminating=terminating) for kind in before.kinds)
+        return msgspec.structs.replace(before, terminating=terminating, kinds=kinds)
     convert = conversions.get(spec["group"])
     kinds = tuple(_make_kinds(schemas, spec, names, terminating, item.revision, convert))
     return CustomDefinition(item.uid, spec, names, terminating, kinds)
