@@ -104,15 +104,15 @@ def test_no_more_are_taken_than_may_be_missed(
         down = sum(
             len(nodes) for (turn, _), nodes in groups.items() if turn not in (NodeUpdateState.NEW, NodeUpdateState.OLD)
         )
-        good = [name for name in taken.ends if of[name][0] == NodeUpdateState.OLD]
-        assert {of[name][0] for name in taken.ends} <= {NodeUpdateState.OLD, NodeUpdateState.OLD_WAITING}
+        good = [name for name in taken.deletes if of[name][0] == NodeUpdateState.OLD]
+        assert {of[name][0] for name in taken.deletes} <= {NodeUpdateState.OLD, NodeUpdateState.OLD_WAITING}
         assert len(good) == min(max(unavailable - down, 0), sum(turn == NodeUpdateState.OLD for turn, _ in of.values()))
     else:
         beside = [name for name in taken.creates if of[name][0] == NodeUpdateState.OLD]
         already = sum(turn in (NodeUpdateState.MIXED, NodeUpdateState.BOTH_WAITING) for turn, _ in of.values())
         assert len(beside) <= max(surge - already, 0)
         assert all(of[name][1] for name in taken.creates)
-        assert {of[name][0] for name in taken.ends} <= {NodeUpdateState.BOTH, NodeUpdateState.OLD_WAITING}
+        assert {of[name][0] for name in taken.deletes} <= {NodeUpdateState.BOTH, NodeUpdateState.OLD_WAITING}
 
 
 @settings(max_examples=25)  # an example is a whole update on an embedded server, up to 250 steps

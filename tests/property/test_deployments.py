@@ -48,7 +48,7 @@ def a_set(number: int, replicas: int, available: int, noted: int | None = None) 
         name=name,
         uid=name,
         created=name,
-        leaving=False,
+        is_terminating=False,
         generation=1,
         observed_generation=1,
         replicas=replicas,
@@ -148,7 +148,7 @@ class Rollout:
         self.random = random.Random(seed)
         draw = drawing()
         self.world = a_world(
-            lambda: ReplicaSetController(draw, burst=2, soon_s=0), lambda: DeploymentController(hashed, soon_s=0)
+            lambda: ReplicaSetController(draw, burst=2, batch_s=0), lambda: DeploymentController(hashed, batch_s=0)
         )
         self.most, self.least = replicas + surge, replicas - missing
         spec = a_deployment(replicas, surge, missing)["spec"]

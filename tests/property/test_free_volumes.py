@@ -104,5 +104,5 @@ def test_the_index_finds_what_a_look_at_all_finds(moves: list[Any], claim: Objec
     free = [each for each in volumes.values() if "claimRef" not in each["spec"] and _is_free(each)]
     for name in ("", "x"):
         assert index.count(name) == sum(each["spec"]["storageClassName"] == name for each in free)
-    found = index.find(claim, only_meant=only_meant)
+    found = index.find(claim, only_reserved=only_meant)
     assert (None if found is None else found["metadata"]["name"]) == slowly_found(volumes, claim, only_meant=only_meant)

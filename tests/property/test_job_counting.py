@@ -55,13 +55,13 @@ class Api:
             del self.pods[uid]
 
     def members(self) -> list[JobPod]:
-        return [job_pod_of(each, is_leaving=False) for each in self.pods.values()]
+        return [job_pod_of(each, is_being_deleted=False) for each in self.pods.values()]
 
     def work(self, most_writes: int) -> None:
         """As far as ``most_writes`` go."""
         members = self.members()
         tracked = {each.uid for each in members if each.is_tracked}
-        counted = count(self.spec, self.tally.settled(tracked), self.completed, members, FinalizerRemovalPolicy())
+        counted = count(self.spec, self.tally.after_removal(tracked), self.completed, members, FinalizerRemovalPolicy())
         if most_writes < 1:
             return
         self.tally, self.completed = counted.counts, self.completed | counted.succeeded_indexes
@@ -69,7 +69,7 @@ class Api:
         for each in released:
             self.free(each.uid)
         if most_writes > len(counted.released) + 1:
-            self.tally = counted.counts.settled(tracked - {each.uid for each in released})
+            self.tally = counted.counts.after_removal(tracked - {each.uid for each in released})
 
 
 def _pod(number: int) -> dict[str, Any]:

@@ -151,7 +151,7 @@ _RULES: Any = (
 def test_in_any_order_of_events_there_are_never_too_many_pods(seed: int, replicas: int) -> None:
     """Answers get lost, watches are late, processes die, pods end and are deleted by others."""
     chance, draw = random.Random(seed), drawing()
-    world = a_world(lambda: ReplicaSetController(draw, burst=3, soon_s=0))
+    world = a_world(lambda: ReplicaSetController(draw, burst=3, batch_s=0))
     world.lose = lambda effect: isinstance(effect, Create | Delete) and chance.random() < 0.1
     put(world, SETS, a_set(replicas=replicas))
     for _ in range(80):

@@ -42,7 +42,7 @@ class ClusterRoleAggregationController(Controller):
 
     def __init__(self) -> None:
         self._roles: Final[dict[str, Object]] = {}
-        self._sums: Final[dict[str, _AggregatedRole]] = {}
+        self._aggregated: Final[dict[str, _AggregatedRole]] = {}
 
     def watches(self) -> Iterable[WatchSpec]:
         return (WatchSpec(CLUSTER_ROLES, frozenset({"metadata.labels", "aggregationRule", "rules"})),)
@@ -51,38 +51,38 @@ class ClusterRoleAggregationController(Controller):
         name = obj["metadata"]["name"]
         before = self._roles.get(name)
         self._roles[name] = obj
-        woken = self._place(name, obj["metadata"].get("labels") or {})
+        enqueued = self._update_members(name, obj["metadata"].get("labels") or {})
         if (before or {}).get("aggregationRule") != obj.get("aggregationRule"):
             self._define(name, obj.get("aggregationRule"))
-        if name in self._sums:
-            woken.add(name)
-        return [Enqueue(each) for each in sorted(woken)]
+        if name in self._aggregated:
+            enqueued.add(name)
+        return [Enqueue(each) for each in sorted(enqueued)]
 
     def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
         self._roles.pop(name, None)
-        self._sums.pop(name, None)
-        return [Enqueue(each) for each in sorted(self._place(name, None))]
+        self._aggregated.pop(name, None)
+        return [Enqueue(each) for each in sorted(self._update_members(name, None))]
 
-    def _place(self, name: str, labels: dict[str, str] | None) -> set[str]:
+    def _update_members(self, name: str, labels: dict[str, str] | None) -> set[str]:
         """Put a role into the sums that it belongs to now; the sums that it belongs to, or did."""
-        touched = set()
-        for total, found in self._sums.items():
+        affected = set()
+        for aggregated, found in self._aggregated.items():
             for selector, members in found.parts:
-                belongs = labels is not None and name != total and selector.matches(labels)
+                belongs = labels is not None and name != aggregated and selector.matches(labels)
                 if belongs or name in members:
-                    touched.add(total)
+                    affected.add(aggregated)
                 if belongs:
                     members.add(name)
                 else:
                     members.discard(name)
-        return touched
+        return affected
 
     def _define(self, name: str, rule: Object | None) -> None:
-        self._sums.pop(name, None)
+        self._aggregated.pop(name, None)
         if rule is None:
             return
         selectors = [from_label_selector(each) for each in rule.get("clusterRoleSelectors") or ()]
-        self._sums[name] = _AggregatedRole(
+        self._aggregated[name] = _AggregatedRole(
             tuple((selector, self._matching(selector) - {name}) for selector in selectors)
         )
 
@@ -90,7 +90,7 @@ class ClusterRoleAggregationController(Controller):
         return {name for name, role in self._roles.items() if selector.matches(role["metadata"].get("labels") or {})}
 
     def reconcile(self, key: str, now_s: float) -> ReconcileSteps:
-        found = self._sums.get(key)
+        found = self._aggregated.get(key)
         if found is None:
             return Done()
         rules: list[Object] = []
@@ -105,5 +105,5 @@ class ClusterRoleAggregationController(Controller):
             "metadata": {"name": key},
             "rules": rules,
         }
-        answer = yield Apply(CLUSTER_ROLES, "", key, obj, _MANAGER)
-        return Done() if answer.ok or answer.missing else RequeueWithBackoff(answer.message)
+        response = yield Apply(CLUSTER_ROLES, "", key, obj, _MANAGER)
+        return Done() if response.ok or response.missing else RequeueWithBackoff(response.message)

@@ -44,7 +44,7 @@ _PARSING: Final = "NamespaceDeletionGroupVersionParsingFailure"
 _CONTENT: Final = "NamespaceDeletionContentFailure"
 _REMAINING: Final = "NamespaceContentRemaining"
 _FINALIZERS: Final = "NamespaceFinalizersRemaining"
-_FINE: Final = {
+_OK_CONDITIONS: Final = {
     _DISCOVERY: ("ResourcesDiscovered", "All resources successfully discovered"),
     _PARSING: ("ParsedGroupVersions", "All legacy kube types successfully parsed"),
     _CONTENT: ("ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
@@ -64,32 +64,32 @@ class NamespaceContentFindings(msgspec.Struct):
 
 def updated_conditions(before: list[Condition], found: NamespaceContentFindings, now: str) -> list[Condition]:
     """The conditions after a round; the very list that was given if there is nothing to write."""
-    bad = _problems(found)
+    problems = _problems(found)
     after = before
-    for type_, (reason, message) in _FINE.items():
-        told = bad.get(type_)
-        status = "False" if told is None else "True"
-        reason, message = told or (reason, message)
+    for type_, (reason, message) in _OK_CONDITIONS.items():
+        problem = problems.get(type_)
+        status = "False" if problem is None else "True"
+        reason, message = problem or (reason, message)
         condition = {"type": type_, "status": status, "reason": reason, "message": message}
         after = conditions.with_condition(after, condition, now)
     return after
 
 
 def _problems(found: NamespaceContentFindings) -> Mapping[str, tuple[str, str]]:
-    told: dict[str, tuple[str, str]] = {}
+    problems: dict[str, tuple[str, str]] = {}
     if found.undiscovered:
-        told[_DISCOVERY] = ("DiscoveryFailed", found.undiscovered)
+        problems[_DISCOVERY] = ("DiscoveryFailed", found.undiscovered)
     if found.failures:
         text = f"Failed to delete all resource types, {len(found.failures)} remaining: {_joined(found.failures)}"
-        told[_CONTENT] = ("ContentDeletionFailed", text)
+        problems[_CONTENT] = ("ContentDeletionFailed", text)
     if found.remaining:
         counts = [f"{each.plural}.{each.group} has {n} resource instances" for each, n in found.remaining.items()]
-        told[_REMAINING] = ("SomeResourcesRemain", f"Some resources are remaining: {_joined(counts)}")
+        problems[_REMAINING] = ("SomeResourcesRemain", f"Some resources are remaining: {_joined(counts)}")
     if found.finalizers:
         counts = [f"{name} in {n} resource instances" for name, n in found.finalizers.items()]
         text = f"Some content in the namespace has finalizers remaining: {_joined(counts)}"
-        told[_FINALIZERS] = ("SomeFinalizersRemain", text)
-    return told
+        problems[_FINALIZERS] = ("SomeFinalizersRemain", text)
+    return problems
 
 
 def _joined(texts: Sequence[str]) -> str:
@@ -98,15 +98,15 @@ def _joined(texts: Sequence[str]) -> str:
 
 Object = dict[str, Any]
 
-_TOKEN: Final = "kubernetes"
-_TRIES: Final = 5
+_KUBERNETES_FINALIZER: Final = "kubernetes"
+_MAX_TRIES: Final = 5
 _FINALIZER_ESTIMATE_S: Final = 15
 _BACKGROUND: Final[Object] = {"propagationPolicy": "Background"}
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 _UNSUPPORTED: Final = frozenset({404, 405})
 
 
-class _Left(msgspec.Struct, frozen=True):
+class _RemainingContent(msgspec.Struct, frozen=True):
     """What is left of one kind after its deletion was asked for, and how long it may take to go."""
 
     uids: frozenset[str] = frozenset()
@@ -123,8 +123,8 @@ class NamespaceController(Controller):
     def __init__(self) -> None:
         self._kinds: tuple[APIResource, ...] = ()
         self._terminating: Final[dict[str, str]] = {}  # uid by name
-        self._left: Final[dict[str, set[str]]] = {}  # what must go before another round makes sense
-        self._gone: Final[dict[str, set[str]]] = {}  # what went while a round was under way
+        self._remaining: Final[dict[str, set[str]]] = {}  # what must go before another round makes sense
+        self._removed_during_pass: Final[dict[str, set[str]]] = {}  # what went while a round was under way
 
     # -- events in -------------------------------------------------------------------------------------------------
 
@@ -154,59 +154,59 @@ class NamespaceController(Controller):
             if self._terminating.get(name) == uid:
                 self._forget(name)
             return ()
-        if (gone := self._gone.get(namespace)) is not None:
-            gone.add(uid)
-        left = self._left.get(namespace)
-        if left is None or uid not in left:
+        if (removed := self._removed_during_pass.get(namespace)) is not None:
+            removed.add(uid)
+        remaining = self._remaining.get(namespace)
+        if remaining is None or uid not in remaining:
             return ()
-        left.discard(uid)
-        return () if left else (Enqueue(namespace),)
+        remaining.discard(uid)
+        return () if remaining else (Enqueue(namespace),)
 
     def _forget(self, name: str) -> None:
         self._terminating.pop(name, None)
-        self._left.pop(name, None)
+        self._remaining.pop(name, None)
 
     # -- work ------------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: str, now_s: float) -> ReconcileSteps:
-        self._left.pop(key, None)
-        gone = self._gone[key] = set()
+        self._remaining.pop(key, None)
+        removed = self._removed_during_pass[key] = set()
         try:
-            return (yield from self._round(key, gone))
+            return (yield from self._run_pass(key, removed))
         finally:
-            del self._gone[key]
+            del self._removed_during_pass[key]
 
-    def _round(self, name: str, gone: set[str]) -> ReconcileSteps:
-        answer = yield Get(NAMESPACES, "", name)
-        if answer.missing:
+    def _run_pass(self, name: str, removed: set[str]) -> ReconcileSteps:
+        response = yield Get(NAMESPACES, "", name)
+        if response.missing:
             return Done()
-        if answer.ok and (answer.body.get("status") or {}).get("phase") != "Terminating":
-            if "deletionTimestamp" not in answer.body["metadata"]:
+        if response.ok and (response.body.get("status") or {}).get("phase") != "Terminating":
+            if "deletionTimestamp" not in response.body["metadata"]:
                 return Done()
-            marked = {**answer.body, "status": {**(answer.body.get("status") or {}), "phase": "Terminating"}}
-            answer = yield Replace(NAMESPACES, "", name, marked, "status")
-        if not answer.ok:
-            return RequeueWithBackoff(answer.message)
-        namespace = answer.body
+            marked = {**response.body, "status": {**(response.body.get("status") or {}), "phase": "Terminating"}}
+            response = yield Replace(NAMESPACES, "", name, marked, "status")
+        if not response.ok:
+            return RequeueWithBackoff(response.message)
+        namespace = response.body
         if not (namespace.get("spec") or {}).get("finalizers"):
             return Done()
         found = NamespaceContentFindings()
-        left = yield from _empty(namespace, found, answer.now_s)
-        answer = yield from _write_conditions(namespace, found)
-        if left.problem or not answer.ok:
-            return RequeueWithBackoff(left.problem or answer.message)
-        if not left.estimate_s:
-            return (yield from _finalize(answer.body))
-        still = left.uids - gone
-        if not still:
+        remaining = yield from _delete_content(namespace, found, response.now_s)
+        response = yield from _write_conditions(namespace, found)
+        if remaining.problem or not response.ok:
+            return RequeueWithBackoff(remaining.problem or response.message)
+        if not remaining.estimate_s:
+            return (yield from _finalize(response.body))
+        waiting_for = remaining.uids - removed
+        if not waiting_for:
             return RequeueAfter(0.0)
-        self._left[name] = set(still)
-        return RequeueAfter(left.estimate_s // 2 + 1)
+        self._remaining[name] = set(waiting_for)
+        return RequeueAfter(remaining.estimate_s // 2 + 1)
 
 
-def _empty(
+def _delete_content(
     namespace: Object, found: NamespaceContentFindings, now_s: float
-) -> Generator[Effect, EffectResponse, _Left]:
+) -> Generator[Effect, EffectResponse, _RemainingContent]:
     """Delete everything in the namespace; nothing else is touched while there are pods, which may need it."""
     problems: list[str] = []
     served = yield from _discover(found)
@@ -216,31 +216,31 @@ def _empty(
     uids: set[str] = set()
     estimate_s = 0
     for row in sorted(rows, key=lambda each: each.resource != PODS):
-        left = yield from _empty_kind(namespace, row, now_s)
-        uids |= left.uids
-        estimate_s = max(estimate_s, left.estimate_s)
-        if left.problem:
-            problems.append(left.problem)
-            found.failures.append(left.problem)
-        if not left.uids:
+        remaining = yield from _delete_kind(namespace, row, now_s)
+        uids |= remaining.uids
+        estimate_s = max(estimate_s, remaining.estimate_s)
+        if remaining.problem:
+            problems.append(remaining.problem)
+            found.failures.append(remaining.problem)
+        if not remaining.uids:
             continue
         if row.resource == PODS:
             break
-        found.remaining[row.resource] = len(left.uids)
-        for finalizer in left.finalizers:
+        found.remaining[row.resource] = len(remaining.uids)
+        for finalizer in remaining.finalizers:
             found.finalizers[finalizer] = found.finalizers.get(finalizer, 0) + 1
-    return _Left(frozenset(uids), (), estimate_s, "; ".join(problems))
+    return _RemainingContent(frozenset(uids), (), estimate_s, "; ".join(problems))
 
 
 def _discover(found: NamespaceContentFindings) -> Generator[Effect, EffectResponse, DiscoveredKinds]:
     """Asked in every round: a kind that was missed would be left behind for good."""
     documents: list[Object] = []
     for prefix in ("/api", "/apis"):
-        answer = yield Discover("/api" if prefix == "/api" else "/apis")
-        if answer.ok:
-            documents.append(answer.body)
+        response = yield Discover("/api" if prefix == "/api" else "/apis")
+        if response.ok:
+            documents.append(response.body)
         else:
-            found.undiscovered = answer.message
+            found.undiscovered = response.message
     served = DiscoveredKinds.read(documents)
     if served.failed and not found.undiscovered:
         stale = ", ".join(f"{each}: stale GroupVersion discovery: {each}" for each in sorted(served.failed))
@@ -249,37 +249,39 @@ def _discover(found: NamespaceContentFindings) -> Generator[Effect, EffectRespon
     return served
 
 
-def _empty_kind(namespace: Object, row: DiscoveredKind, now_s: float) -> Generator[Effect, EffectResponse, _Left]:
+def _delete_kind(
+    namespace: Object, row: DiscoveredKind, now_s: float
+) -> Generator[Effect, EffectResponse, _RemainingContent]:
     name, resource = namespace["metadata"]["name"], row.resource
     estimate_s = 0
     if resource == PODS:
-        answer = yield List(PODS, name, ("spec.terminationGracePeriodSeconds", "status.phase"))
-        if not answer.ok:
-            return _Left(problem=answer.message)
-        estimate_s = _longest_grace_s(answer.items)
+        response = yield List(PODS, name, ("spec.terminationGracePeriodSeconds", "status.phase"))
+        if not response.ok:
+            return _RemainingContent(problem=response.message)
+        estimate_s = _longest_grace_s(response.items)
         began_s = parse_time(namespace["metadata"]["deletionTimestamp"])
         if isinstance(began_s, str) or now_s - began_s >= estimate_s:
             estimate_s = 0
     problem = yield from _delete_all(name, row)
     if problem:
-        return _Left(estimate_s=estimate_s, problem=problem)
+        return _RemainingContent(estimate_s=estimate_s, problem=problem)
     if not row.allows("list"):
-        return _Left(estimate_s=estimate_s)
-    answer = yield List(resource, name, ("metadata.finalizers",))
-    if not answer.ok:
-        unsupported = answer.status in _UNSUPPORTED
-        return _Left(estimate_s=estimate_s, problem="" if unsupported else answer.message)
-    items = [item["metadata"] for item in answer.items]
+        return _RemainingContent(estimate_s=estimate_s)
+    response = yield List(resource, name, ("metadata.finalizers",))
+    if not response.ok:
+        unsupported = response.status in _UNSUPPORTED
+        return _RemainingContent(estimate_s=estimate_s, problem="" if unsupported else response.message)
+    items = [item["metadata"] for item in response.items]
     if not items:
-        return _Left()
+        return _RemainingContent()
     uids = frozenset(item["uid"] for item in items)
     finalizers = tuple(each for item in items for each in item.get("finalizers") or ())
     if estimate_s:
-        return _Left(uids, finalizers, estimate_s)
+        return _RemainingContent(uids, finalizers, estimate_s)
     if finalizers:
-        return _Left(uids, finalizers, _FINALIZER_ESTIMATE_S)
-    place = f"{resource.group}/{resource.version}, Resource={resource.plural}"
-    return _Left(uids, problem=f"unexpected items still remain in namespace: {name} for gvr: {place}")
+        return _RemainingContent(uids, finalizers, _FINALIZER_ESTIMATE_S)
+    gvr = f"{resource.group}/{resource.version}, Resource={resource.plural}"
+    return _RemainingContent(uids, problem=f"unexpected items still remain in namespace: {name} for gvr: {gvr}")
 
 
 def _longest_grace_s(pods: Iterable[Object]) -> int:
@@ -289,18 +291,18 @@ def _longest_grace_s(pods: Iterable[Object]) -> int:
 
 def _delete_all(namespace: str, row: DiscoveredKind) -> Generator[Effect, EffectResponse, str]:
     if row.allows("deletecollection"):
-        answer = yield DeleteCollection(row.resource, namespace, _BACKGROUND)
-        if answer.status not in _UNSUPPORTED:
-            return "" if answer.ok else answer.message
+        response = yield DeleteCollection(row.resource, namespace, _BACKGROUND)
+        if response.status not in _UNSUPPORTED:
+            return "" if response.ok else response.message
     if not row.allows("list"):
         return ""
-    answer = yield List(row.resource, namespace, ("metadata.finalizers",))
-    if not answer.ok:
-        return "" if answer.status in _UNSUPPORTED else answer.message
-    for item in answer.items:
-        answer = yield Delete(row.resource, namespace, item["metadata"]["name"], _BACKGROUND)
-        if not answer.ok and answer.status not in _UNSUPPORTED:
-            return answer.message
+    response = yield List(row.resource, namespace, ("metadata.finalizers",))
+    if not response.ok:
+        return "" if response.status in _UNSUPPORTED else response.message
+    for item in response.items:
+        response = yield Delete(row.resource, namespace, item["metadata"]["name"], _BACKGROUND)
+        if not response.ok and response.status not in _UNSUPPORTED:
+            return response.message
     return ""
 
 
@@ -322,18 +324,18 @@ def _write_conditions(
 
 def _finalize(namespace: Object) -> ReconcileSteps:
     name, uid = namespace["metadata"]["name"], namespace["metadata"]["uid"]
-    for _ in range(_TRIES):
+    for _ in range(_MAX_TRIES):
         spec = namespace.get("spec") or {}
-        kept = sorted(set(spec.get("finalizers") or ()) - {_TOKEN})
-        answer = yield Replace(NAMESPACES, "", name, {**namespace, "spec": {**spec, "finalizers": kept}}, "finalize")
-        if answer.ok or answer.missing:
+        kept = sorted(set(spec.get("finalizers") or ()) - {_KUBERNETES_FINALIZER})
+        response = yield Replace(NAMESPACES, "", name, {**namespace, "spec": {**spec, "finalizers": kept}}, "finalize")
+        if response.ok or response.missing:
             return Done()
-        if not answer.conflict:
-            return RequeueWithBackoff(answer.message)
-        answer = yield Get(NAMESPACES, "", name)
-        if answer.missing or (answer.ok and answer.body["metadata"]["uid"] != uid):
+        if not response.conflict:
+            return RequeueWithBackoff(response.message)
+        response = yield Get(NAMESPACES, "", name)
+        if response.missing or (response.ok and response.body["metadata"]["uid"] != uid):
             return Done()
-        if not answer.ok:
-            return RequeueWithBackoff(answer.message)
-        namespace = answer.body
+        if not response.ok:
+            return RequeueWithBackoff(response.message)
+        namespace = response.body
     return RequeueWithBackoff("it changes all the time")

@@ -96,7 +96,7 @@ class PodGCController(Controller):
             self._drop(uid)
             return ()
         self._in_service.pop(name, None)
-        return self._miss(name, now_s) if name in self._on_node else ()
+        return self._node_missing(name, now_s) if name in self._on_node else ()
 
     def _node_applied(self, obj: Object) -> Iterable[Enqueue]:
         name = obj["metadata"]["name"]
@@ -122,16 +122,16 @@ class PodGCController(Controller):
             self._pods[pod.uid] = pod
         if pod.node and (before is None or before.node != pod.node):
             self._on_node.setdefault(pod.node, set()).add(pod.uid)
-        wakes: list[Enqueue] = []
+        enqueues: list[Enqueue] = []
         if finished and len(self._finished) > self._finished_kept:
-            wakes.append(Enqueue(_TerminatedPodThreshold(), _EXCESS_CHECK_S))
+            enqueues.append(Enqueue(_TerminatedPodThreshold(), _EXCESS_CHECK_S))
         if pod.node and pod.node not in self._in_service:
-            wakes += self._miss(pod.node, now_s)
+            enqueues += self._node_missing(pod.node, now_s)
         elif pod.deleting and not self._in_service.get(pod.node, False):
-            wakes.append(Enqueue(_OrphanedPod(pod.uid)))
-        return wakes
+            enqueues.append(Enqueue(_OrphanedPod(pod.uid)))
+        return enqueues
 
-    def _miss(self, node: str, now_s: float) -> Iterable[Enqueue]:
+    def _node_missing(self, node: str, now_s: float) -> Iterable[Enqueue]:
         self._missing_since_s.setdefault(node, now_s)
         return (Enqueue(_Node(node), self._quarantine_s),)
 
@@ -139,9 +139,9 @@ class PodGCController(Controller):
         pod = self._pods.pop(uid, None)
         self._finished.discard(uid)
         if pod is not None and pod.node:
-            there = self._on_node[pod.node]
-            there.discard(uid)
-            if not there:
+            uids = self._on_node[pod.node]
+            uids.discard(uid)
+            if not uids:
                 del self._on_node[pod.node]
                 self._missing_since_s.pop(pod.node, None)
 
@@ -150,38 +150,38 @@ class PodGCController(Controller):
     def reconcile(self, key: _Node | _OrphanedPod | _TerminatedPodThreshold, now_s: float) -> ReconcileSteps:
         match key:
             case _Node(name):
-                return (yield from self._end_all_on(name, now_s))
+                return (yield from self._delete_pods_on(name, now_s))
             case _OrphanedPod(uid):
                 pod = self._pods.get(uid)
                 if pod is None or not pod.deleting or self._in_service.get(pod.node, False):
                     return Done()
-                return _verdict((yield from _end(pod)))
+                return _result_of((yield from _delete_pod(pod)))
             case _TerminatedPodThreshold():
-                return (yield from self._end_oldest())
+                return (yield from self._delete_oldest_finished())
 
-    def _end_all_on(self, name: str, now_s: float) -> ReconcileSteps:
+    def _delete_pods_on(self, name: str, now_s: float) -> ReconcileSteps:
         since_s = self._missing_since_s.get(name)
         if since_s is None or name in self._in_service:
             return Done()
         if now_s < since_s + self._quarantine_s:
             return RequeueAfter(since_s + self._quarantine_s - now_s)
-        answer = yield Get(NODES, "", name, ("metadata.uid",))
-        if not answer.missing:
-            return Done() if answer.ok else RequeueWithBackoff(answer.message)
+        response = yield Get(NODES, "", name, ("metadata.uid",))
+        if not response.missing:
+            return Done() if response.ok else RequeueWithBackoff(response.message)
         problem = None
         for uid in sorted(self._on_node.get(name, ())):
             pod = self._pods.get(uid)
             if pod is not None:
-                problem = (yield from _end(pod, node_is_gone=True)) or problem
-        return _verdict(problem)
+                problem = (yield from _delete_pod(pod, node_is_gone=True)) or problem
+        return _result_of(problem)
 
-    def _end_oldest(self) -> ReconcileSteps:
+    def _delete_oldest_finished(self) -> ReconcileSteps:
         excess = len(self._finished) - self._finished_kept
         problem = None
         finished = (self._pods[uid] for uid in self._finished)
         for pod in nsmallest(excess, finished, key=lambda each: each.age) if excess > 0 else ():
-            problem = (yield from _end(pod)) or problem
-        return _verdict(problem)
+            problem = (yield from _delete_pod(pod)) or problem
+        return _result_of(problem)
 
 
 def _read(obj: Object) -> tuple[_Pod, str]:
@@ -194,26 +194,26 @@ def _read(obj: Object) -> tuple[_Pod, str]:
     return _Pod(metadata["namespace"], metadata["name"], metadata["uid"], node, deleting, age), phase
 
 
-def _end(pod: _Pod, *, node_is_gone: bool = False) -> Generator[Effect, EffectResponse, str | None]:
+def _delete_pod(pod: _Pod, *, node_is_gone: bool = False) -> Generator[Effect, EffectResponse, str | None]:
     """Mark the pod as failed, unless it finished by itself, and remove it without further delay."""
-    answer = yield Get(PODS, pod.namespace, pod.name, ("metadata.generation", "status.phase", "status.conditions"))
-    if answer.missing or (answer.ok and answer.body["metadata"]["uid"] != pod.uid):
+    response = yield Get(PODS, pod.namespace, pod.name, ("metadata.generation", "status.phase", "status.conditions"))
+    if response.missing or (response.ok and response.body["metadata"]["uid"] != pod.uid):
         return None
-    if not answer.ok:
-        return answer.message
-    status = answer.body.get("status") or {}
+    if not response.ok:
+        return response.message
+    status = response.body.get("status") or {}
     if status.get("phase") not in _FINISHED:
-        body = {"metadata": {"uid": pod.uid}, "status": _failed(answer, node_is_gone)}
-        answer = yield Patch(PODS, pod.namespace, pod.name, body, subresource="status")
-        if not answer.ok:
-            return None if answer.missing or answer.status in _REFUSED_FOR_GOOD else answer.message
+        body = {"metadata": {"uid": pod.uid}, "status": _failed(response, node_is_gone)}
+        response = yield Patch(PODS, pod.namespace, pod.name, body, subresource="status")
+        if not response.ok:
+            return None if response.missing or response.status in _REFUSED_FOR_GOOD else response.message
     options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid}}
-    answer = yield Delete(PODS, pod.namespace, pod.name, options)
-    return None if answer.ok or answer.missing or answer.conflict else answer.message
+    response = yield Delete(PODS, pod.namespace, pod.name, options)
+    return None if response.ok or response.missing or response.conflict else response.message
 
 
-def _failed(seen: EffectResponse, node_is_gone: bool) -> Object:
-    generation = seen.body["metadata"].get("generation")
+def _failed(response: EffectResponse, node_is_gone: bool) -> Object:
+    generation = response.body["metadata"].get("generation")
     observed = {"observedGeneration": generation} if generation else {}
     status: Object = {"phase": "Failed", **observed}
     if node_is_gone:
@@ -224,10 +224,10 @@ def _failed(seen: EffectResponse, node_is_gone: bool) -> Object:
             "message": "PodGC: node no longer exists",
             **observed,
         }
-        had = (seen.body.get("status") or {}).get("conditions")
-        status["conditions"] = conditions.with_condition(had, condition, format_time(seen.now_s))
+        known = (response.body.get("status") or {}).get("conditions")
+        status["conditions"] = conditions.with_condition(known, condition, format_time(response.now_s))
     return status
 
 
-def _verdict(problem: str | None) -> Done | RequeueWithBackoff:
+def _result_of(problem: str | None) -> Done | RequeueWithBackoff:
     return Done() if problem is None else RequeueWithBackoff(problem)

@@ -37,7 +37,7 @@ class RootCACertPublisher(Controller):
     def __init__(self, bundle: str) -> None:
         self._data: Final = {_KEY: bundle}
         self._active: Final[set[str]] = set()
-        self._right: Final[dict[str, bool]] = {}
+        self._is_correct: Final[dict[str, bool]] = {}
 
     def watches(self) -> Iterable[WatchSpec]:
         return (
@@ -49,38 +49,38 @@ class RootCACertPublisher(Controller):
         metadata = obj["metadata"]
         if resource == CONFIG_MAPS:
             namespace = metadata["namespace"]
-            self._right[namespace] = self._is_right(obj)
-            return () if self._right[namespace] else (Enqueue(namespace),)
+            self._is_correct[namespace] = self._has_bundle(obj)
+            return () if self._is_correct[namespace] else (Enqueue(namespace),)
         name = metadata["name"]
         if "deletionTimestamp" in metadata:
             self._active.discard(name)
             return ()
         self._active.add(name)
-        return () if self._right.get(name) else (Enqueue(name),)
+        return () if self._is_correct.get(name) else (Enqueue(name),)
 
     def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
         if resource == NAMESPACES:
             self._active.discard(name)
             return ()
-        self._right.pop(namespace, None)
+        self._is_correct.pop(namespace, None)
         return (Enqueue(namespace),)
 
     def reconcile(self, key: str, now_s: float) -> ReconcileSteps:
-        if key not in self._active or self._right.get(key):
+        if key not in self._active or self._is_correct.get(key):
             return Done()
-        answer = yield Get(CONFIG_MAPS, key, _NAME)
-        if answer.missing:
+        response = yield Get(CONFIG_MAPS, key, _NAME)
+        if response.missing:
             metadata = {"name": _NAME, "annotations": {_ANNOTATION: _DESCRIPTION}}
-            answer = yield Create(CONFIG_MAPS, key, {"metadata": metadata, "data": self._data})
-            settled = answer.conflict or answer.status == 404 or answer.has_cause(NAMESPACE_TERMINATING)
-            return Done() if answer.ok or settled else RequeueWithBackoff(answer.message)
-        if answer.ok and not self._is_right(answer.body):
-            metadata = answer.body["metadata"]
-            notes = {**(metadata.get("annotations") or {}), _ANNOTATION: _DESCRIPTION}
-            obj = {**answer.body, "metadata": {**metadata, "annotations": notes}, "data": self._data}
-            answer = yield Replace(CONFIG_MAPS, key, _NAME, obj)
-        return Done() if answer.ok else RequeueWithBackoff(answer.message)
+            response = yield Create(CONFIG_MAPS, key, {"metadata": metadata, "data": self._data})
+            settled = response.conflict or response.status == 404 or response.has_cause(NAMESPACE_TERMINATING)
+            return Done() if response.ok or settled else RequeueWithBackoff(response.message)
+        if response.ok and not self._has_bundle(response.body):
+            metadata = response.body["metadata"]
+            annotations = {**(metadata.get("annotations") or {}), _ANNOTATION: _DESCRIPTION}
+            obj = {**response.body, "metadata": {**metadata, "annotations": annotations}, "data": self._data}
+            response = yield Replace(CONFIG_MAPS, key, _NAME, obj)
+        return Done() if response.ok else RequeueWithBackoff(response.message)
 
-    def _is_right(self, obj: Object) -> bool:
+    def _has_bundle(self, obj: Object) -> bool:
         described = (obj["metadata"].get("annotations") or {}).get(_ANNOTATION)
         return obj.get("data") == self._data and bool(described)

@@ -61,7 +61,7 @@ class ServiceAccountsController(Controller):
     def reconcile(self, key: str, now_s: float) -> ReconcileSteps:
         if key not in self._active or key in self._present:
             return Done()
-        answer = yield Create(SERVICE_ACCOUNTS, key, {"metadata": {"name": _NAME}})
-        if answer.ok or answer.conflict or answer.status == 404 or answer.has_cause(NAMESPACE_TERMINATING):
+        response = yield Create(SERVICE_ACCOUNTS, key, {"metadata": {"name": _NAME}})
+        if response.ok or response.conflict or response.status == 404 or response.has_cause(NAMESPACE_TERMINATING):
             return Done()
-        return RequeueWithBackoff(answer.message)
+        return RequeueWithBackoff(response.message)

@@ -71,16 +71,16 @@ class TTLAfterFinishedController(Controller):
             return Done()
         if known[1] > now_s:
             return RequeueAfter(known[1] - now_s)
-        answer = yield Get(JOBS, *key, _FIELDS)
-        if answer.missing:
+        response = yield Get(JOBS, *key, _FIELDS)
+        if response.missing:
             return Done()
-        if not answer.ok:
-            return RequeueWithBackoff(answer.message)
-        at_s = expires_s(answer.body)
+        if not response.ok:
+            return RequeueWithBackoff(response.message)
+        at_s = expires_s(response.body)
         if at_s is None:
             return Done()
         if at_s > now_s:
             return RequeueAfter(at_s - now_s)
-        preconditions = {"uid": answer.body["metadata"]["uid"]}
-        answer = yield Delete(JOBS, *key, {"propagationPolicy": "Foreground", "preconditions": preconditions})
-        return Done() if answer.ok or answer.missing or answer.conflict else RequeueWithBackoff(answer.message)
+        preconditions = {"uid": response.body["metadata"]["uid"]}
+        response = yield Delete(JOBS, *key, {"propagationPolicy": "Foreground", "preconditions": preconditions})
+        return Done() if response.ok or response.missing or response.conflict else RequeueWithBackoff(response.message)

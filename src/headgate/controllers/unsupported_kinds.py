@@ -50,27 +50,27 @@ class UnsupportedKindsController(Controller):
 
     def __init__(self) -> None:
         self._waiting: Final[dict[_UnsupportedObject, Object]] = {}
-        self._told: Final[set[str]] = set()
+        self._reported: Final[set[str]] = set()
 
     def watches(self) -> Iterable[WatchSpec]:
         return [WatchSpec(resource, frozenset({"metadata.creationTimestamp"})) for resource in _ROWS]
 
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         key = _UnsupportedObject(resource, obj["metadata"]["uid"])
-        if key.uid in self._told:
+        if key.uid in self._reported:
             return ()
         self._waiting[key] = obj
         return (Enqueue(key),)
 
     def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
         self._waiting.pop(_UnsupportedObject(resource, uid), None)
-        self._told.discard(uid)
+        self._reported.discard(uid)
         return ()
 
     def reconcile(self, key: _UnsupportedObject, now_s: float) -> ReconcileSteps:
         obj = self._waiting.pop(key, None)
         if obj is not None:
             row = _ROWS[key.resource]
-            self._told.add(key.uid)
+            self._reported.add(key.uid)
             yield EmitEvent(object_reference(obj, row.kind), "Warning", _REASON, row.message, _COMPONENT)
         return Done()

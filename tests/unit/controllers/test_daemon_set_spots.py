@@ -123,7 +123,7 @@ def test_what_is_nowhere_is_not_misplaced() -> None:
 def test_surge_gives_up_a_node_where_none_is_wanted_when_another_one_serves() -> None:
     groups = {(NodeUpdateState.OLD, False): {"a", "b"}, (NodeUpdateState.NEW, True): {"c", "d"}}
     limits = DaemonRolloutLimits(surge=1, unavailable=0)
-    assert replace(groups, limits, desired=2, serving=3) == DaemonPodReplacement(ends=("a",))
+    assert replace(groups, limits, desired=2, serving=3) == DaemonPodReplacement(deletes=("a",))
     assert replace(groups, limits, desired=2, serving=2) == DaemonPodReplacement()
 
 

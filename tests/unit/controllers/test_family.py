@@ -142,13 +142,13 @@ def test_a_pod_that_is_heard_to_be_gone_before_its_creation_is_answered_stays_go
     family, pod = a_family()
     family.dependent_applied(pod)
     assert family.dependent_removed("a", "p", "p") == [("a", "web")]
-    family.wrote(pod)
+    family.observe_write(pod)
     assert family.dependents("w") == {}
 
 
 def test_late_news_do_not_bring_back_what_the_server_said_is_gone() -> None:
     family, pod = a_family()
-    family.wrote(pod)
+    family.observe_write(pod)
     family.deletion_confirmed("p")
     assert family.dependent_applied({"metadata": {**pod["metadata"], "resourceVersion": "7"}}) == []
     assert family.dependents("w") == {}

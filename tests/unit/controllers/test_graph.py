@@ -38,10 +38,10 @@ def test_owners_are_looked_at_while_the_keys_are_read(graph: OwnershipGraph) -> 
     looks = graph.applied(KIND, an_object("child", *range(MANY)))
     node = graph.get("child")
     assert node is not None
-    assert node.looked == 0
+    assert node.checked == 0
     assert len(graph.dependents(f"u{MANY - 1}")) == 1
     assert verified(list(islice(looks, PART))) == uids(0, PART)
-    assert node.looked == PART
+    assert node.checked == PART
     assert verified(list(looks)) == uids(PART, MANY)
 
 

@@ -73,8 +73,8 @@ def test_each_move_is_dated_and_the_status_keeps_its_date() -> None:
 
 def test_fewer_old_pods_are_a_move_and_fewer_ready_ones_are_none() -> None:
     before = {"replicas": 3, "updatedReplicas": 1, "readyReplicas": 2}
-    assert progress.has_moved(before, {**before, "replicas": 2})
-    assert not progress.has_moved(before, {**before, "readyReplicas": 1})
+    assert progress.has_progressed(before, {**before, "replicas": 2})
+    assert not progress.has_progressed(before, {**before, "readyReplicas": 1})
 
 
 @pytest.mark.parametrize(

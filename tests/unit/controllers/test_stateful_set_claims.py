@@ -146,7 +146,7 @@ def test_own_writes_count_at_once_and_older_news_change_nothing() -> None:
     def claim(revision: int, uid: str = "u") -> Object:
         return {"metadata": {"namespace": "a", "name": "c", "uid": uid, "resourceVersion": str(revision)}}
 
-    known.wrote(claim(5))
+    known.observe_write(claim(5))
     known.applied(claim(3))
     assert known.get("a", "c") == claim(5)
     known.applied(claim(7))
@@ -155,7 +155,7 @@ def test_own_writes_count_at_once_and_older_news_change_nothing() -> None:
     assert known.get("a", "c") == claim(7)
     known.wait_until_gone("a", "c", ("a", "db"))
     assert known.removed("a", "c", "u") == [("a", "db")]
-    known.wrote(claim(9, "v"))
+    known.observe_write(claim(9, "v"))
     known.synced("8")
     assert known.get("a", "c") == claim(9, "v")
     known.synced("9")

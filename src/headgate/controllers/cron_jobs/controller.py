@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 from typing import Any, Final, Literal
 
-from headgate.controllers.cron_jobs import jobs as making
+from headgate.controllers.cron_jobs import jobs as job_builder
 from headgate.controllers.cron_jobs.schedule import (
     MANY,
     FindZone,
@@ -42,7 +42,7 @@ from headgate.kube.object_meta import is_controlled_by
 
 Object = dict[str, Any]
 
-_OWNER: Final = OwnerKind(making.CRON_JOB, CRON_JOBS, JOBS, "cronjob-controller", selects=False)
+_OWNER: Final = OwnerKind(job_builder.CRON_JOB, CRON_JOBS, JOBS, "cronjob-controller", selects=False)
 _JOB_FIELDS: Final = frozenset(
     {
         "metadata.ownerReferences",
@@ -63,7 +63,7 @@ class CronJobController(Controller):
 
     def __init__(self, find_zone: FindZone) -> None:
         self._find_zone = find_zone
-        self._family: Final = OwnershipCache(_OWNER)
+        self._cache: Final = OwnershipCache(_OWNER)
 
     def watches(self) -> Iterable[WatchSpec]:
         return WatchSpec(CRON_JOBS, ALL_FIELDS), WatchSpec(JOBS, _JOB_FIELDS)
@@ -72,63 +72,63 @@ class CronJobController(Controller):
 
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         if resource == JOBS:
-            return map(Enqueue, self._family.dependent_applied(obj))
-        before = self._family.owner((obj["metadata"]["namespace"], obj["metadata"]["name"]))
-        return [Enqueue(key, self._after_s(before, obj, now_s)) for key in self._family.owner_applied(obj)]
+            return map(Enqueue, self._cache.dependent_applied(obj))
+        before = self._cache.owner((obj["metadata"]["namespace"], obj["metadata"]["name"]))
+        return [Enqueue(key, self._after_s(before, obj, now_s)) for key in self._cache.owner_applied(obj)]
 
     def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
         if resource == JOBS:
-            return map(Enqueue, self._family.dependent_removed(namespace, name, uid))
-        self._family.owner_removed(namespace, name, uid)
+            return map(Enqueue, self._cache.dependent_removed(namespace, name, uid))
+        self._cache.owner_removed(namespace, name, uid)
         return ()
 
     def synced(self, resource: APIResource, revision: str, now_s: float) -> Iterable[Enqueue]:
-        return map(Enqueue, self._family.synced(revision)) if resource == JOBS else ()
+        return map(Enqueue, self._cache.synced(revision)) if resource == JOBS else ()
 
     def _after_s(self, before: Object | None, now: Object, now_s: float) -> float:
         """A new schedule counts from now on: what would have been due by it before is no reason to start."""
         if before is None or all(before["spec"].get(each) == now["spec"].get(each) for each in _TIMING):
             return 0.0
-        timetable = self._timetable(now)
-        if isinstance(timetable, str):
+        zoned_schedule = self._read_schedule(now)
+        if isinstance(zoned_schedule, str):
             return 0.0
         last_schedule = (now.get("status") or {}).get("lastScheduleTime")
-        return next_check_s(timetable, since_s(now, last_schedule), now_s) or 0.0
+        return next_check_s(zoned_schedule, since_s(now, last_schedule), now_s) or 0.0
 
-    def _timetable(self, cron: Object) -> ZonedSchedule | str:
+    def _read_schedule(self, cron: Object) -> ZonedSchedule | str:
         zone = zone_of(cron["spec"], self._find_zone)
         return zone if isinstance(zone, str) else read(cron["spec"], zone, self._find_zone)
 
     # -- work ------------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: Key, now_s: float) -> ReconcileSteps:
-        cron = self._family.owner(key)
+        cron = self._cache.owner(key)
         if cron is None:
             return Done()
-        books = CronJobStatus(cron)
-        yield from self._forget_oldest(cron, books)
-        verdict = yield from self._look(cron, books, now_s)
-        if books.has_changed:
-            answer = yield Replace(CRON_JOBS, *key, {**cron, "status": books.wire}, subresource="status")
-            if answer.ok:
-                self._family.owner_applied(answer.body)
-            elif not answer.missing:
-                return RequeueWithBackoff(answer.message)
-        return verdict
+        status = CronJobStatus(cron)
+        yield from self._delete_oldest_jobs(cron, status)
+        result = yield from self._sync(cron, status, now_s)
+        if status.has_changed:
+            response = yield Replace(CRON_JOBS, *key, {**cron, "status": status.wire}, subresource="status")
+            if response.ok:
+                self._cache.owner_applied(response.body)
+            elif not response.missing:
+                return RequeueWithBackoff(response.message)
+        return result
 
     def _jobs(self, cron: Object) -> list[Object]:
-        found = self._family.dependents(cron["metadata"]["uid"]).values()
+        found = self._cache.dependents(cron["metadata"]["uid"]).values()
         return sorted(found, key=lambda each: str(each["metadata"]["name"]))
 
-    def _forget_oldest(self, cron: Object, books: CronJobStatus) -> Generator[Effect, EffectResponse, None]:
-        there = [each for each in self._jobs(cron) if not self._family.is_terminating(each["metadata"]["uid"])]
-        for job in making.beyond_history_limits(cron["spec"], there):
-            yield from self._delete(cron, books, job["metadata"]["name"], job["metadata"]["uid"])
+    def _delete_oldest_jobs(self, cron: Object, status: CronJobStatus) -> Generator[Effect, EffectResponse, None]:
+        jobs = [each for each in self._jobs(cron) if not self._cache.is_terminating(each["metadata"]["uid"])]
+        for job in job_builder.beyond_history_limits(cron["spec"], jobs):
+            yield from self._delete(cron, status, job["metadata"]["name"], job["metadata"]["uid"])
 
-    def _look(self, cron: Object, books: CronJobStatus, now_s: float) -> ReconcileSteps:
+    def _sync(self, cron: Object, status: CronJobStatus, now_s: float) -> ReconcileSteps:
         """Update the status, and start a Job if one is due."""
-        yield from self._see(cron, books)
-        problem = yield from self._miss(cron, books)
+        yield from self._record_finished_jobs(cron, status)
+        problem = yield from self._remove_missing_jobs(cron, status)
         if problem is not None:
             return RequeueWithBackoff(problem)
         spec = cron["spec"]
@@ -140,17 +140,17 @@ class CronJobController(Controller):
             return Done()
         if spec.get("suspend"):
             return Done()
-        timetable = read(spec, zone, self._find_zone)
-        if isinstance(timetable, str):
-            text = f"unparseable schedule: {quote(spec['schedule'])} : {timetable}"
+        zoned_schedule = read(spec, zone, self._find_zone)
+        if isinstance(zoned_schedule, str):
+            text = f"unparseable schedule: {quote(spec['schedule'])} : {zoned_schedule}"
             yield _event(cron, "Warning", "UnparseableSchedule", text)
             return Done()
-        if timetable.is_unsupported:
+        if zoned_schedule.is_unsupported:
             text = f"CRON_TZ or TZ used in schedule {quote(spec['schedule'])} is not officially supported"
             page = "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/"
             yield _event(cron, "Warning", "UnsupportedSchedule", f"{text}, see {page} for more details")
         found = missed_schedules(
-            timetable, since_s(cron, books.last_schedule), now_s, spec.get("startingDeadlineSeconds")
+            zoned_schedule, since_s(cron, status.last_schedule), now_s, spec.get("startingDeadlineSeconds")
         )
         if found.problem is not None:
             text = f"invalid schedule: {spec['schedule']} : {found.problem}"
@@ -160,102 +160,106 @@ class CronJobController(Controller):
             if found.count > MANY:
                 text = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
                 yield _event(cron, "Warning", "TooManyMissedTimes", text)
-            problem = yield from self._start(cron, books, found.last_s, zone)
+            problem = yield from self._start(cron, status, found.last_s, zone)
             if problem is not None:
                 return RequeueWithBackoff(problem)
-        return _rest(next_check_s(timetable, since_s(cron, books.last_schedule), now_s))
+        return _requeue(next_check_s(zoned_schedule, since_s(cron, status.last_schedule), now_s))
 
-    def _see(self, cron: Object, books: CronJobStatus) -> Generator[Effect, EffectResponse, None]:
+    def _record_finished_jobs(self, cron: Object, status: CronJobStatus) -> Generator[Effect, EffectResponse, None]:
         for job in self._jobs(cron):
             name, uid = job["metadata"]["name"], job["metadata"]["uid"]
-            ending, is_known = making.finished_type(job), books.has(uid)
-            if ending is None:
-                if not is_known and not self._family.is_terminating(uid):
+            condition_type, is_known = job_builder.finished_type(job), status.has(uid)
+            if condition_type is None:
+                if not is_known and not self._cache.is_terminating(uid):
                     text = f"Saw a job that the controller did not create or forgot: {name}"
                     yield _event(cron, "Warning", "UnexpectedJob", text)
                 continue
             if is_known:
-                books.remove_active(uid)
-                yield _event(cron, "Normal", "SawCompletedJob", f"Saw completed job: {name}, condition: {ending}")
-            if ending == "Complete":
-                books.succeeded((job.get("status") or {}).get("completionTime"))
+                status.remove_active(uid)
+                yield _event(
+                    cron, "Normal", "SawCompletedJob", f"Saw completed job: {name}, condition: {condition_type}"
+                )
+            if condition_type == "Complete":
+                status.succeeded((job.get("status") or {}).get("completionTime"))
 
-    def _miss(self, cron: Object, books: CronJobStatus) -> Generator[Effect, EffectResponse, str | None]:
+    def _remove_missing_jobs(
+        self, cron: Object, status: CronJobStatus
+    ) -> Generator[Effect, EffectResponse, str | None]:
         """Strike off Jobs that are gone. The watch may be late: the server knows."""
-        there = self._family.dependents(cron["metadata"]["uid"])
-        for each in books.active:
+        dependents = self._cache.dependents(cron["metadata"]["uid"])
+        for each in status.active:
             name, uid = each.get("name", ""), each.get("uid", "")
-            if uid in there:
+            if uid in dependents:
                 continue
             if name:
-                answer = yield Get(JOBS, cron["metadata"]["namespace"], name, ("metadata.uid",))
-                if answer.ok and answer.body["metadata"]["uid"] == uid:
+                response = yield Get(JOBS, cron["metadata"]["namespace"], name, ("metadata.uid",))
+                if response.ok and response.body["metadata"]["uid"] == uid:
                     continue
-                if not answer.ok and not answer.missing:
-                    return answer.message
+                if not response.ok and not response.missing:
+                    return response.message
             yield _event(cron, "Normal", "MissingJob", f"Active job went missing: {name}")
-            books.remove_active(uid)
+            status.remove_active(uid)
         return None
 
     def _start(
-        self, cron: Object, books: CronJobStatus, due_s: int, zone: Zone
+        self, cron: Object, status: CronJobStatus, due_s: int, zone: Zone
     ) -> Generator[Effect, EffectResponse, str | None]:
         policy = cron["spec"].get("concurrencyPolicy")
-        if books.has_name(making.name_of(cron, due_s)):
+        if status.has_name(job_builder.name_of(cron, due_s)):
             return None
-        if policy == "Forbid" and books.active:
+        if policy == "Forbid" and status.active:
             text = "Not starting job because prior execution is running and concurrency policy is Forbid"
             yield _event(cron, "Normal", "JobAlreadyActive", text)
             return None
         if policy == "Replace":
-            for each in books.active:
-                problem = yield from self._delete(cron, books, each["name"], each["uid"])
+            for each in status.active:
+                problem = yield from self._delete(cron, status, each["name"], each["uid"])
                 if problem is not None:
                     return f"could not replace job {cron['metadata']['namespace']}/{each['name']}: {problem}"
-        return (yield from self._make(cron, books, due_s, zone))
+        return (yield from self._create_job(cron, status, due_s, zone))
 
-    def _make(
-        self, cron: Object, books: CronJobStatus, due_s: int, zone: Zone
+    def _create_job(
+        self, cron: Object, status: CronJobStatus, due_s: int, zone: Zone
     ) -> Generator[Effect, EffectResponse, str | None]:
-        namespace, body = cron["metadata"]["namespace"], making.job_from(cron, due_s, zone)
+        namespace, body = cron["metadata"]["namespace"], job_builder.job_from(cron, due_s, zone)
         name = body["metadata"]["name"]
-        answer = yield Create(JOBS, namespace, body)
-        if answer.ok:
+        response = yield Create(JOBS, namespace, body)
+        if response.ok:
             yield _event(cron, "Normal", "SuccessfulCreate", f"Created job {name}")
-        elif answer.conflict:
-            answer = yield Get(JOBS, namespace, name)
-            if not answer.ok:
-                return answer.message
-            if not is_controlled_by(answer.body, cron) or books.has(answer.body["metadata"]["uid"]):
+        elif response.conflict:
+            response = yield Get(JOBS, namespace, name)
+            if not response.ok:
+                return response.message
+            if not is_controlled_by(response.body, cron) or status.has(response.body["metadata"]["uid"]):
                 return None
         else:
-            if not answer.has_cause(_TERMINATING) and not answer.unknown:
-                yield _event(cron, "Warning", "FailedCreate", f"Error creating job: {answer.message}")
-            return answer.message
-        self._family.wrote(answer.body)
-        books.started(making.reference_to(answer.body), due_s)
+            if not response.has_cause(_TERMINATING) and not response.unknown:
+                yield _event(cron, "Warning", "FailedCreate", f"Error creating job: {response.message}")
+            return response.message
+        self._cache.observe_write(response.body)
+        status.started(job_builder.reference_to(response.body), due_s)
         return None
 
     def _delete(
-        self, cron: Object, books: CronJobStatus, name: str, uid: str
+        self, cron: Object, status: CronJobStatus, name: str, uid: str
     ) -> Generator[Effect, EffectResponse, str | None]:
         options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
-        answer = yield Delete(JOBS, cron["metadata"]["namespace"], name, options)
-        if answer.ok:
-            self._family.deletion_accepted(uid)
+        response = yield Delete(JOBS, cron["metadata"]["namespace"], name, options)
+        if response.ok:
+            self._cache.deletion_accepted(uid)
             yield _event(cron, "Normal", "SuccessfulDelete", f"Deleted job {name}")
-        elif answer.missing:
-            self._family.deletion_confirmed(uid)
-        elif not answer.conflict:  # another one of that name: it is gone all the same
-            yield _event(cron, "Warning", "FailedDelete", f"Deleted job: {answer.message}")
-            return answer.message
-        books.remove_active(uid)
+        elif response.missing:
+            self._cache.deletion_confirmed(uid)
+        elif not response.conflict:  # another one of that name: it is gone all the same
+            yield _event(cron, "Warning", "FailedDelete", f"Deleted job: {response.message}")
+            return response.message
+        status.remove_active(uid)
         return None
 
 
-def _rest(after_s: float | None) -> Result:
+def _requeue(after_s: float | None) -> Result:
     return Done() if after_s is None else RequeueAfter(after_s)
 
 
 def _event(cron: Object, kind: Literal["Normal", "Warning"], reason: str, message: str) -> EmitEvent:
-    return EmitEvent(object_reference(cron, making.CRON_JOB), kind, reason, message, _OWNER.component)
+    return EmitEvent(object_reference(cron, job_builder.CRON_JOB), kind, reason, message, _OWNER.component)

@@ -28,25 +28,25 @@ def name_of(cron: Object, due_s: int) -> str:
 
 def job_from(cron: Object, due_s: int, zone: Zone) -> Object:
     template = cron["spec"].get("jobTemplate") or {}
-    given = template.get("metadata") or {}
+    template_metadata = template.get("metadata") or {}
     metadata: Object = {
         "name": name_of(cron, due_s),
-        "annotations": {**(given.get("annotations") or {}), SCHEDULED_AT: local_time(due_s, zone)},
+        "annotations": {**(template_metadata.get("annotations") or {}), SCHEDULED_AT: local_time(due_s, zone)},
         "ownerReferences": [controller_reference(cron, CRON_JOB)],
     }
-    if given.get("labels"):
-        metadata["labels"] = dict(given["labels"])
+    if template_metadata.get("labels"):
+        metadata["labels"] = dict(template_metadata["labels"])
     return {"apiVersion": JOB.api_version, "kind": JOB.kind, "metadata": metadata, "spec": template.get("spec") or {}}
 
 
 def local_time(at_s: int, zone: Zone) -> str:
     """As a clock of that zone shows it, with how far it is from UTC."""
-    ahead_s = zone(at_s)
-    shown = format_time(at_s + ahead_s)
-    if not ahead_s:
+    offset_s = zone(at_s)
+    shown = format_time(at_s + offset_s)
+    if not offset_s:
         return shown
-    hours, minutes = divmod(abs(ahead_s) // 60, 60)
-    return f"{shown.removesuffix('Z')}{'-' if ahead_s < 0 else '+'}{hours:02}:{minutes:02}"
+    hours, minutes = divmod(abs(offset_s) // 60, 60)
+    return f"{shown.removesuffix('Z')}{'-' if offset_s < 0 else '+'}{hours:02}:{minutes:02}"
 
 
 def finished_type(job: Object) -> str | None:
@@ -62,18 +62,18 @@ def reference_to(job: Object) -> Object:
 
 def beyond_history_limits(spec: Mapping[str, Any], jobs: Iterable[Object]) -> list[Object]:
     """Of the finished ones more than the limits, the oldest first; those that never started are the youngest."""
-    ended: dict[str, list[Object]] = {ending: [] for ending in _LIMITS}
+    ended: dict[str, list[Object]] = {condition_type: [] for condition_type in _LIMITS}
     for job in jobs:
-        ending = finished_type(job)
-        if ending is not None:
-            ended[ending].append(job)
-    going: list[Object] = []
-    for ending, limit in _LIMITS.items():
+        condition_type = finished_type(job)
+        if condition_type is not None:
+            ended[condition_type].append(job)
+    beyond: list[Object] = []
+    for condition_type, limit in _LIMITS.items():
         kept = spec.get(limit)
-        excess = 0 if kept is None else len(ended[ending]) - kept
+        excess = 0 if kept is None else len(ended[condition_type]) - kept
         if excess > 0:
-            going += sorted(ended[ending], key=_age)[:excess]
-    return going
+            beyond += sorted(ended[condition_type], key=_age)[:excess]
+    return beyond
 
 
 def _age(job: Object) -> tuple[bool, float, str]:

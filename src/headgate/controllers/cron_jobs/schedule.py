@@ -65,10 +65,10 @@ def read(spec: Mapping[str, Any], zone: Zone, find_zone: FindZone) -> ZonedSched
     if "TZ" not in text:
         return ZonedSchedule(schedule, zone)
     name = time_zone_prefix(text)
-    own = find_zone(name) if name else utc
-    if own is None:
+    zone_in_schedule = find_zone(name) if name else utc
+    if zone_in_schedule is None:
         return f"provided bad location {name}: unknown time zone {name}"
-    return ZonedSchedule(schedule, own, is_unsupported=True)
+    return ZonedSchedule(schedule, zone_in_schedule, is_unsupported=True)
 
 
 def since_s(cron: Object, last_schedule: str | None) -> float:
@@ -78,12 +78,12 @@ def since_s(cron: Object, last_schedule: str | None) -> float:
 
 
 def missed_schedules(
-    timetable: ZonedSchedule, from_s: float, now_s: float, deadline_s: int | None = None
+    zoned_schedule: ZonedSchedule, from_s: float, now_s: float, deadline_s: int | None = None
 ) -> MissedSchedules:
     """``deadline_s``: nothing is started that should have been started longer ago."""
     if deadline_s is not None:
         from_s = max(from_s, now_s - deadline_s)
-    schedule, zone = timetable.schedule, timetable.zone
+    schedule, zone = zoned_schedule.schedule, zoned_schedule.zone
     first_s = next_after(schedule, from_s, zone)
     if first_s == NEVER_S:
         return MissedSchedules(from_s, problem=_TOO_CLOSE)
@@ -100,9 +100,9 @@ def missed_schedules(
     return MissedSchedules(from_s, last_between(schedule, near_s, now_s, zone), count)
 
 
-def next_check_s(timetable: ZonedSchedule, from_s: float, now_s: float) -> float | None:
+def next_check_s(zoned_schedule: ZonedSchedule, from_s: float, now_s: float) -> float | None:
     """In how many seconds it is due again; ``None`` if never."""
-    found = missed_schedules(timetable, from_s, now_s)
+    found = missed_schedules(zoned_schedule, from_s, now_s)
     base_s = found.since_s if found.last_s is None and not found.count and not found.problem else found.last_s
-    due_s = next_after(timetable.schedule, now_s if base_s is None else base_s, timetable.zone)
+    due_s = next_after(zoned_schedule.schedule, now_s if base_s is None else base_s, zoned_schedule.zone)
     return None if due_s == NEVER_S else max(due_s + _SKEW_S - now_s, _SKEW_S)

@@ -40,12 +40,12 @@ class CronJobStatus:
 
     @property
     def wire(self) -> Object:
-        told = {
+        fields = {
             "active": self.active,
             "lastScheduleTime": self.last_schedule,
             "lastSuccessfulTime": self._last_success,
         }
-        return {key: value for key, value in told.items() if value}
+        return {key: value for key, value in fields.items() if value}
 
     @property
     def has_changed(self) -> bool:

@@ -18,7 +18,7 @@ from headgate.controllers.daemon_sets import node_state, placement, rolling_upda
 from headgate.controllers.daemon_sets.daemon_nodes import DaemonNodes
 from headgate.controllers.daemon_sets.node_state import DaemonPod, DaemonSetRules
 from headgate.controllers.daemon_sets.placement import KIND, PlacementNode
-from headgate.controllers.daemon_sets.status import is_news, status_of
+from headgate.controllers.daemon_sets.status import has_changed, status_of
 from headgate.controllers.framework.effects import Effect, EffectResponse, EmitEvent
 from headgate.controllers.framework.reconcile import (
     ALL_FIELDS,
@@ -46,7 +46,7 @@ Hash = Callable[[Object, int | None], str]
 COMPONENT: Final = "daemonset-controller"
 BURST: Final = 250
 """Pods made, and pods ended, in one round at most."""
-_GATHER_S: Final = 0.02
+_BATCH_S: Final = 0.02
 _AFFINITY: Final = f"spec.affinity.nodeAffinity.{placement.REQUIRED}"
 _NODE_FIELDS: Final = frozenset({"metadata.labels", "spec.taints"})
 
@@ -55,9 +55,9 @@ class _ReconcileProgress(msgspec.Struct):
     """How far a round of work has come."""
 
     problem: Problem = None
-    is_over: bool = False
+    is_namespace_terminating: bool = False
     """The namespace is going: nothing more can be done."""
-    is_cut: bool = False
+    has_more: bool = False
     """There was more to do than is done in one round."""
     wait_s: float = math.inf
 
@@ -65,15 +65,15 @@ class _ReconcileProgress(msgspec.Struct):
 class DaemonSetController(RevisionedController):
     name = "daemon-sets"
 
-    def __init__(self, draw: Callable[[], str], hashed: Hash, burst: int = BURST) -> None:
+    def __init__(self, random_suffix: Callable[[], str], hash_template: Hash, burst: int = BURST) -> None:
         """``hashed`` gives the hash of a template that was found to be taken so many times, which may be never."""
-        super().__init__(KIND, DAEMON_SETS, COMPONENT, _GATHER_S, self._on_pod_change)
-        self._draw = draw
-        self._hashed = hashed
+        super().__init__(KIND, DAEMON_SETS, COMPONENT, _BATCH_S, self._on_pod_change)
+        self._random_suffix = random_suffix
+        self._hash_template = hash_template
         self._burst = burst
         self._nodes: Final[dict[str, PlacementNode]] = {}
-        self._boards: Final[dict[str, DaemonNodes]] = {}  # by the uid of the DaemonSet
-        self._places: Final[dict[str, tuple[str, str]]] = {}  # of each pod: whose, and for which node
+        self._nodes_by_set: Final[dict[str, DaemonNodes]] = {}  # by the uid of the DaemonSet
+        self._node_of_pod: Final[dict[str, tuple[str, str]]] = {}  # of each pod: whose, and for which node
 
     def watches(self) -> Iterable[WatchSpec]:
         return (
@@ -90,53 +90,53 @@ class DaemonSetController(RevisionedController):
 
     def _other_removed(self, namespace: str, name: str, uid: str) -> Iterable[Enqueue]:
         self._nodes.pop(name, None)
-        return self._concerned(name)
+        return self._affected_sets(name)
 
-    def _forgotten(self, uid: str) -> None:
-        self._boards.pop(uid, None)
+    def _on_owner_removed(self, uid: str) -> None:
+        self._nodes_by_set.pop(uid, None)
 
     def _owner_changed(self, owner: Object) -> list[Key]:
         metadata = owner["metadata"]
         known = self._pods.owner((metadata["namespace"], metadata["name"]))
         if known is not None and known["metadata"]["uid"] != metadata["uid"]:
-            self._boards.pop(known["metadata"]["uid"], None)
+            self._nodes_by_set.pop(known["metadata"]["uid"], None)
         return super()._owner_changed(owner)
 
     def _node_changed(self, node: PlacementNode) -> Iterable[Enqueue]:
         if self._nodes.get(node.name) == node:
             return ()
         self._nodes[node.name] = node
-        return self._concerned(node.name)
+        return self._affected_sets(node.name)
 
-    def _concerned(self, node: str) -> list[Enqueue]:
+    def _affected_sets(self, node: str) -> list[Enqueue]:
         """Every DaemonSet to which a change of this node makes a difference."""
-        changed = [uid for uid, board in self._boards.items() if board.node_changed(node)]
-        return self._soon(key for uid in changed if (key := self._pods.key_of(uid)) is not None)
+        changed = [uid for uid, daemon_nodes in self._nodes_by_set.items() if daemon_nodes.node_changed(node)]
+        return self._enqueue_batched(key for uid in changed if (key := self._pods.key_of(uid)) is not None)
 
     def _on_pod_change(self, uid: str, owner: str | None, pod: Object | None) -> None:
-        before = self._places.pop(uid, None)
+        before = self._node_of_pod.pop(uid, None)
         after = None
         if owner is not None and pod is not None and (controller_of(pod) or {}).get("kind") == KIND.kind:
             target = placement.target_of(pod)
             after = None if target is None else (owner, target)
         if before is not None and before != after:
-            self._leave(*before, uid)
+            self._remove_pod(*before, uid)
         if after is not None and pod is not None:
-            self._places[uid] = after
+            self._node_of_pod[uid] = after
             self._daemon_nodes(after[0]).put(after[1], uid, DaemonPod(pod, self._pods.is_terminating(uid)))
 
-    def _leave(self, owner: str, node: str, uid: str) -> None:
-        board = self._boards.get(owner)
-        if board is not None:
-            board.drop(node, uid)
-            if not board and self._pods.key_of(owner) is None:
-                del self._boards[owner]
+    def _remove_pod(self, owner: str, node: str, uid: str) -> None:
+        daemon_nodes = self._nodes_by_set.get(owner)
+        if daemon_nodes is not None:
+            daemon_nodes.drop(node, uid)
+            if not daemon_nodes and self._pods.key_of(owner) is None:
+                del self._nodes_by_set[owner]
 
     def _daemon_nodes(self, uid: str) -> DaemonNodes:
-        board = self._boards.get(uid)
-        if board is None:
-            board = self._boards[uid] = DaemonNodes(self._nodes)
-        return board
+        daemon_nodes = self._nodes_by_set.get(uid)
+        if daemon_nodes is None:
+            daemon_nodes = self._nodes_by_set[uid] = DaemonNodes(self._nodes)
+        return daemon_nodes
 
     # -- work ------------------------------------------------------------------------------------------------------
 
@@ -155,110 +155,112 @@ class DaemonSetController(RevisionedController):
         if recorded.revision is None:
             return RequeueWithBackoff(recorded.problem)
         rules = _rules(owner, _hash_of(recorded.revision))
-        done = yield from self._reconcile_nodes(owner, rules, now_s)
+        progress = yield from self._reconcile_nodes(owner, rules, now_s)
         problem = yield from self._sync_status(owner, recorded.collisions)
-        if done.problem is None and problem is None and not done.is_over:
-            problem = yield from self._drop_revisions(self._superfluous(owner, recorded.revision))
-        problem = done.problem or problem
+        if progress.problem is None and problem is None and not progress.is_namespace_terminating:
+            problem = yield from self._drop_revisions(self._excess_revisions(owner, recorded.revision))
+        problem = progress.problem or problem
         if problem is not None:
             return RequeueWithBackoff(problem)
-        if done.is_cut:
+        if progress.has_more:
             return Done([Enqueue(key)])
-        after_s = min(done.wait_s, self._daemon_nodes(owner["metadata"]["uid"]).next_s() - now_s)
-        return RequeueAfter(max(after_s, _GATHER_S)) if after_s < math.inf else Done()
+        after_s = min(progress.wait_s, self._daemon_nodes(owner["metadata"]["uid"]).next_s() - now_s)
+        return RequeueAfter(max(after_s, _BATCH_S)) if after_s < math.inf else Done()
 
     def _claim(self, key: Key, owner: Object) -> Generator[Effect, EffectResponse, Problem]:
         unclaimed = self._daemon_nodes(owner["metadata"]["uid"]).unclaimed
         selector = self._pods.selector(key)
-        looked_at = [self._pods.dependent(uid) for uid in unclaimed]
+        pods = [self._pods.dependent(uid) for uid in unclaimed]
         unclaimed.clear()
-        is_strange = any(pod is not None and not selector.matches(pod["metadata"].get("labels")) for pod in looked_at)
-        if is_strange or self._pods.candidates(key):
+        has_mismatch = any(pod is not None and not selector.matches(pod["metadata"].get("labels")) for pod in pods)
+        if has_mismatch or self._pods.candidates(key):
             return (yield from claim(self._pods, key))
         return None
 
     def _new_revision(self, owner: Object, number: int, collisions: int) -> Object:
-        hash_ = self._hashed(owner["spec"]["template"], collisions or None)
+        hash_ = self._hash_template(owner["spec"]["template"], collisions or None)
         return controller_revisions.new_revision(owner, KIND, number, hash_, REVISION_LABEL)
 
     def _reconcile_nodes(
         self, owner: Object, rules: DaemonSetRules, now_s: float
     ) -> Generator[Effect, EffectResponse, _ReconcileProgress]:
-        board = self._daemon_nodes(owner["metadata"]["uid"])
-        board.refresh(rules, now_s)
-        done = yield from self._create_pods(owner, board, rules, now_s)
-        board.refresh(rules, now_s)
-        if done.problem is None and not done.is_over and rolling_update.is_rolling(owner):
-            yield from self._roll(owner, board, rules, done)
-            board.refresh(rules, now_s)
-        return done
+        daemon_nodes = self._daemon_nodes(owner["metadata"]["uid"])
+        daemon_nodes.refresh(rules, now_s)
+        progress = yield from self._create_pods(owner, daemon_nodes, rules, now_s)
+        daemon_nodes.refresh(rules, now_s)
+        if progress.problem is None and not progress.is_namespace_terminating and rolling_update.is_rolling(owner):
+            yield from self._roll(owner, daemon_nodes, rules, progress)
+            daemon_nodes.refresh(rules, now_s)
+        return progress
 
     def _create_pods(
-        self, owner: Object, board: DaemonNodes, rules: DaemonSetRules, now_s: float
+        self, owner: Object, daemon_nodes: DaemonNodes, rules: DaemonSetRules, now_s: float
     ) -> Generator[Effect, EffectResponse, _ReconcileProgress]:
         """Every node that may need something gets it."""
-        done, generation = _ReconcileProgress(), (owner.get("status") or {}).get("observedGeneration") or 0
+        progress, generation = _ReconcileProgress(), (owner.get("status") or {}).get("observedGeneration") or 0
         creates: list[str] = []
-        ends: list[Object] = []
-        for node in sorted(board.nodes_to_check):
-            need = node_state.needed_actions(board.fit(node), board.pods_on(node), rules, now_s)
-            if len(creates) >= self._burst or len(ends) >= self._burst:
-                done.is_cut = True
+        deletes: list[Object] = []
+        for node in sorted(daemon_nodes.nodes_to_check):
+            need = node_state.needed_actions(daemon_nodes.fit(node), daemon_nodes.pods_on(node), rules, now_s)
+            if len(creates) >= self._burst or len(deletes) >= self._burst:
+                progress.has_more = True
                 break
-            board.nodes_to_check.discard(node)
+            daemon_nodes.nodes_to_check.discard(node)
             creates += [node] * need.creates
-            ends += [pod.obj for pod in (*need.deletes, *need.succeeded)]
+            deletes += [pod.obj for pod in (*need.deletes, *need.succeeded)]
             for pod in need.succeeded:
-                yield _found(owner, pod, node, "succeeded")
-            wait_s = board.backoff_s(node, generation, now_s) if need.failed else 0.0
+                yield _pod_event(owner, pod, node, "succeeded")
+            wait_s = daemon_nodes.backoff_s(node, generation, now_s) if need.failed else 0.0
             if wait_s > 0:
-                done.wait_s = min(done.wait_s, wait_s)
-                board.nodes_to_check.add(node)
+                progress.wait_s = min(progress.wait_s, wait_s)
+                daemon_nodes.nodes_to_check.add(node)
                 continue
             for pod in need.failed:
-                board.ended_failed(node, generation, now_s)
-                yield _found(owner, pod, node, "failed")
-                ends.append(pod.obj)
-        yield from self._change(owner, creates, ends, rules, done)
-        if done.problem is not None:
-            board.nodes_to_check.update(creates)
-            board.nodes_to_check.update(target for pod in ends if (target := placement.target_of(pod)) is not None)
-        return done
+                daemon_nodes.ended_failed(node, generation, now_s)
+                yield _pod_event(owner, pod, node, "failed")
+                deletes.append(pod.obj)
+        yield from self._change(owner, creates, deletes, rules, progress)
+        if progress.problem is not None:
+            daemon_nodes.nodes_to_check.update(creates)
+            daemon_nodes.nodes_to_check.update(
+                target for pod in deletes if (target := placement.target_of(pod)) is not None
+            )
+        return progress
 
     def _roll(
-        self, owner: Object, board: DaemonNodes, rules: DaemonSetRules, done: _ReconcileProgress
+        self, owner: Object, daemon_nodes: DaemonNodes, rules: DaemonSetRules, progress: _ReconcileProgress
     ) -> Generator[Effect, EffectResponse, None]:
-        desired = board.counts.desired
+        desired = daemon_nodes.counts.desired
         limits = rolling_update.limits_of(owner, desired)
-        next_ = rolling_update.replace(board.groups, limits, desired, board.counts.serving)
-        done.is_cut = done.is_cut or max(len(next_.ends), len(next_.creates)) > self._burst
-        old = [node_state.old_pod(board.pods_on(node), rules) for node in next_.ends[: self._burst]]
-        ends = [pod.obj for pod in old if pod is not None]
-        yield from self._change(owner, next_.creates[: self._burst], ends, rules, done)
+        next_ = rolling_update.replace(daemon_nodes.groups, limits, desired, daemon_nodes.counts.serving)
+        progress.has_more = progress.has_more or max(len(next_.deletes), len(next_.creates)) > self._burst
+        old = [node_state.old_pod(daemon_nodes.pods_on(node), rules) for node in next_.deletes[: self._burst]]
+        deletes = [pod.obj for pod in old if pod is not None]
+        yield from self._change(owner, next_.creates[: self._burst], deletes, rules, progress)
 
     def _change(
         self,
         owner: Object,
         nodes: Sequence[str],
-        ends: Sequence[Object],
+        deletes: Sequence[Object],
         rules: DaemonSetRules,
-        done: _ReconcileProgress,
+        progress: _ReconcileProgress,
     ) -> Generator[Effect, EffectResponse, None]:
         prefix = facts.prefix_of(owner["metadata"]["name"])
         bodies = [
-            placement.pod_for(owner, node, facts.generated_name(prefix, self._draw()), rules.revision_hash)
+            placement.pod_for(owner, node, facts.generated_name(prefix, self._random_suffix()), rules.revision_hash)
             for node in nodes
         ]
         made = yield from create_dependents(self._pods, owner, bodies)
-        done.is_over = made.stop
-        problem = yield from delete_dependents(self._pods, owner, ends)
-        done.problem = (None if made.stop else made.problem) or problem
+        progress.is_namespace_terminating = made.stop
+        problem = yield from delete_dependents(self._pods, owner, deletes)
+        progress.problem = (None if made.stop else made.problem) or problem
 
     def _sync_status(self, owner: Object, collisions: int) -> Generator[Effect, EffectResponse, Problem]:
         status = status_of(owner, self._daemon_nodes(owner["metadata"]["uid"]).counts, collisions)
-        return (yield from self._write_status(owner, status)) if is_news(owner, status) else None
+        return (yield from self._write_status(owner, status)) if has_changed(owner, status) else None
 
-    def _superfluous(self, owner: Object, current: Object) -> list[Object]:
+    def _excess_revisions(self, owner: Object, current: Object) -> list[Object]:
         """Of the old revisions as many as are too many, the oldest first, but none that a pod is of."""
         limit = owner["spec"].get("revisionHistoryLimit")
         old = [each for each in self._history(owner) if each["metadata"]["uid"] != current["metadata"]["uid"]]
@@ -285,11 +287,11 @@ def _hash_of(revision: Object) -> str:
     return str((metadata.get("labels") or {}).get(REVISION_LABEL) or metadata["name"])
 
 
-def _found(owner: Object, pod: DaemonPod, node: str, what: Literal["failed", "succeeded"]) -> EmitEvent:
-    place = f"{owner['metadata']['namespace']}/{pod.name}"
-    about = facts.object_reference(owner, KIND)
-    if what == "failed":
-        text = f"Found failed daemon pod {place} on node {node}, will try to kill it"
-        return EmitEvent(about, "Warning", "FailedDaemonPod", text, COMPONENT)
-    text = f"Found succeeded daemon pod {place} on node {node}, will try to delete it"
-    return EmitEvent(about, "Normal", "SucceededDaemonPod", text, COMPONENT)
+def _pod_event(owner: Object, pod: DaemonPod, node: str, outcome: Literal["failed", "succeeded"]) -> EmitEvent:
+    pod_key = f"{owner['metadata']['namespace']}/{pod.name}"
+    reference = facts.object_reference(owner, KIND)
+    if outcome == "failed":
+        text = f"Found failed daemon pod {pod_key} on node {node}, will try to kill it"
+        return EmitEvent(reference, "Warning", "FailedDaemonPod", text, COMPONENT)
+    text = f"Found succeeded daemon pod {pod_key} on node {node}, will try to delete it"
+    return EmitEvent(reference, "Normal", "SucceededDaemonPod", text, COMPONENT)

@@ -44,18 +44,18 @@ class DaemonSetCounts(msgspec.Struct):
     serving: int = 0
     """Nodes with an old pod that is available or, without an old one, such a new one."""
 
-    def add(self, spot: DaemonNodeState, sign: int) -> None:
-        if spot.update_state in (NodeUpdateState.NEW, NodeUpdateState.OLD) or spot.old_is_available:
+    def add(self, state: DaemonNodeState, sign: int) -> None:
+        if state.update_state in (NodeUpdateState.NEW, NodeUpdateState.OLD) or state.old_is_available:
             self.serving += sign
-        if spot.fit != NodeFit.WANTED:
-            if spot.is_scheduled and spot.fit != NodeFit.GONE:
+        if state.fit != NodeFit.WANTED:
+            if state.is_scheduled and state.fit != NodeFit.GONE:
                 self.misscheduled += sign
             return
         self.desired += sign
-        self.current += sign * spot.is_scheduled
-        self.ready += sign * spot.is_ready
-        self.updated += sign * spot.is_updated
-        self.available += sign * spot.is_available
+        self.current += sign * state.is_scheduled
+        self.ready += sign * state.is_ready
+        self.updated += sign * state.is_updated
+        self.available += sign * state.is_available
 
 
 class _Failures(msgspec.Struct, frozen=True):
@@ -89,9 +89,9 @@ class DaemonNodes:
         self._stale_nodes.add(node)
 
     def drop(self, node: str, uid: str) -> None:
-        there = self._pods[node]
-        del there[uid]
-        if not there:
+        pods = self._pods[node]
+        del pods[uid]
+        if not pods:
             del self._pods[node]
         self.unclaimed.discard(uid)
         self._stale_nodes.add(node)
@@ -100,14 +100,14 @@ class DaemonNodes:
         return list(self._pods.get(node, {}).values())
 
     def all_pods(self) -> list[DaemonPod]:
-        return [pod for there in self._pods.values() for pod in there.values()]
+        return [pod for pods in self._pods.values() for pod in pods.values()]
 
     def node_changed(self, name: str) -> bool:
         """Whether that makes a difference."""
         if self._rules is None:
             return True
-        spot = self._states.get(name)
-        before = NodeFit.GONE if spot is None else spot.fit
+        state = self._states.get(name)
+        before = NodeFit.GONE if state is None else state.fit
         after = self._fit(name, self._rules)
         if before == after:
             return False
@@ -126,8 +126,8 @@ class DaemonNodes:
         self._stale_nodes.clear()
 
     def fit(self, name: str) -> NodeFit:
-        spot = self._states.get(name)
-        return NodeFit.GONE if spot is None else spot.fit
+        state = self._states.get(name)
+        return NodeFit.GONE if state is None else state.fit
 
     def next_s(self) -> float:
         """When a node counts otherwise although nothing happens to it."""
@@ -143,22 +143,22 @@ class DaemonNodes:
         if before is not None:
             self.counts.add(before, -1)
             self._leave_group((before.update_state, before.fit == NodeFit.WANTED), name)
-        spot = observe_node(self._fit(name, rules), self.pods_on(name), rules, now_s)
-        if spot.fit == NodeFit.GONE and not spot.is_scheduled:
+        state = observe_node(self._fit(name, rules), self.pods_on(name), rules, now_s)
+        if state.fit == NodeFit.GONE and not state.is_scheduled:
             self._failures.pop(name, None)
             return
-        self._states[name] = spot
-        self.counts.add(spot, 1)
-        if spot.update_state != NodeUpdateState.NONE:
-            self.groups.setdefault((spot.update_state, spot.fit == NodeFit.WANTED), set()).add(name)
-        if spot.until_s < math.inf:
-            self._due.put(name, spot.until_s)
+        self._states[name] = state
+        self.counts.add(state, 1)
+        if state.update_state != NodeUpdateState.NONE:
+            self.groups.setdefault((state.update_state, state.fit == NodeFit.WANTED), set()).add(name)
+        if state.until_s < math.inf:
+            self._due.put(name, state.until_s)
 
     def _leave_group(self, group: UpdateGroup, name: str) -> None:
-        there = self.groups.get(group)
-        if there is not None:
-            there.discard(name)
-            if not there:
+        nodes = self.groups.get(group)
+        if nodes is not None:
+            nodes.discard(name)
+            if not nodes:
                 del self.groups[group]
 
     # -- failed pods -----------------------------------------------------------------------------------------------

@@ -81,13 +81,13 @@ class DaemonNodeActions(msgspec.Struct, frozen=True):
     succeeded: tuple[DaemonPod, ...] = ()
 
 
-def is_over(pod: DaemonPod) -> bool:
+def has_ended(pod: DaemonPod) -> bool:
     """It has ended and is leaving: there is nothing to be done about it any more."""
     return pod.is_terminating and facts.is_finished(pod.obj)
 
 
-def observe_node(fit: NodeFit, there: Sequence[DaemonPod], rules: DaemonSetRules, now_s: float) -> DaemonNodeState:
-    present = sorted((each for each in there if not is_over(each)), key=_age)
+def observe_node(fit: NodeFit, pods: Sequence[DaemonPod], rules: DaemonSetRules, now_s: float) -> DaemonNodeState:
+    present = sorted((each for each in pods if not has_ended(each)), key=_age)
     if not present:
         return DaemonNodeState(
             fit, update_state=NodeUpdateState.EMPTY if fit == NodeFit.WANTED else NodeUpdateState.NONE
@@ -96,26 +96,26 @@ def observe_node(fit: NodeFit, there: Sequence[DaemonPod], rules: DaemonSetRules
     until_s = min((each for each in times if each > now_s), default=math.inf)
     oldest = present[0].obj
     is_ready = facts.is_ready(oldest)
-    turn, old = _update_state(present, rules, now_s)
+    state, old = _update_state(present, rules, now_s)
     return DaemonNodeState(
         fit,
         is_scheduled=True,
         is_ready=is_ready,
         is_available=is_ready and facts.is_available(oldest, rules.min_ready_s, now_s),
         is_updated=_is_new(present[0], rules),
-        update_state=turn,
+        update_state=state,
         old_is_available=old is not None and facts.is_available(old.obj, rules.min_ready_s, now_s),
         until_s=until_s,
     )
 
 
-def old_pod(there: Sequence[DaemonPod], rules: DaemonSetRules) -> DaemonPod | None:
+def old_pod(pods: Sequence[DaemonPod], rules: DaemonSetRules) -> DaemonPod | None:
     """The one that a rolling update would end."""
-    return next((each for each in there if not each.is_terminating and not _is_new(each, rules)), None)
+    return next((each for each in pods if not each.is_terminating and not _is_new(each, rules)), None)
 
 
-def needed_actions(fit: NodeFit, there: Sequence[DaemonPod], rules: DaemonSetRules, now_s: float) -> DaemonNodeActions:
-    present = [each for each in there if not is_over(each)]
+def needed_actions(fit: NodeFit, pods: Sequence[DaemonPod], rules: DaemonSetRules, now_s: float) -> DaemonNodeActions:
+    present = [each for each in pods if not has_ended(each)]
     staying = sorted((each for each in present if not each.is_terminating), key=_age)
     match fit:
         case NodeFit.GONE:  # a pod that was never bound would wait for ever; the others are seen to elsewhere
@@ -138,12 +138,12 @@ def _too_many(running: Sequence[DaemonPod], rules: DaemonSetRules, now_s: float)
     """Of old and of new pods the oldest may stay; the old one as long as it is ready and the new one not available."""
     new = [each for each in running if _hash_of(each) == rules.revision_hash]
     old = [each for each in running if _hash_of(each) != rules.revision_hash]
-    going = [*new[1:], *old[1:]]
+    deletes = [*new[1:], *old[1:]]
     if new and old:
         is_done = facts.is_available(new[0].obj, rules.min_ready_s, now_s)
         if is_done or not facts.is_ready(old[0].obj):
-            going.append(old[0])
-    return tuple(going)
+            deletes.append(old[0])
+    return tuple(deletes)
 
 
 def _update_state(

@@ -122,11 +122,11 @@ def pod_for(owner: Object, node: str, name: str, revision_hash: str) -> Object:
     return pod
 
 
-def _bound_to(node: str, wishes: Object) -> Object:
+def _bound_to(node: str, affinity: Object) -> Object:
     """Required affinity gives way to the node's name: it was asked before the node was chosen."""
     by_name = {"matchFields": [{"key": NAME_FIELD, "operator": "In", "values": [node]}]}
-    nodes = {**(wishes.get("nodeAffinity") or {}), REQUIRED: {"nodeSelectorTerms": [by_name]}}
-    return {**wishes, "nodeAffinity": nodes}
+    nodes = {**(affinity.get("nodeAffinity") or {}), REQUIRED: {"nodeSelectorTerms": [by_name]}}
+    return {**affinity, "nodeAffinity": nodes}
 
 
 def _tolerations(spec: Object) -> list[Object]:

@@ -29,7 +29,7 @@ class DaemonRolloutLimits(msgspec.Struct, frozen=True):
 class DaemonPodReplacement(msgspec.Struct, frozen=True):
     """Nodes where the old pod is deleted, and nodes where a new one is created."""
 
-    ends: tuple[str, ...] = ()
+    deletes: tuple[str, ...] = ()
     creates: tuple[str, ...] = ()
 
 
@@ -64,24 +64,24 @@ def _end(groups: Groups, may_be_unavailable: int) -> DaemonPodReplacement:
         NodeUpdateState.NEW_WAITING,
         NodeUpdateState.OLD_WAITING,
     )
-    unavailable = sum(len(_nodes(groups, turn)) for turn in waiting)
+    unavailable = sum(len(_nodes(groups, state)) for state in waiting)
     candidates = nsmallest(max(may_be_unavailable - unavailable, 0), _nodes(groups, NodeUpdateState.OLD))
-    return DaemonPodReplacement(ends=(*sorted(_nodes(groups, NodeUpdateState.OLD_WAITING)), *candidates))
+    return DaemonPodReplacement(deletes=(*sorted(_nodes(groups, NodeUpdateState.OLD_WAITING)), *candidates))
 
 
 def _surge(groups: Groups, surge: int, desired: int, serving: int) -> DaemonPodReplacement:
     surging = len(_nodes(groups, NodeUpdateState.MIXED)) + len(_nodes(groups, NodeUpdateState.BOTH_WAITING))
-    ends = [
+    deletes = [
         *sorted(_nodes(groups, NodeUpdateState.BOTH)),
         *sorted(groups.get((NodeUpdateState.OLD_WAITING, False), ())),
     ]
     # Where no pod is wanted any more, one goes when another one serves elsewhere in its place.
-    ends += nsmallest(max(serving - desired, 0), groups.get((NodeUpdateState.OLD, False), ()))
+    deletes += nsmallest(max(serving - desired, 0), groups.get((NodeUpdateState.OLD, False), ()))
     candidates = nsmallest(max(surge - surging, 0), groups.get((NodeUpdateState.OLD, True), ()))
     return DaemonPodReplacement(
-        tuple(ends), (*sorted(groups.get((NodeUpdateState.OLD_WAITING, True), ())), *candidates)
+        tuple(deletes), (*sorted(groups.get((NodeUpdateState.OLD_WAITING, True), ())), *candidates)
     )
 
 
-def _nodes(groups: Groups, turn: NodeUpdateState) -> set[str]:
-    return {*groups.get((turn, True), ()), *groups.get((turn, False), ())}
+def _nodes(groups: Groups, state: NodeUpdateState) -> set[str]:
+    return {*groups.get((state, True), ()), *groups.get((state, False), ())}

@@ -28,6 +28,6 @@ def status_of(owner: Object, counts: DaemonSetCounts, collisions: int) -> Object
     return {**kept, **{key: value for key, value in numbers.items() if value or key in _ALWAYS}}
 
 
-def is_news(owner: Object, status: Object) -> bool:
+def has_changed(owner: Object, status: Object) -> bool:
     known = owner.get("status") or {}
     return any((status.get(key) or 0) != (known.get(key) or 0) for key in status.keys() | known.keys())

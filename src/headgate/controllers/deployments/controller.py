@@ -51,17 +51,17 @@ _Part = Generator[Effect, EffectResponse, Result | None]
 KIND: Final = GroupVersionKind("apps", "v1", "Deployment")
 _COMPONENT: Final = "deployment-controller"
 _OWNER: Final = OwnerKind(KIND, DEPLOYMENTS, REPLICA_SETS, _COMPONENT)
-SOON_S: Final = 0.01
+BATCH_S: Final = 0.01
 """ReplicaSets report in bursts: what they say within this time is looked at in one go."""
 
 
 class DeploymentController(Controller):
     name = "deployments"
 
-    def __init__(self, hashed: Hash, soon_s: float = SOON_S) -> None:
-        self._hashed = hashed
-        self._soon_s = soon_s
-        self._family: Final = OwnershipCache(_OWNER)
+    def __init__(self, hash_template: Hash, batch_s: float = BATCH_S) -> None:
+        self._hash_template = hash_template
+        self._batch_s = batch_s
+        self._cache: Final = OwnershipCache(_OWNER)
         self._pods: Final = pod_counts.ReplicaSetPodCounts()
 
     def watches(self) -> Iterable[WatchSpec]:
@@ -75,39 +75,39 @@ class DeploymentController(Controller):
 
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         if resource == PODS:
-            return self._concerned(self._pods.applied(obj))
+            return self._affected_deployments(self._pods.applied(obj))
         if resource == REPLICA_SETS:
-            return [Enqueue(key, self._soon_s) for key in self._family.dependent_applied(obj)]
-        return map(Enqueue, self._family.owner_applied(obj))
+            return [Enqueue(key, self._batch_s) for key in self._cache.dependent_applied(obj)]
+        return map(Enqueue, self._cache.owner_applied(obj))
 
     def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
         if resource == PODS:
-            return self._concerned(self._pods.removed(uid))
+            return self._affected_deployments(self._pods.removed(uid))
         if resource == REPLICA_SETS:
-            return map(Enqueue, self._family.dependent_removed(namespace, name, uid))
-        self._family.owner_removed(namespace, name, uid)
+            return map(Enqueue, self._cache.dependent_removed(namespace, name, uid))
+        self._cache.owner_removed(namespace, name, uid)
         return ()
 
     def synced(self, resource: APIResource, revision: str, now_s: float) -> Iterable[Enqueue]:
-        return map(Enqueue, self._family.synced(revision)) if resource == REPLICA_SETS else ()
+        return map(Enqueue, self._cache.synced(revision)) if resource == REPLICA_SETS else ()
 
-    def _concerned(self, set_uids: Iterable[str]) -> list[Enqueue]:
-        wakes = []
+    def _affected_deployments(self, set_uids: Iterable[str]) -> list[Enqueue]:
+        enqueues = []
         for uid in set_uids:
-            known = self._family.dependent(uid)
+            known = self._cache.dependent(uid)
             reference = None if known is None else controller_of(known)
-            key = None if reference is None else self._family.key_of(str(reference.get("uid")))
+            key = None if reference is None else self._cache.key_of(str(reference.get("uid")))
             if key is not None:
-                wakes.append(Enqueue(key, self._soon_s))
-        return wakes
+                enqueues.append(Enqueue(key, self._batch_s))
+        return enqueues
 
     # -- work ------------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: Key, now_s: float) -> ReconcileSteps:
-        unclaimed = yield from claim(self._family, key)
+        unclaimed = yield from claim(self._cache, key)
         if unclaimed is not None:
             return RequeueWithBackoff(unclaimed)
-        owner = self._family.owner(key)
+        owner = self._cache.owner(key)
         if owner is None:
             return Done()
         draft = DeploymentDraft(owner, now_s)
@@ -124,7 +124,7 @@ class DeploymentController(Controller):
         return (yield from (self._roll(draft) if rolling_update.is_rolling(owner) else self._recreate(draft)))
 
     def _sets(self, draft: DeploymentDraft) -> list[ReplicaSet]:
-        return [read(each) for each in self._family.dependents(draft.uid).values()]
+        return [read(each) for each in self._cache.dependents(draft.uid).values()]
 
     def _split(self, draft: DeploymentDraft) -> tuple[list[ReplicaSet], ReplicaSet | None]:
         """The old ReplicaSets, and the new one if there is one."""
@@ -138,13 +138,13 @@ class DeploymentController(Controller):
         """The new ReplicaSet has the highest number, and what else the Deployment says of it."""
         old, _ = self._split(draft)
         known = new.obj["metadata"].get("annotations") or {}
-        notes = revisions.revision_annotations(draft.owner, known, revisions.next_revision(old))
+        annotations = revisions.revision_annotations(draft.owner, known, revisions.next_revision(old))
         ready_s = revisions.min_ready_s(draft.owner)
-        if notes != known or revisions.min_ready_s(new.obj) != ready_s:
-            stopped = yield from self._patch(new, {"annotations": notes}, {"minReadySeconds": ready_s})
+        if annotations != known or revisions.min_ready_s(new.obj) != ready_s:
+            stopped = yield from self._patch(new, {"annotations": annotations}, {"minReadySeconds": ready_s})
             if stopped is not None:
                 return stopped
-        draft.annotate(REVISION, notes.get(REVISION, ""))
+        draft.annotate(REVISION, annotations.get(REVISION, ""))
         if progress.deadline_s(draft.owner) is not None and not progress.reason_of(draft.conditions):
             draft.set_status("True", progress.FOUND, f'Found new replica set "{new.name}"')
         return None
@@ -153,24 +153,24 @@ class DeploymentController(Controller):
         old, _ = self._split(draft)
         revision = revisions.next_revision(old)
         replicas = rolling_update.new_size(draft.owner, old, 0)
-        hashed = self._hashed(draft.owner["spec"]["template"], draft.collisions)
-        body = revisions.new_replica_set(draft.owner, KIND, hashed, revision, replicas)
+        template_hash = self._hash_template(draft.owner["spec"]["template"], draft.collisions)
+        body = revisions.new_replica_set(draft.owner, KIND, template_hash, revision, replicas)
         name, namespace = body["metadata"]["name"], draft.namespace
-        answer = yield Create(REPLICA_SETS, namespace, body)
-        made = answer.ok
-        if answer.conflict:
-            answer = yield Get(REPLICA_SETS, namespace, name)
-            if answer.ok and not self._is_ours(draft, answer.body):
+        response = yield Create(REPLICA_SETS, namespace, body)
+        is_created = response.ok
+        if response.conflict:
+            response = yield Get(REPLICA_SETS, namespace, name)
+            if response.ok and not self._is_ours(draft, response.body):
                 draft.collisions = (draft.collisions or 0) + 1
                 yield from self._write(draft)
                 return RequeueWithBackoff(f"{name} is another ReplicaSet: its hash is counted on")
-        if not answer.ok:
-            return (yield from self._not_created(draft, name, answer))
-        self._family.wrote(answer.body)
-        if made and replicas > 0:
+        if not response.ok:
+            return (yield from self._report_create_error(draft, name, response))
+        self._cache.observe_write(response.body)
+        if is_created and replicas > 0:
             yield self._event(draft, f"Scaled up replica set {name} from 0 to {replicas}")
         draft.annotate(REVISION, str(revision))
-        if made and progress.deadline_s(draft.owner) is not None:
+        if is_created and progress.deadline_s(draft.owner) is not None:
             draft.set_status("True", progress.CREATED, f'Created new replica set "{name}"')
         return None
 
@@ -178,32 +178,32 @@ class DeploymentController(Controller):
         template = draft.owner["spec"]["template"]
         return is_controlled_by(found, draft.owner) and revisions.same_template(found["spec"]["template"], template)
 
-    def _not_created(
-        self, draft: DeploymentDraft, name: str, answer: EffectResponse
+    def _report_create_error(
+        self, draft: DeploymentDraft, name: str, response: EffectResponse
     ) -> Generator[Effect, EffectResponse, Result]:
-        if answer.has_cause("NamespaceTerminating"):
+        if response.has_cause("NamespaceTerminating"):
             return Done()
-        if not answer.unknown:
-            message = f'Failed to create new replica set "{name}": {answer.message}'
+        if not response.unknown:
+            message = f'Failed to create new replica set "{name}": {response.message}'
             if progress.deadline_s(draft.owner) is not None:
                 draft.set_status("False", progress.CREATE_ERROR, message)
                 yield from self._write(draft)
             yield EmitEvent(object_reference(draft.owner, KIND), "Warning", progress.CREATE_ERROR, message, _COMPONENT)
-        return RequeueWithBackoff(answer.message)
+        return RequeueWithBackoff(response.message)
 
     # -- sizes -----------------------------------------------------------------------------------------------------
 
     def _scale(self, draft: DeploymentDraft) -> ReconcileSteps:
         """The wanted number has changed, or the rollout is paused: sizes follow, and nothing else does."""
         old, new = self._split(draft)
-        sized = yield from self._resize(draft, scaling.resizes(draft.owner, old, new))
-        if sized is not None:
-            return sized
+        result = yield from self._resize(draft, scaling.resizes(draft.owner, old, new))
+        if result is not None:
+            return result
         if draft.owner["spec"].get("paused"):
             stopped = yield from self._clean_up_history(draft)
             if stopped is not None:
                 return stopped
-        return self._again_if_sized(draft, (yield from self._report(draft, rollout=False)))
+        return self._requeue_if_resized(draft, (yield from self._report(draft, rollout=False)))
 
     def _roll(self, draft: DeploymentDraft) -> ReconcileSteps:
         old, new = self._split(draft)
@@ -237,11 +237,11 @@ class DeploymentController(Controller):
         return any(each.counted > 0 or self._pods.unfinished(each.uid) > 0 for each in old)
 
     def _step(self, draft: DeploymentDraft, steps: Sequence[ReplicaSetResize]) -> ReconcileSteps:
-        sized = yield from self._resize(draft, steps)
-        if sized is not None:
-            return sized
+        result = yield from self._resize(draft, steps)
+        if result is not None:
+            return result
         if steps:
-            return self._again_if_sized(draft, (yield from self._report(draft, rollout=True)))
+            return self._requeue_if_resized(draft, (yield from self._report(draft, rollout=True)))
         _, new = self._split(draft)
         if progress.is_complete(draft.owner, status.counts(draft.owner, self._sets(draft), new)):
             stopped = yield from self._clean_up_history(draft)
@@ -250,27 +250,31 @@ class DeploymentController(Controller):
         return (yield from self._report(draft, rollout=True))
 
     @staticmethod
-    def _again_if_sized(draft: DeploymentDraft, reported: Result) -> Result:
+    def _requeue_if_resized(draft: DeploymentDraft, reported: Result) -> Result:
         """Own writes enqueue nothing: requeue at once for the next step."""
-        return Done([Enqueue(draft.key)]) if draft.sized and not isinstance(reported, RequeueWithBackoff) else reported
+        return (
+            Done([Enqueue(draft.key)])
+            if draft.is_resized and not isinstance(reported, RequeueWithBackoff)
+            else reported
+        )
 
     def _resize(self, draft: DeploymentDraft, steps: Sequence[ReplicaSetResize]) -> _Part:
         sizes = revisions.size_annotations(draft.owner)
         for step in steps:
-            known = self._family.dependent(step.uid)
+            known = self._cache.dependent(step.uid)
             if known is None:
                 return RequeueWithBackoff("a ReplicaSet is gone")
             each = read(known)
-            noted = known["metadata"].get("annotations") or {}
-            if each.replicas == step.replicas and (not step.annotations_only or sizes.items() <= noted.items()):
+            annotations = known["metadata"].get("annotations") or {}
+            if each.replicas == step.replicas and (not step.annotations_only or sizes.items() <= annotations.items()):
                 continue
             stopped = yield from self._patch(each, {"annotations": sizes}, {"replicas": step.replicas})
             if stopped is not None:
                 return stopped
-            draft.sized = True
+            draft.is_resized = True
             if each.replicas != step.replicas:
-                how = "up" if each.replicas < step.replicas else "down"
-                text = f"Scaled {how} replica set {each.name} from {each.replicas} to {step.replicas}"
+                direction = "up" if each.replicas < step.replicas else "down"
+                text = f"Scaled {direction} replica set {each.name} from {each.replicas} to {step.replicas}"
                 yield self._event(draft, text)
         return None
 
@@ -278,23 +282,23 @@ class DeploymentController(Controller):
         """Old ReplicaSets beyond the history that is kept."""
         old, _ = self._split(draft)
         for each in revisions.beyond_history(draft.owner, old):
-            if self._family.is_terminating(each.uid):
+            if self._cache.is_terminating(each.uid):
                 continue
             options = {"preconditions": {"uid": each.uid}, "propagationPolicy": "Background"}
-            answer = yield Delete(REPLICA_SETS, draft.namespace, each.name, options)
-            if answer.ok:
-                self._family.deletion_accepted(each.uid)
-            elif not answer.missing and not answer.conflict:
-                return RequeueWithBackoff(answer.message)
+            response = yield Delete(REPLICA_SETS, draft.namespace, each.name, options)
+            if response.ok:
+                self._cache.deletion_accepted(each.uid)
+            elif not response.missing and not response.conflict:
+                return RequeueWithBackoff(response.message)
         return None
 
     def _patch(self, each: ReplicaSet, metadata: Object, spec: Object) -> _Part:
         namespace = each.obj["metadata"]["namespace"]
         body = {"metadata": {"uid": each.uid, **metadata}, "spec": spec}
-        answer = yield Patch(REPLICA_SETS, namespace, each.name, body, how="merge")
-        if not answer.ok:
-            return RequeueWithBackoff(answer.message)
-        self._family.wrote(answer.body)
+        response = yield Patch(REPLICA_SETS, namespace, each.name, body, how="merge")
+        if not response.ok:
+            return RequeueWithBackoff(response.message)
+        self._cache.observe_write(response.body)
         return None
 
     def _event(self, draft: DeploymentDraft, message: str) -> EmitEvent:
@@ -311,8 +315,8 @@ class DeploymentController(Controller):
         if rollout:
             subject = f'Deployment "{draft.key[1]}"' if new is None else f'ReplicaSet "{new.name}"'
             held = new is not None and self._pods.held(new.uid) > 0
-            told = progress.with_progress(draft.owner, counts, draft.conditions, subject, held, draft.now_s)
-            draft.conditions = status.with_failures(sets, new, told)
+            updated = progress.with_progress(draft.owner, counts, draft.conditions, subject, held, draft.now_s)
+            draft.conditions = status.with_failures(sets, new, updated)
         stopped = yield from self._write(draft)
         if stopped is not None:
             return stopped
@@ -322,8 +326,8 @@ class DeploymentController(Controller):
     def _write(self, draft: DeploymentDraft) -> _Part:
         if not draft.is_changed:
             return None
-        answer = yield Replace(DEPLOYMENTS, *draft.key, draft.obj, subresource="status")
-        if not answer.ok:
-            return None if answer.missing else RequeueWithBackoff(answer.message)
-        self._family.owner_applied(answer.body)
+        response = yield Replace(DEPLOYMENTS, *draft.key, draft.obj, subresource="status")
+        if not response.ok:
+            return None if response.missing else RequeueWithBackoff(response.message)
+        self._cache.owner_applied(response.body)
         return None

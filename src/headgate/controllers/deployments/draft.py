@@ -24,7 +24,7 @@ class DeploymentDraft:
         self.conditions: list[Condition] = stored.get("conditions") or []
         self.collisions: int | None = stored.get("collisionCount")
         self.counts: Object = {name: value for name, value in stored.items() if name != "conditions"}
-        self.sized = False
+        self.is_resized = False
         """Whether a ReplicaSet has been given another size, or other notes."""
         self._annotations: dict[str, str] = metadata.get("annotations") or {}
 
@@ -34,8 +34,8 @@ class DeploymentDraft:
 
     def set_status(self, status: str, reason: str, message: str) -> None:
         """How the rollout goes."""
-        told = progress.condition(progress.PROGRESSING, status, reason, message, self.now_s)
-        self.conditions = progress.with_condition(self.conditions, told)
+        condition = progress.condition(progress.PROGRESSING, status, reason, message, self.now_s)
+        self.conditions = progress.with_condition(self.conditions, condition)
 
     @property
     def status(self) -> Object:

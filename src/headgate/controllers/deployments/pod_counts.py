@@ -28,7 +28,7 @@ class _Pod(msgspec.Struct, frozen=True):
 class ReplicaSetPodCounts:
     def __init__(self) -> None:
         self._pods: Final[dict[str, _Pod]] = {}  # those that have not ended
-        self._standing: Final[dict[str, int]] = {}
+        self._unfinished: Final[dict[str, int]] = {}
         self._held: Final[dict[str, int]] = {}
 
     def applied(self, pod: Object) -> list[str]:
@@ -36,31 +36,31 @@ class ReplicaSetPodCounts:
         uid, reference = pod["metadata"]["uid"], controller_of(pod)
         before, now = self._pods.get(uid), None
         if reference is not None and not is_finished(pod):
-            leaving = "deletionTimestamp" in pod["metadata"]
-            now = _Pod(str(reference.get("uid")), is_held_by_queue(pod) and not leaving)
+            is_terminating = "deletionTimestamp" in pod["metadata"]
+            now = _Pod(str(reference.get("uid")), is_held_by_queue(pod) and not is_terminating)
         if before == now:
             return []
-        turned = self.removed(uid)
+        changed = self.removed(uid)
         if now is not None:
             self._pods[uid] = now
-            turned += self._add(now, 1)
-        return turned
+            changed += self._add(now, 1)
+        return changed
 
     def removed(self, uid: str) -> list[str]:
         before = self._pods.pop(uid, None)
         return [] if before is None else self._add(before, -1)
 
     def unfinished(self, owner: str) -> int:
-        return self._standing.get(owner, 0)
+        return self._unfinished.get(owner, 0)
 
     def held(self, owner: str) -> int:
         return self._held.get(owner, 0)
 
     def _add(self, pod: _Pod, change: int) -> list[str]:
-        turned = _crosses_zero(self._standing, pod.owner, change)
+        changed = _crosses_zero(self._unfinished, pod.owner, change)
         if pod.held:
-            turned = _crosses_zero(self._held, pod.owner, change) or turned
-        return [pod.owner] if turned else []
+            changed = _crosses_zero(self._held, pod.owner, change) or changed
+        return [pod.owner] if changed else []
 
 
 def _crosses_zero(counts: dict[str, int], owner: str, change: int) -> bool:

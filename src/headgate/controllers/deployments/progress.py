@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from headgate.controllers.deployments.rolling_update import wanted
+from headgate.controllers.deployments.rolling_update import desired_replicas
 from headgate.controllers.ownership.pods import seconds
 from headgate.kube import conditions
 from headgate.kube.conditions import Condition
@@ -81,33 +81,33 @@ def with_progress(
     reason = reason_of(known)
     if reason == AVAILABLE and new.get("replicas", 0) == new.get("updatedReplicas", 0):
         return known
-    told = condition(PROGRESSING, "True", AVAILABLE, f"{name} has successfully progressed.", now_s)
+    complete = condition(PROGRESSING, "True", AVAILABLE, f"{name} has successfully progressed.", now_s)
     if is_complete(deployment, new):
-        return with_condition(known, told)
+        return with_condition(known, complete)
     if held and reason != TIMED_OUT:
         message = f"{name} has pods that wait for their queue; the progress deadline does not run."
-        return with_condition(known, {**told, "reason": WAITING, "message": message})
-    if has_moved(deployment.get("status") or {}, new) or reason == WAITING:
-        moving = {**told, "reason": UPDATED, "message": f"{name} is progressing."}
+        return with_condition(known, {**complete, "reason": WAITING, "message": message})
+    if has_progressed(deployment.get("status") or {}, new) or reason == WAITING:
+        progressing = {**complete, "reason": UPDATED, "message": f"{name} is progressing."}
         old = conditions.find(known, PROGRESSING)
         if old is not None and old.get("status") == "True":
-            moving["lastTransitionTime"] = old.get("lastTransitionTime")
-        return [*conditions.without_condition(known, PROGRESSING), moving]
+            progressing["lastTransitionTime"] = old.get("lastTransitionTime")
+        return [*conditions.without_condition(known, PROGRESSING), progressing]
     if _is_out_of_time(deployment, known, now_s):
-        late = {"status": "False", "reason": TIMED_OUT, "message": f"{name} has timed out progressing."}
-        return with_condition(known, {**told, **late})
+        timed_out = {"status": "False", "reason": TIMED_OUT, "message": f"{name} has timed out progressing."}
+        return with_condition(known, {**complete, **timed_out})
     return known
 
 
 def is_complete(deployment: Object, status: Object) -> bool:
     """Everything that is wanted is new and available, and nothing else is left."""
-    count = wanted(deployment)
+    count = desired_replicas(deployment)
     counts = (status.get(each, 0) for each in ("updatedReplicas", "replicas", "availableReplicas"))
     seen: int = status.get("observedGeneration", 0)
     return all(each == count for each in counts) and seen >= deployment["metadata"].get("generation", 0)
 
 
-def has_moved(before: Object, now: Object) -> bool:
+def has_progressed(before: Object, now: Object) -> bool:
     """More new pods, fewer old ones, or more that are ready or available."""
     if _old(now) < _old(before):
         return True

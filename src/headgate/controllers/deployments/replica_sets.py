@@ -28,7 +28,7 @@ class ReplicaSet(msgspec.Struct, frozen=True):
     uid: str
     created: str
     """A wire time, which sorts as it reads."""
-    leaving: bool
+    is_terminating: bool
     generation: int
     observed_generation: int
     replicas: int
@@ -51,13 +51,13 @@ class ReplicaSet(msgspec.Struct, frozen=True):
 
 def read(obj: Object) -> ReplicaSet:
     metadata, status = obj["metadata"], obj.get("status") or {}
-    notes: Mapping[str, str] = metadata.get("annotations") or {}
+    annotations: Mapping[str, str] = metadata.get("annotations") or {}
     replicas = (obj.get("spec") or {}).get("replicas")
     return ReplicaSet(
         name=metadata["name"],
         uid=metadata["uid"],
         created=metadata.get("creationTimestamp") or "",
-        leaving="deletionTimestamp" in metadata,
+        is_terminating="deletionTimestamp" in metadata,
         generation=metadata.get("generation", 0),
         observed_generation=status.get("observedGeneration", 0),
         replicas=1 if replicas is None else replicas,
@@ -65,9 +65,9 @@ def read(obj: Object) -> ReplicaSet:
         ready=status.get("readyReplicas", 0),
         available=status.get("availableReplicas", 0),
         terminating=status.get("terminatingReplicas"),
-        desired_annotation=_size(notes.get(DESIRED_REPLICAS)),
-        max_replicas_annotation=_size(notes.get(MAX_REPLICAS)),
-        revision=revision_of(notes),
+        desired_annotation=_size(annotations.get(DESIRED_REPLICAS)),
+        max_replicas_annotation=_size(annotations.get(MAX_REPLICAS)),
+        revision=revision_of(annotations),
         obj=obj,
     )
 

@@ -28,8 +28,8 @@ from headgate.kube.schema import GroupVersionKind
 Object = dict[str, Any]
 
 HASH_LABEL: Final = "pod-template-hash"
-_LONGEST_HISTORY: Final = 2000
-_LONGEST_NAME: Final = 253
+_MAX_HISTORY: Final = 2000
+_MAX_NAME: Final = 253
 _UNLIMITED: Final = 2**31 - 1
 _NOT_COPIED: Final = frozenset(
     {
@@ -83,23 +83,25 @@ def revision_annotations(deployment: Object, known: Mapping[str, str], revision:
 def _history(before: str, revision: str) -> dict[str, str]:
     """With one more number; the oldest are forgotten when it grows too long."""
     numbers = [*before.split(","), revision] if before else [revision]
-    while len(numbers) > 1 and len(",".join(numbers)) > _LONGEST_HISTORY:
+    while len(numbers) > 1 and len(",".join(numbers)) > _MAX_HISTORY:
         del numbers[0]
     return {REVISION_HISTORY: ",".join(numbers)}
 
 
-def new_replica_set(deployment: Object, kind: GroupVersionKind, hashed: str, revision: int, replicas: int) -> Object:
+def new_replica_set(
+    deployment: Object, kind: GroupVersionKind, template_hash: str, revision: int, replicas: int
+) -> Object:
     """A ReplicaSet for the Deployment's template. The hash tells its pods from those of the others."""
     spec, metadata = deployment["spec"], deployment["metadata"]
     template = spec["template"]
-    labels = {**((template.get("metadata") or {}).get("labels") or {}), HASH_LABEL: hashed}
+    labels = {**((template.get("metadata") or {}).get("labels") or {}), HASH_LABEL: template_hash}
     selector = spec.get("selector") or {}
-    matched = {**(selector.get("matchLabels") or {}), HASH_LABEL: hashed}
+    matched = {**(selector.get("matchLabels") or {}), HASH_LABEL: template_hash}
     return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
         "metadata": {
-            "name": replica_set_name(metadata["name"], hashed),
+            "name": replica_set_name(metadata["name"], template_hash),
             "namespace": metadata["namespace"],
             "labels": labels,
             "annotations": {**revision_annotations(deployment, {}, revision), **size_annotations(deployment)},
@@ -114,8 +116,8 @@ def new_replica_set(deployment: Object, kind: GroupVersionKind, hashed: str, rev
     }
 
 
-def replica_set_name(name: str, hashed: str) -> str:
-    return f"{name[: _LONGEST_NAME - 1 - len(hashed)]}-{hashed}"
+def replica_set_name(name: str, template_hash: str) -> str:
+    return f"{name[: _MAX_NAME - 1 - len(template_hash)]}-{template_hash}"
 
 
 def min_ready_s(obj: Object) -> int:
@@ -128,7 +130,7 @@ def beyond_history(deployment: Object, old: Sequence[ReplicaSet]) -> list[Replic
     limit = deployment["spec"].get("revisionHistoryLimit")
     if limit is None or limit == _UNLIMITED:
         return []
-    staying = [each for each in oldest_first(old) if not each.leaving]
+    staying = [each for each in oldest_first(old) if not each.is_terminating]
     staying.sort(key=lambda each: each.revision or 0)
     excess = staying[: max(0, len(staying) - limit)]
     return [each for each in excess if _is_empty(each)]

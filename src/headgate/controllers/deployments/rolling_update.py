@@ -30,7 +30,7 @@ class DeploymentRolloutLimits(msgspec.Struct, frozen=True):
         return self.wanted + self.surge
 
     @property
-    def least_available(self) -> int:
+    def min_available(self) -> int:
         return self.wanted - self.unavailable
 
 
@@ -46,14 +46,14 @@ def is_rolling(deployment: Object) -> bool:
     return bool((deployment["spec"].get("strategy") or {}).get("type") == "RollingUpdate")
 
 
-def wanted(deployment: Object) -> int:
+def desired_replicas(deployment: Object) -> int:
     replicas = deployment["spec"].get("replicas")
     return 1 if replicas is None else replicas
 
 
 def rollout_limits(deployment: Object) -> DeploymentRolloutLimits:
     """Of a Deployment that is recreated, no fence holds: nothing is added, and nothing need be available."""
-    count = wanted(deployment)
+    count = desired_replicas(deployment)
     if not is_rolling(deployment):
         return DeploymentRolloutLimits(count, 0, 0)
     update = deployment["spec"]["strategy"].get("rollingUpdate") or {}
@@ -76,12 +76,12 @@ def new_size(deployment: Object, sets: Sequence[ReplicaSet], new_replicas: int) 
         return limit.wanted
     if any(each.generation > each.observed_generation for each in sets):
         return new_replicas
-    room = limit.max_replicas - sum(max(each.replicas, each.counted) for each in sets)
-    return new_replicas if room <= 0 else new_replicas + min(room, limit.wanted - new_replicas)
+    allowance = limit.max_replicas - sum(max(each.replicas, each.counted) for each in sets)
+    return new_replicas if allowance <= 0 else new_replicas + min(allowance, limit.wanted - new_replicas)
 
 
 def resize_new(deployment: Object, sets: Sequence[ReplicaSet], new: ReplicaSet) -> list[ReplicaSetResize]:
-    count = wanted(deployment)
+    count = desired_replicas(deployment)
     size = count if new.replicas > count else new_size(deployment, sets, new.replicas)
     return [] if size == new.replicas else [ReplicaSetResize(new.uid, size)]
 
@@ -90,8 +90,8 @@ def shrink_old(deployment: Object, old: Sequence[ReplicaSet], new: ReplicaSet) -
     """In order. A ReplicaSet that gives up unavailable replicas and then available ones comes twice."""
     olds = oldest_first(active(old))
     limit = rollout_limits(deployment)
-    room = total(olds) + min(new.available, new.replicas) - limit.least_available
-    if not olds or room <= 0:
+    allowance = total(olds) + min(new.available, new.replicas) - limit.min_available
+    if not olds or allowance <= 0:
         return []
     sizes = {each.uid: each.replicas for each in olds}
     resizes: list[ReplicaSetResize] = []
@@ -101,13 +101,13 @@ def shrink_old(deployment: Object, old: Sequence[ReplicaSet], new: ReplicaSet) -
         resizes.append(ReplicaSetResize(each.uid, sizes[each.uid]))
 
     for each in olds:
-        by = min(room, each.replicas - each.available)
+        by = min(allowance, each.replicas - each.available)
         if by > 0:
             shrink(each, by)
-            room -= by
+            allowance -= by
     # What a ReplicaSet last said may be older than what it was told since: it will not keep more than that.
     available = min(new.available, new.replicas) + sum(min(each.available, sizes[each.uid]) for each in olds)
-    spare = available - limit.least_available
+    spare = available - limit.min_available
     for each in olds:
         by = min(sizes[each.uid], spare)
         if by > 0:

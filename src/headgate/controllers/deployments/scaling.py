@@ -13,9 +13,9 @@ from headgate.controllers.deployments.replica_sets import ReplicaSet, active, ol
 from headgate.controllers.deployments.rolling_update import (
     DeploymentRolloutLimits,
     ReplicaSetResize,
+    desired_replicas,
     is_rolling,
     rollout_limits,
-    wanted,
 )
 
 Object = dict[str, Any]
@@ -23,7 +23,7 @@ Object = dict[str, Any]
 
 def is_scaled(deployment: Object, sets: Sequence[ReplicaSet]) -> bool:
     """Whether the wanted number has changed since its ReplicaSets were sized."""
-    count = wanted(deployment)
+    count = desired_replicas(deployment)
     return any(each.desired_annotation is not None and each.desired_annotation != count for each in active(sets))
 
 
@@ -63,9 +63,9 @@ def _in_proportion(
     sizes = [each.replicas for each in ordered]
     added = 0
     if to_add:
-        for place, each in enumerate(ordered):
+        for index, each in enumerate(ordered):
             share = _share(each, limit, counted, to_add - added) if added != to_add else 0
-            sizes[place] += share
+            sizes[index] += share
             added += share
         sizes[0] = max(0, sizes[0] + to_add - added)
     return [ReplicaSetResize(each.uid, size, annotations_only=True) for each, size in zip(ordered, sizes, strict=True)]

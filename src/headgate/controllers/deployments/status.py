@@ -43,13 +43,13 @@ def _terminating(sets: Sequence[ReplicaSet]) -> int | None:
 
 
 def with_availability(deployment: Object, status: Object, known: list[Condition], now_s: float) -> list[Condition]:
-    enough = status.get("availableReplicas", 0) >= rollout_limits(deployment).least_available
-    told = (
+    enough = status.get("availableReplicas", 0) >= rollout_limits(deployment).min_available
+    outcome = (
         ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
         if enough
         else ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
     )
-    return with_condition(known, condition(_AVAILABLE, *told, now_s))
+    return with_condition(known, condition(_AVAILABLE, *outcome, now_s))
 
 
 def with_failures(sets: Sequence[ReplicaSet], new: ReplicaSet | None, known: list[Condition]) -> list[Condition]:

@@ -105,9 +105,9 @@ class BudgetPodIndex:
         if not self._selectors.put(key, key[0], selector):
             return
         self._remove_budget(key)
-        tally = self._counts[key] = BudgetPodCounts()
+        pod_counts = self._counts[key] = BudgetPodCounts()
         for uid in self._labels.matching(key[0], selector):
-            tally.add(self._pods[uid])
+            pod_counts.add(self._pods[uid])
             self._budgets_by_pod[uid] = tuple(sorted((*self._budgets_by_pod.get(uid, ()), key)))
 
     def budget_removed(self, key: Key) -> None:
@@ -120,22 +120,22 @@ class BudgetPodIndex:
         before = self._pods.get(pod.uid)
         if before == pod:
             return ()
-        had = has = self._budgets_by_pod.get(pod.uid, ())
+        old_keys = new_keys = self._budgets_by_pod.get(pod.uid, ())
         if before is None or before.labels != pod.labels:
-            has = tuple(sorted(self._selectors.matching(pod.namespace, pod.labels)))
+            new_keys = tuple(sorted(self._selectors.matching(pod.namespace, pod.labels)))
             self._labels.put(pod.uid, pod.namespace, pod.labels)
-        for key in had:
+        for key in old_keys:
             if before is not None:
                 self._counts[key].remove(before)
-        for key in has:
+        for key in new_keys:
             self._counts[key].add(pod)
         self._pods[pod.uid] = pod
         self._uids[pod.namespace, pod.name] = pod.uid
-        if has:
-            self._budgets_by_pod[pod.uid] = has
+        if new_keys:
+            self._budgets_by_pod[pod.uid] = new_keys
         else:
             self._budgets_by_pod.pop(pod.uid, None)
-        return dict.fromkeys((*had, *has))
+        return dict.fromkeys((*old_keys, *new_keys))
 
     def pod_removed(self, uid: str) -> Iterable[Key]:
         pod = self._pods.pop(uid, None)
@@ -144,10 +144,10 @@ class BudgetPodIndex:
         self._labels.drop(uid)
         if self._uids.get((pod.namespace, pod.name)) == uid:
             del self._uids[pod.namespace, pod.name]
-        covers = self._budgets_by_pod.pop(uid, ())
-        for key in covers:
+        keys = self._budgets_by_pod.pop(uid, ())
+        for key in keys:
             self._counts[key].remove(pod)
-        return covers
+        return keys
 
     def _remove_budget(self, key: Key) -> None:
         known = self._counts.get(key)

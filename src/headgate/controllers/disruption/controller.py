@@ -51,7 +51,7 @@ _POD_FIELDS: Final = (
     "status.phase",
     "status.conditions",
 )
-_SOON_S: Final = 0.02
+_BATCH_S: Final = 0.02
 """Pods change in bursts: what happens within this time is counted in one go."""
 
 
@@ -79,7 +79,7 @@ class DisruptionController(Controller):
     def __init__(self) -> None:
         self._served = DiscoveredKinds()
         self._budgets: Final[dict[Key, Object]] = {}
-        self._tallies: Final = BudgetPodIndex()
+        self._pod_index: Final = BudgetPodIndex()
         self._scales: Final = ControllerScales()
 
     def discovered(self, served: DiscoveredKinds) -> Iterable[Enqueue]:
@@ -104,24 +104,24 @@ class DisruptionController(Controller):
 
     def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
         if resource == PODS:
-            return [Enqueue(_Budget(key), _SOON_S) for key in self._tallies.pod_removed(uid)]
+            return [Enqueue(_Budget(key), _BATCH_S) for key in self._pod_index.pod_removed(uid)]
         if resource == POD_DISRUPTION_BUDGETS:
             if self._budgets.get((namespace, name), {}).get("metadata", {}).get("uid") == uid:
                 del self._budgets[namespace, name]
-                self._tallies.budget_removed((namespace, name))
+                self._pod_index.budget_removed((namespace, name))
         else:
             self._scales.removed(resource, namespace, name, uid)
         return ()
 
     def _pod_applied(self, obj: Object, now_s: float) -> Iterable[Enqueue]:
         pod = read_pod(obj)
-        wakes = [Enqueue(_Budget(key), _SOON_S) for key in self._tallies.pod_applied(pod)]
-        if wakes and len(self._tallies.budgets_of(pod.uid)) > 1:
-            wakes.append(Enqueue(_PodWithSeveralBudgets(pod.uid)))
+        enqueues = [Enqueue(_Budget(key), _BATCH_S) for key in self._pod_index.pod_applied(pod)]
+        if enqueues and len(self._pod_index.budgets_of(pod.uid)) > 1:
+            enqueues.append(Enqueue(_PodWithSeveralBudgets(pod.uid)))
         at_s = stale_at_s(obj)
         if at_s is not None:
-            wakes.append(Enqueue(_DisruptionTargetPod(pod.namespace, pod.name, pod.uid), max(0.0, at_s - now_s)))
-        return wakes
+            enqueues.append(Enqueue(_DisruptionTargetPod(pod.namespace, pod.name, pod.uid), max(0.0, at_s - now_s)))
+        return enqueues
 
     def _budget_applied(self, obj: Object) -> Iterable[Key]:
         """From the watch, or from an answer to us: what is older than what is known is no news."""
@@ -135,7 +135,7 @@ class DisruptionController(Controller):
         ):
             return ()
         self._budgets[key] = obj
-        self._tallies.budget_applied(key, from_label_selector((obj.get("spec") or {}).get("selector")))
+        self._pod_index.budget_applied(key, from_label_selector((obj.get("spec") or {}).get("selector")))
         return (key,)
 
     # -- work ------------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class DisruptionController(Controller):
             case _Budget(which):
                 return (yield from self._count(which, now_s))
             case _PodWithSeveralBudgets(uid):
-                pod, budgets = self._tallies.pod(uid), self._tallies.budgets_of(uid)
+                pod, budgets = self._pod_index.pod(uid), self._pod_index.budgets_of(uid)
                 if pod is not None and len(budgets) > 1:
                     yield events.several_budgets(pod, budgets)
                 return Done()
@@ -156,59 +156,63 @@ class DisruptionController(Controller):
         budget = self._budgets.get(key)
         if budget is None:
             return Done()
-        tally = self._tallies.counts(key)
-        if not tally.pods:
+        pod_counts = self._pod_index.counts(key)
+        if not pod_counts.pods:
             yield events.no_pods(budget)
-        counts = yield from self._expected(budget, tally)
+        counts = yield from self._expected(budget, pod_counts)
         if self._budgets.get(key) is not budget:
             return Done()  # it changed while the server was asked, and is looked at again for that
-        going = disrupted_pods(budget, tally, partial(self._tallies.pod_by_name, key[0]), now_s)
+        disrupted = disrupted_pods(budget, pod_counts, partial(self._pod_index.pod_by_name, key[0]), now_s)
         if isinstance(counts, str):
             yield events.uncountable(budget, counts)
             status = failed_status(budget, counts, format_time(now_s))
         else:
-            if tally.unmanaged and needs_scale(budget["spec"]):
+            if pod_counts.unmanaged and needs_scale(budget["spec"]):
                 yield events.unmanaged(budget)
-            for pod in going.overdue:
+            for pod in disrupted.overdue:
                 yield events.not_deleted(budget, pod)
-            status = counted_status(budget, going, tally.healthy, *counts, format_time(now_s))
-        return (yield from self._write(key, budget, status, going, now_s))
+            status = counted_status(budget, disrupted, pod_counts.healthy, *counts, format_time(now_s))
+        return (yield from self._write(key, budget, status, disrupted, now_s))
 
     def _expected(
-        self, budget: Object, tally: BudgetPodCounts
+        self, budget: Object, pod_counts: BudgetPodCounts
     ) -> Generator[Effect, EffectResponse, tuple[int, int] | str]:
         """How many pods there should be, and how many of them must stay."""
-        total: int | str = len(tally.pods)
+        total: int | str = len(pod_counts.pods)
         if needs_scale(budget["spec"]):
-            total = yield from expected_pods(self._scales, self._served, budget["metadata"]["namespace"], tally)
+            total = yield from expected_pods(self._scales, self._served, budget["metadata"]["namespace"], pod_counts)
         if isinstance(total, str):
             return total
         wanted = desired(budget["spec"], total)
         return wanted if isinstance(wanted, str) else (total, wanted)
 
-    def _write(self, key: Key, budget: Object, status: Object, going: DisruptedPods, now_s: float) -> ReconcileSteps:
+    def _write(
+        self, key: Key, budget: Object, status: Object, disrupted: DisruptedPods, now_s: float
+    ) -> ReconcileSteps:
         if status != (budget.get("status") or {}):
             new = {**budget, "status": status}
-            answer = yield Replace(POD_DISRUPTION_BUDGETS, *key, new, subresource="status")
-            if answer.missing:
+            response = yield Replace(POD_DISRUPTION_BUDGETS, *key, new, subresource="status")
+            if response.missing:
                 return Done()
-            if not answer.ok:
-                return RequeueWithBackoff(answer.message)
-            self._budget_applied(answer.body)
-        return Done() if going.next_end_s is None else RequeueAfter(max(going.next_end_s - now_s, 0.0) + _SOON_S)
+            if not response.ok:
+                return RequeueWithBackoff(response.message)
+            self._budget_applied(response.body)
+        return (
+            Done() if disrupted.next_end_s is None else RequeueAfter(max(disrupted.next_end_s - now_s, 0.0) + _BATCH_S)
+        )
 
 
 def _clear_disruption_target(key: _DisruptionTargetPod, now_s: float) -> ReconcileSteps:
-    answer = yield Get(PODS, key.namespace, key.name, _POD_FIELDS)
-    if answer.missing or (answer.ok and answer.body["metadata"]["uid"] != key.uid):
+    response = yield Get(PODS, key.namespace, key.name, _POD_FIELDS)
+    if response.missing or (response.ok and response.body["metadata"]["uid"] != key.uid):
         return Done()
-    if not answer.ok:
-        return RequeueWithBackoff(answer.message)
-    at_s = stale_at_s(answer.body)
+    if not response.ok:
+        return RequeueWithBackoff(response.message)
+    at_s = stale_at_s(response.body)
     if at_s is None:
         return Done()
     if at_s > now_s:
         return RequeueAfter(at_s - now_s)
-    body = cleared_condition(answer.body, format_time(now_s))
-    answer = yield Patch(PODS, key.namespace, key.name, body, subresource="status")
-    return Done() if answer.ok or answer.missing else RequeueWithBackoff(answer.message)
+    body = cleared_condition(response.body, format_time(now_s))
+    response = yield Patch(PODS, key.namespace, key.name, body, subresource="status")
+    return Done() if response.ok or response.missing else RequeueWithBackoff(response.message)

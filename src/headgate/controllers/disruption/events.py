@@ -20,14 +20,15 @@ def no_pods(budget: Object) -> EmitEvent:
     return _event(object_reference(budget, BUDGET), "Normal", "NoPods", "No matching pods found")
 
 
-def uncountable(budget: Object, why: str) -> EmitEvent:
-    text = f"Failed to calculate the number of expected pods: {why}"
+def uncountable(budget: Object, reason: str) -> EmitEvent:
+    text = f"Failed to calculate the number of expected pods: {reason}"
     return _event(object_reference(budget, BUDGET), "Warning", "CalculateExpectedPodCountFailed", text)
 
 
 def unmanaged(budget: Object) -> EmitEvent:
+    selector = _go_format(budget["spec"].get("selector"))
     text = (
-        f"Pods selected by this PodDisruptionBudget (selector: {_shown(budget['spec'].get('selector'))}) were found "
+        f"Pods selected by this PodDisruptionBudget (selector: {selector}) were found "
         "to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in "
         'undefined behavior. To account for these pods please set ".spec.minAvailable" field of the PDB to an '
         "integer value."
@@ -42,20 +43,20 @@ def not_deleted(budget: Object, pod: BudgetedPod) -> EmitEvent:
 
 
 def several_budgets(pod: BudgetedPod, budgets: tuple[Key, ...]) -> EmitEvent:
-    who = f"Pod {quote(pod.namespace)}/{quote(pod.name)}"
-    text = f"{who} matches multiple PodDisruptionBudgets.  Chose {quote(budgets[0][1])} arbitrarily."
+    pod_name = f"Pod {quote(pod.namespace)}/{quote(pod.name)}"
+    text = f"{pod_name} matches multiple PodDisruptionBudgets.  Chose {quote(budgets[0][1])} arbitrarily."
     return _event(_pod(pod), "Warning", "MultiplePodDisruptionBudgets", text)
 
 
-def _event(about_: Object, kind: Literal["Normal", "Warning"], reason: str, message: str) -> EmitEvent:
-    return EmitEvent(about_, kind, reason, message, COMPONENT)
+def _event(reference: Object, kind: Literal["Normal", "Warning"], reason: str, message: str) -> EmitEvent:
+    return EmitEvent(reference, kind, reason, message, COMPONENT)
 
 
 def _pod(pod: BudgetedPod) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
 
 
-def _shown(selector: Object | None) -> str:
+def _go_format(selector: Object | None) -> str:
     """As Go prints the selector."""
     if selector is None:
         return "nil"

@@ -79,37 +79,37 @@ class ControllerScales:
 
 
 def expected_pods(
-    scales: ControllerScales, served: DiscoveredKinds, namespace: str, tally: BudgetPodCounts
+    scales: ControllerScales, served: DiscoveredKinds, namespace: str, pod_counts: BudgetPodCounts
 ) -> Generator[Effect, EffectResponse, int | str]:
     """How many pods the owners of these pods want together, or why that cannot be said."""
     found: dict[str, int] = {}
-    for owner in sorted(tally.owners, key=lambda each: (each.name, each.uid)):
-        scale = scales.find(namespace, owner) or (yield from _ask(served, namespace, owner))
+    for owner in sorted(pod_counts.owners, key=lambda each: (each.name, each.uid)):
+        scale = scales.find(namespace, owner) or (yield from _read_scale(served, namespace, owner))
         if isinstance(scale, str):
             return scale
         if scale is not None:
             found[scale.uid] = scale.replicas
-        elif owner in tally.owners:  # its pods may have gone while the server was asked
-            return f"found no controllers for pod {quote(tally.first_pod_of(owner))}"
+        elif owner in pod_counts.owners:  # its pods may have gone while the server was asked
+            return f"found no controllers for pod {quote(pod_counts.first_pod_of(owner))}"
     return sum(found.values())
 
 
-def _ask(
+def _read_scale(
     served: DiscoveredKinds, namespace: str, owner: ControllerRef
 ) -> Generator[Effect, EffectResponse, ControllerScale | str | None]:
     row = served.find(owner.api_version, owner.kind)
     if row is None:
         return f"no matches for kind {quote(owner.kind)} in version {quote(owner.api_version)}"
-    answer = yield Get(row.resource, namespace, owner.name, ("spec.replicas",), subresource="scale")
-    if answer.ok:
-        replicas = (answer.body.get("spec") or {}).get("replicas", 0)
-        return ControllerScale(owner.uid, replicas) if answer.body["metadata"]["uid"] == owner.uid else None
-    if answer.missing:
+    response = yield Get(row.resource, namespace, owner.name, ("spec.replicas",), subresource="scale")
+    if response.ok:
+        replicas = (response.body.get("spec") or {}).get("replicas", 0)
+        return ControllerScale(owner.uid, replicas) if response.body["metadata"]["uid"] == owner.uid else None
+    if response.missing:
         return None
-    if answer.status == 404:
+    if response.status == 404:
         group = f".{row.resource.group}" if row.resource.group else ""
         return f"{row.resource.plural}{group} does not implement the scale subresource"
-    return answer.message
+    return response.message
 
 
 def _group_kind(owner: ControllerRef) -> tuple[str, str]:

@@ -40,25 +40,27 @@ def needs_scale(spec: Mapping[str, Any]) -> bool:
 
 def desired(spec: Mapping[str, Any], expected: int) -> int | str:
     """How many must stay, of so many; or why that cannot be said."""
-    most = spec.get("maxUnavailable")
-    share = scaled_int_or_percent(spec.get("minAvailable") if most is None else most, expected, round_up=True)
+    max_unavailable = spec.get("maxUnavailable")
+    share = scaled_int_or_percent(
+        spec.get("minAvailable") if max_unavailable is None else max_unavailable, expected, round_up=True
+    )
     if share is None:
         return _BAD_SHARE
-    return share if most is None else max(0, expected - share)
+    return share if max_unavailable is None else max(0, expected - share)
 
 
 def disrupted_pods(
-    budget: Object, tally: BudgetPodCounts, named: Callable[[str], BudgetedPod | None], now_s: float
+    budget: Object, pod_counts: BudgetPodCounts, find_pod: Callable[[str], BudgetedPod | None], now_s: float
 ) -> DisruptedPods:
     """``named`` finds a pod of the budget's namespace."""
     since: dict[str, str] = {}
     overdue: list[BudgetedPod] = []
     ends_s: list[float] = []
     healthy = 0
-    told: Mapping[str, str] = (budget.get("status") or {}).get("disruptedPods") or {}
-    for name, at in told.items():
-        pod = named(name)
-        if pod is None or pod.uid not in tally.pods or pod.is_terminating:
+    disrupted: Mapping[str, str] = (budget.get("status") or {}).get("disruptedPods") or {}
+    for name, at in disrupted.items():
+        pod = find_pod(name)
+        if pod is None or pod.uid not in pod_counts.pods or pod.is_terminating:
             continue
         end_s = (seconds(at) or 0.0) + DELETION_S
         if end_s < now_s:
@@ -70,8 +72,10 @@ def disrupted_pods(
     return DisruptedPods(since, tuple(overdue), min(ends_s, default=None), healthy)
 
 
-def counted_status(budget: Object, going: DisruptedPods, healthy: int, expected: int, wanted: int, now: str) -> Object:
-    current = healthy - going.healthy
+def counted_status(
+    budget: Object, disrupted: DisruptedPods, healthy: int, expected: int, wanted: int, now: str
+) -> Object:
+    current = healthy - disrupted.healthy
     allowed = max(0, current - wanted) if expected > 0 else 0
     generation = budget["metadata"].get("generation", 0)
     condition = {
@@ -89,16 +93,16 @@ def counted_status(budget: Object, going: DisruptedPods, healthy: int, expected:
         "expectedPods": expected,
         "observedGeneration": generation,
     }
-    return {**status, "disruptedPods": dict(going.since)} if going.since else status
+    return {**status, "disruptedPods": dict(disrupted.since)} if disrupted.since else status
 
 
-def failed_status(budget: Object, why: str, now: str) -> Object:
+def failed_status(budget: Object, reason: str, now: str) -> Object:
     stored: Object = budget.get("status") or {}
     condition = {
         "type": ALLOWED,
         "status": "False",
         "reason": "SyncFailed",
-        "message": why,
+        "message": reason,
         "observedGeneration": stored.get("observedGeneration", 0),
     }
     numbers = {"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}

@@ -60,47 +60,47 @@ class MutationCache(Generic[Place]):
         self._unconfirmed: Final[dict[Place, int]] = {}  # what only our own writes told of, and at which revision
         self._deleted: Final = DeletedUIDs()
 
-    def get(self, place: Place) -> Object | None:
-        return self._objects.get(place)
+    def get(self, key: Place) -> Object | None:
+        return self._objects.get(key)
 
     def objects(self) -> Mapping[Place, Object]:
         return self._objects
 
-    def put(self, place: Place, obj: Object, *, told: bool) -> bool:
+    def put(self, key: Place, obj: Object, *, from_watch: bool) -> bool:
         """Whether that is the latest now. ``told``: by the watch. Its echo of an own write is news, too: the answer may
         have brought a change that nobody has looked at yet."""
-        metadata, known = obj["metadata"], self._objects.get(place)
+        metadata, known = obj["metadata"], self._objects.get(key)
         if metadata["uid"] in self._deleted:
             return False
         if known is not None and 0 < resource_version_of(obj) < resource_version_of(known):
             return False
         is_another = known is None or known["metadata"]["uid"] != metadata["uid"]
-        if told:
-            self._unconfirmed.pop(place, None)
-        elif is_another or place in self._unconfirmed:
-            self._unconfirmed[place] = resource_version_of(obj)
+        if from_watch:
+            self._unconfirmed.pop(key, None)
+        elif is_another or key in self._unconfirmed:
+            self._unconfirmed[key] = resource_version_of(obj)
         if known is not None and is_another:
             self._deleted.add(known["metadata"]["uid"])
-        self._objects[place] = obj
+        self._objects[key] = obj
         return True
 
-    def remove(self, place: Place, uid: str) -> Object | None:
+    def remove(self, key: Place, uid: str) -> Object | None:
         """What was there, if it is that one which has gone."""
         self._deleted.add(uid)
-        known = self._objects.get(place)
+        known = self._objects.get(key)
         if known is None or known["metadata"]["uid"] != uid:
             return None
-        self._unconfirmed.pop(place, None)
-        return self._objects.pop(place)
+        self._unconfirmed.pop(key, None)
+        return self._objects.pop(key)
 
     def missing(self, revision: str) -> list[tuple[Place, str]]:
         """A whole list has been told: what it did not have is no more, each with its uid, for who removes it."""
         if not revision.isdecimal():
             return []
-        lost = [place for place, written in self._unconfirmed.items() if written <= int(revision)]
-        return [(place, str(self._objects[place]["metadata"]["uid"])) for place in lost]
+        absent = [key for key, written in self._unconfirmed.items() if written <= int(revision)]
+        return [(key, str(self._objects[key]["metadata"]["uid"])) for key in absent]
 
     def remove_missing(self, revision: str) -> list[Object]:
         """Removes what a complete list did not have."""
-        removed = [self.remove(place, uid) for place, uid in self.missing(revision)]
+        removed = [self.remove(key, uid) for key, uid in self.missing(revision)]
         return [each for each in removed if each is not None]

@@ -38,9 +38,9 @@ class WatchSpec(msgspec.Struct, frozen=True):
     field_selector: str = ""
 
 
-def watched_fields(interests: Iterable[WatchSpec]) -> frozenset[str]:
+def watched_fields(specs: Iterable[WatchSpec]) -> frozenset[str]:
     """The fields that one watch for all of these has to bring; empty: whole objects."""
-    fields = frozenset[str]().union(*(each.fields for each in interests))
+    fields = frozenset[str]().union(*(each.fields for each in specs))
     return frozenset() if fields >= ALL_FIELDS else fields
 
 
@@ -75,8 +75,8 @@ ReconcileSteps = Generator[Effect, EffectResponse, Result]
 
 def yield_each(effects: Iterable[Effect]) -> Generator[Effect, EffectResponse, None]:
     """Each in its turn, whatever the answers are: for Events, whose answers say nothing."""
-    left = iter(effects)
-    while (effect := next(left, None)) is not None:
+    remaining = iter(effects)
+    while (effect := next(remaining, None)) is not None:
         yield effect
 
 

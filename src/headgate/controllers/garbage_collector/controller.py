@@ -44,24 +44,24 @@ from headgate.controllers.garbage_collector.graph import (
 from headgate.controllers.garbage_collector.operations import METADATA, Problem
 from headgate.kube.api_resources import CUSTOM_RESOURCE_DEFINITIONS, APIResource
 
-_MOST: Final = 2000
+_MAX_SIZE: Final = 2000
 
 
 class AbsentOwnerCache:
-    def __init__(self, most: int = _MOST) -> None:
-        self._most = most
-        self._claims: Final[dict[OwnerIdentity, None]] = {}
+    def __init__(self, max_size: int = _MAX_SIZE) -> None:
+        self._max_size = max_size
+        self._identities: Final[dict[OwnerIdentity, None]] = {}
 
-    def add(self, claim: OwnerIdentity) -> None:
-        self._claims.pop(claim, None)
-        self._claims[claim] = None
-        if len(self._claims) > self._most:
-            del self._claims[next(iter(self._claims))]
+    def add(self, identity: OwnerIdentity) -> None:
+        self._identities.pop(identity, None)
+        self._identities[identity] = None
+        if len(self._identities) > self._max_size:
+            del self._identities[next(iter(self._identities))]
 
-    def __contains__(self, claim: OwnerIdentity) -> bool:
-        if claim not in self._claims:
+    def __contains__(self, identity: OwnerIdentity) -> bool:
+        if identity not in self._identities:
             return False
-        self.add(claim)
+        self.add(identity)
         return True
 
 
@@ -121,20 +121,20 @@ class GarbageCollector(Controller):
             },
         )
         found = [each for each in self._parked if served.find(each.api_version, each.kind) is not None]
-        wakes = [Enqueue(key) for each in found for key in self._parked.pop(each)]
+        enqueues = [Enqueue(key) for each in found for key in self._parked.pop(each)]
         gone = before.keys() - self._kinds.keys()
-        return chain(wakes, _wakes(self.graph.forget(gone))) if gone else wakes
+        return chain(enqueues, _enqueue_all(self.graph.forget(gone))) if gone else enqueues
 
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         kind = self._kinds.get(resource)
-        return () if kind is None else _wakes(self.graph.applied(kind, obj["metadata"]))
+        return () if kind is None else _enqueue_all(self.graph.applied(kind, obj["metadata"]))
 
     def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
         node = self.graph.get(uid)
         if node is None or node.resource != resource:
             return ()
         self._absent.add(OwnerIdentity(node.kind.api_version, node.kind.kind, node.namespace, node.name, uid))
-        return _wakes(self.graph.removed(resource, uid))
+        return _enqueue_all(self.graph.removed(resource, uid))
 
     # -- work ------------------------------------------------------------------------------------------------------
 
@@ -149,30 +149,30 @@ class GarbageCollector(Controller):
             case ReportInvalidOwnerNamespace(uid, owner_uid):
                 return (yield from self._report(uid, owner_uid))
 
-    def _verify(self, key: Key, claim: OwnerIdentity) -> ReconcileSteps:
+    def _verify(self, key: Key, identity: OwnerIdentity) -> ReconcileSteps:
         """An owner that was never observed: it does not exist, or its watch is late."""
-        if not self.graph.dependents_of_unknown(claim):
+        if not self.graph.dependents_of_unknown(identity):
             return Done()
-        found = yield from self._look_up(claim)
+        found = yield from self._look_up(identity)
         if isinstance(found, RequeueWithBackoff | _ClusterScopedWithNamespacedOwner):
             return found if isinstance(found, RequeueWithBackoff) else Done()
         if isinstance(found, _UnservedOwnerKind):
             return self._park(found, key)
         if found is None:
-            return Done(list(_wakes(self.graph.absent(claim))))
+            return Done(list(_enqueue_all(self.graph.absent(identity))))
         # It exists, so its kind's watch will tell of it, or of its end. Should both be missed, this comes back.
-        return RequeueWithBackoff("not heard of yet") if self.graph.dependents_of_unknown(claim) else Done()
+        return RequeueWithBackoff("not heard of yet") if self.graph.dependents_of_unknown(identity) else Done()
 
     def _attempt(self, key: Key, uid: str) -> ReconcileSteps:
         node = self.graph.get(uid)
         if node is None or (node.deleting and not node.waiting):
             return Done()
-        answer = yield Get(node.resource, node.namespace, node.name, METADATA)
-        if answer.missing or (answer.ok and answer.body["metadata"]["uid"] != uid):
-            return Done(list(_wakes(self.graph.removed(node.resource, uid))))
-        if not answer.ok:
-            return RequeueWithBackoff(answer.message)
-        live = answer.body["metadata"]
+        response = yield Get(node.resource, node.namespace, node.name, METADATA)
+        if response.missing or (response.ok and response.body["metadata"]["uid"] != uid):
+            return Done(list(_enqueue_all(self.graph.removed(node.resource, uid))))
+        if not response.ok:
+            return RequeueWithBackoff(response.message)
+        live = response.body["metadata"]
         if node.waiting:
             return (yield from self._finish_waiting(node, live))
         if not live.get("ownerReferences"):
@@ -191,7 +191,7 @@ class GarbageCollector(Controller):
         if owners.solid:
             if not gone:
                 return Done()
-            return _verdict((yield from operations.drop_owners(node, gone)))
+            return _result_of((yield from operations.drop_owners(node, gone)))
         policy = "Background"
         dependents = self.graph.dependents(node.uid)
         finalizers = live.get("finalizers") or ()
@@ -201,19 +201,19 @@ class GarbageCollector(Controller):
                 # Before this turns into a circle in which each waits for the other, its owners stop waiting for it.
                 problem = yield from operations.unblock_owners(node, live)
                 if problem is not None:
-                    return _verdict(problem)
+                    return _result_of(problem)
         elif ORPHAN in finalizers:
             policy = "Orphan"
         elif FOREGROUND in finalizers:
             policy = "Foreground"
-        return _verdict((yield from operations.delete(node, live, policy)))
+        return _result_of((yield from operations.delete(node, live, policy)))
 
     def _finish_waiting(self, node: OwnerGraphNode, live: Object) -> ReconcileSteps:
         blocking = self.graph.blocking(node)
         if not blocking:
-            return _verdict((yield from operations.remove_finalizer(node, FOREGROUND)))
+            return _result_of((yield from operations.remove_finalizer(node, FOREGROUND)))
         if self.graph.waits_for_itself(node):
-            return _verdict((yield from operations.unblock_owners(node, live)))
+            return _result_of((yield from operations.unblock_owners(node, live)))
         return Done([Enqueue(AttemptToDelete(each.uid)) for each in blocking if not each.waiting])
 
     def _orphan(self, uid: str) -> ReconcileSteps:
@@ -225,14 +225,14 @@ class GarbageCollector(Controller):
         problem = yield from operations.orphan_all(kinds, node, self.graph.dependents(uid))
         if problem is None:
             problem = yield from operations.remove_finalizer(node, ORPHAN)
-        return _verdict(problem)
+        return _result_of(problem)
 
     def _report(self, uid: str, owner_uid: str) -> ReconcileSteps:
         node = self.graph.get(uid)
         named = next((each for each in node.owners if each.uid == owner_uid), None) if node else None
         if node is None or named is None:
             return Done()
-        about = {
+        reference = {
             "kind": node.kind.kind,
             "namespace": node.namespace,
             "name": node.name,
@@ -241,18 +241,18 @@ class GarbageCollector(Controller):
         }
         owner = f"[{named.api_version}/{named.kind}, namespace: {node.namespace}, name: {named.name}, uid: {named.uid}]"
         text = f'ownerRef {owner} does not exist in namespace "{node.namespace}"'
-        yield EmitEvent(about, "Warning", "OwnerRefInvalidNamespace", text, _COMPONENT)
+        yield EmitEvent(reference, "Warning", "OwnerRefInvalidNamespace", text, _COMPONENT)
         return Done()
 
     # -- owners ----------------------------------------------------------------------------------------------------
 
     def _classify(
-        self, node: OwnerGraphNode, named: Iterable[OwnerReference]
+        self, node: OwnerGraphNode, references: Iterable[OwnerReference]
     ) -> Generator[
         Effect, EffectResponse, _Owners | RequeueWithBackoff | _UnservedOwnerKind | _ClusterScopedWithNamespacedOwner
     ]:
         owners = _Owners([], [], [])
-        for reference in named:
+        for reference in references:
             found = yield from self._look_up(owner_identity(reference, node.namespace))
             if isinstance(found, RequeueWithBackoff | _UnservedOwnerKind | _ClusterScopedWithNamespacedOwner):
                 return found
@@ -265,56 +265,56 @@ class GarbageCollector(Controller):
         return owners
 
     def _look_up(
-        self, claim: OwnerIdentity
+        self, identity: OwnerIdentity
     ) -> Generator[
         Effect,
         EffectResponse,
         Object | RequeueWithBackoff | _UnservedOwnerKind | _ClusterScopedWithNamespacedOwner | None,
     ]:
         """The metadata of an owner as the server has it; ``None`` if there is no such owner."""
-        everywhere = msgspec.structs.replace(claim, namespace="")
-        if claim in self._absent or everywhere in self._absent:
+        cluster_scoped = msgspec.structs.replace(identity, namespace="")
+        if identity in self._absent or cluster_scoped in self._absent:
             return None
-        kind = self._served.find(claim.api_version, claim.kind)
+        kind = self._served.find(identity.api_version, identity.kind)
         if kind is None:
-            return (yield from self._look_up_former(claim))
-        if kind.resource.namespaced and not claim.namespace:
+            return (yield from self._look_up_former(identity))
+        if kind.resource.namespaced and not identity.namespace:
             return _ClusterScopedWithNamespacedOwner()
-        answer = yield Get(kind.resource, claim.namespace, claim.name, METADATA)
-        if answer.missing or (answer.ok and answer.body["metadata"]["uid"] != claim.uid):
-            self._absent.add(claim if kind.resource.namespaced else everywhere)
+        response = yield Get(kind.resource, identity.namespace, identity.name, METADATA)
+        if response.missing or (response.ok and response.body["metadata"]["uid"] != identity.uid):
+            self._absent.add(identity if kind.resource.namespaced else cluster_scoped)
             return None
-        if not answer.ok:
-            return RequeueWithBackoff(answer.message)
-        metadata: Object = answer.body["metadata"]
+        if not response.ok:
+            return RequeueWithBackoff(response.message)
+        metadata: Object = response.body["metadata"]
         return metadata
 
     def _look_up_former(
-        self, claim: OwnerIdentity
+        self, identity: OwnerIdentity
     ) -> Generator[Effect, EffectResponse, RequeueWithBackoff | _UnservedOwnerKind | None]:
         """An owner whose kind is served no longer: when its definition is gone, so are all its objects, whether their
         end was heard or not. A definition that is there may just not be served for a while."""
-        former = self._former.get((claim.api_version, claim.kind))
+        former = self._former.get((identity.api_version, identity.kind))
         if former is None:
-            return _UnservedOwnerKind(claim.api_version, claim.kind)
-        answer = yield Get(CUSTOM_RESOURCE_DEFINITIONS, "", f"{former.plural}.{former.group}", METADATA)
-        if answer.missing:
-            self._absent.add(claim)
+            return _UnservedOwnerKind(identity.api_version, identity.kind)
+        response = yield Get(CUSTOM_RESOURCE_DEFINITIONS, "", f"{former.plural}.{former.group}", METADATA)
+        if response.missing:
+            self._absent.add(identity)
             return None
-        if not answer.ok:
-            return RequeueWithBackoff(answer.message)
-        if "deletionTimestamp" in answer.body["metadata"]:
+        if not response.ok:
+            return RequeueWithBackoff(response.message)
+        if "deletionTimestamp" in response.body["metadata"]:
             return RequeueWithBackoff("its definition is about to go")
-        return _UnservedOwnerKind(claim.api_version, claim.kind)
+        return _UnservedOwnerKind(identity.api_version, identity.kind)
 
     def _park(self, kind: _UnservedOwnerKind, key: Key) -> Done:
         self._parked.setdefault(kind, set()).add(key)
         return Done()
 
 
-def _wakes(looks: Iterable[CollectorKey]) -> Iterator[Enqueue]:
-    return map(Enqueue, looks)
+def _enqueue_all(keys: Iterable[CollectorKey]) -> Iterator[Enqueue]:
+    return map(Enqueue, keys)
 
 
-def _verdict(problem: Problem) -> Done | RequeueWithBackoff:
+def _result_of(problem: Problem) -> Done | RequeueWithBackoff:
     return Done() if problem is None else RequeueWithBackoff(problem)

@@ -59,7 +59,7 @@ class OwnerGraphNode(msgspec.Struct):
     deleting: bool = False
     orphaning: bool = False
     """It goes once its dependents are orphans."""
-    looked: int = 0
+    checked: int = 0
     """How many of the owners, from the first, were looked at since they were told."""
     by_uid: Mapping[str, Sequence[OwnerReference]] | None = None
     """The owners by uid, made when it is needed and they are many."""
@@ -70,7 +70,7 @@ class OwnerGraphNode(msgspec.Struct):
     def resource(self) -> APIResource:
         return self.kind.resource
 
-    def named(self, uid: str) -> Sequence[OwnerReference]:
+    def references_to(self, uid: str) -> Sequence[OwnerReference]:
         """The references that may be to an owner with this uid: all of them, where they are few."""
         if len(self.owners) <= _FEW:
             return self.owners
@@ -78,11 +78,11 @@ class OwnerGraphNode(msgspec.Struct):
             self.by_uid = _by_uid(self.owners)
         return self.by_uid.get(uid, ())
 
-    def is_named_by(self, reference: OwnerReference | OwnerIdentity, namespace: str) -> bool:
+    def matches_exactly(self, reference: OwnerReference | OwnerIdentity, namespace: str) -> bool:
         """Whether a reference from ``namespace`` has all of it right."""
-        return reference.api_version == self.kind.api_version and self.is_meant_by(reference, namespace)
+        return reference.api_version == self.kind.api_version and self.matches(reference, namespace)
 
-    def is_meant_by(self, reference: OwnerReference | OwnerIdentity, namespace: str) -> bool:
+    def matches(self, reference: OwnerReference | OwnerIdentity, namespace: str) -> bool:
         """The same, by whichever version of its group it is named."""
         group, slash, _ = reference.api_version.rpartition("/")
         return (
@@ -123,8 +123,8 @@ CollectorKey = AttemptToDelete | AttemptToOrphan | VerifyOwner | ReportInvalidOw
 
 
 def owner_references(metadata: Object) -> tuple[OwnerReference, ...]:
-    named = metadata.get("ownerReferences")
-    if not named:
+    references = metadata.get("ownerReferences")
+    if not references:
         return ()
     return tuple(
         OwnerReference(
@@ -134,7 +134,7 @@ def owner_references(metadata: Object) -> tuple[OwnerReference, ...]:
             each.get("uid", ""),
             each.get("blockOwnerDeletion") is True,
         )
-        for each in named
+        for each in references
     )
 
 
@@ -163,19 +163,19 @@ class OwnershipGraph:
     def waits_for_itself(self, owner: OwnerGraphNode) -> bool:
         """Whether it waits for a dependent that waits for a dependent that … waits for it."""
         seen: set[str] = set()
-        ahead = [owner]
-        while ahead:
-            for node in self.blocking(ahead.pop()):
+        stack = [owner]
+        while stack:
+            for node in self.blocking(stack.pop()):
                 if node is owner:
                     return True
                 if node.waiting and node.uid not in seen:
                     seen.add(node.uid)
-                    ahead.append(node)
+                    stack.append(node)
         return False
 
-    def dependents_of_unknown(self, claim: OwnerIdentity) -> Collection[str]:
+    def dependents_of_unknown(self, identity: OwnerIdentity) -> Collection[str]:
         """The dependents that name an owner of which nothing was heard yet."""
-        return self._unknown_owners.get(claim.uid, {}).get(claim, ())
+        return self._unknown_owners.get(identity.uid, {}).get(identity, ())
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -192,22 +192,22 @@ class OwnershipGraph:
         orphaning, waiting = ORPHAN in finalizers, FOREGROUND in finalizers
         uid = metadata["uid"]
         node = self._nodes.get(uid)
-        looks: list[Iterable[CollectorKey]] = []
+        keys: list[Iterable[CollectorKey]] = []
         if node is None:
             node = OwnerGraphNode(kind, metadata.get("namespace", ""), metadata["name"], uid)
             self._nodes[uid] = node
-            looks.append(self._misnaming(node, self._unknown_owners.pop(uid, {})))
+            keys.append(self._check_references(node, self._unknown_owners.pop(uid, {})))
         node.kind = kind
-        if owners != node.owners or node.looked < len(owners):
-            looks.append(self._rewire(node, owners))
-        begins = waiting and not orphaning and not (node.waiting and not node.orphaning)
+        if owners != node.owners or node.checked < len(owners):
+            keys.append(self._set_owners(node, owners))
+        starts_waiting = waiting and not orphaning and not (node.waiting and not node.orphaning)
         if orphaning and not node.orphaning:
-            looks.append([AttemptToOrphan(uid)])
+            keys.append([AttemptToOrphan(uid)])
         node.deleting, node.orphaning, node.waiting = deleting, orphaning, waiting
-        if begins:
-            looks.append(self._attempts(uid))
-            looks.append([AttemptToDelete(uid)])
-        return chain.from_iterable(looks)
+        if starts_waiting:
+            keys.append(self._attempts(uid))
+            keys.append([AttemptToDelete(uid)])
+        return chain.from_iterable(keys)
 
     def removed(self, resource: APIResource, uid: str) -> Iterator[CollectorKey]:
         """``resource`` is where it was seen last: a kind may move to another version, and its objects with it."""
@@ -222,12 +222,12 @@ class OwnershipGraph:
 
     def forget(self, resources: Collection[APIResource]) -> Iterator[CollectorKey]:
         """These are not served any more. What becomes of their objects is not known: they may come back elsewhere."""
-        doomed = [node for node in self._nodes.values() if node.resource in resources]
-        return chain.from_iterable([self.removed(node.resource, node.uid) for node in doomed])
+        nodes = [node for node in self._nodes.values() if node.resource in resources]
+        return chain.from_iterable([self.removed(node.resource, node.uid) for node in nodes])
 
-    def absent(self, claim: OwnerIdentity) -> Iterator[CollectorKey]:
+    def absent(self, identity: OwnerIdentity) -> Iterator[CollectorKey]:
         """The server knows no such owner: its dependents are enqueued."""
-        return map(AttemptToDelete, sorted(self._settle(claim)))
+        return map(AttemptToDelete, sorted(self._remove_unknown(identity)))
 
     # -- wiring ----------------------------------------------------------------------------------------------------
 
@@ -235,26 +235,28 @@ class OwnershipGraph:
         """For each of those that are dependents now."""
         return map(AttemptToDelete, list(self._dependents.get(owner_uid, ())))
 
-    def _misnaming(self, node: OwnerGraphNode, claims: Mapping[OwnerIdentity, set[str]]) -> Iterator[CollectorKey]:
+    def _check_references(
+        self, node: OwnerGraphNode, identities: Mapping[OwnerIdentity, set[str]]
+    ) -> Iterator[CollectorKey]:
         """An object that others have named already: their doubts are over, and some had it wrong."""
-        for claim, dependents in claims.items():
-            if not node.is_named_by(claim, claim.namespace):
+        for identity, dependents in identities.items():
+            if not node.matches_exactly(identity, identity.namespace):
                 for each in sorted(dependents):
                     dependent = self._nodes.get(each)
                     if dependent is not None:
-                        yield from self._misnamed(dependent, node)
+                        yield from self._invalid_reference(dependent, node)
 
-    def _misnamed(self, dependent: OwnerGraphNode, owner: OwnerGraphNode) -> Iterator[CollectorKey]:
+    def _invalid_reference(self, dependent: OwnerGraphNode, owner: OwnerGraphNode) -> Iterator[CollectorKey]:
         if owner.namespace and dependent.namespace != owner.namespace:
             yield ReportInvalidOwnerNamespace(dependent.uid, owner.uid)
         yield AttemptToDelete(dependent.uid)
 
-    def _rewire(self, node: OwnerGraphNode, owners: tuple[OwnerReference, ...]) -> Iterator[CollectorKey]:
-        before, lost = frozenset(node.owners[: node.looked]), list[OwnerReference]()
+    def _set_owners(self, node: OwnerGraphNode, owners: tuple[OwnerReference, ...]) -> Iterator[CollectorKey]:
+        before, lost = frozenset(node.owners[: node.checked]), list[OwnerReference]()
         if node.owners:
             after = frozenset(owners)
             lost = [reference for reference in node.owners if reference not in after]
-        node.owners, node.by_uid, node.looked = owners, None, 0
+        node.owners, node.by_uid, node.checked = owners, None, 0
         for reference in lost:
             self._unlink(node, reference)
         for reference in owners:
@@ -272,22 +274,22 @@ class OwnershipGraph:
     def _dependents_of_unknown(
         self, node: OwnerGraphNode, owners: tuple[OwnerReference, ...], before: Collection[OwnerReference]
     ) -> Iterator[CollectorKey]:
-        for looked, reference in enumerate(owners):
+        for checked, reference in enumerate(owners):
             if node.owners is not owners:
                 return  # the object was heard of again, which looks at the rest, too; or it is gone
-            node.looked = looked + 1
+            node.checked = checked + 1
             owner = self._nodes.get(reference.uid)
             if reference in before:
                 # An owner that is off the list now may have kept the node from being judged by the others.
-                if owner is None or owner.waiting or not owner.is_meant_by(reference, node.namespace):
+                if owner is None or owner.waiting or not owner.matches(reference, node.namespace):
                     yield AttemptToDelete(node.uid)
                 continue
             if owner is None:
-                claim = owner_identity(reference, node.namespace)
-                self._unknown_owners.setdefault(reference.uid, {}).setdefault(claim, set()).add(node.uid)
-                yield VerifyOwner(claim)
-            elif not owner.is_named_by(reference, node.namespace):
-                yield from self._misnamed(node, owner)
+                identity = owner_identity(reference, node.namespace)
+                self._unknown_owners.setdefault(reference.uid, {}).setdefault(identity, set()).add(node.uid)
+                yield VerifyOwner(identity)
+            elif not owner.matches_exactly(reference, node.namespace):
+                yield from self._invalid_reference(node, owner)
             elif owner.waiting:
                 yield AttemptToDelete(node.uid)
 
@@ -295,20 +297,20 @@ class OwnershipGraph:
         """The node is no dependent by this reference any more; by another one it may be, ``_rewire`` sees to it."""
         _discard(self._dependents, reference.uid, node.uid)
         _discard(self._blocking, reference.uid, node.uid)
-        claims = self._unknown_owners.get(reference.uid)
-        doubting = claims and claims.get(owner_identity(reference, node.namespace))
-        if claims and doubting:
-            doubting.discard(node.uid)
-            if not doubting:
-                self._settle(owner_identity(reference, node.namespace))
+        identities = self._unknown_owners.get(reference.uid)
+        dependents = identities and identities.get(owner_identity(reference, node.namespace))
+        if identities and dependents:
+            dependents.discard(node.uid)
+            if not dependents:
+                self._remove_unknown(owner_identity(reference, node.namespace))
 
-    def _settle(self, claim: OwnerIdentity) -> set[str]:
-        claims = self._unknown_owners.get(claim.uid)
-        if claims is None:
+    def _remove_unknown(self, identity: OwnerIdentity) -> set[str]:
+        identities = self._unknown_owners.get(identity.uid)
+        if identities is None:
             return set()
-        dependents = claims.pop(claim, set())
-        if not claims:
-            del self._unknown_owners[claim.uid]
+        dependents = identities.pop(identity, set())
+        if not identities:
+            del self._unknown_owners[identity.uid]
         return dependents
 
 
@@ -324,7 +326,7 @@ def _by_uid(owners: tuple[OwnerReference, ...]) -> Mapping[str, Sequence[OwnerRe
 
 
 def _blocks(node: OwnerGraphNode, owner: OwnerGraphNode) -> bool:
-    return any(each.blocks and owner.is_meant_by(each, node.namespace) for each in node.named(owner.uid))
+    return any(each.blocks and owner.matches(each, node.namespace) for each in node.references_to(owner.uid))
 
 
 def _discard(index: dict[str, dict[str, None]], key: str, uid: str) -> None:

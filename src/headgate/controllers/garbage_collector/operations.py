@@ -21,7 +21,7 @@ Operation = Generator[Effect, EffectResponse, Problem]
 # What the collector reads of an object.
 METADATA: Final = ("metadata.ownerReferences", "metadata.finalizers", "metadata.deletionTimestamp")
 
-_TRIES: Final = 5
+_MAX_TRIES: Final = 5
 _UNSUPPORTED_MEDIA_TYPE: Final = 415
 
 
@@ -30,9 +30,9 @@ def delete(node: OwnerGraphNode, live: Object, policy: str) -> Operation:
     version = live["resourceVersion"]
     preconditions = {"uid": node.uid, "resourceVersion": version}
     options: Object = {"propagationPolicy": policy, "preconditions": preconditions}
-    answer = yield Delete(node.resource, node.namespace, node.name, options)
-    if not answer.conflict:
-        return _problem(answer)
+    response = yield Delete(node.resource, node.namespace, node.name, options)
+    if not response.conflict:
+        return _problem(response)
     now = yield Get(node.resource, node.namespace, node.name, METADATA)
     if not now.ok:
         return _problem(now)
@@ -50,41 +50,41 @@ def drop_owners(node: OwnerGraphNode, uids: Sequence[str]) -> Operation:
     """Take references to these owners out of the object."""
     kind, namespace, name, uid = node.resource, node.namespace, node.name, node.uid
     gone = [{"$patch": "delete", "uid": each} for each in uids]
-    answer = yield Patch(kind, namespace, name, {"metadata": {"ownerReferences": gone, "uid": uid}})
-    if answer.status != _UNSUPPORTED_MEDIA_TYPE:
-        return _problem(answer)
+    response = yield Patch(kind, namespace, name, {"metadata": {"ownerReferences": gone, "uid": uid}})
+    if response.status != _UNSUPPORTED_MEDIA_TYPE:
+        return _problem(response)
     return (yield from _rewrite_owners(node, lambda each: None if each.get("uid") in uids else each))
 
 
 def unblock_owners(node: OwnerGraphNode, live: Object) -> Operation:
     """Let no owner of the object wait for it."""
-    free = [
+    unblocked = [
         {**each, "blockOwnerDeletion": False}
         for each in live.get("ownerReferences") or ()
         if each.get("blockOwnerDeletion")
     ]
-    if not free:
+    if not unblocked:
         return None
-    body: Object = {"metadata": {"ownerReferences": free, "uid": node.uid}}
-    answer = yield Patch(node.resource, node.namespace, node.name, body)
-    if answer.status != _UNSUPPORTED_MEDIA_TYPE:
-        return _problem(answer)
+    body: Object = {"metadata": {"ownerReferences": unblocked, "uid": node.uid}}
+    response = yield Patch(node.resource, node.namespace, node.name, body)
+    if response.status != _UNSUPPORTED_MEDIA_TYPE:
+        return _problem(response)
     return (yield from _rewrite_owners(node, lambda each: {**each, "blockOwnerDeletion": False}))
 
 
 def remove_finalizer(node: OwnerGraphNode, finalizer: str) -> Operation:
-    for _ in range(_TRIES):
-        answer = yield Get(node.resource, node.namespace, node.name, METADATA)
-        if not answer.ok:
-            return _problem(answer)
-        live = answer.body["metadata"]
+    for _ in range(_MAX_TRIES):
+        response = yield Get(node.resource, node.namespace, node.name, METADATA)
+        if not response.ok:
+            return _problem(response)
+        live = response.body["metadata"]
         finalizers = live.get("finalizers") or []
         if live["uid"] != node.uid or finalizer not in finalizers:
             return None
         kept = [each for each in finalizers if each != finalizer]
-        answer = yield from _patch_metadata(node, live, {"finalizers": kept})
-        if not answer.conflict:
-            return _problem(answer)
+        response = yield from _patch_metadata(node, live, {"finalizers": kept})
+        if not response.conflict:
+            return _problem(response)
     return "it changes all the time"
 
 
@@ -94,14 +94,14 @@ def orphan_all(kinds: Iterable[DiscoveredKind], owner: OwnerGraphNode, known: Se
     Of a kind that cannot be listed just now those that are ``known`` must do: it must not keep every owner waiting.
     """
     for kind in kinds:
-        answer = yield List(kind.resource, owner.namespace, METADATA)
+        response = yield List(kind.resource, owner.namespace, METADATA)
         dependents = [node for node in known if node.resource == kind.resource]
-        if answer.ok:
+        if response.ok:
             dependents = [
                 OwnerGraphNode(
                     kind, item["metadata"].get("namespace", ""), item["metadata"]["name"], item["metadata"]["uid"]
                 )
-                for item in answer.items
+                for item in response.items
                 if is_owned_by(item, owner.uid)
             ]
         for dependent in dependents:
@@ -113,18 +113,18 @@ def orphan_all(kinds: Iterable[DiscoveredKind], owner: OwnerGraphNode, known: Se
 
 def _rewrite_owners(node: OwnerGraphNode, change: Any) -> Operation:
     """The same for kinds that know no strategic merge patch: read, change, write unless it changed meanwhile."""
-    for _ in range(_TRIES):
-        answer = yield Get(node.resource, node.namespace, node.name, METADATA)
-        if not answer.ok:
-            return _problem(answer)
-        live = answer.body["metadata"]
+    for _ in range(_MAX_TRIES):
+        response = yield Get(node.resource, node.namespace, node.name, METADATA)
+        if not response.ok:
+            return _problem(response)
+        live = response.body["metadata"]
         before = live.get("ownerReferences") or []
         after = [changed for each in before if (changed := change(each)) is not None]
         if live["uid"] != node.uid or after == before:
             return None
-        answer = yield from _patch_metadata(node, live, {"ownerReferences": after})
-        if not answer.conflict:
-            return _problem(answer)
+        response = yield from _patch_metadata(node, live, {"ownerReferences": after})
+        if not response.conflict:
+            return _problem(response)
     return "it changes all the time"
 
 
@@ -135,5 +135,5 @@ def _patch_metadata(
     return (yield Patch(node.resource, node.namespace, node.name, {"metadata": metadata}, how="merge"))
 
 
-def _problem(answer: EffectResponse) -> Problem:
-    return None if answer.ok or answer.missing else answer.message
+def _problem(response: EffectResponse) -> Problem:
+    return None if response.ok or response.missing else response.message

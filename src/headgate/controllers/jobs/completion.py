@@ -49,45 +49,45 @@ def decide(
     spec: JobSpec,
     status: Mapping[str, Any],
     members: Collection[JobPod],
-    sums: JobPodSummary,
+    summary: JobPodSummary,
     deadline_left_s: float | None,
 ) -> FinishedCondition | None:
     """Before anything is made or ended; that the completions are reached is known only afterwards."""
-    return next(_finished_conditions(spec, status, members, sums, deadline_left_s), None)
+    return next(_finished_conditions(spec, status, members, summary, deadline_left_s), None)
 
 
 def _finished_conditions(
     spec: JobSpec,
     status: Mapping[str, Any],
     members: Collection[JobPod],
-    sums: JobPodSummary,
+    summary: JobPodSummary,
     deadline_left_s: float | None,
 ) -> Iterator[FinishedCondition]:
     """In the order of their weight; only the first is looked for."""
     for target in (SUCCESS, FAILURE):
-        told = conditions.find(status.get("conditions"), target)
-        if told is not None and told.get("status") == "True":
-            yield FinishedCondition(target, told.get("reason", ""), told.get("message", ""))
+        found = conditions.find(status.get("conditions"), target)
+        if found is not None and found.get("status") == "True":
+            yield FinishedCondition(target, found.get("reason", ""), found.get("message", ""))
     for each in members if spec.failure_rules is not None else ():
         if each.has_failed(spec) and (message := policies.match_failure_policy(spec.failure_rules, each).message):
             yield FinishedCondition(FAILURE, "PodFailurePolicy", message)
-    if sums.failed > spec.backoff_limit or _restarted_too_often(spec, members):
+    if summary.failed > spec.backoff_limit or _restarted_too_often(spec, members):
         yield _BACKOFF
     if deadline_left_s is not None and deadline_left_s <= 0:
         yield _DEADLINE
-    failed = 0 if sums.failed_indexes is None else len(sums.failed_indexes)
+    failed = 0 if summary.failed_indexes is None else len(summary.failed_indexes)
     if failed > 0 and spec.max_failed_indexes is not None and failed > spec.max_failed_indexes:
         yield _TOO_MANY_INDEXES
-    if failed > 0 and failed + len(sums.completed) >= spec.indexes:
+    if failed > 0 and failed + len(summary.completed) >= spec.indexes:
         yield _FAILED_INDEXES
-    if spec.is_indexed and (met := success.met_success_policy(spec.success_rules, spec.indexes, sums.completed)):
+    if spec.is_indexed and (met := success.met_success_policy(spec.success_rules, spec.indexes, summary.completed)):
         yield FinishedCondition(SUCCESS, "SuccessPolicy", met)
 
 
-def is_complete(spec: JobSpec, sums: JobPodSummary, active: int) -> bool:
+def is_complete(spec: JobSpec, summary: JobPodSummary, active: int) -> bool:
     """Without a number of completions, one success is enough, and running pods may finish."""
     needed = 1 if spec.completions is None else spec.completions
-    return active == 0 and sums.succeeded >= needed
+    return active == 0 and summary.succeeded >= needed
 
 
 def deadline_left_s(spec: JobSpec, start_s: float | None, now_s: float) -> float | None:

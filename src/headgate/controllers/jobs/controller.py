@@ -35,8 +35,8 @@ from headgate.kube.object_meta import resource_version_of
 
 Object = dict[str, Any]
 
-_GATHERING_S: Final = 0.02
-_GATHERING_PER_POD_S: Final = 20e-6
+_BATCH_S: Final = 0.02
+_BATCH_PER_POD_S: Final = 20e-6
 _POD_FIELDS: Final = pods.FIELDS | {
     "metadata.deletionGracePeriodSeconds",
     "spec.initContainers",
@@ -63,11 +63,11 @@ class JobController(Controller):
 
     name = "job"
 
-    def __init__(self, draw: Callable[[], str], features: FeatureGates = DEFAULTS) -> None:
-        self._draw: Final = draw
+    def __init__(self, random_suffix: Callable[[], str], features: FeatureGates = DEFAULTS) -> None:
+        self._random_suffix: Final = random_suffix
         self._clears_start: Final = features.mutable_scheduling_directives_for_suspended_jobs
-        self._family: Final = OwnershipCache(OwnerKind(KIND, JOBS, PODS, COMPONENT))
-        self._members: Final = JobPodCache(self._family)
+        self._cache: Final = OwnershipCache(OwnerKind(KIND, JOBS, PODS, COMPONENT))
+        self._members: Final = JobPodCache(self._cache)
         self._records: Final[dict[str, backoff.BackoffRecord]] = {}  # by the job's uid
 
     def watches(self) -> Iterable[WatchSpec]:
@@ -81,74 +81,76 @@ class JobController(Controller):
     def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
         if resource == PODS:
             self._members.drop(uid)
-            return self._soon(self._family.dependent_removed(namespace, name, uid))
+            return self._enqueue_batched(self._cache.dependent_removed(namespace, name, uid))
         self._records.pop(uid, None)
-        self._family.owner_removed(namespace, name, uid)
-        return [Enqueue(_DeletedJob(uid))] if self._family.dependents(uid) else ()
+        self._cache.owner_removed(namespace, name, uid)
+        return [Enqueue(_DeletedJob(uid))] if self._cache.dependents(uid) else ()
 
     def synced(self, resource: APIResource, revision: str, now_s: float) -> Iterable[Enqueue]:
-        return self._soon(self._family.synced(revision)) if resource == PODS else ()
+        return self._enqueue_batched(self._cache.synced(revision)) if resource == PODS else ()
 
     def _job_applied(self, job: Object) -> Iterable[Enqueue]:
-        known = self._family.owner((job["metadata"]["namespace"], job["metadata"]["name"]))
+        known = self._cache.owner((job["metadata"]["namespace"], job["metadata"]["name"]))
         if known is not None and resource_version_of(known) == resource_version_of(job):
             return ()  # the echo of a write of ours, which would have been refused if anything else had changed
-        keys = self._family.owner_applied(job)
+        keys = self._cache.owner_applied(job)
         if not keys or not is_finished(job):
             return [Enqueue(key) for key in keys]
-        left = sorted(self._family.dependents(job["metadata"]["uid"]).items())
-        return [Enqueue(_OrphanPod(uid)) for uid, pod in left if orphan_pods.is_orphan(self._family, pod)]
+        left = sorted(self._cache.dependents(job["metadata"]["uid"]).items())
+        return [Enqueue(_OrphanPod(uid)) for uid, pod in left if orphan_pods.is_orphan(self._cache, pod)]
 
     def _pod_applied(self, pod: Object) -> Iterable[Enqueue]:
-        wakes = self._soon(self._family.dependent_applied(pod))
-        if orphan_pods.is_orphan(self._family, pod):
-            wakes.append(Enqueue(_OrphanPod(pod["metadata"]["uid"]), _GATHERING_S))
-        return wakes
+        enqueues = self._enqueue_batched(self._cache.dependent_applied(pod))
+        if orphan_pods.is_orphan(self._cache, pod):
+            enqueues.append(Enqueue(_OrphanPod(pod["metadata"]["uid"]), _BATCH_S))
+        return enqueues
 
     # -- work ------------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: Key | _OrphanPod | _DeletedJob, now_s: float) -> ReconcileSteps:
         match key:
             case _OrphanPod(uid):
-                return (yield from orphan_pods.release_orphan(self._family, uid))
+                return (yield from orphan_pods.release_orphan(self._cache, uid))
             case _DeletedJob(job_uid):
-                return (yield from orphan_pods.release_pods_of(self._family, job_uid))
+                return (yield from orphan_pods.release_pods_of(self._cache, job_uid))
             case _:
                 return (yield from self._reconcile_job(key, now_s))
 
     def _reconcile_job(self, key: Key, now_s: float) -> ReconcileSteps:
-        job = self._open(key)
+        job = self._unfinished_job(key)
         if job is None:
             return Done()
-        problem = (yield from dependents.resolve_unconfirmed(self._family, job)) or (
-            yield from claim(self._family, key, finalizers=(TRACKING,))
+        problem = (yield from dependents.resolve_unconfirmed(self._cache, job)) or (
+            yield from claim(self._cache, key, finalizers=(TRACKING,))
         )
         if problem is not None:
             return RequeueWithBackoff(problem)
-        job = self._open(key)  # it may have changed meanwhile
+        job = self._unfinished_job(key)  # it may have changed meanwhile
         if job is None:
             return Done()
         uid = job["metadata"]["uid"]
         members, record = self._members.of(uid), self._records.get(uid, _NEW)
-        work = JobReconciler(self._family, job, members, record, self._draw, now_s, clears_start=self._clears_start)
-        verdict = yield from work.run()
-        if self._open(key) is None:
+        reconciler = JobReconciler(
+            self._cache, job, members, record, self._random_suffix, now_s, clears_start=self._clears_start
+        )
+        result = yield from reconciler.run()
+        if self._unfinished_job(key) is None:
             self._records.pop(uid, None)
-        elif work.is_written:
-            self._records[uid] = work.record
-        return verdict
+        elif reconciler.is_written:
+            self._records[uid] = reconciler.record
+        return result
 
-    def _open(self, key: Key) -> Object | None:
+    def _unfinished_job(self, key: Key) -> Object | None:
         """The job, if there is one that is ours to work on and not finished."""
-        job = self._family.owner(key)
+        job = self._cache.owner(key)
         if job is None or is_managed_elsewhere(job):
             return None
         return None if is_finished(job) else job
 
-    def _soon(self, keys: Iterable[Key]) -> list[Enqueue]:
+    def _enqueue_batched(self, keys: Iterable[Key]) -> list[Enqueue]:
         """News of pods come in bursts: one work for all of them, and the larger the job, the more of them."""
-        return [Enqueue(key, _GATHERING_S + _GATHERING_PER_POD_S * self._size(key)) for key in keys]
+        return [Enqueue(key, _BATCH_S + _BATCH_PER_POD_S * self._size(key)) for key in keys]
 
     def _size(self, key: Key) -> int:
-        job = self._family.owner(key)
-        return 0 if job is None else len(self._family.dependents(job["metadata"]["uid"]))
+        job = self._cache.owner(key)
+        return 0 if job is None else len(self._cache.dependents(job["metadata"]["uid"]))

@@ -20,7 +20,7 @@ from headgate.controllers.jobs.spec import JobSpec
 
 Object = dict[str, Any]
 
-MOST_AT_ONCE: Final = 500
+MAX_AT_ONCE: Final = 500
 """So that the uids in a status stay below some 20 KB."""
 
 
@@ -34,7 +34,7 @@ class TerminatedPodCounts(msgspec.Struct, frozen=True):
     def uncounted(self) -> int:
         return len(self.uncounted_succeeded) + len(self.uncounted_failed)
 
-    def settled(self, tracked: Set[str]) -> TerminatedPodCounts:
+    def after_removal(self, tracked: Set[str]) -> TerminatedPodCounts:
         """Uids whose finalizer is gone are numbers now."""
         succeeded = tuple(uid for uid in self.uncounted_succeeded if uid in tracked)
         failed = tuple(uid for uid in self.uncounted_failed if uid in tracked)
@@ -59,7 +59,7 @@ def read_counts(status: Mapping[str, Any]) -> TerminatedPodCounts:
 class FinalizerRemovalPolicy(msgspec.Struct, frozen=True):
     """When the finalizer of a pod may be removed although the pod has not ended."""
 
-    all_of_them: bool = False
+    all_pods: bool = False
     """The job is over, or going itself."""
     as_failed: bool = False
     """What has not ended by then has failed."""
@@ -72,23 +72,25 @@ class CountingResult(msgspec.Struct, frozen=True):
     succeeded_indexes: CompletionIndexes
     released: tuple[JobPod, ...]
     """Whose finalizer may go when the tally is written."""
-    is_cut: bool
+    has_more: bool
     """There may be more than fit at once."""
 
 
 def count(
     spec: JobSpec,
-    tally: TerminatedPodCounts,
+    counts: TerminatedPodCounts,
     counted: CompletionIndexes,
     members: Collection[JobPod],
-    letting: FinalizerRemovalPolicy,
+    removal_policy: FinalizerRemovalPolicy,
 ) -> CountingResult:
     """``counted`` are the indexes that the status tells of already; ``tally`` is settled."""
-    succeeded, failed = list(tally.uncounted_succeeded), list(tally.uncounted_failed)
+    succeeded, failed = list(counts.uncounted_succeeded), list(counts.uncounted_failed)
     known_succeeded, known_failed = frozenset(succeeded), frozenset(failed)
     indexes: list[int] = []
     released: list[JobPod] = []
-    for member in _in_order(spec, (each for each in members if each.is_tracked and _may_go(spec, each, letting))):
+    for member in _in_order(
+        spec, (each for each in members if each.is_tracked and _may_remove(spec, each, removal_policy))
+    ):
         released.append(member)
         if member.phase == "Succeeded" and member.uid not in known_failed:
             if not spec.is_indexed:
@@ -96,22 +98,22 @@ def count(
                     succeeded.append(member.uid)
             elif member.is_valid(spec) and member.index not in counted:
                 indexes.append(member.index)
-        elif member.has_failed(spec) or letting.as_failed:
+        elif member.has_failed(spec) or removal_policy.as_failed:
             is_new = member.uid not in known_failed and member.is_valid(spec)
             if is_new and policies.match_failure_policy(spec.failure_rules, member).counts:
                 failed.append(member.uid)
-        if len(indexes) + len(succeeded) + len(failed) >= MOST_AT_ONCE:
+        if len(indexes) + len(succeeded) + len(failed) >= MAX_AT_ONCE:
             break
-    new_tally = TerminatedPodCounts(tally.succeeded, tally.failed, tuple(succeeded), tuple(failed))
-    is_cut = len(indexes) + len(succeeded) + len(failed) >= MOST_AT_ONCE
-    return CountingResult(new_tally, CompletionIndexes.of(indexes) if indexes else NONE, tuple(released), is_cut)
+    new_counts = TerminatedPodCounts(counts.succeeded, counts.failed, tuple(succeeded), tuple(failed))
+    has_more = len(indexes) + len(succeeded) + len(failed) >= MAX_AT_ONCE
+    return CountingResult(new_counts, CompletionIndexes.of(indexes) if indexes else NONE, tuple(released), has_more)
 
 
 def _in_order(spec: JobSpec, members: Iterable[JobPod]) -> list[JobPod]:
     return sorted(members, key=lambda each: (each.index if spec.is_indexed else 0, each.name))
 
 
-def _may_go(spec: JobSpec, member: JobPod, letting: FinalizerRemovalPolicy) -> bool:
-    if letting.all_of_them or member.phase == "Succeeded":
+def _may_remove(spec: JobSpec, member: JobPod, removal_policy: FinalizerRemovalPolicy) -> bool:
+    if removal_policy.all_pods or member.phase == "Succeeded":
         return True
-    return not member.is_active and member.has_failed(spec) and member.uid not in letting.held
+    return not member.is_active and member.has_failed(spec) and member.uid not in removal_policy.held

@@ -75,27 +75,27 @@ class JobPod(msgspec.Struct, frozen=True):
     @property
     def finished_s(self) -> float:
         """When it ended, by the best witness there is: its containers, its condition, who deleted it, its birth."""
-        for witness in (_containers_ended_s, _unready_since_s, _deleted_s):
-            told = witness(self.pod)
-            if told is not None:
-                return told
+        for source in (_containers_ended_s, _unready_since_s, _deleted_s):
+            time_s = source(self.pod)
+            if time_s is not None:
+                return time_s
         return seconds(self.pod["metadata"].get("creationTimestamp")) or 0.0
 
 
-def job_pod_of(pod: Object, is_leaving: bool) -> JobPod:
+def job_pod_of(pod: Object, is_being_deleted: bool) -> JobPod:
     """``is_leaving``: it has been told to end, even if the pod that is known does not show it yet."""
     metadata, phase = pod["metadata"], phase_of(pod)
     index = parse_int64((metadata.get("annotations") or {}).get(INDEX, ""))
-    is_going = is_leaving or "deletionTimestamp" in metadata
+    is_deleted = is_being_deleted or "deletionTimestamp" in metadata
     return JobPod(
         pod,
         metadata["uid"],
         metadata["name"],
         phase,
-        is_going,
+        is_deleted,
         is_tracked(pod),
         UNKNOWN if index is None or index < 0 else index,
-        not is_going and phase not in _FINISHED,
+        not is_deleted and phase not in _FINISHED,
         is_ready(pod),
     )
 
@@ -103,13 +103,13 @@ def job_pod_of(pod: Object, is_leaving: bool) -> JobPod:
 class JobPodCache:
     """Parsed pods of jobs, each parsed once per state: large jobs have many pods that did not change."""
 
-    def __init__(self, family: OwnershipCache) -> None:
-        self._family: Final = family
+    def __init__(self, cache: OwnershipCache) -> None:
+        self._cache: Final = cache
         self._read: Final[dict[str, JobPod]] = {}
 
     def of(self, job_uid: str) -> list[JobPod]:
         """By name."""
-        found = [self._job_pod(uid, pod) for uid, pod in self._family.dependents(job_uid).items()]
+        found = [self._job_pod(uid, pod) for uid, pod in self._cache.dependents(job_uid).items()]
         found.sort(key=lambda each: each.name)
         return found
 
@@ -117,9 +117,9 @@ class JobPodCache:
         self._read.pop(uid, None)
 
     def _job_pod(self, uid: str, pod: Object) -> JobPod:
-        known, is_leaving = self._read.get(uid), self._family.is_terminating(uid)
-        if known is None or known.pod is not pod or known.is_being_deleted != is_leaving:
-            known = self._read[uid] = job_pod_of(pod, is_leaving)
+        known, is_being_deleted = self._read.get(uid), self._cache.is_terminating(uid)
+        if known is None or known.pod is not pod or known.is_being_deleted != is_being_deleted:
+            known = self._read[uid] = job_pod_of(pod, is_being_deleted)
         return known
 
 
@@ -141,9 +141,9 @@ def _count(pod: Object, annotation: str) -> int:
 def _containers_ended_s(pod: Object) -> float | None:
     """The last of them, if all have ended. A sidecar is a container that happens to be listed as an initial one."""
     status = pod.get("status") or {}
-    beside = sidecars(pod)
+    sidecar_names = sidecars(pod)
     statuses = [*(status.get("containerStatuses") or ())]
-    statuses += [each for each in status.get("initContainerStatuses") or () if each.get("name") in beside]
+    statuses += [each for each in status.get("initContainerStatuses") or () if each.get("name") in sidecar_names]
     ended = [seconds(((each.get("state") or {}).get("terminated") or {}).get("finishedAt")) for each in statuses]
     return _latest(ended)
 

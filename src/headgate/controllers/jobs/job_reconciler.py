@@ -32,7 +32,7 @@ from headgate.kube.timestamps import format_time
 Object = dict[str, Any]
 
 COMPONENT: Final = "job-controller"
-_AT_ONCE: Final = 0.0
+_IMMEDIATELY: Final = 0.0
 _REPLACED_S: Final = 0.02
 
 
@@ -41,29 +41,29 @@ class JobReconciler:
 
     def __init__(
         self,
-        family: OwnershipCache,
+        cache: OwnershipCache,
         job: Object,
         members: list[JobPod],
         record: backoff.BackoffRecord,
-        draw: Callable[[], str],
+        random_suffix: Callable[[], str],
         now_s: float,
         *,
         clears_start: bool = False,
     ) -> None:
-        self._family: Final = family
+        self._cache: Final = cache
         self._job = job
-        self._draw: Final = draw
+        self._random_suffix: Final = random_suffix
         self._clears_start: Final = clears_start
         self._now_s: Final = now_s
         self._now: Final = format_time(now_s)
         self._spec: Final = read(job)
         self._members: Final = members
         self._status: Object = dict(job.get("status") or {})
-        self._tally: Final = read_counts(self._status)
-        self._sums: Final = summarize_pods(self._spec, self._status, self._tally, self._members)
-        self.record: Final = backoff.record_after(record, self._sums.new_succeeded, self._sums.new_failed)
+        self._terminated: Final = read_counts(self._status)
+        self._summary: Final = summarize_pods(self._spec, self._status, self._terminated, self._members)
+        self.record: Final = backoff.record_after(record, self._summary.new_succeeded, self._summary.new_failed)
         """What is to be remembered, once the status that it follows from is written."""
-        self._ending: FinishedCondition | None = None
+        self._finished: FinishedCondition | None = None
         self._problem: str | None = None
         self._requeue_after_s: float | None = None
         self.is_written = False
@@ -73,106 +73,112 @@ class JobReconciler:
             self._status["startTime"] = self._now
         start_s = pods.seconds(self._status.get("startTime"))
         left_s = completion.deadline_left_s(self._spec, start_s, self._now_s)
-        self._ending = completion.decide(self._spec, self._status, self._members, self._sums, left_s)
-        is_going = "deletionTimestamp" in self._job["metadata"]
-        standing = LivePodCounts(len(self._sums.active), self._sums.ready, self._sums.terminating)
-        if self._ending is not None:
-            standing = yield from self._end_all(standing)
+        self._finished = completion.decide(self._spec, self._status, self._members, self._summary, left_s)
+        is_terminating = "deletionTimestamp" in self._job["metadata"]
+        live_counts = LivePodCounts(len(self._summary.active), self._summary.ready, self._summary.terminating)
+        if self._finished is not None:
+            live_counts = yield from self._delete_all_pods(live_counts)
         else:
             self._requeue_after(left_s)
-            if not is_going:
-                standing = yield from self._manage(standing)
-            if completion.is_complete(self._spec, self._sums, standing.active):
-                self._ending = completion.COMPLETE
-            elif not is_going:
+            if not is_terminating:
+                live_counts = yield from self._manage_pods(live_counts)
+            if completion.is_complete(self._spec, self._summary, live_counts.active):
+                self._finished = completion.COMPLETE
+            elif not is_terminating:
                 self._status = status.with_suspension(
                     self._status, self._spec, self._now, clears_start=self._clears_start
                 )
-        self._status = status.with_numbers(self._status, standing)
-        verdict = yield from self._count(is_going, standing)
-        return verdict or self._result()
+        self._status = status.with_numbers(self._status, live_counts)
+        result = yield from self._count(is_terminating, live_counts)
+        return result or self._result()
 
     # -- pods ------------------------------------------------------------------------------------------------------
 
-    def _end_all(self, standing: LivePodCounts) -> Generator[Effect, EffectResponse, LivePodCounts]:
+    def _delete_all_pods(self, live_counts: LivePodCounts) -> Generator[Effect, EffectResponse, LivePodCounts]:
         """They keep their finalizers: what did not end by itself is still to be counted."""
-        standing = yield from self._end(standing, self._sums.active)
-        if standing.active:
-            self._ending = None  # not over while a pod runs
-        return standing
+        live_counts = yield from self._delete_pods(live_counts, self._summary.active)
+        if live_counts.active:
+            self._finished = None  # not over while a pod runs
+        return live_counts
 
-    def _manage(self, standing: LivePodCounts) -> Generator[Effect, EffectResponse, LivePodCounts]:
-        planned = plan_pods(self._spec, self._sums, self._members, self.record, self._now_s)
-        self._requeue_after(_AT_ONCE if planned.is_cut else planned.wait_s)
+    def _manage_pods(self, live_counts: LivePodCounts) -> Generator[Effect, EffectResponse, LivePodCounts]:
+        planned = plan_pods(self._spec, self._summary, self._members, self.record, self._now_s)
+        self._requeue_after(_IMMEDIATELY if planned.has_more else planned.wait_s)
         if planned.deletes:
-            return (yield from self._end_uncounted(standing, planned))
+            return (yield from self._delete_surplus_pods(live_counts, planned))
         if not planned.creates:
-            return standing
-        held = self._sums.held
-        bodies = [pod_body(self._job, self._spec, each, held.get(each), self._draw()) for each in planned.creates]
-        made = yield from dependents.create_dependents(self._family, self._job, bodies)
+            return live_counts
+        held = self._summary.held
+        bodies = [
+            pod_body(self._job, self._spec, each, held.get(each), self._random_suffix()) for each in planned.creates
+        ]
+        made = yield from dependents.create_dependents(self._cache, self._job, bodies)
         if not made.stop:
             self._problem = self._problem or made.problem
         if any(index in held for index in planned.creates):
             self._requeue_after(_REPLACED_S)  # the failed pods that were replaced may be counted now
-        return msgspec.structs.replace(standing, active=standing.active + made.count)
+        return msgspec.structs.replace(live_counts, active=live_counts.active + made.count)
 
-    def _end_uncounted(
-        self, standing: LivePodCounts, planned: JobPodPlan
+    def _delete_surplus_pods(
+        self, live_counts: LivePodCounts, planned: JobPodPlan
     ) -> Generator[Effect, EffectResponse, LivePodCounts]:
         """Pods that the job does not want any more have not failed: they are let go of before they are ended."""
         tracked = [each.pod for each in planned.deletes if each.is_tracked]
-        freed = yield from orphan_pods.remove_finalizers(self._family, tracked, as_known=True)
-        self._problem = self._problem or freed.problem
-        free = [each for each in planned.deletes if not each.is_tracked or each.uid in freed.uids]
-        return (yield from self._end(standing, free))
+        removed = yield from orphan_pods.remove_finalizers(self._cache, tracked, if_unchanged=True)
+        self._problem = self._problem or removed.problem
+        free = [each for each in planned.deletes if not each.is_tracked or each.uid in removed.uids]
+        return (yield from self._delete_pods(live_counts, free))
 
-    def _end(
-        self, standing: LivePodCounts, members: Sequence[JobPod]
+    def _delete_pods(
+        self, live_counts: LivePodCounts, members: Sequence[JobPod]
     ) -> Generator[Effect, EffectResponse, LivePodCounts]:
-        problem = yield from dependents.delete_dependents(self._family, self._job, [each.pod for each in members])
+        problem = yield from dependents.delete_dependents(self._cache, self._job, [each.pod for each in members])
         self._problem = self._problem or problem
-        gone = [each for each in members if self._family.dependent(each.uid) is None]
-        leaving = [each for each in members if self._family.is_terminating(each.uid)]
-        ended = gone + leaving
+        gone = [each for each in members if self._cache.dependent(each.uid) is None]
+        terminating = [each for each in members if self._cache.is_terminating(each.uid)]
+        ended = gone + terminating
         return LivePodCounts(
-            standing.active - len(ended),
-            standing.ready - sum(each.is_ready for each in ended),
-            standing.terminating + len(leaving),
+            live_counts.active - len(ended),
+            live_counts.ready - sum(each.is_ready for each in ended),
+            live_counts.terminating + len(terminating),
         )
 
     # -- counting --------------------------------------------------------------------------------------------------
 
-    def _count(self, is_going: bool, standing: LivePodCounts) -> Generator[Effect, EffectResponse, Result | None]:
+    def _count(
+        self, is_terminating: bool, live_counts: LivePodCounts
+    ) -> Generator[Effect, EffectResponse, Result | None]:
         tracked = {each.uid for each in self._members if each.is_tracked}
-        letting = FinalizerRemovalPolicy(
-            all_of_them=is_going or self._ending is not None,
-            as_failed=self._ending is not None and self._ending.is_failure,
-            held=frozenset(each.uid for each in self._sums.held.values()),
+        removal_policy = FinalizerRemovalPolicy(
+            all_pods=is_terminating or self._finished is not None,
+            as_failed=self._finished is not None and self._finished.is_failure,
+            held=frozenset(each.uid for each in self._summary.held.values()),
         )
-        settled = self._tally.settled(tracked)
-        count = counting.count(self._spec, settled, self._sums.counted_indexes, self._members, letting)
-        completed = self._sums.completed | count.succeeded_indexes
-        failed = self._sums.failed_indexes
+        settled = self._terminated.after_removal(tracked)
+        count = counting.count(self._spec, settled, self._summary.counted_indexes, self._members, removal_policy)
+        completed = self._summary.completed | count.succeeded_indexes
+        failed = self._summary.failed_indexes
         written = status.with_terminated(self._status, self._spec, count.counts, completed, failed)
-        if self._ending is not None:
-            written = status.with_target(written, self._ending, self._now)
-        verdict = yield from self._write(written)
-        if verdict is not None:
-            return verdict
-        freed = yield from orphan_pods.remove_finalizers(self._family, [each.pod for each in count.released])
-        self._problem = self._problem or freed.problem
-        if freed.were_gone or count.is_cut:
-            self._requeue_after(_AT_ONCE)
-        settled = count.counts.settled(tracked - freed.uids)
+        if self._finished is not None:
+            written = status.with_target(written, self._finished, self._now)
+        result = yield from self._write(written)
+        if result is not None:
+            return result
+        removed = yield from orphan_pods.remove_finalizers(self._cache, [each.pod for each in count.released])
+        self._problem = self._problem or removed.problem
+        if removed.had_missing or count.has_more:
+            self._requeue_after(_IMMEDIATELY)
+        settled = count.counts.after_removal(tracked - removed.uids)
         written = status.with_terminated(written, self._spec, settled, completed, failed)
-        is_over = not count.is_cut and freed.problem is None and settled.uncounted == 0 and standing.terminating == 0
-        if self._ending is None or not is_over:
+        is_over = (
+            not count.has_more and removed.problem is None and settled.uncounted == 0 and live_counts.terminating == 0
+        )
+        if self._finished is None or not is_over:
             return (yield from self._write(written))
-        verdict = yield from self._write(status.with_final_condition(written, self._ending, self._now))
-        if verdict is None:
-            yield from self._emit_finished(self._ending)
-        return verdict
+        result = yield from self._write(status.with_final_condition(written, self._finished, self._now))
+        if result is None:
+            yield from self._emit_finished(self._finished)
+        return result
 
     def _write(self, wanted: Object) -> Generator[Effect, EffectResponse, Result | None]:
         """Unless the API has it already. A verdict: the work is over for now."""
@@ -180,13 +186,15 @@ class JobReconciler:
         before = self._job.get("status") or {}
         if wanted == before:
             return None
-        answer = yield Replace(JOBS, metadata["namespace"], metadata["name"], {**self._job, "status": wanted}, "status")
-        if answer.missing:
+        response = yield Replace(
+            JOBS, metadata["namespace"], metadata["name"], {**self._job, "status": wanted}, "status"
+        )
+        if response.missing:
             return Done()
-        if not answer.ok:
-            return RequeueWithBackoff(answer.message)
-        self._job = answer.body
-        self._family.owner_applied(answer.body)
+        if not response.ok:
+            return RequeueWithBackoff(response.message)
+        self._job = response.body
+        self._cache.owner_applied(response.body)
         self.is_written = True
         if before.get("conditions") != wanted.get("conditions"):
             yield from self._emit_suspension(before, wanted)
@@ -196,12 +204,12 @@ class JobReconciler:
 
     def _emit_suspension(self, before: Object, written: Object) -> Generator[Effect, EffectResponse, None]:
         if status.suspension(before) != status.suspension(written):
-            word = "Suspended" if self._spec.is_suspended else "Resumed"
-            yield self._event("Normal", word, f"Job {word.lower()}")
+            reason = "Suspended" if self._spec.is_suspended else "Resumed"
+            yield self._event("Normal", reason, f"Job {reason.lower()}")
 
-    def _emit_finished(self, over: FinishedCondition) -> Generator[Effect, EffectResponse, None]:
-        if over.is_failure:
-            yield self._event("Warning", over.reason, over.message)
+    def _emit_finished(self, finished: FinishedCondition) -> Generator[Effect, EffectResponse, None]:
+        if finished.is_failure:
+            yield self._event("Warning", finished.reason, finished.message)
             return
         completions = self._spec.completions
         if completions is not None and (self._job["status"].get("succeeded") or 0) > completions:

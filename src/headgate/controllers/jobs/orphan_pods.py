@@ -27,35 +27,35 @@ Object = dict[str, Any]
 class FinalizersRemoved(msgspec.Struct, frozen=True):
     uids: frozenset[str]
     """Of those that are free now, or gone."""
-    were_gone: bool
+    had_missing: bool
     """Some were not there any more: no further news of them will come."""
     problem: str | None
 
 
 def remove_finalizers(
-    family: OwnershipCache, pods: Sequence[Object], *, as_known: bool = False
+    cache: OwnershipCache, pods: Sequence[Object], *, if_unchanged: bool = False
 ) -> Generator[Effect, EffectResponse, FinalizersRemoved]:
     """``as_known``: only those that have not changed since, because one that ended meanwhile is to be counted."""
     if not pods:
         return FinalizersRemoved(frozenset(), False, None)
-    answers = yield ParallelRequests(tuple(_patch(each, as_known) for each in pods))
-    freed: set[str] = set()
-    were_gone, problem = False, None
-    for pod, answer in zip(pods, answers.parts, strict=True):
+    responses = yield ParallelRequests(tuple(_patch(each, if_unchanged) for each in pods))
+    removed_uids: set[str] = set()
+    had_missing, problem = False, None
+    for pod, response in zip(pods, responses.parts, strict=True):
         uid = pod["metadata"]["uid"]
-        if answer.ok:
-            freed.add(uid)
-            family.wrote(answer.body)
-        elif answer.missing:
-            freed.add(uid)
-            family.deletion_confirmed(uid)
-            were_gone = True
+        if response.ok:
+            removed_uids.add(uid)
+            cache.observe_write(response.body)
+        elif response.missing:
+            removed_uids.add(uid)
+            cache.deletion_confirmed(uid)
+            had_missing = True
         else:
-            problem = problem or answer.message
-    return FinalizersRemoved(frozenset(freed), were_gone, problem)
+            problem = problem or response.message
+    return FinalizersRemoved(frozenset(removed_uids), had_missing, problem)
 
 
-def is_orphan(family: OwnershipCache, pod: Object) -> bool:
+def is_orphan(cache: OwnershipCache, pod: Object) -> bool:
     """Whether a tracked pod has no job to count it, as far as is known."""
     if not is_tracked(pod):
         return False
@@ -64,38 +64,38 @@ def is_orphan(family: OwnershipCache, pod: Object) -> bool:
         return True
     if group_kind_of(controller) != (KIND.group, KIND.kind):
         return False
-    key = family.key_of(str(controller.get("uid")))
-    job = None if key is None else family.owner(key)
+    key = cache.key_of(str(controller.get("uid")))
+    job = None if key is None else cache.owner(key)
     return job is None or (is_finished(job) and not is_managed_elsewhere(job))
 
 
-def release_orphan(family: OwnershipCache, uid: str) -> ReconcileSteps:
-    pod = family.dependent(uid)
-    if pod is None or not is_orphan(family, pod):
+def release_orphan(cache: OwnershipCache, uid: str) -> ReconcileSteps:
+    pod = cache.dependent(uid)
+    if pod is None or not is_orphan(cache, pod):
         return Done()
     controller = controller_of(pod)
-    if controller is not None and family.key_of(str(controller.get("uid"))) is None:
-        answer = yield Get(JOBS, pod["metadata"]["namespace"], controller["name"], ("metadata.uid",))
-        if not answer.ok and not answer.missing:
-            return RequeueWithBackoff(answer.message)
-        if answer.ok and answer.body["metadata"]["uid"] == controller["uid"]:
+    if controller is not None and cache.key_of(str(controller.get("uid"))) is None:
+        response = yield Get(JOBS, pod["metadata"]["namespace"], controller["name"], ("metadata.uid",))
+        if not response.ok and not response.missing:
+            return RequeueWithBackoff(response.message)
+        if response.ok and response.body["metadata"]["uid"] == controller["uid"]:
             return Done()  # when its job is heard of, or heard to be gone, it is looked at again
-    freed = yield from remove_finalizers(family, [pod])
-    return Done() if freed.problem is None else RequeueWithBackoff(freed.problem)
+    removed = yield from remove_finalizers(cache, [pod])
+    return Done() if removed.problem is None else RequeueWithBackoff(removed.problem)
 
 
-def release_pods_of(family: OwnershipCache, job_uid: str) -> ReconcileSteps:
+def release_pods_of(cache: OwnershipCache, job_uid: str) -> ReconcileSteps:
     """The pods of a job that is known to be gone."""
-    tracked = [each for each in family.dependents(job_uid).values() if is_tracked(each)]
-    if family.key_of(job_uid) is not None:
+    tracked = [each for each in cache.dependents(job_uid).values() if is_tracked(each)]
+    if cache.key_of(job_uid) is not None:
         return Done()
-    freed = yield from remove_finalizers(family, sorted(tracked, key=lambda each: str(each["metadata"]["name"])))
-    return Done() if freed.problem is None else RequeueWithBackoff(freed.problem)
+    removed = yield from remove_finalizers(cache, sorted(tracked, key=lambda each: str(each["metadata"]["name"])))
+    return Done() if removed.problem is None else RequeueWithBackoff(removed.problem)
 
 
-def _patch(pod: Object, as_known: bool) -> Patch:
+def _patch(pod: Object, if_unchanged: bool) -> Patch:
     metadata = pod["metadata"]
     change: Object = {"uid": metadata["uid"], "$deleteFromPrimitiveList/finalizers": [TRACKING]}
-    if as_known:
+    if if_unchanged:
         change["resourceVersion"] = metadata["resourceVersion"]
     return Patch(PODS, metadata["namespace"], metadata["name"], {"metadata": change})

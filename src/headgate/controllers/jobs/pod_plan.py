@@ -48,14 +48,14 @@ def _youngest_first(time_s: float | None) -> float:
 def _restarts(pod: Object) -> tuple[int, int]:
     """Of its containers, and of its sidecars: the most that any of them has, negative so that more comes first."""
     status = pod.get("status") or {}
-    beside = sidecars(pod)
-    initial = (each for each in status.get("initContainerStatuses") or () if each.get("name") in beside)
+    sidecar_names = sidecars(pod)
+    initial = (each for each in status.get("initContainerStatuses") or () if each.get("name") in sidecar_names)
     lists = (status.get("containerStatuses") or (), initial)
     most, most_beside = (max((each.get("restartCount", 0) for each in statuses), default=0) for statuses in lists)
     return -most, -most_beside
 
 
-MOST_AT_ONCE: Final = 500
+MAX_AT_ONCE: Final = 500
 
 
 class JobPodPlan(msgspec.Struct, frozen=True):
@@ -64,71 +64,71 @@ class JobPodPlan(msgspec.Struct, frozen=True):
     """The index of each pod to make; :data:`UNKNOWN` for a job that has none."""
     wait_s: float | None = None
     """More may be made then: something failed a short while ago."""
-    is_cut: bool = False
+    has_more: bool = False
     """There is more to do than fits at once."""
 
 
 def plan_pods(
-    spec: JobSpec, sums: JobPodSummary, members: Iterable[JobPod], record: backoff.BackoffRecord, now_s: float
+    spec: JobSpec, summary: JobPodSummary, members: Iterable[JobPod], record: backoff.BackoffRecord, now_s: float
 ) -> JobPodPlan:
     if spec.is_suspended:
-        return JobPodPlan(deletes=tuple(_least(spec, sums.active, len(sums.active))))
-    wanted = _wanted_active(spec, sums)
-    ends = tuple(_least(spec, sums.active, max(0, len(sums.active) - wanted)))
-    if ends:
-        return JobPodPlan(deletes=ends[:MOST_AT_ONCE], is_cut=len(ends) > MOST_AT_ONCE)
-    going = sums.terminating if spec.replaces_only_failed else 0
-    missing = wanted - going - len(sums.active)
+        return JobPodPlan(deletes=tuple(_pods_to_delete(spec, summary.active, len(summary.active))))
+    wanted = _wanted_active(spec, summary)
+    deletes = tuple(_pods_to_delete(spec, summary.active, max(0, len(summary.active) - wanted)))
+    if deletes:
+        return JobPodPlan(deletes=deletes[:MAX_AT_ONCE], has_more=len(deletes) > MAX_AT_ONCE)
+    terminating = summary.terminating if spec.replaces_only_failed else 0
+    missing = wanted - terminating - len(summary.active)
     if missing <= 0:
         return JobPodPlan()
     if spec.backoff_limit_per_index is None:
         wait_s = backoff.wait_s(record, now_s)
         if wait_s > 0:
             return JobPodPlan(wait_s=wait_s)
-    at_once = min(missing, MOST_AT_ONCE)
+    batch = min(missing, MAX_AT_ONCE)
     if not spec.is_indexed:
-        return JobPodPlan(creates=(UNKNOWN,) * at_once, is_cut=missing > at_once)
-    pending = _taken(spec, sums, members).absent(at_once, spec.indexes)
-    waits_s = {index: backoff.index_wait_s(sums.held.get(index), now_s) for index in pending}
-    makes = tuple(index for index in pending if waits_s[index] == 0)
-    later = [wait_s for wait_s in waits_s.values() if wait_s > 0]
-    return JobPodPlan(creates=makes, wait_s=min(later, default=None), is_cut=missing > at_once and bool(makes))
+        return JobPodPlan(creates=(UNKNOWN,) * batch, has_more=missing > batch)
+    pending = _unavailable_indexes(spec, summary, members).absent(batch, spec.indexes)
+    waits_s = {index: backoff.index_wait_s(summary.held.get(index), now_s) for index in pending}
+    creates = tuple(index for index in pending if waits_s[index] == 0)
+    waits = [wait_s for wait_s in waits_s.values() if wait_s > 0]
+    return JobPodPlan(creates=creates, wait_s=min(waits, default=None), has_more=missing > batch and bool(creates))
 
 
-def _wanted_active(spec: JobSpec, sums: JobPodSummary) -> int:
+def _wanted_active(spec: JobSpec, summary: JobPodSummary) -> int:
     if spec.completions is None:
-        return len(sums.active) if sums.succeeded > 0 else spec.parallelism
-    return max(0, min(spec.completions - sums.succeeded, spec.parallelism))
+        return len(summary.active) if summary.succeeded > 0 else spec.parallelism
+    return max(0, min(spec.completions - summary.succeeded, spec.parallelism))
 
 
-def _taken(spec: JobSpec, sums: JobPodSummary, members: Iterable[JobPod]) -> CompletionIndexes:
+def _unavailable_indexes(spec: JobSpec, summary: JobPodSummary, members: Iterable[JobPod]) -> CompletionIndexes:
     """Indexes that need no pod: they have ended, or have one."""
-    taken = {each.index for each in sums.active}
+    taken = {each.index for each in summary.active}
     if spec.replaces_only_failed:
         taken.update(each.index for each in members if each.is_terminating)
     taken.discard(UNKNOWN)
-    return sums.completed | CompletionIndexes.of(taken) | (sums.failed_indexes or NONE)
+    return summary.completed | CompletionIndexes.of(taken) | (summary.failed_indexes or NONE)
 
 
-def _least(spec: JobSpec, active: Iterable[JobPod], at_least: int) -> list[JobPod]:
+def _pods_to_delete(spec: JobSpec, active: Iterable[JobPod], at_least: int) -> list[JobPod]:
     """The active pods to end: those with the same or no index, then the least until there are enough."""
-    ends: list[JobPod] = []
+    deletes: list[JobPod] = []
     kept = list(active)
     if spec.is_indexed:
-        ends, kept = _without_doubles(spec, kept)
-    missing = at_least - len(ends)
-    return ends + sorted(kept, key=deletion_rank)[:missing] if missing > 0 else ends
+        deletes, kept = _without_duplicates(spec, kept)
+    missing = at_least - len(deletes)
+    return deletes + sorted(kept, key=deletion_rank)[:missing] if missing > 0 else deletes
 
 
-def _without_doubles(spec: JobSpec, active: list[JobPod]) -> tuple[list[JobPod], list[JobPod]]:
+def _without_duplicates(spec: JobSpec, active: list[JobPod]) -> tuple[list[JobPod], list[JobPod]]:
     """Who has to go, and who stays: of each index the pod that is furthest."""
-    ends = [each for each in active if not each.is_valid(spec)]
+    deletes = [each for each in active if not each.is_valid(spec)]
     kept: dict[int, JobPod] = {}
     for each in active:
         if each.is_valid(spec):
             other = kept.get(each.index)
             if other is not None:
                 each, other = (each, other) if deletion_rank(other) < deletion_rank(each) else (other, each)
-                ends.append(other)
+                deletes.append(other)
             kept[each.index] = each
-    return ends, list(kept.values())
+    return deletes, list(kept.values())

@@ -39,28 +39,28 @@ class JobPodSummary(msgspec.Struct, frozen=True):
 
 
 def summarize_pods(
-    spec: JobSpec, status: Mapping[str, Any], tally: TerminatedPodCounts, members: Collection[JobPod]
+    spec: JobSpec, status: Mapping[str, Any], counts: TerminatedPodCounts, members: Collection[JobPod]
 ) -> JobPodSummary:
     active = tuple(each for each in members if each.is_active)
     tracked = [each for each in members if each.is_tracked and not each.is_active and each.is_valid(spec)]
-    succeeded, failed = frozenset(tally.uncounted_succeeded), frozenset(tally.uncounted_failed)
+    succeeded, failed = frozenset(counts.uncounted_succeeded), frozenset(counts.uncounted_failed)
     new_succeeded = tuple(each for each in tracked if each.phase == "Succeeded" and each.uid not in succeeded)
     new_failed = tuple(each for each in tracked if each.has_failed(spec) and each.uid not in failed)
     counting = sum(policies.match_failure_policy(spec.failure_rules, each).counts for each in new_failed)
-    sums = JobPodSummary(
+    summary = JobPodSummary(
         active,
         sum(each.is_ready for each in active),
         sum(each.is_terminating for each in members if each.is_being_deleted),
         new_succeeded,
         new_failed,
-        tally.succeeded + len(new_succeeded) + len(succeeded),
-        tally.failed + counting + len(failed),
+        counts.succeeded + len(new_succeeded) + len(succeeded),
+        counts.failed + counting + len(failed),
     )
-    return _with_indexes(sums, spec, status, tracked) if spec.is_indexed else sums
+    return _with_indexes(summary, spec, status, tracked) if spec.is_indexed else summary
 
 
 def _with_indexes(
-    sums: JobPodSummary, spec: JobSpec, status: Mapping[str, Any], tracked: list[JobPod]
+    summary: JobPodSummary, spec: JobSpec, status: Mapping[str, Any], tracked: list[JobPod]
 ) -> JobPodSummary:
     counted = CompletionIndexes.parse(status.get("completedIndexes") or "", spec.indexes)
     completed = counted | CompletionIndexes.of({each.index for each in tracked if each.phase == "Succeeded"})
@@ -68,9 +68,9 @@ def _with_indexes(
     if spec.backoff_limit_per_index is not None:
         before = CompletionIndexes.parse(status.get("failedIndexes") or "", spec.indexes)
         failed = before | CompletionIndexes.of({each.index for each in tracked if _ends_its_index(spec, each)})
-        held = _held(spec, tracked, completed, failed, {each.index for each in sums.active})
+        held = _held(spec, tracked, completed, failed, {each.index for each in summary.active})
     return msgspec.structs.replace(
-        sums,
+        summary,
         succeeded=len(completed),
         counted_indexes=counted,
         completed=completed,
@@ -100,10 +100,10 @@ def _held(
         if not each.has_failed(spec) or each.index in active or each.index in completed or each.index in failed:
             continue
         other = held.get(each.index)
-        if other is None or (_tries(other) <= _tries(each) and other.finished_s <= each.finished_s):
+        if other is None or (_failures_of(other) <= _failures_of(each) and other.finished_s <= each.finished_s):
             held[each.index] = each
     return held
 
 
-def _tries(member: JobPod) -> int:
+def _failures_of(member: JobPod) -> int:
     return member.failures_before + member.ignored_before

@@ -18,20 +18,20 @@ Object = dict[str, Any]
 
 KIND: Final = GroupVersionKind("batch", "v1", "Job")
 
-_LONGEST_PREFIX: Final = 58
+_MAX_PREFIX: Final = 58
 _VARIABLE: Final = {
     "name": "JOB_COMPLETION_INDEX",
     "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}},
 }
 
 
-def pod_body(job: Object, spec: JobSpec, index: int, before: JobPod | None, drawn: str) -> Object:
+def pod_body(job: Object, spec: JobSpec, index: int, before: JobPod | None, suffix: str) -> Object:
     """``before`` is the failed pod of the same index that this one replaces, if that has to be known."""
     template, name = job["spec"]["template"], job["metadata"]["name"]
     own = (template.get("metadata") or {}).get("finalizers") or ()
     finalizers = () if TRACKING in own else (TRACKING,)
     prefix = prefix_of(name) if index == UNKNOWN else _index_prefix(name, index)
-    pod = pod_from_template(template, job, KIND, generated_name(prefix, drawn), prefix=prefix, finalizers=finalizers)
+    pod = pod_from_template(template, job, KIND, generated_name(prefix, suffix), prefix=prefix, finalizers=finalizers)
     if index == UNKNOWN:
         return pod
     metadata = pod["metadata"]
@@ -57,7 +57,7 @@ def _failures(spec: JobSpec, before: JobPod | None) -> dict[str, str]:
 def _index_prefix(name: str, index: int) -> str:
     """The index is never cut off."""
     tail = f"-{index}-"
-    return name[: _LONGEST_PREFIX - len(tail)] + tail
+    return name[: _MAX_PREFIX - len(tail)] + tail
 
 
 def _with_variable(container: Object) -> Object:

@@ -53,26 +53,26 @@ def match_failure_policy(rules: Iterable[Object] | None, member: JobPod) -> Fail
 def _by_exit_code(member: JobPod, requirement: Object) -> str | None:
     status = member.pod.get("status") or {}
     wanted = requirement.get("containerName")
-    is_meant = _OPERATORS.get(requirement.get("operator", ""))
+    matches = _OPERATORS.get(requirement.get("operator", ""))
     for each in (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())):
         ended = (each.get("state") or {}).get("terminated")
         code = 0 if ended is None else ended.get("exitCode", 0)
-        if code == 0 or is_meant is None or (wanted is not None and wanted != each["name"]):
+        if code == 0 or matches is None or (wanted is not None and wanted != each["name"]):
             continue
-        if is_meant(code, requirement.get("values") or ()):
-            return f"Container {each['name']} for pod {_place(member)} failed with exit code {code}"
+        if matches(code, requirement.get("values") or ()):
+            return f"Container {each['name']} for pod {_pod_key(member)} failed with exit code {code}"
     return None
 
 
 def _by_condition(member: JobPod, patterns: Iterable[Object]) -> str | None:
-    meant = {(each["type"], each.get("status", "True")) for each in patterns}
+    wanted = {(each["type"], each.get("status", "True")) for each in patterns}
     for each in (member.pod.get("status") or {}).get("conditions") or ():
-        if (each.get("type"), each.get("status")) in meant:
-            return f"Pod {_place(member)} has condition {each['type']}"
+        if (each.get("type"), each.get("status")) in wanted:
+            return f"Pod {_pod_key(member)} has condition {each['type']}"
     return None
 
 
-def _place(member: JobPod) -> str:
+def _pod_key(member: JobPod) -> str:
     return f"{member.pod['metadata'].get('namespace', '')}/{member.name}"
 
 
@@ -101,5 +101,5 @@ def _is_met(rule: _SuccessRule, completions: int, succeeded: CompletionIndexes) 
     if text is None:
         return needed is not None and len(succeeded) >= needed
     wanted = CompletionIndexes.parse(text, completions)
-    there = wanted.common(succeeded)
-    return bool(wanted) and (there == len(wanted) or (needed is not None and there >= needed))
+    common = wanted.common(succeeded)
+    return bool(wanted) and (common == len(wanted) or (needed is not None and common >= needed))

@@ -39,23 +39,23 @@ def is_finished(job: Object) -> bool:
     return finish(job) is not None
 
 
-def with_numbers(status: Mapping[str, Any], standing: LivePodCounts) -> Object:
-    numbers = {"ready": standing.ready, "terminating": standing.terminating}
-    return _without_nothing({**status, **numbers, "active": standing.active})
+def with_numbers(status: Mapping[str, Any], live_counts: LivePodCounts) -> Object:
+    numbers = {"ready": live_counts.ready, "terminating": live_counts.terminating}
+    return _without_zeros({**status, **numbers, "active": live_counts.active})
 
 
 def with_terminated(
     status: Mapping[str, Any],
     spec: JobSpec,
-    tally: TerminatedPodCounts,
+    counts: TerminatedPodCounts,
     completed: CompletionIndexes,
     failed: CompletionIndexes | None,
 ) -> Object:
-    uncounted = {"succeeded": list(tally.uncounted_succeeded), "failed": list(tally.uncounted_failed)}
+    uncounted = {"succeeded": list(counts.uncounted_succeeded), "failed": list(counts.uncounted_failed)}
     changed: Object = {
         **status,
-        "succeeded": tally.succeeded,
-        "failed": tally.failed,
+        "succeeded": counts.succeeded,
+        "failed": counts.failed,
         "uncountedTerminatedPods": {outcome: uids for outcome, uids in uncounted.items() if uids},
     }
     if spec.is_indexed:
@@ -64,7 +64,7 @@ def with_terminated(
         changed.pop("failedIndexes", None)
         if failed is not None:
             changed["failedIndexes"] = str(failed)
-    return _without_nothing(changed)
+    return _without_zeros(changed)
 
 
 def with_suspension(status: Mapping[str, Any], spec: JobSpec, now: str, *, clears_start: bool = False) -> Object:
@@ -72,10 +72,10 @@ def with_suspension(status: Mapping[str, Any], spec: JobSpec, now: str, *, clear
 
     ``clears_start``: a suspended job has not started, whatever it did before (KEP-5440).
     """
-    word, text = ("JobSuspended", "Job suspended") if spec.is_suspended else ("JobResumed", "Job resumed")
-    told = status.get("conditions") or []
-    changed = _with_condition(told, _SUSPENDED, "True" if spec.is_suspended else "False", word, text, now)
-    if changed is told:
+    reason, text = ("JobSuspended", "Job suspended") if spec.is_suspended else ("JobResumed", "Job resumed")
+    known = status.get("conditions") or []
+    changed = _with_condition(known, _SUSPENDED, "True" if spec.is_suspended else "False", reason, text, now)
+    if changed is known:
         return dict(status)
     kept = {key: value for key, value in status.items() if key != "startTime" or not clears_start}
     return {**kept, "conditions": changed, **({} if spec.is_suspended else {"startTime": now})}
@@ -83,32 +83,35 @@ def with_suspension(status: Mapping[str, Any], spec: JobSpec, now: str, *, clear
 
 def suspension(status: Mapping[str, Any]) -> str | None:
     """What is told about it: ``True``, ``False``, or nothing."""
-    told = conditions.find(status.get("conditions"), _SUSPENDED)
-    return None if told is None else str(told.get("status"))
+    found = conditions.find(status.get("conditions"), _SUSPENDED)
+    return None if found is None else str(found.get("status"))
 
 
-def with_target(status: Mapping[str, Any], ending: FinishedCondition, now: str) -> Object:
-    told = status.get("conditions") or []
-    if conditions.is_true(told, ending.target):
+def with_target(status: Mapping[str, Any], finished: FinishedCondition, now: str) -> Object:
+    known = status.get("conditions") or []
+    if conditions.is_true(known, finished.target):
         return dict(status)
-    return {**status, "conditions": [*told, _condition(ending.target, "True", ending.reason, ending.message, now)]}
+    return {
+        **status,
+        "conditions": [*known, _condition(finished.target, "True", finished.reason, finished.message, now)],
+    }
 
 
-def with_final_condition(status: Mapping[str, Any], ending: FinishedCondition, now: str) -> Object:
-    word = FINAL_CONDITIONS[ending.target]
-    told = _with_condition(status.get("conditions") or [], word, "True", ending.reason, ending.message, now)
-    return {**status, "conditions": told, **({} if ending.is_failure else {"completionTime": now})}
+def with_final_condition(status: Mapping[str, Any], finished: FinishedCondition, now: str) -> Object:
+    reason = FINAL_CONDITIONS[finished.target]
+    updated = _with_condition(status.get("conditions") or [], reason, "True", finished.reason, finished.message, now)
+    return {**status, "conditions": updated, **({} if finished.is_failure else {"completionTime": now})}
 
 
-def _with_condition(told: list[Object], type_: str, status: str, reason: str, message: str, now: str) -> list[Object]:
+def _with_condition(known: list[Object], type_: str, status: str, reason: str, message: str, now: str) -> list[Object]:
     """With this condition; the very same list if it says so already. What never was true is not told to be false."""
-    before = conditions.find(told, type_)
+    before = conditions.find(known, type_)
     if before is None:
-        return told if status == "False" else [*told, _condition(type_, status, reason, message, now)]
+        return known if status == "False" else [*known, _condition(type_, status, reason, message, now)]
     if (before.get("status"), before.get("reason"), before.get("message")) == (status, reason, message):
-        return told
+        return known
     new = _condition(type_, status, reason, message, now)
-    return [new if each is before else each for each in told]
+    return [new if each is before else each for each in known]
 
 
 def _condition(type_: str, status: str, reason: str, message: str, now: str) -> Object:
@@ -123,8 +126,8 @@ def _condition(type_: str, status: str, reason: str, message: str, now: str) -> 
 
 
 # The API leaves these out when there is nothing to say; ``ready`` and ``terminating`` it keeps.
-_LEFT_OUT: Final = {"active": 0, "succeeded": 0, "failed": 0, "completedIndexes": ""}
+_OMITTED: Final = {"active": 0, "succeeded": 0, "failed": 0, "completedIndexes": ""}
 
 
-def _without_nothing(status: Object) -> Object:
-    return {key: value for key, value in status.items() if key not in _LEFT_OUT or _LEFT_OUT[key] != value}
+def _without_zeros(status: Object) -> Object:
+    return {key: value for key, value in status.items() if key not in _OMITTED or _OMITTED[key] != value}

@@ -22,8 +22,8 @@ class NodeLifecycleConfig(msgspec.Struct, frozen=True):
 
 def config_for_grace_period(grace_s: float) -> NodeLifecycleConfig:
     """For who is more or less patient than usual: the other times shrink with the grace, and do not grow with it."""
-    usual = NodeLifecycleConfig()
-    share = min(grace_s / usual.grace_s, 1.0)
+    defaults = NodeLifecycleConfig()
+    ratio = min(grace_s / defaults.grace_s, 1.0)
     return NodeLifecycleConfig(
-        grace_s=grace_s, monitor_s=usual.monitor_s * share, startup_s=max(usual.startup_s * share, grace_s)
+        grace_s=grace_s, monitor_s=defaults.monitor_s * ratio, startup_s=max(defaults.startup_s * ratio, grace_s)
     )

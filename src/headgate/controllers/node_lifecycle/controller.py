@@ -61,7 +61,7 @@ class _Health(msgspec.Struct):
     """When it last gave a sign of life, by our own clock."""
     unready_since_s: float
     is_registered: bool = False
-    taints_pending: bool = False
+    must_mark_pods: bool = False
     """Its pods have to be told that they are not ready."""
 
 
@@ -78,11 +78,11 @@ class _Uid(msgspec.Struct, frozen=True):
 class NodeLifecycleController(Controller):
     name = "node-lifecycle"
 
-    def __init__(self, patience: NodeLifecycleConfig | None = None) -> None:
-        self._patience = patience or NodeLifecycleConfig()
-        self._zones = EvictionZones(self._patience)
+    def __init__(self, config: NodeLifecycleConfig | None = None) -> None:
+        self._config = config or NodeLifecycleConfig()
+        self._zones = EvictionZones(self._config)
         self._nodes: Final[dict[str, _Health]] = {}
-        self._gone: Final[dict[str, str]] = {}
+        self._deleted_nodes: Final[dict[str, str]] = {}
         self._renewals: Final[dict[str, str]] = {}
         self._pods: Final[dict[str, _Pod]] = {}
         self._on_node: Final = PodsByNode()
@@ -110,8 +110,8 @@ class NodeLifecycleController(Controller):
             self._drop_pod(uid)
         elif name in self._nodes and self._nodes[name].node.uid == uid:
             del self._nodes[name]
-            self._gone[name] = uid
-            return [Enqueue(_Name(name)), *self._place(name, None, now_s)]
+            self._deleted_nodes[name] = uid
+            return [Enqueue(_Name(name)), *self._set_zone(name, None, now_s)]
         return ()
 
     def _lease_applied(self, obj: Object, now_s: float) -> None:
@@ -127,9 +127,9 @@ class NodeLifecycleController(Controller):
     def _node_applied(self, node: LifecycleNode, now_s: float) -> Iterable[Enqueue]:
         known = self._nodes.get(node.name)
         if known is None or known.node.uid != node.uid:
-            has_spoken = node.heartbeat is not None or node.name in self._renewals
-            self._nodes[node.name] = _Health(node, now_s if has_spoken else node.created_s, now_s)
-            return [Enqueue(_Name(node.name)), *self._place(node.name, node, now_s)]
+            has_heartbeat = node.heartbeat is not None or node.name in self._renewals
+            self._nodes[node.name] = _Health(node, now_s if has_heartbeat else node.created_s, now_s)
+            return [Enqueue(_Name(node.name)), *self._set_zone(node.name, node, now_s)]
         if node.is_older_than(known.node):
             return ()
         before, known.node = known.node, node
@@ -137,15 +137,15 @@ class NodeLifecycleController(Controller):
             known.heartbeat_s = now_s
         if (node.ready == "True") != (before.ready == "True"):
             known.unready_since_s = now_s
-        wakes = self._place(node.name, node, now_s)
-        return wakes if node.readiness == before.readiness else [Enqueue(_Name(node.name)), *wakes]
+        enqueues = self._set_zone(node.name, node, now_s)
+        return enqueues if node.readiness == before.readiness else [Enqueue(_Name(node.name)), *enqueues]
 
-    def _place(self, name: str, node: LifecycleNode | None, now_s: float) -> list[Enqueue]:
+    def _set_zone(self, name: str, node: LifecycleNode | None, now_s: float) -> list[Enqueue]:
         """Counts a node where it is; ``None``: nowhere any more."""
-        was_cut_off = self._zones.is_fully_disrupted
+        was_fully_disrupted = self._zones.is_fully_disrupted
         zone, ready = (None, False) if node is None else (node.zone, node.ready == "True")
         found = self._zones.put(name, zone, ready=ready)
-        if was_cut_off and not self._zones.is_fully_disrupted:
+        if was_fully_disrupted and not self._zones.is_fully_disrupted:
             # No heartbeat could be received, so no node counts as silent.
             for each in self._nodes.values():
                 each.heartbeat_s = now_s
@@ -184,8 +184,10 @@ class NodeLifecycleController(Controller):
                 else None
             )
             return Done() if problem is None else RequeueWithBackoff(problem)
-        if key.name in self._gone:
-            yield _about_node(key.name, self._gone.pop(key.name), "RemovingNode", "Removing Node {} from Controller")
+        if key.name in self._deleted_nodes:
+            yield _node_event(
+                key.name, self._deleted_nodes.pop(key.name), "RemovingNode", "Removing Node {} from Controller"
+            )
         known = self._nodes.get(key.name)
         return Done() if known is None else (yield from self._monitor_health(known, now_s))
 
@@ -193,37 +195,37 @@ class NodeLifecycleController(Controller):
         name, uid = known.node.name, known.node.uid
         if not known.is_registered:
             known.is_registered = True
-            yield _about_node(name, uid, "RegisteredNode", "Registered Node {} in Controller")
+            yield _node_event(name, uid, "RegisteredNode", "Registered Node {} in Controller")
         if now_s > self._deadline_s(known):
             was_ready = known.node.ready == "True"
             problem = yield from self._set_unknown(known, now_s)
             if problem is not None:
                 return RequeueWithBackoff(problem)
             if was_ready:
-                known.taints_pending = True
+                known.must_mark_pods = True
                 text = f"Node {name} status is now: NodeNotReady"
                 yield EmitEvent(_reference(name, uid), "Normal", "NodeNotReady", text, COMPONENT)
-        if known.taints_pending:
+        if known.must_mark_pods:
             problem = None if known.node.ready == "True" else (yield from self._mark_pods_not_ready(name, now_s))
             if problem is not None:
                 return RequeueWithBackoff(problem)
-            known.taints_pending = False
-        wait_s, evicts = self._turn(known, now_s)
+            known.must_mark_pods = False
+        wait_s, evicts = self._eviction_turn(known, now_s)
         problem = yield from self._update_taints(known, now_s, evicts=evicts)
         if problem is not None:
             return RequeueWithBackoff(problem)
-        return self._next_look(known, wait_s, now_s)
+        return self._next_check(known, wait_s, now_s)
 
-    def _next_look(self, known: _Health, wait_s: float | None, now_s: float) -> Result:
+    def _next_check(self, known: _Health, wait_s: float | None, now_s: float) -> Result:
         waits = [] if wait_s is None else [wait_s]
         if known.node.ready != "Unknown":
             waits.append(self._deadline_s(known) - now_s + 0.001)
         return RequeueAfter(max(min(waits), 0.001)) if waits else Done()
 
     def _deadline_s(self, known: _Health) -> float:
-        return known.heartbeat_s + (self._patience.grace_s if known.node.ready else self._patience.startup_s)
+        return known.heartbeat_s + (self._config.grace_s if known.node.ready else self._config.startup_s)
 
-    def _turn(self, known: _Health, now_s: float) -> tuple[float | None, bool]:
+    def _eviction_turn(self, known: _Health, now_s: float) -> tuple[float | None, bool]:
         """Whether the pods of a node have to leave, and else how long until that is asked again."""
         node = known.node
         zone = node.zone or ("", "")
@@ -231,12 +233,12 @@ class NodeLifecycleController(Controller):
             return None, False
         if no_execute_taints(node):
             return None, True
-        settled_in_s = known.unready_since_s + self._patience.monitor_s - now_s
-        turn_in_s = self._zones.next_eviction_in_s(zone, now_s)
-        if turn_in_s is None:
+        settled_in_s = known.unready_since_s + self._config.monitor_s - now_s
+        next_in_s = self._zones.next_eviction_in_s(zone, now_s)
+        if next_in_s is None:
             return None, False
-        if max(settled_in_s, turn_in_s) > 0:
-            return max(settled_in_s, turn_in_s), False
+        if max(settled_in_s, next_in_s) > 0:
+            return max(settled_in_s, next_in_s), False
         self._zones.record_eviction(zone, now_s)
         return None, True
 
@@ -247,8 +249,8 @@ class NodeLifecycleController(Controller):
         if not found:
             return None
         body = {"metadata": {"resourceVersion": known.node.revision}, "status": {"conditions": found}}
-        answer = yield Patch(NODES, "", known.node.name, body, subresource="status")
-        return self._wrote(known, answer, now_s)
+        response = yield Patch(NODES, "", known.node.name, body, subresource="status")
+        return self._observe_write(known, response, now_s)
 
     def _update_taints(
         self, known: _Health, now_s: float, *, evicts: bool
@@ -261,13 +263,13 @@ class NodeLifecycleController(Controller):
             body["metadata"]["labels"] = labels
         if taints is not None:
             body["spec"] = {"taints": taints or None}
-        return self._wrote(known, (yield Patch(NODES, "", known.node.name, body, how="merge")), now_s)
+        return self._observe_write(known, (yield Patch(NODES, "", known.node.name, body, how="merge")), now_s)
 
-    def _wrote(self, known: _Health, answer: EffectResponse, now_s: float) -> str | None:
+    def _observe_write(self, known: _Health, response: EffectResponse, now_s: float) -> str | None:
         """What was written counts as seen, unless the watch has shown something later meanwhile."""
-        if not answer.ok:
-            return None if answer.missing else answer.message
-        node = read(answer.body)
+        if not response.ok:
+            return None if response.missing else response.message
+        node = read(response.body)
         if node.uid == known.node.uid and not node.is_older_than(known.node):
             if (node.ready == "True") != (known.node.ready == "True"):
                 known.unready_since_s = now_s
@@ -276,8 +278,8 @@ class NodeLifecycleController(Controller):
 
     def _mark_pods_not_ready(self, name: str, now_s: float) -> Generator[Effect, EffectResponse, str | None]:
         problem = None
-        there = [self._pods[uid] for uid in self._on_node.of(name)]
-        for pod in sorted((each for each in there if each.is_ready), key=lambda each: (each.namespace, each.name)):
+        pods = [self._pods[uid] for uid in self._on_node.of(name)]
+        for pod in sorted((each for each in pods if each.is_ready), key=lambda each: (each.namespace, each.name)):
             if name in self._nodes and self._nodes[name].node.ready != "True":
                 problem = (yield from _mark_pod_not_ready(pod, now_s)) or problem
         return problem
@@ -287,15 +289,15 @@ def _mark_pod_not_ready(pod: _Pod, now_s: float) -> Generator[Effect, EffectResp
     """Marks a pod as not ready: its state is unknown, and it should get no traffic."""
     ready = {"type": conditions.POD_READY, "status": "False", "lastTransitionTime": format_time(now_s)}
     body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [ready]}}
-    answer = yield Patch(PODS, pod.namespace, pod.name, body, subresource="status")
-    if not answer.ok:
-        return None if answer.missing or answer.conflict else answer.message
-    about = {"apiVersion": "v1", "kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
-    yield EmitEvent(about, "Warning", "NodeNotReady", "Node is not ready", COMPONENT)
+    response = yield Patch(PODS, pod.namespace, pod.name, body, subresource="status")
+    if not response.ok:
+        return None if response.missing or response.conflict else response.message
+    reference = {"apiVersion": "v1", "kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
+    yield EmitEvent(reference, "Warning", "NodeNotReady", "Node is not ready", COMPONENT)
     return None
 
 
-def _about_node(name: str, uid: str, reason: str, text: str) -> EmitEvent:
+def _node_event(name: str, uid: str, reason: str, text: str) -> EmitEvent:
     return EmitEvent(_reference(name, uid), "Normal", reason, f"Node {name} event: {text.format(name)}", COMPONENT)
 
 

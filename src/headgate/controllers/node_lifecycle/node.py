@@ -15,7 +15,7 @@ Object = Mapping[str, Any]
 READY: Final = "Ready"
 _REGIONS: Final = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
 _ZONES: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
-_APART: Final = "node.kubernetes.io/exclude-disruption"
+_EXCLUDED: Final = "node.kubernetes.io/exclude-disruption"
 
 
 class LifecycleNode(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ class LifecycleNode(msgspec.Struct, frozen=True):
     @property
     def zone(self) -> tuple[str, str] | None:
         """Where it may fail together with others; ``None``: it counts nowhere."""
-        if _APART in self.labels:
+        if _EXCLUDED in self.labels:
             return None
         region, zone = (next(filter(None, map(self.labels.get, keys)), "") for keys in (_REGIONS, _ZONES))
         return region, zone

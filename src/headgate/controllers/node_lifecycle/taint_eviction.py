@@ -77,7 +77,7 @@ class TaintEvictionController(Controller):
         self._on_node: Final = PodsByNode()
         self._due_s: Final[dict[str, float]] = {}
         """When pods go that may stay a while."""
-        self._told: Final[set[str]] = set()
+        self._announced: Final[set[str]] = set()
         """Pods whose end has been announced."""
 
     def watches(self) -> Iterable[WatchSpec]:
@@ -99,7 +99,7 @@ class TaintEvictionController(Controller):
         if pod is None:
             return ()
         self._on_node.drop(pod.node, uid)
-        self._told.discard(uid)
+        self._announced.discard(uid)
         return () if self._due_s.pop(uid, None) is None else (Enqueue(_CancelledEviction(namespace, name)),)
 
     def _node_applied(self, obj: Object) -> Iterable[Enqueue]:
@@ -112,7 +112,7 @@ class TaintEvictionController(Controller):
             self._taints[name] = taints
         else:
             del self._taints[name]
-        return [Enqueue(_Uid(each)) for each in sorted(self._on_node.of(name), key=self._place)]
+        return [Enqueue(_Uid(each)) for each in sorted(self._on_node.of(name), key=self._key_of)]
 
     def _pod_applied(self, obj: Object) -> Iterable[Enqueue]:
         metadata, spec = obj["metadata"], obj.get("spec") or {}
@@ -127,7 +127,7 @@ class TaintEvictionController(Controller):
         self._on_node.add(node, pod.uid)
         return (Enqueue(_Uid(pod.uid)),) if node in self._taints else ()
 
-    def _place(self, uid: str) -> tuple[str, str]:
+    def _key_of(self, uid: str) -> tuple[str, str]:
         return self._pods[uid].namespace, self._pods[uid].name
 
     # -- work ------------------------------------------------------------------------------------------------------
@@ -146,39 +146,39 @@ class TaintEvictionController(Controller):
             del self._due_s[pod.uid]
             yield _event("Cancelling deletion of", pod.namespace, pod.name)
         if wait_s == inf:
-            self._told.discard(pod.uid)
+            self._announced.discard(pod.uid)
             return Done()
         if wait_s > 0:
             # Who waits already goes when it was going to go, whatever was changed since.
             due_s = self._due_s.setdefault(pod.uid, now_s + wait_s)
             if now_s < due_s:
                 return RequeueAfter(due_s - now_s)
-        problem = yield from self._end(pod, now_s)
+        problem = yield from self._evict(pod, now_s)
         if problem is not None:
             return RequeueWithBackoff(problem)
         self._due_s.pop(pod.uid, None)
         return Done()
 
-    def _end(self, pod: _Pod, now_s: float) -> Generator[Effect, EffectResponse, str | None]:
-        if pod.uid not in self._told:
-            self._told.add(pod.uid)
+    def _evict(self, pod: _Pod, now_s: float) -> Generator[Effect, EffectResponse, str | None]:
+        if pod.uid not in self._announced:
+            self._announced.add(pod.uid)
             yield _event("Marking for deletion", pod.namespace, pod.name)
-        answer = yield Get(PODS, pod.namespace, pod.name, ("metadata.generation", "status.conditions"))
-        if answer.missing or (answer.ok and answer.body["metadata"]["uid"] != pod.uid):
+        response = yield Get(PODS, pod.namespace, pod.name, ("metadata.generation", "status.conditions"))
+        if response.missing or (response.ok and response.body["metadata"]["uid"] != pod.uid):
             return None
-        if not answer.ok:
-            return answer.message
-        if not conditions.is_true((answer.body.get("status") or {}).get("conditions"), conditions.DISRUPTION_TARGET):
-            body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [_condition(answer, now_s)]}}
-            answer = yield Patch(PODS, pod.namespace, pod.name, body, subresource="status")
-            if not answer.ok and not answer.missing and not answer.conflict:
-                return answer.message
-        answer = yield Delete(PODS, pod.namespace, pod.name, {"preconditions": {"uid": pod.uid}})
-        return None if answer.ok or answer.missing or answer.conflict else answer.message
+        if not response.ok:
+            return response.message
+        if not conditions.is_true((response.body.get("status") or {}).get("conditions"), conditions.DISRUPTION_TARGET):
+            body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [_condition(response, now_s)]}}
+            response = yield Patch(PODS, pod.namespace, pod.name, body, subresource="status")
+            if not response.ok and not response.missing and not response.conflict:
+                return response.message
+        response = yield Delete(PODS, pod.namespace, pod.name, {"preconditions": {"uid": pod.uid}})
+        return None if response.ok or response.missing or response.conflict else response.message
 
 
-def _condition(seen: EffectResponse, now_s: float) -> Object:
-    generation = seen.body["metadata"].get("generation")
+def _condition(response: EffectResponse, now_s: float) -> Object:
+    generation = response.body["metadata"].get("generation")
     return {
         "type": conditions.DISRUPTION_TARGET,
         "status": "True",
@@ -189,6 +189,6 @@ def _condition(seen: EffectResponse, now_s: float) -> Object:
     }
 
 
-def _event(what: str, namespace: str, name: str) -> EmitEvent:
-    about = {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name}
-    return EmitEvent(about, "Normal", _REASON, f"{what} Pod {namespace}/{name}", COMPONENT)
+def _event(action: str, namespace: str, name: str) -> EmitEvent:
+    reference = {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name}
+    return EmitEvent(reference, "Normal", _REASON, f"{action} Pod {namespace}/{name}", COMPONENT)

@@ -25,7 +25,7 @@ _KEYS: Final[Mapping[tuple[str, str], str]] = {
 }
 _OURS: Final = frozenset({*_KEYS.values(), UNSCHEDULABLE})
 _OUTAGES: Final = frozenset({NOT_READY, UNREACHABLE})
-_LABEL_TWINS: Final = {
+_LABEL_ALIASES: Final = {
     "kubernetes.io/os": "beta.kubernetes.io/os",
     "kubernetes.io/arch": "beta.kubernetes.io/arch",
 }
@@ -46,7 +46,7 @@ def wanted_taints(node: LifecycleNode, now_s: float, *, evicts: bool) -> Sequenc
 
     ``evicts``: whether an unready node is to have its pods leave.
     """
-    wanted = [(key, NO_SCHEDULE) for key in _asked_for(node)]
+    wanted = [(key, NO_SCHEDULE) for key in _no_schedule_keys(node)]
     if evicts and (outage := outage_of(node)):
         wanted.append((outage, NO_EXECUTE))
     kept = [each for each in node.taints if not _is_ours(each) or _identity(each) in wanted]
@@ -63,12 +63,12 @@ def wanted_labels(node: LifecycleNode) -> dict[str, str]:
     """Labels to write: old names of labels say what the new ones say."""
     return {
         old: node.labels[new]
-        for new, old in _LABEL_TWINS.items()
+        for new, old in _LABEL_ALIASES.items()
         if new in node.labels and node.labels.get(old) != node.labels[new]
     }
 
 
-def _asked_for(node: LifecycleNode) -> Iterable[str]:
+def _no_schedule_keys(node: LifecycleNode) -> Iterable[str]:
     for each in node.conditions:
         key = _KEYS.get((each.get("type", ""), each.get("status", "")))
         if key is not None:

@@ -18,9 +18,9 @@ _FEW: Final = 2  # unready nodes that are never more than bad luck
 
 
 class EvictionZones:
-    def __init__(self, patience: NodeLifecycleConfig) -> None:
-        self._patience = patience
-        self._places: dict[str, tuple[Zone, bool]] = {}
+    def __init__(self, config: NodeLifecycleConfig) -> None:
+        self._config = config
+        self._zone_of: dict[str, tuple[Zone, bool]] = {}
         self._ready: dict[Zone, set[str]] = {}
         self._unready: dict[Zone, set[str]] = {}
         self._zones_with_ready = 0
@@ -29,29 +29,32 @@ class EvictionZones:
     @property
     def is_fully_disrupted(self) -> bool:
         """There are nodes, and none is ready."""
-        return bool(self._places) and not self._zones_with_ready
+        return bool(self._zone_of) and not self._zones_with_ready
 
     def put(self, name: str, zone: Zone | None, *, ready: bool) -> Iterable[str]:
         """A node is there, ready or not, or nowhere (``None``); returns whose turn may have come by that."""
-        before = self._places.get(name)
+        before = self._zone_of.get(name)
         if before == (zone, ready):
             return ()
-        concerned = {each for each in (zone, before[0] if before else None) if each is not None}
-        was_cut_off, stopped = self.is_fully_disrupted, [each for each in concerned if not self.evictions_per_s(each)]
+        affected = {each for each in (zone, before[0] if before else None) if each is not None}
+        was_fully_disrupted, stopped = (
+            self.is_fully_disrupted,
+            [each for each in affected if not self.evictions_per_s(each)],
+        )
         self._drop(name)
         if zone is not None:
-            self._places[name] = (zone, ready)
+            self._zone_of[name] = (zone, ready)
             self._count(zone, name, ready=ready)
-        if self.is_fully_disrupted != was_cut_off:
-            return list(self._places)
+        if self.is_fully_disrupted != was_fully_disrupted:
+            return list(self._zone_of)
         return sorted(
             other for each in stopped if self.evictions_per_s(each) > 0 for other in self._unready.get(each, ())
         )
 
     def _drop(self, name: str) -> None:
-        if name not in self._places:
+        if name not in self._zone_of:
             return
-        zone, ready = self._places.pop(name)
+        zone, ready = self._zone_of.pop(name)
         group = (self._ready if ready else self._unready)[zone]
         group.discard(name)
         if ready and not group:
@@ -59,12 +62,12 @@ class EvictionZones:
 
     def evictions_per_s(self, zone: Zone) -> float:
         ready, unready = len(self._ready.get(zone, ())), len(self._unready.get(zone, ()))
-        patience = self._patience
+        config = self._config
         if self.is_fully_disrupted:
             return 0.0
-        if ready and unready > _FEW and unready / (ready + unready) >= patience.unhealthy_share:
-            return patience.secondary_evictions_per_s if ready + unready > patience.large_zone else 0.0
-        return patience.evictions_per_s
+        if ready and unready > _FEW and unready / (ready + unready) >= config.unhealthy_share:
+            return config.secondary_evictions_per_s if ready + unready > config.large_zone else 0.0
+        return config.evictions_per_s
 
     def next_eviction_in_s(self, zone: Zone, now_s: float) -> float | None:
         """How long until the next node of the zone may be tainted; ``None``: not as things stand."""

@@ -50,10 +50,10 @@ class UnconfirmedWrites(msgspec.Struct):
 
 
 class OwnershipCache:
-    def __init__(self, kind: OwnerKind, told: OnDependentChange = lambda uid, owner, obj: None) -> None:
+    def __init__(self, kind: OwnerKind, on_dependent_change: OnDependentChange = lambda uid, owner, obj: None) -> None:
         """``told`` is for who keeps counts: it hears of every change, whether the watch or our own write told of it."""
         self.kind: Final = kind
-        self._on_dependent_change: Final = told
+        self._on_dependent_change: Final = on_dependent_change
         self.unconfirmed_writes: Final[dict[str, UnconfirmedWrites]] = {}
         """By the owner's uid."""
         self._owners: Final[MutationCache[Key]] = MutationCache()
@@ -103,7 +103,7 @@ class OwnershipCache:
     def owner_applied(self, obj: Object) -> list[Key]:
         key = _key(obj)
         known = self._owners.get(key)
-        if not self._owners.put(key, obj, told=True):
+        if not self._owners.put(key, obj, from_watch=True):
             return []
         if known is not None and known["metadata"]["uid"] != obj["metadata"]["uid"]:
             self._drop_owner(key, known["metadata"]["uid"])
@@ -132,16 +132,16 @@ class OwnershipCache:
     def dependent_applied(self, obj: Object) -> list[Key]:
         """From the watch. Who has to look: who had it, who has it, and who might want it."""
         known = self._all.get(obj["metadata"]["uid"])
-        return self._put(obj, known) if self._is_newer(obj, known, told=True) else []
+        return self._put(obj, known) if self._is_newer(obj, known, from_watch=True) else []
 
     def dependent_removed(self, namespace: str, name: str, uid: str) -> list[Key]:
         known = self._all.remove(uid, uid)
         return [] if known is None else self._drop(known)
 
-    def wrote(self, obj: Object) -> None:
+    def observe_write(self, obj: Object) -> None:
         """What the server answered to a write of ours."""
         known = self._all.get(obj["metadata"]["uid"])
-        if self._is_newer(obj, known, told=False):
+        if self._is_newer(obj, known, from_watch=False):
             self._put(obj, known)
 
     def deletion_accepted(self, uid: str) -> None:
@@ -163,10 +163,10 @@ class OwnershipCache:
 
     # -- bookkeeping -----------------------------------------------------------------------------------------------
 
-    def _is_newer(self, obj: Object, known: Object | None, *, told: bool) -> bool:
+    def _is_newer(self, obj: Object, known: Object | None, *, from_watch: bool) -> bool:
         """Stores the dependent. The version that is known already, such as the watch's echo of an own write, is no
         news: the indexes have it."""
-        if not self._all.put(obj["metadata"]["uid"], obj, told=told):
+        if not self._all.put(obj["metadata"]["uid"], obj, from_watch=from_watch):
             return False
         return known is None or resource_version_of(known) != resource_version_of(obj)
 
@@ -176,7 +176,7 @@ class OwnershipCache:
         before, now = self._controller(known), self._controller(obj)
         if before != now and before is not None:
             self._remove_dependent(before, uid)
-        concerned = dict.fromkeys(key for owner in (before, now) if owner and (key := self._keys.get(owner)))
+        affected = dict.fromkeys(key for owner in (before, now) if owner and (key := self._keys.get(owner)))
         if now is not None:
             self._dependents.setdefault(now, {})[uid] = obj
             self._orphans.drop(uid)
@@ -187,9 +187,9 @@ class OwnershipCache:
             is_news = known is None or before is not None or known["metadata"].get("labels") != labels
             if is_news:
                 self._set_candidate_owners(uid, self._selectors.matching(metadata.get("namespace", ""), labels))
-                concerned.update(dict.fromkeys(self._candidate_owners.get(uid, ())))
+                affected.update(dict.fromkeys(self._candidate_owners.get(uid, ())))
         self._on_dependent_change(uid, now, obj)
-        return list(concerned)
+        return list(affected)
 
     def _drop(self, obj: Object) -> list[Key]:
         uid = obj["metadata"]["uid"]
@@ -210,10 +210,10 @@ class OwnershipCache:
         return None if reference is None else str(reference.get("uid"))
 
     def _remove_dependent(self, owner: str, uid: str) -> None:
-        there = self._dependents.get(owner)
-        if there is not None:
-            there.pop(uid, None)
-            if not there:
+        dependents = self._dependents.get(owner)
+        if dependents is not None:
+            dependents.pop(uid, None)
+            if not dependents:
                 del self._dependents[owner]
 
     def _set_candidates(self, key: Key, uids: Iterable[str]) -> None:

@@ -24,8 +24,8 @@ Object = dict[str, Any]
 REVISION_LABEL: Final = "controller-revision-hash"
 """On pods: the revision that they were made from."""
 _HASH_LABEL: Final = "controller.kubernetes.io/hash"
-_LONGEST_PREFIX: Final = 223
-_MOST_COLLISIONS: Final = 100
+_MAX_PREFIX: Final = 223
+_MAX_COLLISIONS: Final = 100
 _EXACT: Final = 1 << 53
 """Beyond this a float64 does not hold every whole number."""
 
@@ -65,28 +65,28 @@ def data_of(owner: Object, kind: GroupVersionKind) -> Object:
 
     Written as JSON it has the very bytes that kube-controller-manager writes: ``kubectl rollout undo`` compares bytes.
     """
-    data: Object = _as_printed({"spec": {"template": {**owner["spec"]["template"], "$patch": "replace"}}}, kind)
+    data: Object = _canonical({"spec": {"template": {**owner["spec"]["template"], "$patch": "replace"}}}, kind)
     return data
 
 
-def _as_printed(value: Any, kind: GroupVersionKind) -> Any:
+def _canonical(value: Any, kind: GroupVersionKind) -> Any:
     """Maps in the order of their keys. kube-controller-manager reads the numbers of a StatefulSet as float64, those
     of a DaemonSet as what they are."""
     match value:
         case dict():
-            return {key: _as_printed(value[key], kind) for key in sorted(value)}
+            return {key: _canonical(value[key], kind) for key in sorted(value)}
         case list():
-            return [_as_printed(each, kind) for each in value]
+            return [_canonical(each, kind) for each in value]
         case int() if abs(value) > _EXACT and kind.kind == "StatefulSet":
             return int(float(value))
     return value
 
 
-def _holds(revision: Object, data: Object, kind: GroupVersionKind) -> bool:
+def _has_data(revision: Object, data: Object, kind: GroupVersionKind) -> bool:
     """Whether it is the revision of this template. Earlier versions of Headgate kept the keys in another order, and
     exact numbers: those are the same revisions, or an upgrade would roll everything out again."""
     kept: Object = revision.get("data") or {}
-    return kept == data or bool(_as_printed(kept, kind) == data)
+    return kept == data or bool(_canonical(kept, kind) == data)
 
 
 def template_of(revision: Object) -> Object:
@@ -111,7 +111,7 @@ def in_order(revisions: Iterable[Object]) -> list[Object]:
 def choose_revision(revisions: Sequence[Object], data: Object, kind: GroupVersionKind) -> RevisionChoice:
     """``revisions`` are in order."""
     number = number_of(revisions[-1]) + 1 if revisions else 1
-    equal = [each for each in revisions if _holds(each, data, kind)]
+    equal = [each for each in revisions if _has_data(each, data, kind)]
     if not equal:
         return CreateRevision(number)
     return KeepRevision(equal[-1]) if equal[-1] is revisions[-1] else RenumberRevision(equal[-1], number)
@@ -132,7 +132,7 @@ def new_revision(owner: Object, kind: GroupVersionKind, number: int, hash_: str,
     meta = owner["metadata"]
     labels = (owner["spec"]["template"].get("metadata") or {}).get("labels") or {}
     metadata: Object = {
-        "name": f"{meta['name'][:_LONGEST_PREFIX]}-{hash_}",
+        "name": f"{meta['name'][:_MAX_PREFIX]}-{hash_}",
         "namespace": meta["namespace"],
         "labels": {**labels, label: hash_},
         "ownerReferences": [controller_reference(owner, kind)],
@@ -155,18 +155,18 @@ def create_revision(
     make: Callable[[int], Object], collisions: int, kind: GroupVersionKind
 ) -> Generator[Effect, EffectResponse, RevisionResult]:
     """Create the revision that ``make`` gives for a number of collisions; a name that others have is one more."""
-    for _ in range(_MOST_COLLISIONS):
+    for _ in range(_MAX_COLLISIONS):
         wanted = make(collisions)
         namespace, name = wanted["metadata"]["namespace"], wanted["metadata"]["name"]
-        answer = yield Create(CONTROLLER_REVISIONS, namespace, wanted)
-        if answer.conflict:
-            answer = yield Get(CONTROLLER_REVISIONS, namespace, name)
-            if answer.ok and not _holds(answer.body, wanted["data"], kind):
+        response = yield Create(CONTROLLER_REVISIONS, namespace, wanted)
+        if response.conflict:
+            response = yield Get(CONTROLLER_REVISIONS, namespace, name)
+            if response.ok and not _has_data(response.body, wanted["data"], kind):
                 collisions += 1
                 continue
-        if answer.ok:
-            return RevisionResult(answer.body, collisions)
-        return RevisionResult(None, collisions, answer.message)
+        if response.ok:
+            return RevisionResult(response.body, collisions)
+        return RevisionResult(None, collisions, response.message)
     return RevisionResult(None, collisions, "every name for a new ControllerRevision is taken")
 
 

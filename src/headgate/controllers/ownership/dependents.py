@@ -40,7 +40,7 @@ class BatchCreateResult(msgspec.Struct, frozen=True):
     count: int = 0
     problem: str | None = None
     stop: bool = False
-    answer: EffectResponse | None = None
+    response: EffectResponse | None = None
 
 
 CreateSteps = Generator[Effect, EffectResponse, BatchCreateResult]
@@ -48,118 +48,120 @@ DeleteSteps = Generator[Effect, EffectResponse, str | None]
 
 
 def create_dependents(
-    family: OwnershipCache, owner: Object, bodies: Sequence[Object], *, quietly: bool = False
+    cache: OwnershipCache, owner: Object, bodies: Sequence[Object], *, without_events: bool = False
 ) -> CreateSteps:
     """Create these, in slow-start batches. ``quietly``: without events."""
     count, size = 0, _FIRST_BATCH
     while count < len(bodies):
         batch = bodies[count : count + size]
-        made, failed = yield from _create_batch(family, owner, batch, quietly)
+        made, failed = yield from _create_batch(cache, owner, batch, without_events)
         count += made
         if failed is not None:
             stop = failed.has_cause(_TERMINATING)
-            if not quietly and not stop and not failed.unknown:
+            if not without_events and not stop and not failed.unknown:
                 text = f"Error creating: {failed.message}"
-                yield _event(family, owner, "Warning", "FailedCreate", text)
+                yield _event(cache, owner, "Warning", "FailedCreate", text)
             return BatchCreateResult(count, failed.message, stop, failed)
         size *= 2
     return BatchCreateResult(count)
 
 
 def delete_dependents(
-    family: OwnershipCache, owner: Object, objects: Sequence[Object], *, quietly: bool = False
+    cache: OwnershipCache, owner: Object, objects: Sequence[Object], *, without_events: bool = False
 ) -> DeleteSteps:
     """Delete these, all at once. What was gone already is done."""
     if not objects:
         return None
-    answers = yield ParallelRequests(tuple(_deletion(family, each) for each in objects))
+    responses = yield ParallelRequests(tuple(_deletion(cache, each) for each in objects))
     problem = None
-    for obj, answer in zip(objects, answers.parts, strict=True):
-        failed = _delete_outcome(family, owner, obj, answer)
+    for obj, response in zip(objects, responses.parts, strict=True):
+        failed = _delete_outcome(cache, owner, obj, response)
         name = obj["metadata"]["name"]
-        if failed is None and answer.ok and not quietly:
-            yield _event(family, owner, "Normal", "SuccessfulDelete", f"Deleted {_noun(family)}: {name}")
+        if failed is None and response.ok and not without_events:
+            yield _event(cache, owner, "Normal", "SuccessfulDelete", f"Deleted {_kind_name(cache)}: {name}")
         elif failed is not None:
             problem = problem or failed
-            if not quietly and not answer.unknown:
-                yield _event(family, owner, "Warning", "FailedDelete", f"Error deleting: {failed}")
+            if not without_events and not response.unknown:
+                yield _event(cache, owner, "Warning", "FailedDelete", f"Error deleting: {failed}")
     return problem
 
 
-def resolve_unconfirmed(family: OwnershipCache, owner: Object) -> DeleteSteps:
+def resolve_unconfirmed(cache: OwnershipCache, owner: Object) -> DeleteSteps:
     """Settle writes of unknown outcome: the first step of each reconcile of an owner."""
     uid = owner["metadata"]["uid"]
-    doubt = family.unconfirmed_writes.get(uid)
-    if doubt is None:
+    unconfirmed = cache.unconfirmed_writes.get(uid)
+    if unconfirmed is None:
         return None
     problem = None
-    for body in list(doubt.creates.values()):
-        _, failed = yield from _create_batch(family, owner, [body], quietly=False)
+    for body in list(unconfirmed.creates.values()):
+        _, failed = yield from _create_batch(cache, owner, [body], without_events=False)
         problem = problem or (None if failed is None or not failed.unknown else failed.message)
-    for obj in list(doubt.deletes.values()):
-        problem = (yield from delete_dependents(family, owner, [obj])) or problem
-    if not doubt.creates and not doubt.deletes:
-        family.unconfirmed_writes.pop(uid, None)
+    for obj in list(unconfirmed.deletes.values()):
+        problem = (yield from delete_dependents(cache, owner, [obj])) or problem
+    if not unconfirmed.creates and not unconfirmed.deletes:
+        cache.unconfirmed_writes.pop(uid, None)
     return problem
 
 
 def _create_batch(
-    family: OwnershipCache, owner: Object, batch: Sequence[Object], quietly: bool
+    cache: OwnershipCache, owner: Object, batch: Sequence[Object], without_events: bool
 ) -> Generator[Effect, EffectResponse, tuple[int, EffectResponse | None]]:
     namespace = owner["metadata"]["namespace"]
-    creates = family.unconfirmed_writes.setdefault(owner["metadata"]["uid"], UnconfirmedWrites()).creates
-    again = {body["metadata"]["name"] for body in batch if body["metadata"]["name"] in creates}
+    creates = cache.unconfirmed_writes.setdefault(owner["metadata"]["uid"], UnconfirmedWrites()).creates
+    retried = {body["metadata"]["name"] for body in batch if body["metadata"]["name"] in creates}
     creates.update((body["metadata"]["name"], body) for body in batch)
-    answers = yield ParallelRequests(tuple(Create(family.kind.dependents, namespace, body) for body in batch))
+    responses = yield ParallelRequests(tuple(Create(cache.kind.dependents, namespace, body) for body in batch))
     made, failed = 0, None
-    for body, answer in zip(batch, answers.parts, strict=True):
+    for body, response in zip(batch, responses.parts, strict=True):
         name = body["metadata"]["name"]
-        if answer.conflict and name in again:
-            answer = yield Get(family.kind.dependents, namespace, name)
-            if answer.ok and not is_controlled_by(answer.body, owner):
-                answer = EffectResponse(409, {"message": f'{_noun(family)}s "{name}" already exists'}, answer.now_s)
-        if not answer.unknown:
+        if response.conflict and name in retried:
+            response = yield Get(cache.kind.dependents, namespace, name)
+            if response.ok and not is_controlled_by(response.body, owner):
+                response = EffectResponse(
+                    409, {"message": f'{_kind_name(cache)}s "{name}" already exists'}, response.now_s
+                )
+        if not response.unknown:
             creates.pop(name, None)
-        if not answer.ok:
-            failed = failed or answer
+        if not response.ok:
+            failed = failed or response
             continue
         made += 1
-        family.wrote(answer.body)
-        if not quietly:
-            yield _event(family, owner, "Normal", "SuccessfulCreate", f"Created {_noun(family)}: {name}")
-    doubt = family.unconfirmed_writes.get(owner["metadata"]["uid"])  # gone with the owner, maybe
-    if doubt is not None and not doubt.creates and not doubt.deletes:
-        del family.unconfirmed_writes[owner["metadata"]["uid"]]
+        cache.observe_write(response.body)
+        if not without_events:
+            yield _event(cache, owner, "Normal", "SuccessfulCreate", f"Created {_kind_name(cache)}: {name}")
+    unconfirmed = cache.unconfirmed_writes.get(owner["metadata"]["uid"])  # gone with the owner, maybe
+    if unconfirmed is not None and not unconfirmed.creates and not unconfirmed.deletes:
+        del cache.unconfirmed_writes[owner["metadata"]["uid"]]
     return made, failed
 
 
-def _deletion(family: OwnershipCache, obj: Object) -> Delete:
+def _deletion(cache: OwnershipCache, obj: Object) -> Delete:
     metadata = obj["metadata"]
     options = {"preconditions": {"uid": metadata["uid"]}, "propagationPolicy": "Background"}
-    return Delete(family.kind.dependents, metadata["namespace"], metadata["name"], options)
+    return Delete(cache.kind.dependents, metadata["namespace"], metadata["name"], options)
 
 
-def _delete_outcome(family: OwnershipCache, owner: Object, obj: Object, answer: EffectResponse) -> str | None:
+def _delete_outcome(cache: OwnershipCache, owner: Object, obj: Object, response: EffectResponse) -> str | None:
     uid, owner_uid = obj["metadata"]["uid"], owner["metadata"]["uid"]
-    doubt = family.unconfirmed_writes.get(owner_uid)
-    if answer.unknown:
-        family.unconfirmed_writes.setdefault(owner_uid, UnconfirmedWrites()).deletes[uid] = obj
-        return answer.message
-    if doubt is not None:
-        doubt.deletes.pop(uid, None)
-    if answer.ok:
-        family.deletion_accepted(uid)
+    unconfirmed = cache.unconfirmed_writes.get(owner_uid)
+    if response.unknown:
+        cache.unconfirmed_writes.setdefault(owner_uid, UnconfirmedWrites()).deletes[uid] = obj
+        return response.message
+    if unconfirmed is not None:
+        unconfirmed.deletes.pop(uid, None)
+    if response.ok:
+        cache.deletion_accepted(uid)
         return None
-    if answer.missing:
-        family.deletion_confirmed(uid)
-    elif not answer.conflict:  # there is another one of that name by now: the watch will tell
-        return answer.message
+    if response.missing:
+        cache.deletion_confirmed(uid)
+    elif not response.conflict:  # there is another one of that name by now: the watch will tell
+        return response.message
     return None
 
 
-def _event(family: OwnershipCache, owner: Object, kind: Any, reason: str, message: str) -> EmitEvent:
-    return EmitEvent(object_reference(owner, family.kind.kind), kind, reason, message, family.kind.component)
+def _event(cache: OwnershipCache, owner: Object, kind: Any, reason: str, message: str) -> EmitEvent:
+    return EmitEvent(object_reference(owner, cache.kind.kind), kind, reason, message, cache.kind.component)
 
 
-def _noun(family: OwnershipCache) -> str:
-    return family.kind.dependents.plural.removesuffix("s")
+def _kind_name(cache: OwnershipCache) -> str:
+    return cache.kind.dependents.plural.removesuffix("s")

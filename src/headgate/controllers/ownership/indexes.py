@@ -41,9 +41,9 @@ class SelectorIndex(Generic[K]):
         if known is None:
             return
         for pair in _pairs(*known):
-            there = self._by_pair[pair]
-            del there[key]
-            if not there:
+            keys = self._by_pair[pair]
+            del keys[key]
+            if not keys:
                 del self._by_pair[pair]
 
     def selector(self, key: K) -> Selector | None:
@@ -77,9 +77,9 @@ class LabelIndex(Generic[K]):
         if known is None:
             return
         for pair in _all_pairs(*known):
-            there = self._by_pair[pair]
-            del there[key]
-            if not there:
+            keys = self._by_pair[pair]
+            del keys[key]
+            if not keys:
                 del self._by_pair[pair]
 
     def matching(self, namespace: str, selector: Selector) -> list[K]:
@@ -115,9 +115,9 @@ class PodsByNode:
         self._uids.setdefault(node, set()).add(uid)
 
     def drop(self, node: str, uid: str) -> None:
-        there = self._uids[node]
-        there.discard(uid)
-        if not there:
+        uids = self._uids[node]
+        uids.discard(uid)
+        if not uids:
             del self._uids[node]
 
     def of(self, node: str) -> Collection[str]:

@@ -31,7 +31,7 @@ FIELDS: Final = frozenset(
 """What an owner of pods reads of each; a kind that needs more asks for more."""
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
-_LONGEST_PREFIX: Final = 63 - 5
+_MAX_PREFIX: Final = 63 - 5
 
 
 def phase_of(pod: Object) -> str:
@@ -114,9 +114,9 @@ def prefix_of(owner_name: str) -> str:
     return owner_name if names.name_is_dns_subdomain(prefix, prefix=True) else prefix
 
 
-def generated_name(prefix: str, drawn: str) -> str:
+def generated_name(prefix: str, suffix: str) -> str:
     """As the server makes names: what is too long in front is cut off."""
-    return prefix[:_LONGEST_PREFIX] + drawn
+    return prefix[:_MAX_PREFIX] + suffix
 
 
 def object_reference(obj: Object, kind: GroupVersionKind) -> Object:

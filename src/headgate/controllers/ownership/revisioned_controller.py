@@ -39,13 +39,13 @@ class RevisionedController(Controller):
         kind: GroupVersionKind,
         resource: APIResource,
         component: str,
-        gather_s: float,
-        told: OnDependentChange = lambda uid, owner, pod: None,
+        batch_s: float,
+        on_pod_change: OnDependentChange = lambda uid, owner, pod: None,
     ) -> None:
         self._kind: Final = kind
         self._resource: Final = resource
-        self._gather_s: Final = gather_s
-        self._pods: Final = OwnershipCache(OwnerKind(kind, resource, PODS, component), told)
+        self._batch_s: Final = batch_s
+        self._pods: Final = OwnershipCache(OwnerKind(kind, resource, PODS, component), on_pod_change)
         self._revisions: Final = OwnershipCache(OwnerKind(kind, resource, CONTROLLER_REVISIONS, component))
 
     # -- events in -------------------------------------------------------------------------------------------------
@@ -54,18 +54,18 @@ class RevisionedController(Controller):
         if resource == self._resource:
             return map(Enqueue, self._owner_changed(obj))
         if resource == PODS:
-            return self._soon(self._pods.dependent_applied(obj))
+            return self._enqueue_batched(self._pods.dependent_applied(obj))
         if resource == CONTROLLER_REVISIONS:
             return map(Enqueue, self._revisions.dependent_applied(obj))
         return self._other_applied(obj)
 
     def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
         if resource == self._resource:
-            self._forgotten(uid)
+            self._on_owner_removed(uid)
             self._revisions.owner_removed(namespace, name, uid)
             return map(Enqueue, self._pods.owner_removed(namespace, name, uid))
         if resource == PODS:
-            return self._soon(self._pods.dependent_removed(namespace, name, uid))
+            return self._enqueue_batched(self._pods.dependent_removed(namespace, name, uid))
         if resource == CONTROLLER_REVISIONS:
             return map(Enqueue, self._revisions.dependent_removed(namespace, name, uid))
         return self._other_removed(namespace, name, uid)
@@ -84,7 +84,7 @@ class RevisionedController(Controller):
     @abstractmethod
     def _other_removed(self, namespace: str, name: str, uid: str) -> Iterable[Enqueue]: ...
 
-    def _forgotten(self, uid: str) -> None:
+    def _on_owner_removed(self, uid: str) -> None:
         """An owner is gone; the ownership caches are updated next."""
         return
 
@@ -92,8 +92,8 @@ class RevisionedController(Controller):
         self._revisions.owner_applied(owner)
         return self._pods.owner_applied(owner)
 
-    def _soon(self, keys: Iterable[Key]) -> list[Enqueue]:
-        return [Enqueue(key, self._gather_s) for key in keys]
+    def _enqueue_batched(self, keys: Iterable[Key]) -> list[Enqueue]:
+        return [Enqueue(key, self._batch_s) for key in keys]
 
     # -- steps -----------------------------------------------------------------------------------------------------
 
@@ -109,8 +109,8 @@ class RevisionedController(Controller):
             case KeepRevision(revision):
                 return RevisionResult(revision, collisions)
             case RenumberRevision(revision, number):
-                answer = yield from controller_revisions.renumber_revision(revision, number)
-                recorded = RevisionResult(answer.body if answer.ok else None, collisions, answer.message)
+                response = yield from controller_revisions.renumber_revision(revision, number)
+                recorded = RevisionResult(response.body if response.ok else None, collisions, response.message)
             case CreateRevision(number):
                 if "deletionTimestamp" in owner["metadata"]:
                     return RevisionResult(None, collisions)
@@ -118,22 +118,22 @@ class RevisionedController(Controller):
                     lambda taken: new(number, taken), collisions, self._kind
                 )
         if recorded.revision is not None:
-            self._revisions.wrote(recorded.revision)
+            self._revisions.observe_write(recorded.revision)
         return recorded
 
-    def _drop_revisions(self, going: Iterable[Object]) -> Generator[Effect, EffectResponse, str | None]:
-        for revision in going:
-            answer = yield from controller_revisions.delete_revision(revision)
-            if answer.ok or answer.missing:
+    def _drop_revisions(self, excess: Iterable[Object]) -> Generator[Effect, EffectResponse, str | None]:
+        for revision in excess:
+            response = yield from controller_revisions.delete_revision(revision)
+            if response.ok or response.missing:
                 self._revisions.deletion_confirmed(revision["metadata"]["uid"])
-            elif not answer.conflict:
-                return answer.message
+            elif not response.conflict:
+                return response.message
         return None
 
     def _write_status(self, owner: Object, status: Object) -> Generator[Effect, EffectResponse, str | None]:
         metadata = owner["metadata"]
         body = {**owner, "apiVersion": self._kind.api_version, "kind": self._kind.kind, "status": status}
-        answer = yield Replace(self._resource, metadata["namespace"], metadata["name"], body, "status")
-        if answer.ok:
-            self._owner_changed(answer.body)
-        return None if answer.ok or answer.missing else answer.message
+        response = yield Replace(self._resource, metadata["namespace"], metadata["name"], body, "status")
+        if response.ok:
+            self._owner_changed(response.body)
+        return None if response.ok or response.missing else response.message

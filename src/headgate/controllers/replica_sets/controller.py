@@ -30,7 +30,7 @@ from headgate.controllers.ownership.cache import Key, OwnerKind, OwnershipCache
 from headgate.controllers.ownership.dependents import create_dependents, delete_dependents, resolve_unconfirmed
 from headgate.controllers.replica_sets.counts import ReplicaSetCounter, ReplicaSetCounts
 from headgate.controllers.replica_sets.deletion_order import on_nodes, pods_to_delete
-from headgate.controllers.replica_sets.status import differs, failure, min_ready_s, status, wanted
+from headgate.controllers.replica_sets.status import desired_replicas, differs, failure, min_ready_s, status
 from headgate.kube.api_resources import PODS, REPLICA_SETS, APIResource
 from headgate.kube.object_meta import controller_of
 from headgate.kube.schema import GroupVersionKind
@@ -49,10 +49,10 @@ class ReplicaPlan(msgspec.Struct, frozen=True):
 
 
 def plan_replicas(wanted: int, active: int, burst: int = BURST) -> ReplicaPlan:
-    short = wanted - active
-    if short > 0:
-        return ReplicaPlan(create=min(short, burst), unfinished=short > burst)
-    return ReplicaPlan(delete=min(-short, burst), unfinished=-short > burst)
+    missing = wanted - active
+    if missing > 0:
+        return ReplicaPlan(create=min(missing, burst), unfinished=missing > burst)
+    return ReplicaPlan(delete=min(-missing, burst), unfinished=-missing > burst)
 
 
 Object = dict[str, Any]
@@ -64,7 +64,7 @@ _POD_FIELDS: Final = facts.FIELDS | {
     "status.containerStatuses",
     "status.initContainerStatuses",
 }
-SOON_S: Final = 0.02
+BATCH_S: Final = 0.02
 """Pods come and change in bursts: what happens within this time is looked at in one go."""
 
 
@@ -78,12 +78,12 @@ class _Problem(msgspec.Struct, frozen=True):
 class ReplicaSetController(Controller):
     name = "replica-sets"
 
-    def __init__(self, draw: Callable[[], str], burst: int = BURST, soon_s: float = SOON_S) -> None:
-        self._draw = draw
+    def __init__(self, random_suffix: Callable[[], str], burst: int = BURST, batch_s: float = BATCH_S) -> None:
+        self._random_suffix = random_suffix
         self._burst = burst
-        self._soon_s = soon_s
-        self._tally: Final = ReplicaSetCounter()
-        self._family: Final = OwnershipCache(_OWNER, self._on_pod_change)
+        self._batch_s = batch_s
+        self._counter: Final = ReplicaSetCounter()
+        self._cache: Final = OwnershipCache(_OWNER, self._on_pod_change)
         self._siblings: Final[dict[str, dict[str, None]]] = {}  # by the uid of who controls them
         self._parents: Final[dict[str, str]] = {}  # the other way round
 
@@ -94,101 +94,105 @@ class ReplicaSetController(Controller):
 
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         if resource == PODS:
-            return [Enqueue(key, self._soon_s) for key in self._family.dependent_applied(obj)]
+            return [Enqueue(key, self._batch_s) for key in self._cache.dependent_applied(obj)]
         return [Enqueue(key) for key in self._owner_applied(obj)]
 
     def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
         if resource == PODS:
-            return [Enqueue(key, self._soon_s) for key in self._family.dependent_removed(namespace, name, uid)]
-        self._family.owner_removed(namespace, name, uid)
-        self._tally.owner_removed(uid)
-        self._move(uid, None)
+            return [Enqueue(key, self._batch_s) for key in self._cache.dependent_removed(namespace, name, uid)]
+        self._cache.owner_removed(namespace, name, uid)
+        self._counter.owner_removed(uid)
+        self._set_parent(uid, None)
         return ()
 
     def synced(self, resource: APIResource, revision: str, now_s: float) -> Iterable[Enqueue]:
-        return map(Enqueue, self._family.synced(revision)) if resource == PODS else ()
+        return map(Enqueue, self._cache.synced(revision)) if resource == PODS else ()
 
     def _owner_applied(self, obj: Object) -> list[Key]:
-        concerned = self._family.owner_applied(obj)
-        if concerned:
+        affected = self._cache.owner_applied(obj)
+        if affected:
             parent = controller_of(obj)
-            self._move(obj["metadata"]["uid"], None if parent is None else str(parent.get("uid")))
-            self._tally.owner_applied(obj)
-        return concerned
+            self._set_parent(obj["metadata"]["uid"], None if parent is None else str(parent.get("uid")))
+            self._counter.owner_applied(obj)
+        return affected
 
-    def _move(self, uid: str, parent: str | None) -> None:
+    def _set_parent(self, uid: str, parent: str | None) -> None:
         before = self._parents.pop(uid, None)
         if before is not None:
-            there = self._siblings[before]
-            there.pop(uid, None)
-            if not there:
+            siblings = self._siblings[before]
+            siblings.pop(uid, None)
+            if not siblings:
                 del self._siblings[before]
         if parent is not None:
             self._parents[uid] = parent
             self._siblings.setdefault(parent, {})[uid] = None
 
     def _on_pod_change(self, uid: str, owner: str | None, pod: Object | None) -> None:
-        self._tally.pod(uid, owner, pod, self._family.is_terminating(uid))
+        self._counter.pod(uid, owner, pod, self._cache.is_terminating(uid))
 
     # -- work ------------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: Key, now_s: float) -> ReconcileSteps:
-        owner = self._family.owner(key)
+        owner = self._cache.owner(key)
         if owner is None:
             return Done()
-        doubt = yield from resolve_unconfirmed(self._family, owner)
-        if doubt is not None:
-            return RequeueWithBackoff(doubt)
-        if self._counts(owner).unselected or any(map(facts.is_active, self._family.candidates(key))):
-            unclaimed = yield from claim(self._family, key, counts=facts.is_active)
+        unresolved = yield from resolve_unconfirmed(self._cache, owner)
+        if unresolved is not None:
+            return RequeueWithBackoff(unresolved)
+        if self._counts(owner).unselected or any(map(facts.is_active, self._cache.candidates(key))):
+            unclaimed = yield from claim(self._cache, key, is_relevant=facts.is_active)
             if unclaimed is not None:
                 return RequeueWithBackoff(unclaimed)
-        owner = self._family.owner(key)
+        owner = self._cache.owner(key)
         if owner is None:
             return Done()
         problem, unfinished = None, False
         if "deletionTimestamp" not in owner["metadata"]:
-            todo = plan_replicas(wanted(owner), self._counts(owner).active, self._burst)
+            plan = plan_replicas(desired_replicas(owner), self._counts(owner).active, self._burst)
             problem = (
-                yield from self._make(owner, todo.create, now_s)
-                if todo.create
-                else self._end(owner, todo.delete, now_s)
+                yield from self._create_pods(owner, plan.create, now_s)
+                if plan.create
+                else self._delete_pods(owner, plan.delete, now_s)
             )
-            unfinished = todo.unfinished
+            unfinished = plan.unfinished
         return (yield from self._report(key, problem, unfinished, now_s))
 
     def _counts(self, owner: Object) -> ReplicaSetCounts:
         uid = owner["metadata"]["uid"]
-        return self._tally.counts(uid, self._family.dependents(uid), self._family.is_terminating)
+        return self._counter.counts(uid, self._cache.dependents(uid), self._cache.is_terminating)
 
-    def _make(self, owner: Object, count: int, now_s: float) -> Generator[Effect, EffectResponse, _Problem | None]:
+    def _create_pods(
+        self, owner: Object, count: int, now_s: float
+    ) -> Generator[Effect, EffectResponse, _Problem | None]:
         template, prefix = owner["spec"]["template"], facts.prefix_of(owner["metadata"]["name"])
         bodies = [
             facts.pod_from_template(template, owner, KIND, name, prefix=prefix) for name in self._names(owner, count)
         ]
-        made = yield from create_dependents(self._family, owner, bodies)
+        made = yield from create_dependents(self._cache, owner, bodies)
         if made.problem is None or made.stop:
             return None
-        unknown = made.answer is not None and made.answer.unknown
+        unknown = made.response is not None and made.response.unknown
         return _Problem(made.problem, None if unknown else failure(1, made.problem, format_time(now_s)))
 
     def _names(self, owner: Object, count: int) -> list[str]:
         prefix = facts.prefix_of(owner["metadata"]["name"])
-        taken = {pod["metadata"]["name"] for pod in self._family.dependents(owner["metadata"]["uid"]).values()}
+        taken = {pod["metadata"]["name"] for pod in self._cache.dependents(owner["metadata"]["uid"]).values()}
         names: dict[str, None] = {}
         while len(names) < count:
-            name = facts.generated_name(prefix, self._draw())
+            name = facts.generated_name(prefix, self._random_suffix())
             if name not in taken:
                 names[name] = None
         return list(names)
 
-    def _end(self, owner: Object, count: int, now_s: float) -> Generator[Effect, EffectResponse, _Problem | None]:
+    def _delete_pods(
+        self, owner: Object, count: int, now_s: float
+    ) -> Generator[Effect, EffectResponse, _Problem | None]:
         if not count:
             return None
         uid = owner["metadata"]["uid"]
         related = on_nodes(pod for each in self._related(uid) for pod in self._active(each))
-        going = pods_to_delete(self._active(uid), related, count, now_s)
-        failed = yield from delete_dependents(self._family, owner, going)
+        excess = pods_to_delete(self._active(uid), related, count, now_s)
+        failed = yield from delete_dependents(self._cache, owner, excess)
         if failed is None:
             return None
         message = f"unable to delete pods: {failed}"
@@ -199,22 +203,22 @@ class ReplicaSetController(Controller):
         return () if parent is None else self._siblings[parent]
 
     def _active(self, owner_uid: str) -> list[Object]:
-        there = self._family.dependents(owner_uid)
-        return [pod for uid, pod in there.items() if facts.is_active(pod) and not self._family.is_terminating(uid)]
+        dependents = self._cache.dependents(owner_uid)
+        return [pod for uid, pod in dependents.items() if facts.is_active(pod) and not self._cache.is_terminating(uid)]
 
     def _report(self, key: Key, problem: _Problem | None, unfinished: bool, now_s: float) -> ReconcileSteps:
-        owner = self._family.owner(key)
+        owner = self._cache.owner(key)
         if owner is None:
             return Done()
         counts = self._counts(owner)
         new = status(owner, counts, None if problem is None else problem.failed, now_s)
         if differs(owner, new):
             body = {"metadata": {"uid": owner["metadata"]["uid"]}, "status": new}
-            answer = yield Patch(REPLICA_SETS, *key, body, how="merge", subresource="status")
-            if answer.ok:
-                self._owner_applied(answer.body)
-            elif not answer.missing and not answer.conflict:
-                return RequeueWithBackoff(answer.message)
+            response = yield Patch(REPLICA_SETS, *key, body, how="merge", subresource="status")
+            if response.ok:
+                self._owner_applied(response.body)
+            elif not response.missing and not response.conflict:
+                return RequeueWithBackoff(response.message)
         if problem is not None:
             return RequeueWithBackoff(problem.message)
         return Done([Enqueue(key)]) if unfinished else self._result(owner, counts, now_s)
@@ -222,4 +226,4 @@ class ReplicaSetController(Controller):
     @staticmethod
     def _result(owner: Object, counts: ReplicaSetCounts, now_s: float) -> Result:
         next_s = counts.next_available_s(min_ready_s(owner), now_s)
-        return Done() if next_s is None else RequeueAfter(max(next_s, SOON_S))
+        return Done() if next_s is None else RequeueAfter(max(next_s, BATCH_S))

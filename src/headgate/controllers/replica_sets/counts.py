@@ -38,8 +38,8 @@ class ReplicaSetCounts(msgspec.Struct):
 
     def next_available_s(self, min_ready_s: float, now_s: float) -> float | None:
         """How long until the next one has been ready for long enough."""
-        place = self.available(min_ready_s, now_s)
-        return None if place >= self.ready else self.ready_since_s[place] + min_ready_s - now_s
+        index = self.available(min_ready_s, now_s)
+        return None if index >= self.ready else self.ready_since_s[index] + min_ready_s - now_s
 
 
 class _Owner(msgspec.Struct, frozen=True):
@@ -78,12 +78,12 @@ class ReplicaSetCounter:
         self._counts.pop(uid, None)
         self._stale.discard(uid)
 
-    def pod(self, uid: str, owner: str | None, pod: Object | None, leaving: bool) -> None:
+    def pod(self, uid: str, owner: str | None, pod: Object | None, is_terminating: bool) -> None:
         """A pod has changed, got another owner, or is gone."""
         before = self._shares.get(uid)
         known = self._owners.get(owner) if owner is not None else None
         if owner is not None and pod is not None and known is not None:
-            now = _share(owner, known, pod, leaving)
+            now = _share(owner, known, pod, is_terminating)
             if now == before:
                 return
             self._shares[uid] = now
@@ -95,12 +95,12 @@ class ReplicaSetCounter:
         if now is not None:
             self._add(now, 1)
 
-    def counts(self, owner: str, pods: Mapping[str, Object], is_leaving: Callable[[str], bool]) -> ReplicaSetCounts:
+    def counts(self, owner: str, pods: Mapping[str, Object], is_terminating: Callable[[str], bool]) -> ReplicaSetCounts:
         """``pods`` are all that the owner controls; they are looked at only when there is nothing to go by."""
         if owner in self._stale:
             self._stale.discard(owner)
             for uid, pod in pods.items():
-                self.pod(uid, owner, pod, is_leaving(uid))
+                self.pod(uid, owner, pod, is_terminating(uid))
         return self._counts.setdefault(owner, ReplicaSetCounts())
 
     def _add(self, share: _Share, sign: int) -> None:
@@ -118,12 +118,12 @@ class ReplicaSetCounter:
                 counts.ready_since_s.pop(bisect_right(counts.ready_since_s, share.ready_since_s) - 1)
 
 
-def _share(owner: str, known: _Owner, pod: Object, leaving: bool) -> _Share:
+def _share(owner: str, known: _Owner, pod: Object, is_terminating: bool) -> _Share:
     finished = facts.is_finished(pod)
     labels = pod["metadata"].get("labels") or {}
     if finished or not known.selector.matches(labels):
-        return _Share(owner, unselected=not finished and not leaving)
-    if leaving:
+        return _Share(owner, unselected=not finished and not is_terminating)
+    if is_terminating:
         return _Share(owner, terminating=True)
     labelled = all(labels.get(key) == value for key, value in known.labels.items())
     ready_s = (facts.ready_since_s(pod) or 0.0) if facts.is_ready(pod) else None

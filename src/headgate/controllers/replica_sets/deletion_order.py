@@ -39,9 +39,9 @@ def pods_to_delete(active: Iterable[Object], related: Mapping[str, int], count: 
     pods = sorted(active, key=lambda pod: str(pod["metadata"]["name"]))
     if count >= len(pods):
         return pods
-    places = [_deletion_rank(pod, related) for pod in pods]
-    places.sort(key=cmp_to_key(lambda one, other: _compare(one, other, now_s)))
-    return [place.pod for place in places[:count]]
+    ranks = [_deletion_rank(pod, related) for pod in pods]
+    ranks.sort(key=cmp_to_key(lambda one, other: _compare(one, other, now_s)))
+    return [rank.pod for rank in ranks[:count]]
 
 
 def on_nodes(pods: Iterable[Object]) -> dict[str, int]:

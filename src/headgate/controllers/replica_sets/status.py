@@ -17,7 +17,7 @@ def min_ready_s(owner: Object) -> int:
     return seconds
 
 
-def wanted(owner: Object) -> int:
+def desired_replicas(owner: Object) -> int:
     replicas: int | None = owner["spec"].get("replicas")
     return 1 if replicas is None else replicas
 

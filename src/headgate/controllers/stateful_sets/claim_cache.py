@@ -21,26 +21,26 @@ class ClaimCache:
     def get(self, namespace: str, name: str) -> Object | None:
         return self._claims.get((namespace, name))
 
-    def wait_until_gone(self, namespace: str, name: str, who: Key) -> None:
+    def wait_until_gone(self, namespace: str, name: str, owner: Key) -> None:
         """Until the claim is gone."""
-        self._waiting.setdefault((namespace, name), {})[who] = None
+        self._waiting.setdefault((namespace, name), {})[owner] = None
 
     def applied(self, obj: Object) -> None:
-        self._claims.put(_place(obj), obj, told=True)
+        self._claims.put(_key(obj), obj, from_watch=True)
 
-    def wrote(self, obj: Object) -> None:
-        self._claims.put(_place(obj), obj, told=False)
+    def observe_write(self, obj: Object) -> None:
+        self._claims.put(_key(obj), obj, from_watch=False)
 
     def removed(self, namespace: str, name: str, uid: str) -> list[Key]:
         """Who waited for it."""
-        place = namespace, name
-        return [] if self._claims.remove(place, uid) is None else list(self._waiting.pop(place, ()))
+        key = namespace, name
+        return [] if self._claims.remove(key, uid) is None else list(self._waiting.pop(key, ()))
 
     def synced(self, revision: str) -> None:
         """A whole list was told: what it did not have is no more."""
         self._claims.remove_missing(revision)
 
 
-def _place(obj: Object) -> Key:
+def _key(obj: Object) -> Key:
     metadata = obj["metadata"]
     return metadata["namespace"], metadata["name"]

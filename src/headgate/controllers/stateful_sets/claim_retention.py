@@ -77,7 +77,7 @@ def has_conflict(claim: Object, set_: Object, pod: Object) -> bool:
     return False
 
 
-def belongs_to_gone_pod(claim: Object, set_: Object, pod_name: str) -> bool:
+def belongs_to_deleted_pod(claim: Object, set_: Object, pod_name: str) -> bool:
     """Whether it goes with a pod of this name that was scaled away: the new pod has to wait until it is gone."""
     if policy_of(set_)[0] == _RETAIN:
         return False

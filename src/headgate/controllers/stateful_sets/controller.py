@@ -27,13 +27,13 @@ from headgate.controllers.stateful_sets.claim_cache import ClaimCache
 from headgate.controllers.stateful_sets.identity import KIND, ordinal_of
 from headgate.controllers.stateful_sets.plan import StatefulSetPod, StatefulSetRules, member_of, plan_pods, rules_of
 from headgate.controllers.stateful_sets.pod_control import StatefulSetTask, TemplateRevision, execute_plan, needs_repair
-from headgate.controllers.stateful_sets.status import is_news, status_of
+from headgate.controllers.stateful_sets.status import has_changed, status_of
 from headgate.kube.api_resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, APIResource
 
 Object = dict[str, Any]
 
 COMPONENT: Final = "statefulset-controller"
-_GATHER_S: Final = 0.01
+_BATCH_S: Final = 0.01
 _CLAIM_FIELDS: Final = frozenset({"metadata.ownerReferences", "metadata.deletionTimestamp"})
 
 
@@ -41,7 +41,7 @@ class StatefulSetController(RevisionedController):
     name = "stateful-sets"
 
     def __init__(self) -> None:
-        super().__init__(KIND, STATEFUL_SETS, COMPONENT, _GATHER_S)
+        super().__init__(KIND, STATEFUL_SETS, COMPONENT, _BATCH_S)
         self._claims: Final = ClaimCache()
 
     def watches(self) -> Iterable[WatchSpec]:
@@ -69,7 +69,7 @@ class StatefulSetController(RevisionedController):
     def reconcile(self, key: Key, now_s: float) -> ReconcileSteps:
         problem = yield from claim(self._revisions, key)
         if problem is None:
-            problem = yield from claim(self._pods, key, suits=lambda pod: _ordinal(key, pod) is not None)
+            problem = yield from claim(self._pods, key, can_use=lambda pod: _ordinal(key, pod) is not None)
         set_ = self._pods.owner(key)
         if set_ is None:
             return Done()
@@ -95,18 +95,22 @@ class StatefulSetController(RevisionedController):
             problem = yield from execute_plan(task, stages)
         members = self._members(key, rules, now_s)
         status = status_of(set_, rules, members, task.current.name, task.update.name, collisions)
-        untold = (yield from self._write_status(set_, status)) if is_news(set_, status) else None
-        problem = problem or untold or (yield from self._drop_revisions(_superfluous(set_, members, task, history)))
+        status_problem = (yield from self._write_status(set_, status)) if has_changed(set_, status) else None
+        problem = (
+            problem
+            or status_problem
+            or (yield from self._drop_revisions(_excess_revisions(set_, members, task, history)))
+        )
         return RequeueWithBackoff(problem) if problem is not None else _next_check(members, rules, now_s)
 
     # -- what is known ---------------------------------------------------------------------------------------------
 
     def _members(self, key: Key, rules: StatefulSetRules, now_s: float) -> list[StatefulSetPod]:
         set_ = self._pods.owner(key)
-        there = {} if set_ is None else self._pods.dependents(set_["metadata"]["uid"])
+        dependents = {} if set_ is None else self._pods.dependents(set_["metadata"]["uid"])
         return [
-            member_of(pod, ordinal, rules.min_ready_s, now_s, is_leaving=self._pods.is_terminating(uid))
-            for uid, pod in there.items()
+            member_of(pod, ordinal, rules.min_ready_s, now_s, is_terminating=self._pods.is_terminating(uid))
+            for uid, pod in dependents.items()
             if (ordinal := _ordinal(key, pod)) is not None
         ]
 
@@ -121,7 +125,7 @@ def _new_revision(set_: Object, number: int, collisions: int) -> Object:
     )
 
 
-def _superfluous(
+def _excess_revisions(
     set_: Object, members: Iterable[StatefulSetPod], task: StatefulSetTask, history: list[Object]
 ) -> list[Object]:
     limit = set_["spec"].get("revisionHistoryLimit")

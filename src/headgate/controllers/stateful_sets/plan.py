@@ -90,7 +90,7 @@ def rules_of(set_: Object) -> StatefulSetRules:
     )
 
 
-def member_of(pod: Object, ordinal: int, min_ready_s: int, now_s: float, *, is_leaving: bool) -> StatefulSetPod:
+def member_of(pod: Object, ordinal: int, min_ready_s: int, now_s: float, *, is_terminating: bool) -> StatefulSetPod:
     phase = pods.phase_of(pod)
     return StatefulSetPod(
         ordinal=ordinal,
@@ -99,7 +99,7 @@ def member_of(pod: Object, ordinal: int, min_ready_s: int, now_s: float, *, is_l
         phase=phase,
         is_ready=phase == "Running" and pods.is_ready(pod),
         is_available=pods.is_available(pod, min_ready_s, now_s),
-        is_terminating=is_leaving,
+        is_terminating=is_terminating,
     )
 
 
@@ -109,18 +109,18 @@ def starts_at_current(rules: StatefulSetRules, ordinal: int) -> bool:
 
 
 def plan_pods(
-    rules: StatefulSetRules, members: Iterable[StatefulSetPod], update_revision: str, needs_mending: NeedsRepair
+    rules: StatefulSetRules, members: Iterable[StatefulSetPod], update_revision: str, needs_repair: NeedsRepair
 ) -> list[PlanStage]:
     by_ordinal = {each.ordinal: each for each in members}
     condemned = [by_ordinal[ordinal] for ordinal in sorted(by_ordinal.keys() - set(rules.ordinals), reverse=True)]
     kept = [by_ordinal.get(ordinal) for ordinal in rules.ordinals]
     if rules.is_ordered:
-        return _in_order(rules, kept, condemned, update_revision, needs_mending)
+        return _in_order(rules, kept, condemned, update_revision, needs_repair)
     first = [step for ordinal, each in zip(rules.ordinals, kept, strict=True) for step in _keep_ordinal(ordinal, each)]
-    first += [RepairPod(each) for each in kept if each is not None and needs_mending(each)]
-    mended: PlanStage = [RepairPod(each) for each in condemned if needs_mending(each)]
-    ended: PlanStage = [StopPod(each) for each in condemned if not each.is_terminating]
-    stages = [first, mended, ended, _update(rules, kept, update_revision)]
+    first += [RepairPod(each) for each in kept if each is not None and needs_repair(each)]
+    repairs: PlanStage = [RepairPod(each) for each in condemned if needs_repair(each)]
+    stops: PlanStage = [StopPod(each) for each in condemned if not each.is_terminating]
+    stages = [first, repairs, stops, _update(rules, kept, update_revision)]
     return [stage for stage in stages if stage]
 
 
@@ -129,18 +129,18 @@ def _in_order(
     kept: list[StatefulSetPod | None],
     condemned: list[StatefulSetPod],
     update_revision: str,
-    needs_mending: NeedsRepair,
+    needs_repair: NeedsRepair,
 ) -> list[PlanStage]:
     stages: list[PlanStage] = []
     for ordinal, each in zip(rules.ordinals, kept, strict=True):
         stages += [[step] for step in _keep_ordinal(ordinal, each)]
         if each is None or each.phase in _FINISHED or not each.is_ready or each.is_unavailable:
             return stages
-        if needs_mending(each):
+        if needs_repair(each):
             stages.append([RepairPod(each)])
-    stages += [[RepairPod(each)] for each in condemned if needs_mending(each)]
+    stages += [[RepairPod(each)] for each in condemned if needs_repair(each)]
     if condemned:
-        if _may_end(condemned):
+        if _may_delete(condemned):
             stages.append([StopPod(condemned[0])])
         return stages
     update = _update(rules, kept, update_revision)
@@ -155,7 +155,7 @@ def _keep_ordinal(ordinal: int, member: StatefulSetPod | None) -> PlanStage:
     return [ProvideClaims(member)] if member.phase == "Pending" else []
 
 
-def _may_end(condemned: list[StatefulSetPod]) -> bool:
+def _may_delete(condemned: list[StatefulSetPod]) -> bool:
     """The highest goes first, one at a time; when somebody is unavailable, only if it is that one, the lowest such."""
     highest = condemned[0]
     if highest.is_terminating:

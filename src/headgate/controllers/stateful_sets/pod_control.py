@@ -24,7 +24,7 @@ from headgate.controllers.ownership.cache import OwnershipCache
 from headgate.controllers.ownership.pods import object_reference
 from headgate.controllers.stateful_sets import identity
 from headgate.controllers.stateful_sets.claim_cache import ClaimCache
-from headgate.controllers.stateful_sets.claim_retention import belongs_to_gone_pod, has_conflict, wanted_owners
+from headgate.controllers.stateful_sets.claim_retention import belongs_to_deleted_pod, has_conflict, wanted_owners
 from headgate.controllers.stateful_sets.identity import KIND
 from headgate.controllers.stateful_sets.plan import (
     PlanStage,
@@ -91,12 +91,12 @@ def needs_repair(task: StatefulSetTask, member: StatefulSetPod) -> bool:
 def _batch(task: StatefulSetTask, steps: Sequence[PlanStep]) -> TaskSteps:
     starts = [step.ordinal for step in steps if isinstance(step, StartPod) and not _must_wait(task, step.ordinal)]
     waiting = [step.member for step in steps if isinstance(step, ProvideClaims)]
-    lacks = yield from _create_claims(task, [*starts, *(member.ordinal for member in waiting)])
-    problem = next(iter(lacks.values()), None)
+    failures = yield from _create_claims(task, [*starts, *(member.ordinal for member in waiting)])
+    problem = next(iter(failures.values()), None)
     for ordinal in starts:
-        if ordinal in lacks:
-            yield _pod_event(task, "Create", identity.pod_name(task.set_, ordinal), lacks[ordinal])
-    problem = (yield from _create_pods(task, [each for each in starts if each not in lacks])) or problem
+        if ordinal in failures:
+            yield _pod_event(task, "Create", identity.pod_name(task.set_, ordinal), failures[ordinal])
+    problem = (yield from _create_pods(task, [each for each in starts if each not in failures])) or problem
     for member in waiting:
         problem = (yield from _update_claim_owners(task, member.pod, member.ordinal)) or problem
     for step in steps:
@@ -113,7 +113,7 @@ def _must_wait(task: StatefulSetTask, ordinal: int) -> bool:
     metadata = task.set_["metadata"]
     for name in identity.claim_names(task.set_, ordinal):
         claim = task.claims.get(task.namespace, name)
-        if claim is not None and belongs_to_gone_pod(claim, task.set_, identity.pod_name(task.set_, ordinal)):
+        if claim is not None and belongs_to_deleted_pod(claim, task.set_, identity.pod_name(task.set_, ordinal)):
             task.claims.wait_until_gone(task.namespace, name, (task.namespace, metadata["name"]))
             return True
     return False
@@ -121,7 +121,7 @@ def _must_wait(task: StatefulSetTask, ordinal: int) -> bool:
 
 def _create_claims(task: StatefulSetTask, ordinals: Sequence[int]) -> Generator[Effect, EffectResponse, dict[int, str]]:
     """Create the claims that are missing; for whom it did not work out, and why."""
-    lacks: dict[int, str] = {}
+    failures: dict[int, str] = {}
     wanted: list[tuple[int, Object]] = []
     for ordinal in ordinals:
         for template in identity.claim_templates(task.set_):
@@ -130,21 +130,21 @@ def _create_claims(task: StatefulSetTask, ordinals: Sequence[int]) -> Generator[
             if claim is None:
                 wanted.append((ordinal, identity.claim_from(task.set_, template, ordinal)))
             elif "deletionTimestamp" in claim["metadata"]:
-                lacks[ordinal] = f"pvc {name} is being deleted"
+                failures[ordinal] = f"pvc {name} is being deleted"
     if not wanted:
-        return lacks
-    answer = yield ParallelRequests(
+        return failures
+    response = yield ParallelRequests(
         tuple(Create(PERSISTENT_VOLUME_CLAIMS, task.namespace, claim) for _, claim in wanted)
     )
-    for (ordinal, claim), each in zip(wanted, answer.parts, strict=True):
+    for (ordinal, claim), each in zip(wanted, response.parts, strict=True):
         name = claim["metadata"]["name"]
         if each.ok:
-            task.claims.wrote(each.body)
+            task.claims.observe_write(each.body)
         else:
-            lacks[ordinal] = f"failed to create PVC {name}: {each.message}"
+            failures[ordinal] = f"failed to create PVC {name}: {each.message}"
         if not each.conflict:
             yield _claim_event(task, name, ordinal, None if each.ok else each.message)
-    return lacks
+    return failures
 
 
 def _claims_with_wrong_owners(task: StatefulSetTask, pod: Object, ordinal: int) -> list[tuple[Object, list[Object]]]:
@@ -170,12 +170,12 @@ def _update_claim_owners(task: StatefulSetTask, pod: Object, ordinal: int) -> Ta
             yield _event(task, "Warning", "ConflictingController", text)
         known = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
         body = {"metadata": {**known, "ownerReferences": owners}}
-        answer = yield Patch(PERSISTENT_VOLUME_CLAIMS, task.namespace, metadata["name"], body, "merge")
-        if not answer.ok:
-            problem = f"could not update claim {metadata['name']} for delete policy ownerRefs: {answer.message}"
+        response = yield Patch(PERSISTENT_VOLUME_CLAIMS, task.namespace, metadata["name"], body, "merge")
+        if not response.ok:
+            problem = f"could not update claim {metadata['name']} for delete policy ownerRefs: {response.message}"
             yield _pod_event(task, "Update", pod["metadata"]["name"], problem)
             return problem
-        task.claims.wrote(answer.body)
+        task.claims.observe_write(response.body)
     return None
 
 
@@ -190,11 +190,11 @@ def _create_pods(task: StatefulSetTask, ordinals: Sequence[int]) -> TaskSteps:
         identity.member_from(task.set_, version.template, version.name, ordinal)
         for ordinal, version in zip(ordinals, versions, strict=True)
     ]
-    answer = yield ParallelRequests(tuple(Create(PODS, task.namespace, body) for body in bodies))
+    response = yield ParallelRequests(tuple(Create(PODS, task.namespace, body) for body in bodies))
     problem: Problem = None
-    for ordinal, each in zip(ordinals, answer.parts, strict=True):
+    for ordinal, each in zip(ordinals, response.parts, strict=True):
         if each.ok:
-            task.pods.wrote(each.body)
+            task.pods.observe_write(each.body)
             problem = (yield from _update_claim_owners(task, each.body, ordinal)) or problem
         else:
             problem = problem or each.message
@@ -206,9 +206,9 @@ def _create_pods(task: StatefulSetTask, ordinals: Sequence[int]) -> TaskSteps:
 def _delete_pods(task: StatefulSetTask, members: Sequence[StatefulSetPod]) -> TaskSteps:
     if not members:
         return None
-    answer = yield ParallelRequests(tuple(_deletion(task, member) for member in members))
+    response = yield ParallelRequests(tuple(_deletion(task, member) for member in members))
     problem: Problem = None
-    for member, each in zip(members, answer.parts, strict=True):
+    for member, each in zip(members, response.parts, strict=True):
         metadata = member.pod["metadata"]
         if each.ok:
             task.pods.deletion_accepted(metadata["uid"])
@@ -236,11 +236,11 @@ def _repair_pod(task: StatefulSetTask, member: StatefulSetPod) -> TaskSteps:
     if not identity.has_identity(member.pod):
         labels = identity.identity_labels(task.set_, member.ordinal)
         body = {"metadata": {"uid": metadata["uid"], "labels": labels}}
-        answer = yield Patch(PODS, task.namespace, metadata["name"], body, "merge")
-        if answer.ok:
-            task.pods.wrote(answer.body)
-        elif not answer.missing:
-            problem = answer.message
+        response = yield Patch(PODS, task.namespace, metadata["name"], body, "merge")
+        if response.ok:
+            task.pods.observe_write(response.body)
+        elif not response.missing:
+            problem = response.message
     yield _pod_event(task, "Update", metadata["name"], problem)
     return problem
 

@@ -21,14 +21,14 @@ def status_of(
     update: str,
     collisions: int,
 ) -> Object:
-    there = [each for each in members if not each.is_terminating]
+    present = [each for each in members if not each.is_terminating]
     ready = sum(each.is_ready for each in members)
-    updated = sum(each.revision == update for each in there)
+    updated = sum(each.revision == update for each in present)
     status: Object = {
         "observedGeneration": set_["metadata"].get("generation", 0),
         "replicas": len(members),
         "readyReplicas": ready,
-        "currentReplicas": sum(each.revision == current for each in there),
+        "currentReplicas": sum(each.revision == current for each in present),
         "updatedReplicas": updated,
         "currentRevision": current,
         "updateRevision": update,
@@ -41,7 +41,7 @@ def status_of(
     return {key: value for key, value in status.items() if value or key in _ALWAYS}
 
 
-def is_news(set_: Object, status: Object) -> bool:
+def has_changed(set_: Object, status: Object) -> bool:
     known = set_.get("status") or {}
     if status.get("observedGeneration", 0) > (known.get("observedGeneration") or 0):
         return True

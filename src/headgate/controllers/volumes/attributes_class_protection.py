@@ -37,9 +37,9 @@ class VolumeAttributesClassProtection(Controller):
     name = "attributes-protection"
 
     def __init__(self) -> None:
-        self._open: Final[dict[str, Object]] = {}
+        self._pending: Final[dict[str, Object]] = {}
         """Classes about which something is to be done."""
-        self._named: Final[dict[str, frozenset[str]]] = {}
+        self._classes_of: Final[dict[str, frozenset[str]]] = {}
         self._users: Final[dict[str, set[str]]] = {}
 
     def watches(self) -> Iterable[WatchSpec]:
@@ -53,32 +53,32 @@ class VolumeAttributesClassProtection(Controller):
         if resource != VOLUME_ATTRIBUTES_CLASSES:
             return self._put(object_fields.uid_of(obj), _names(obj))
         name = object_fields.name_of(obj)
-        self._open.pop(name, None)
+        self._pending.pop(name, None)
         if is_protected(resource, obj) != object_fields.is_being_deleted(obj):
             return ()
-        self._open[name] = obj
+        self._pending[name] = obj
         return (Enqueue(_Class(name)),)
 
     def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
         if resource == VOLUME_ATTRIBUTES_CLASSES:
-            self._open.pop(name, None)
+            self._pending.pop(name, None)
             return ()
         return self._put(uid, frozenset())
 
     def _put(self, uid: str, names: frozenset[str]) -> Iterable[Enqueue]:
-        before = self._named.pop(uid, frozenset())
+        before = self._classes_of.pop(uid, frozenset())
         if names:
-            self._named[uid] = names
+            self._classes_of[uid] = names
         for name in names - before:
             self._users.setdefault(name, set()).add(uid)
         for name in before - names:
             self._users[name].discard(uid)
             if not self._users[name]:
                 del self._users[name]
-        return [Enqueue(_Class(name)) for name in sorted(before - names) if name in self._open]
+        return [Enqueue(_Class(name)) for name in sorted(before - names) if name in self._pending]
 
     def reconcile(self, key: _Class, now_s: float) -> ReconcileSteps:
-        found = self._open.get(key.name)
+        found = self._pending.get(key.name)
         if found is None or (object_fields.is_being_deleted(found) and key.name in self._users):
             return Done()
         problem = yield from change_protection(VOLUME_ATTRIBUTES_CLASSES, found)

@@ -25,181 +25,183 @@ _EXTERNAL: Final = (
 _IN_TREE: Final = "kubernetes.io/"
 
 
-def sync_claim(shelf: PersistentVolumeCache, key: ClaimKey, consumers: Sequence[str]) -> Step:
+def sync_claim(cache: PersistentVolumeCache, key: ClaimKey, consumers: Sequence[str]) -> Step:
     """``consumers``: pods that use the claim and have no node yet."""
-    claim = shelf.claims.get(key)
+    claim = cache.claims.get(key)
     if claim is None:
         return None
     name = object_fields.spec_of(claim).get("volumeName") or ""
     if object_fields.BIND_COMPLETED in object_fields.annotations_of(claim):
-        return (yield from _keep(shelf, claim, name))
+        return (yield from _keep(cache, claim, name))
     if name:
-        return (yield from _bind_to_named(shelf, claim, name))
-    is_waiting = object_fields.waits(shelf.class_of(claim))
-    volume = shelf.free.find(claim, only_meant=is_waiting)
+        return (yield from _bind_to_named(cache, claim, name))
+    is_waiting = object_fields.waits_for_first_consumer(cache.class_of(claim))
+    volume = cache.available.find(claim, only_reserved=is_waiting)
     if volume is not None:
-        return (yield from bind(shelf, volume, claim))
-    return (yield from _wait(shelf, claim, consumers, is_waiting=is_waiting))
+        return (yield from bind(cache, volume, claim))
+    return (yield from _wait(cache, claim, consumers, is_waiting=is_waiting))
 
 
 # -- claims without a volume ----------------------------------------------------------------------------------------
 
 
-def _wait(shelf: PersistentVolumeCache, claim: Object, consumers: Sequence[str], *, is_waiting: bool) -> Step:
-    if not object_fields.names_a_class(claim) and (default := shelf.default_class()):
-        return (yield from shelf.write(CLAIMS, claim, {"spec": {"storageClassName": default}}))
+def _wait(cache: PersistentVolumeCache, claim: Object, consumers: Sequence[str], *, is_waiting: bool) -> Step:
+    if not object_fields.names_a_class(claim) and (default := cache.default_class()):
+        return (yield from cache.write(CLAIMS, claim, {"spec": {"storageClassName": default}}))
     if is_waiting and object_fields.SELECTED_NODE not in object_fields.annotations_of(claim):
-        yield from shelf.emit_event(CLAIMS, claim, "Normal", *_what_is_awaited(consumers))
+        yield from cache.emit_event(CLAIMS, claim, "Normal", *_waiting_reason(consumers))
     elif object_fields.class_of(claim):
-        return (yield from _delegate_provisioning(shelf, claim))
+        return (yield from _delegate_provisioning(cache, claim))
     else:
         text = "no persistent volumes available for this claim and no storage class is set"
-        yield from shelf.emit_event(CLAIMS, claim, "Normal", "FailedBinding", text)
-    return (yield from _write_phase(shelf, claim, "Pending", None))
+        yield from cache.emit_event(CLAIMS, claim, "Normal", "FailedBinding", text)
+    return (yield from _write_phase(cache, claim, "Pending", None))
 
 
-def _what_is_awaited(consumers: Sequence[str]) -> tuple[str, str]:
+def _waiting_reason(consumers: Sequence[str]) -> tuple[str, str]:
     if not consumers:
         return "WaitForFirstConsumer", "waiting for first consumer to be created before binding"
     pods = "pod" if len(consumers) == 1 else "pods"
     return "WaitForPodScheduled", f"waiting for {pods} {','.join(consumers)} to be scheduled"
 
 
-def _delegate_provisioning(shelf: PersistentVolumeCache, claim: Object) -> Step:
+def _delegate_provisioning(cache: PersistentVolumeCache, claim: Object) -> Step:
     """An external provisioner creates the volume: the claim names it."""
-    found = shelf.class_of(claim)
+    found = cache.class_of(claim)
     if found is None:
         text = f'storageclass.storage.k8s.io "{object_fields.class_of(claim)}" not found'
-        yield from shelf.emit_event(CLAIMS, claim, "Warning", "ProvisioningFailed", text)
+        yield from cache.emit_event(CLAIMS, claim, "Warning", "ProvisioningFailed", text)
         return None
     provisioner = found.get("provisioner") or ""
     if provisioner.startswith(_IN_TREE):
-        yield from shelf.emit_event(
+        yield from cache.emit_event(
             CLAIMS, claim, "Warning", "ProvisioningFailed", f"no volume plugin matched name: {provisioner}"
         )
         return None
-    said = object_fields.annotations_of(claim)
-    if any(said.get(each) != provisioner for each in object_fields.PROVISIONERS):
+    annotations = object_fields.annotations_of(claim)
+    if any(annotations.get(each) != provisioner for each in object_fields.PROVISIONERS):
         body = {"metadata": {"annotations": dict.fromkeys(object_fields.PROVISIONERS, provisioner)}}
-        problem = yield from shelf.write(CLAIMS, claim, body)
+        problem = yield from cache.write(CLAIMS, claim, body)
         if problem is not None:
             return problem
-    yield from shelf.emit_event(CLAIMS, claim, "Normal", "ExternalProvisioning", _EXTERNAL.format(provisioner))
+    yield from cache.emit_event(CLAIMS, claim, "Normal", "ExternalProvisioning", _EXTERNAL.format(provisioner))
     return None
 
 
-def _bind_to_named(shelf: PersistentVolumeCache, claim: Object, name: str) -> Step:
+def _bind_to_named(cache: PersistentVolumeCache, claim: Object, name: str) -> Step:
     """The claim names its volume, but the binding is not finished."""
-    volume = shelf.volumes.get(name)
+    volume = cache.volumes.get(name)
     if volume is None:
-        return (yield from _write_phase(shelf, claim, "Pending", None))
+        return (yield from _write_phase(cache, claim, "Pending", None))
     if object_fields.claim_ref(volume) is None:
         mismatch = object_fields.find_mismatch(volume, claim)
         if not mismatch:
-            return (yield from bind(shelf, volume, claim))
+            return (yield from bind(cache, volume, claim))
         text = f'Cannot bind to requested volume "{name}": {mismatch}'
-        yield from shelf.emit_event(CLAIMS, claim, "Warning", "VolumeMismatch", text)
-    elif object_fields.is_meant_for(volume, claim):
-        return (yield from bind(shelf, volume, claim))
+        yield from cache.emit_event(CLAIMS, claim, "Warning", "VolumeMismatch", text)
+    elif object_fields.is_reserved_for(volume, claim):
+        return (yield from bind(cache, volume, claim))
     else:
         text = f'volume "{name}" already bound to a different claim.'
-        yield from shelf.emit_event(CLAIMS, claim, "Warning", "FailedBinding", text)
-    return (yield from _write_phase(shelf, claim, "Pending", None))
+        yield from cache.emit_event(CLAIMS, claim, "Warning", "FailedBinding", text)
+    return (yield from _write_phase(cache, claim, "Pending", None))
 
 
 # -- claims with a volume -------------------------------------------------------------------------------------------
 
 
-def _keep(shelf: PersistentVolumeCache, claim: Object, name: str) -> Step:
-    volume = shelf.volumes.get(name) if name else None
+def _keep(cache: PersistentVolumeCache, claim: Object, name: str) -> Step:
+    volume = cache.volumes.get(name) if name else None
     if not name:
         text = "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
-        return (yield from _mark_lost(shelf, claim, "ClaimLost", text))
+        return (yield from _mark_lost(cache, claim, "ClaimLost", text))
     if volume is None:
         text = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
-        return (yield from _mark_lost(shelf, claim, "ClaimLost", text))
+        return (yield from _mark_lost(cache, claim, "ClaimLost", text))
     ref = object_fields.claim_ref(volume)
     if ref is None or ref.get("uid") == object_fields.uid_of(claim):
-        return (yield from bind(shelf, volume, claim))
+        return (yield from bind(cache, volume, claim))
     text = "Two claims are bound to the same volume, this one is bound incorrectly"
-    return (yield from _mark_lost(shelf, claim, "ClaimMisbound", text))
+    return (yield from _mark_lost(cache, claim, "ClaimMisbound", text))
 
 
-def _mark_lost(shelf: PersistentVolumeCache, claim: Object, reason: str, text: str) -> Step:
+def _mark_lost(cache: PersistentVolumeCache, claim: Object, reason: str, text: str) -> Step:
     if object_fields.phase_of(claim) == "Lost":
         return None
-    problem = yield from _write_phase(shelf, claim, "Lost", None)
+    problem = yield from _write_phase(cache, claim, "Lost", None)
     if problem is None:
-        yield from shelf.emit_event(CLAIMS, claim, "Warning", reason, text)
+        yield from cache.emit_event(CLAIMS, claim, "Warning", reason, text)
     return problem
 
 
 # -- writes ---------------------------------------------------------------------------------------------------------
 
 
-def bind(shelf: PersistentVolumeCache, volume: Object, claim: Object) -> Step:
+def bind(cache: PersistentVolumeCache, volume: Object, claim: Object) -> Step:
     """What is not written yet of a volume and a claim being each other's."""
     key, name = object_fields.key_of(claim), object_fields.name_of(volume)
-    problem = yield from _bind_volume_to_claim(shelf, volume, claim)
-    if problem is None and name in shelf.volumes:
-        problem = yield from write_volume_phase(shelf, shelf.volumes[name], "Bound")
-    if problem is None and key in shelf.claims:
-        problem = yield from _bind_claim_to_volume(shelf, shelf.claims[key], name)
-    if problem is None and key in shelf.claims and name in shelf.volumes:
-        problem = yield from _write_phase(shelf, shelf.claims[key], "Bound", shelf.volumes[name])
+    problem = yield from _bind_volume_to_claim(cache, volume, claim)
+    if problem is None and name in cache.volumes:
+        problem = yield from write_volume_phase(cache, cache.volumes[name], "Bound")
+    if problem is None and key in cache.claims:
+        problem = yield from _bind_claim_to_volume(cache, cache.claims[key], name)
+    if problem is None and key in cache.claims and name in cache.volumes:
+        problem = yield from _write_phase(cache, cache.claims[key], "Bound", cache.volumes[name])
     return problem
 
 
-def _bind_volume_to_claim(shelf: PersistentVolumeCache, volume: Object, claim: Object) -> Step:
+def _bind_volume_to_claim(cache: PersistentVolumeCache, volume: Object, claim: Object) -> Step:
     metadata, ref = claim["metadata"], object_fields.claim_ref(volume) or {}
     wanted = {"namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"]}
     body: Object = {}
     if not wanted.items() <= ref.items():
         named = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "resourceVersion": metadata["resourceVersion"]}
         body["spec"] = {"claimRef": {**named, **wanted}}
-    if not object_fields.is_meant_for(
+    if not object_fields.is_reserved_for(
         volume, claim
     ) and object_fields.BOUND_BY_CONTROLLER not in object_fields.annotations_of(volume):
         body["metadata"] = {"annotations": {object_fields.BOUND_BY_CONTROLLER: "yes"}}
-    return (yield from shelf.write(VOLUMES, volume, body)) if body else None
+    return (yield from cache.write(VOLUMES, volume, body)) if body else None
 
 
-def _bind_claim_to_volume(shelf: PersistentVolumeCache, claim: Object, name: str) -> Step:
-    marks: dict[str, str] = {}
+def _bind_claim_to_volume(cache: PersistentVolumeCache, claim: Object, name: str) -> Step:
+    annotations: dict[str, str] = {}
     body: Object = {}
     if object_fields.spec_of(claim).get("volumeName") != name:
         body["spec"] = {"volumeName": name}
-        marks[object_fields.BOUND_BY_CONTROLLER] = "yes"
-    marks[object_fields.BIND_COMPLETED] = "yes"
-    missing = {mark: value for mark, value in marks.items() if mark not in object_fields.annotations_of(claim)}
+        annotations[object_fields.BOUND_BY_CONTROLLER] = "yes"
+    annotations[object_fields.BIND_COMPLETED] = "yes"
+    missing = {mark: value for mark, value in annotations.items() if mark not in object_fields.annotations_of(claim)}
     if missing:
         body["metadata"] = {"annotations": missing}
-    return (yield from shelf.write(CLAIMS, claim, body)) if body else None
+    return (yield from cache.write(CLAIMS, claim, body)) if body else None
 
 
-def _write_phase(shelf: PersistentVolumeCache, claim: Object, phase: str, volume: Object | None) -> Step:
-    had = claim.get("status") or {}
+def _write_phase(cache: PersistentVolumeCache, claim: Object, phase: str, volume: Object | None) -> Step:
+    known = claim.get("status") or {}
     status: Object = {}
     if volume is None:
-        status = {each: None for each in ("accessModes", "capacity", "currentVolumeAttributesClassName") if each in had}
+        status = {
+            each: None for each in ("accessModes", "capacity", "currentVolumeAttributesClassName") if each in known
+        }
     else:
         spec = object_fields.spec_of(volume)
-        if had.get("accessModes") != spec.get("accessModes"):
+        if known.get("accessModes") != spec.get("accessModes"):
             status["accessModes"] = spec.get("accessModes")
-        if had.get("phase") != phase and _size(had.get("capacity")) != _size(spec.get("capacity")):
+        if known.get("phase") != phase and _size(known.get("capacity")) != _size(spec.get("capacity")):
             status["capacity"] = spec.get("capacity")
         attributes = spec.get("volumeAttributesClassName")
-        if had.get("phase") == "Pending" and had.get("currentVolumeAttributesClassName") != attributes:
+        if known.get("phase") == "Pending" and known.get("currentVolumeAttributesClassName") != attributes:
             status["currentVolumeAttributesClassName"] = attributes
-    if had.get("phase") != phase:
+    if known.get("phase") != phase:
         status["phase"] = phase
-    return (yield from shelf.write(CLAIMS, claim, {"status": status}, "status")) if status else None
+    return (yield from cache.write(CLAIMS, claim, {"status": status}, "status")) if status else None
 
 
-def write_volume_phase(shelf: PersistentVolumeCache, volume: Object, phase: str, message: str = "") -> Step:
+def write_volume_phase(cache: PersistentVolumeCache, volume: Object, phase: str, message: str = "") -> Step:
     if object_fields.phase_of(volume) == phase:
         return None
-    return (yield from shelf.write(VOLUMES, volume, {"status": {"phase": phase, "message": message or None}}, "status"))
+    return (yield from cache.write(VOLUMES, volume, {"status": {"phase": phase, "message": message or None}}, "status"))
 
 
 def _size(amounts: Object | None) -> int | None:

@@ -43,14 +43,14 @@ def read_claim_user(pod: Object) -> ClaimUser:
     volumes: list[dict[str, Any]] = spec.get("volumes") or []
     named = (each["persistentVolumeClaim"]["claimName"] for each in volumes if each.get("persistentVolumeClaim"))
     own = (f"{metadata['name']}-{each['name']}" for each in volumes if each.get("ephemeral"))
-    is_going = metadata.get("deletionTimestamp") is not None
+    is_deleted = metadata.get("deletionTimestamp") is not None
     return ClaimUser(
         namespace=metadata["namespace"],
         name=metadata["name"],
         uid=metadata["uid"],
         node=spec.get("nodeName") or "",
         has_ended=(pod.get("status") or {}).get("phase") in _ENDED,
-        is_shut_down=is_going and metadata.get("deletionGracePeriodSeconds") == 0,
+        is_shut_down=is_deleted and metadata.get("deletionGracePeriodSeconds") == 0,
         claims=tuple(dict.fromkeys(named)),
         own=tuple(own),
     )
@@ -73,7 +73,7 @@ def is_made_for(claim: Object, pod_uid: str) -> bool:
 class ClaimUserIndex:
     def __init__(self) -> None:
         self._pods: Final[dict[str, ClaimUser]] = {}
-        self._of: Final[dict[ClaimKey, dict[str, None]]] = {}
+        self._users_of: Final[dict[ClaimKey, dict[str, None]]] = {}
 
     def put(self, pod: Object) -> ClaimUser | None:
         """The pod if it uses claims, and something about it is new."""
@@ -84,18 +84,18 @@ class ClaimUserIndex:
             return None
         if user.uid not in self._pods:
             for key in user.keys:
-                self._of.setdefault(key, {})[user.uid] = None
+                self._users_of.setdefault(key, {})[user.uid] = None
         self._pods[user.uid] = user
         return user
 
     def drop(self, uid: str) -> ClaimUser | None:
         user = self._pods.pop(uid, None)
         for key in () if user is None else user.keys:
-            self._of[key].pop(uid, None)
-            if not self._of[key]:
-                del self._of[key]
+            self._users_of[key].pop(uid, None)
+            if not self._users_of[key]:
+                del self._users_of[key]
         return user
 
     def of(self, key: ClaimKey) -> list[ClaimUser]:
         """By name."""
-        return sorted((self._pods[uid] for uid in self._of.get(key, ())), key=lambda each: each.name)
+        return sorted((self._pods[uid] for uid in self._users_of.get(key, ())), key=lambda each: each.name)

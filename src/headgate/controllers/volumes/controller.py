@@ -27,7 +27,7 @@ from headgate.controllers.volumes.object_fields import ClaimKey, Object
 from headgate.controllers.volumes.volume_cache import PersistentVolumeCache
 from headgate.kube.api_resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES, APIResource
 
-_GATHERED_S: Final = 0.05
+_BATCH_S: Final = 0.05
 _SCHEDULED_S: Final = 5.0
 """How long a pod is given to find a node before its claims say that they wait for that."""
 
@@ -50,7 +50,7 @@ class PersistentVolumeController(Controller):
     name = "volumes"
 
     def __init__(self) -> None:
-        self._shelf = PersistentVolumeCache()
+        self._cache = PersistentVolumeCache()
         self._users = ClaimUserIndex()
 
     def watches(self) -> Iterable[WatchSpec]:
@@ -75,54 +75,54 @@ class PersistentVolumeController(Controller):
         return [Enqueue(_Claim(key), _SCHEDULED_S) for key in waiting]
 
     def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
-        self._shelf.forget_events(uid)
+        self._cache.forget_events(uid)
         if resource == PERSISTENT_VOLUME_CLAIMS:
             key = (namespace, name)
-            claim = self._shelf.claims.get(key)
+            claim = self._cache.claims.get(key)
             if claim is not None and object_fields.uid_of(claim) == uid:
-                self._shelf.drop_claim(key)
+                self._cache.drop_claim(key)
             return self._volumes_of(key, claim)
         if resource == PERSISTENT_VOLUMES:
-            volume = self._shelf.volumes.get(name)
+            volume = self._cache.volumes.get(name)
             if volume is not None and object_fields.uid_of(volume) == uid:
-                self._shelf.drop_volume(name)
+                self._cache.drop_volume(name)
             return self._claims_of(name, volume)
         if resource == STORAGE_CLASSES:
-            self._shelf.classes.pop(name, None)
+            self._cache.classes.pop(name, None)
         else:
             self._users.drop(uid)
         return ()
 
     def _claim_applied(self, claim: Object) -> Iterable[Enqueue]:
         key = object_fields.key_of(claim)
-        return [Enqueue(_Claim(key)), *self._volumes_of(key, claim)] if self._shelf.put_claim(claim) else ()
+        return [Enqueue(_Claim(key)), *self._volumes_of(key, claim)] if self._cache.put_claim(claim) else ()
 
     def _volume_applied(self, volume: Object) -> Iterable[Enqueue]:
-        if not self._shelf.put_volume(volume):
+        if not self._cache.put_volume(volume):
             return ()
         name = object_fields.name_of(volume)
-        wakes = [Enqueue(_Volume(name)), *self._claims_of(name, volume)]
+        enqueues = [Enqueue(_Volume(name)), *self._claims_of(name, volume)]
         if object_fields.claim_ref(volume) is None and object_fields.phase_of(volume) == "Available":
-            wakes.append(Enqueue(_Class(object_fields.class_of(volume)), _GATHERED_S))
-        return wakes
+            enqueues.append(Enqueue(_Class(object_fields.class_of(volume)), _BATCH_S))
+        return enqueues
 
     def _class_applied(self, storage_class: Object) -> Iterable[Enqueue]:
         name = object_fields.name_of(storage_class)
-        self._shelf.classes[name] = storage_class
-        concerned = [
-            *self._shelf.unbound_claims(name),
-            *(self._shelf.unbound_claims("") if object_fields.is_default(storage_class) else ()),
+        self._cache.classes[name] = storage_class
+        affected = [
+            *self._cache.unbound_claims(name),
+            *(self._cache.unbound_claims("") if object_fields.is_default(storage_class) else ()),
         ]
-        return [Enqueue(_Claim(key)) for key in concerned]
+        return [Enqueue(_Claim(key)) for key in affected]
 
     def _volumes_of(self, key: ClaimKey, claim: Object | None) -> list[Enqueue]:
         named = object_fields.spec_of(claim).get("volumeName") if claim is not None else None
-        found = dict.fromkeys([*self._shelf.free.meant_for(key), *([named] if named else [])])
+        found = dict.fromkeys([*self._cache.available.reserved_for(key), *([named] if named else [])])
         return [Enqueue(_Volume(each)) for each in found]
 
     def _claims_of(self, name: str, volume: Object | None) -> list[Enqueue]:
-        meant_for = object_fields.claim_key(volume) if volume is not None else None
-        found = dict.fromkeys([*self._shelf.claims_naming(name), *([meant_for] if meant_for is not None else [])])
+        reserved_key = object_fields.claim_key(volume) if volume is not None else None
+        found = dict.fromkeys([*self._cache.claims_naming(name), *([reserved_key] if reserved_key is not None else [])])
         return [Enqueue(_Claim(each)) for each in found]
 
     # -- work ------------------------------------------------------------------------------------------------------
@@ -131,25 +131,25 @@ class PersistentVolumeController(Controller):
         match key:
             case _Claim(claim_key):
                 waiting = [each for each in self._users.of(claim_key) if not each.node and not each.has_ended]
-                problem = yield from claim_sync.sync_claim(self._shelf, claim_key, [each.name for each in waiting])
+                problem = yield from claim_sync.sync_claim(self._cache, claim_key, [each.name for each in waiting])
             case _Volume(name):
-                problem = yield from volume_sync.sync_volume(self._shelf, name)
+                problem = yield from volume_sync.sync_volume(self._cache, name)
             case _Class(name):
                 return Done(tuple(self._offer(name)))
         return Done() if problem is None else RequeueWithBackoff(problem)
 
     def _offer(self, storage_class: str) -> Iterable[Enqueue]:
         """The claims of a class for which there is a volume now, the longest waiting first."""
-        if object_fields.waits(self._shelf.classes.get(storage_class)):
+        if object_fields.waits_for_first_consumer(self._cache.classes.get(storage_class)):
             return
-        waiting = [self._shelf.claims[key] for key in self._shelf.unbound_claims(storage_class)]
+        waiting = [self._cache.claims[key] for key in self._cache.unbound_claims(storage_class)]
         taken: set[str] = set()
         for claim in sorted(
             waiting, key=lambda each: (each["metadata"]["creationTimestamp"], object_fields.key_of(each))
         ):
-            if len(taken) >= self._shelf.free.count(storage_class):
+            if len(taken) >= self._cache.available.count(storage_class):
                 return
-            found = self._shelf.free.find(claim, only_meant=False, taken=taken)
+            found = self._cache.available.find(claim, only_reserved=False, taken=taken)
             if found is not None:
                 if object_fields.claim_ref(found) is None:
                     taken.add(object_fields.name_of(found))

@@ -82,25 +82,25 @@ class EphemeralVolumeController(Controller):
         if pod is None:
             return Done()
         for name, template in pod.templates.items():
-            answer = yield Create(PERSISTENT_VOLUME_CLAIMS, pod.namespace, _claim(pod, name, template))
-            problem = "" if answer.ok else f"create PVC {name}: {answer.message}"
-            if answer.conflict:
-                there = yield Get(PERSISTENT_VOLUME_CLAIMS, pod.namespace, name, ("metadata.ownerReferences",))
-                if there.ok and is_made_for(there.body, pod.uid):
+            response = yield Create(PERSISTENT_VOLUME_CLAIMS, pod.namespace, _claim(pod, name, template))
+            problem = "" if response.ok else f"create PVC {name}: {response.message}"
+            if response.conflict:
+                existing = yield Get(PERSISTENT_VOLUME_CLAIMS, pod.namespace, name, ("metadata.ownerReferences",))
+                if existing.ok and is_made_for(existing.body, pod.uid):
                     continue
                 problem = (
                     f"PVC {pod.namespace}/{name} was not created for pod {pod.namespace}/{pod.name} (pod is not owner)"
                 )
             if problem:
                 text = f"ephemeral volume {name.removeprefix(pod.name + '-')}: {problem}"
-                about = {
+                reference = {
                     "apiVersion": "v1",
                     "kind": "Pod",
                     "namespace": pod.namespace,
                     "name": pod.name,
                     "uid": pod.uid,
                 }
-                yield EmitEvent(about, "Warning", "FailedBinding", text, _COMPONENT)
+                yield EmitEvent(reference, "Warning", "FailedBinding", text, _COMPONENT)
                 return RequeueWithBackoff(problem)
         return Done()
 

@@ -34,6 +34,6 @@ def change_protection(resource: APIResource, obj: Object) -> Step:
     wanted = others if object_fields.is_being_deleted(obj) else [*others, finalizer]
     known = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
     body = {"metadata": {**known, "finalizers": wanted or None}}
-    answer = yield Patch(resource, metadata.get("namespace") or "", metadata["name"], body, how="merge")
+    response = yield Patch(resource, metadata.get("namespace") or "", metadata["name"], body, how="merge")
     # What changed meanwhile is heard of, and looked at again then.
-    return None if answer.ok or answer.missing or answer.conflict else answer.message
+    return None if response.ok or response.missing or response.conflict else response.message

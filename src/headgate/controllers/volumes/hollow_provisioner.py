@@ -44,7 +44,7 @@ class HollowProvisioner(Controller):
 
     def __init__(self) -> None:
         self._classes: Final[dict[str, Object]] = {}
-        self._asking: Final[dict[ClaimKey, Object]] = {}
+        self._pending_claims: Final[dict[ClaimKey, Object]] = {}
         self._released: Final[dict[str, str]] = {}
 
     def watches(self) -> Iterable[WatchSpec]:
@@ -59,16 +59,16 @@ class HollowProvisioner(Controller):
             self._classes[object_fields.name_of(obj)] = obj
             return [
                 Enqueue(_Claim(key))
-                for key, claim in self._asking.items()
+                for key, claim in self._pending_claims.items()
                 if object_fields.class_of(claim) == object_fields.name_of(obj)
             ]
         if resource == PERSISTENT_VOLUME_CLAIMS:
-            if not _asks(obj):
-                self._asking.pop(object_fields.key_of(obj), None)
+            if not _needs_volume(obj):
+                self._pending_claims.pop(object_fields.key_of(obj), None)
                 return ()
-            self._asking[object_fields.key_of(obj)] = obj
+            self._pending_claims[object_fields.key_of(obj)] = obj
             return (Enqueue(_Claim(object_fields.key_of(obj))),)
-        if not _is_over(obj):
+        if not _is_deletable(obj):
             self._released.pop(object_fields.name_of(obj), None)
             return ()
         self._released[object_fields.name_of(obj)] = object_fields.uid_of(obj)
@@ -78,36 +78,38 @@ class HollowProvisioner(Controller):
         if resource == STORAGE_CLASSES:
             self._classes.pop(name, None)
         elif resource == PERSISTENT_VOLUME_CLAIMS:
-            self._asking.pop((namespace, name), None)
+            self._pending_claims.pop((namespace, name), None)
         else:
             self._released.pop(name, None)
         return ()
 
     def reconcile(self, key: _Claim | _Volume, now_s: float) -> ReconcileSteps:
         if isinstance(key, _Claim):
-            return (yield from self._make(key.key))
+            return (yield from self._provision(key.key))
         uid = self._released.get(key.name)
         if uid is None:
             return Done()
-        answer = yield Delete(PERSISTENT_VOLUMES, "", key.name, {"preconditions": {"uid": uid}})
-        return Done() if answer.ok or answer.missing or answer.conflict else RequeueWithBackoff(answer.message)
+        response = yield Delete(PERSISTENT_VOLUMES, "", key.name, {"preconditions": {"uid": uid}})
+        return Done() if response.ok or response.missing or response.conflict else RequeueWithBackoff(response.message)
 
-    def _make(self, key: ClaimKey) -> ReconcileSteps:
-        claim = self._asking.get(key)
+    def _provision(self, key: ClaimKey) -> ReconcileSteps:
+        claim = self._pending_claims.get(key)
         found = None if claim is None else self._classes.get(object_fields.class_of(claim))
         if claim is None or found is None or found.get("provisioner") != PROVISIONER:
             return Done()
-        if object_fields.waits(found) and object_fields.SELECTED_NODE not in object_fields.annotations_of(claim):
+        if object_fields.waits_for_first_consumer(
+            found
+        ) and object_fields.SELECTED_NODE not in object_fields.annotations_of(claim):
             return Done()
         volume = make_volume(claim, found)
-        answer = yield Create(PERSISTENT_VOLUMES, "", volume)
-        if answer.ok:
+        response = yield Create(PERSISTENT_VOLUMES, "", volume)
+        if response.ok:
             text = f"Successfully provisioned volume {object_fields.name_of(volume)}"
             yield _event(claim, "Normal", "ProvisioningSucceeded", text)
-        elif not answer.conflict:
-            text = f'failed to provision volume with StorageClass "{object_fields.class_of(claim)}": {answer.message}'
+        elif not response.conflict:
+            text = f'failed to provision volume with StorageClass "{object_fields.class_of(claim)}": {response.message}'
             yield _event(claim, "Warning", "ProvisioningFailed", text)
-            return RequeueWithBackoff(answer.message)
+            return RequeueWithBackoff(response.message)
         return Done()
 
 
@@ -119,7 +121,7 @@ def make_volume(claim: Object, storage_class: Object) -> Object:
         "kind": "PersistentVolumeClaim",
         **{each: metadata[each] for each in ("namespace", "name", "uid", "resourceVersion")},
     }
-    made: dict[str, Any] = {
+    required: dict[str, Any] = {
         "accessModes": spec.get("accessModes"),
         "capacity": {"storage": spec["resources"]["requests"]["storage"]},
         "claimRef": ref,
@@ -128,35 +130,35 @@ def make_volume(claim: Object, storage_class: Object) -> Object:
         "storageClassName": object_fields.class_of(claim),
         "volumeMode": spec.get("volumeMode") or "Filesystem",
     }
-    further = {
+    optional = {
         "mountOptions": storage_class.get("mountOptions"),
         "volumeAttributesClassName": spec.get("volumeAttributesClassName"),
-        "nodeAffinity": _reach(storage_class),
+        "nodeAffinity": _node_affinity(storage_class),
     }
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
         "metadata": {"name": name, "annotations": {object_fields.PROVISIONED_BY: PROVISIONER}},
-        "spec": {**made, **{field: value for field, value in further.items() if value}},
+        "spec": {**required, **{field: value for field, value in optional.items() if value}},
     }
 
 
-def _reach(storage_class: Object) -> Object | None:
+def _node_affinity(storage_class: Object) -> Object | None:
     """Where the class lets volumes be, as a node affinity."""
     terms = [
-        {"matchExpressions": [{"key": each["key"], "operator": "In", "values": each["values"]} for each in asked]}
+        {"matchExpressions": [{"key": each["key"], "operator": "In", "values": each["values"]} for each in expressions]}
         for term in storage_class.get("allowedTopologies") or ()
-        if (asked := term.get("matchLabelExpressions"))
+        if (expressions := term.get("matchLabelExpressions"))
     ]
     return {"required": {"nodeSelectorTerms": terms}} if terms else None
 
 
-def _asks(claim: Object) -> bool:
+def _needs_volume(claim: Object) -> bool:
     is_ours = all(object_fields.annotations_of(claim).get(each) == PROVISIONER for each in object_fields.PROVISIONERS)
     return is_ours and not object_fields.spec_of(claim).get("volumeName") and not object_fields.is_being_deleted(claim)
 
 
-def _is_over(volume: Object) -> bool:
+def _is_deletable(volume: Object) -> bool:
     return (
         object_fields.annotations_of(volume).get(object_fields.PROVISIONED_BY) == PROVISIONER
         and object_fields.phase_of(volume) in ("Released", "Failed")
@@ -167,5 +169,5 @@ def _is_over(volume: Object) -> bool:
 
 def _event(claim: Object, type_: Literal["Normal", "Warning"], reason: str, message: str) -> EmitEvent:
     named = {each: claim["metadata"][each] for each in ("namespace", "name", "uid")}
-    about = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **named}
-    return EmitEvent(about, type_, reason, message, PROVISIONER)
+    reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **named}
+    return EmitEvent(reference, type_, reason, message, PROVISIONER)

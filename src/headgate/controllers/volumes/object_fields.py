@@ -65,7 +65,7 @@ def names_a_class(claim: Object) -> bool:
     return _CLASS in annotations_of(claim) or spec_of(claim).get("storageClassName") is not None
 
 
-def waits(storage_class: Object | None) -> bool:
+def waits_for_first_consumer(storage_class: Object | None) -> bool:
     """Whether claims of this class wait for a pod."""
     return storage_class is not None and storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
 
@@ -104,7 +104,7 @@ def claim_key(volume: Object) -> ClaimKey | None:
     return None if ref is None else (ref.get("namespace") or "", ref.get("name") or "")
 
 
-def is_meant_for(volume: Object, claim: Object) -> bool:
+def is_reserved_for(volume: Object, claim: Object) -> bool:
     """One that somebody gave to the claim by hand may lack the claim's uid."""
     ref = claim_ref(volume)
     return ref is not None and claim_key(volume) == key_of(claim) and (ref.get("uid") or "") in ("", uid_of(claim))

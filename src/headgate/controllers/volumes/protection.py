@@ -41,7 +41,7 @@ class StorageProtectionController(Controller):
 
     def __init__(self) -> None:
         self._users = ClaimUserIndex()
-        self._going: Final[dict[str, dict[ClaimKey, Object]]] = {}
+        self._terminating: Final[dict[str, dict[ClaimKey, Object]]] = {}
         """Claims that are being deleted and still protected, by namespace."""
         self._unprotected: Final[dict[str, dict[ClaimKey, Object]]] = {}
         self._volumes: Final[dict[str, Object]] = {}
@@ -59,7 +59,7 @@ class StorageProtectionController(Controller):
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         if resource == PODS:
             user = self._users.put(obj)
-            return () if user is None or (user.node and not user.has_ended) else self._concerned(user)
+            return () if user is None or (user.node and not user.has_ended) else self._affected(user)
         protected = is_protected(resource, obj)
         has_work = protected == object_fields.is_being_deleted(obj)
         if resource == PERSISTENT_VOLUMES:
@@ -70,28 +70,28 @@ class StorageProtectionController(Controller):
         key = object_fields.key_of(obj)
         self._forget(key)
         if has_work:
-            (self._going if protected else self._unprotected).setdefault(key[0], {})[key] = obj
+            (self._terminating if protected else self._unprotected).setdefault(key[0], {})[key] = obj
         return (Enqueue(_Namespace(key[0])),) if has_work else ()
 
     def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
         if resource == PODS:
             user = self._users.drop(uid)
-            return () if user is None else self._concerned(user)
+            return () if user is None else self._affected(user)
         if resource == PERSISTENT_VOLUMES:
             self._volumes.pop(name, None)
         else:
             self._forget((namespace, name))
         return ()
 
-    def _concerned(self, user: ClaimUser) -> Iterable[Enqueue]:
-        going = self._going.get(user.namespace, {})
-        return (Enqueue(_Namespace(user.namespace)),) if any(key in going for key in user.keys) else ()
+    def _affected(self, user: ClaimUser) -> Iterable[Enqueue]:
+        terminating = self._terminating.get(user.namespace, {})
+        return (Enqueue(_Namespace(user.namespace)),) if any(key in terminating for key in user.keys) else ()
 
     def _forget(self, key: ClaimKey) -> None:
-        for index in (self._going, self._unprotected):
-            there = index.get(key[0], {})
-            there.pop(key, None)
-            if not there:
+        for index in (self._terminating, self._unprotected):
+            claims = index.get(key[0], {})
+            claims.pop(key, None)
+            if not claims:
                 index.pop(key[0], None)
 
     # -- work ------------------------------------------------------------------------------------------------------
@@ -103,21 +103,23 @@ class StorageProtectionController(Controller):
                 return Done()
             problem = yield from change_protection(PERSISTENT_VOLUMES, volume)
         else:
-            problem = yield from self._look_at_claims(key.name)
+            problem = yield from self._sync_claims(key.name)
         return Done() if problem is None else RequeueWithBackoff(problem)
 
-    def _look_at_claims(self, namespace: str) -> Step:
+    def _sync_claims(self, namespace: str) -> Step:
         problem = None
         for claim in list(self._unprotected.get(namespace, {}).values()):
             problem = (yield from change_protection(PERSISTENT_VOLUME_CLAIMS, claim)) or problem
-        going = self._going.get(namespace, {}).items()
-        unused = [claim for key, claim in sorted(going) if not any(uses(each, claim) for each in self._users.of(key))]
+        terminating = self._terminating.get(namespace, {}).items()
+        unused = [
+            claim for key, claim in sorted(terminating) if not any(uses(each, claim) for each in self._users.of(key))
+        ]
         if not unused:
             return problem
-        answer = yield List(PODS, namespace, tuple(sorted(POD_FIELDS)))
-        if not answer.ok:
-            return answer.message
-        pods = [read_claim_user(each) for each in answer.items]
+        response = yield List(PODS, namespace, tuple(sorted(POD_FIELDS)))
+        if not response.ok:
+            return response.message
+        pods = [read_claim_user(each) for each in response.items]
         for claim in unused:
             if not any(uses(each, claim) for each in pods):
                 problem = (yield from change_protection(PERSISTENT_VOLUME_CLAIMS, claim)) or problem

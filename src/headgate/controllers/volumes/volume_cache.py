@@ -26,9 +26,9 @@ class PersistentVolumeCache:
         self.claims: Final[dict[ClaimKey, Object]] = {}
         self.volumes: Final[dict[str, Object]] = {}
         self.classes: Final[dict[str, Object]] = {}
-        self.free: Final = AvailableVolumeIndex()
-        self._naming: Final[dict[str, dict[ClaimKey, None]]] = {}
-        self._waiting: Final[dict[str, dict[ClaimKey, None]]] = {}
+        self.available: Final = AvailableVolumeIndex()
+        self._by_volume: Final[dict[str, dict[ClaimKey, None]]] = {}
+        self._unbound: Final[dict[str, dict[ClaimKey, None]]] = {}
         self._last_event: Final[dict[str, tuple[str, str]]] = {}
 
     # -- what there is ---------------------------------------------------------------------------------------------
@@ -43,9 +43,9 @@ class PersistentVolumeCache:
         self.claims[key] = claim
         name = object_fields.spec_of(claim).get("volumeName")
         if name:
-            self._naming.setdefault(name, {})[key] = None
+            self._by_volume.setdefault(name, {})[key] = None
         else:
-            self._waiting.setdefault(object_fields.class_of(claim), {})[key] = None
+            self._unbound.setdefault(object_fields.class_of(claim), {})[key] = None
         return True
 
     def drop_claim(self, key: ClaimKey) -> None:
@@ -53,7 +53,7 @@ class PersistentVolumeCache:
         if claim is None:
             return
         name = object_fields.spec_of(claim).get("volumeName")
-        index, place = (self._naming, name) if name else (self._waiting, object_fields.class_of(claim))
+        index, place = (self._by_volume, name) if name else (self._unbound, object_fields.class_of(claim))
         del index[place][key]
         if not index[place]:
             del index[place]
@@ -64,20 +64,20 @@ class PersistentVolumeCache:
         if known is not None and object_fields.is_older(volume, known):
             return False
         self.volumes[name] = volume
-        self.free.put(volume)
+        self.available.put(volume)
         return True
 
     def drop_volume(self, name: str) -> None:
         self.volumes.pop(name, None)
-        self.free.drop(name)
+        self.available.drop(name)
 
     def claims_naming(self, volume: str) -> Collection[ClaimKey]:
         """The claims that name a volume: one, unless there is a mistake."""
-        return self._naming.get(volume, {})
+        return self._by_volume.get(volume, {})
 
     def unbound_claims(self, storage_class: str) -> Collection[ClaimKey]:
         """The claims of a class that have no volume."""
-        return self._waiting.get(storage_class, {})
+        return self._unbound.get(storage_class, {})
 
     def class_of(self, claim: Object) -> Object | None:
         return self.classes.get(object_fields.class_of(claim))
@@ -98,15 +98,15 @@ class PersistentVolumeCache:
         metadata = obj["metadata"]
         state = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
         body = {**body, "metadata": {**body.get("metadata", {}), **state}}
-        place = metadata.get("namespace") or "", metadata["name"]
-        answer = yield Patch(resource, *place, body, how="merge", subresource=subresource)
-        if not answer.ok:
-            return answer.message
+        key = metadata.get("namespace") or "", metadata["name"]
+        response = yield Patch(resource, *key, body, how="merge", subresource=subresource)
+        if not response.ok:
+            return response.message
         # Who is gone stays gone, however late an answer comes.
         is_volume = resource == PERSISTENT_VOLUMES
-        known = self.volumes.get(metadata["name"]) if is_volume else self.claims.get(place)
+        known = self.volumes.get(metadata["name"]) if is_volume else self.claims.get(key)
         if known is not None and object_fields.uid_of(known) == metadata["uid"]:
-            (self.put_volume if is_volume else self.put_claim)(answer.body)
+            (self.put_volume if is_volume else self.put_claim)(response.body)
         return None
 
     def emit_event(
@@ -118,10 +118,10 @@ class PersistentVolumeCache:
             return
         self._last_event[uid] = (reason, message)
         metadata = obj["metadata"]
-        place = {"namespace": metadata["namespace"]} if metadata.get("namespace") else {}
+        key = {"namespace": metadata["namespace"]} if metadata.get("namespace") else {}
         named = {"name": metadata["name"], "uid": uid, "resourceVersion": metadata.get("resourceVersion", "")}
         yield EmitEvent(
-            {"apiVersion": "v1", "kind": _KINDS[resource], **place, **named}, type_, reason, message, COMPONENT
+            {"apiVersion": "v1", "kind": _KINDS[resource], **key, **named}, type_, reason, message, COMPONENT
         )
 
     def forget_events(self, uid: str) -> None:

@@ -24,8 +24,8 @@ VolumeEntry = tuple[int, str]
 
 class AvailableVolumeIndex:
     def __init__(self) -> None:
-        self._free: Final[dict[Modes, dict[VolumeKind, list[VolumeEntry]]]] = {}
-        self._meant: Final[dict[ClaimKey, dict[str, None]]] = {}
+        self._available: Final[dict[Modes, dict[VolumeKind, list[VolumeEntry]]]] = {}
+        self._reserved: Final[dict[ClaimKey, dict[str, None]]] = {}
         self._stored: Final[dict[str, Object]] = {}
         self._counts: Final[Counter[str]] = Counter()
 
@@ -35,9 +35,9 @@ class AvailableVolumeIndex:
         self._stored[name] = volume
         key = object_fields.claim_key(volume)
         if key is not None:
-            self._meant.setdefault(key, {})[name] = None
-        elif _is_free(volume):
-            group = self._free.setdefault(object_fields.access_modes(volume), {}).setdefault(_kind(volume), [])
+            self._reserved.setdefault(key, {})[name] = None
+        elif _is_available(volume):
+            group = self._available.setdefault(object_fields.access_modes(volume), {}).setdefault(_kind(volume), [])
             insort(group, (object_fields.capacity(volume), name))
             self._counts[object_fields.class_of(volume)] += 1
 
@@ -47,46 +47,46 @@ class AvailableVolumeIndex:
             return
         key, modes = object_fields.claim_key(volume), object_fields.access_modes(volume)
         if key is not None:
-            del self._meant[key][name]
-            if not self._meant[key]:
-                del self._meant[key]
-        elif _is_free(volume):
+            del self._reserved[key][name]
+            if not self._reserved[key]:
+                del self._reserved[key]
+        elif _is_available(volume):
             self._counts[object_fields.class_of(volume)] -= 1
-            kinds = self._free[modes]
+            kinds = self._available[modes]
             group = kinds[_kind(volume)]
             del group[bisect_left(group, (object_fields.capacity(volume), name))]
             if not group:
                 del kinds[_kind(volume)]
             if not kinds:
-                del self._free[modes]
+                del self._available[modes]
 
     def count(self, storage_class: str) -> int:
         """How many volumes of a class are available."""
         return self._counts[storage_class]
 
-    def meant_for(self, key: ClaimKey) -> Collection[str]:
-        return self._meant.get(key, {})
+    def reserved_for(self, key: ClaimKey) -> Collection[str]:
+        return self._reserved.get(key, {})
 
-    def find(self, claim: Object, *, only_meant: bool, taken: Collection[str] = ()) -> Object | None:
+    def find(self, claim: Object, *, only_reserved: bool, taken: Collection[str] = ()) -> Object | None:
         """``only_meant``: the claim is not to choose for itself. ``taken`` are promised to others."""
-        meant = {object_fields.access_modes(each): each for each in reversed(list(self._suiting(claim)))}
-        for modes in _in_order({*self._free, *meant}, object_fields.access_modes(claim)):
-            if modes in meant:
-                return meant[modes]
-            name = None if only_meant else self._smallest(claim, self._free[modes], taken)
+        reserved = {object_fields.access_modes(each): each for each in reversed(list(self._matching_reserved(claim)))}
+        for modes in _in_order({*self._available, *reserved}, object_fields.access_modes(claim)):
+            if modes in reserved:
+                return reserved[modes]
+            name = None if only_reserved else self._smallest(claim, self._available[modes], taken)
             if name is not None:
                 return self._stored[name]
         return None
 
-    def _suiting(self, claim: Object) -> Iterable[Object]:
-        for name in sorted(self._meant.get(object_fields.key_of(claim), ())):
+    def _matching_reserved(self, claim: Object) -> Iterable[Object]:
+        for name in sorted(self._reserved.get(object_fields.key_of(claim), ())):
             volume = self._stored[name]
             is_enough = object_fields.capacity(volume) >= object_fields.requested(
                 claim
             ) and not object_fields.is_being_deleted(volume)
             if (
                 is_enough
-                and object_fields.is_meant_for(volume, claim)
+                and object_fields.is_reserved_for(volume, claim)
                 and object_fields.kind_of(volume) == object_fields.kind_of(claim)
             ):
                 yield volume
@@ -96,8 +96,8 @@ class AvailableVolumeIndex:
     ) -> str | None:
         group = kinds.get(_kind(claim), [])
         selector = _selector(claim)
-        for place in range(bisect_left(group, (object_fields.requested(claim), "")), len(group)):
-            name = group[place][1]
+        for index in range(bisect_left(group, (object_fields.requested(claim), "")), len(group)):
+            name = group[index][1]
             labels = self._stored[name]["metadata"].get("labels")
             if name not in taken and (selector is None or selector.matches(labels)):
                 return name
@@ -108,7 +108,7 @@ def _in_order(all_modes: Collection[Modes], wanted: Modes) -> list[Modes]:
     return sorted((each for each in all_modes if each >= wanted), key=lambda each: (len(each), sorted(each)))
 
 
-def _is_free(volume: Object) -> bool:
+def _is_available(volume: Object) -> bool:
     return object_fields.phase_of(volume) == "Available" and not object_fields.is_being_deleted(volume)
 
 

@@ -18,114 +18,114 @@ from headgate.controllers.volumes.volume_cache import PersistentVolumeCache, Ste
 from headgate.kube.api_resources import PERSISTENT_VOLUME_CLAIMS as CLAIMS
 from headgate.kube.api_resources import PERSISTENT_VOLUMES as VOLUMES
 
-_LET_GO: Final = frozenset({"Released", "Failed"})
+_RELEASED: Final = frozenset({"Released", "Failed"})
 _REMOVABLE: Final = re.compile(r"/tmp/.+")  # as far as a host path goes, everywhere
 
 
-def sync_volume(shelf: PersistentVolumeCache, name: str) -> Step:
-    volume = shelf.volumes.get(name)
+def sync_volume(cache: PersistentVolumeCache, name: str) -> Step:
+    volume = cache.volumes.get(name)
     if volume is None:
         return None
     ref, key = object_fields.claim_ref(volume), object_fields.claim_key(volume)
     if ref is None or key is None or not ref.get("uid"):
-        return (yield from write_volume_phase(shelf, volume, "Available"))
-    claim = yield from _find_claim(shelf, volume, key)
+        return (yield from write_volume_phase(cache, volume, "Available"))
+    claim = yield from _find_claim(cache, volume, key)
     if isinstance(claim, str):
         return claim
     if claim is None:
-        return (yield from _release(shelf, volume))
+        return (yield from _release(cache, volume))
     bound_to = object_fields.spec_of(claim).get("volumeName") or ""
     if bound_to == name:
-        return (yield from write_volume_phase(shelf, volume, "Bound"))
+        return (yield from write_volume_phase(cache, volume, "Bound"))
     if not bound_to:
-        return (yield from _report_mismatch(shelf, volume, claim))
+        return (yield from _report_mismatch(cache, volume, claim))
     # Its claim has another volume.
     if object_fields.PROVISIONED_BY in object_fields.annotations_of(volume) and _policy(volume) == "Delete":
-        return (yield from _release(shelf, volume))
-    return (yield from _unbind(shelf, volume))
+        return (yield from _release(cache, volume))
+    return (yield from _unbind(cache, volume))
 
 
 def _find_claim(
-    shelf: PersistentVolumeCache, volume: Object, key: ClaimKey
+    cache: PersistentVolumeCache, volume: Object, key: ClaimKey
 ) -> Generator[Effect, EffectResponse, Object | str | None]:
     """The claim with the uid that the volume names; a text if the server cannot say whether there is one."""
     uid = (object_fields.claim_ref(volume) or {}).get("uid")
-    claim = shelf.claims.get(key)
-    if claim is None and object_fields.phase_of(volume) in _LET_GO:
+    claim = cache.claims.get(key)
+    if claim is None and object_fields.phase_of(volume) in _RELEASED:
         return None
     if claim is None or object_fields.uid_of(claim) != uid:
-        answer = yield Get(CLAIMS, *key)
-        if not answer.ok and not answer.missing:
-            return answer.message
-        claim = answer.body if answer.ok else None
+        response = yield Get(CLAIMS, *key)
+        if not response.ok and not response.missing:
+            return response.message
+        claim = response.body if response.ok else None
     return claim if claim is not None and object_fields.uid_of(claim) == uid else None
 
 
-def _report_mismatch(shelf: PersistentVolumeCache, volume: Object, claim: Object) -> Step:
+def _report_mismatch(cache: PersistentVolumeCache, volume: Object, claim: Object) -> Step:
     """The claim does not know of its volume yet. It is woken for every news of it, so there is no more to do here."""
     if object_fields.kind_of(volume)[0] != object_fields.kind_of(claim)[0]:
         name = object_fields.name_of(claim)
         text = (
             f'Cannot bind PersistentVolume to requested PersistentVolumeClaim "{name}" due to incompatible volumeMode.'
         )
-        yield from shelf.emit_event(VOLUMES, volume, "Warning", "VolumeMismatch", text)
+        yield from cache.emit_event(VOLUMES, volume, "Warning", "VolumeMismatch", text)
         name = object_fields.name_of(volume)
         text = (
             f'Cannot bind PersistentVolume "{name}" to requested PersistentVolumeClaim due to incompatible volumeMode.'
         )
-        yield from shelf.emit_event(CLAIMS, claim, "Warning", "VolumeMismatch", text)
+        yield from cache.emit_event(CLAIMS, claim, "Warning", "VolumeMismatch", text)
     return None
 
 
-def _unbind(shelf: PersistentVolumeCache, volume: Object) -> Step:
+def _unbind(cache: PersistentVolumeCache, volume: Object) -> Step:
     """Who gave the volume to the claim takes it back; what a user gave stays meant for that claim."""
     body: Object = {"spec": {"claimRef": {"uid": None}}}
     if object_fields.BOUND_BY_CONTROLLER in object_fields.annotations_of(volume):
         body = {"spec": {"claimRef": None}, "metadata": {"annotations": {object_fields.BOUND_BY_CONTROLLER: None}}}
-    problem = yield from shelf.write(VOLUMES, volume, body)
+    problem = yield from cache.write(VOLUMES, volume, body)
     if problem is not None:
         return problem
-    return (yield from write_volume_phase(shelf, shelf.volumes.get(object_fields.name_of(volume), volume), "Available"))
+    return (yield from write_volume_phase(cache, cache.volumes.get(object_fields.name_of(volume), volume), "Available"))
 
 
 # -- after its claim ------------------------------------------------------------------------------------------------
 
 
-def _release(shelf: PersistentVolumeCache, volume: Object) -> Step:
-    if object_fields.phase_of(volume) not in _LET_GO:
-        problem = yield from write_volume_phase(shelf, volume, "Released")
+def _release(cache: PersistentVolumeCache, volume: Object) -> Step:
+    if object_fields.phase_of(volume) not in _RELEASED:
+        problem = yield from write_volume_phase(cache, volume, "Released")
         if problem is not None:
             return problem
-        volume = shelf.volumes.get(object_fields.name_of(volume), volume)
+        volume = cache.volumes.get(object_fields.name_of(volume), volume)
     match _policy(volume):
         case "Delete":
-            return (yield from _delete(shelf, volume))
+            return (yield from _delete(cache, volume))
         case "Recycle":
-            return (yield from _fail(shelf, volume, "VolumeFailedRecycle", "No recycler plugin found for the volume!"))
+            return (yield from _fail(cache, volume, "VolumeFailedRecycle", "No recycler plugin found for the volume!"))
     return None
 
 
-def _delete(shelf: PersistentVolumeCache, volume: Object) -> Step:
+def _delete(cache: PersistentVolumeCache, volume: Object) -> Step:
     spec, name = object_fields.spec_of(volume), object_fields.name_of(volume)
     if object_fields.PROVISIONED_BY in object_fields.annotations_of(volume) or spec.get("csi") is not None:
         return None  # its driver does it
     path = (spec.get("hostPath") or {}).get("path")
     if path is None:
         text = f'error getting deleter volume plugin for volume "{name}": no deletable volume plugin matched'
-        return (yield from _fail(shelf, volume, "VolumeFailedDelete", text))
+        return (yield from _fail(cache, volume, "VolumeFailedDelete", text))
     if not _REMOVABLE.match(path):
         text = f"host_path deleter only supports /tmp/.+ but received provided {path}"
-        return (yield from _fail(shelf, volume, "VolumeFailedDelete", text))
-    answer = yield Delete(VOLUMES, "", name, {"preconditions": {"uid": object_fields.uid_of(volume)}})
-    return None if answer.ok or answer.missing or answer.conflict else answer.message
+        return (yield from _fail(cache, volume, "VolumeFailedDelete", text))
+    response = yield Delete(VOLUMES, "", name, {"preconditions": {"uid": object_fields.uid_of(volume)}})
+    return None if response.ok or response.missing or response.conflict else response.message
 
 
-def _fail(shelf: PersistentVolumeCache, volume: Object, reason: str, text: str) -> Step:
+def _fail(cache: PersistentVolumeCache, volume: Object, reason: str, text: str) -> Step:
     if object_fields.phase_of(volume) == "Failed":
         return None
-    problem = yield from write_volume_phase(shelf, volume, "Failed", text)
+    problem = yield from write_volume_phase(cache, volume, "Failed", text)
     if problem is None:
-        yield from shelf.emit_event(VOLUMES, volume, "Warning", reason, text)
+        yield from cache.emit_event(VOLUMES, volume, "Warning", reason, text)
     return problem
 
 

@@ -123,7 +123,7 @@ class JobCache:
         metadata = obj["metadata"]
         namespace, name = metadata["namespace"], metadata["name"]
         known = self.get(resource, namespace, name)
-        if not self._latest[resource].put((namespace, name), obj, told=from_watch):
+        if not self._latest[resource].put((namespace, name), obj, from_watch=from_watch):
             return []
         if resource != WORKLOADS:
             key = qualified_plural(resource), namespace, name

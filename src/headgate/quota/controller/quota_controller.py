@@ -171,7 +171,7 @@ class QuotaController(Controller):
 
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         if resource == WORKLOADS:
-            return self._observe(obj, now_s, told=True)
+            return self._observe(obj, now_s, from_watch=True)
         if resource == PODS:
             is_changed = self._engine.pod_applied(obj)
             self._warn_of_ignored()
@@ -315,13 +315,13 @@ class QuotaController(Controller):
         decided = self._engine.run_cycle(now_s, rounds=max(_DECISIONS_PER_RUN // max(ready, 1), 1))
         if ready:
             self._metrics.attempted(decided, self._metrics.clock() - began_s)
-        wakes = self._enqueue_writes(decided)
+        enqueues = self._enqueue_writes(decided)
         if self._engine.queue_manager.ready():
-            wakes.append(Enqueue(_CYCLE))
+            enqueues.append(Enqueue(_CYCLE))
         next_s = self._engine.next_deadline_s()
         if next_s is not None:
-            wakes.append(Enqueue(_CYCLE, max(next_s - now_s, 0.001)))
-        return Done(wakes)
+            enqueues.append(Enqueue(_CYCLE, max(next_s - now_s, 0.001)))
+        return Done(enqueues)
 
     def _write(self, key: str, now_s: float) -> ReconcileSteps:
         decided, workload = self._pending_writes.effects_of(key), self._workloads.get(key)
@@ -360,12 +360,12 @@ class QuotaController(Controller):
             self._engine.written(effect, int(revision) if revision.isdecimal() else 0)
         return Done([*self._observe(response.body, response.now_s), *self._enqueue_remaining(key)])
 
-    def _observe(self, workload: Object, now_s: float, *, told: bool = False) -> list[Enqueue]:
+    def _observe(self, workload: Object, now_s: float, *, from_watch: bool = False) -> list[Enqueue]:
         """Takes over a version of a workload from the watch or from a response."""
         key = _key(workload)
         known = self._workloads.get(key)
         is_known = known is not None and ObservedVersion.of(known).is_same(workload)
-        if not self._workloads.put(key, workload, told=told) or is_known:
+        if not self._workloads.put(key, workload, from_watch=from_watch) or is_known:
             return []
         before = self._engine.workloads.get(key)
         decided = self._engine.workload_applied(workload, now_s)
@@ -397,10 +397,10 @@ class QuotaController(Controller):
             until_s = live.now_s + self._rejections.backoff_s(key)
             yield rejected_admissions.rejected_event(live.body, rejection.message)
         self._pending_writes.forget(key, wanted)
-        wakes = list(self._observe(live.body, live.now_s)) if live.ok else []
+        enqueues = list(self._observe(live.body, live.now_s)) if live.ok else []
         for effect in wanted:
-            wakes += self._enqueue_writes(self._engine.refused(effect, live.now_s, until_s))
-        return Done([*wakes, *self._enqueue_remaining(key), Enqueue(_CYCLE)])
+            enqueues += self._enqueue_writes(self._engine.refused(effect, live.now_s, until_s))
+        return Done([*enqueues, *self._enqueue_remaining(key), Enqueue(_CYCLE)])
 
     def _enqueue_remaining(self, key: str) -> list[Enqueue]:
         return [Enqueue(_Writes(key), self._pending_writes.after_s(key))] if key in self._pending_writes else []

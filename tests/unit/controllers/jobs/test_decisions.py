@@ -30,7 +30,7 @@ def a_member(
     metadata |= {"annotations": annotations, "finalizers": [TRACKING] if tracked else []}
     metadata |= {"deletionTimestamp": T2} if more.pop("going", False) else {}
     spec = {"nodeName": more.pop("node", "n")}
-    return job_pod_of({"metadata": metadata, "spec": spec, "status": {"phase": phase, **more}}, is_leaving=False)
+    return job_pod_of({"metadata": metadata, "spec": spec, "status": {"phase": phase, **more}}, is_being_deleted=False)
 
 
 def ended(code: int, name: str = "c", at: str = T1) -> Object:
