@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
 import pytest
 
+import collector
 from headgate.controllers.framework.discovery import DiscoveredKind
 from headgate.controllers.garbage_collector.graph import AttemptToDelete, CollectorKey, OwnershipGraph, VerifyOwner
 from headgate.kube.api_resources import CONFIG_MAPS
@@ -18,7 +21,12 @@ KIND = DiscoveredKind(CONFIG_MAPS, "ConfigMap", frozenset({"delete", "list", "wa
 
 def an_object(uid: str, *owners: int, **metadata: Any) -> dict[str, Any]:
     named = [{"apiVersion": "v1", "kind": "ConfigMap", "name": f"o{number}", "uid": f"u{number}"} for number in owners]
-    return {"name": uid, "namespace": "ns", "uid": uid, "ownerReferences": named, **metadata}
+    return {"name": uid, "namespace": "ns", "uid": uid, "ownerReferences": named} | metadata
+
+
+def a_blocking_object(uid: str, *owners: int) -> dict[str, Any]:
+    named = an_object(uid, *owners)["ownerReferences"]
+    return an_object(uid, ownerReferences=[{**each, "blockOwnerDeletion": True} for each in named])
 
 
 def verified(looks: list[CollectorKey]) -> list[str]:
@@ -97,3 +105,44 @@ def test_a_dependent_that_is_gone_before_its_turn_is_not_called_misplaced(graph:
     looks = graph.applied(KIND, {**an_object("u1"), "name": "o1", "namespace": "elsewhere"})
     assert list(graph.removed(CONFIG_MAPS, "child1")) == []
     assert {getattr(look, "uid", "") for look in looks} == {"child0"}
+
+
+def test_an_object_blocks_the_owners_that_it_names_now(graph: OwnershipGraph) -> None:
+    for number in (0, 10):
+        assert list(graph.applied(KIND, an_object(f"u{number}", name=f"o{number}"))) == []
+    first, second = graph.get("u0"), graph.get("u10")
+    assert first is not None
+    assert second is not None
+    list(graph.applied(KIND, a_blocking_object("child", *range(10))))
+    assert (graph.is_blocked(first), graph.is_blocked(second)) == (True, False)
+    list(graph.applied(KIND, a_blocking_object("child", *range(10, 20))))
+    assert (graph.is_blocked(first), graph.is_blocked(second)) == (False, True)
+
+
+def lose_all_owners(number: int) -> float:
+    """The CPU time of an update of an object that names as many owners as before, and none of them again."""
+    graph = OwnershipGraph()
+    assert len(list(graph.applied(KIND, an_object("child", *range(number))))) == number
+    began = time.thread_time()
+    assert len(list(graph.applied(KIND, an_object("child", *range(number, 2 * number))))) == number
+    return time.thread_time() - began
+
+
+def unblock_all_owners(number: int) -> float:
+    """The CPU time of the end of one of two objects that all of their owners wait for."""
+    graph = OwnershipGraph()
+    leaving = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["foregroundDeletion"]}
+    for each in range(number):
+        list(graph.applied(KIND, {**an_object(f"u{each}", **leaving), "name": f"o{each}"}))
+    for uid in ("first", "second"):
+        list(graph.applied(KIND, a_blocking_object(uid, *range(number))))
+    began = time.thread_time()
+    assert list(graph.removed(CONFIG_MAPS, "first")) == []
+    return time.thread_time() - began
+
+
+@pytest.mark.parametrize("cost_s", [lose_all_owners, unblock_all_owners])
+def test_eight_times_as_many_owners_cost_about_eight_times_as_much(cost_s: Callable[[int], float]) -> None:
+    with collector.switched_off():
+        small_s = min(cost_s(1_000) for _ in range(3))
+        assert any(cost_s(8_000) <= 14 * max(small_s, 0.001) for _ in range(3))
