@@ -60,6 +60,9 @@ HEADS: dict[str, MakeHead] = {
     "bare line feeds": lambda size: LINE + b"a:\n" * (size // 3) + b"\n",
     "blanks": lambda size: LINE + b"X:" + b" " * size + b"y\n\r\n",
     "a long address": lambda size: b"GET /" + b"%41" * (size // 3) + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a long address above many headers": lambda size: (
+        b"GET /" + b"a" * (size // 2) + b" HTTP/1.1\r\nHost: x\r\n" + b"a:\r\n" * (size // 8) + b"\r\n"
+    ),
     "codings in one line": lambda size: LINE + b"Connection: " + b"a," * (size // 2) + b"\r\n\r\n",
     "expectations": lambda size: LINE + b"Expect: 100-continue\r\n" + b"Expect: b\r\n" * (size // 11) + b"\r\n",
 }
@@ -82,7 +85,9 @@ def test_a_head_that_is_refused_takes_time_in_proportion_to_its_bytes(name: str)
     assert_linear(REFUSED[name], LARGE * 2, MalformedRequest)
 
 
-@pytest.mark.parametrize("name", ["one header repeated", "folded lines", "a long address"])
+@pytest.mark.parametrize(
+    "name", ["one header repeated", "folded lines", "a long address", "a long address above many headers"]
+)
 def test_a_head_that_comes_in_small_pieces_takes_time_in_proportion_to_its_bytes(name: str) -> None:
     assert_linear(HEADS[name], 16, ReceivedRequest)
 
