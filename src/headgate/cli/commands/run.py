@@ -212,7 +212,7 @@ def command(
                 jobs=job_settings,
             )
             options = msgspec.structs.replace(
-                options, components=component_set, webhooks=webhooks, place=webhook_server, features=features
+                options, components=component_set, webhooks=webhooks, webhook_server=webhook_server, features=features
             )
             problem = runner.run(_run(options))
     except Unreachable as unreachable:
