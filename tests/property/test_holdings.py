@@ -14,7 +14,7 @@ from headgate.apiserver.allocations import Allocations
 from headgate.store import Item, Revision, Store
 
 SERVICES: Final = "services"
-HOLDS: Final = STRATEGIES["", "Service"].holds
+HOLDS: Final = STRATEGIES["", "Service"].allocations
 ADDRESSES: Final = ["10.96.0.1", "10.96.0.2", "10.96.0.3", "None"]
 PORTS: Final = [30000, 30001, 30002]
 names = st.sampled_from(["a", "b", "c"])

@@ -1,7 +1,7 @@
 """Field selectors: the text of ``?fieldSelector=``, such as ``spec.nodeName=n1,status.phase!=Failed``.
 
-:func:`parse_field_selector` returns a :class:`FieldSelector` or the error that the API server answers. Which fields a
-kind may be selected by, and their values, is known in ``apiserver/kinds/``. Label selectors are ``kube/labels.py``.
+:func:`parse_field_selector` returns a :class:`FieldSelector` or the error text of the API server. ``apiserver/kinds/``
+defines the selectable fields of each kind and their values. Label selectors are in ``kube/labels.py``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class FieldRequirement(msgspec.Struct, frozen=True):
     value: str
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        """A field that is not there has the empty value."""
+        """An absent field has the empty value."""
         return (fields.get(self.field, "") == self.value) is (self.operator == "=")
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class FieldSelector(msgspec.Struct, frozen=True):
         return not self.requirements
 
     def exact(self, field: str) -> str | None:
-        """The value that the selector demands of ``field``, if it demands one."""
+        """The value that ``field`` must have, if the selector requires one."""
         for each in self.requirements:
             if each.field == field and each.operator == "=":
                 return each.value
@@ -77,7 +77,7 @@ def escape_value(value: str) -> str:
 
 @lru_cache(maxsize=256)
 def parse_field_selector(text: str) -> FieldSelector | str:
-    """Read a selector's text. A returned string is the error."""
+    """Parses the text of a selector. A returned string is the error."""
     requirements = []
     for term in sorted(_split(text)):
         operator = _OPERATOR.search(term)
@@ -97,7 +97,7 @@ class _Problem(msgspec.Struct, frozen=True):
 
 
 def _split(text: str) -> list[str]:
-    """Terms between commas; an escaped comma is data, and keeps its backslash."""
+    """The terms between commas; an escaped comma is part of a term and keeps its backslash."""
     return [term for term in _TERM.findall(text) if term]
 
 

@@ -17,7 +17,7 @@ def validate_descending(target: str, path: str) -> FieldErrors:
 
 
 def validate_file_path(target: str, path: str) -> FieldErrors:
-    """A file inside a volume whose ``..``-names the kubelet keeps for itself."""
+    """A file in a volume, where names with ``..`` are reserved for the kubelet."""
     errors = validate_descending(target, path)
     if target.startswith("..") and not target.startswith("../"):
         errors.append(invalid(path, target, "must not start with '..'"))

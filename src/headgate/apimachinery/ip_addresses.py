@@ -24,7 +24,7 @@ Address = IPv4Address | IPv6Address
 class _Cidr(NamedTuple):
     address: Address
     length: int
-    sloppy: bool  # leading zeros somewhere
+    has_leading_zeros: bool  # in the address or the prefix length
     mapped: bool  # written as IPv4 mapped into IPv6
 
     @property
@@ -35,7 +35,7 @@ class _Cidr(NamedTuple):
 
 
 def parse_ip(text: str) -> Address | None:
-    """The address, with leading zeros in IPv4 forgiven. An IPv4 address mapped into IPv6 is returned as IPv4."""
+    """The address. Leading zeros in IPv4 are accepted, and an IPv4 address mapped into IPv6 is returned as IPv4."""
     if ":" not in text:
         return _ipv4(text)
     embedded = _EMBEDDED.fullmatch(text)
@@ -59,7 +59,7 @@ def _ipv4(text: str) -> IPv4Address | None:
 
 def _ipv6(text: str) -> IPv6Address | None:
     if "%" in text:
-        return None  # zones belong to a machine, not to the API
+        return None  # the API does not accept zones
     try:
         return IPv6Address(text)
     except AddressValueError:
@@ -67,7 +67,7 @@ def _ipv6(text: str) -> IPv6Address | None:
 
 
 def _has_leading_zeros(text: str) -> bool:
-    """In an IPv4 address or the IPv4 end of an IPv6 address; hexadecimal groups may have them, up to four digits."""
+    """In an IPv4 address or the IPv4 part of an IPv6 address. A hexadecimal group may have them, up to four digits."""
     tail = text.rpartition(":")[2]
     if _LONG_GROUP.search(text):
         return True
@@ -96,7 +96,7 @@ def is_valid_ip(text: str) -> list[str]:
 
 
 def warnings_for_ip(path: str, text: str) -> list[str]:
-    """What a client should change about an address that a legacy field accepted."""
+    """Warnings for an address that a legacy field accepts."""
     address = parse_ip(text)
     if address is None:
         return []
@@ -125,8 +125,8 @@ def _parse_cidr(text: str) -> _Cidr | None:
             address = IPv6Address(b"\0" * 10 + b"\xff\xff" + address.packed)
         else:
             length -= 96
-    sloppy = _has_leading_zeros(left) or (len(length_text) > 1 and length_text.startswith("0"))
-    return _Cidr(address, length, sloppy, mapped)
+    has_leading_zeros = _has_leading_zeros(left) or (len(length_text) > 1 and length_text.startswith("0"))
+    return _Cidr(address, length, has_leading_zeros, mapped)
 
 
 def is_valid_cidr_for_legacy_field(text: str, strict: bool = False) -> list[str]:
@@ -135,7 +135,7 @@ def is_valid_cidr_for_legacy_field(text: str, strict: bool = False) -> list[str]
         return ["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"]
     if not strict:
         return []
-    if cidr.sloppy:
+    if cidr.has_leading_zeros:
         return ["must not have leading 0s in IP or prefix length"]
     if cidr.mapped:
         return ["must not have an IPv4-mapped IPv6 address"]
@@ -172,7 +172,7 @@ def warnings_for_cidr(path: str, text: str) -> list[str]:
             f"{path}: CIDR value {quote(text)} is ambiguous in this context "
             f"(should be {quote(network)} or {quote(single)}?)"
         )
-    if cidr.sloppy or cidr.mapped:
+    if cidr.has_leading_zeros or cidr.mapped:
         warnings.append(
             f"{path}: non-standard CIDR value {quote(text)} will be considered invalid in a future Kubernetes release: "
             f"use {quote(network)}"

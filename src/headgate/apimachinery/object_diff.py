@@ -1,6 +1,6 @@
-"""The difference between two objects as text: lines of JSON with ``-`` and ``+`` in front, and a few lines of context.
+"""The difference between two objects as text: lines of JSON with ``-`` or ``+``, and a few lines of context.
 
-The API server prints its own structs here, in Go's spelling; clients only show the text.
+kube-apiserver prints Go structs instead; clients only show the text.
 """
 
 from __future__ import annotations
@@ -10,26 +10,28 @@ from typing import Any, Final
 
 import msgspec
 
-_MOST_COMPARED: Final = 200
-"""Lines of either side that are matched with each other. Matching takes more than linear time, so of longer changes
-only the first lines are told."""
-_AROUND: Final = 3
+_MAX_COMPARED_LINES: Final = 200
+"""The limit of compared lines per side. The comparison takes more than linear time, so a longer difference is
+truncated."""
+_CONTEXT_LINES: Final = 3
 
 
 def object_diff(old: dict[str, Any], new: dict[str, Any]) -> str:
     before, after = _lines(old), _lines(new)
-    same = _common(before, after)
-    at_end = _common(before[same:][::-1], after[same:][::-1])
-    start, omitted = max(0, same - _AROUND), max(0, at_end - _AROUND)
+    common_start = _common(before, after)
+    common_end = _common(before[common_start:][::-1], after[common_start:][::-1])
+    start, omitted = max(0, common_start - _CONTEXT_LINES), max(0, common_end - _CONTEXT_LINES)
     before, after = before[start : len(before) - omitted], after[start : len(after) - omitted]
-    cut = len(before) > _MOST_COMPARED or len(after) > _MOST_COMPARED
-    lines = difflib.unified_diff(before[:_MOST_COMPARED], after[:_MOST_COMPARED], lineterm="", n=_AROUND)
-    told = [line for line in lines if not line.startswith(("---", "+++", "@@"))]
-    return "\n".join([*told, " ..."] if cut else told) + "\n"
+    truncated = len(before) > _MAX_COMPARED_LINES or len(after) > _MAX_COMPARED_LINES
+    lines = difflib.unified_diff(
+        before[:_MAX_COMPARED_LINES], after[:_MAX_COMPARED_LINES], lineterm="", n=_CONTEXT_LINES
+    )
+    diff = [line for line in lines if not line.startswith(("---", "+++", "@@"))]
+    return "\n".join([*diff, " ..."] if truncated else diff) + "\n"
 
 
 def _common(left: list[str], right: list[str]) -> int:
-    """How many lines at the front are the same."""
+    """The number of equal lines at the beginning."""
     return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
 
 

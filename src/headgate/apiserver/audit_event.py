@@ -150,7 +150,9 @@ def _document(api: ServerState, request: ServerRequest) -> Any:
     media_type = request.header("content-type").partition(";")[0].strip().lower()
     if media_type == negotiation.PROTOBUF:
         envelope = protobuf.open_envelope(request.body)
-        type_name = "" if isinstance(envelope, str) else api.schemas.kinds.get(GroupVersionKind(*envelope.named), "")
+        type_name = (
+            "" if isinstance(envelope, str) else api.schemas.kinds.get(GroupVersionKind(*envelope.type_meta), "")
+        )
         return None if isinstance(envelope, str) or not type_name else api.messages.decode(type_name, envelope.raw)
     if media_type.endswith("yaml"):
         return codec.decode_yaml(request.body).value

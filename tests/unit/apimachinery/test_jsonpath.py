@@ -28,7 +28,7 @@ def test_each_further_descent_visits_every_part_once(times: int) -> None:
     visits = VisitBudget()
     found = _path(".spec" + "..a" * times).first({"spec": _tree(8)}, visits)
     assert found
-    assert MAX_VISITS - visits.left < times * 4_000
+    assert MAX_VISITS - visits.remaining < times * 4_000
 
 
 def test_a_chain_of_descents_finds_the_first_value_in_document_order() -> None:
@@ -57,7 +57,7 @@ def test_a_path_that_needs_too_many_visits_stops_and_finds_nothing(text: str) ->
     }
     visits = VisitBudget(10 * MAX_VISITS)
     assert _path(text).first(obj, visits) == ()
-    assert 10 * MAX_VISITS - visits.left <= MAX_VISITS
+    assert 10 * MAX_VISITS - visits.remaining <= MAX_VISITS
 
 
 def test_paths_with_a_shared_budget_find_nothing_when_it_is_used_up() -> None:

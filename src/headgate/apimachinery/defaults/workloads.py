@@ -1,4 +1,4 @@
-"""Defaults of the kinds that hold a pod template: apps, batch, ReplicationController and PodTemplate.
+"""Defaults of the kinds with a pod template: apps, batch, ReplicationController and PodTemplate.
 
 The template's own pod spec is defaulted by ``apimachinery/defaults/pod.py``.
 """
@@ -62,7 +62,7 @@ def default_daemon_set(obj: dict[str, Any]) -> None:
         rolling.setdefault("maxSurge", 0)
     spec.setdefault("revisionHistoryLimit", 10)
     _default_template(spec)
-    # A field that v1 no longer has; it lives on in this annotation, which the strategy counts up.
+    # v1 has this annotation instead of a field; the strategy increments it.
     annotations = obj.setdefault("metadata", {}).setdefault("annotations", {})
     annotations.setdefault(TEMPLATE_GENERATION, "0")
 
@@ -102,7 +102,7 @@ def default_job(obj: dict[str, Any]) -> None:
     template = _default_job_template(spec)
     labels = template.get("metadata", {}).get("labels") or {}
     metadata = obj.setdefault("metadata", {})
-    # A job without labels wears those of its pods. On create most of them are generated first: see its strategy.
+    # A job without labels gets those of its pods. On create most of them are generated first: see its strategy.
     if not metadata.get("labels") and (spec.get("manualSelector") or "controller-uid" in labels):
         metadata["labels"] = dict(labels)
     spec.setdefault("completionMode", "NonIndexed")
@@ -112,7 +112,7 @@ def default_job(obj: dict[str, Any]) -> None:
 
 
 def default_cron_job(obj: dict[str, Any]) -> None:
-    """The jobs it will create are defaulted when they are created, except what all templates get."""
+    """Jobs get their defaults when they are created; here only the pod template is defaulted."""
     spec = obj.setdefault("spec", {})
     spec["concurrencyPolicy"] = spec.get("concurrencyPolicy") or "Allow"
     spec.setdefault("suspend", False)

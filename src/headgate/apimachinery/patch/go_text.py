@@ -1,4 +1,4 @@
-"""JSON values as Go prints and names them: some responses of the API server quote a patch like that."""
+"""JSON values and types in Go's notation, which some error messages of the API server contain."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def go_type(value: Any) -> str:
             return "string"
 
 
-def json_word(value: Any) -> str:
-    """What Go's JSON reader calls a value that does not fit."""
+def json_type_name(value: Any) -> str:
+    """The name of a JSON type in Go's error messages."""
     match value:
         case bool():
             return "bool"
@@ -58,7 +58,7 @@ def json_word(value: Any) -> str:
 
 
 def _float(number: float) -> str:
-    """Shortest digits; an exponent only below 1e-4 and from 1e21 on, where Python starts at 1e16."""
+    """The shortest digits; an exponent only below 1e-4 and from 1e21 on (Python's repr: from 1e16 on)."""
     text = repr(number)
     if "e" in text and 1 <= abs(number) < 1e21:
         text = format(Decimal(text), "f")

@@ -1,26 +1,26 @@
-"""JSON Merge Patch (RFC 7386): objects merge key by key, ``null`` deletes, everything else replaces.
+"""JSON Merge Patch (RFC 7386): objects are merged key by key, ``null`` deletes, everything else replaces.
 
-As in Kubernetes' API server, objects that are new to the document lose their ``null`` values, also inside lists. The
-document is left alone; what the patch does not touch is shared with the result.
+As in Kubernetes' API server, new objects lose their ``null`` values, also in lists. The
+document is not changed; the result shares its unchanged parts.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from headgate.apimachinery.patch.go_text import json_word
+from headgate.apimachinery.patch.go_text import json_type_name
 from headgate.apimachinery.patch.result import PatchError, PatchResult, malformed
 
 _NOT_A_PATCH: Final = "Invalid JSON Patch"
 
 
 def apply_merge_patch(document: Any, patch: Any, *, checked: bool = True) -> PatchResult | PatchError:
-    """``checked`` is off when the client asked for ``fieldValidation=Ignore``: then a list replaces the document."""
+    """``checked`` is false for ``fieldValidation=Ignore``: then a list replaces the document."""
     if patch is None:
         return malformed(_NOT_A_PATCH)
     if not isinstance(patch, dict):
         if checked:
-            text = f"json: cannot unmarshal {json_word(patch)} into Go value of type map[string]interface {{}}"
+            text = f"json: cannot unmarshal {json_type_name(patch)} into Go value of type map[string]interface {{}}"
             return malformed(f"error decoding patch: {text}")
         return PatchResult(_pruned(patch)) if isinstance(patch, list) else malformed(_NOT_A_PATCH)
     return PatchResult(_merge(document, patch))
@@ -41,7 +41,7 @@ def _merge(document: Any, patch: Any) -> Any:
 
 
 def _pruned(value: Any) -> Any:
-    """``value`` without the ``null`` values of its objects; the items of lists stay, ``null`` or not."""
+    """``value`` without the ``null`` values of its objects; ``null`` items of lists stay."""
     if isinstance(value, dict):
         return {key: _pruned(each) for key, each in value.items() if each is not None}
     if isinstance(value, list):

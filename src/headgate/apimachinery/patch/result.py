@@ -13,44 +13,44 @@ REJECTED: Final = "the server rejected our request due to an error in our reques
 
 
 class PatchResult(msgspec.Struct, frozen=True):
-    """The new document. It shares what did not change with the old one, which stays as it was.
+    """The new document. It shares its unchanged parts with the old one, which is not changed.
 
-    ``complaints`` are unknown fields of the *patch*: warnings, or errors with strict validation.
+    ``strict_errors`` are unknown fields of the *patch*: warnings, or errors with strict validation.
     """
 
     value: Any
-    complaints: tuple[str, ...] = ()
+    strict_errors: tuple[str, ...] = ()
 
 
 class PatchError(msgspec.Struct, frozen=True):
-    """``why`` is the step that did not apply: a client does not get it, but the owner of a webhook does."""
+    """``detail`` is the operation that failed. Clients do not get it, but it is reported for a webhook's patch."""
 
     code: int
     reason: str
     message: str
-    why: str = ""
+    detail: str = ""
 
     @property
     def error(self) -> StatusError:
-        """A patch that does not fit its document is answered with empty details, other problems with none."""
+        """A patch that does not apply has empty details in its response, other errors have none."""
         return StatusError(self.code, self.reason, self.message, StatusDetails() if self.code == 422 else None)
 
 
 def malformed(message: str) -> PatchError:
-    """The patch itself makes no sense."""
+    """The patch is invalid."""
     return PatchError(400, "BadRequest", message)
 
 
-def rejected(why: str = "") -> PatchError:
-    """The patch makes sense, but not for this document. The API server keeps its reasons from clients."""
-    return PatchError(422, "Invalid", REJECTED, why)
+def rejected(detail: str = "") -> PatchError:
+    """The patch is valid, but does not apply to this document. The API server does not tell clients why."""
+    return PatchError(422, "Invalid", REJECTED, detail)
 
 
 def unexpected(message: str) -> PatchError:
-    """Errors to which Kubernetes gives no reason and so answers as its own fault."""
+    """Errors that Kubernetes does not classify and so returns as 500."""
     return PatchError(500, "", message)
 
 
 def undecodable(text: str, problem: str) -> StatusError:
-    """The document that a patch gave is no object of its kind. ``text`` is that document, or the patch, as text."""
+    """The patched document is not an object of its kind. ``text`` is the document or the patch as text."""
     return invalid(GroupResource("", ""), "", [field_errors.invalid("patch", text, problem)])

@@ -1,4 +1,4 @@
-"""The directives of a strategic merge patch, one function each; ``strategic_merge_patch.py`` says when they apply."""
+"""The directives of a strategic merge patch, one function each; ``strategic_merge_patch.py`` calls them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Object = dict[str, Any]
 Merger = Callable[[Object, Object], Object]
 """Merges a patch object into an item of a list."""
 
-MARKER: Final = "$patch"
+PATCH_DIRECTIVE: Final = "$patch"
 RETAIN_KEYS: Final = "$retainKeys"
 DELETE_ITEMS: Final = "$deleteFromPrimitiveList"
 SET_ORDER: Final = "$setElementOrder"
@@ -26,7 +26,7 @@ _BAD_FORMAT: Final = {
 
 
 class StrategicPatchError(Exception):
-    """Leaves the recursion with the answer; never leaves this package."""
+    """Raised and caught in this package."""
 
     def __init__(self, problem: PatchError) -> None:
         super().__init__(problem.message)
@@ -46,14 +46,14 @@ def no_merge_key(item: Object, key: str) -> StrategicPatchError:
 
 
 def unknown_directive(item: Object) -> StrategicPatchError:
-    directive = item[MARKER]
+    directive = item[PATCH_DIRECTIVE]
     if directive is None:
-        shown = "%!s(<nil>)"
+        printed = "%!s(<nil>)"
     elif isinstance(directive, str):
-        shown = directive
+        printed = directive
     else:
-        shown = f"%!s({go_type(directive)}={go_text(directive)})"
-    return StrategicPatchError(unexpected(f"unknown patch type: {shown} in map: {go_text(item)}"))
+        printed = f"%!s({go_type(directive)}={go_text(directive)})"
+    return StrategicPatchError(unexpected(f"unknown patch type: {printed} in map: {go_text(item)}"))
 
 
 def list_name(key: str, directive: str) -> str:
@@ -65,10 +65,10 @@ def list_name(key: str, directive: str) -> str:
 
 
 def replace_or_delete(patch: Object) -> Object:
-    """What an object becomes whose patch carries ``$patch``: the patch itself, or nothing."""
-    match patch[MARKER]:
+    """The result of an object whose patch has ``$patch``: the patch itself, or nothing."""
+    match patch[PATCH_DIRECTIVE]:
         case "replace":
-            return {key: value for key, value in patch.items() if key != MARKER}
+            return {key: value for key, value in patch.items() if key != PATCH_DIRECTIVE}
         case "delete":
             return {}
         case _:
@@ -76,7 +76,7 @@ def replace_or_delete(patch: Object) -> Object:
 
 
 def retain_keys(original: Object, patch: Object) -> Object:
-    """``original`` with only the keys that ``$retainKeys`` lists; the patch may not set any other."""
+    """``original`` with only the keys in ``$retainKeys``; the patch must not set any other key."""
     listed = patch[RETAIN_KEYS]
     if not isinstance(listed, list):
         raise bad_format(RETAIN_KEYS)
@@ -90,7 +90,7 @@ def retain_keys(original: Object, patch: Object) -> Object:
 
 
 def check_order(change: list[Any], order: list[Any], merge_key: str) -> None:
-    """The items of a patch must come in the order that its ``$setElementOrder`` demands."""
+    """The items of a patch must have the order of its ``$setElementOrder``."""
     if not order or not change:
         return
     items = change
@@ -98,10 +98,10 @@ def check_order(change: list[Any], order: list[Any], merge_key: str) -> None:
         for item in change:
             if not isinstance(item, dict):
                 raise bad_type({}, item)
-        items = [item for item in change if item.get(MARKER) != "delete"]
+        items = [item for item in change if item.get(PATCH_DIRECTIVE) != "delete"]
     position = 0
     for wanted in order:
-        while position < len(items) and isinstance(items[position], dict) and MARKER in items[position]:
+        while position < len(items) and isinstance(items[position], dict) and PATCH_DIRECTIVE in items[position]:
             position += 1
         if position == len(items):
             return
@@ -125,7 +125,7 @@ def _is_same_item(one: Any, other: Any, merge_key: str) -> bool:
 
 
 def without_nulls(value: Any) -> Any:
-    """A value that is new to the document: what it sets to ``null`` was not there anyway."""
+    """A new value without its ``null`` values, which have nothing to delete."""
     if isinstance(value, dict):
         return {key: without_nulls(each) for key, each in value.items() if each is not None}
     if isinstance(value, list):
@@ -134,9 +134,9 @@ def without_nulls(value: Any) -> Any:
 
 
 def without_directives(value: Any) -> Any:
-    """``value`` without the objects that carry ``$patch``; :data:`DROPPED` when it is such an object itself."""
+    """``value`` without objects that have ``$patch``; :data:`DROPPED` if it is such an object itself."""
     if isinstance(value, dict):
-        if MARKER in value:
+        if PATCH_DIRECTIVE in value:
             return DROPPED
         cleaned = {key: without_directives(each) for key, each in value.items()}
         return {key: each for key, each in cleaned.items() if each is not DROPPED}

@@ -1,7 +1,8 @@
-"""Merging the lists of a strategic merge patch, and the order in which the items come out.
+"""Merges the lists of a strategic merge patch, and orders the items.
 
-Items of the patch keep the patch's order, items only the document has keep the document's; where both lists know two
-items the document's order decides, and an item that is new goes before what is left of the old ones.
+Items of the patch keep the order of the patch, items that are only in the document keep the order of the document. Both
+sequences are merged: for two items of the document its order decides, and a new item goes before the remaining old
+ones.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from headgate.apimachinery.patch.go_text import go_text, go_type
 from headgate.apimachinery.patch.result import rejected, unexpected
 from headgate.apimachinery.patch.strategic_directives import (
-    MARKER,
+    PATCH_DIRECTIVE,
     Merger,
     StrategicPatchError,
     bad_type,
@@ -22,44 +23,44 @@ from headgate.apimachinery.patch.strategic_directives import (
 
 Object = dict[str, Any]
 Key = Callable[[Any], Any]
-"""What makes two items the same item: something that can be a key of a dict."""
+"""The identity of an item, as a key of a dict."""
 
 
 def merge_lists(original: list[Any], patch: list[Any], merge_key: str, merge: Merger, deletes: bool) -> list[Any]:
-    """``deletes``: ``patch`` names the scalars to take out."""
+    """``deletes``: ``patch`` lists the scalars to remove."""
     if not original and not patch:
         return original
-    if not _holds_objects(original, patch):
-        named = set(map(_identity, patch))
+    if not _are_objects(original, patch):
+        listed = set(map(_identity, patch))
         if deletes:
-            return [item for item in original if _identity(item) not in named]
+            return [item for item in original if _identity(item) not in listed]
         if merge_key:
             raise bad_type({}, (*original, *patch)[0])
-        # Scalars are a set: each comes out once.
+        # Scalars are a set.
         merged = list({_identity(item): item for item in (*original, *patch)}.values())
-        return _arrange(merged, patch, original, _identity)
+        return _order_items(merged, patch, original, _identity)
     if not merge_key:
         raise StrategicPatchError(unexpected("cannot merge lists without merge key for struct"))
-    original, patch = _follow_directives(original, patch, merge_key)
+    original, patch = _apply_directives(original, patch, merge_key)
     merged = _merge_objects(original, patch, merge_key, merge)
-    return _arrange_objects(merged, patch, original, merge_key)
+    return _order_objects(merged, patch, original, merge_key)
 
 
 def order_by_directive(
     merged: list[Any], order: list[Any], original: list[Any], change: list[Any], merge_key: str
 ) -> list[Any]:
-    """``merged`` in the order of a ``$setElementOrder`` list, which may know only some of the items."""
+    """``merged`` in the order of a ``$setElementOrder`` list, which may contain only some of the items."""
     if merge_key:
-        arranged = _arrange_objects(merged, order, original, merge_key)
-        _holds_objects(original, change)
-        return arranged
-    if _holds_objects(original, change):
+        ordered = _order_objects(merged, order, original, merge_key)
+        _are_objects(original, change)
+        return ordered
+    if _are_objects(original, change):
         raise no_merge_key((original or change)[0], "")
-    return _arrange(merged, order, original, _identity)
+    return _order_items(merged, order, original, _identity)
 
 
 def _identity(value: Any) -> Any:
-    """Scalars of different types differ, also where Python says ``1 == True``; anything else is only itself."""
+    """Scalars of different types differ (in Python ``1 == True``); a list or object is equal only to itself."""
     if isinstance(value, str):
         return value
     return go_type(value), id(value) if isinstance(value, dict | list) else value
@@ -69,7 +70,7 @@ def _identity_by(merge_key: str) -> Key:
     return lambda item: _identity(item[merge_key])
 
 
-def _holds_objects(*lists: list[Any]) -> bool:
+def _are_objects(*lists: list[Any]) -> bool:
     """Whether the items are objects. They must all be of one type, and not lists."""
     first = ""
     for items in lists:
@@ -87,16 +88,16 @@ def _holds_objects(*lists: list[Any]) -> bool:
     return first == go_type({})
 
 
-def _follow_directives(original: list[Object], patch: list[Object], merge_key: str) -> tuple[list[Any], list[Any]]:
-    """Both lists after the ``$patch`` items have done their work; the patch comes back without them."""
+def _apply_directives(original: list[Object], patch: list[Object], merge_key: str) -> tuple[list[Any], list[Any]]:
+    """Both lists after the ``$patch`` items were applied; the patch is returned without them."""
     plain = []
     deleted = set()
     replaces = False
     for item in patch:
-        if MARKER not in item:
+        if PATCH_DIRECTIVE not in item:
             plain.append(item)
             continue
-        match item[MARKER]:
+        match item[PATCH_DIRECTIVE]:
             case "delete":
                 if merge_key not in item:
                     raise no_merge_key(item, merge_key)
@@ -131,47 +132,47 @@ def _merge_objects(original: list[Object], patch: list[Object], merge_key: str, 
     return merged
 
 
-def _arrange_objects(merged: list[Any], leading: list[Any], original: list[Any], merge_key: str) -> list[Any]:
+def _order_objects(merged: list[Any], patch_order: list[Any], original: list[Any], merge_key: str) -> list[Any]:
     for item in merged:
         if not isinstance(item, dict):
             raise bad_type({}, item)
         if merge_key not in item:
             raise no_merge_key(item, merge_key)
-    for i, item in enumerate(leading):
+    for i, item in enumerate(patch_order):
         if not isinstance(item, dict):
             raise StrategicPatchError(unexpected(f"value for key {i} is not a map")) if merged else bad_type({}, item)
-    for item in (*leading, *original):
+    for item in (*patch_order, *original):
         if merge_key not in item:
             raise no_merge_key(item, merge_key)
-    return _arrange(merged, leading, original, _identity_by(merge_key))
+    return _order_items(merged, patch_order, original, _identity_by(merge_key))
 
 
-def _arrange(merged: list[Any], leading: list[Any], original: list[Any], key: Key) -> list[Any]:
-    """``merged`` as two lists, what ``leading`` names and the rest, woven together by the order of the document."""
-    lead = _places(leading, key)
-    places = _places(original, key)
-    theirs = _sorted_by([item for item in merged if key(item) in lead], lead, key)
-    ours = _sorted_by([item for item in merged if key(item) not in lead], places, key)
+def _order_items(merged: list[Any], patch_order: list[Any], original: list[Any], key: Key) -> list[Any]:
+    """Splits ``merged`` into items of ``patch_order`` and others, and merges both by the order of the document."""
+    patch_positions = _positions(patch_order, key)
+    positions = _positions(original, key)
+    patch_items = _sorted_by([item for item in merged if key(item) in patch_positions], patch_positions, key)
+    other_items = _sorted_by([item for item in merged if key(item) not in patch_positions], positions, key)
     out: list[Any] = []
     i = j = 0
-    while i < len(ours) and j < len(theirs):
-        left, right = places.get(key(ours[i]), -1), places.get(key(theirs[j]), -1)
+    while i < len(other_items) and j < len(patch_items):
+        left, right = positions.get(key(other_items[i]), -1), positions.get(key(patch_items[j]), -1)
         if 0 <= left < right:
-            out.append(ours[i])
+            out.append(other_items[i])
             i += 1
         else:
-            out.append(theirs[j])
+            out.append(patch_items[j])
             j += 1
-    return out + ours[i:] + theirs[j:]
+    return out + other_items[i:] + patch_items[j:]
 
 
-def _places(order: list[Any], key: Key) -> dict[Any, int]:
-    places: dict[Any, int] = {}
+def _positions(order: list[Any], key: Key) -> dict[Any, int]:
+    positions: dict[Any, int] = {}
     for i, item in enumerate(order):
-        places.setdefault(key(item), i)
-    return places
+        positions.setdefault(key(item), i)
+    return positions
 
 
-def _sorted_by(items: list[Any], places: dict[Any, int], key: Key) -> list[Any]:
-    """By place; items without one, which only an empty ``$setElementOrder`` leaves over, go to the front."""
-    return sorted(items, key=lambda item: places.get(key(item), -1))
+def _sorted_by(items: list[Any], positions: dict[Any, int], key: Key) -> list[Any]:
+    """Sorts by position. Items without one, which exist only for an empty ``$setElementOrder``, come first."""
+    return sorted(items, key=lambda item: positions.get(key(item), -1))

@@ -1,9 +1,11 @@
-"""Strategic merge patch: a merge patch that knows which lists merge, and by which key.
+"""Strategic merge patch: a merge patch in which some lists are merged by a key.
 
-The schema tables say so per field (``patch_strategy``, ``merge_key``); the patch may add directives: ``$patch:
-replace|delete``, ``$retainKeys``, ``$deleteFromPrimitiveList/<list>`` and ``$setElementOrder/<list>``. Objects merge
-here, lists in ``strategic_lists.py``. The document is left alone. Errors are Kubernetes': a malformed directive is 400,
-a list of lists 422, and some complaints about the patch come as 500 because the real server never classified them."""
+The schema tables define this per field (``patch_strategy``, ``merge_key``); the patch may contain directives: ``$patch:
+replace|delete``, ``$retainKeys``, ``$deleteFromPrimitiveList/<list>`` and ``$setElementOrder/<list>``. Objects are
+merged here, lists in ``strategic_lists.py``. The document is not changed. Errors are those of Kubernetes: a malformed
+directive is 400, a list of lists 422, and some errors of the patch are 500 because kube-apiserver does not classify
+them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from headgate.apimachinery.patch import strategic_directives
-from headgate.apimachinery.patch.go_text import go_type, json_word
+from headgate.apimachinery.patch.go_text import go_type, json_type_name
 from headgate.apimachinery.patch.result import PatchError, PatchResult, malformed, unexpected
 from headgate.apimachinery.patch.strategic_directives import StrategicPatchError
 from headgate.apimachinery.patch.strategic_lists import merge_lists, order_by_directive
@@ -41,7 +43,7 @@ _GO_STRUCTS: Final = {
 
 
 class _Rule(NamedTuple):
-    """How a field merges: the type of its value (of an item, for a list), the strategy and the merge key."""
+    """How a field is merged: the type of its value (for a list, of an item), the strategy and the merge key."""
 
     type: Type
     strategy: str
@@ -52,7 +54,9 @@ def apply_strategic(schemas: Schemas, type_name: str, document: Object, patch: A
     if patch is None:
         patch = {}
     if not isinstance(patch, dict):
-        return malformed(f"json: cannot unmarshal {json_word(patch)} into Go value of type map[string]interface {{}}")
+        return malformed(
+            f"json: cannot unmarshal {json_type_name(patch)} into Go value of type map[string]interface {{}}"
+        )
     try:
         return PatchResult(_Merge(schemas).objects(document, patch, Type("struct", ref=type_name)))
     except StrategicPatchError as stop:
@@ -64,7 +68,7 @@ class _Merge:
         self._schemas: Final = schemas
 
     def objects(self, original: Object, patch: Object, type: Type) -> Object:
-        if strategic_directives.MARKER in patch:
+        if strategic_directives.PATCH_DIRECTIVE in patch:
             return strategic_directives.replace_or_delete(patch)
         out = dict(original)
         if strategic_directives.RETAIN_KEYS in patch:
@@ -75,7 +79,7 @@ class _Merge:
             patch = dict(patch)
             for key in ordered:
                 self._set_order(out, patch, key, type)
-        # Kubernetes takes these in no certain order; deleting first lets one patch move an item out and in again.
+        # The order is undefined in Kubernetes; with deletions first, a patch can delete an item and add it again.
         for key in sorted(patch, key=lambda each: not each.startswith(strategic_directives.DELETE_ITEMS)):
             self._field(out, key, patch[key], type)
         return out
@@ -105,7 +109,7 @@ class _Merge:
                 out[key] = kept
 
     def _set_order(self, out: Object, patch: Object, directive: str, type: Type) -> None:
-        """Merge a list with its ``$setElementOrder``; both leave ``patch``, which is our own copy."""
+        """Merges a list with its ``$setElementOrder``, and removes both from ``patch``, which is a copy."""
         order = patch.pop(directive)
         if not isinstance(order, list):
             raise StrategicPatchError(unexpected(f"expected a []interface {{}}, but received a {go_type(order)}"))
@@ -140,7 +144,7 @@ class _Merge:
             raise StrategicPatchError(
                 unexpected(f"merging an object in json but data type is not struct, instead is: {kind}")
             )
-        hidden = type.kind == "either"  # merging sees the Go type, which has no fields of the wire
+        hidden = type.kind == "either"  # Kubernetes uses the Go type here, which has no wire fields
         field = None if hidden else self._schemas.fields.get(type.ref, _NO_FIELDS).get(key)
         if field is None:
             name = type.go.rpartition(".")[2] if hidden else type.ref.rpartition(".")[2] or _GO_STRUCTS[type.kind]

@@ -1,4 +1,4 @@
-"""AppArmor profiles that still come as annotations: copied into the field that replaced them in 1.30 (KEP-24)."""
+"""Copies AppArmor profiles from annotations into the field that replaced them in 1.30 (KEP-24)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOCALHOST: Final = "localhost/"
 
 
 def profile_of_annotation(annotation: str) -> Object | None:
-    """The field's value with the annotation's meaning, if it has one."""
+    """The value of the field for an annotation, if it is valid."""
     if annotation == "unconfined":
         return {"type": "Unconfined"}
     if annotation == "runtime/default":
@@ -33,7 +33,7 @@ def sync_app_armor(pod: Object) -> None:
 
 
 def app_armor_warnings(pod: Object) -> list[str]:
-    """To be asked before :func:`sync_app_armor`, which leaves nothing to warn of."""
+    """Must be called before :func:`sync_app_armor`."""
     return [
         f"metadata.annotations[{APP_ARMOR}{container.get('name', '')}]: deprecated since v1.30; "
         'use the "appArmorProfile" field instead'
@@ -48,7 +48,7 @@ def _pod_profile(pod: Object) -> Object | None:
 
 
 def _unsynced(pod: Object) -> Iterator[tuple[Object, Object | None]]:
-    """Containers with the annotation and without the field, each with the profile that the annotation gives."""
+    """Containers with the annotation and without the field, each with the profile of the annotation."""
     annotations = pod["metadata"].get("annotations")
     if not annotations or (pod["spec"].get("os") or {}).get("name") == "windows":
         return

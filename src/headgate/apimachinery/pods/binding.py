@@ -1,6 +1,6 @@
 """Binding a pod to a node: the only way to set ``spec.nodeName`` of an existing pod.
 
-``bind_pod`` runs inside the store's compare-and-swap; ``check_binding`` refuses a Binding before the pod is read. The
+``bind_pod`` runs in the store's compare-and-swap; ``check_binding`` validates a Binding before the pod is read. The
 store checks the preconditions in the Binding's metadata (uid, resourceVersion).
 """
 
@@ -29,16 +29,16 @@ def validate_binding(binding: Object) -> FieldErrors:
 
 
 def check_binding(binding: Object, url_name: str) -> StatusError | None:
-    """``url_name`` is the pod's name in the request path; of the legacy endpoint, the Binding's own."""
+    """``url_name`` is the pod's name in the request path; for the legacy endpoint, the Binding's own name."""
     if url_name != (binding.get("metadata") or {}).get("name", ""):
         return api_errors.bad_request("name in URL does not match name in Binding object")
     errors = validate_binding(binding)
-    # The API server never made these an Invalid error: clients see a plain 500.
+    # kube-apiserver returns these errors as 500, not as Invalid.
     return StatusError(500, "", aggregate(errors)) if errors else None
 
 
 def bind_pod(pod: Object, binding: Object, features: FeatureGates, now: str) -> Object | StatusError:
-    """The bound pod, sharing what did not change with ``pod``; or why it cannot be bound."""
+    """The bound pod, which shares its unchanged parts with ``pod``; or the error."""
     meta, spec = pod["metadata"], pod["spec"]
     name = meta["name"]
     problem = ""
@@ -55,7 +55,7 @@ def bind_pod(pod: Object, binding: Object, features: FeatureGates, now: str) -> 
         added = (binding.get("metadata") or {}).get(field)
         if added:
             bound_meta[field] = {**(meta.get(field) or {}), **added}
-    # A nomination is a hint for who schedules; once there is a node it would only mislead.
+    # A nominated node is only for the scheduler; a bound pod does not need it.
     bound_status = {field: value for field, value in (pod.get("status") or {}).items() if field != "nominatedNodeName"}
     scheduled = {"type": POD_SCHEDULED, "status": "True"}
     bound_status["conditions"] = with_condition(bound_status.get("conditions"), scheduled, now)

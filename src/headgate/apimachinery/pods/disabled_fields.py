@@ -15,7 +15,7 @@ Object = dict[str, Any]
 _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 _STATUSES: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 _PROJECTIONS: Final = ("clusterTrustBundle", "podCertificate")
-# Of the pod as a whole; a container's own resources and allocatedResources are in use since 1.33.
+# Pod-level fields; the resources and allocatedResources of containers are enabled since 1.33.
 _STATUS_FIELDS: Final = ("resources", "allocatedResources", "extendedResourceClaimStatus")
 
 

@@ -1,4 +1,4 @@
-"""Warnings about ports that clash: the same port twice in a pod, the same name twice, an address without a port."""
+"""Warnings about conflicting ports: a port twice in a pod, a name twice, a host address without a port."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ Object = dict[str, Any]
 
 def port_warnings(spec: Object, path: str) -> Iterator[str]:
     ports = [
-        (port, f"{at}.ports[{index}]")
-        for container, at in containers_with_paths(spec, path)
+        (port, f"{port_path}.ports[{index}]")
+        for container, port_path in containers_with_paths(spec, path)
         for index, port in enumerate(container.get("ports") or ())
     ]
-    earlier: dict[tuple[int, str], _Earlier] = {}
-    for port, at in ports:
+    earlier: dict[tuple[int, str], _EarlierPorts] = {}
+    for port, port_path in ports:
         if port.get("hostIP") and not port.get("hostPort"):
-            yield f"{at}: hostIP set without hostPort: {_go_struct(port)}"
-        others = earlier.setdefault((port.get("containerPort", 0), port.get("protocol", "")), _Earlier())
-        for other, other_at in others.clashing(port):
-            yield f"{at}: {_clash(port, other)} port definition with {other_at}"
-        others.add(port, at)
+            yield f"{port_path}: hostIP set without hostPort: {_go_struct(port)}"
+        others = earlier.setdefault((port.get("containerPort", 0), port.get("protocol", "")), _EarlierPorts())
+        for other, other_path in others.conflicting(port):
+            yield f"{port_path}: {_conflict_kind(port, other)} port definition with {other_path}"
+        others.add(port, port_path)
     first: dict[str, str] = {}
-    for port, at in ports:
+    for port, port_path in ports:
         name = port.get("name", "")
-        if name and first.setdefault(name, at) != at:
+        if name and first.setdefault(name, port_path) != port_path:
             yield (
-                f"{at}: duplicate port name {quote(name)} with {first[name]}, services and probes that select ports by "
-                f"name will use {first[name]}"
+                f"{port_path}: duplicate port name {quote(name)} with {first[name]}, "
+                f"services and probes that select ports by name will use {first[name]}"
             )
 
 
-class _Earlier:
-    """Ports with the same container port and protocol, found by what makes two of them clash.
+class _EarlierPorts:
+    """Ports with the same container port and protocol, indexed by what makes two of them conflict.
 
-    All of them may be different from each other, so they are not compared in pairs.
+    The index avoids a comparison of all pairs.
     """
 
     def __init__(self) -> None:
@@ -48,28 +48,28 @@ class _Earlier:
         self._by_address: Final[dict[tuple[str, int], list[int]]] = {}
         self._by_number: Final[dict[tuple[bool, int], list[int]]] = {}  # whether it has an address
 
-    def add(self, port: Object, at: str) -> None:
-        address, number, place = port.get("hostIP", ""), port.get("hostPort", 0), len(self._ports)
-        self._ports.append((port, at))
+    def add(self, port: Object, port_path: str) -> None:
+        address, number, index = port.get("hostIP", ""), port.get("hostPort", 0), len(self._ports)
+        self._ports.append((port, port_path))
         if number == 0:
-            self._without_host_port.append(place)
+            self._without_host_port.append(index)
         else:
-            self._by_address.setdefault((address, number), []).append(place)
-            self._by_number.setdefault((bool(address), number), []).append(place)
+            self._by_address.setdefault((address, number), []).append(index)
+            self._by_number.setdefault((bool(address), number), []).append(index)
 
-    def clashing(self, port: Object) -> Iterator[tuple[Object, str]]:
+    def conflicting(self, port: Object) -> Iterator[tuple[Object, str]]:
         address, number = port.get("hostIP", ""), port.get("hostPort", 0)
         if number == 0:
             return iter(self._ports)
-        places = merge(
+        indexes = merge(
             self._without_host_port,
             self._by_address.get((address, number), ()),
             self._by_number.get((not address, number), ()),
         )
-        return (self._ports[place] for place in places)
+        return (self._ports[index] for index in indexes)
 
 
-def _clash(port: Object, other: Object) -> str:
+def _conflict_kind(port: Object, other: Object) -> str:
     address, other_address = port.get("hostIP", ""), other.get("hostIP", "")
     number, other_number = port.get("hostPort", 0), other.get("hostPort", 0)
     if (address, number) == (other_address, other_number):

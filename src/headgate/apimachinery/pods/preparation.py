@@ -1,4 +1,4 @@
-"""What the API server changes in a pod after defaulting and admission, before validation.
+"""Changes that the API server makes to a pod after defaulting and admission and before validation.
 
 One function per endpoint: the pod itself, its ``status``, ``resize`` and ``ephemeralcontainers``. Each changes the new
 pod in place and may share parts of the old one with it. Times are RFC 3339 text.
@@ -20,7 +20,7 @@ Object = dict[str, Any]
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
-# What a write to a subresource of the spec leaves as it was, besides name, uid and the like.
+# Metadata that a write to a subresource of the spec cannot change, in addition to name, uid and similar fields.
 _KEPT_META: Final = (
     "deletionTimestamp",
     "generation",
@@ -47,23 +47,23 @@ def prepare_pod_create(obj: Object, features: FeatureGates, now: str) -> None:
         constraints = spec["topologySpreadConstraints"]
         merged["topologySpreadConstraints"] = [_merge_label_keys(each, labels) for each in constraints]
     if merged:
-        # Not in place: a create that is tried again under another generated name starts from the same spec.
+        # Not in place: a retry with another generated name starts from the same spec.
         obj["spec"] = {**spec, **merged}
     sync_app_armor(obj)
 
 
 def prepare_pod_update(new: Object, old: Object, features: FeatureGates) -> None:
-    _take(new, old, "status")
+    _copy_field(new, old, "status")
     drop_disabled_spec_fields(new["spec"], old["spec"], features)
-    _count_generation(new, old)
+    _bump_generation(new, old)
 
 
 def prepare_pod_status_update(new: Object, old: Object) -> None:
     new["spec"] = old["spec"]
     meta = new["metadata"]
     meta.pop("deletionTimestamp", None)
-    # Kubelets of long ago corrupted owner references, which broke garbage collection.
-    _take(meta, old["metadata"], "ownerReferences")
+    # Old kubelets corrupted owner references, which broke garbage collection.
+    _copy_field(meta, old["metadata"], "ownerReferences")
     status, old_status = new.setdefault("status", {}), old.get("status") or {}
     if not status.get("qosClass") and old_status.get("qosClass"):
         status["qosClass"] = old_status["qosClass"]
@@ -74,16 +74,16 @@ def prepare_pod_status_update(new: Object, old: Object) -> None:
 def prepare_pod_resize(new: Object, old: Object, features: FeatureGates) -> None:
     """Only the containers' resources and resize policies are taken from the new pod.
 
-    If containers were added, removed or renamed, the new list is kept as it is for validation to refuse.
+    If containers were added, removed or renamed, the new list is kept, and validation rejects it.
     """
     spec, old_spec = new["spec"], old["spec"]
     lists = ("containers", "initContainers")
     if all(len(spec.get(field) or ()) == len(old_spec.get(field) or ()) for field in lists):
-        merged = {field: _resized(spec[field], old_spec[field]) for field in lists if spec.get(field)}
+        merged = {field: _merge_resources(spec[field], old_spec[field]) for field in lists if spec.get(field)}
         new["spec"] = {**old_spec, **merged}
         _keep_status_and_metadata(new, old)
     drop_disabled_spec_fields(new["spec"], old_spec, features)
-    _count_generation(new, old)
+    _bump_generation(new, old)
 
 
 def prepare_pod_ephemeral_containers(new: Object, old: Object, features: FeatureGates) -> None:
@@ -92,7 +92,7 @@ def prepare_pod_ephemeral_containers(new: Object, old: Object, features: Feature
     if containers is not None:
         new["spec"]["ephemeralContainers"] = containers
     _keep_status_and_metadata(new, old)
-    _count_generation(new, old)
+    _bump_generation(new, old)
 
 
 def prepare_pod_template(template: Object, old: Object | None, features: FeatureGates) -> None:
@@ -102,12 +102,12 @@ def prepare_pod_template(template: Object, old: Object | None, features: Feature
         drop_disabled_spec_fields(spec, None if old is None else old.get("spec"), features)
 
 
-def grace_period_s(pod: Object, asked_s: int | None) -> int:
-    """How long a deleted pod may take to end: what was asked for, else its own period; at once if it runs nowhere."""
+def grace_period_s(pod: Object, requested_s: int | None) -> int:
+    """The grace period of a deleted pod: the requested one, else that of its spec; zero if it does not run."""
     spec, phase = pod["spec"], (pod.get("status") or {}).get("phase")
     if not spec.get("nodeName") or phase in ("Failed", "Succeeded"):
         return 0
-    period_s = spec.get("terminationGracePeriodSeconds", 0) if asked_s is None else asked_s
+    period_s = spec.get("terminationGracePeriodSeconds", 0) if requested_s is None else requested_s
     return 1 if period_s < 0 else period_s
 
 
@@ -131,7 +131,7 @@ def _merge_affinity(affinity: Object, labels: Object) -> Object:
 
 
 def _merge_label_keys(term: Object, labels: Object) -> Object:
-    """The pod's own value of each key becomes part of the selector (KEP-3633)."""
+    """Adds the pod's value of each key to the selector (KEP-3633)."""
     selector = term.get("labelSelector")
     if selector is None:
         return term
@@ -147,38 +147,38 @@ def _merge_label_keys(term: Object, labels: Object) -> Object:
     return {**term, "labelSelector": {**selector, "matchExpressions": expressions}}
 
 
-def _take(new: Object, old: Object, field: str) -> None:
+def _copy_field(new: Object, old: Object, field: str) -> None:
     if field in old:
         new[field] = old[field]
     else:
         new.pop(field, None)
 
 
-def _count_generation(new: Object, old: Object) -> None:
+def _bump_generation(new: Object, old: Object) -> None:
     if not same_spec(new["spec"], old["spec"]):
         new["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1
 
 
 def _keep_status_and_metadata(new: Object, old: Object) -> None:
-    _take(new, old, "status")
+    _copy_field(new, old, "status")
     for field in _KEPT_META:
-        _take(new["metadata"], old["metadata"], field)
+        _copy_field(new["metadata"], old["metadata"], field)
 
 
-def _resized(new: Sequence[Object], old: Sequence[Object]) -> list[Object]:
+def _merge_resources(new: Sequence[Object], old: Sequence[Object]) -> list[Object]:
     if any(each.get("name") != other.get("name") for each, other in zip(new, old, strict=True)):
         return list(new)
     merged = []
     for container, before in zip(new, old, strict=True):
         result = dict(before)
         for field in ("resources", "resizePolicy"):
-            _take(result, container, field)
+            _copy_field(result, container, field)
         merged.append(result)
     return merged
 
 
 def _keep_observed_generations(status: Object, old_status: Object) -> None:
-    """A client that does not know the field must not clear it."""
+    """A client that does not know the field does not clear it."""
     if not status.get("observedGeneration") and old_status.get("observedGeneration"):
         status["observedGeneration"] = old_status["observedGeneration"]
     seen: dict[str, list[int]] = {}

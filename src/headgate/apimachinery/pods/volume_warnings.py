@@ -1,4 +1,4 @@
-"""Warnings about volumes: drivers that no longer work, and files of one volume that would hide each other."""
+"""Warnings about volumes: drivers that no longer work, and files of one volume with overlapping paths."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headgate.kube.field_errors import quote
 
 Object = dict[str, Any]
 
-# Source, what the warning calls it, and the warning.
+# Source, its name in the warning, and the warning.
 _DEPRECATED: Final = (
     ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
     ("gitRepo", "gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
@@ -25,8 +25,8 @@ _DEPRECATED: Final = (
 )
 
 
-_MOST_CLASHES: Final = 4_096  # of one volume; the headers of an answer hold 4,096 characters of warnings
-_MOST_PARTS: Final = 100_000  # of the paths of one volume: directories are made of them, and freed in one go
+_MAX_CONFLICTS: Final = 4_096  # of one volume; the headers of a response have at most 4,096 characters of warnings
+_MAX_PATH_PARTS: Final = 100_000  # limits the memory for the paths of one volume
 
 
 class _File(NamedTuple):
@@ -38,40 +38,40 @@ class _File(NamedTuple):
 
 
 class _Directory:
-    """The files of a volume by the parts of their paths, so that a file finds those that it overlaps in one walk."""
+    """The files of a volume as a tree of path parts, to find the files that overlap a new one."""
 
-    __slots__ = ("below", "files", "inside")
+    __slots__ = ("children", "files", "subtree_files")
 
     def __init__(self) -> None:
-        self.below: dict[str, _Directory] = {}
-        self.files: list[tuple[int, _File]] = []  # those that have this very path, each with its number
-        self.inside: list[tuple[int, _File]] = []  # these, and all below
+        self.children: dict[str, _Directory] = {}
+        self.files: list[tuple[int, _File]] = []  # files with exactly this path, each with its number
+        self.subtree_files: list[tuple[int, _File]] = []  # these files and all below
 
-    def put(self, number: int, file: _File) -> list[_File]:
-        """Add a file; the result are the earlier ones that are the same, below it, or a directory on the way to it."""
-        there, above = self, []
+    def add(self, number: int, file: _File) -> list[_File]:
+        """Adds a file; returns the earlier files with the same path, below it, or with a prefix of its path."""
+        target, parents = self, []
         for part in file.path.split("/"):
-            above.append(there)
-            there = there.below.setdefault(part, _Directory())
-        clashing = there.inside[:_MOST_CLASHES]
-        for directory in above:
-            clashing += directory.files[:_MOST_CLASHES]
-            directory.inside.append((number, file))
-        there.files.append((number, file))
-        there.inside.append((number, file))
-        return [each for _, each in sorted(clashing, key=itemgetter(0))]
+            parents.append(target)
+            target = target.children.setdefault(part, _Directory())
+        conflicting = target.subtree_files[:_MAX_CONFLICTS]
+        for directory in parents:
+            conflicting += directory.files[:_MAX_CONFLICTS]
+            directory.subtree_files.append((number, file))
+        target.files.append((number, file))
+        target.subtree_files.append((number, file))
+        return [each for _, each in sorted(conflicting, key=itemgetter(0))]
 
 
 def volume_warnings(volumes: Iterable[Object], path: str) -> Iterator[str]:
     volumes = list(volumes)
     for index, volume in enumerate(volumes):
-        for source, shown, text in _DEPRECATED:
+        for source, printed, text in _DEPRECATED:
             if volume.get(source) is not None:
-                yield f"{path}[{index}].{shown}: {text}"
+                yield f"{path}[{index}].{printed}: {text}"
         template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
         if template is not None:
-            at = f"{path}[{index}].ephemeral.volumeClaimTemplate.spec.resources"
-            yield from _storage_warnings((template.get("spec") or {}).get("resources") or {}, at)
+            resources_path = f"{path}[{index}].ephemeral.volumeClaimTemplate.spec.resources"
+            yield from _storage_warnings((template.get("spec") or {}).get("resources") or {}, resources_path)
     for volume in volumes:
         yield from _overlap_warnings(volume)
 
@@ -80,8 +80,8 @@ def _storage_warnings(resources: Object, path: str) -> Iterator[str]:
     for which in ("requests", "limits"):
         value = quantity.amount((resources.get(which) or {}).get("storage", "0"))
         if value.milli_value() % 1000:
-            shown = quote(value.canonical)
-            yield f"{path}.{which}[storage]: fractional byte value {shown} is invalid, must be an integer"
+            printed = quote(value.canonical)
+            yield f"{path}.{which}[storage]: fractional byte value {printed} is invalid, must be an integer"
 
 
 def _overlap_warnings(volume: Object) -> Iterator[str]:
@@ -92,14 +92,14 @@ def _overlap_warnings(volume: Object) -> Iterator[str]:
         ("downwardAPI", "DownwardAPI"),
     ):
         files = [_File(each.get("path", "")) for each in (volume.get(source) or {}).get("items") or ()]
-        for clash in _Clashes().add(files):
-            yield f"volume {quote(name)} ({label}): overlapping paths: {clash}"
-    projected = _Clashes()
+        for conflict in _PathConflicts().add(files):
+            yield f"volume {quote(name)} ({label}): overlapping paths: {conflict}"
+    projected = _PathConflicts()
     for projection in (volume.get("projected") or {}).get("sources") or ():
         if not projection:
             yield f"volume {quote(name)} (Projected) has no sources provided"
-        for clash in projected.add(_projected_files(projection)):
-            yield f"volume {quote(name)} (Projected): overlapping paths: {clash}"
+        for conflict in projected.add(_projected_files(projection)):
+            yield f"volume {quote(name)} (Projected): overlapping paths: {conflict}"
 
 
 def _projected_files(projection: Object) -> list[_File]:
@@ -115,25 +115,25 @@ def _projected_files(projection: Object) -> list[_File]:
     return [] if token is None else [_File(token.get("path", ""), "ServiceAccountToken")]
 
 
-class _Clashes:
-    """Each file of a volume against all that were named before it."""
+class _PathConflicts:
+    """Finds the conflicts of each file of a volume with all files before it."""
 
     def __init__(self) -> None:
         self._root = _Directory()
         self._count = 0
-        self._left = _MOST_CLASHES
-        self._parts_left = _MOST_PARTS
+        self._remaining = _MAX_CONFLICTS
+        self._remaining_parts = _MAX_PATH_PARTS
 
     def add(self, files: Iterable[_File]) -> Iterator[str]:
-        for given in files:
-            file = _File(given.path.rstrip("/"), given.source)
-            if not file.path or not self._left:
+        for listed in files:
+            file = _File(listed.path.rstrip("/"), listed.source)
+            if not file.path or not self._remaining:
                 continue
-            self._parts_left -= file.path.count("/") + 1
-            if self._parts_left < 0:
+            self._remaining_parts -= file.path.count("/") + 1
+            if self._remaining_parts < 0:
                 return
             self._count += 1
-            clashing = self._root.put(self._count, file)[: self._left]
-            self._left -= len(clashing)
-            for other in clashing:
+            conflicting = self._root.add(self._count, file)[: self._remaining]
+            self._remaining -= len(conflicting)
+            for other in conflicting:
                 yield f"{file} with {other}"

@@ -1,6 +1,6 @@
-"""Warnings about pods, for the ``Warning`` header: deprecated, dangerous, or without effect.
+"""Warnings about pods for the ``Warning`` header: deprecated, dangerous or ineffective fields.
 
-Also for pod templates (``path`` is theirs). Warnings about volumes and ports have modules of their own.
+Also for pod templates. Warnings about volumes and ports have their own modules.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ANNOTATIONS: Final = {
 }
 _MAX_WARNINGS: Final = 1_000
 _BYTES: Final = ("memory", "ephemeral-storage")
-_PLACING: Final = frozenset(("nodeSelector", "affinity", "topologySpreadConstraints"))
+_PLACEMENT_FIELDS: Final = frozenset(("nodeSelector", "affinity", "topologySpreadConstraints"))
 _UNIQUE: Final = frozenset(("hostAliases", "imagePullSecrets"))
 _NO_MATCH: Final = "a null labelSelector results in matching no pod"
 _SECCOMP: Final = 'non-functional in v1.27+; use the "seccompProfile" field instead'
@@ -49,7 +49,7 @@ _APP_ARMOR: Final = 'deprecated since v1.30; use the "appArmorProfile" field ins
 
 
 def pod_warnings(obj: Object, old: Object | None = None) -> list[str]:
-    """For a new, valid pod. Changes of pods are not warned of: people rarely make them by hand."""
+    """For a new, valid pod. An update gives no warnings, because users rarely update pods."""
     if old is not None:
         return []
     name = obj["metadata"].get("name", "")
@@ -60,36 +60,36 @@ def pod_warnings(obj: Object, old: Object | None = None) -> list[str]:
             "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label "
             f"is recommended: [{' '.join(messages)}]"
         )
-    return warnings + _first(_warnings(obj["spec"], obj["metadata"], ""))
+    return warnings + _limited(_warnings(obj["spec"], obj["metadata"], ""))
 
 
 def pod_template_warnings(template: Object, path: str) -> list[str]:
-    return _first(_warnings(template.get("spec") or {}, template.get("metadata") or {}, f"{path}."))
+    return _limited(_warnings(template.get("spec") or {}, template.get("metadata") or {}, f"{path}."))
 
 
-def _first(warnings: Iterator[str]) -> list[str]:
-    """Ports may clash in pairs, so there may be as many warnings as the square of their number. No answer carries more
-    than 4,096 characters of them."""
+def _limited(warnings: Iterator[str]) -> list[str]:
+    """Limits the number of warnings: there may be one per pair of ports, and a response contains at most 4,096
+    characters of warnings."""
     return list(islice(warnings, _MAX_WARNINGS))
 
 
 def _warnings(spec: Object, meta: Object, prefix: str) -> Iterator[str]:
-    """``prefix`` is empty for a pod, else the template's path with a dot at its end."""
-    at, annotations = f"{prefix}spec", meta.get("annotations") or {}
-    if not _PLACING.isdisjoint(spec):
-        yield from _node_label_warnings(spec, at)
+    """``prefix`` is empty for a pod, otherwise the template's path with a dot."""
+    field_path, annotations = f"{prefix}spec", meta.get("annotations") or {}
+    if not _PLACEMENT_FIELDS.isdisjoint(spec):
+        yield from _node_label_warnings(spec, field_path)
     for key, text in _ANNOTATIONS.items() if annotations else ():
         if key in annotations:
             yield f"{prefix}metadata.annotations[{key}]: {text}"
     if volumes := spec.get("volumes"):
-        yield from volume_warnings(volumes, f"{at}.volumes")
+        yield from volume_warnings(volumes, f"{field_path}.volumes")
     if not _UNIQUE.isdisjoint(spec):
-        yield from _duplicate_warnings(spec, at)
+        yield from _duplicate_warnings(spec, field_path)
     if overhead := spec.get("overhead"):
-        yield from _fraction_warnings(overhead, f"{at}.overhead")
+        yield from _fraction_warnings(overhead, f"{field_path}.overhead")
     if SECCOMP_POD in annotations and (spec.get("securityContext") or {}).get("seccompProfile") is None:
         yield f"{prefix}metadata.annotations[{SECCOMP_POD}]: {_SECCOMP}"
-    for container, path in containers_with_paths(spec, at):
+    for container, path in containers_with_paths(spec, field_path):
         if annotations:
             yield from _profile_warnings(container, spec, annotations, prefix)
         resources = container.get("resources") or {}
@@ -100,15 +100,16 @@ def _warnings(spec: Object, meta: Object, prefix: str) -> Iterator[str]:
                     yield from _fraction_warnings(amounts, f"{path}.resources.{which}", name)
         if env := container.get("env"):
             yield from _env_warnings(env, f"{path}.env")
-    yield from port_warnings(spec, at)
+    yield from port_warnings(spec, field_path)
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
-        yield f"{at}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
+        text = "must be >= 0; negative values are invalid and will be treated as 1"
+        yield f"{field_path}.terminationGracePeriodSeconds: {text}"
     if affinity := spec.get("affinity"):
-        yield from _pod_affinity_warnings(affinity, f"{at}.affinity")
+        yield from _pod_affinity_warnings(affinity, f"{field_path}.affinity")
     for index, server in enumerate((spec.get("dnsConfig") or {}).get("nameservers") or ()):
-        yield from warnings_for_ip(f"{at}.dnsConfig.nameservers[{index}]", server)
+        yield from warnings_for_ip(f"{field_path}.dnsConfig.nameservers[{index}]", server)
     for index, alias in enumerate(spec.get("hostAliases") or ()):
-        yield from warnings_for_ip(f"{at}.hostAliases[{index}].ip", alias.get("ip", ""))
+        yield from warnings_for_ip(f"{field_path}.hostAliases[{index}].ip", alias.get("ip", ""))
 
 
 def _node_label_warnings(spec: Object, path: str) -> Iterator[str]:
@@ -116,29 +117,29 @@ def _node_label_warnings(spec: Object, path: str) -> Iterator[str]:
         if key in _NODE_LABELS:
             yield f"{path}.nodeSelector[{key}]: {_NODE_LABELS[key]}"
     node = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    at = f"{path}.affinity.nodeAffinity"
+    field_path = f"{path}.affinity.nodeAffinity"
     for index, term in enumerate((node.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()):
-        yield from _node_term_warnings(term, f"{at}.{REQUIRED}.nodeSelectorTerms[{index}]", check_values=False)
+        yield from _node_term_warnings(term, f"{field_path}.{REQUIRED}.nodeSelectorTerms[{index}]", check_values=False)
     for index, weighted in enumerate(node.get(PREFERRED) or ()):
         term = weighted.get("preference") or {}
-        yield from _node_term_warnings(term, f"{at}.{PREFERRED}[{index}].preference", check_values=True)
+        yield from _node_term_warnings(term, f"{field_path}.{PREFERRED}[{index}].preference", check_values=True)
     for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
-        at, key = f"{path}.topologySpreadConstraints[{index}]", constraint.get("topologyKey", "")
+        field_path, key = f"{path}.topologySpreadConstraints[{index}]", constraint.get("topologyKey", "")
         if key in _NODE_LABELS:
-            yield f"{at}.topologyKey: {key} is {_NODE_LABELS[key]}"
+            yield f"{field_path}.topologyKey: {key} is {_NODE_LABELS[key]}"
         if constraint.get("labelSelector") is None:
-            yield f"{at}.labelSelector: {_NO_MATCH}"
+            yield f"{field_path}.labelSelector: {_NO_MATCH}"
 
 
 def _node_term_warnings(term: Object, path: str, *, check_values: bool) -> Iterator[str]:
     for index, expression in enumerate(term.get("matchExpressions") or ()):
-        at, key = f"{path}.matchExpressions[{index}]", expression.get("key", "")
+        field_path, key = f"{path}.matchExpressions[{index}]", expression.get("key", "")
         if key in _NODE_LABELS:
-            yield f"{at}.key: {key} is {_NODE_LABELS[key]}"
+            yield f"{field_path}.key: {key} is {_NODE_LABELS[key]}"
         if check_values:
             for number, value in enumerate(expression.get("values") or ()):
                 for message in is_valid_label_value(value):
-                    yield f"{at}.values[{number}]: {value} is invalid, {message}"
+                    yield f"{field_path}.values[{number}]: {value} is invalid, {message}"
 
 
 def _duplicate_warnings(spec: Object, path: str) -> Iterator[str]:
@@ -159,8 +160,8 @@ def _fraction_warnings(amounts: Object | None, path: str, *names: str) -> Iterat
         if amounts and name in amounts:
             value = quantity.amount(amounts[name])
             if value.milli_value() % 1000:
-                shown = quote(value.canonical)
-                yield f"{path}[{name}]: fractional byte value {shown} is invalid, must be an integer"
+                printed = quote(value.canonical)
+                yield f"{path}[{name}]: fractional byte value {printed} is invalid, must be an integer"
 
 
 def _profile_warnings(container: Object, spec: Object, annotations: Object, prefix: str) -> Iterator[str]:
@@ -168,7 +169,7 @@ def _profile_warnings(container: Object, spec: Object, annotations: Object, pref
     key = f"{SECCOMP_CONTAINER}{name}"
     if key in annotations and context.get("seccompProfile") is None:
         yield f"{prefix}metadata.annotations[{key}]: {_SECCOMP}"
-    # A pod's own annotation is turned into the field, with a warning there (app_armor.py).
+    # app_armor.py converts the annotation of a pod to the field, and warns.
     key = f"{APP_ARMOR}{name}"
     if prefix and key in annotations and context.get("appArmorProfile") is None:
         pod_wide = (spec.get("securityContext") or {}).get("appArmorProfile")
@@ -177,7 +178,7 @@ def _profile_warnings(container: Object, spec: Object, annotations: Object, pref
 
 
 def _env_warnings(variables: list[Object], path: str) -> Iterator[str]:
-    """A second definition is good only if it extends the first: ``PATH=$(PATH):/opt``."""
+    """A second definition of a variable gets no warning if it extends the first: ``PATH=$(PATH):/opt``."""
     seen: set[str] = set()
     for index, variable in enumerate(variables):
         name, value = variable.get("name", ""), variable.get("value", "")

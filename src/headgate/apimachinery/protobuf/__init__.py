@@ -1,4 +1,4 @@
-"""Protobuf request bodies: bytes in, the value that the same object has as JSON out.
+"""Decodes protobuf request bodies to the same values as JSON bodies.
 
 :func:`open_envelope` reads the envelope of a body and its kind, :class:`MessageDecoder` reads the object by the
 generated field numbers. The result goes through ``apimachinery/codec/codec.py`` like any JSON value, so there is one

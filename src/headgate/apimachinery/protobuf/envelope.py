@@ -23,12 +23,12 @@ _TYPE_META: Final = {1: ("APIVersion", LENGTH), 2: ("Kind", LENGTH)}
 
 
 class Envelope(NamedTuple):
-    named: TypeMeta  # empty where the body says nothing
+    type_meta: TypeMeta  # empty fields if the body has none
     raw: bytes
 
 
 def open_envelope(body: bytes) -> Envelope | str:
-    """What the body says it is, and the object inside; or why it is no such body."""
+    """The kind and the object in the body, or the error text."""
     if not body:
         return "empty data"
     if not body.startswith(MAGIC):
@@ -54,6 +54,6 @@ def _read(body: bytes) -> Envelope:
         elif number == 2:
             raw = body[start:stop]
     if api_version.count("/") > 1:
-        return Envelope(TypeMeta("", "", kind), raw)  # a version that is none counts as not said
+        return Envelope(TypeMeta("", "", kind), raw)  # an invalid version counts as absent
     group, _, version = api_version.rpartition("/")
     return Envelope(TypeMeta(group, version, kind), raw)

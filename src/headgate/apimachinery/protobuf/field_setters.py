@@ -1,7 +1,7 @@
-"""How each field of a message is set, and the loop that reads a message field by field.
+"""Setters for the fields of a message, and the loop that decodes a message field by field.
 
-A :class:`FieldSetter` puts one field into the dict of its message; the functions below make setters from readers of the
-content. ``messages.py`` decides which setter a type needs.
+A :class:`FieldSetter` puts one field into the dict of its message; the functions below make setters from decoders of
+the content. ``messages.py`` decides which setter a type needs.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from headgate.apimachinery.protobuf.wire import FIXED64, LENGTH, VARINT, Protobu
 from headgate.kube.serializer.json_syntax import MAX_DEPTH
 
 Object = dict[str, Any]
-Reader = Callable[[bytes, int, int, Object, int], None]  # bytes, from, to, what to fill, how deep
-Element = Callable[[bytes, int, int, int], Any]  # the same, giving a value
+Reader = Callable[[bytes, int, int, Object, int], None]  # bytes, start, stop, dict to fill, depth
+Element = Callable[[bytes, int, int, int], Any]  # bytes, start, stop, depth; returns a value
 
 TOO_DEEP: Final = "proto: exceeded max depth"
-_LAST_SHORT: Final = 15  # the last number whose tag has one byte
+_MAX_SHORT_TAG: Final = 15  # the largest field number whose tag has one byte
 
 
 class FieldSetter(NamedTuple):
-    """What to do with one field: ``put`` fills in bytes, ``put_number`` a number; only one of them is there."""
+    """Sets one field: ``put`` for a length-delimited field, ``put_number`` for a number; only one of them is set."""
 
     go_name: str
     put: Reader | None = None
@@ -32,74 +32,74 @@ class FieldSetter(NamedTuple):
     is_fixed: bool = False  # a number of eight bytes
 
 
-class _Short:
-    """What to do with fields whose tag has one byte, by that byte."""
+class _ShortTags:
+    """The setters of fields whose tag has one byte, by that byte."""
 
-    def __init__(self, slots: dict[int, FieldSetter]) -> None:
-        self._slots = slots
+    def __init__(self, setters: dict[int, FieldSetter]) -> None:
+        self._setters = setters
         self.puts: dict[int, Reader] = {}
         self.put_numbers: dict[int, Callable[[Object, int], None]] = {}
         self.is_filled = False
 
     def fill(self) -> None:
-        """At the first use: a message may be part of itself, so its slots are not there when its reader is made."""
+        """Called at the first use: a message may contain itself, so its setters may not exist earlier."""
         self.is_filled = True
-        for number, slot in self._slots.items():
-            if number > _LAST_SHORT:
+        for number, setter in self._setters.items():
+            if number > _MAX_SHORT_TAG:
                 continue
-            if slot.put is not None:
-                self.puts[number << 3 | LENGTH] = slot.put
-            elif slot.put_number is not None and not slot.is_fixed:
-                self.put_numbers[number << 3 | VARINT] = slot.put_number
+            if setter.put is not None:
+                self.puts[number << 3 | LENGTH] = setter.put
+            elif setter.put_number is not None and not setter.is_fixed:
+                self.put_numbers[number << 3 | VARINT] = setter.put_number
 
 
-def message_reader(name: str, slots: dict[int, FieldSetter]) -> Reader:
-    """The common case, a tag and a length of one byte each and the expected type, is read here and not by calls."""
-    short = _Short(slots)
+def message_reader(name: str, setters: dict[int, FieldSetter]) -> Reader:
+    """The common case (tag and length of one byte each, the expected type) is decoded inline, without calls."""
+    short = _ShortTags(setters)
     puts, put_numbers = short.puts, short.put_numbers
 
-    def read(data: bytes, at: int, end: int, out: Object, depth: int) -> None:
+    def read(data: bytes, position: int, end: int, out: Object, depth: int) -> None:
         if depth > MAX_DEPTH:
             raise ProtobufError(TOO_DEEP)
         if not short.is_filled:
             short.fill()
-        while at < end - 1:
-            found = data[at]
+        while position < end - 1:
+            found = data[position]
             put = puts.get(found)
-            if put is not None and (size := data[at + 1]) < 0x80 and at + 2 + size <= end:
-                at += 2 + size
-                put(data, at - size, at, out, depth + 1)
-            elif found in put_numbers and (value := data[at + 1]) < 0x80:
-                at += 2
+            if put is not None and (size := data[position + 1]) < 0x80 and position + 2 + size <= end:
+                position += 2 + size
+                put(data, position - size, position, out, depth + 1)
+            elif found in put_numbers and (value := data[position + 1]) < 0x80:
+                position += 2
                 put_numbers[found](out, value)
             else:
-                at = field(data, at, end, out, depth)
-        while at < end:
-            at = field(data, at, end, out, depth)
+                position = field(data, position, end, out, depth)
+        while position < end:
+            position = field(data, position, end, out, depth)
 
-    def field(data: bytes, at: int, end: int, out: Object, depth: int) -> int:
-        start = at
-        number, kind, at = tag(name, data, at, end)
-        slot = slots.get(number)
-        if slot is None:
+    def field(data: bytes, position: int, end: int, out: Object, depth: int) -> int:
+        start = position
+        number, kind, position = tag(name, data, position, end)
+        setter = setters.get(number)
+        if setter is None:
             return wire.skip(data, start, end)
-        if kind == LENGTH and slot.put is not None:
-            start, at = wire.length(data, at, end)
-            slot.put(data, start, at, out, depth + 1)
-        elif kind == FIXED64 and slot.put_number is not None and slot.is_fixed:
-            value, at = wire.fixed64(data, at, end)
-            slot.put_number(out, value)
-        elif kind == VARINT and slot.put_number is not None and not slot.is_fixed:
-            value, at = wire.varint(data, at, end)
-            slot.put_number(out, value)
-        elif kind == LENGTH and slot.put_number is not None and slot.is_list:
-            start, at = wire.length(data, at, end)
-            while start < at:
+        if kind == LENGTH and setter.put is not None:
+            start, position = wire.length(data, position, end)
+            setter.put(data, start, position, out, depth + 1)
+        elif kind == FIXED64 and setter.put_number is not None and setter.is_fixed:
+            value, position = wire.fixed64(data, position, end)
+            setter.put_number(out, value)
+        elif kind == VARINT and setter.put_number is not None and not setter.is_fixed:
+            value, position = wire.varint(data, position, end)
+            setter.put_number(out, value)
+        elif kind == LENGTH and setter.put_number is not None and setter.is_list:
+            start, position = wire.length(data, position, end)
+            while start < position:
                 value, start = wire.varint(data, start, end)
-                slot.put_number(out, value)
+                setter.put_number(out, value)
         else:
-            raise ProtobufError(f"proto: wrong wireType = {kind} for field {slot.go_name}")
-        return at
+            raise ProtobufError(f"proto: wrong wireType = {kind} for field {setter.go_name}")
+        return position
 
     return read
 
@@ -111,14 +111,14 @@ def set_value(name: str, element: Element) -> Reader:
     return put
 
 
-def merged(name: str, reader: Reader) -> Reader:
+def merge_message(name: str, reader: Reader) -> Reader:
     def put(data: bytes, start: int, stop: int, out: Object, depth: int) -> None:
         reader(data, start, stop, out.setdefault(name, {}), depth)
 
     return put
 
 
-def appended(name: str, element: Element) -> Reader:
+def append_value(name: str, element: Element) -> Reader:
     def put(data: bytes, start: int, stop: int, out: Object, depth: int) -> None:
         out.setdefault(name, []).append(element(data, start, stop, depth))
 
@@ -132,7 +132,7 @@ def set_number(name: str, read: Callable[[int], Any]) -> Callable[[Object, int],
     return put
 
 
-def appended_number(name: str, read: Callable[[int], Any]) -> Callable[[Object, int], None]:
+def append_number(name: str, read: Callable[[int], Any]) -> Callable[[Object, int], None]:
     def put(out: Object, value: int) -> None:
         out.setdefault(name, []).append(read(value))
 
@@ -149,28 +149,28 @@ def new_object(reader: Reader) -> Element:
 
 
 def map_entry(name: str, element: Element) -> Reader:
-    """An entry is a message of its own with the key as field 1 and the value as field 2."""
+    """An entry of a map is a message with the key as field 1 and the value as field 2."""
 
-    def put(data: bytes, at: int, end: int, out: Object, depth: int) -> None:
+    def put(data: bytes, position: int, end: int, out: Object, depth: int) -> None:
         key, value = "", None
-        while at < end:
-            start = at
-            found, at = wire.varint(data, at, end)
+        while position < end:
+            start = position
+            found, position = wire.varint(data, position, end)
             if found >> 3 == 1:
-                start, at = wire.length(data, at, end)
-                key = wire.text(data, start, at)
+                start, position = wire.length(data, position, end)
+                key = wire.text(data, start, position)
             elif found >> 3 == 2:
-                start, at = wire.length(data, at, end)
-                value = element(data, start, at, depth)
+                start, position = wire.length(data, position, end)
+                value = element(data, start, position, depth)
             else:
-                at = wire.skip(data, start, end)
+                position = wire.skip(data, start, end)
         out.setdefault(name, {})[key] = element(b"", 0, 0, depth) if value is None else value
 
     return put
 
 
 def wrapped_list(message: str, element: Element) -> Element:
-    """A list that is the value of a map has a message around it."""
+    """A list that is the value of a map is wrapped in a message."""
 
     def read(data: bytes, start: int, stop: int, depth: int) -> list[Any]:
         known = {1: ("Items", LENGTH)}
@@ -184,11 +184,11 @@ def schema_or_bool(schema: Element) -> Element:
 
     def read(data: bytes, start: int, stop: int, depth: int) -> Any:
         allows, found = False, None
-        for number, at, end in fields("JSONSchemaPropsOrBool", known, data, start, stop):
+        for number, position, end in fields("JSONSchemaPropsOrBool", known, data, start, stop):
             if number == 1:
-                allows = at != 0
+                allows = position != 0
             else:
-                found = schema(data, at, end, depth)
+                found = schema(data, position, end, depth)
         return allows if found is None else found
 
     return read
@@ -199,11 +199,11 @@ def schema_or_list(message: str, schema: Element, element: Element) -> Element:
 
     def read(data: bytes, start: int, stop: int, depth: int) -> Any:
         listed, found = [], None
-        for number, at, end in fields(message, known, data, start, stop):
+        for number, position, end in fields(message, known, data, start, stop):
             if number == 1:
-                found = schema(data, at, end, depth)
+                found = schema(data, position, end, depth)
             else:
-                listed.append(element(data, at, end, depth))
+                listed.append(element(data, position, end, depth))
         return listed or found
 
     return read

@@ -1,7 +1,7 @@
-"""Decodes protobuf objects by the generated field numbers into the plain value that JSON would have given.
+"""Decodes protobuf objects by the generated field numbers to the same plain values as JSON.
 
 Every message is compiled once into a closure that fills a dict: a repeated message is merged, a list grows, an unknown
-field is skipped. Zeros stay: ``codec.convert`` drops what JSON would not have had.
+field is skipped. Zeros stay; ``codec.convert`` drops them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Object = dict[str, Any]
 
 
 class FieldNumber(msgspec.Struct, frozen=True, array_like=True):
-    """``name``: in JSON; empty for an embedded struct, which is a message in protobuf and nothing in JSON."""
+    """``name``: in JSON; empty for an embedded struct, which is a message in protobuf but not an object in JSON."""
 
     number: int
     name: str
-    go: str = ""  # the name of the Go field where it is not the name in JSON with a capital
+    go: str = ""  # the name of the Go field, if it is not the JSON name with a capital
     embedded: str = ""  # the type of an embedded struct
 
     @property
@@ -43,50 +43,50 @@ class MessageDecoder:
 
     @classmethod
     def load(cls, schemas: Schemas, numbers: bytes) -> MessageDecoder:
-        """From the committed table (JSON), which the caller has read."""
+        """From the generated table (JSON), which the caller has read."""
         return cls(schemas, msgspec.json.decode(numbers, type=dict[str, tuple[FieldNumber, ...]]))
 
     def __contains__(self, type_name: str) -> bool:
         return type_name in self._numbers
 
     def decode(self, type_name: str, data: bytes) -> Object | str:
-        """The object, or why the bytes are none."""
+        """The object, or the error text."""
         out: Object = {}
         try:
             self._struct(type_name, type_name)(data, 0, len(data), out, 0)
         except ProtobufError as problem:
             return str(problem)
-        except RecursionError:  # a schema may nest, and who calls here may already be deep
+        except RecursionError:  # a schema may be nested, and the caller's stack may be deep
             return field_setters.TOO_DEEP
         return out
 
     def _struct(self, message: str, owner: str) -> Reader:
-        """``owner`` is the type whose JSON fields are filled: of an embedded struct that of the struct around it."""
+        """``owner`` is the type whose JSON fields are set: for an embedded struct, the struct that contains it."""
         key = message, owner
         if key not in self._readers:
-            filled: dict[int, FieldSetter] = {}
-            self._readers[key] = field_setters.message_reader(message.rpartition(".")[2], filled)
+            setters: dict[int, FieldSetter] = {}
+            self._readers[key] = field_setters.message_reader(message.rpartition(".")[2], setters)
             for each in self._numbers[message]:
                 if each.embedded:
-                    filled[each.number] = FieldSetter(each.go_name, self._struct(each.embedded, owner))
+                    setters[each.number] = FieldSetter(each.go_name, self._struct(each.embedded, owner))
                 else:
-                    filled[each.number] = self._slot(each.go_name, self._schemas.fields[owner][each.name])
+                    setters[each.number] = self._setter(each.go_name, self._schemas.fields[owner][each.name])
         return self._readers[key]
 
-    def _slot(self, go_name: str, field: Field) -> FieldSetter:
+    def _setter(self, go_name: str, field: Field) -> FieldSetter:
         name, type = field.name, field.type
         match type.kind:
             case "struct":
-                return FieldSetter(go_name, field_setters.merged(name, self._struct(type.ref, type.ref)))
+                return FieldSetter(go_name, field_setters.merge_message(name, self._struct(type.ref, type.ref)))
             case "map":
                 return FieldSetter(go_name, field_setters.map_entry(name, self._element(type.items or Type("raw"))))
             case "list":
                 items = type.items or Type("raw")
                 if items.kind in NUMBERS:
                     return FieldSetter(
-                        go_name, put_number=field_setters.appended_number(name, NUMBERS[items.kind]), is_list=True
+                        go_name, put_number=field_setters.append_number(name, NUMBERS[items.kind]), is_list=True
                     )
-                return FieldSetter(go_name, field_setters.appended(name, self._element(items)))
+                return FieldSetter(go_name, field_setters.append_value(name, self._element(items)))
             case kind if kind in NUMBERS:
                 return FieldSetter(
                     go_name, put_number=field_setters.set_number(name, NUMBERS[kind]), is_fixed=kind == "float"
@@ -109,11 +109,11 @@ class MessageDecoder:
         return lambda data, start, stop, depth: read(data, start, stop)
 
     def _either(self, type: Type) -> Element:
-        """A schema, or in its place something simpler: a list of schemas, a list of words, a truth value."""
-        schema, simpler = field_setters.new_object(self._struct(type.ref, type.ref)), type.items or Type("raw")
-        if simpler.kind == "bool":
+        """A schema, or in its place a list of schemas, a list of strings, or a boolean."""
+        schema, other = field_setters.new_object(self._struct(type.ref, type.ref)), type.items or Type("raw")
+        if other.kind == "bool":
             return field_setters.schema_or_bool(schema)
-        return field_setters.schema_or_list(_go_type(type), schema, self._element(simpler.items or Type("raw")))
+        return field_setters.schema_or_list(_go_type(type), schema, self._element(other.items or Type("raw")))
 
 
 def _go_type(type: Type) -> str:

@@ -1,4 +1,4 @@
-"""Types that are one value in JSON and a small message in protobuf: times, quantities, raw JSON and similar.
+"""Decodes types that are one value in JSON and a small message in protobuf: times, quantities, raw JSON and similar.
 
 Each reader takes the bytes between two offsets and returns the JSON value.
 """
@@ -21,43 +21,43 @@ Value = Callable[[bytes, int, int], Any]
 _MICROS_PER_S: Final = 1_000_000
 _INT: Final = 0  # the types of an IntOrString
 _STRING: Final = 1
-_FIRST_S: Final = -62167219200  # the years 0 to 9999, which is what JSON can say
+_FIRST_S: Final = -62167219200  # the years 0 to 9999, which RFC 3339 can represent
 _LAST_S: Final = 253402300799
 
 
 def fields(
-    name: str, known: dict[int, tuple[str, int]], data: bytes, at: int, end: int
+    name: str, known: dict[int, tuple[str, int]], data: bytes, position: int, end: int
 ) -> Iterator[tuple[int, int, int]]:
-    """The known fields of a small message: number, then a value and 0, or the offsets of its bytes."""
-    while at < end:
-        start = at
-        number, kind, at = tag(name, data, at, end)
+    """The known fields of a small message: the number, then a value and 0, or the offsets of its bytes."""
+    while position < end:
+        start = position
+        number, kind, position = tag(name, data, position, end)
         if number not in known:
-            at = wire.skip(data, start, end)
+            position = wire.skip(data, start, end)
             continue
         label, wanted = known[number]
         if kind != wanted:
             raise ProtobufError(f"proto: wrong wireType = {kind} for field {label}")
         if kind == VARINT:
-            value, at = wire.varint(data, at, end)
+            value, position = wire.varint(data, position, end)
             yield number, value, 0
         else:
-            start, at = wire.length(data, at, end)
-            yield number, start, at
+            start, position = wire.length(data, position, end)
+            yield number, start, position
 
 
-def tag(name: str, data: bytes, at: int, end: int) -> tuple[int, int, int]:
+def tag(name: str, data: bytes, position: int, end: int) -> tuple[int, int, int]:
     """The number and wire type of the field of message ``name`` at ``at``, and where its content begins."""
-    found, at = wire.varint(data, at, end)
+    found, position = wire.varint(data, position, end)
     number, kind = wire.signed32(found >> 3), found & 7
     if kind == wire.END_GROUP:
         raise ProtobufError(f"proto: {name}: wiretype end group for non-group")
     if number <= 0:
         raise ProtobufError(f"proto: {name}: illegal tag {number} (wire type {found})")
-    return number, kind, at
+    return number, kind, position
 
 
-def _octets(data: bytes, start: int, stop: int) -> str:
+def _base64(data: bytes, start: int, stop: int) -> str:
     return base64.b64encode(data[start:stop]).decode()
 
 
@@ -77,7 +77,7 @@ def _instant(data: bytes, start: int, stop: int) -> tuple[int, int]:
 
 
 def _time(data: bytes, start: int, stop: int) -> str | None:
-    """Nothing inside means no time at all; fractions of a second are not looked at."""
+    """An empty message is no time; fractions of a second are ignored."""
     return None if start == stop else timestamps.format_time(_instant(data, start, stop)[0])
 
 
@@ -123,10 +123,10 @@ def _int_or_string(data: bytes, start: int, stop: int) -> int | str:
     return text if kind == _STRING else number
 
 
-def _raw_json(message: str, instead: Any = None) -> Value:
-    """A message that holds the bytes of a JSON document; ``instead`` is what bytes that are none count as.
+def _raw_json(message: str, default: Any = None) -> Value:
+    """A message with the bytes of a JSON document. ``default`` is the value for invalid JSON.
 
-    Without it they are refused. The real server dies of them: it finds out when it prints the object.
+    Without a ``default`` invalid JSON is an error. kube-apiserver crashes later, when it prints the object.
     """
 
     def read(data: bytes, start: int, stop: int) -> Any:
@@ -138,16 +138,16 @@ def _raw_json(message: str, instead: Any = None) -> Value:
         parsed = decode_json(document)
         if parsed.error is None:
             return parsed.value
-        if instead is None:
+        if default is None:
             raise ProtobufError(parsed.error)
-        return instead
+        return default
 
     return read
 
 
 SCALARS: Final[dict[str, Value]] = {
     "string": wire.text,
-    "bytes": _octets,
+    "bytes": _base64,
     "time": _time,
     "microtime": _micro_time,
     "duration": _duration,
@@ -156,10 +156,10 @@ SCALARS: Final[dict[str, Value]] = {
 }
 RAW: Final[dict[str, Value]] = {
     "runtime.RawExtension": _raw_json("RawExtension"),
-    "v1.FieldsV1": _raw_json("FieldsV1", instead={"no path": {}}),  # as any entry that cannot be read: all are dropped
+    "v1.FieldsV1": _raw_json("FieldsV1", default={"no path": {}}),  # an invalid entry: all entries are dropped
     "v1.JSON": _raw_json("JSON"),
 }
-"""Readers of values that may be anything, by the name of their Go type."""
+"""Decoders of arbitrary values, by the name of their Go type."""
 
 
 def _is_true(value: int) -> bool:

@@ -15,42 +15,42 @@ START_GROUP: Final = 3
 END_GROUP: Final = 4
 FIXED32: Final = 5
 
-_WORD: Final = (1 << 64) - 1
+_UINT64_MASK: Final = (1 << 64) - 1
 _MAX_SHIFT: Final = 63
 
-CUT_SHORT: Final = "unexpected EOF"
+UNEXPECTED_EOF: Final = "unexpected EOF"
 _OVERFLOW: Final = "proto: integer overflow"
 _NEGATIVE_LENGTH: Final = "proto: negative length found during unmarshaling"
 _END_OF_GROUP: Final = "proto: unexpected end of group"
 
 
 class ProtobufError(Exception):
-    """Bytes that are no such message, with the complete text. Never leaves this package."""
+    """Invalid bytes, with the complete text. Raised and caught in this package."""
 
 
-def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+def varint(data: bytes, position: int, end: int) -> tuple[int, int]:
     """The number at ``at``, of 64 bits without a sign, and where it ends."""
     value = shift = 0
-    while at < end:
-        byte = data[at]
-        at += 1
+    while position < end:
+        byte = data[position]
+        position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value & _WORD, at
+            return value & _UINT64_MASK, position
         shift += 7
         if shift > _MAX_SHIFT:
             raise ProtobufError(_OVERFLOW)
-    raise ProtobufError(CUT_SHORT)
+    raise ProtobufError(UNEXPECTED_EOF)
 
 
-def fixed64(data: bytes, at: int, end: int) -> tuple[int, int]:
-    if at + 8 > end:
-        raise ProtobufError(CUT_SHORT)
-    return int.from_bytes(data[at : at + 8], "little"), at + 8
+def fixed64(data: bytes, position: int, end: int) -> tuple[int, int]:
+    if position + 8 > end:
+        raise ProtobufError(UNEXPECTED_EOF)
+    return int.from_bytes(data[position : position + 8], "little"), position + 8
 
 
 def signed32(value: int) -> int:
-    """The lower half of a number, as one with a sign."""
+    """The lower 32 bits as a signed number."""
     value &= 0xFFFFFFFF
     return value - (1 << 32) if value >> 31 else value
 
@@ -59,31 +59,31 @@ def signed64(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
-def length(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Where the bytes that follow begin and end."""
-    size, at = varint(data, at, end)
-    if (at + size) >> 63:
+def length(data: bytes, position: int, end: int) -> tuple[int, int]:
+    """The start and the end of a length-delimited field."""
+    size, position = varint(data, position, end)
+    if (position + size) >> 63:
         raise ProtobufError(_NEGATIVE_LENGTH)
-    if at + size > end:
-        raise ProtobufError(CUT_SHORT)
-    return at, at + size
+    if position + size > end:
+        raise ProtobufError(UNEXPECTED_EOF)
+    return position, position + size
 
 
-def skip(data: bytes, at: int, end: int) -> int:
-    """Past the field whose tag is at ``at``; a group is left with all that is in it."""
+def skip(data: bytes, position: int, end: int) -> int:
+    """The position after the field whose tag is at ``position``; a group is skipped with its content."""
     depth = 0
-    while at < end:
-        tag, at = varint(data, at, end)
+    while position < end:
+        tag, position = varint(data, position, end)
         match tag & 7:
             case 0:
-                _, at = varint(data, at, end)
+                _, position = varint(data, position, end)
             case 1:
-                at += 8
+                position += 8
             case 2:
-                size, at = varint(data, at, end)
-                if size >> 63 or (at + size) >> 63:
+                size, position = varint(data, position, end)
+                if size >> 63 or (position + size) >> 63:
                     raise ProtobufError(_NEGATIVE_LENGTH)
-                at += size
+                position += size
             case 3:
                 depth += 1
             case 4:
@@ -91,16 +91,16 @@ def skip(data: bytes, at: int, end: int) -> int:
                     raise ProtobufError(_END_OF_GROUP)
                 depth -= 1
             case 5:
-                at += 4
+                position += 4
             case other:
                 raise ProtobufError(f"proto: illegal wireType {other}")
         if not depth:
             break
-    if depth or at > end:
-        raise ProtobufError(CUT_SHORT)
-    return at
+    if depth or position > end:
+        raise ProtobufError(UNEXPECTED_EOF)
+    return position
 
 
 def text(data: bytes, start: int, stop: int) -> str:
-    """Bytes that should be UTF-8; the ones that are not come out as in a JSON body."""
+    """UTF-8 text; invalid bytes are replaced as in a JSON body."""
     return str(data[start:stop], "utf-8", "headgate-go")

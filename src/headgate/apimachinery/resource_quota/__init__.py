@@ -1,4 +1,4 @@
-"""What an object uses of a ResourceQuota: which resources, how much, in which scopes.
+"""The usage of a ResourceQuota by an object: which resources, how much, in which scopes.
 
 One :class:`Evaluator` for each resource that uses more than its count (pods, services, claims of volumes and devices),
 and one that counts objects for all others. Pure arithmetic; ``apiserver/registry/resource_quota.py`` charges the quota.

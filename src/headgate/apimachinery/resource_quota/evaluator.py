@@ -1,4 +1,4 @@
-"""The table of evaluators by resource, and the counting of objects for every resource without a row."""
+"""The evaluators by resource. A resource without an evaluator is only counted."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Object = dict[str, Any]
 ONE: Final = quantity.of_units(1)
 # Kubernetes never counts events; reviews and bindings are not stored.
 _UNCOUNTED: Final = frozenset({"events", "events.events.k8s.io", "bindings", "componentstatuses"})
-# What could be counted before there was ``count/``.
-_OLD_NAMES: Final = frozenset({"configmaps", "resourcequotas", "replicationcontrollers", "secrets"})
+# Resources that could be counted before ``count/`` existed.
+_LEGACY_NAMES: Final = frozenset({"configmaps", "resourcequotas", "replicationcontrollers", "secrets"})
 
 
 def _in_no_scope(requirement: ScopeRequirement, obj: Object) -> bool:
@@ -30,25 +30,25 @@ def _never(subresource: str, new: Object, old: Object) -> bool:
     return False
 
 
-def _without_demands(required: Iterable[str], obj: Object) -> str:
+def _nothing_missing(required: Iterable[str], obj: Object) -> str:
     return ""
 
 
 class Evaluator(msgspec.Struct, frozen=True, kw_only=True):
-    """``charges_update``: whether an update may cost more; ``missing``: what a limit demands in vain."""
+    """``charges_update``: whether an update may use more; ``missing``: an error if required amounts are missing."""
 
     tracks: Callable[[str], bool]
     usage: Callable[[Object], Amounts]
     in_scope: Callable[[ScopeRequirement, Object], bool] = _in_no_scope
     charges_update: Callable[[str, Object, Object], bool] = _never
-    missing: Callable[[Iterable[str], Object], str] = _without_demands
+    missing: Callable[[Iterable[str], Object], str] = _nothing_missing
 
     def tracked(self, names: Iterable[str]) -> list[str]:
-        """Those of the limited resources that objects of this kind use."""
+        """The names of limited resources that objects of this kind use."""
         return [name for name in names if self.tracks(name)]
 
     def cost(self, scopes: Iterable[ScopeRequirement], obj: Object | None) -> Amounts:
-        """What an object uses of a quota with these scopes: nothing if it is outside of one."""
+        """What an object uses of a quota with these scopes: nothing if it is not in all of them."""
         if obj is None or not all(self.in_scope(each, obj) for each in scopes):
             return {}
         return self.usage(obj)
@@ -81,11 +81,11 @@ _EVALUATORS: Final = {
 
 @cache
 def evaluator_of(resource: str) -> Evaluator | None:
-    """``resource`` is the plural with its group, as the store names it. ``None``: quotas do not know it."""
+    """``resource`` is the plural with its group, as in the store. ``None``: quotas do not count it."""
     if resource in _UNCOUNTED:
         return None
     special = _EVALUATORS.get(resource)
     if special is not None:
         return special
-    names = {f"count/{resource}", *({resource} & _OLD_NAMES)}
+    names = {f"count/{resource}", *({resource} & _LEGACY_NAMES)}
     return Evaluator(tracks=names.__contains__, usage=lambda obj: dict.fromkeys(names, ONE))

@@ -1,7 +1,7 @@
 """The usage of a ResourceQuota by pods: one pod, the requests and limits of its containers, and one object.
 
 A finished pod uses only its object count. A gated pod counts like any other: a quota protects the namespace, not the
-nodes. A terminating pod counts until it is gone or has ended.
+nodes. A terminating pod counts until it is deleted or finished.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
 _NAMES: Final = frozenset(
     {_COUNT, "pods", *_COMPUTE, *(f"{which}.{name}" for which in ("requests", "limits") for name in _COMPUTE)}
 )
-# A quota on these demands that every container says how much it wants. No other resource ever may: it was a mistake.
-_DEMANDED: Final = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
+# With a quota on these, every container must specify amounts. Kubernetes regards this as a mistake and adds no others.
+_MUST_BE_SPECIFIED: Final = frozenset(
+    {"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"}
+)
 _DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
 _ONE: Final = quantity.of_units(1)
 
@@ -64,21 +66,21 @@ def _compute(requests: Mapping[str, quantity.Quantity], limits: Mapping[str, qua
 
 
 def missing(required: Iterable[str], pod: Object) -> str:
-    """Which containers do not say what a quota demands; empty if all do, or if the pod says it for all of them."""
+    """An error with the containers that lack required amounts; empty if there are none, or with pod-level resources."""
     spec = pod.get("spec") or {}
-    whole = spec.get("resources") or {}
-    if any(may_be_pod_level(name) for which in ("requests", "limits") for name in whole.get(which) or ()):
+    pod_level = spec.get("resources") or {}
+    if any(may_be_pod_level(name) for which in ("requests", "limits") for name in pod_level.get(which) or ()):
         return ""
-    silent: dict[str, set[str]] = {}
-    demanded = _DEMANDED.intersection(required)
+    lacking: dict[str, set[str]] = {}
+    checked = _MUST_BE_SPECIFIED.intersection(required)
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
         resources = container.get("resources")
-        said = _compute(amounts(resources, "requests"), amounts(resources, "limits"))
-        for name in demanded - said.keys():
-            silent.setdefault(name, set()).add(container["name"])
-    if not silent:
+        specified = _compute(amounts(resources, "requests"), amounts(resources, "limits"))
+        for name in checked - specified.keys():
+            lacking.setdefault(name, set()).add(container["name"])
+    if not lacking:
         return ""
-    parts = (f"{name} for: {','.join(sorted(silent[name]))}" for name in sorted(silent))
+    parts = (f"{name} for: {','.join(sorted(lacking[name]))}" for name in sorted(lacking))
     return f"must specify {'; '.join(parts)}"
 
 
@@ -101,18 +103,18 @@ def in_scope(requirement: ScopeRequirement, pod: Object) -> bool:
         case "PriorityClass":
             return requirement.selects((pod.get("spec") or {}).get("priorityClassName") or "")
         case "CrossNamespacePodAffinity":
-            return _looks_into_namespaces(pod)
+            return _has_cross_namespace_affinity(pod)
         case _:
             return False
 
 
 def _is_terminating(pod: Object) -> bool:
-    """The scope's word for a pod that has a deadline, not for one that is being deleted."""
+    """In this scope, "terminating" means that the pod has a deadline, not that it is being deleted."""
     deadline_s = (pod.get("spec") or {}).get("activeDeadlineSeconds")
     return deadline_s is not None and deadline_s >= 0
 
 
-def _looks_into_namespaces(pod: Object) -> bool:
+def _has_cross_namespace_affinity(pod: Object) -> bool:
     affinity = (pod.get("spec") or {}).get("affinity") or {}
     for kind in ("podAffinity", "podAntiAffinity"):
         rules = affinity.get(kind) or {}

@@ -15,7 +15,7 @@ class ScopeRequirement(msgspec.Struct, frozen=True):
     values: tuple[str, ...] = ()
 
     def selects(self, name: str) -> bool:
-        """Whether an object with this class (an empty name: with none) is wanted."""
+        """Whether an object with this class (an empty name: without a class) is selected."""
         match self.operator:
             case "In":
                 return name in self.values

@@ -1,6 +1,6 @@
 """The usage of a ResourceQuota by services: the object, node ports, load balancers.
 
-Node ports are counted by what a service will be given, not by what it has: a quota is checked before ports are
+Node ports are counted before they are allocated: the quota is checked before ports are
 allocated.
 """
 
@@ -23,11 +23,11 @@ def tracks(name: str) -> bool:
 
 def usage(service: Object) -> Amounts:
     spec = service.get("spec") or {}
-    balanced = spec.get("type") == "LoadBalancer"
+    is_load_balancer = spec.get("type") == "LoadBalancer"
     return {
         "count/services": _ONE,
         "services": _ONE,
-        "services.loadbalancers": _ONE if balanced else quantity.ZERO,
+        "services.loadbalancers": _ONE if is_load_balancer else quantity.ZERO,
         "services.nodeports": quantity.of_units(_node_ports(spec)),
     }
 

@@ -1,6 +1,6 @@
 """One :class:`Strategy` per served kind, by group and kind. The contract is in ``contract.py``.
 
-Binding and the review kinds are requests, not stored objects: they have a row so that every served kind has one.
+Binding and the review kinds are requests, not stored objects: they have an entry so that every served kind has one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes of CustomResourceDefinitions. What follows from them (names, conditions) is ``apiserver/custom/``."""
+"""Strategy of CustomResourceDefinitions. ``apiserver/custom/`` sets accepted names and conditions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headgate.apimachinery.strategy.contract import (
     update_without_context,
     without_context,
 )
-from headgate.apimachinery.strategy.prepare import SPEC_AND_METADATA, STATUS, bump_generation, take
+from headgate.apimachinery.strategy.prepare import SPEC_AND_METADATA, STATUS, bump_generation, keep_field
 from headgate.apimachinery.validation.apiextensions.definition import (
     unknown_formats,
     validate_definition,
@@ -31,7 +31,7 @@ def _prepare_create(obj: Object, ctx: StrategyContext) -> None:
 
 
 def _prepare_update(new: Object, old: Object, ctx: StrategyContext) -> None:
-    take("status", new, old)
+    keep_field("status", new, old)
     new["status"] = dict(new.get("status") or {})
     if new["spec"] != old["spec"]:
         bump_generation(new, old)
@@ -45,7 +45,7 @@ def _warnings(new: Object, old: Object | None) -> list[str]:
 
 
 def _prepare_status(new: Object, old: Object, ctx: StrategyContext) -> None:
-    take("spec", new, old)
+    keep_field("spec", new, old)
 
 
 EXTENSIONS: Final[dict[str, Strategy]] = {

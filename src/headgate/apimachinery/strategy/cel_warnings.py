@@ -1,7 +1,7 @@
-"""Warnings about CEL expressions: the embedded API server stores them and evaluates none.
+"""Warnings about CEL expressions: the embedded API server stores them, but does not evaluate them.
 
-A user who tests rules or policies would otherwise take silence for success. A warning is given when an expression is
-new or has changed; refusing the object would keep most published definitions from being installed.
+Without a warning, a user who tests rules or policies would believe that they pass. There is a warning when an
+expression is new or has changed. Rejecting the object would prevent the installation of most published definitions.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ Object = dict[str, Any]
 
 _RULES: Final = "x-kubernetes-validations"
 _NOT_EVALUATED: Final = "is not evaluated by the embedded API server"
-_MANY: Final = ("allOf", "anyOf", "oneOf")
-_ONE: Final = ("items", "not", "additionalProperties")
+_LIST_KEYS: Final = ("allOf", "anyOf", "oneOf")
+_SINGLE_KEYS: Final = ("items", "not", "additionalProperties")
 
 
 def definition_warnings(new: Object, old: Object | None) -> list[str]:
@@ -24,9 +24,9 @@ def definition_warnings(new: Object, old: Object | None) -> list[str]:
     for index, version in enumerate(new["spec"].get("versions") or ()):
         rules = _rules(version)
         if rules and rules != before.get(version["name"]):
-            many = f"its {len(rules)} rules" if len(rules) > 1 else "its rule"
+            rules_text = f"its {len(rules)} rules" if len(rules) > 1 else "its rule"
             path = f"spec.versions[{index}].schema.openAPIV3Schema"
-            found.append(f"{path}: {_RULES} {_NOT_EVALUATED}: objects that violate {many} are accepted")
+            found.append(f"{path}: {_RULES} {_NOT_EVALUATED}: objects that violate {rules_text} are accepted")
     return found
 
 
@@ -50,14 +50,14 @@ def _rules(version: Object) -> list[Any]:
 
 
 def _schemas(root: Any) -> Iterator[Object]:
-    """A schema and all that are inside it."""
-    waiting = [root]
-    while waiting:
-        schema = waiting.pop()
+    """A schema and all schemas in it."""
+    stack = [root]
+    while stack:
+        schema = stack.pop()
         if not isinstance(schema, dict):
             continue
         yield schema
-        waiting += [schema[key] for key in _ONE if key in schema]
-        for key in _MANY:
-            waiting += schema.get(key) or ()
-        waiting += (schema.get("properties") or {}).values()
+        stack += [schema[key] for key in _SINGLE_KEYS if key in schema]
+        for key in _LIST_KEYS:
+            stack += schema.get(key) or ()
+        stack += (schema.get("properties") or {}).values()

@@ -16,13 +16,13 @@ from headgate.apimachinery.strategy.prepare import (
     SPEC,
     SPEC_AND_METADATA,
     STATUS,
-    count_changes,
+    bump_generation_on_change,
     drop_status,
     drop_status_start_generation,
     keep_spec,
     keep_spec_and_metadata,
     keep_status,
-    keep_status_count_spec,
+    keep_status_bump_generation,
     start_generation,
 )
 from headgate.apimachinery.validation.admission_policy import (
@@ -64,7 +64,8 @@ _WEBHOOKS: Final = Strategy(
     prepare_create=start_generation,
     validate_create=without_context(validate_webhook_configuration),
     update=UpdateRules(
-        prepare=count_changes("webhooks"), validate=lambda new, old, ctx: validate_webhook_configuration(new, old)
+        prepare=bump_generation_on_change("webhooks"),
+        validate=lambda new, old, ctx: validate_webhook_configuration(new, old),
     ),
     unconditional_update=False,
 )
@@ -78,7 +79,7 @@ ADMISSION: Final[dict[str, Strategy]] = {
         validate_create=without_context(validate_admission_policy),
         warnings_create=lambda obj, ctx: policy_warnings(obj, None),
         update=UpdateRules(
-            prepare=keep_status_count_spec,
+            prepare=keep_status_bump_generation,
             validate=lambda new, old, ctx: validate_admission_policy(new),
             warnings=lambda new, old, ctx: policy_warnings(new, old),
             reset_fields=STATUS,
@@ -98,7 +99,7 @@ ADMISSION: Final[dict[str, Strategy]] = {
         validate_create=without_context(validate_admission_policy_binding),
         warnings_create=lambda obj, ctx: policy_binding_warnings(obj, None),
         update=UpdateRules(
-            prepare=count_changes("spec"),
+            prepare=bump_generation_on_change("spec"),
             validate=lambda new, old, ctx: validate_admission_policy_binding(new),
             warnings=lambda new, old, ctx: policy_binding_warnings(new, old),
         ),
@@ -107,8 +108,8 @@ ADMISSION: Final[dict[str, Strategy]] = {
 }
 
 
-def _stored_form(obj: Object) -> Object:
-    """An autoscaler as the rules know it: the CPU target of the first version is a metric of the second."""
+def _as_v2(obj: Object) -> Object:
+    """An autoscaler as v2, which validation uses: the CPU target of v1 is a metric of v2."""
     spec = obj.get("spec") or {}
     if not str(obj.get("apiVersion", "")).endswith("/v1"):
         return obj
@@ -123,10 +124,10 @@ def _stored_form(obj: Object) -> Object:
 AUTOSCALING: Final[dict[str, Strategy]] = {
     "HorizontalPodAutoscaler": Strategy(
         prepare_create=drop_status,
-        validate_create=lambda obj, ctx: validate_autoscaler_create(_stored_form(obj)),
+        validate_create=lambda obj, ctx: validate_autoscaler_create(_as_v2(obj)),
         update=UpdateRules(
             prepare=keep_status,
-            validate=lambda new, old, ctx: validate_autoscaler_update(_stored_form(new), _stored_form(old)),
+            validate=lambda new, old, ctx: validate_autoscaler_update(_as_v2(new), _as_v2(old)),
             reset_fields=STATUS,
         ),
         subresources={
@@ -181,7 +182,7 @@ POLICY: Final[dict[str, Strategy]] = {
         prepare_create=drop_status_start_generation,
         validate_create=without_context(validate_disruption_budget),
         update=UpdateRules(
-            prepare=keep_status_count_spec,
+            prepare=keep_status_bump_generation,
             validate=lambda new, old, ctx: validate_disruption_budget(new, old),
             reset_fields=STATUS,
         ),

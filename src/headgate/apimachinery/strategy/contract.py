@@ -1,8 +1,8 @@
-"""What the API server must know about a kind to write it: the contract between the request pipeline and the kinds.
+"""The interface between the API server's write pipeline and the kinds.
 
-A :class:`Strategy` holds one kind's own steps of a write; its defaults describe the simplest kind (namespaced, no
-status, no rules of its own). Helper functions turn rules that need no context into the functions that a
-:class:`Strategy` holds. ``apiserver/verbs/writing.py`` is the pipeline; ``STRATEGIES`` in
+A :class:`Strategy` has the steps of a write that are specific to a kind; its defaults are for the simplest kind
+(namespaced, no status, no rules). Helper functions adapt rules without context to the functions of a
+:class:`Strategy`. ``apiserver/verbs/writing.py`` is the pipeline; ``STRATEGIES`` in
 ``apimachinery/strategy/__init__.py`` is the table; the rules are in ``apimachinery/validation/`` and
 ``apimachinery/defaults/``.
 
@@ -31,25 +31,25 @@ Object = dict[str, Any]
 
 
 class StrategyContext(msgspec.Struct, frozen=True):
-    """What a write may know besides the objects: the time, the feature gates, and the user."""
+    """The context of a write: the time, the feature gates, and the user."""
 
     now: str  # RFC 3339, whole seconds
     now_micro: str  # RFC 3339, six digits
     features: FeatureGates
     user: str = ""
-    time_zones: frozenset[str] | None = None  # the names that exist; None: not checked
-    namespace_labels: Mapping[str, str] = {}  # of the namespace that is written into
+    time_zones: frozenset[str] | None = None  # the existing names; None: not checked
+    namespace_labels: Mapping[str, str] = {}  # of the object's namespace
 
 
 class AllocationPool(msgspec.Struct, frozen=True):
     """The pool that :attr:`Strategy.allocate` allocates from."""
 
-    taken: Container[Hashable]  # what the stored objects of the same kind hold, in all namespaces
-    draw: Callable[[int], int]  # a random number from 0 up to, not including, the argument
+    taken: Container[Hashable]  # allocations of the stored objects of this kind, in all namespaces
+    random_below: Callable[[int], int]  # a random number from 0 up to, not including, the argument
     dry_run: bool = False
 
 
-# What is wrong with the fields; a text is a failure that no field is to blame for.
+# Returns field errors, or a text for an error that is not about a field.
 Allocate = Callable[[Object, "Object | None", AllocationPool], "FieldErrors | str"]
 Create = Callable[[Object, StrategyContext], None]
 Update = Callable[[Object, Object, StrategyContext], None]
@@ -87,7 +87,7 @@ def no_update_warnings(new: Object, old: Object, ctx: StrategyContext) -> list[s
 class UpdateRules(msgspec.Struct, frozen=True, kw_only=True):
     """How one endpoint (the object itself, or one subresource such as ``status``) changes an existing object.
 
-    ``reset_fields`` are the paths that the endpoint never lets a client change: managed fields must not record them.
+    ``reset_fields`` are the paths that a client cannot change at the endpoint: managed fields do not record them.
     """
 
     prepare: Update = no_update_preparation
@@ -100,21 +100,21 @@ class Strategy(msgspec.Struct, frozen=True, kw_only=True):
     namespaced: bool = True
     prepare_create: Create = no_preparation
     validate_create: CheckCreate = no_errors
-    # What must be warned of before preparation makes it disappear.
+    # Warnings about fields that the preparation removes.
     early_warnings: WarnCreate = no_warnings
     warnings_create: WarnCreate = no_warnings
     update: UpdateRules = UpdateRules()
     subresources: Mapping[str, UpdateRules] = {}  # "status", "finalize", "resize", ...
-    # A PUT to a name that does not exist creates it; otherwise it answers 404.
+    # Whether a PUT creates an object that does not exist; otherwise it returns 404.
     allow_create_on_update: bool = False
-    # A PUT without resourceVersion overwrites; otherwise it is 422 "must be specified for an update".
+    # Whether a PUT without resourceVersion overwrites; otherwise it is 422 "must be specified for an update".
     unconditional_update: bool = True
-    # Grace in seconds for a delete, from the object and what the request asked for; None: no graceful deletion.
+    # The grace period of a delete in seconds, from the object and the request; None: no graceful deletion.
     graceful_delete: GracefulDelete | None = None
-    # Hands out what the object needs of a finite pool, on create and on update (the old object, else None), before
-    # ``prepare``. What an object holds of the pool is told by ``holds``.
+    # Allocates from a finite pool, on create and on update (with the old object), before ``prepare``. ``allocations``
+    # returns what an object has of the pool.
     allocate: Allocate | None = None
-    holds: Callable[[Object], Iterable[Hashable]] = lambda obj: ()
+    allocations: Callable[[Object], Iterable[Hashable]] = lambda obj: ()
 
 
 def without_context(rule: Callable[[Object], FieldErrors]) -> CheckCreate:

@@ -15,7 +15,7 @@ from headgate.apimachinery.strategy.contract import (
     without_context,
 )
 from headgate.apimachinery.strategy.pod import POD, TEMPLATES
-from headgate.apimachinery.strategy.prepare import SPEC, STATUS, drop_status, keep_spec, keep_status, take
+from headgate.apimachinery.strategy.prepare import SPEC, STATUS, drop_status, keep_field, keep_spec, keep_status
 from headgate.apimachinery.strategy.service import SERVICE
 from headgate.apimachinery.strategy.workloads import CONTROLLERS
 from headgate.apimachinery.validation.config import (
@@ -93,8 +93,8 @@ def _prepare_namespace_create(obj: Object, ctx: StrategyContext) -> None:
 
 def _prepare_namespace_update(new: Object, old: Object, ctx: StrategyContext) -> None:
     _label_namespace(new)
-    take("finalizers", new.setdefault("spec", {}), old.get("spec") or {})
-    take("status", new, old)
+    keep_field("finalizers", new.setdefault("spec", {}), old.get("spec") or {})
+    keep_field("status", new, old)
 
 
 def _prepare_node_create(obj: Object, ctx: StrategyContext) -> None:
@@ -106,13 +106,13 @@ def _prepare_node_create(obj: Object, ctx: StrategyContext) -> None:
 
 
 def _prepare_node_update(new: Object, old: Object, ctx: StrategyContext) -> None:
-    take("status", new, old)
+    keep_field("status", new, old)
     if "configSource" not in (old.get("spec") or {}):
         (new.get("spec") or {}).pop("configSource", None)
 
 
 def _prepare_node_status(new: Object, old: Object, ctx: StrategyContext) -> None:
-    take("spec", new, old)
+    keep_field("spec", new, old)
     for field in ("config", "declaredFeatures"):
         if field not in (old.get("status") or {}):
             (new.get("status") or {}).pop(field, None)
@@ -123,35 +123,35 @@ def _prepare_volume_create(obj: Object, ctx: StrategyContext) -> None:
 
 
 def _prepare_volume_status(new: Object, old: Object, ctx: StrategyContext) -> None:
-    take("spec", new, old)
+    keep_field("spec", new, old)
     field = "lastPhaseTransitionTime"
     status, stored = new.setdefault("status", {}), old.get("status") or {}
     if status.get("phase") == stored.get("phase"):
         if field not in status:
-            take(field, status, stored)
+            keep_field(field, status, stored)
     elif status.get(field) in (None, stored.get(field)):
         status[field] = ctx.now
 
 
 def _prepare_claim_create(obj: Object, ctx: StrategyContext) -> None:
     obj["status"] = {"phase": "Pending"}
-    _settle_data_sources(obj.get("spec") or {}, {})
+    _sync_data_sources(obj.get("spec") or {}, {})
 
 
 def _prepare_claim_update(new: Object, old: Object, ctx: StrategyContext) -> None:
-    take("status", new, old)
-    _settle_data_sources(new.get("spec") or {}, old.get("spec") or {})
+    keep_field("status", new, old)
+    _sync_data_sources(new.get("spec") or {}, old.get("spec") or {})
 
 
-def _settle_data_sources(spec: Object, old: Object) -> None:
-    """The two names of a claim's source follow each other (KEP-1495); other kinds in the old field never counted."""
+def _sync_data_sources(spec: Object, old: Object) -> None:
+    """Keeps ``dataSource`` and ``dataSourceRef`` equal (KEP-1495). The old field supports only two kinds."""
     reference = spec.get("dataSourceRef") or {}
     if reference.get("namespace") and "dataSourceRef" not in old:
         # Sources in other namespaces are behind a gate that is off in v1.35.
         del spec["dataSourceRef"]
     source = spec.get("dataSource") or {}
     is_new = "dataSourceRef" not in spec and bool(source) and "dataSource" not in old
-    if is_new and (source.get("apiGroup") or "", source.get("kind")) not in _CLASSIC_SOURCES:
+    if is_new and (source.get("apiGroup") or "", source.get("kind")) not in _SUPPORTED_SOURCES:
         del spec["dataSource"]
     if "dataSource" in spec and "dataSourceRef" not in spec:
         spec["dataSourceRef"] = dict(spec["dataSource"])
@@ -159,23 +159,23 @@ def _settle_data_sources(spec: Object, old: Object) -> None:
         spec["dataSource"] = {name: value for name, value in spec["dataSourceRef"].items() if name != "namespace"}
 
 
-_CLASSIC_SOURCES: Final = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
+_SUPPORTED_SOURCES: Final = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 
 
-def _drawn_name(uid: str) -> str:
-    """A name in the form of a uid, drawn from the object's own: it must not be the same."""
-    drawn = hashlib.sha256(uid.encode()).hexdigest()
-    return "-".join((drawn[:8], drawn[8:12], drawn[12:16], drawn[16:20], drawn[20:32]))
+def _generated_name(uid: str) -> str:
+    """A name in the form of a uid, derived from the object's uid, but different."""
+    digest = hashlib.sha256(uid.encode()).hexdigest()
+    return "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:32]))
 
 
 def _name_limit_range(obj: Object, ctx: StrategyContext) -> None:
-    """The one kind that may be created without any name."""
+    """LimitRange is the only kind that may be created without a name."""
     if not obj["metadata"].get("name"):
-        obj["metadata"]["name"] = _drawn_name(obj["metadata"].get("uid", ""))
+        obj["metadata"]["name"] = _generated_name(obj["metadata"].get("uid", ""))
 
 
 def _clean_secret_references(obj: Object) -> None:
-    """A service account names secrets of its own namespace; nothing else of a reference is kept."""
+    """A service account refers to secrets of its own namespace; only the name of a reference is kept."""
     if obj.get("secrets"):
         obj["secrets"] = [{"name": each["name"]} if each.get("name") else {} for each in obj["secrets"]]
 
@@ -186,7 +186,7 @@ _EVENT: Final = Strategy(
     update=UpdateRules(validate=lambda new, old, ctx: validate_event(new, strict=False)),
 )
 
-# The strict rules speak of an event in its stored form; its other home spells some fields differently.
+# The strict rules use the field names of the core group; events.k8s.io has other names for some fields.
 _CORE_NAMES: Final = {
     "regarding": "involvedObject",
     "note": "message",
@@ -198,16 +198,16 @@ _CORE_NAMES: Final = {
 }
 
 
-def _core_form(event: Object) -> Object:
+def _as_core_event(event: Object) -> Object:
     return {_CORE_NAMES.get(name, name): value for name, value in event.items()}
 
 
 EVENTS: Final[dict[str, Strategy]] = {
     "Event": Strategy(
         allow_create_on_update=True,
-        validate_create=lambda obj, ctx: validate_strict_event_create(_core_form(obj)),
+        validate_create=lambda obj, ctx: validate_strict_event_create(_as_core_event(obj)),
         update=UpdateRules(
-            validate=lambda new, old, ctx: validate_strict_event_update(_core_form(new), _core_form(old))
+            validate=lambda new, old, ctx: validate_strict_event_update(_as_core_event(new), _as_core_event(old))
         ),
     )
 }

@@ -43,8 +43,8 @@ from headgate.apimachinery.validation.devices.resource_slice import (
     validate_resource_slice_update,
 )
 
-_OF_SLICES: Final = ("sharedCounters", "perDeviceNodeSelection")
-_OF_DEVICES: Final = (
+_DISABLED_SLICE_FIELDS: Final = ("sharedCounters", "perDeviceNodeSelection")
+_DISABLED_DEVICE_FIELDS: Final = (
     "taints",
     "consumesCounters",
     "nodeName",
@@ -55,8 +55,8 @@ _OF_DEVICES: Final = (
     "bindingFailureConditions",
     "allowMultipleAllocations",
 )
-_OF_REQUESTS: Final = ("tolerations", "capacity")
-_OF_RESULTS: Final = ("shareID", "consumedCapacity", "bindingConditions", "bindingFailureConditions")
+_DISABLED_REQUEST_FIELDS: Final = ("tolerations", "capacity")
+_DISABLED_RESULT_FIELDS: Final = ("shareID", "consumedCapacity", "bindingConditions", "bindingFailureConditions")
 
 
 def _drop(owner: Object, fields: Iterable[str]) -> None:
@@ -70,14 +70,14 @@ def _drop_from_claim(spec: Object) -> None:
         constraint.pop("distinctAttribute", None)
     for request in devices.get("requests") or ():
         for device in (request.get("exactly") or {}, *(request.get("firstAvailable") or ())):
-            _drop(device, _OF_REQUESTS)
+            _drop(device, _DISABLED_REQUEST_FIELDS)
 
 
 def _drop_from_slice(obj: Object) -> None:
     spec = obj.get("spec") or {}
-    _drop(spec, _OF_SLICES)
+    _drop(spec, _DISABLED_SLICE_FIELDS)
     for device in spec.get("devices") or ():
-        _drop(device, _OF_DEVICES)
+        _drop(device, _DISABLED_DEVICE_FIELDS)
         for capacity in (device.get("capacity") or {}).values():
             capacity.pop("requestPolicy", None)
 
@@ -93,18 +93,18 @@ def _prepare_claim_update(new: Object, old: Object, ctx: StrategyContext) -> Non
 
 
 def _prepare_claim_status(new: Object, old: Object, ctx: StrategyContext) -> None:
-    """Reports on devices that this very write gives back go with them."""
+    """Removes the status of devices that this write deallocates."""
     keep_spec_and_metadata(new, old, ctx)
     status = new.get("status") or {}
     for result in allocated_devices(status):
-        _drop(result, _OF_RESULTS)
+        _drop(result, _DISABLED_RESULT_FIELDS)
     reports = status.get("devices") or ()
     for report in reports:
         report.pop("shareID", None)
-    returned = {device_id(each) for each in allocated_devices(old.get("status") or {})}
-    returned -= {device_id(each) for each in allocated_devices(status)}
-    if any(device_id(each) in returned for each in reports):
-        status["devices"] = [each for each in reports if device_id(each) not in returned]
+    deallocated = {device_id(each) for each in allocated_devices(old.get("status") or {})}
+    deallocated -= {device_id(each) for each in allocated_devices(status)}
+    if any(device_id(each) in deallocated for each in reports):
+        status["devices"] = [each for each in reports if device_id(each) not in deallocated]
 
 
 def _prepare_template_create(obj: Object, ctx: StrategyContext) -> None:
@@ -132,7 +132,7 @@ def _prepare_slice_create(obj: Object, ctx: StrategyContext) -> None:
 
 
 def _prepare_slice_update(new: Object, old: Object, ctx: StrategyContext) -> None:
-    # The real server compares before it drops: a field that it will drop counts as a change.
+    # kube-apiserver compares before it drops fields: a dropped field counts as a change.
     if new.get("spec") != old.get("spec"):
         bump_generation(new, old)
     _drop_from_slice(new)

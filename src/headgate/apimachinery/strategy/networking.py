@@ -16,13 +16,13 @@ from headgate.apimachinery.strategy.prepare import (
     SPEC,
     STATUS,
     bump_generation,
-    count_changes,
+    bump_generation_on_change,
     drop_status,
     drop_status_start_generation,
     keep_spec,
     keep_spec_and_metadata,
     keep_status,
-    keep_status_count_spec,
+    keep_status_bump_generation,
     start_generation,
 )
 from headgate.apimachinery.validation.networking.endpoints import (
@@ -69,7 +69,7 @@ def _prepare_slice_update(new: Object, old: Object, ctx: StrategyContext) -> Non
 
 
 def _drop_topology(new: Object, old: Object | None) -> None:
-    """The field of before 1.19 is read-only."""
+    """This field from before Kubernetes 1.19 is read-only."""
     if old is None or new.get("endpoints") != old.get("endpoints"):
         for endpoint in new.get("endpoints") or ():
             endpoint.pop("deprecatedTopology", None)
@@ -104,7 +104,7 @@ NETWORKING: Final[dict[str, Strategy]] = {
         validate_create=without_context(validate_ingress_create),
         warnings_create=_ingress_warnings,
         update=UpdateRules(
-            prepare=keep_status_count_spec,
+            prepare=keep_status_bump_generation,
             validate=update_without_context(validate_ingress_update),
             reset_fields=STATUS,
         ),
@@ -119,7 +119,7 @@ NETWORKING: Final[dict[str, Strategy]] = {
         prepare_create=start_generation,
         validate_create=without_context(validate_ingress_class),
         update=UpdateRules(
-            prepare=count_changes("spec"), validate=update_without_context(validate_ingress_class_update)
+            prepare=bump_generation_on_change("spec"), validate=update_without_context(validate_ingress_class_update)
         ),
     ),
     "NetworkPolicy": Strategy(
@@ -127,7 +127,7 @@ NETWORKING: Final[dict[str, Strategy]] = {
         validate_create=without_context(validate_network_policy_create),
         warnings_create=lambda obj, ctx: network_policy_warnings(obj),
         update=UpdateRules(
-            prepare=count_changes("spec"),
+            prepare=bump_generation_on_change("spec"),
             validate=update_without_context(validate_network_policy_update),
             warnings=lambda new, old, ctx: network_policy_warnings(new),
         ),
@@ -136,7 +136,7 @@ NETWORKING: Final[dict[str, Strategy]] = {
         namespaced=False,
         prepare_create=drop_status,
         validate_create=without_context(validate_service_cidr_create),
-        # No fields are reset for ownership: the real server names them for a version that is not served.
+        # No reset_fields: kube-apiserver defines them for a version that is not served.
         update=UpdateRules(prepare=keep_status, validate=update_without_context(validate_service_cidr_update)),
         subresources={"status": UpdateRules(prepare=keep_spec_and_metadata)},
     ),

@@ -21,8 +21,8 @@ def drop_status_start_generation(obj: Object, ctx: StrategyContext) -> None:
     obj["metadata"]["generation"] = 1
 
 
-def take(field: str, new: Object, old: Object) -> None:
-    """Make ``field`` of the new object what it was, absent included."""
+def keep_field(field: str, new: Object, old: Object) -> None:
+    """Sets ``field`` of the new object to its old value, or removes it."""
     if field in old:
         new[field] = old[field]
     else:
@@ -30,16 +30,16 @@ def take(field: str, new: Object, old: Object) -> None:
 
 
 def keep_status(new: Object, old: Object, ctx: StrategyContext) -> None:
-    take("status", new, old)
+    keep_field("status", new, old)
 
 
 def keep_spec(new: Object, old: Object, ctx: StrategyContext) -> None:
-    take("spec", new, old)
+    keep_field("spec", new, old)
 
 
 def keep_spec_and_metadata(new: Object, old: Object, ctx: StrategyContext) -> None:
-    """A status write that may move nothing else: of the metadata only managedFields is the client's to change."""
-    take("spec", new, old)
+    """A status write that changes nothing else: of the metadata a client can change only managedFields."""
+    keep_field("spec", new, old)
     managed_fields = new["metadata"].get("managedFields")
     version = new["metadata"].get("resourceVersion")
     metadata = dict(old["metadata"])
@@ -56,12 +56,12 @@ def bump_generation(new: Object, old: Object) -> None:
 
 
 def has_changed(new: Object, old: Object) -> bool:
-    """Whether preparation found something that counts."""
+    """Whether the preparation has increased the generation."""
     return bool(new["metadata"].get("generation") != old["metadata"].get("generation"))
 
 
-def count_changes(*fields: str) -> Update:
-    """Raise ``generation`` when one of ``fields`` differs; the status is left alone."""
+def bump_generation_on_change(*fields: str) -> Update:
+    """Increases ``generation`` if one of ``fields`` differs; the status is not changed."""
 
     def prepare(new: Object, old: Object, ctx: StrategyContext) -> None:
         if any(new.get(field) != old.get(field) for field in fields):
@@ -70,8 +70,8 @@ def count_changes(*fields: str) -> Update:
     return prepare
 
 
-def keep_status_count_spec(new: Object, old: Object, ctx: StrategyContext) -> None:
-    take("status", new, old)
+def keep_status_bump_generation(new: Object, old: Object, ctx: StrategyContext) -> None:
+    keep_field("status", new, old)
     if new.get("spec") != old.get("spec"):
         bump_generation(new, old)
 

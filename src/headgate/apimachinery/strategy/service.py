@@ -1,7 +1,7 @@
 """The strategy of Services: allocation of cluster IPs, IP families and node ports, and fields that the type clears.
 
 This server is a single-stack IPv4 cluster, like a default kube-apiserver. The allocated values are those of the stored
-services (``apiserver/allocations.py``), so there is nothing to leak and nothing to repair.
+services (``apiserver/allocations.py``), so allocations cannot leak and need no repair.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from headgate.apimachinery.strategy.contract import (
     update_without_context,
     without_context,
 )
-from headgate.apimachinery.strategy.prepare import SPEC, STATUS, drop_status, keep_spec, take
+from headgate.apimachinery.strategy.prepare import SPEC, STATUS, drop_status, keep_field, keep_spec
 from headgate.apimachinery.validation.networking.service import (
     externally_accessible,
     needs_health_check,
@@ -38,33 +38,33 @@ _FIRST_NODE_PORT, _NODE_PORTS = 30000, 2768
 _FAMILY: Final = "IPv4"
 
 
-class _Taken:
-    """What the stored services hold, without what this one has, and with what this request has been given."""
+class _Allocator:
+    """Allocates values that no other stored service has, and that this request has not allocated yet."""
 
     def __init__(self, pool: AllocationPool, own: Object | None) -> None:
         self._pool = pool
-        self._own = frozenset(_held(own)) if own is not None else frozenset()
-        self._given: set[Hashable] = set()
+        self._own = frozenset(_allocations(own)) if own is not None else frozenset()
+        self._allocated: set[Hashable] = set()
 
     @property
     def dry_run(self) -> bool:
         return self._pool.dry_run
 
-    def _has(self, thing: Hashable) -> bool:
-        return thing in self._given or (thing in self._pool.taken and thing not in self._own)
+    def _is_taken(self, value: Hashable) -> bool:
+        return value in self._allocated or (value in self._pool.taken and value not in self._own)
 
-    def address(self) -> str | None:
+    def allocate_address(self) -> str | None:
         hosts = CLUSTER_RANGE.num_addresses - 2
-        start = self._pool.draw(hosts)
+        start = self._pool.random_below(hosts)
         for step in range(hosts):
             candidate = str(CLUSTER_RANGE[1 + (start + step) % hosts])
-            if not self._has(candidate):
-                self._given.add(candidate)
+            if not self._is_taken(candidate):
+                self._allocated.add(candidate)
                 return candidate
         return None
 
-    def claim_address(self, address: str) -> str:
-        """The reason why not, or nothing."""
+    def reserve_address(self, address: str) -> str:
+        """Returns the error text, or an empty text."""
         wanted = IPv4Address(address)
         if not CLUSTER_RANGE.network_address < wanted < CLUSTER_RANGE.broadcast_address:
             if self.dry_run:
@@ -72,33 +72,33 @@ class _Taken:
                     f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {CLUSTER_RANGE}"
                 )
             return "the provided network does not match the current range"
-        # A dry run reserves nothing, and so does not learn what is reserved.
-        if not self.dry_run and self._has(address):
+        # A dry run does not check whether the address is taken.
+        if not self.dry_run and self._is_taken(address):
             return "provided IP is already allocated"
-        self._given.add(address)
+        self._allocated.add(address)
         return ""
 
-    def port(self) -> int | None:
-        start = self._pool.draw(_NODE_PORTS)
+    def allocate_port(self) -> int | None:
+        start = self._pool.random_below(_NODE_PORTS)
         for step in range(_NODE_PORTS):
             candidate = _FIRST_NODE_PORT + (start + step) % _NODE_PORTS
-            if not self._has(candidate):
-                self._given.add(candidate)
+            if not self._is_taken(candidate):
+                self._allocated.add(candidate)
                 return candidate
         return None
 
-    def claim_port(self, port: int) -> str:
+    def reserve_port(self, port: int) -> str:
         if not _FIRST_NODE_PORT <= port < _FIRST_NODE_PORT + _NODE_PORTS:
             last = _FIRST_NODE_PORT + _NODE_PORTS - 1
             return f"provided port is not in the valid range. The range of valid ports is {_FIRST_NODE_PORT}-{last}"
-        if self._has(port):
+        if self._is_taken(port):
             return "provided port is already allocated"
-        self._given.add(port)
+        self._allocated.add(port)
         return ""
 
 
-def _held(spec: Object) -> list[Hashable]:
-    """Addresses are texts and node ports are numbers: one pool serves both."""
+def _allocations(spec: Object) -> list[Hashable]:
+    """Addresses are texts and node ports are numbers, so one pool has both."""
     return [*(each for each in spec.get("clusterIPs") or () if each != "None"), *_node_ports(spec)]
 
 
@@ -118,23 +118,23 @@ def allocate_service(new: Object, old: Object | None, pool: AllocationPool) -> F
     if old_spec is not None:
         _patch_allocated(spec, old_spec)
     _normalize_addresses(spec, old_spec)
-    found = _settle_families(spec, old_spec)
-    if found:
-        return found
-    taken = _Taken(pool, old_spec)
-    if old_spec is not None and (clash := _clashing_ports(spec)):
-        return clash
-    problem = _allocate_addresses(spec, old_spec, taken, new["metadata"].get("name", "")) or _allocate_ports(
-        spec, taken
+    errors = _set_ip_families(spec, old_spec)
+    if errors:
+        return errors
+    allocator = _Allocator(pool, old_spec)
+    if old_spec is not None and (duplicate_port := _duplicate_node_port(spec)):
+        return duplicate_port
+    problem = _allocate_addresses(spec, old_spec, allocator, new["metadata"].get("name", "")) or _allocate_ports(
+        spec, allocator
     )
-    # Once handed out it is immutable, which validation says better than the allocator.
+    # An allocated port is immutable; validation reports a change.
     if problem is None and needs_health_check(spec) and not (old_spec and needs_health_check(old_spec)):
-        problem = _allocate_health_port(spec, taken)
+        problem = _allocate_health_port(spec, allocator)
     return [problem] if problem else []
 
 
 def _patch_allocated(spec: Object, old: Object) -> None:
-    """A client that resubmits its manifest keeps what it was given, although the manifest does not say so."""
+    """An update without the allocated values keeps them."""
     if "ExternalName" not in (spec.get("type"), old.get("type")):
         for field in ("clusterIP", "clusterIPs"):
             if not spec.get(field) and old.get(field):
@@ -167,16 +167,16 @@ def _normalize_addresses(spec: Object, old: Object | None) -> None:
             spec.pop("clusterIPs", None)
 
 
-def _settle_families(spec: Object, old: Object | None) -> FieldErrors:
+def _set_ip_families(spec: Object, old: Object | None) -> FieldErrors:
     if spec.get("type") == "ExternalName":
         return []
     selectorless = spec.get("clusterIP") == "None" and not spec.get("selector")
     if spec.get("ipFamilyPolicy") is None:
         stored = (old or {}).get("ipFamilyPolicy")
         spec["ipFamilyPolicy"] = stored or ("RequireDualStack" if selectorless else "SingleStack")
-    found = validate_addresses(spec, (old or {}).get("clusterIPs") or ())
-    if found:
-        return found
+    errors = validate_addresses(spec, (old or {}).get("clusterIPs") or ())
+    if errors:
+        return errors
     policy, families = spec["ipFamilyPolicy"], list(spec.get("ipFamilies") or ())
     addresses = spec.get("clusterIPs") or []
     path = "spec.ipFamilyPolicy"
@@ -184,17 +184,17 @@ def _settle_families(spec: Object, old: Object | None) -> FieldErrors:
         for noun, given in (("cluster IPs", addresses), ("IP families", families)):
             if len(given) == 2:
                 text = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {noun} are specified"
-                found.append(invalid(path, policy, text))
+                errors.append(invalid(path, policy, text))
     for i, address in enumerate(addresses):
         if address == "None" or i < len(families):
             continue
         if family_of(address) != _FAMILY:
             text = f"{family_of(address)} is not configured on this cluster"
-            found.append(invalid(f"spec.clusterIPs[{i}]", addresses, text))
+            errors.append(invalid(f"spec.clusterIPs[{i}]", addresses, text))
         else:
             families.append(_FAMILY)
-    if found:
-        return found
+    if errors:
+        return errors
     if selectorless:
         families = families or [_FAMILY]
         if len(families) == 1 and policy != "SingleStack":
@@ -202,16 +202,16 @@ def _settle_families(spec: Object, old: Object | None) -> FieldErrors:
         spec["ipFamilies"] = families
         return []
     if policy == "RequireDualStack":
-        found.append(invalid(path, policy, "this cluster is not configured for dual-stack services"))
+        errors.append(invalid(path, policy, "this cluster is not configured for dual-stack services"))
     for i, family in enumerate(families):
         if family != _FAMILY:
-            found.append(invalid(f"spec.ipFamilies[{i}]", family, "not configured on this cluster"))
+            errors.append(invalid(f"spec.ipFamilies[{i}]", family, "not configured on this cluster"))
     spec["ipFamilies"] = families or [_FAMILY]
-    return found
+    return errors
 
 
-def _unfit_for_address(name: str) -> FieldError | None:
-    """An address is reserved before the service's name is checked, and the reservation names the service."""
+def _name_error(name: str) -> FieldError | None:
+    """The address is reserved before the service is validated, and the reservation contains the service's name."""
     path = "spec.parentRef.name"
     if not name:
         return required(path)
@@ -219,28 +219,28 @@ def _unfit_for_address(name: str) -> FieldError | None:
     return invalid(path, name, messages[0]) if messages else None
 
 
-def _allocate_addresses(spec: Object, old: Object | None, taken: _Taken, name: str) -> FieldError | None:
+def _allocate_addresses(spec: Object, old: Object | None, allocator: _Allocator, name: str) -> FieldError | None:
     if spec.get("type") == "ExternalName" or is_headless(spec):
         return None
     if old is not None and old.get("type") != "ExternalName":
         return None
     addresses = spec.get("clusterIPs") or []
     if addresses:
-        problem = taken.claim_address(addresses[0])
+        problem = allocator.reserve_address(addresses[0])
         text = f"failed to allocate IP {addresses[0]}: {problem}"
         return invalid("spec.clusterIPs", addresses, text) if problem else None
-    address = taken.address()
+    address = allocator.allocate_address()
     if address is None:
         return internal("spec.clusterIPs", "failed to allocate a serviceIP: range is full")
-    if not taken.dry_run and (unfit := _unfit_for_address(name)) is not None:
-        text = f"failed to allocate IP: IPAddress.networking.k8s.io {quote(address)} is invalid: {unfit}"
+    if not allocator.dry_run and (name_error := _name_error(name)) is not None:
+        text = f"failed to allocate IP: IPAddress.networking.k8s.io {quote(address)} is invalid: {name_error}"
         return invalid("spec.clusterIPs", [""], text)
     spec["clusterIP"], spec["clusterIPs"] = address, [address]
     return None
 
 
-def _clashing_ports(spec: Object) -> str:
-    """A node port that an update names twice for one protocol: noticed while handing out, so no field error."""
+def _duplicate_node_port(spec: Object) -> str:
+    """A node port that occurs twice for one protocol in an update: found during allocation, so it is no field error."""
     seen: set[tuple[str, int]] = set()
     if spec.get("type") in ("NodePort", "LoadBalancer"):
         for port in spec.get("ports") or ():
@@ -251,40 +251,40 @@ def _clashing_ports(spec: Object) -> str:
     return ""
 
 
-def _allocate_ports(spec: Object, taken: _Taken) -> FieldError | None:
-    """Ports that share a number over two protocols share their node port."""
-    given: dict[int, int] = {}
+def _allocate_ports(spec: Object, allocator: _Allocator) -> FieldError | None:
+    """Ports with the same number and different protocols share their node port."""
+    node_ports_by_port: dict[int, int] = {}
     for i, port in enumerate(spec.get("ports") or ()):
         path, number, wanted = f"spec.ports[{i}].nodePort", port.get("port", 0), port.get("nodePort", 0)
         if spec.get("type") not in ("NodePort", "LoadBalancer") or (not wanted and not _needs_node_ports(spec)):
             continue
-        shared = given.get(number, 0)
+        shared = node_ports_by_port.get(number, 0)
         if shared and wanted in (0, shared):
             port["nodePort"] = shared
             continue
         if wanted:
-            problem = taken.claim_port(wanted)
+            problem = allocator.reserve_port(wanted)
             if problem:
                 return invalid(path, wanted, problem)
         else:
-            drawn = taken.port()
-            if drawn is None:
+            allocated = allocator.allocate_port()
+            if allocated is None:
                 return internal(path, "failed to allocate a nodePort: range is full")
-            port["nodePort"] = drawn
-        given.setdefault(number, port["nodePort"])
+            port["nodePort"] = allocated
+        node_ports_by_port.setdefault(number, port["nodePort"])
     return None
 
 
-def _allocate_health_port(spec: Object, taken: _Taken) -> FieldError | None:
+def _allocate_health_port(spec: Object, allocator: _Allocator) -> FieldError | None:
     path, wanted = "spec.healthCheckNodePort", spec.get("healthCheckNodePort", 0)
     if wanted:
-        problem = taken.claim_port(wanted)
+        problem = allocator.reserve_port(wanted)
         text = f"failed to allocate requested HealthCheck NodePort {wanted}: {problem}"
         return internal(path, text) if problem else None
-    drawn = taken.port()
-    if drawn is None:
+    allocated = allocator.allocate_port()
+    if allocated is None:
         return internal(path, "failed to allocate a HealthCheck NodePort: range is full")
-    spec["healthCheckNodePort"] = drawn
+    spec["healthCheckNodePort"] = allocated
     return None
 
 
@@ -294,19 +294,19 @@ def _prepare_create(obj: Object, ctx: StrategyContext) -> None:
 
 
 def _prepare_update(new: Object, old: Object, ctx: StrategyContext) -> None:
-    take("status", new, old)
-    _drop_moot_fields(new, old)
+    keep_field("status", new, old)
+    _drop_fields_of_old_type(new, old)
     _drop_internal_policy(new["spec"])
 
 
 def _drop_internal_policy(spec: Object) -> None:
-    """A name elsewhere has no traffic here. What is no policy at all stays, to be refused."""
+    """An ExternalName service has no internal traffic. An invalid policy stays, and validation rejects it."""
     if spec.get("type") == "ExternalName" and spec.get("internalTrafficPolicy") in ("Cluster", "Local"):
         del spec["internalTrafficPolicy"]
 
 
-def _drop_moot_fields(new: Object, old: Object) -> None:
-    """What the old type needed and the new one does not goes, unless the client changed it as well."""
+def _drop_fields_of_old_type(new: Object, old: Object) -> None:
+    """Removes fields that only the old type needs, unless the client has changed them too."""
     spec, stored = new["spec"], old["spec"]
 
     def drop(*fields: str) -> None:
@@ -338,7 +338,7 @@ def _drop_moot_fields(new: Object, old: Object) -> None:
 SERVICE: Final = Strategy(
     allow_create_on_update=True,
     allocate=allocate_service,
-    holds=lambda service: _held(service.get("spec") or {}),
+    allocations=lambda service: _allocations(service.get("spec") or {}),
     prepare_create=_prepare_create,
     validate_create=without_context(validate_service_create),
     warnings_create=lambda obj, ctx: service_warnings(obj),

@@ -8,7 +8,7 @@ from headgate.apimachinery.strategy.contract import Strategy, UpdateRules, updat
 from headgate.apimachinery.strategy.prepare import (
     SPEC_AND_METADATA,
     STATUS,
-    count_changes,
+    bump_generation_on_change,
     drop_status,
     keep_spec_and_metadata,
     keep_status,
@@ -33,7 +33,9 @@ STORAGE: Final[dict[str, Strategy]] = {
     "CSIDriver": Strategy(
         namespaced=False,
         validate_create=without_context(validate_csi_driver_create),
-        update=UpdateRules(prepare=count_changes("spec"), validate=update_without_context(validate_csi_driver_update)),
+        update=UpdateRules(
+            prepare=bump_generation_on_change("spec"), validate=update_without_context(validate_csi_driver_update)
+        ),
         unconditional_update=False,
     ),
     "CSINode": Strategy(

@@ -1,4 +1,4 @@
-"""Strategies of the kinds that hold a pod template: apps, batch, ReplicationController."""
+"""Strategies of the kinds with a pod template: apps, batch, ReplicationController."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headgate.apimachinery.strategy.contract import (
     with_features,
     without_context,
 )
-from headgate.apimachinery.strategy.prepare import SPEC, STATUS, bump_generation, has_changed, keep_spec, take
+from headgate.apimachinery.strategy.prepare import SPEC, STATUS, bump_generation, has_changed, keep_field, keep_spec
 from headgate.apimachinery.validation.warnings import claim_spec_warnings
 from headgate.apimachinery.validation.workloads.cron_job import validate_cron_job_create, validate_cron_job_update
 from headgate.apimachinery.validation.workloads.deployment import (
@@ -75,7 +75,7 @@ def _prepare_create(obj: Object, ctx: StrategyContext) -> None:
 
 
 def _prepare_update(new: Object, old: Object, ctx: StrategyContext) -> None:
-    take("status", new, old)
+    keep_field("status", new, old)
     prepare_pod_template(new["spec"].get("template") or {}, old["spec"].get("template") or {}, ctx.features)
     if new["spec"] != old["spec"]:
         bump_generation(new, old)
@@ -83,14 +83,14 @@ def _prepare_update(new: Object, old: Object, ctx: StrategyContext) -> None:
 
 def _prepare_deployment_update(new: Object, old: Object, ctx: StrategyContext) -> None:
     _prepare_update(new, old, ctx)
-    # Annotations are copied to the replica sets, so they count as a change of what is wanted.
+    # Annotations are copied to the ReplicaSets, so a change of them increases the generation.
     if (new["metadata"].get("annotations") or {}) != (old["metadata"].get("annotations") or {}):
         bump_generation(new, old)
 
 
 def _prepare_deployment_status(new: Object, old: Object, ctx: StrategyContext) -> None:
-    take("spec", new, old)
-    take("labels", new["metadata"], old["metadata"])
+    keep_field("spec", new, old)
+    keep_field("labels", new["metadata"], old["metadata"])
 
 
 def _template_generation(obj: Object) -> int:
@@ -99,7 +99,7 @@ def _template_generation(obj: Object) -> int:
 
 
 def _set_template_generation(obj: Object, generation: int) -> None:
-    """A field of old that lives on as an annotation; the server writes it, whatever clients say."""
+    """An annotation that replaced an old field. Only the server sets it."""
     annotations = dict(obj["metadata"].get("annotations") or {})
     obj["metadata"]["annotations"] = annotations | {TEMPLATE_GENERATION: str(generation)}
 
@@ -116,12 +116,12 @@ def _prepare_daemon_set_update(new: Object, old: Object, ctx: StrategyContext) -
 
 
 def _prepare_daemon_set_status(new: Object, old: Object, ctx: StrategyContext) -> None:
-    take("spec", new, old)
+    keep_field("spec", new, old)
     _set_template_generation(new, _template_generation(old))
 
 
 def _drop_max_unavailable(obj: Object, old: Object | None) -> None:
-    """Behind a gate that is off in v1.35; a set that has it keeps it."""
+    """The field is behind a gate that is off in v1.35; a StatefulSet that already has it keeps it."""
     rolling = (obj["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
     stored = (((old or {}).get("spec") or {}).get("updateStrategy") or {}).get("rollingUpdate") or {}
     if "maxUnavailable" not in stored:
@@ -140,30 +140,31 @@ def _prepare_stateful_set_update(new: Object, old: Object, ctx: StrategyContext)
 
 def _prepare_job_create(obj: Object, ctx: StrategyContext) -> None:
     metadata, template = obj["metadata"], obj["spec"].setdefault("template", {})
-    written = dict(template.get("metadata", {}).get("labels") or {})
+    template_labels = dict(template.get("metadata", {}).get("labels") or {})
     if not obj["spec"].get("manualSelector"):
         _generate_selector(obj)
-    # Without labels of its own it wears the pods'; if those are all generated, defaulting adds them after validation.
-    if not metadata.get("labels") and written:
+    # A job without labels gets those of its pods; if all of them are generated, defaulting adds them after validation.
+    if not metadata.get("labels") and template_labels:
         metadata["labels"] = dict(template["metadata"]["labels"])
-        _own_labels(metadata, written)
+        _set_label_owners(metadata, template_labels)
     _prepare_create(obj, ctx)
 
 
-def _own_labels(metadata: Object, labels: Object) -> None:
-    """Whoever wrote the labels of the pods owns them on the job as well; nobody owns those that are generated."""
+def _set_label_owners(metadata: Object, labels: Object) -> None:
+    """The managers of the pod labels own them on the job too; generated labels have no owner."""
     for entry in metadata.get("managedFields") or ():
         if entry.get("operation") == "Update" and labels:
             fields = entry.get("fieldsV1") or {}
             owned = fields.get("f:metadata", {})
-            names_owned: Object = {".": {}, **{f"f:{key}": {} for key in sorted(labels)}}
-            owned = dict(sorted({**owned, "f:labels": names_owned}.items()))
+            owned_labels: Object = {".": {}, **{f"f:{key}": {} for key in sorted(labels)}}
+            owned = dict(sorted({**owned, "f:labels": owned_labels}.items()))
             entry["fieldsV1"] = dict(sorted({**fields, "f:metadata": owned}.items()))
 
 
 def _generate_selector(obj: Object) -> None:
-    """Label the pods with the job's name and uid, and select them by the uid. Labels that are there stay: if they
-    contradict, validation refuses them.
+    """Labels the pods with the job's name and uid, and selects them by the uid.
+
+    Existing labels stay; validation rejects contradictory ones.
     """
     spec, name, uid = obj["spec"], obj["metadata"].get("name", ""), obj["metadata"].get("uid", "")
     labels = spec.setdefault("template", {}).setdefault("metadata", {}).setdefault("labels", {})
@@ -184,7 +185,7 @@ def _prepare_cron_job_create(obj: Object, ctx: StrategyContext) -> None:
 
 
 def _prepare_cron_job_update(new: Object, old: Object, ctx: StrategyContext) -> None:
-    take("status", new, old)
+    keep_field("status", new, old)
     prepare_pod_template(_job_template(new), _job_template(old), ctx.features)
     if new["spec"] != old["spec"]:
         bump_generation(new, old)
@@ -207,8 +208,8 @@ def _changed_template_warnings(new: Object, old: Object, ctx: StrategyContext) -
     return _template_warnings(new, ctx) if has_changed(new, old) else []
 
 
-def _set_warnings(obj: Object, suffix: str) -> list[str]:
-    """``suffix`` is what the paths of an update have more than those of a create, for no reason."""
+def _stateful_set_warnings(obj: Object, suffix: str) -> list[str]:
+    """``suffix`` is part of the paths in warnings of an update, but not of a create, as in Kubernetes."""
     spec = obj["spec"]
     warnings = [
         warning
@@ -220,8 +221,8 @@ def _set_warnings(obj: Object, suffix: str) -> list[str]:
 
 def _job_warnings(spec: Object, path: str) -> list[str]:
     warnings = []
-    crowded = spec.get("completions", 0) > _MANY_COMPLETIONS and spec.get("parallelism", 0) > _MANY_PARALLEL
-    if spec.get("completionMode") == "Indexed" and crowded:
+    is_large = spec.get("completions", 0) > _MANY_COMPLETIONS and spec.get("parallelism", 0) > _MANY_PARALLEL
+    if spec.get("completionMode") == "Indexed" and is_large:
         warnings.append(
             f"{path}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than "
             "10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
@@ -305,11 +306,13 @@ APPS: Final[dict[str, Strategy]] = {
     "StatefulSet": Strategy(
         prepare_create=_prepare_stateful_set_create,
         validate_create=with_features(validate_stateful_set_create),
-        warnings_create=lambda obj, ctx: _template_warnings(obj, ctx) + _set_warnings(obj, ""),
+        warnings_create=lambda obj, ctx: _template_warnings(obj, ctx) + _stateful_set_warnings(obj, ""),
         update=UpdateRules(
             prepare=_prepare_stateful_set_update,
             validate=update_with_features(validate_stateful_set_update),
-            warnings=lambda new, old, ctx: _changed_template_warnings(new, old, ctx) + _set_warnings(new, ".Spec"),
+            warnings=lambda new, old, ctx: (
+                _changed_template_warnings(new, old, ctx) + _stateful_set_warnings(new, ".Spec")
+            ),
             reset_fields=STATUS,
         ),
         subresources={

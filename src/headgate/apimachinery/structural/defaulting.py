@@ -1,84 +1,84 @@
 """Sets the defaults of a structural schema, in place.
 
-A null that is not nullable counts as absent. Defaults are copied: the caller owns the result. A short object may have
-many places for a long default, so the added size is counted and bounded.
+A null that is not nullable counts as absent. Defaults are copied. A short object may need a long default many times, so
+the added size is limited.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from headgate.apimachinery.structural.schema import NOTHING, StructuralSchema
+from headgate.apimachinery.structural.schema import ABSENT, StructuralSchema
 
 _FIELD_BYTES: Final = 4  # quotes, a colon, a comma
 
 
 class TooManyDefaults(Exception):
-    """The defaults of an object together are longer than the bound; never leaves the server."""
+    """The defaults of an object are longer in total than the limit."""
 
 
-class _Filling:
-    """One object being filled. ``undo`` holds what stood at each place before."""
+class _Defaulting:
+    """The defaulting of one object. ``undo`` has the previous value of each changed key."""
 
-    __slots__ = ("_left", "undo")
+    __slots__ = ("_remaining_bytes", "undo")
 
-    def __init__(self, most_bytes: int) -> None:
-        self._left = most_bytes
+    def __init__(self, max_bytes: int) -> None:
+        self._remaining_bytes = max_bytes
         self.undo: Final[list[tuple[Any, Any, Any]]] = []
 
-    def put(self, holder: Any, place: Any, before: Any, node: StructuralSchema) -> Any:
-        self._left -= node.default_bytes + (len(place) + _FIELD_BYTES if isinstance(place, str) else 1)
-        if self._left < 0:
+    def set_default(self, container: Any, key: Any, before: Any, node: StructuralSchema) -> Any:
+        self._remaining_bytes -= node.default_bytes + (len(key) + _FIELD_BYTES if isinstance(key, str) else 1)
+        if self._remaining_bytes < 0:
             raise TooManyDefaults
-        self.undo.append((holder, place, before))
-        value = holder[place] = copy(node.default)
+        self.undo.append((container, key, before))
+        value = container[key] = copy(node.default)
         return value
 
 
-def fill(value: Any, node: StructuralSchema, most_bytes: int) -> None:
-    """Raises :class:`TooManyDefaults` if all defaults together have more bytes; ``value`` is unfinished then."""
-    if node.defaults:
-        _fill(value, node, _Filling(most_bytes))
+def apply_defaults(value: Any, node: StructuralSchema, max_bytes: int) -> None:
+    """Raises :class:`TooManyDefaults` if the defaults have more bytes in total; ``value`` is then incomplete."""
+    if node.has_defaults:
+        _apply_defaults(value, node, _Defaulting(max_bytes))
 
 
-def fill_or_leave(value: Any, node: StructuralSchema, most_bytes: int) -> None:
-    """As :func:`fill`, but ``value`` is left as it was when there is too much to fill in."""
-    if not node.defaults:
+def apply_defaults_or_restore(value: Any, node: StructuralSchema, max_bytes: int) -> None:
+    """Like :func:`apply_defaults`, but with too many defaults ``value`` is not changed."""
+    if not node.has_defaults:
         return
-    filling = _Filling(most_bytes)
+    defaulting = _Defaulting(max_bytes)
     try:
-        _fill(value, node, filling)
+        _apply_defaults(value, node, defaulting)
     except TooManyDefaults:
-        for holder, place, before in reversed(filling.undo):
-            if before is NOTHING:
-                del holder[place]
+        for container, key, before in reversed(defaulting.undo):
+            if before is ABSENT:
+                del container[key]
             else:
-                holder[place] = before
+                container[key] = before
 
 
-def _fill(value: Any, node: StructuralSchema, filling: _Filling) -> None:
+def _apply_defaults(value: Any, node: StructuralSchema, defaulting: _Defaulting) -> None:
     if isinstance(value, dict):
         for name, part in node.properties.items():
-            if part.default is not NOTHING:
+            if part.default is not ABSENT:
                 if name not in value:
-                    filling.put(value, name, NOTHING, part)
+                    defaulting.set_default(value, name, ABSENT, part)
                 elif _missing(value[name], part):
-                    filling.put(value, name, None, part)
+                    defaulting.set_default(value, name, None, part)
         for name, below in value.items():
             field = node.field(name)
             if field is None:
                 continue
-            if _missing(below, field) and name not in node.properties and field.default is not NOTHING:
-                below = filling.put(value, name, None, field)
-            if field.defaults:
-                _fill(below, field, filling)
+            if _missing(below, field) and name not in node.properties and field.default is not ABSENT:
+                below = defaulting.set_default(value, name, None, field)
+            if field.has_defaults:
+                _apply_defaults(below, field, defaulting)
     elif isinstance(value, list) and node.items is not None:
         items = node.items
         for index, item in enumerate(value):
-            if _missing(item, items) and items.default is not NOTHING:
-                item = filling.put(value, index, None, items)
-            if items.defaults:
-                _fill(item, items, filling)
+            if _missing(item, items) and items.default is not ABSENT:
+                item = defaulting.set_default(value, index, None, items)
+            if items.has_defaults:
+                _apply_defaults(item, items, defaulting)
 
 
 def _missing(value: Any, node: StructuralSchema) -> bool:
@@ -86,7 +86,7 @@ def _missing(value: Any, node: StructuralSchema) -> bool:
 
 
 def copy(value: Any) -> Any:
-    """A copy of all containers of a JSON value."""
+    """A deep copy of a JSON value."""
     if isinstance(value, dict):
         return {name: copy(below) for name, below in value.items()}
     return [copy(item) for item in value] if isinstance(value, list) else value

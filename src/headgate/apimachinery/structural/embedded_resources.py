@@ -1,6 +1,6 @@
-"""Type and metadata of a resource, at the root of an object or embedded in it, decoded by their own type.
+"""Decodes and validates the type and metadata of embedded resources.
 
-:func:`coerce` decodes what JSON Schema leaves open, like the decoder of a built-in kind; :func:`check_embedded`
+:func:`coerce` decodes them like the decoder of a built-in kind; :func:`check_embedded`
 validates embedded resources like real ones, except their names.
 """
 
@@ -28,59 +28,59 @@ class ObjectMetaReader:
         self._schemas: Final = schemas
 
     def read(self, value: Any) -> tuple[Object, list[str], str]:
-        """Metadata in normal form, the unknown fields of it (without ``metadata.``), or what is wrong."""
+        """Metadata in normal form, its unknown fields (without ``metadata.``), and the error text."""
         decoded = convert(self._schemas, META_TYPE, value)
         unknown = [text.removeprefix('unknown field "').removesuffix('"') for text in decoded.strict_errors]
         return decoded.obj, unknown, decoded.error or ""
 
-    def show(self, metadata: Object) -> Object:
+    def encode(self, metadata: Object) -> Object:
         return emit(self._schemas, META_TYPE, metadata)
 
 
 def coerce(
-    value: Any, node: StructuralSchema | None, metadata: ObjectMetaReader, path: str = ""
+    value: Any, node: StructuralSchema | None, meta_reader: ObjectMetaReader, path: str = ""
 ) -> tuple[list[str], str]:
-    """Read the type and metadata of embedded resources in place: their unknown fields, or the first problem."""
+    """Decodes type and metadata of embedded resources in place; returns their unknown fields and the first error."""
     unknown: list[str] = []
-    problem = _coerce(value, node, path, metadata, unknown)
+    problem = _coerce(value, node, path, meta_reader, unknown)
     unknown.sort()
     return unknown, problem
 
 
 def _coerce(
-    value: Any, node: StructuralSchema | None, path: str, metadata: ObjectMetaReader, unknown: list[str]
+    value: Any, node: StructuralSchema | None, path: str, meta_reader: ObjectMetaReader, unknown: list[str]
 ) -> str:
     if node is None or not node.has_embedded:
         return ""
     if isinstance(value, list):
         for index, item in enumerate(value):
-            if problem := _coerce(item, node.items, f"{path}[{index}]", metadata, unknown):
+            if problem := _coerce(item, node.items, f"{path}[{index}]", meta_reader, unknown):
                 return problem
         return ""
     if not isinstance(value, dict):
         return ""
-    if node.embedded and path and (problem := _coerce_type(value, path, metadata, unknown)):
+    if node.embedded and path and (problem := _coerce_type(value, path, meta_reader, unknown)):
         return problem
     for name, below in value.items():
         part, inner = node.properties.get(name), _child(path, name)
         if part is None:
             part, inner = node.additional, f"{path}[{name}]"
-        if problem := _coerce(below, part, inner, metadata, unknown):
+        if problem := _coerce(below, part, inner, meta_reader, unknown):
             return problem
     return ""
 
 
-def _coerce_type(value: Object, path: str, metadata: ObjectMetaReader, unknown: list[str]) -> str:
+def _coerce_type(value: Object, path: str, meta_reader: ObjectMetaReader, unknown: list[str]) -> str:
     for name in ("apiVersion", "kind"):
         if name in value and not isinstance(value[name], str):
             return str(field_errors.invalid(f"{path}.{name}", value[name], "must be a string"))
     if "metadata" not in value:
         return ""
-    read, dropped, problem = metadata.read(value["metadata"])
+    read, dropped, problem = meta_reader.read(value["metadata"])
     if problem:
         return str(field_errors.invalid(f"{path}.metadata", value["metadata"], problem))
     unknown += [f"{path}.metadata.{each}" for each in dropped]
-    value["metadata"] = metadata.show(read)
+    value["metadata"] = meta_reader.encode(read)
     return ""
 
 

@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 from headgate.apimachinery.ip_addresses import is_valid_cidr_for_legacy_field, is_valid_ip_for_legacy_field
 from headgate.kube.timestamps import parse_duration
 
-IsForm = Callable[[str], bool]
+FormatCheck = Callable[[str], bool]
 
 _TIME_OF_DAY: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
 _DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
 _DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-# A number starts where no digit stands before it, so that a long row of digits is read once and not once per digit.
-_SPAN: Final = re.compile(r"(?<!\d)(\d++)\s*+([A-Za-zµ]++)", re.ASCII)
-# Of each unit the names that must be written out, and the beginning that is enough.
+# The lookbehind prevents a search from every digit of a long number.
+_DURATION_PART: Final = re.compile(r"(?<!\d)(\d++)\s*+([A-Za-zµ]++)", re.ASCII)
+# The names of each unit; the last one is a sufficient prefix.
 _UNITS: Final = (
     ("ns", "nano"),
     ("us", "µs", "micro"),
@@ -36,41 +36,41 @@ _CREDIT_CARD: Final = re.compile(
 _BYTE_OF_COLOR: Final = r"\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*"
 
 
-def known_format(name: str) -> IsForm | None:
+def known_format(name: str) -> FormatCheck | None:
     return _FORMATS.get(name.replace("-", ""))
 
 
-def _matching(pattern: str) -> IsForm:
+def _pattern_check(pattern: str) -> FormatCheck:
     compiled = re.compile(pattern, re.ASCII)
     return lambda text: compiled.fullmatch(text) is not None
 
 
-def _uuid(third: str, fourth: str) -> IsForm:
-    return _matching(rf"(?i)[0-9a-f]{{8}}-?[0-9a-f]{{4}}-?{third}-?{fourth}-?[0-9a-f]{{12}}")
+def _uuid(third: str, fourth: str) -> FormatCheck:
+    return _pattern_check(rf"(?i)[0-9a-f]{{8}}-?[0-9a-f]{{4}}-?{third}-?{fourth}-?[0-9a-f]{{12}}")
 
 
 def _is_hostname(text: str) -> bool:
-    """One label, or several that end in a domain of letters; symbols and letters of any language count as such."""
+    """One label, or several that end in a domain of letters. Symbols and letters of any language are allowed."""
     labels = text.split(".")
     if len(text.encode()) > 255 or any(len(label.encode()) > 63 for label in labels):
         return False
     if len(labels) == 1:
         rest = text[1:].removeprefix("-")
-        return bool(text) and len(rest) <= 62 and all(map(_is_sign, text[:1] + rest))
+        return bool(text) and len(rest) <= 62 and all(map(_is_label_char, text[:1] + rest))
     *parents, domain = labels
     return len(domain) >= 2 and all(map(_is_letter, domain)) and all(map(_is_label, parents))
 
 
 def _is_label(label: str) -> bool:
     inner = label.replace("-", "")
-    return bool(label) and label[0] != "-" and label[-1] != "-" and all(map(_is_sign, inner))
+    return bool(label) and label[0] != "-" and label[-1] != "-" and all(map(_is_label_char, inner))
 
 
 def _is_letter(char: str) -> bool:
     return unicodedata.category(char)[0] == "L"
 
 
-def _is_sign(char: str) -> bool:
+def _is_label_char(char: str) -> bool:
     return unicodedata.category(char)[0] in "LS" or char in "0123456789"
 
 
@@ -121,7 +121,7 @@ def _is_isbn10(text: str) -> bool:
     if re.fullmatch("[0-9]{9}[0-9X]", digits) is None:
         return False
     values = [10 if char == "X" else int(char) for char in digits]
-    return sum(place * value for place, value in enumerate(values, 1)) % 11 == 0
+    return sum(position * value for position, value in enumerate(values, 1)) % 11 == 0
 
 
 def _is_isbn13(text: str) -> bool:
@@ -166,23 +166,23 @@ def _is_date_time(text: str) -> bool:
 def _is_duration(text: str) -> bool:
     if not isinstance(parse_duration(text), str):
         return True
-    for _, unit in _SPAN.findall(text):
+    for _, unit in _DURATION_PART.findall(text):
         word = unit.lower()
         if any(word in names or word.startswith(names[-1]) for names in _UNITS):
             return True
     return False
 
 
-_FORMATS: Final[dict[str, IsForm]] = {
-    "bsonobjectid": _matching("[0-9a-fA-F]{24}"),
-    "byte": _matching("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"),
+_FORMATS: Final[dict[str, FormatCheck]] = {
+    "bsonobjectid": _pattern_check("[0-9a-fA-F]{24}"),
+    "byte": _pattern_check("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"),
     "cidr": _is_cidr,
     "creditcard": _is_credit_card,
     "date": _is_date,
     "datetime": _is_date_time,
     "duration": _is_duration,
     "email": _is_email,
-    "hexcolor": _matching("#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
+    "hexcolor": _pattern_check("#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
     "hostname": _is_hostname,
     "ipv4": _is_ipv4,
     "ipv6": _is_ipv6,
@@ -196,7 +196,7 @@ _FORMATS: Final[dict[str, IsForm]] = {
     "k8sshortname": lambda text: len(text) <= 63 and re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", text) is not None,
     "mac": _is_mac,
     "password": lambda text: True,
-    "rgbcolor": _matching(rf"rgb\({_BYTE_OF_COLOR},{_BYTE_OF_COLOR},{_BYTE_OF_COLOR}\)"),
+    "rgbcolor": _pattern_check(rf"rgb\({_BYTE_OF_COLOR},{_BYTE_OF_COLOR},{_BYTE_OF_COLOR}\)"),
     "ssn": _is_ssn,
     "uri": _is_uri,
     "uuid": _uuid("[0-9a-f]{4}", "[0-9a-f]{4}"),

@@ -1,4 +1,4 @@
-"""Lists that are sets or maps: no item twice, no key twice. Uniqueness is the only thing checked here."""
+"""Checks that lists of type set have unique items, and lists of type map unique keys."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.apimachinery.structural.schema import NOTHING, StructuralSchema
+from headgate.apimachinery.structural.schema import ABSENT, StructuralSchema
 from headgate.kube import field_errors
 from headgate.kube.field_errors import FieldErrors
 
@@ -47,13 +47,13 @@ def _check_map(items: list[Any], key_names: tuple[str, ...], path: str) -> Field
         if item is not None and not isinstance(item, dict):
             return [field_errors.invalid(f"{path}[{index}]", item, "must be an object for an array of list-type map")]
     keys = [{name: item[name] for name in key_names if name in item} if item else {} for item in items]
-    alone = len(key_names) == 1
-    compared = [key.get(key_names[0], NOTHING) for key in keys] if alone else keys
+    has_one_key = len(key_names) == 1
+    compared = [key.get(key_names[0], ABSENT) for key in keys] if has_one_key else keys
     return [field_errors.duplicate(f"{path}[{index}]", keys[index]) for index in _repeated(compared)]
 
 
 def _repeated(items: list[Any]) -> list[int]:
-    """Where an item comes for the second time; further times are not told."""
+    """The index of the second occurrence of each item; further occurrences are not reported."""
     count: dict[Any, int] = {}
     out = []
     for index, item in enumerate(items):
@@ -65,5 +65,5 @@ def _repeated(items: list[Any]) -> list[int]:
 
 
 def _identity(item: Any) -> Any:
-    """Equal for equal JSON values, and for nothing else: ``1`` is not ``true``."""
-    return item if item is NOTHING else _encode(item)
+    """Equal for equal JSON values only: ``1`` differs from ``true``."""
+    return item if item is ABSENT else _encode(item)

@@ -1,8 +1,8 @@
-"""A structural schema as the merge schema of ``apimachinery/apply/``: the parts of a custom object that can be owned.
+"""Converts a structural schema to the merge schema of ``apimachinery/apply/``, for field ownership of custom resources.
 
-Values without a schema, and values below a place that preserves unknown fields, are treated by their own form. Schemas
-made here require that every object is checked before its owners are computed (``unnameable``), because nothing has been
-decoded by type: ``spec`` may be a number until validation refuses it.
+Values without a schema, and unknown fields that are preserved, are treated by their JSON type. Every object must be
+checked before its owners are computed (``may_lack_keys``), because it was not decoded by type: ``spec`` may be a number
+until validation rejects it.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _SCALARS: Final = {
     "boolean": MergeSchema(MergeSchemaKind.LEAF, scalar="boolean", plain_equality=False),
 }
 _UNTYPED: Final = MergeSchema(MergeSchemaKind.LEAF, scalar="untyped", plain_equality=False)
-# How a schema that says no format, or this one, is read; with any other format the type is not looked at.
+# With these formats the type of a string is used; with any other format it is ignored.
 _PLAIN_FORMATS: Final = frozenset({"", "byte"})
 
 
 def parseable_type_of_schema(schemas: Schemas, gvk: GroupVersionKind, schema: Mapping[str, Any]) -> ParseableType:
-    """The root of a kind: its schema with type and metadata laid over."""
-    shape = _shape(schemas, schema, bool(schema.get("x-kubernetes-preserve-unknown-fields")))
-    _add_type(schemas, shape)
-    shape.may_lack_keys = True
-    return ParseableType(shape, gvk, {})
+    """The root of a kind: its schema with type and metadata added."""
+    merge_schema = _merge_schema(schemas, schema, bool(schema.get("x-kubernetes-preserve-unknown-fields")))
+    _add_type(schemas, merge_schema)
+    merge_schema.may_lack_keys = True
+    return ParseableType(merge_schema, gvk, {})
 
 
 def _add_type(schemas: Schemas, schema: MergeSchema) -> None:
@@ -47,14 +47,14 @@ def _add_type(schemas: Schemas, schema: MergeSchema) -> None:
     schema.fields["metadata"] = MergeSchemaField("f:metadata", merge_schema_of(schemas, META_TYPE))
 
 
-def _shape(schemas: Schemas, schema: Mapping[str, Any], open_: bool) -> MergeSchema:
-    """``open_``: some place above, or this one, preserves unknown fields."""
-    open_ = open_ or bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+def _merge_schema(schemas: Schemas, schema: Mapping[str, Any], preserves_unknown: bool) -> MergeSchema:
+    """``preserves_unknown``: this schema or one above it preserves unknown fields."""
+    preserves_unknown = preserves_unknown or bool(schema.get("x-kubernetes-preserve-unknown-fields"))
     match schema.get("type") or "":
         case "object":
-            return _object(schemas, schema, open_)
+            return _object(schemas, schema, preserves_unknown)
         case "array":
-            return _list(schemas, schema, open_)
+            return _list(schemas, schema, preserves_unknown)
         case "string" if (schema.get("format") or "") not in _PLAIN_FORMATS:
             return _UNTYPED
         case "string" | "integer" | "number" | "boolean" as name:
@@ -63,33 +63,37 @@ def _shape(schemas: Schemas, schema: Mapping[str, Any], open_: bool) -> MergeSch
             return ANY
 
 
-def _object(schemas: Schemas, schema: Mapping[str, Any], open_: bool) -> MergeSchema:
+def _object(schemas: Schemas, schema: Mapping[str, Any], preserves_unknown: bool) -> MergeSchema:
     properties = schema.get("properties") or {}
-    shape = MergeSchema(
+    merge_schema = MergeSchema(
         MergeSchemaKind.STRUCT, atomic=schema.get("x-kubernetes-map-type") == "atomic", plain_equality=False
     )
     for name, below in properties.items():
-        shape.fields[name] = MergeSchemaField(f"f:{name}", _shape(schemas, below, open_))
+        merge_schema.fields[name] = MergeSchemaField(f"f:{name}", _merge_schema(schemas, below, preserves_unknown))
     additional = schema.get("additionalProperties")
     if isinstance(additional, dict):
-        shape.item = _shape(schemas, additional, open_)
-    elif additional is True or (additional is None and (open_ or not properties)):
-        shape.item = ANY
+        merge_schema.item = _merge_schema(schemas, additional, preserves_unknown)
+    elif additional is True or (additional is None and (preserves_unknown or not properties)):
+        merge_schema.item = ANY
     if schema.get("x-kubernetes-embedded-resource"):
-        _add_type(schemas, shape)
-    return shape
+        _add_type(schemas, merge_schema)
+    return merge_schema
 
 
-def _list(schemas: Schemas, schema: Mapping[str, Any], open_: bool) -> MergeSchema:
+def _list(schemas: Schemas, schema: Mapping[str, Any], preserves_unknown: bool) -> MergeSchema:
     list_type, items = schema.get("x-kubernetes-list-type"), schema.get("items")
-    item = _shape(schemas, items, open_) if isinstance(items, dict) else ANY
-    shape = MergeSchema(MergeSchemaKind.LIST, atomic=list_type not in ("set", "map"), item=item, plain_equality=False)
+    item = _merge_schema(schemas, items, preserves_unknown) if isinstance(items, dict) else ANY
+    merge_schema = MergeSchema(
+        MergeSchemaKind.LIST, atomic=list_type not in ("set", "map"), item=item, plain_equality=False
+    )
     if list_type == "set":
-        shape.keys = ()
+        merge_schema.keys = ()
     elif list_type == "map":
-        shape.keys = tuple(sorted(schema.get("x-kubernetes-list-map-keys") or ()))
+        merge_schema.keys = tuple(sorted(schema.get("x-kubernetes-list-map-keys") or ()))
         fields = (items.get("properties") or {}) if isinstance(items, dict) else {}
-        shape.defaults = {
-            key: fields[key]["default"] for key in shape.keys if (fields.get(key) or {}).get("default") is not None
+        merge_schema.defaults = {
+            key: fields[key]["default"]
+            for key in merge_schema.keys
+            if (fields.get(key) or {}).get("default") is not None
         }
-    return shape
+    return merge_schema

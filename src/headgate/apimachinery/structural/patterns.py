@@ -1,6 +1,6 @@
-"""The patterns of schemas, matched in time linear in the text.
+"""Matches the patterns of schemas in linear time.
 
-Pattern and text come from untrusted clients: a backtracking engine could be blocked for ever. The engine is the
+Pattern and text come from untrusted clients: a backtracking engine could run forever. The engine is the
 automaton of jsonschema-rs; ``re2.py`` parses patterns as Go does and translates them for it.
 """
 
@@ -13,10 +13,10 @@ import jsonschema_rs
 
 from headgate.apimachinery.structural.re2 import InvalidExpression, translate
 
-# A pattern that needs more is refused: text is matched against all of it, letter by letter.
+# A larger compiled pattern is rejected, because matching takes time in proportion to its size.
 MAX_BYTES: Final = 10 << 20
 MAX_CHARACTERS: Final = 32 * 1024
-"""Compiling a pattern is one call, during which no other thread runs: about 1 microsecond a character at the worst."""
+"""No other thread runs while a pattern is compiled, which takes up to 1 microsecond per character."""
 _ENGINE: Final = jsonschema_rs.RegexOptions(size_limit=MAX_BYTES)
 
 
@@ -26,17 +26,17 @@ class Pattern:
     def __init__(self, validator: jsonschema_rs.Draft202012Validator) -> None:
         self._validator: Final = validator
 
-    def found_in(self, text: str) -> bool:
+    def matches(self, text: str) -> bool:
         return self._validator.is_valid(text)
 
 
 @lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> Pattern | str:
-    """The compiled pattern, or why it is none."""
+    """The compiled pattern, or the error text."""
     if len(pattern) > MAX_CHARACTERS:
         return _too_large(pattern)
     try:
-        compiled = _compile(translate(pattern, _knows))
+        compiled = _compile(translate(pattern, _is_known_class))
     except InvalidExpression as problem:
         return str(problem)
     return _too_large(pattern) if compiled is None else Pattern(compiled)
@@ -54,8 +54,8 @@ def _compile(translated: str) -> jsonschema_rs.Draft202012Validator | None:
 
 
 @lru_cache(maxsize=1024)
-def _knows(name: str) -> bool:
-    """Names of scripts and categories begin with a capital letter; the engine would take them in any case."""
+def _is_known_class(name: str) -> bool:
+    """Whether a script or category exists. Go requires a capital letter; the engine ignores the case."""
     return (
         name[0].isupper()
         and name.isascii()

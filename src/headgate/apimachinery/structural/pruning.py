@@ -1,4 +1,4 @@
-"""Removes what a structural schema does not know: unknown fields, and nulls that are not nullable.
+"""Removes unknown fields, and nulls of fields that are not nullable.
 
 Both functions change the value in place. Type and metadata of a resource, at the root or embedded, are never touched
 here: ``embedded_resources.py`` decodes those by their own type.
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.apimachinery.structural.schema import META_FIELDS, NOTHING, StructuralSchema
+from headgate.apimachinery.structural.schema import ABSENT, META_FIELDS, StructuralSchema
 
 Path = tuple[Any, str | int] | None
 
 
 def prune(value: Any, node: StructuralSchema | None) -> list[str]:
-    """Drop unknown fields; the paths of those that went, sorted."""
+    """Drops unknown fields; returns their paths, sorted."""
     unknown: list[str] = []
     _prune(value, node, None, unknown)
     unknown.sort()
@@ -26,17 +26,17 @@ def _prune(value: Any, node: StructuralSchema | None, path: Path, unknown: list[
         _prune_object(value, node, path, unknown)
     elif isinstance(value, list):
         items = node.items if node is not None else None
-        keeps = node is not None and node.preserve
+        preserves = node is not None and node.preserve
         for index, item in enumerate(value):
             if isinstance(item, (dict, list)):
-                (_keep if keeps else _prune)(item, items, (path, index), unknown)
+                (_prune_preserved if preserves else _prune)(item, items, (path, index), unknown)
 
 
 def _prune_object(value: dict[str, Any], node: StructuralSchema | None, path: Path, unknown: list[str]) -> None:
-    gone = []
+    dropped = []
     for name, below in value.items():
         if node is None:
-            gone.append(name)
+            dropped.append(name)
             continue
         if node.embedded and name in META_FIELDS:
             continue
@@ -44,23 +44,23 @@ def _prune_object(value: dict[str, Any], node: StructuralSchema | None, path: Pa
         if part is not None:
             if isinstance(below, (dict, list)):
                 _prune(below, part, (path, name), unknown)
-        elif node.open:
+        elif node.allows_additional:
             _prune(below, node.additional, (path, name), unknown)
         elif not node.preserve:
-            gone.append(name)
-    for name in gone:
+            dropped.append(name)
+    for name in dropped:
         del value[name]
         if path is not None or name not in META_FIELDS:
             unknown.append(dotted((path, name)))
 
 
-def _keep(value: Any, node: StructuralSchema | None, path: Path, unknown: list[str]) -> None:
-    """Inside what is preserved only the places that the schema names are looked at."""
+def _prune_preserved(value: Any, node: StructuralSchema | None, path: Path, unknown: list[str]) -> None:
+    """Where unknown fields are preserved, prunes only below fields that the schema specifies."""
     if node is None:
         return
     if isinstance(value, list):
         for index, item in enumerate(value):
-            _keep(item, node.items, (path, index), unknown)
+            _prune_preserved(item, node.items, (path, index), unknown)
     elif isinstance(value, dict):
         for name, below in value.items():
             if node.embedded and name in META_FIELDS:
@@ -68,7 +68,7 @@ def _keep(value: Any, node: StructuralSchema | None, path: Path, unknown: list[s
             part = node.properties.get(name)
             if part is not None:
                 _prune(below, part, (path, name), unknown)
-            elif node.open:
+            elif node.allows_additional:
                 _prune(below, node.additional, (path, name), unknown)
 
 
@@ -81,21 +81,21 @@ def dotted(path: Path) -> str:
 
 
 def drop_nulls(value: Any, node: StructuralSchema | None) -> None:
-    """Drop nulls that may not be and that no default will replace."""
+    """Drops nulls that are not allowed and that no default replaces."""
     if node is None:
         return
     if isinstance(value, dict):
-        gone = []
+        dropped = []
         for name, below in value.items():
             part = node.field(name)
             if part is None:
                 continue
             if below is None:
-                if not part.nullable and part.default is NOTHING:
-                    gone.append(name)
+                if not part.nullable and part.default is ABSENT:
+                    dropped.append(name)
             else:
                 drop_nulls(below, part)
-        for name in gone:
+        for name in dropped:
             del value[name]
     elif isinstance(value, list) and node.items is not None:
         for item in value:

@@ -1,4 +1,4 @@
-"""The old value at the place of a new one, so that an unchanged invalid value stays valid on update.
+"""Correlates old and new values, so that an update may keep an invalid value unchanged.
 
 Values are correlated by the names of fields, and by the keys of map lists; items of other lists have no counterpart.
 """
@@ -12,16 +12,16 @@ from headgate.apimachinery.structural.schema import StructuralSchema
 
 
 class CorrelatedObject:
-    """One value of the old object, the new value in its place, and the schema of both."""
+    """A value of the old object, the corresponding new value, and the schema of both."""
 
-    __slots__ = ("_keyed", "_new", "_node", "_old", "_same")
+    __slots__ = ("_new", "_node", "_old", "_old_by_key", "_unchanged")
 
     def __init__(self, old: Any, new: Any, node: StructuralSchema) -> None:
         self._old: Final = old
         self._new: Final = new
         self._node: Final = node
-        self._same: bool | None = None
-        self._keyed: dict[str, Any] | None = None
+        self._unchanged: bool | None = None
+        self._old_by_key: dict[str, Any] | None = None
 
     def field(self, name: str) -> CorrelatedObject | None:
         part = self._node.field(name)
@@ -35,9 +35,9 @@ class CorrelatedObject:
         node, new = self._node, self._new
         if node.list_type != "map" or node.items is None or not isinstance(self._old, list):
             return None
-        if self._keyed is None:
-            self._keyed = {key: each for each in reversed(self._old) if (key := self._key(each))}
-        before = self._keyed.get(self._key(new[index])) if isinstance(new, list) else None
+        if self._old_by_key is None:
+            self._old_by_key = {key: each for each in reversed(self._old) if (key := self._key(each))}
+        before = self._old_by_key.get(self._key(new[index])) if isinstance(new, list) else None
         return None if before is None else CorrelatedObject(before, new[index], node.items)
 
     def _key(self, item: Any) -> str:
@@ -46,9 +46,9 @@ class CorrelatedObject:
         return repr([(name, repr(item.get(name))) for name in self._node.list_keys])
 
     def unchanged(self) -> bool:
-        if self._same is None:
-            self._same = self._compare()
-        return self._same
+        if self._unchanged is None:
+            self._unchanged = self._compare()
+        return self._unchanged
 
     def _compare(self) -> bool:
         old, new = self._old, self._new

@@ -1,5 +1,4 @@
-"""Regular expressions as Go's RE2 reads them: its syntax, its error messages, and the same expression for another
-engine.
+"""Parses regular expressions as Go's RE2 does, with its error messages, and translates them for another engine.
 
 :func:`translate` parses an expression and writes it in the syntax of Rust's ``regex`` without ambiguity: every
 character is a code point, every class is spelled out, flags are applied. Captures and greediness do not affect whether
@@ -46,8 +45,8 @@ def character(char: str) -> str:
     return _NONE if 0xD800 <= ord(char) <= 0xDFFF else rf"\x{{{ord(char):X}}}"
 
 
-def shown_range(low: int, high: int) -> str:
-    """Surrogates are no characters: what a range has of them matches nothing."""
+def format_range(low: int, high: int) -> str:
+    """Surrogates in a range match nothing."""
     if 0xD800 <= low <= 0xDFFF:
         low = 0xE000
     if 0xD800 <= high <= 0xDFFF:
@@ -55,32 +54,32 @@ def shown_range(low: int, high: int) -> str:
     return rf"\x{{{low:X}}}-\x{{{high:X}}}" if low <= high else ""
 
 
-def perl(letter: str, *, folds: bool) -> str:
-    return _shown(PERL[letter], letter.isupper(), folds)
+def perl(letter: str, *, ignore_case: bool) -> str:
+    return _format_ranges(PERL[letter], letter.isupper(), ignore_case)
 
 
-def posix(name: str, *, folds: bool) -> str:
+def posix(name: str, *, ignore_case: bool) -> str:
     sign, ranges = POSIX[name]
-    return _shown(ranges, bool(sign), folds)
+    return _format_ranges(ranges, bool(sign), ignore_case)
 
 
-def _shown(ranges: Ranges, negated: bool, folds: bool) -> str:
-    """``folds``: case does not matter, and what is not in a class is what is in it in no case."""
+def _format_ranges(ranges: Ranges, negated: bool, ignore_case: bool) -> str:
+    """With ``ignore_case``, a negated class excludes both cases of its characters."""
     if negated:
-        ranges = _others(_folded(ranges) if folds else ranges)
+        ranges = _complement(_folded(ranges) if ignore_case else ranges)
     return "".join(rf"\x{{{low:X}}}-\x{{{high:X}}}" for low, high in ranges)
 
 
 def _folded(ranges: Ranges) -> Ranges:
-    """The classes here are of ASCII, whose letters have their other case there, too, but for two signs."""
+    """Adds the other case of each letter, and the two characters outside ASCII that fold to ASCII letters."""
     codes = {code for low, high in ranges for code in range(low, high + 1)}
     codes |= {ord(chr(code).swapcase()) for code in codes}
     codes |= {sign for letter, sign in ((0x6B, 0x212A), (0x73, 0x17F)) if letter in codes}
     return tuple((code, code) for code in sorted(codes))
 
 
-def _others(ranges: Ranges) -> Ranges:
-    """All characters that are in none of the ranges, which are in order."""
+def _complement(ranges: Ranges) -> Ranges:
+    """All characters that are in none of the sorted ranges."""
     out, begin = [], 0
     for low, high in ranges:
         if begin < low:
@@ -99,54 +98,54 @@ _ASSERTIONS: Final = {"A": r"\A", "z": r"\z", "b": r"(?-u:\b)", "B": r"(?-u:\B)"
 
 
 class InvalidExpression(Exception):
-    """What is wrong, in Go's words."""
+    """The error, with Go's message."""
 
     def __init__(self, what: str, where: str) -> None:
         super().__init__(f"error parsing regexp: {what}: `{where}`")
 
 
 class _Group:
-    """An open parenthesis: the flags before it, and what has been read inside."""
+    """An open parenthesis: the flags before it, and the pieces in it."""
 
     __slots__ = ("alternatives", "flags", "repeats")
 
     def __init__(self, flags: frozenset[str]) -> None:
         self.flags = flags
         self.alternatives: list[list[str]] = [[]]
-        self.repeats: list[list[int]] = [[]]  # the largest product of counts below each piece
+        self.repeats: list[list[int]] = [[]]  # the largest product of repeat counts in each piece
 
 
 class _Parser:
-    def __init__(self, text: str, knows: Callable[[str], bool]) -> None:
+    def __init__(self, text: str, is_known_class: Callable[[str], bool]) -> None:
         self._text: Final = text
-        self._knows: Final = knows
-        self._at = 0
+        self._is_known_class: Final = is_known_class
+        self._position = 0
         self._flags: frozenset[str] = frozenset()
         self._groups = [_Group(self._flags)]
 
     def parse(self) -> str:
         last = None
-        while self._at < len(self._text):
-            start, repeat = self._at, None
-            match self._text[self._at]:
+        while self._position < len(self._text):
+            start, repeat = self._position, None
+            match self._text[self._position]:
                 case "(":
                     self._open()
                 case "|":
-                    self._at += 1
+                    self._position += 1
                     self._groups[-1].alternatives.append([])
                     self._groups[-1].repeats.append([])
                 case ")":
                     self._close()
                 case "^":
-                    self._put("(?m:^)" if "m" in self._flags else r"\A", 1)
+                    self._append("(?m:^)" if "m" in self._flags else r"\A", 1)
                 case "$":
-                    self._put("(?m:$)" if "m" in self._flags else r"\z", 1)
+                    self._append("(?m:$)" if "m" in self._flags else r"\z", 1)
                 case ".":
-                    self._put("(?s:.)" if "s" in self._flags else r"[^\x{A}]", 1)
+                    self._append("(?s:.)" if "s" in self._flags else r"[^\x{A}]", 1)
                 case "[":
                     self._class()
                 case "*" | "+" | "?" as sign:
-                    self._at += 1
+                    self._position += 1
                     self._repeat(start, last, sign, 1)
                     repeat = start
                 case "{":
@@ -161,29 +160,29 @@ class _Parser:
             raise InvalidExpression("missing closing )", self._text)
         return _alternation(self._groups[0])
 
-    def _put(self, piece: str, width: int, product: int = 1) -> None:
-        self._at += width
+    def _append(self, piece: str, width: int, product: int = 1) -> None:
+        self._position += width
         self._groups[-1].alternatives[-1].append(piece)
         self._groups[-1].repeats[-1].append(product)
 
     def _literal(self, char: str, width: int) -> None:
         piece = character(char)
-        self._put(f"(?i:{piece})" if "i" in self._flags else piece, width)
+        self._append(f"(?i:{piece})" if "i" in self._flags else piece, width)
 
     def _open(self) -> None:
         if len(self._groups) > MAX_DEPTH:
             raise InvalidExpression("expression nests too deeply", self._text)
         before = self._flags
-        if self._text.startswith("(?", self._at):
+        if self._text.startswith("(?", self._position):
             if not self._special():
                 return
         else:
-            self._at += 1
+            self._position += 1
         self._groups.append(_Group(before))
 
     def _special(self) -> bool:
-        """``(?...``: whether it opens a group; flags alone change what comes."""
-        text, start = self._text, self._at
+        """``(?...``: whether it opens a group. Flags alone apply to the rest of the expression."""
+        text, start = self._text, self._position
         rest = text[start:]
         if (rest.startswith("(?P<") and len(rest) > 4) or (rest.startswith("(?<") and len(rest) > 3):
             begin = start + (4 if rest.startswith("(?P<") else 3)
@@ -193,23 +192,23 @@ class _Parser:
             name = text[begin:end]
             if not name or not set(name) <= _NAME:
                 raise InvalidExpression("invalid named capture", text[start : end + 1])
-            self._at = end + 1
+            self._position = end + 1
             return True
-        flags, sign, seen, at = set(self._flags), True, False, start + 2
-        while at < len(text):
-            char = text[at]
-            at += 1
+        flags, sign, seen, position = set(self._flags), True, False, start + 2
+        while position < len(text):
+            char = text[position]
+            position += 1
             if char in "imsU":
                 (flags.add if sign else flags.discard)(char)
                 seen = True
             elif char == "-" and sign:
                 sign, seen = False, False
             elif char in ":)" and (sign or seen):
-                self._at, self._flags = at, frozenset(flags)
+                self._position, self._flags = position, frozenset(flags)
                 return char == ":"
             else:
                 break
-        raise InvalidExpression("invalid or unsupported Perl syntax", text[start:at])
+        raise InvalidExpression("invalid or unsupported Perl syntax", text[start:position])
 
     def _close(self) -> None:
         if len(self._groups) == 1:
@@ -217,158 +216,162 @@ class _Parser:
         group = self._groups.pop()
         self._flags = group.flags
         product = max((each for alternative in group.repeats for each in alternative), default=1)
-        self._put(f"(?:{_alternation(group)})", 1, product)
+        self._append(f"(?:{_alternation(group)})", 1, product)
 
     def _repeat(self, start: int, last: int | None, sign: str, count: int) -> None:
-        """``self._at`` stands behind the operator."""
-        if self._text.startswith("?", self._at):
-            self._at += 1
+        """``self._position`` is after the operator."""
+        if self._text.startswith("?", self._position):
+            self._position += 1
         if last is not None:
-            raise InvalidExpression("invalid nested repetition operator", self._text[last : self._at])
+            raise InvalidExpression("invalid nested repetition operator", self._text[last : self._position])
         pieces, products = self._groups[-1].alternatives[-1], self._groups[-1].repeats[-1]
         if not pieces:
-            raise InvalidExpression("missing argument to repetition operator", self._text[start : self._at])
+            raise InvalidExpression("missing argument to repetition operator", self._text[start : self._position])
         products[-1] *= max(count, 1)
         if count > 1 and products[-1] > MAX_REPEAT:
-            raise InvalidExpression("invalid repeat count", self._text[start : self._at])
+            raise InvalidExpression("invalid repeat count", self._text[start : self._position])
         pieces[-1] = f"(?:{pieces[-1]}){sign}"
 
     def _counted(self, start: int, last: int | None) -> bool:
-        """``{2,5}``; whatever else starts with a brace is that brace."""
+        """``{2,5}``; any other brace is a literal."""
         found = _counts(self._text, start)
         if found is None:
             self._literal("{", 1)
             return False
-        low, high, self._at = found
+        low, high, self._position = found
         if low is None or low > MAX_REPEAT or (high is not None and (high > MAX_REPEAT or low > high)):
-            raise InvalidExpression("invalid repeat count", self._text[start : self._at])
+            raise InvalidExpression("invalid repeat count", self._text[start : self._position])
         sign = f"{{{low},{'' if high is None else high}}}"
         self._repeat(start, last, sign, low if high is None else high)
         return True
 
     def _escaped(self) -> None:
-        text, at = self._text, self._at
-        following = text[at + 1 : at + 2]
-        if following in _ASSERTIONS and following:
-            self._put(_ASSERTIONS[following], 2)
-        elif following == "C":
+        text, position = self._text, self._position
+        next_char = text[position + 1 : position + 2]
+        if next_char in _ASSERTIONS and next_char:
+            self._append(_ASSERTIONS[next_char], 2)
+        elif next_char == "C":
             raise InvalidExpression("invalid escape sequence", r"\C")
-        elif following == "Q":
-            end = text.find(r"\E", at + 2)
-            quoted, width = (text[at + 2 :], len(text) - at) if end < 0 else (text[at + 2 : end], end + 2 - at)
+        elif next_char == "Q":
+            end = text.find(r"\E", position + 2)
+            quoted, width = (
+                (text[position + 2 :], len(text) - position)
+                if end < 0
+                else (text[position + 2 : end], end + 2 - position)
+            )
             for char in quoted:
                 self._literal(char, 0)
-            self._at += width
-        elif (named := self._named_class(at)) is not None:
-            piece, self._at = named
-            self._put(f"(?i:[{piece}])" if "i" in self._flags else f"[{piece}]", 0)
+            self._position += width
+        elif (named := self._named_class(position)) is not None:
+            piece, self._position = named
+            self._append(f"(?i:[{piece}])" if "i" in self._flags else f"[{piece}]", 0)
         else:
-            code, end = self._escape(at)
-            self._at = end
+            code, end = self._escape(position)
+            self._position = end
             self._literal(chr(code), 0)
 
-    def _named_class(self, at: int) -> tuple[str, int] | None:
-        """``\\pL`` or ``\\d``: the inside of a class, and where it ends."""
+    def _named_class(self, position: int) -> tuple[str, int] | None:
+        """``\\pL`` or ``\\d``: the content of the class, and the position after it."""
         text = self._text
-        letter = text[at + 1 : at + 2]
-        if text[at : at + 1] != "\\" or not letter:
+        letter = text[position + 1 : position + 2]
+        if text[position : position + 1] != "\\" or not letter:
             return None
         if letter in PERL:
-            return perl(letter, folds="i" in self._flags), at + 2
+            return perl(letter, ignore_case="i" in self._flags), position + 2
         if letter not in "pP":
             return None
-        end, name = at + 3, text[at + 2 : at + 3]
+        end, name = position + 3, text[position + 2 : position + 3]
         if name == "{":
-            close = text.find("}", at)
+            close = text.find("}", position)
             if close < 0:
-                raise InvalidExpression("invalid character class range", text[at:])
-            name, end = text[at + 3 : close], close + 1
+                raise InvalidExpression("invalid character class range", text[position:])
+            name, end = text[position + 3 : close], close + 1
         negated, name = (letter == "P") != name.startswith("^"), name.removeprefix("^")
-        if not name or not self._knows(name):
-            raise InvalidExpression("invalid character class range", text[at:end])
+        if not name or not self._is_known_class(name):
+            raise InvalidExpression("invalid character class range", text[position:end])
         return rf"\{'P' if negated else 'p'}{{{name}}}", end
 
-    def _escape(self, at: int) -> tuple[int, int]:
-        """The code point of an escape sequence, and where it ends."""
+    def _escape(self, position: int) -> tuple[int, int]:
+        """The code point of an escape sequence, and the position after it."""
         text = self._text
-        if at + 1 >= len(text):
+        if position + 1 >= len(text):
             raise InvalidExpression("trailing backslash at end of expression", "")
-        char, end = text[at + 1], at + 2
+        char, end = text[position + 1], position + 2
         if char in _ESCAPES:
             return _ESCAPES[char], end
         if char == "0" or (char in "1234567" and text[end : end + 1] in _OCTAL and end < len(text)):
-            while end < min(at + 4, len(text)) and text[end] in _OCTAL:
+            while end < min(position + 4, len(text)) and text[end] in _OCTAL:
                 end += 1
-            return int(text[at + 1 : end], 8), end
+            return int(text[position + 1 : end], 8), end
         if char == "x":
-            return self._hexadecimal(at)
+            return self._hexadecimal(position)
         if char.isascii() and not char.isalnum():
             return ord(char), end
-        raise InvalidExpression("invalid escape sequence", text[at:end])
+        raise InvalidExpression("invalid escape sequence", text[position:end])
 
-    def _hexadecimal(self, at: int) -> tuple[int, int]:
-        text, end = self._text, at + 2
+    def _hexadecimal(self, position: int) -> tuple[int, int]:
+        text, end = self._text, position + 2
         if text[end : end + 1] == "{":
             code, close = 0, end + 1
             while close < len(text) and text[close] in _HEX and code <= _MAX_CODE:
                 code = code * 16 + int(text[close], 16)
                 close += 1
             if code > _MAX_CODE:
-                raise InvalidExpression("invalid escape sequence", text[at:close])
+                raise InvalidExpression("invalid escape sequence", text[position:close])
             if close == end + 1 or text[close : close + 1] != "}":
-                raise InvalidExpression("invalid escape sequence", text[at : close + 1])
+                raise InvalidExpression("invalid escape sequence", text[position : close + 1])
             return code, close + 1
         digits = text[end : end + 2]
         if len(digits) == 2 and set(digits) <= set(_HEX):
             return int(digits, 16), end + 2
         bad = next((index for index, digit in enumerate(digits) if digit not in _HEX), len(digits))
-        raise InvalidExpression("invalid escape sequence", text[at : min(end + max(bad + 1, 2), len(text))])
+        raise InvalidExpression("invalid escape sequence", text[position : min(end + max(bad + 1, 2), len(text))])
 
     def _class(self) -> None:
-        text, start = self._text, self._at
-        at, sign, first = start + 1, "", True
-        if text[at : at + 1] == "^":
-            at, sign = at + 1, "^"
+        text, start = self._text, self._position
+        position, sign, first = start + 1, "", True
+        if text[position : position + 1] == "^":
+            position, sign = position + 1, "^"
         pieces: list[str] = []
-        while at >= len(text) or text[at] != "]" or first:
+        while position >= len(text) or text[position] != "]" or first:
             first = False
-            if text.startswith("[:", at) and (end := text.find(":]", at + 2)) >= 0:
-                name = text[at : end + 2]
+            if text.startswith("[:", position) and (end := text.find(":]", position + 2)) >= 0:
+                name = text[position : end + 2]
                 if name not in POSIX:
                     raise InvalidExpression("invalid character class range", name)
-                pieces.append(posix(name, folds="i" in self._flags))
-                at = end + 2
+                pieces.append(posix(name, ignore_case="i" in self._flags))
+                position = end + 2
                 continue
-            named = self._named_class(at)
+            named = self._named_class(position)
             if named is not None:
-                piece, at = named
+                piece, position = named
                 pieces.append(piece)
                 continue
-            begin = at
-            low, at = self._class_character(at, start)
+            begin = position
+            low, position = self._class_character(position, start)
             high = low
-            if text[at : at + 1] == "-" and at + 1 < len(text) and text[at + 1] != "]":
-                high, at = self._class_character(at + 1, start)
+            if text[position : position + 1] == "-" and position + 1 < len(text) and text[position + 1] != "]":
+                high, position = self._class_character(position + 1, start)
                 if high < low:
-                    raise InvalidExpression("invalid character class range", text[begin:at])
-            pieces.append(shown_range(low, high))
+                    raise InvalidExpression("invalid character class range", text[begin:position])
+            pieces.append(format_range(low, high))
         # Rust has no empty class: a class of surrogates matches no character, its complement matches every one.
         ranges = "".join(pieces)
-        inside = f"[{sign}{ranges}]" if ranges else _ANY if sign else _NONE
-        self._at = at + 1
-        self._put(f"(?i:{inside})" if "i" in self._flags else inside, 0)
+        char_class = f"[{sign}{ranges}]" if ranges else _ANY if sign else _NONE
+        self._position = position + 1
+        self._append(f"(?i:{char_class})" if "i" in self._flags else char_class, 0)
 
-    def _class_character(self, at: int, start: int) -> tuple[int, int]:
+    def _class_character(self, position: int, start: int) -> tuple[int, int]:
         text = self._text
-        if at >= len(text):
+        if position >= len(text):
             raise InvalidExpression("missing closing ]", text[start:])
-        return self._escape(at) if text[at] == "\\" else (ord(text[at]), at + 1)
+        return self._escape(position) if text[position] == "\\" else (ord(text[position]), position + 1)
 
 
-def _counts(text: str, at: int) -> tuple[int | None, int | None, int] | None:
-    """``{low,high}`` at this place and where it ends, or None; a count that is far too large is None."""
-    low, end = _integer(text, at + 1)
-    if end == at + 1 or end >= len(text):
+def _counts(text: str, position: int) -> tuple[int | None, int | None, int] | None:
+    """``{low,high}`` at this position and the position after it, or None; a count that is far too large is None."""
+    low, end = _integer(text, position + 1)
+    if end == position + 1 or end >= len(text):
         return None
     high: int | None = low
     if text[end] == ",":
@@ -383,13 +386,13 @@ def _counts(text: str, at: int) -> tuple[int | None, int | None, int] | None:
     return (low, high, end + 1) if text[end] == "}" else None
 
 
-def _integer(text: str, at: int) -> tuple[int | None, int]:
-    end = at
+def _integer(text: str, position: int) -> tuple[int | None, int]:
+    end = position
     while end < len(text) and text[end] in "0123456789":
         end += 1
-    if end - at > 1 and text[at] == "0":
-        return None, at
-    digits = text[at:end]
+    if end - position > 1 and text[position] == "0":
+        return None, position
+    digits = text[position:end]
     return (int(digits) if digits and len(digits) < 9 else None), end
 
 
@@ -397,9 +400,9 @@ def _alternation(group: _Group) -> str:
     return "|".join("".join(pieces) for pieces in group.alternatives)
 
 
-def translate(expression: str, knows: Callable[[str], bool]) -> str:
-    """The expression in Rust's syntax; :class:`InvalidExpression` if Go would refuse it.
+def translate(expression: str, is_known_class: Callable[[str], bool]) -> str:
+    """The expression in Rust's syntax; raises :class:`InvalidExpression` if it is invalid in Go.
 
-    ``knows`` tells whether there is a class of characters (``Lu``, ``Greek``) of that name.
+    ``is_known_class`` returns whether there is a character class (``Lu``, ``Greek``) of that name.
     """
-    return _Parser(expression, knows).parse()
+    return _Parser(expression, is_known_class).parse()

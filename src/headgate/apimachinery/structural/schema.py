@@ -1,7 +1,7 @@
-"""One node of a structural schema, parsed once: its type and how the server treats it.
+"""A parsed node of a structural schema: its type and how the server treats it.
 
-Only what pruning, defaulting and ownership need is here; value validation compiles the schema itself
-(``validation.py``). A schema that is not structural gives a node all the same: nothing here reports errors.
+It has what pruning, defaulting and ownership need; value validation compiles the schema itself
+(``validation.py``). A schema that is not structural is parsed too: nothing here reports errors.
 """
 
 from __future__ import annotations
@@ -13,26 +13,27 @@ from typing import Any, Final
 import msgspec
 
 
-class _Nothing:
-    """There is no default, where null could be one."""
+class _Absent:
+    """Marks a missing default, because null could be a default."""
 
     def __repr__(self) -> str:
         return "NOTHING"
 
 
-NOTHING: Final = _Nothing()
+ABSENT: Final = _Absent()
 META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 class StructuralSchema:
-    """``additional``: the schema of fields without a name, if they have one; ``open``: such fields are allowed."""
+    """``additional``: the schema of additional properties, if any; ``allows_additional``: they are allowed."""
 
     __slots__ = (
         "additional",
+        "allows_additional",
         "default",
         "default_bytes",
-        "defaults",
         "embedded",
+        "has_defaults",
         "has_embedded",
         "has_lists",
         "items",
@@ -40,7 +41,6 @@ class StructuralSchema:
         "list_type",
         "map_type",
         "nullable",
-        "open",
         "preserve",
         "properties",
         "type",
@@ -54,7 +54,7 @@ class StructuralSchema:
         self.additional: StructuralSchema | None = (
             StructuralSchema(additional) if isinstance(additional, dict) else None
         )
-        self.open = additional is not None
+        self.allows_additional = additional is not None
         items = schema.get("items")
         self.items: StructuralSchema | None = StructuralSchema(items) if isinstance(items, dict) else None
         self.type: str = schema.get("type") or ""
@@ -64,26 +64,26 @@ class StructuralSchema:
         self.list_type: str = schema.get("x-kubernetes-list-type") or ""
         self.list_keys: tuple[str, ...] = tuple(schema.get("x-kubernetes-list-map-keys") or ())
         self.map_type: str = schema.get("x-kubernetes-map-type") or ""
-        self.default: Any = NOTHING if schema.get("default") is None else schema["default"]
-        self.default_bytes: int = 0 if self.default is NOTHING else len(msgspec.json.encode(self.default))
+        self.default: Any = ABSENT if schema.get("default") is None else schema["default"]
+        self.default_bytes: int = 0 if self.default is ABSENT else len(msgspec.json.encode(self.default))
         below = [*self.properties.values(), *(each for each in (self.additional, self.items) if each is not None)]
-        # Whole branches where there is nothing to do are not walked.
-        self.defaults: bool = any(each.default is not NOTHING or each.defaults for each in below)
+        # Branches without these are not visited.
+        self.has_defaults: bool = any(each.default is not ABSENT or each.has_defaults for each in below)
         self.has_embedded: bool = self.embedded or any(each.has_embedded for each in below)
         self.has_lists: bool = self.list_type in ("set", "map") or any(each.has_lists for each in below)
 
     def as_resource(self) -> StructuralSchema:
-        """The same place, taken for a resource."""
+        """The same node as an embedded resource."""
         node = copy(self)
         node.embedded = node.has_embedded = True
         return node
 
     def field(self, name: str) -> StructuralSchema | None:
-        """The node of a field of an object, named or not."""
+        """The node of a property or additional property."""
         found = self.properties.get(name)
         return self.additional if found is None else found
 
 
 def as_resource(schema: Mapping[str, Any]) -> StructuralSchema:
-    """The root of a kind's schema: an object with a type and metadata, whatever the schema says."""
+    """The root of a kind's schema: always an object with type and metadata."""
     return StructuralSchema(schema).as_resource()

@@ -1,12 +1,12 @@
 """JSON Schema validation as in the API server, with its error texts and in its order.
 
 A schema is compiled into a closure ``check(value, path, old, out) -> int``, each part on first use: schemas may have
-megabytes, and most objects use little of theirs. The closure appends errors to ``out`` and returns the number of passed
-checks: if no alternative matches, the errors of the best one are reported. ``old`` is the value at the same place
+megabytes, and most objects use only a small part. The closure appends errors to ``out`` and returns the number of
+passed checks: if no alternative matches, the errors of the best one are reported. ``old`` is the corresponding value
 before an update: an unchanged value is not an error (:class:`CorrelatedObject`).
 
-What kube-apiserver cannot distinguish is not distinguished here: a list passes for text with a format, a float that is
-truncated to an integer passes an enumeration.
+Some checks are as imprecise as in kube-apiserver: a list passes as a string with a format, and a float passes an
+enumeration if its truncation does.
 """
 
 from __future__ import annotations
@@ -47,14 +47,16 @@ def compile_schema(schema: Mapping[str, Any]) -> Callable[[Any, Any, StructuralS
         check(value, "", before, out)
         if not out or (before is not None and before.unchanged()):
             return []
-        return [_located(problem, prefix) for problem in {each.message: each for each in reversed(out)}.values()][::-1]
+        return [
+            _to_field_error(problem, prefix) for problem in {each.message: each for each in reversed(out)}.values()
+        ][::-1]
 
     return validate
 
 
-def _located(problem: SchemaViolation, prefix: str) -> FieldError:
-    place = (problem.place or "").removeprefix(".")
-    if problem.place is None or not place:
+def _to_field_error(problem: SchemaViolation, prefix: str) -> FieldError:
+    place = (problem.path or "").removeprefix(".")
+    if problem.path is None or not place:
         return problem.error(prefix or "<nil>")
     return problem.error(f"{prefix}.{place}" if prefix else place)
 
@@ -72,7 +74,7 @@ def _compile(schema: Mapping[str, Any]) -> Check:
             if check_enum is not None:
                 check_enum(value, path, out)
             return passed
-        count = 4  # alternatives, common checks and the end count once each, and alternatives once more by themselves
+        count = 4  # as in kube-apiserver: alternatives count twice, common checks and the end once each
         if check_type is not None:
             count += 1 + check_type(value, path, out)
         if alternatives is not None:
@@ -95,9 +97,9 @@ def _compile(schema: Mapping[str, Any]) -> Check:
 def _compile_type(schema: Mapping[str, Any]) -> Callable[[Any, str, ViolationList], int] | None:
     names = ("integer", "string") if schema.get("x-kubernetes-int-or-string") else (schema.get("type") or "",)
     wanted = tuple(name for name in names if name)
-    form = schema.get("format") or ""
-    form = form if known_format(form) is not None else ""
-    if not wanted and not form:
+    format_ = schema.get("format") or ""
+    format_ = format_ if known_format(format_) is not None else ""
+    if not wanted and not format_:
         return None
     nullable, numeric = bool(schema.get("nullable")), bool({"number", "integer"} & set(wanted))
     listed = ",".join(wanted)
@@ -110,9 +112,9 @@ def _compile_type(schema: Mapping[str, Any]) -> Callable[[Any, str, ViolationLis
         name = _JSON_TYPES[value.__class__]
         fits = name in wanted or (name == "integer" and "number" in wanted)
         plain = name in ("string", "array")
-        if form and not plain and not fits:
-            return _wrong_type(path, form, _GO_FORMATS.get(name, ""), out)
-        if form and plain and not numeric:
+        if format_ and not plain and not fits:
+            return _wrong_type(path, format_, _GO_FORMATS.get(name, ""), out)
+        if format_ and plain and not numeric:
             return 1
         return 1 if fits else _wrong_type(path, listed, name, out)
 
@@ -128,10 +130,10 @@ def _wrong_type(path: str, wanted: str, found: str, out: ViolationList) -> int:
 def _compile_enum(allowed: Sequence[Any]) -> Callable[[Any, str, ViolationList], None] | None:
     if not allowed:
         return None
-    shown = [each if isinstance(each, str) else _encode(each).decode() for each in allowed]
+    printed = [each if isinstance(each, str) else _encode(each).decode() for each in allowed]
     texts = frozenset(each for each in allowed if isinstance(each, str))
     others = [each for each in allowed if not isinstance(each, str)]
-    listed, supported = str(shown), field_errors.supported_values(shown)
+    listed, supported = str(printed), field_errors.supported_values(printed)
 
     def check(value: Any, path: str, out: ViolationList) -> None:
         fits = value in texts if value.__class__ is str else any(_converts(value, each) for each in others)
@@ -147,7 +149,7 @@ def _compile_enum(allowed: Sequence[Any]) -> Callable[[Any, str, ViolationList],
 
 
 def _converts(value: Any, allowed: Any) -> bool:
-    """Equality after Go's conversion of the value to the type of what is allowed."""
+    """Equality after Go's conversion of the value to the type of the allowed one."""
     if value is None or allowed is None:
         return False
     if isinstance(value, float) and isinstance(allowed, int) and not isinstance(allowed, bool):
@@ -157,16 +159,16 @@ def _converts(value: Any, allowed: Any) -> bool:
 
 def _compile_text(schema: Mapping[str, Any]) -> Check:
     longest, shortest, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern") or ""
-    form = schema.get("format") or ""
-    is_form = known_format(form)
+    format_ = schema.get("format") or ""
+    matches_format = known_format(format_)
     matcher = compile_pattern(pattern) if pattern else None
 
     def check(value: str, path: str, old: CorrelatedObject | None, out: ViolationList) -> int:
         problem = _text_problem(value, path)
         if problem is not None:
             out.append(problem)
-        if is_form is not None and not is_form(value):
-            message = f"{path} in body must be of type {form}: {field_errors.quote(value)}"
+        if matches_format is not None and not matches_format(value):
+            message = f"{path} in body must be of type {format_}: {field_errors.quote(value)}"
             out.append(SchemaViolation(message, path, lambda place: field_errors.type_invalid(place, value, message)))
         return 0
 
@@ -177,9 +179,9 @@ def _compile_text(schema: Mapping[str, Any]) -> Check:
         if shortest is not None and len(value) < shortest:
             message = f"{path} in body should be at least {shortest} chars long"
             return SchemaViolation(message, path, lambda place: field_errors.invalid(place, value, message))
-        if matcher is not None and not (isinstance(matcher, Pattern) and matcher.found_in(value)):
-            shown = pattern if isinstance(matcher, Pattern) else f"{pattern}, but pattern is invalid: {matcher}"
-            message = f"{path} in body should match '{shown}'"
+        if matcher is not None and not (isinstance(matcher, Pattern) and matcher.matches(value)):
+            printed = pattern if isinstance(matcher, Pattern) else f"{pattern}, but pattern is invalid: {matcher}"
+            message = f"{path} in body should match '{printed}'"
             return SchemaViolation(message, path, lambda place: field_errors.invalid(place, value, message))
         return None
 
@@ -189,7 +191,7 @@ def _compile_text(schema: Mapping[str, Any]) -> Check:
 def _compile_list(schema: Mapping[str, Any]) -> Check:
     items = schema.get("items")
     item = _compile(items) if isinstance(items, dict) else None
-    most, least = schema.get("maxItems"), schema.get("minItems")
+    max_count, min_count = schema.get("maxItems"), schema.get("minItems")
 
     def check(value: list[Any], path: str, old: CorrelatedObject | None, out: ViolationList) -> int:
         count = 1
@@ -197,27 +199,27 @@ def _compile_list(schema: Mapping[str, Any]) -> Check:
             for index, each in enumerate(value):
                 if out.full:
                     break
-                count += _below(item, each, f"{path}[{index}]", None if old is None else old.item(index), out)
+                count += _check_part(item, each, f"{path}[{index}]", None if old is None else old.item(index), out)
         size = len(value)
-        if least is not None and size < least:
-            few = f"{path} in body should have at least {least} items"
-            out.append(SchemaViolation(few, path, lambda place: field_errors.invalid(place, size, few)))
-        if most is not None and size > most:
-            many = f"{path} in body should have at most {most} items"
-            out.append(SchemaViolation(many, path, lambda place: field_errors.too_many(place, size, most)))
+        if min_count is not None and size < min_count:
+            message = f"{path} in body should have at least {min_count} items"
+            out.append(SchemaViolation(message, path, lambda place: field_errors.invalid(place, size, message)))
+        if max_count is not None and size > max_count:
+            many = f"{path} in body should have at most {max_count} items"
+            out.append(SchemaViolation(many, path, lambda place: field_errors.too_many(place, size, max_count)))
         return count
 
     return check
 
 
-def _below(check: Check, value: Any, path: str, old: CorrelatedObject | None, out: ViolationList) -> int:
-    """Check a part; if nothing in it changed its errors are forgotten."""
+def _check_part(check: Check, value: Any, path: str, old: CorrelatedObject | None, out: ViolationList) -> int:
+    """Checks a part; the errors of an unchanged part are dropped."""
     if old is None:
         return check(value, path, None, out)
     inner = ViolationList()
     count = check(value, path, old, inner)
     if inner and not old.unchanged():
-        out.take(inner)
+        out.add_all(inner)
     return count
 
 
@@ -225,26 +227,26 @@ def _compile_object(schema: Mapping[str, Any]) -> Check:
     parts = {name: _compile(below) for name, below in (schema.get("properties") or {}).items()}
     additional = schema.get("additionalProperties")
     others = _compile(additional) if isinstance(additional, dict) else None
-    most, least = schema.get("maxProperties"), schema.get("minProperties")
+    max_count, min_count = schema.get("maxProperties"), schema.get("minProperties")
     required: Sequence[str] = schema.get("required") or ()
 
     def check(value: dict[str, Any], path: str, old: CorrelatedObject | None, out: ViolationList) -> int:
         count, size = 0, len(value)
-        if least is not None and size < least:
-            few = f"{path} in body should have at least {least} properties"
-            out.append(SchemaViolation(few, path, lambda place: field_errors.invalid(place, size, few)))
-        if most is not None and size > most:
-            many = f"{path} in body should have at most {most} properties"
-            out.append(SchemaViolation(many, path, lambda place: field_errors.too_many(place, size, most)))
+        if min_count is not None and size < min_count:
+            message = f"{path} in body should have at least {min_count} properties"
+            out.append(SchemaViolation(message, path, lambda place: field_errors.invalid(place, size, message)))
+        if max_count is not None and size > max_count:
+            many = f"{path} in body should have at most {max_count} properties"
+            out.append(SchemaViolation(many, path, lambda place: field_errors.too_many(place, size, max_count)))
         for name, below in value.items():
             if out.full:
                 break
             part = parts.get(name)
             if part is not None:
                 inner = f"{path}.{name}" if path else name
-                count += _below(part, below, inner, _old_field(old, name, path), out)
+                count += _check_part(part, below, inner, _old_field(old, name, path), out)
             elif others is not None:
-                count += _below(others, below, f"{path}.{name}", _old_field(old, name, path), out)
+                count += _check_part(others, below, f"{path}.{name}", _old_field(old, name, path), out)
             elif additional is False:
                 _forbid(path, name, out)
         for name in required:
@@ -262,7 +264,7 @@ def _forbid(path: str, name: str, out: ViolationList) -> None:
 
 
 def _old_field(old: CorrelatedObject | None, name: str, path: str) -> CorrelatedObject | None:
-    """The type of the whole object is not compared: both sides were made to have the same."""
+    """The type of the object is not compared: it is the same on both sides."""
     if old is None or (not path and name in ("kind", "apiVersion")):
         return None
     return old.field(name)
@@ -297,51 +299,51 @@ def _compile_alternatives(schema: Mapping[str, Any]) -> Check | None:
             inner = ViolationList()
             never(value, path, old, inner)
             if not inner:
-                _choose(f"{field_errors.quote(path)} must not validate the schema (not)", out)
+                _add_alternative_error(f"{field_errors.quote(path)} must not validate the schema (not)", out)
         return count
 
     return check
 
 
-def _choose(message: str, out: ViolationList) -> None:
+def _add_alternative_error(message: str, out: ViolationList) -> None:
     out.append(SchemaViolation(message, None, lambda place: field_errors.invalid(place, "", message)))
 
 
 def _check_any(
     choices: Sequence[Check], value: Any, path: str, old: CorrelatedObject | None, out: ViolationList
 ) -> int:
-    best, most = None, -1
+    best, max_count = None, -1
     for choice in choices:
         inner = ViolationList()
         count = choice(value, path, old, inner)
         if not inner:
             return count
-        if count > most:
-            best, most = inner, count
-    _choose(f"{field_errors.quote(path)} must validate at least one schema (anyOf)", out)
-    out.take(best or ())
-    return most
+        if count > max_count:
+            best, max_count = inner, count
+    _add_alternative_error(f"{field_errors.quote(path)} must validate at least one schema (anyOf)", out)
+    out.add_all(best or ())
+    return max_count
 
 
 def _check_one(
     choices: Sequence[Check], value: Any, path: str, old: CorrelatedObject | None, out: ViolationList
 ) -> int:
-    best, most, fitting, first = None, -1, 0, 0
+    best, max_count, matching, first = None, -1, 0, 0
     for choice in choices:
         inner = ViolationList()
         count = choice(value, path, old, inner)
         if not inner:
-            fitting, first = fitting + 1, first or count
-        elif not fitting and count > most:
-            best, most = inner, count
-    if fitting == 1:
+            matching, first = matching + 1, first or count
+        elif not matching and count > max_count:
+            best, max_count = inner, count
+    if matching == 1:
         return first
-    found = f"Found {fitting} valid alternatives" if fitting else "Found none valid"
-    _choose(f"{field_errors.quote(path)} must validate one and only one schema (oneOf). {found}", out)
-    if fitting:
+    found = f"Found {matching} valid alternatives" if matching else "Found none valid"
+    _add_alternative_error(f"{field_errors.quote(path)} must validate one and only one schema (oneOf). {found}", out)
+    if matching:
         return 0
-    out.take(best or ())
-    return most
+    out.add_all(best or ())
+    return max_count
 
 
 def _check_all(
@@ -352,8 +354,8 @@ def _check_all(
         inner = ViolationList()
         total += choice(value, path, old, inner)
         failed += bool(inner)
-        out.take(inner)
+        out.add_all(inner)
     if failed:
         none = ". None validated" if failed == len(choices) else ""
-        _choose(f"{field_errors.quote(path)} must validate all the schemas (allOf){none}", out)
+        _add_alternative_error(f"{field_errors.quote(path)} must validate all the schemas (allOf){none}", out)
     return total

@@ -12,38 +12,38 @@ if TYPE_CHECKING:
 
 
 class SchemaViolation(NamedTuple):
-    """``message`` names it (two with the same message are one), ``error`` makes a field error of it.
+    """``message`` identifies it (equal messages are reported once), ``error`` makes a field error of it.
 
-    ``place`` is the path below the checked value; None: the real server does not say where.
+    ``path`` is the path below the checked value; None: kube-apiserver reports no path.
     """
 
     message: str
-    place: str | None
+    path: str | None
     error: Callable[[str], FieldError]
 
 
 class ViolationList(list[SchemaViolation]):
-    """Violations as they are found, until there is more text than a response would contain.
+    """The violations found so far, up to the text that a response can contain.
 
-    A message may repeat a list as long as the schema for every part of an object, so a check that is :attr:`full` does
+    A message may contain a long list of the schema for every part of an object, so a check that is :attr:`full` does
     not visit further parts.
     """
 
-    __slots__ = ("_room",)
+    __slots__ = ("_remaining",)
 
     def __init__(self) -> None:
         super().__init__()
-        self._room = MAX_REPORTED_CHARACTERS
+        self._remaining = MAX_REPORTED_CHARACTERS
 
     @property
     def full(self) -> bool:
-        return self._room <= 0
+        return self._remaining <= 0
 
     def append(self, problem: SchemaViolation) -> None:
-        self._room -= len(problem.message)
+        self._remaining -= len(problem.message)
         super().append(problem)
 
-    def take(self, others: Iterable[SchemaViolation]) -> None:
+    def add_all(self, others: Iterable[SchemaViolation]) -> None:
         for problem in others:
             self.append(problem)
 

@@ -1,6 +1,6 @@
-"""The rules of ValidatingAdmissionPolicy and its binding. Expressions must be there, and are not compiled.
+"""Validation of ValidatingAdmissionPolicy and its binding. Expressions are required, but not compiled.
 
-This server stores policies and does not enforce them, like webhook configurations.
+The server stores policies and does not enforce them.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ def _meta(obj: Object) -> FieldErrors:
 
 def validate_admission_policy(obj: Object) -> FieldErrors:
     spec = obj.get("spec") or {}
-    found = _meta(obj)
+    errors = _meta(obj)
     policy = spec.get("failurePolicy")
-    found += (
+    errors += (
         [required("spec.failurePolicy")] if policy is None else one_of(policy, "spec.failurePolicy", FAILURE_POLICIES)
     )
     if spec.get("paramKind") is not None:
-        found += _validate_param_kind(spec["paramKind"], "spec.paramKind")
+        errors += _validate_param_kind(spec["paramKind"], "spec.paramKind")
     constraints = spec.get("matchConstraints")
     if constraints is None:
-        found.append(required("spec.matchConstraints"))
+        errors.append(required("spec.matchConstraints"))
     else:
-        found += _validate_match_resources(constraints, "spec.matchConstraints")
+        errors += _validate_match_resources(constraints, "spec.matchConstraints")
         if not constraints.get("resourceRules"):
-            found.append(required("spec.matchConstraints.resourceRules"))
-    found += validate_match_conditions(spec.get("matchConditions") or [], "spec.matchConditions")
+            errors.append(required("spec.matchConstraints.resourceRules"))
+    errors += validate_match_conditions(spec.get("matchConditions") or [], "spec.matchConditions")
     for i, variable in enumerate(spec.get("variables") or ()):
-        found += _validate_variable(variable, f"spec.variables[{i}]")
-    return found + _validate_checks(obj, spec)
+        errors += _validate_variable(variable, f"spec.variables[{i}]")
+    return errors + _validate_checks(obj, spec)
 
 
 def _validate_checks(obj: Object, spec: Object) -> FieldErrors:
@@ -67,97 +67,99 @@ def _validate_checks(obj: Object, spec: Object) -> FieldErrors:
     if not validations and not annotations:
         text = "validations or auditAnnotations must contain at least one item"
         return [required(f"spec.{field}", text) for field in ("validations", "auditAnnotations")]
-    found: FieldErrors = []
+    errors: FieldErrors = []
     for i, validation in enumerate(validations):
-        found += _validate_validation(validation, f"spec.validations[{i}]")
+        errors += _validate_validation(validation, f"spec.validations[{i}]")
     if len(annotations) > _MAX_ANNOTATIONS:
         text = f"must not have more than {_MAX_ANNOTATIONS} auditAnnotations"
-        found.append(invalid("spec.auditAnnotations", annotations, text))
+        errors.append(invalid("spec.auditAnnotations", annotations, text))
     seen: set[str] = set()
     for i, annotation in enumerate(annotations):
         path, key = f"spec.auditAnnotations[{i}]", annotation.get("key", "")
         name = obj["metadata"].get("name", "")
         if name:
-            found += validate_text(names.is_qualified_name, f"{name}/{key}", f"{path}.key")
+            errors += validate_text(names.is_qualified_name, f"{name}/{key}", f"{path}.key")
         else:
-            found.append(invalid(f"{path}.key", key, "requires metadata.name be non-empty"))
+            errors.append(invalid(f"{path}.key", key, "requires metadata.name be non-empty"))
         if not annotation.get("valueExpression", "").strip():
-            found.append(required(f"{path}.valueExpression", "valueExpression is not specified"))
+            errors.append(required(f"{path}.valueExpression", "valueExpression is not specified"))
         if key in seen:
-            found.append(duplicate(f"{path}.key", key))
+            errors.append(duplicate(f"{path}.key", key))
         seen.add(key)
-    return found
+    return errors
 
 
 def _validate_param_kind(kind: Object, path: str) -> FieldErrors:
     version, name = kind.get("apiVersion", ""), kind.get("kind", "")
-    found: FieldErrors = []
-    at = f"{path}.apiVersion"
+    errors: FieldErrors = []
+    field_path = f"{path}.apiVersion"
     if not version:
-        found.append(required(at))
+        errors.append(required(field_path))
     elif version.count("/") > 1:
-        found.append(invalid(at, version, f"unexpected GroupVersion string: {version}"))
+        errors.append(invalid(field_path, version, f"unexpected GroupVersion string: {version}"))
     else:
         group, _, short = version.rpartition("/")
         if group and (messages := names.is_dns1123_subdomain(group)):
-            found.append(invalid(at, group, ",".join(messages)))
+            errors.append(invalid(field_path, group, ",".join(messages)))
         if not short:
-            found.append(invalid(at, version, "version must be specified"))
+            errors.append(invalid(field_path, version, "version must be specified"))
         elif messages := names.is_dns1035_label(short):
-            found.append(invalid(at, short, ",".join(messages)))
+            errors.append(invalid(field_path, short, ",".join(messages)))
     if not name:
-        found.append(required(f"{path}.kind"))
+        errors.append(required(f"{path}.kind"))
     elif messages := names.is_dns1035_label(name.lower()):
         text = "may have mixed case, but should otherwise match: " + ",".join(messages)
-        found.append(invalid(f"{path}.kind", name, text))
-    return found
+        errors.append(invalid(f"{path}.kind", name, text))
+    return errors
 
 
 def _validate_match_resources(match: Object, path: str) -> FieldErrors:
     policy = match.get("matchPolicy")
-    at = f"{path}.matchPolicy"
-    found = [required(at)] if policy is None else one_of(policy, at, MATCH_POLICIES)
+    field_path = f"{path}.matchPolicy"
+    errors = [required(field_path)] if policy is None else one_of(policy, field_path, MATCH_POLICIES)
     for field in ("namespaceSelector", "objectSelector"):
-        at = f"{path}.{field}"
-        found += [required(at)] if match.get(field) is None else validate_label_selector(match[field], at)
+        field_path = f"{path}.{field}"
+        errors += (
+            [required(field_path)] if match.get(field) is None else validate_label_selector(match[field], field_path)
+        )
     for field in ("resourceRules", "excludeResourceRules"):
         for i, rule in enumerate(match.get(field) or ()):
-            given = rule.get("resourceNames") or []
-            for j, name in enumerate(given):
-                at = f"{path}.{field}[{i}].resourceNames[{j}]"
-                found += _segment(name, at)
-                if name in given[:j]:
-                    found.append(duplicate(at, name))
-            found += validate_rule(rule, f"{path}.{field}[{i}]")
-    return found
+            resource_names = rule.get("resourceNames") or []
+            for j, name in enumerate(resource_names):
+                field_path = f"{path}.{field}[{i}].resourceNames[{j}]"
+                errors += _segment(name, field_path)
+                if name in resource_names[:j]:
+                    errors.append(duplicate(field_path, name))
+            errors += validate_rule(rule, f"{path}.{field}[{i}]")
+    return errors
 
 
 def _validate_variable(variable: Object, path: str) -> FieldErrors:
     name = variable.get("name", "")
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if not name.strip():
-        found.append(required(f"{path}.name", "name is not specified"))
+        errors.append(required(f"{path}.name", "name is not specified"))
     elif _IDENTIFIER.fullmatch(name) is None:
-        found.append(invalid(f"{path}.name", name, "must be a valid CEL identifier"))
+        errors.append(invalid(f"{path}.name", name, "must be a valid CEL identifier"))
     if not variable.get("expression", "").strip():
-        found.append(required(f"{path}.expression", "expression is not specified"))
-    return found
+        errors.append(required(f"{path}.expression", "expression is not specified"))
+    return errors
 
 
 def _validate_validation(validation: Object, path: str) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if not validation.get("expression", "").strip():
-        found.append(required(f"{path}.expression", "expression is not specified"))
+        errors.append(required(f"{path}.expression", "expression is not specified"))
     expression, message = validation.get("messageExpression", ""), validation.get("message", "")
     if expression and not expression.strip():
-        found.append(invalid(f"{path}.messageExpression", expression, "must be non-empty if specified"))
+        errors.append(invalid(f"{path}.messageExpression", expression, "must be non-empty if specified"))
     if message and not message.strip():
-        found.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
+        errors.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
     elif re.search("[\n\r]", message.strip()):
-        found.append(invalid(f"{path}.message", message, "must not contain line breaks"))
+        errors.append(invalid(f"{path}.message", message, "must not contain line breaks"))
     if validation.get("reason") is not None:
-        found += one_of(validation["reason"], f"{path}.reason", _REASONS)
-    return found
+        errors += one_of(validation["reason"], f"{path}.reason", _REASONS)
+    return errors
 
 
 def validate_admission_policy_status(obj: Object) -> FieldErrors:
@@ -167,46 +169,46 @@ def validate_admission_policy_status(obj: Object) -> FieldErrors:
 def validate_admission_policy_binding(obj: Object) -> FieldErrors:
     spec = obj.get("spec") or {}
     name, actions = spec.get("policyName", ""), spec.get("validationActions") or []
-    found = _meta(obj)
-    found += (
+    errors = _meta(obj)
+    errors += (
         validate_text(names.is_dns1123_subdomain, name, "spec.policyName") if name else [required("spec.policyName")]
     )
     if spec.get("paramRef") is not None:
-        found += _validate_param_ref(spec["paramRef"], "spec.paramRef")
+        errors += _validate_param_ref(spec["paramRef"], "spec.paramRef")
     if spec.get("matchResources") is not None:
-        found += _validate_match_resources(spec["matchResources"], "spec.matchResources")
+        errors += _validate_match_resources(spec["matchResources"], "spec.matchResources")
     path = "spec.validationActions"
     for i, (action, repeated) in enumerate(zip(actions, repeats(actions), strict=True)):
-        found += one_of(action, f"{path}[{i}]", _ACTIONS)
+        errors += one_of(action, f"{path}[{i}]", _ACTIONS)
         if repeated:
-            found.append(duplicate(f"{path}[{i}]", action))
+            errors.append(duplicate(f"{path}[{i}]", action))
     if {"Deny", "Warn"} <= set(actions):
         text = (
             "must not contain both Deny and Warn (repeating the same validation failure information in the API response"
             " and headers serves no purpose)"
         )
-        found.append(invalid(path, actions, text))
+        errors.append(invalid(path, actions, text))
     if not actions:
-        found.append(required(path, "at least one validation action is required"))
-    return found
+        errors.append(required(path, "at least one validation action is required"))
+    return errors
 
 
 def _validate_param_ref(reference: Object, path: str) -> FieldErrors:
     name, selector = reference.get("name", ""), reference.get("selector")
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if name:
-        found += _segment(name, f"{path}.name")
+        errors += _segment(name, f"{path}.name")
         if selector is not None:
-            found.append(forbidden(f"{path}.name", _EXCLUSIVE))
+            errors.append(forbidden(f"{path}.name", _EXCLUSIVE))
     if selector is not None:
-        found += validate_label_selector(selector, f"{path}.selector")
+        errors += validate_label_selector(selector, f"{path}.selector")
         if name:
-            found.append(forbidden(f"{path}.selector", _EXCLUSIVE))
+            errors.append(forbidden(f"{path}.selector", _EXCLUSIVE))
     if not name and selector is None:
-        found.append(required(path, "one of name or selector must be specified"))
+        errors.append(required(path, "one of name or selector must be specified"))
     action = reference.get("parameterNotFoundAction") or ""
     if not action:
-        found.append(required(f"{path}.parameterNotFoundAction"))
+        errors.append(required(f"{path}.parameterNotFoundAction"))
     elif action not in ("Deny", "Allow"):
-        found.append(not_supported(f"{path}.parameterNotFoundAction", action, ["Deny", "Allow"]))
-    return found
+        errors.append(not_supported(f"{path}.parameterNotFoundAction", action, ["Deny", "Allow"]))
+    return errors

@@ -28,34 +28,34 @@ _REASON_COMPLAINT: Final = names.regex_error(
 
 
 def validate_conditions(conditions: list[Object], path: str) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     seen: set[str] = set()
     for i, condition in enumerate(conditions):
         kind = condition.get("type", "")
         if kind in seen:
-            found.append(duplicate(f"{path}[{i}].type", kind))
+            errors.append(duplicate(f"{path}[{i}].type", kind))
         seen.add(kind)
-        found += _validate_condition(condition, f"{path}[{i}]")
-    return found
+        errors += _validate_condition(condition, f"{path}[{i}]")
+    return errors
 
 
 def _validate_condition(condition: Object, path: str) -> FieldErrors:
-    found = validate_text(names.is_qualified_name, condition.get("type", ""), f"{path}.type")
+    errors = validate_text(names.is_qualified_name, condition.get("type", ""), f"{path}.type")
     status, reason = condition.get("status", ""), condition.get("reason", "")
     generation = condition.get("observedGeneration", 0)
     if status not in _STATUSES:
-        found.append(not_supported(f"{path}.status", status, _STATUSES))
+        errors.append(not_supported(f"{path}.status", status, _STATUSES))
     if generation < 0:
-        found.append(invalid(f"{path}.observedGeneration", generation, "must be greater than or equal to zero"))
+        errors.append(invalid(f"{path}.observedGeneration", generation, "must be greater than or equal to zero"))
     if not condition.get("lastTransitionTime"):
-        found.append(required(f"{path}.lastTransitionTime"))
+        errors.append(required(f"{path}.lastTransitionTime"))
     if not reason:
-        found.append(required(f"{path}.reason"))
+        errors.append(required(f"{path}.reason"))
     else:
         if re.fullmatch(_REASON, reason) is None:
-            found.append(invalid(f"{path}.reason", reason, _REASON_COMPLAINT))
+            errors.append(invalid(f"{path}.reason", reason, _REASON_COMPLAINT))
         if len(reason.encode()) > _MAX_REASON:
-            found.append(too_long(f"{path}.reason", _MAX_REASON))
+            errors.append(too_long(f"{path}.reason", _MAX_REASON))
     if len(condition.get("message", "").encode()) > _MAX_MESSAGE:
-        found.append(too_long(f"{path}.message", _MAX_MESSAGE))
-    return found
+        errors.append(too_long(f"{path}.message", _MAX_MESSAGE))
+    return errors

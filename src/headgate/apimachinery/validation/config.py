@@ -28,45 +28,45 @@ def _decoded_bytes(text: str) -> int:
 def _frozen(new: Object, old: Object, fields: tuple[str, ...]) -> FieldErrors:
     if not old.get("immutable"):
         return []
-    found = [] if new.get("immutable") else [forbidden("immutable", _FROZEN)]
-    return found + [forbidden(name, _FROZEN) for name in fields if (new.get(name) or {}) != (old.get(name) or {})]
+    errors = [] if new.get("immutable") else [forbidden("immutable", _FROZEN)]
+    return errors + [forbidden(name, _FROZEN) for name in fields if (new.get(name) or {}) != (old.get(name) or {})]
 
 
 def validate_config_map(obj: Object) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
     texts, binaries = obj.get("data") or {}, obj.get("binaryData") or {}
     for key in texts:
-        found += validate_text(names.is_config_map_key, key, f"data[{key}]")
+        errors += validate_text(names.is_config_map_key, key, f"data[{key}]")
         if key in binaries:
-            found.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+            errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
     for key in binaries:
-        found += validate_text(names.is_config_map_key, key, f"binaryData[{key}]")
+        errors += validate_text(names.is_config_map_key, key, f"binaryData[{key}]")
     size = sum(len(text.encode()) for text in texts.values()) + sum(map(_decoded_bytes, binaries.values()))
     if size > MAX_DATA_BYTES:
-        found.append(too_long("[]", MAX_DATA_BYTES))
-    return found
+        errors.append(too_long("[]", MAX_DATA_BYTES))
+    return errors
 
 
 def validate_config_map_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
-    return found + _frozen(new, old, ("data", "binaryData")) + validate_config_map(new)
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
+    return errors + _frozen(new, old, ("data", "binaryData")) + validate_config_map(new)
 
 
 def validate_secret(obj: Object) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
     data = obj.get("data") or {}
     for key in data:
-        found += validate_text(names.is_config_map_key, key, f"data[{key}]")
+        errors += validate_text(names.is_config_map_key, key, f"data[{key}]")
     if sum(map(_decoded_bytes, data.values())) > MAX_DATA_BYTES:
-        found.append(too_long("data", MAX_DATA_BYTES))
+        errors.append(too_long("data", MAX_DATA_BYTES))
     rule = _SECRET_TYPES.get(obj.get("type", ""))
-    return found + rule(obj, data) if rule else found
+    return errors + rule(obj, data) if rule else errors
 
 
 def validate_secret_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
-    found += immutable(new.get("type", ""), old.get("type", ""), "type")
-    return found + _frozen(new, old, ("data",)) + validate_secret(new)
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors += immutable(new.get("type", ""), old.get("type", ""), "type")
+    return errors + _frozen(new, old, ("data",)) + validate_secret(new)
 
 
 def _token(obj: Object, data: Mapping[str, str]) -> FieldErrors:

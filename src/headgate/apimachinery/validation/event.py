@@ -46,30 +46,30 @@ def validate_event(event: Object, *, strict: bool) -> FieldErrors:
     """The rules of every event, old or new. An ``eventTime`` marks those of the new kind."""
     namespace = event["metadata"].get("namespace", "")
     involved = (event.get("involvedObject") or {}).get("namespace", "")
-    found: FieldErrors = []
+    errors: FieldErrors = []
     wrong = invalid("involvedObject.namespace", involved, _WRONG_NAMESPACE)
     if not event.get("eventTime"):
         if involved != namespace and not (not involved and namespace in ("", "default")):
-            found.append(wrong)
+            errors.append(wrong)
     else:
         if not involved and namespace not in ("default", "kube-system"):
-            found.append(wrong)
-        found += _validate_new_style(event, "reportingController" if strict else "reportingComponent")
-    return found + validate_text(names.is_dns1123_subdomain, namespace, "namespace")
+            errors.append(wrong)
+        errors += _validate_new_style(event, "reportingController" if strict else "reportingComponent")
+    return errors + validate_text(names.is_dns1123_subdomain, namespace, "namespace")
 
 
 def _validate_new_style(event: Object, reporter_field: str) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     reporter = event.get("reportingComponent", "")
     if not reporter:
-        found.append(required(reporter_field))
-    found += validate_text(names.is_qualified_name, reporter, reporter_field)
+        errors.append(required(reporter_field))
+    errors += validate_text(names.is_qualified_name, reporter, reporter_field)
     for field in ("reportingInstance", "action", "reason"):
         text = event.get(field, "")
         if not text:
-            found.append(required(field))
-        found += _at_most(text, field, _MAX_FIELD)
-    return found + _at_most(event.get("message", ""), "message", _MAX_MESSAGE)
+            errors.append(required(field))
+        errors += _at_most(text, field, _MAX_FIELD)
+    return errors + _at_most(event.get("message", ""), "message", _MAX_MESSAGE)
 
 
 def _at_most(text: str, field: str, limit: int) -> FieldErrors:
@@ -77,43 +77,43 @@ def _at_most(text: str, field: str, limit: int) -> FieldErrors:
 
 
 def validate_strict_event_create(event: Object) -> FieldErrors:
-    found = validate_event(event, strict=True)
-    found += validate_object_meta(event["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
-    found += _validate_series(event)
+    errors = validate_event(event, strict=True)
+    errors += validate_object_meta(event["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    errors += _validate_series(event)
     if not event.get("eventTime"):
-        found.append(required("eventTime"))
+        errors.append(required("eventTime"))
     if event.get("type") not in ("Normal", "Warning"):
-        found.append(invalid("type", "", f"has invalid value: {event.get('type', '')}"))
+        errors.append(invalid("type", "", f"has invalid value: {event.get('type', '')}"))
     for field in ("firstTimestamp", "lastTimestamp", "count"):
         if event.get(field):
-            found.append(invalid(field, "", "needs to be unset"))
+            errors.append(invalid(field, "", "needs to be unset"))
     source = event.get("source") or {}
     if source.get("component") or source.get("host"):
-        found.append(invalid("source", "", "needs to be unset"))
-    return found
+        errors.append(invalid("source", "", "needs to be unset"))
+    return errors
 
 
 def _validate_series(event: Object) -> FieldErrors:
     series = event.get("series")
     if series is None:
         return []
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if series.get("count", 0) < 2:
-        found.append(invalid("series.count", "", "should be at least 2"))
+        errors.append(invalid("series.count", "", "should be at least 2"))
     if not series.get("lastObservedTime"):
-        found.append(required("series.lastObservedTime"))
-    return found
+        errors.append(required("series.lastObservedTime"))
+    return errors
 
 
 def validate_strict_event_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_event(new, strict=True)
-    found += validate_object_meta_update(new["metadata"], old["metadata"])
+    errors = validate_event(new, strict=True)
+    errors += validate_object_meta_update(new["metadata"], old["metadata"])
     if new.get("series") != old.get("series"):
-        found += _validate_series(new)
+        errors += _validate_series(new)
     for field in _IMMUTABLE:
         zero = _ZEROS.get(field, "")
-        found += immutable(_or(new.get(field), zero), _or(old.get(field), zero), _STRICT_NAMES.get(field, field))
-    return found
+        errors += immutable(_or(new.get(field), zero), _or(old.get(field), zero), _STRICT_NAMES.get(field, field))
+    return errors
 
 
 def _or(value: Any, zero: Any) -> Any:

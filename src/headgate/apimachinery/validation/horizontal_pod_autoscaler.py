@@ -25,48 +25,48 @@ def _segment(value: str, path: str) -> FieldErrors:
 
 
 def validate_autoscaler_create(obj: Object) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
-    return found + _validate_spec(obj.get("spec") or {}, None)
+    errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    return errors + _validate_spec(obj.get("spec") or {}, None)
 
 
 def validate_autoscaler_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
-    return found + _validate_spec(new.get("spec") or {}, old.get("spec") or {})
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
+    return errors + _validate_spec(new.get("spec") or {}, old.get("spec") or {})
 
 
 def validate_autoscaler_status_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
     status = new.get("status") or {}
     for field in ("currentReplicas", "desiredReplicas"):
-        found += nonnegative(status.get(field) or 0, f"status.{field}")
-    return found
+        errors += nonnegative(status.get(field) or 0, f"status.{field}")
+    return errors
 
 
 def _validate_spec(spec: Object, old: Object | None) -> FieldErrors:
     low, high = spec.get("minReplicas"), spec.get("maxReplicas", 0)
     least = 0 if old is not None and old.get("minReplicas") == 0 else 1
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if low is not None and low < least:
-        found.append(invalid("spec.minReplicas", low, f"must be greater than or equal to {least}"))
+        errors.append(invalid("spec.minReplicas", low, f"must be greater than or equal to {least}"))
     if high < 1:
-        found.append(invalid("spec.maxReplicas", high, "must be greater than 0"))
+        errors.append(invalid("spec.maxReplicas", high, "must be greater than 0"))
     if low is not None and high < low:
-        found.append(invalid("spec.maxReplicas", high, "must be greater than or equal to `minReplicas`"))
+        errors.append(invalid("spec.maxReplicas", high, "must be greater than or equal to `minReplicas`"))
     target, old_target = spec.get("scaleTargetRef") or {}, (old or {}).get("scaleTargetRef") or {}
     same_kind = old is not None and all(target.get(each) == old_target.get(each) for each in ("apiVersion", "kind"))
-    found += _validate_reference(
+    errors += _validate_reference(
         target,
         "spec.scaleTargetRef",
         # The only scalable kind without a group.
         any_group=target.get("kind") == "ReplicationController",
         any_version=same_kind,
     )
-    found += _validate_metrics(spec, low)
+    errors += _validate_metrics(spec, low)
     for direction in ("scaleUp", "scaleDown"):
         rules = (spec.get("behavior") or {}).get(direction)
         if rules is not None:
-            found += _validate_rules(rules, f"spec.behavior.{direction}")
-    return found
+            errors += _validate_rules(rules, f"spec.behavior.{direction}")
+    return errors
 
 
 def _version_complaint(version: str, *, any_group: bool) -> str:
@@ -78,58 +78,58 @@ def _version_complaint(version: str, *, any_group: bool) -> str:
 
 
 def _validate_reference(reference: Object, path: str, *, any_group: bool, any_version: bool = False) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     for field in ("kind", "name"):
         value = reference.get(field, "")
-        found += _segment(value, f"{path}.{field}") if value else [required(f"{path}.{field}")]
+        errors += _segment(value, f"{path}.{field}") if value else [required(f"{path}.{field}")]
     version = reference.get("apiVersion", "")
     message = "" if any_version else _version_complaint(version, any_group=any_group)
-    return [*found, invalid(f"{path}.apiVersion", version, message)] if message else found
+    return [*errors, invalid(f"{path}.apiVersion", version, message)] if message else errors
 
 
 def _validate_metrics(spec: Object, low: int | None) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     metrics = spec.get("metrics") or []
     for i, metric in enumerate(metrics):
-        found += _validate_metric(metric, f"spec.metrics[{i}]")
+        errors += _validate_metric(metric, f"spec.metrics[{i}]")
     if low == 0 and not any(each.get("type") in ("Object", "External") for each in metrics):
         text = "must specify at least one Object or External metric to support scaling to zero replicas"
-        found.append(forbidden("spec.metrics", text))
-    return found
+        errors.append(forbidden("spec.metrics", text))
+    return errors
 
 
 def _validate_metric(metric: Object, path: str) -> FieldErrors:
     kind = metric.get("type", "")
-    found: FieldErrors = [] if kind else [required(f"{path}.type", "must specify a metric source type")]
+    errors: FieldErrors = [] if kind else [required(f"{path}.type", "must specify a metric source type")]
     unknown = not_supported(f"{path}.type", kind, sorted(_FIELD_OF_TYPE))
     if kind not in _FIELD_OF_TYPE:
-        found.append(unknown)
+        errors.append(unknown)
     given = [name for name in _SOURCES if metric.get(name) is not None]
     if given:
-        found += _SOURCES[given[0]](metric[given[0]], f"{path}.{given[0]}")
+        errors += _SOURCES[given[0]](metric[given[0]], f"{path}.{given[0]}")
     expected = _FIELD_OF_TYPE.get(kind)
     if expected is None:
-        found.append(unknown)
+        errors.append(unknown)
     elif expected not in given:
-        found.append(required(f"{path}.{expected}", "must populate information for the given metric source"))
+        errors.append(required(f"{path}.{expected}", "must populate information for the given metric source"))
     if len(given) != 1:
         text = "must populate the given metric source only"
-        found += [forbidden(f"{path}.{name}", text) for name in given if name != expected]
-    return found
+        errors += [forbidden(f"{path}.{name}", text) for name in given if name != expected]
+    return errors
 
 
 def _validate_target(target: Object, path: str) -> FieldErrors:
     kind = target.get("type", "")
-    found: FieldErrors = [] if kind else [required(f"{path}.type", "must specify a metric target type")]
+    errors: FieldErrors = [] if kind else [required(f"{path}.type", "must specify a metric target type")]
     if kind not in _TARGETS:
-        found.append(invalid(f"{path}.type", kind, "must be either Utilization, Value, or AverageValue"))
+        errors.append(invalid(f"{path}.type", kind, "must be either Utilization, Value, or AverageValue"))
     for field in ("value", "averageValue"):
         if field in target and quantity.amount(target[field]).nano <= 0:
-            found.append(invalid(f"{path}.{field}", target[field], "must be positive"))
+            errors.append(invalid(f"{path}.{field}", target[field], "must be positive"))
     utilization = target.get("averageUtilization")
     if utilization is not None and utilization < 1:
-        found.append(invalid(f"{path}.averageUtilization", utilization, "must be greater than 0"))
-    return found
+        errors.append(invalid(f"{path}.averageUtilization", utilization, "must be greater than 0"))
+    return errors
 
 
 def _validate_identifier(metric: Object, path: str) -> FieldErrors:
@@ -139,64 +139,64 @@ def _validate_identifier(metric: Object, path: str) -> FieldErrors:
 
 def _validate_object(source: Object, path: str) -> FieldErrors:
     target = source.get("target") or {}
-    found = _validate_reference(source.get("describedObject") or {}, f"{path}.describedObject", any_group=True)
-    found += _validate_identifier(source.get("metric") or {}, f"{path}.metric")
-    found += _validate_target(target, f"{path}.target")
+    errors = _validate_reference(source.get("describedObject") or {}, f"{path}.describedObject", any_group=True)
+    errors += _validate_identifier(source.get("metric") or {}, f"{path}.metric")
+    errors += _validate_target(target, f"{path}.target")
     if "value" not in target and "averageValue" not in target:
-        found.append(required(f"{path}.target.averageValue", "must set either a target value or averageValue"))
-    return found
+        errors.append(required(f"{path}.target.averageValue", "must set either a target value or averageValue"))
+    return errors
 
 
 def _validate_external(source: Object, path: str) -> FieldErrors:
     target = source.get("target") or {}
-    found = _validate_identifier(source.get("metric") or {}, f"{path}.metric")
-    found += _validate_target(target, f"{path}.target")
+    errors = _validate_identifier(source.get("metric") or {}, f"{path}.metric")
+    errors += _validate_target(target, f"{path}.target")
     if "value" not in target and "averageValue" not in target:
         text = "must set either a target value for metric or a per-pod target"
-        found.append(required(f"{path}.target.averageValue", text))
+        errors.append(required(f"{path}.target.averageValue", text))
     if "value" in target and "averageValue" in target:
         text = "may not set both a target value for metric and a per-pod target"
-        found.append(forbidden(f"{path}.target.value", text))
-    return found
+        errors.append(forbidden(f"{path}.target.value", text))
+    return errors
 
 
 def _validate_pods(source: Object, path: str) -> FieldErrors:
     target = source.get("target") or {}
-    found = _validate_identifier(source.get("metric") or {}, f"{path}.metric")
-    found += _validate_target(target, f"{path}.target")
+    errors = _validate_identifier(source.get("metric") or {}, f"{path}.metric")
+    errors += _validate_target(target, f"{path}.target")
     if "averageValue" not in target:
-        found.append(required(f"{path}.target.averageValue", "must specify a positive target averageValue"))
-    return found
+        errors.append(required(f"{path}.target.averageValue", "must specify a positive target averageValue"))
+    return errors
 
 
 def _validate_resource(source: Object, path: str) -> FieldErrors:
-    found = [] if source.get("name") else [required(f"{path}.name", "must specify a resource name")]
-    return found + _validate_resource_target(source.get("target") or {}, f"{path}.target")
+    errors = [] if source.get("name") else [required(f"{path}.name", "must specify a resource name")]
+    return errors + _validate_resource_target(source.get("target") or {}, f"{path}.target")
 
 
 def _validate_resource_target(target: Object, path: str) -> FieldErrors:
-    found = _validate_target(target, path)
+    errors = _validate_target(target, path)
     if "averageUtilization" not in target and "averageValue" not in target:
         text = "must set either a target raw value or a target utilization"
-        found.append(required(f"{path}.averageUtilization", text))
+        errors.append(required(f"{path}.averageUtilization", text))
     if "averageUtilization" in target and "averageValue" in target:
         text = "may not set both a target raw value and a target utilization"
-        found.append(forbidden(f"{path}.averageValue", text))
-    return found
+        errors.append(forbidden(f"{path}.averageValue", text))
+    return errors
 
 
 def _validate_container_resource(source: Object, path: str) -> FieldErrors:
     name, container = source.get("name", ""), source.get("container", "")
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if name:
-        found += validate_container_resource_name(name, f"{path}.name")
+        errors += validate_container_resource_name(name, f"{path}.name")
     else:
-        found.append(required(f"{path}.name", "must specify a resource name"))
+        errors.append(required(f"{path}.name", "must specify a resource name"))
     if container:
-        found += validate_text(names.is_dns1123_label, container, f"{path}.container")
+        errors += validate_text(names.is_dns1123_label, container, f"{path}.container")
     else:
-        found.append(required(f"{path}.container", "must specify a container"))
-    return found + _validate_resource_target(source.get("target") or {}, f"{path}.target")
+        errors.append(required(f"{path}.container", "must specify a container"))
+    return errors + _validate_resource_target(source.get("target") or {}, f"{path}.target")
 
 
 _SOURCES: Final[dict[str, Callable[[Object, str], FieldErrors]]] = {
@@ -216,32 +216,34 @@ _FIELD_OF_TYPE: Final = {
 
 
 def _validate_rules(rules: Object, path: str) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     window, policies = rules.get("stabilizationWindowSeconds"), rules.get("policies") or []
-    at = f"{path}.stabilizationWindowSeconds"
+    field_path = f"{path}.stabilizationWindowSeconds"
     if window is not None and window < 0:
-        found.append(invalid(at, window, "must be greater than or equal to zero"))
+        errors.append(invalid(field_path, window, "must be greater than or equal to zero"))
     if window is not None and window > _MAX_STABILIZATION_S:
-        found.append(invalid(at, window, f"must be less than or equal to {_MAX_STABILIZATION_S}"))
+        errors.append(invalid(field_path, window, f"must be less than or equal to {_MAX_STABILIZATION_S}"))
     select = rules.get("selectPolicy")
     if select is not None and select not in _SELECT:
-        found.append(not_supported(f"{path}.selectPolicy", select, _SELECT))
+        errors.append(not_supported(f"{path}.selectPolicy", select, _SELECT))
     if not policies:
-        found.append(required(f"{path}.policies", "must specify at least one Policy"))
+        errors.append(required(f"{path}.policies", "must specify at least one Policy"))
     for i, policy in enumerate(policies):
-        at, period = f"{path}.policies[{i}]", policy.get("periodSeconds", 0)
+        field_path, period = f"{path}.policies[{i}]", policy.get("periodSeconds", 0)
         if policy.get("type", "") not in _POLICIES:
-            found.append(not_supported(f"{at}.type", policy.get("type", ""), _POLICIES))
+            errors.append(not_supported(f"{field_path}.type", policy.get("type", ""), _POLICIES))
         for field in ("value", "periodSeconds"):
             if policy.get(field, 0) <= 0:
-                found.append(invalid(f"{at}.{field}", policy.get(field, 0), NOT_POSITIVE))
+                errors.append(invalid(f"{field_path}.{field}", policy.get(field, 0), NOT_POSITIVE))
         if period > _MAX_PERIOD_S:
-            found.append(invalid(f"{at}.periodSeconds", period, f"must be less than or equal to {_MAX_PERIOD_S}"))
+            errors.append(
+                invalid(f"{field_path}.periodSeconds", period, f"must be less than or equal to {_MAX_PERIOD_S}")
+            )
     if "tolerance" in rules and quantity.amount(rules["tolerance"]).nano < 0:
-        found.append(invalid(f"{path}.tolerance", rules["tolerance"], NEGATIVE))
-    return found
+        errors.append(invalid(f"{path}.tolerance", rules["tolerance"], NEGATIVE))
+    return errors
 
 
 def validate_scale(obj: Object) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
-    return found + nonnegative((obj.get("spec") or {}).get("replicas") or 0, "spec.replicas")
+    errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    return errors + nonnegative((obj.get("spec") or {}).get("replicas") or 0, "spec.replicas")

@@ -13,22 +13,22 @@ Object = dict[str, Any]
 
 
 def validate_lease_create(obj: Object) -> FieldErrors:
-    found = validate_object_meta(
+    errors = validate_object_meta(
         obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain, kube_finalizers=False
     )
-    return found + _validate_spec(obj.get("spec") or {})
+    return errors + _validate_spec(obj.get("spec") or {})
 
 
 def validate_lease_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"], kube_finalizers=False)
-    return found + _validate_spec(new.get("spec") or {})
+    errors = validate_object_meta_update(new["metadata"], old["metadata"], kube_finalizers=False)
+    return errors + _validate_spec(new.get("spec") or {})
 
 
 def _validate_spec(spec: Object) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     seconds = spec.get("leaseDurationSeconds")
     if seconds is not None and seconds <= 0:
-        found.append(invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
+        errors.append(invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
     if "leaseTransitions" in spec:
-        found += nonnegative(spec["leaseTransitions"], "spec.leaseTransitions")
-    return found
+        errors += nonnegative(spec["leaseTransitions"], "spec.leaseTransitions")
+    return errors

@@ -15,11 +15,11 @@ _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 
 def _validate_finalizer(name: str, path: str) -> FieldErrors:
-    found = validate_text(names.is_qualified_name, name, path)
+    errors = validate_text(names.is_qualified_name, name, path)
     if "/" not in name and name not in _STANDARD_FINALIZERS:
         text = "name is neither a standard finalizer name nor is it fully qualified"
-        found.append(invalid(path, name, text))
-    return found
+        errors.append(invalid(path, name, text))
+    return errors
 
 
 def _finalizers(namespace: Object) -> list[str]:
@@ -28,10 +28,10 @@ def _finalizers(namespace: Object) -> list[str]:
 
 
 def validate_namespace_create(namespace: Object) -> FieldErrors:
-    found = validate_object_meta(namespace["metadata"], namespaced=False, name_rule=names.name_is_dns_label)
+    errors = validate_object_meta(namespace["metadata"], namespaced=False, name_rule=names.name_is_dns_label)
     for name in _finalizers(namespace):
-        found += _validate_finalizer(name, "spec.finalizers")
-    return found
+        errors += _validate_finalizer(name, "spec.finalizers")
+    return errors
 
 
 def validate_namespace_update(new: Object, old: Object) -> FieldErrors:
@@ -39,19 +39,19 @@ def validate_namespace_update(new: Object, old: Object) -> FieldErrors:
 
 
 def validate_namespace_status_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
     phase = (new.get("status") or {}).get("phase", "")
     # The path's capital is upstream's.
     if new["metadata"].get("deletionTimestamp") is None:
         if phase != "Active":
-            found.append(invalid("status.Phase", phase, "may only be 'Active' if `deletionTimestamp` is empty"))
+            errors.append(invalid("status.Phase", phase, "may only be 'Active' if `deletionTimestamp` is empty"))
     elif phase != "Terminating":
-        found.append(invalid("status.Phase", phase, "may only be 'Terminating' if `deletionTimestamp` is not empty"))
-    return found
+        errors.append(invalid("status.Phase", phase, "may only be 'Terminating' if `deletionTimestamp` is not empty"))
+    return errors
 
 
 def validate_namespace_finalize_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
     for i, name in enumerate(_finalizers(new)):
-        found += _validate_finalizer(name, f"spec.finalizers[{i}]")
-    return found
+        errors += _validate_finalizer(name, f"spec.finalizers[{i}]")
+    return errors

@@ -22,14 +22,14 @@ Object = dict[str, Any]
 
 def validate_node_create(node: Object) -> FieldErrors:
     spec, status = node.get("spec") or {}, node.get("status") or {}
-    found = validate_object_meta(node["metadata"], namespaced=False, name_rule=names.name_is_dns_subdomain)
+    errors = validate_object_meta(node["metadata"], namespaced=False, name_rule=names.name_is_dns_subdomain)
     # The path is wrong upstream; clients read it so.
-    found += validate_taints(spec.get("taints") or [], "metadata.taints")
-    found += _validate_resources(status)
+    errors += validate_taints(spec.get("taints") or [], "metadata.taints")
+    errors += _validate_resources(status)
     swap = (status.get("nodeInfo") or {}).get("swap") or {}
     if "capacity" in swap:
-        found += positive(swap["capacity"], "metadata.nodeSwapStatus.capacity")
-    return found + _validate_pod_cidrs(spec.get("podCIDRs") or [])
+        errors += positive(swap["capacity"], "metadata.nodeSwapStatus.capacity")
+    return errors + _validate_pod_cidrs(spec.get("podCIDRs") or [])
 
 
 def _validate_resources(status: Object) -> FieldErrors:
@@ -42,13 +42,13 @@ def _validate_resources(status: Object) -> FieldErrors:
 
 
 def _validate_pod_cidrs(cidrs: list[str]) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     for i, cidr in enumerate(cidrs):
-        found += validate_text(is_valid_cidr_for_legacy_field, cidr, f"spec.podCIDRs[{i}]")
+        errors += validate_text(is_valid_cidr_for_legacy_field, cidr, f"spec.podCIDRs[{i}]")
     families = {":" in cidr for cidr in cidrs}
-    if len(cidrs) > 1 and not found and (len(families) != 2 or len(cidrs) > 2):
-        found.append(invalid("spec.podCIDRs", cidrs, "may specify no more than one CIDR for each IP family"))
-    return found
+    if len(cidrs) > 1 and not errors and (len(families) != 2 or len(cidrs) > 2):
+        errors.append(invalid("spec.podCIDRs", cidrs, "may specify no more than one CIDR for each IP family"))
+    return errors
 
 
 def validate_node_update(new: Object, old: Object) -> FieldErrors:
@@ -57,23 +57,23 @@ def validate_node_update(new: Object, old: Object) -> FieldErrors:
 
 def validate_node_status_update(new: Object, old: Object) -> FieldErrors:
     spec, old_spec, status = new.get("spec") or {}, old.get("spec") or {}, new.get("status") or {}
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
-    found += _validate_resources(status)
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors += _validate_resources(status)
     seen: set[tuple[str, str]] = set()
     for i, address in enumerate(status.get("addresses") or ()):
         pair = (address.get("type", ""), address.get("address", ""))
         if pair in seen:
             shown = {"Type": pair[0], "Address": pair[1]}
-            found.append(duplicate(f"status.addresses[{i}]", msgspec.Raw(msgspec.json.encode(shown))))
+            errors.append(duplicate(f"status.addresses[{i}]", msgspec.Raw(msgspec.json.encode(shown))))
         seen.add(pair)
-    found += _validate_cidrs_kept(spec.get("podCIDRs") or [], old_spec.get("podCIDRs") or [])
+    errors += _validate_cidrs_kept(spec.get("podCIDRs") or [], old_spec.get("podCIDRs") or [])
     if old_spec.get("providerID") and old_spec["providerID"] != spec.get("providerID"):
         text = 'node updates may not change providerID except from "" to valid'
-        found.append(forbidden("spec.providerID", text))
-    found += validate_taints(spec.get("taints") or [], "metadata.taints")
+        errors.append(forbidden("spec.providerID", text))
+    errors += validate_taints(spec.get("taints") or [], "metadata.taints")
     if spec.get("externalID", "") != old_spec.get("externalID", ""):
-        found.append(forbidden("spec.externalID", "may not be updated"))
-    return found
+        errors.append(forbidden("spec.externalID", "may not be updated"))
+    return errors
 
 
 def _validate_cidrs_kept(new: list[str], old: list[str]) -> FieldErrors:

@@ -48,17 +48,17 @@ def _validate_local(source: Object, path: str) -> FieldErrors:
 
 
 def _validate_csi(source: Object, path: str) -> FieldErrors:
-    found = validate_csi_driver(source.get("driver", ""), f"{path}.driver")
+    errors = validate_csi_driver(source.get("driver", ""), f"{path}.driver")
     if not source.get("volumeHandle"):
-        found.append(required(f"{path}.volumeHandle"))
+        errors.append(required(f"{path}.volumeHandle"))
     for field in _SECRETS:
         secret = source.get(field)
         if secret is None:
             continue
         for part, rule in (("name", names.is_dns1123_subdomain), ("namespace", names.is_dns1123_label)):
-            at = f"{path}.{field}.{part}"
-            found += validate_text(rule, secret[part], at) if secret.get(part) else [required(at)]
-    return found
+            field_path = f"{path}.{field}.{part}"
+            errors += validate_text(rule, secret[part], field_path) if secret.get(part) else [required(field_path)]
+    return errors
 
 
 _SOURCES: Final[dict[str, Callable[[Object, str], FieldErrors]]] = {
@@ -71,56 +71,56 @@ _SOURCES: Final[dict[str, Callable[[Object, str], FieldErrors]]] = {
 
 def validate_volume_spec(spec: Object, path: str, *, inline: bool = False, any_value: bool = False) -> FieldErrors:
     """``inline`` is the spec inside a VolumeAttachment, which has no life of its own."""
-    found = _validate_inline(spec, path) if inline else []
+    errors = _validate_inline(spec, path) if inline else []
     modes = spec.get("accessModes") or []
     if not modes:
-        found.append(required(f"{path}.accessModes"))
+        errors.append(required(f"{path}.accessModes"))
     for mode in modes:
-        found += one_of(mode, f"{path}.accessModes", _ACCESS_MODES)
+        errors += one_of(mode, f"{path}.accessModes", _ACCESS_MODES)
     if "ReadWriteOncePod" in modes and set(modes) & set(_ACCESS_MODES[:-1]):
-        found.append(forbidden(f"{path}.accessModes", "may not use ReadWriteOncePod with other access modes"))
+        errors.append(forbidden(f"{path}.accessModes", "may not use ReadWriteOncePod with other access modes"))
     if not inline:
-        found += _validate_capacity(spec.get("capacity") or {}, f"{path}.capacity")
+        errors += _validate_capacity(spec.get("capacity") or {}, f"{path}.capacity")
         if spec.get("persistentVolumeReclaimPolicy"):
             field = "persistentVolumeReclaimPolicy"
-            found += one_of(spec[field], f"{path}.{field}", _RECLAIM_POLICIES)
-        found += _validate_node_affinity(spec.get("nodeAffinity"), f"{path}.nodeAffinity", any_value)
-    found += _validate_source(spec, path)
+            errors += one_of(spec[field], f"{path}.{field}", _RECLAIM_POLICIES)
+        errors += _validate_node_affinity(spec.get("nodeAffinity"), f"{path}.nodeAffinity", any_value)
+    errors += _validate_source(spec, path)
     host_path = spec.get("hostPath")
     recycles = spec.get("persistentVolumeReclaimPolicy") == "Recycle"
     if host_path is not None and recycles and posixpath.normpath(host_path.get("path") or ".") == "/":
         text = "may not be 'recycle' for a hostPath mount of '/'"
-        found.append(forbidden(f"{path}.persistentVolumeReclaimPolicy", text))
+        errors.append(forbidden(f"{path}.persistentVolumeReclaimPolicy", text))
     if not inline:
         if spec.get("storageClassName"):
-            found += validate_text(names.is_dns1123_subdomain, spec["storageClassName"], f"{path}.storageClassName")
+            errors += validate_text(names.is_dns1123_subdomain, spec["storageClassName"], f"{path}.storageClassName")
         if spec.get("volumeMode") is not None:
-            found += one_of(spec["volumeMode"], f"{path}.volumeMode", _VOLUME_MODES)
-    return found + _validate_attributes_class(spec, path)
+            errors += one_of(spec["volumeMode"], f"{path}.volumeMode", _VOLUME_MODES)
+    return errors + _validate_attributes_class(spec, path)
 
 
 def _validate_inline(spec: Object, path: str) -> FieldErrors:
-    found = [forbidden(f"{path}.{field}", _NOT_INLINE) for field in ("claimRef", "capacity") if spec.get(field)]
+    errors = [forbidden(f"{path}.{field}", _NOT_INLINE) for field in ("claimRef", "capacity") if spec.get(field)]
     if "csi" not in spec:
-        found.append(required(f"{path}.csi", "has to be specified in the context of inline volumes"))
+        errors.append(required(f"{path}.csi", "has to be specified in the context of inline volumes"))
     if spec.get("persistentVolumeReclaimPolicy", "Retain") != "Retain":
         text = "may only be Retain in the context of inline volumes"
-        found.append(forbidden(f"{path}.persistentVolumeReclaimPolicy", text))
-    found += [
+        errors.append(forbidden(f"{path}.persistentVolumeReclaimPolicy", text))
+    errors += [
         forbidden(f"{path}.{field}", _NOT_INLINE) for field in ("nodeAffinity", "storageClassName") if spec.get(field)
     ]
-    return found
+    return errors
 
 
 def _validate_capacity(capacity: dict[str, str], path: str) -> FieldErrors:
-    found = [] if capacity else [required(path)]
+    errors = [] if capacity else [required(path)]
     if set(capacity) != {"storage"}:
-        found.append(not_supported(path, capacity or None, ["storage"]))
+        errors.append(not_supported(path, capacity or None, ["storage"]))
     for name, amount in capacity.items():
-        found += validate_storage_amount(amount, f"{path}[{name}]")
+        errors += validate_storage_amount(amount, f"{path}[{name}]")
         if quantity.amount(amount).nano <= 0:
-            found.append(invalid(f"{path}[{name}]", amount, NOT_POSITIVE))
-    return found
+            errors.append(invalid(f"{path}[{name}]", amount, NOT_POSITIVE))
+    return errors
 
 
 def _validate_node_affinity(affinity: Object | None, path: str, any_value: bool) -> FieldErrors:
@@ -145,38 +145,40 @@ def _validate_attributes_class(spec: Object, path: str) -> FieldErrors:
     name = spec.get("volumeAttributesClassName")
     if name is None:
         return []
-    at = f"{path}.volumeAttributesClassName"
-    found = (
-        validate_text(names.is_dns1123_subdomain, name, at) if name else [required(at, "an empty string is disallowed")]
+    field_path = f"{path}.volumeAttributesClassName"
+    errors = (
+        validate_text(names.is_dns1123_subdomain, name, field_path)
+        if name
+        else [required(field_path, "an empty string is disallowed")]
     )
     if "csi" not in spec:
-        found.append(required(f"{path}.csi", "has to be specified when using volumeAttributesClassName"))
-    return found
+        errors.append(required(f"{path}.csi", "has to be specified when using volumeAttributesClassName"))
+    return errors
 
 
 def validate_volume_create(obj: Object, old: Object | None = None) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=False, name_rule=names.name_is_dns_subdomain)
+    errors = validate_object_meta(obj["metadata"], namespaced=False, name_rule=names.name_is_dns_subdomain)
     stored = ((old or {}).get("spec") or {}).get("nodeAffinity") or {}
     any_value = bool(stored.get("required") and validate_node_selector(stored["required"], ""))
-    return found + validate_volume_spec(obj.get("spec") or {}, "spec", any_value=any_value)
+    return errors + validate_volume_spec(obj.get("spec") or {}, "spec", any_value=any_value)
 
 
 def validate_volume_update(new: Object, old: Object) -> FieldErrors:
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     # Twice, because the server reports each problem twice.
-    found = validate_volume_create(new, old) * 2
+    errors = validate_volume_create(new, old) * 2
     source, old_source = _source_of(spec, old_spec), _source_of(old_spec, old_spec)
     if source != old_source:
         text = f"spec.persistentvolumesource is immutable after creation\n{object_diff(old_source, source)}"
-        found.append(forbidden("spec.persistentvolumesource", text))
-    found += immutable(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
+        errors.append(forbidden("spec.persistentvolumesource", text))
+    errors += immutable(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
     affinity, old_affinity = spec.get("nodeAffinity"), old_spec.get("nodeAffinity")
     if old_affinity is not None and affinity != old_affinity and affinity != _with_successors(old_affinity, affinity):
-        found.append(invalid("nodeAffinity", affinity, f"{IMMUTABLE}, except for updating from beta label to GA"))
+        errors.append(invalid("nodeAffinity", affinity, f"{IMMUTABLE}, except for updating from beta label to GA"))
     if old_spec.get("volumeAttributesClassName") is not None and spec.get("volumeAttributesClassName") is None:
         text = "update from non-nil value to nil is forbidden"
-        found.append(forbidden("spec.volumeAttributesClassName", text))
-    return found
+        errors.append(forbidden("spec.volumeAttributesClassName", text))
+    return errors
 
 
 def _source_of(spec: Object, old_spec: Object) -> Object:
@@ -209,7 +211,7 @@ def _successor(expression: Object, term: int, index: int, new: Object | None) ->
 
 
 def validate_volume_status_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
     if not new["metadata"].get("resourceVersion"):
-        found.append(required("resourceVersion"))
-    return found
+        errors.append(required("resourceVersion"))
+    return errors

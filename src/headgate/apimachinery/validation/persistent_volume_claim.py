@@ -29,10 +29,10 @@ _RESIZE_STATUSES: Final = (
 
 
 def validate_claim_create(obj: Object, old: Object | None = None) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
     old_spec = (old or {}).get("spec") or {}
     sources = (old_spec.get(field) or {} for field in ("dataSource", "dataSourceRef"))
-    return found + validate_claim_spec(
+    return errors + validate_claim_spec(
         obj.get("spec") or {},
         "spec",
         any_value=bool(validate_label_selector(old_spec.get("selector"), "")),
@@ -46,26 +46,26 @@ def _storage(owner: Object) -> quantity.Quantity:
 
 def validate_claim_update(new: Object, old: Object) -> FieldErrors:
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
-    found = validate_object_meta_update(new["metadata"], old["metadata"]) + validate_claim_create(new, old)
+    errors = validate_object_meta_update(new["metadata"], old["metadata"]) + validate_claim_create(new, old)
     allowed, class_moved = _as_allowed(new, old)
     if not class_moved:
         annotations = new["metadata"].get("annotations") or {}
         old_annotations = old["metadata"].get("annotations") or {}
         if annotations.get(_CLASS_ANNOTATION, "") != old_annotations.get(_CLASS_ANNOTATION, ""):
             path = f"metadata.annotations.{_CLASS_ANNOTATION}"
-            found.append(invalid(path, annotations.get(_CLASS_ANNOTATION, ""), IMMUTABLE))
+            errors.append(invalid(path, annotations.get(_CLASS_ANNOTATION, ""), IMMUTABLE))
     if spec != allowed:
         text = (
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
         )
-        found.append(forbidden("spec", f"{text}\n{object_diff(allowed, spec)}"))
+        errors.append(forbidden("spec", f"{text}\n{object_diff(allowed, spec)}"))
     new_size = _storage((spec.get("resources") or {}).get("requests") or {})
     old_size = _storage((old_spec.get("resources") or {}).get("requests") or {})
     if new_size < old_size and new_size <= _storage((old.get("status") or {}).get("capacity") or {}):
         text = "field can not be less than status.capacity"
-        found.append(forbidden("spec.resources.requests.storage", text))
-    found += immutable(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
-    return found + _validate_attributes_class_kept(new, old)
+        errors.append(forbidden("spec.resources.requests.storage", text))
+    errors += immutable(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
+    return errors + _validate_attributes_class_kept(new, old)
 
 
 def _as_allowed(new: Object, old: Object) -> tuple[Object, bool]:
@@ -108,22 +108,22 @@ def _validate_attributes_class_kept(new: Object, old: Object) -> FieldErrors:
 
 
 def validate_claim_status_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
     status = new.get("status") or {}
     if not new["metadata"].get("resourceVersion"):
-        found.append(required("resourceVersion"))
+        errors.append(required("resourceVersion"))
     if not (new.get("spec") or {}).get("accessModes"):
-        found.append(required("Spec.accessModes"))
+        errors.append(required("Spec.accessModes"))
     for name, amount in (status.get("capacity") or {}).items():
-        found += validate_storage_amount(amount, f"status.capacity[{name}]")
+        errors += validate_storage_amount(amount, f"status.capacity[{name}]")
     for name, phase in (status.get("allocatedResourceStatuses") or {}).items():
-        found += _validate_resource_key(name, "status.allocatedResourceStatuses")
+        errors += _validate_resource_key(name, "status.allocatedResourceStatuses")
         if phase not in _RESIZE_STATUSES:
-            found.append(not_supported("status.allocatedResourceStatuses", name, sorted(_RESIZE_STATUSES)))
+            errors.append(not_supported("status.allocatedResourceStatuses", name, sorted(_RESIZE_STATUSES)))
     for name, amount in (status.get("allocatedResources") or {}).items():
         bad_key = _validate_resource_key(name, "status.allocatedResources")
-        found += bad_key or validate_amount("storage", quantity.amount(amount), f"status.allocatedResources[{name}]")
-    return found
+        errors += bad_key or validate_amount("storage", quantity.amount(amount), f"status.allocatedResources[{name}]")
+    return errors
 
 
 def validate_storage_amount(amount: str, path: str) -> FieldErrors:
@@ -132,7 +132,7 @@ def validate_storage_amount(amount: str, path: str) -> FieldErrors:
 
 
 def _validate_resource_key(name: str, path: str) -> FieldErrors:
-    found = validate_text(names.is_qualified_name, name, path)
-    if not found and is_native(name) and name != "storage":
-        found.append(not_supported(path, name, ["storage"]))
-    return found
+    errors = validate_text(names.is_qualified_name, name, path)
+    if not errors and is_native(name) and name != "storage":
+        errors.append(not_supported(path, name, ["storage"]))
+    return errors

@@ -18,19 +18,19 @@ _EVICTION_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
 
 def validate_disruption_budget(obj: Object, old: Object | None = None) -> FieldErrors:
     spec = obj.get("spec") or {}
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if "minAvailable" in spec and "maxUnavailable" in spec:
-        found.append(invalid("spec", _spec_value(spec), "minAvailable and maxUnavailable cannot be both set"))
+        errors.append(invalid("spec", _spec_value(spec), "minAvailable and maxUnavailable cannot be both set"))
     for field in ("minAvailable", "maxUnavailable"):
         if field in spec:
-            found += nonnegative_int_or_percent(spec[field], f"spec.{field}")
-            found += at_most_100_percent(spec[field], f"spec.{field}")
+            errors += nonnegative_int_or_percent(spec[field], f"spec.{field}")
+            errors += at_most_100_percent(spec[field], f"spec.{field}")
     tolerated = has_invalid_selector_value((old.get("spec") or {}).get("selector")) if old else False
-    found += validate_label_selector(spec.get("selector"), "spec.selector", any_value=tolerated)
+    errors += validate_label_selector(spec.get("selector"), "spec.selector", any_value=tolerated)
     policy = spec.get("unhealthyPodEvictionPolicy")
     if policy is not None and policy not in _EVICTION_POLICIES:
-        found.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES))
-    return found
+        errors.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES))
+    return errors
 
 
 def _spec_value(spec: Object) -> Any:
@@ -45,7 +45,7 @@ def _spec_value(spec: Object) -> Any:
 
 def validate_disruption_budget_status(obj: Object) -> FieldErrors:
     status = obj.get("status") or {}
-    found = validate_conditions(status.get("conditions") or [], "status.conditions")
+    errors = validate_conditions(status.get("conditions") or [], "status.conditions")
     for field in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
-        found += nonnegative(status.get(field) or 0, f"status.{field}")
-    return found
+        errors += nonnegative(status.get(field) or 0, f"status.{field}")
+    return errors

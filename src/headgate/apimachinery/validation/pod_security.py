@@ -19,16 +19,16 @@ _VERSION: Final = re.compile(r"latest|v1\.(0|[1-9][0-9]*)")
 
 
 def validate_pod_security_labels(labels: Mapping[str, str]) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     for mode in _MODES:
         level, version = f"{PREFIX}{mode}", f"{PREFIX}{mode}-version"
         if level in labels and labels[level] not in _LEVELS:
             text = f"must be one of {', '.join(_LEVELS)}"
-            found.append(invalid(f"metadata.labels[{level}]", labels[level], text))
+            errors.append(invalid(f"metadata.labels[{level}]", labels[level], text))
         if version in labels and not _VERSION.fullmatch(labels[version]):
             text = 'must be "latest" or "v1.x"'
-            found.append(invalid(f"metadata.labels[{version}]", labels[version], text))
-    return found
+            errors.append(invalid(f"metadata.labels[{version}]", labels[version], text))
+    return errors
 
 
 def pod_security_warnings(labels: Mapping[str, str], before: Mapping[str, str]) -> list[str]:

@@ -26,16 +26,16 @@ def _system_problem(name: str, value: int, is_default: bool) -> str:
 
 
 def validate_priority_class_create(obj: Object) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=False, name_rule=names.name_is_dns_subdomain)
+    errors = validate_object_meta(obj["metadata"], namespaced=False, name_rule=names.name_is_dns_subdomain)
     name, value = obj["metadata"].get("name", ""), obj.get("value", 0)
     if name.startswith(SYSTEM_PREFIX):
         if problem := _system_problem(name, value, bool(obj.get("globalDefault"))):
             text = "priority class names with 'system-' prefix are reserved for system use only. error: "
-            found.append(forbidden("metadata.name", text + problem))
+            errors.append(forbidden("metadata.name", text + problem))
     elif value > HIGHEST_USER_PRIORITY:
         text = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
-        found.append(forbidden("value", text))
-    return found + validate_preemption_policy(obj.get("preemptionPolicy"), "preemptionPolicy")
+        errors.append(forbidden("value", text))
+    return errors + validate_preemption_policy(obj.get("preemptionPolicy"), "preemptionPolicy")
 
 
 def validate_preemption_policy(policy: str | None, path: str) -> FieldErrors:
@@ -47,7 +47,7 @@ def validate_preemption_policy(policy: str | None, path: str) -> FieldErrors:
 
 
 def validate_priority_class_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
     if new.get("value", 0) != old.get("value", 0):
-        found.append(forbidden("value", "may not be changed in an update."))
-    return found + immutable(new.get("preemptionPolicy"), old.get("preemptionPolicy"), "preemptionPolicy")
+        errors.append(forbidden("value", "may not be changed in an update."))
+    return errors + immutable(new.get("preemptionPolicy"), old.get("preemptionPolicy"), "preemptionPolicy")

@@ -28,23 +28,23 @@ def _meta_update(new: Object, old: Object) -> FieldErrors:
 
 
 def validate_policy_rule(rule: Object, namespaced: bool, path: str) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if not rule.get("verbs"):
-        found.append(required(f"{path}.verbs", "verbs must contain at least one value"))
+        errors.append(required(f"{path}.verbs", "verbs must contain at least one value"))
     urls = rule.get("nonResourceURLs")
     if urls:
         if namespaced:
             text = "namespaced rules cannot apply to non-resource URLs"
-            found.append(invalid(f"{path}.nonResourceURLs", urls, text))
+            errors.append(invalid(f"{path}.nonResourceURLs", urls, text))
         if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
             text = "rules cannot apply to both regular resources and non-resource URLs"
-            found.append(invalid(f"{path}.nonResourceURLs", urls, text))
-        return found
+            errors.append(invalid(f"{path}.nonResourceURLs", urls, text))
+        return errors
     if not rule.get("apiGroups"):
-        found.append(required(f"{path}.apiGroups", "resource rules must supply at least one api group"))
+        errors.append(required(f"{path}.apiGroups", "resource rules must supply at least one api group"))
     if not rule.get("resources"):
-        found.append(required(f"{path}.resources", "resource rules must supply at least one resource"))
-    return found
+        errors.append(required(f"{path}.resources", "resource rules must supply at least one resource"))
+    return errors
 
 
 def _validate_rules(obj: Object, namespaced: bool) -> FieldErrors:
@@ -61,22 +61,22 @@ def validate_role_update(new: Object, old: Object) -> FieldErrors:
 
 
 def validate_cluster_role(obj: Object, old: Object | None = None) -> FieldErrors:
-    found = _meta(obj, False) + _validate_rules(obj, False)
+    errors = _meta(obj, False) + _validate_rules(obj, False)
     aggregation = obj.get("aggregationRule")
     if aggregation is None:
-        return found
+        return errors
     selectors = aggregation.get("clusterRoleSelectors") or []
     old_selectors = ((old or {}).get("aggregationRule") or {}).get("clusterRoleSelectors") or []
     tolerated = any(has_invalid_selector_value(each) for each in old_selectors)
     if not selectors:
         text = "at least one clusterRoleSelector required if aggregationRule is non-nil"
-        found.append(required("aggregationRule.clusterRoleSelectors", text))
+        errors.append(required("aggregationRule.clusterRoleSelectors", text))
     for i, selector in enumerate(selectors):
         path = f"aggregationRule.clusterRoleSelectors[{i}]"
-        found += validate_label_selector(selector, path, any_value=tolerated)
+        errors += validate_label_selector(selector, path, any_value=tolerated)
         if validate_label_selector(selector, path):
-            found.append(invalid(path, None, "invalid label selector."))
-    return found
+            errors.append(invalid(path, None, "invalid label selector."))
+    return errors
 
 
 def validate_cluster_role_update(new: Object, old: Object) -> FieldErrors:
@@ -84,40 +84,40 @@ def validate_cluster_role_update(new: Object, old: Object) -> FieldErrors:
 
 
 def _validate_binding(obj: Object, namespaced: bool) -> FieldErrors:
-    found = _meta(obj, namespaced)
+    errors = _meta(obj, namespaced)
     role = obj.get("roleRef") or {}
     kinds = ("Role", "ClusterRole") if namespaced else ("ClusterRole",)
     if role.get("apiGroup", "") != GROUP:
-        found.append(not_supported("roleRef.apiGroup", role.get("apiGroup", ""), [GROUP]))
+        errors.append(not_supported("roleRef.apiGroup", role.get("apiGroup", ""), [GROUP]))
     if role.get("kind", "") not in kinds:
-        found.append(not_supported("roleRef.kind", role.get("kind", ""), kinds))
+        errors.append(not_supported("roleRef.kind", role.get("kind", ""), kinds))
     if not role.get("name"):
-        found.append(required("roleRef.name"))
+        errors.append(required("roleRef.name"))
     else:
-        found += validate_text(lambda name: names.name_is_path_segment(name, False), role["name"], "roleRef.name")
+        errors += validate_text(lambda name: names.name_is_path_segment(name, False), role["name"], "roleRef.name")
     for i, subject in enumerate(obj.get("subjects") or ()):
-        found += _validate_subject(subject, namespaced, f"subjects[{i}]")
-    return found
+        errors += _validate_subject(subject, namespaced, f"subjects[{i}]")
+    return errors
 
 
 def _validate_subject(subject: Object, namespaced: bool, path: str) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     name, kind, group = subject.get("name", ""), subject.get("kind", ""), subject.get("apiGroup", "")
     if not name:
-        found.append(required(f"{path}.name"))
+        errors.append(required(f"{path}.name"))
     if kind == "ServiceAccount":
         if name:
-            found += validate_text(names.is_dns1123_subdomain, name, f"{path}.name")
+            errors += validate_text(names.is_dns1123_subdomain, name, f"{path}.name")
         if group:
-            found.append(not_supported(f"{path}.apiGroup", group, [""]))
+            errors.append(not_supported(f"{path}.apiGroup", group, [""]))
         if not namespaced and not subject.get("namespace"):
-            found.append(required(f"{path}.namespace"))
+            errors.append(required(f"{path}.namespace"))
     elif kind in ("User", "Group"):
         if group != GROUP:
-            found.append(not_supported(f"{path}.apiGroup", group, [GROUP]))
+            errors.append(not_supported(f"{path}.apiGroup", group, [GROUP]))
     else:
-        found.append(not_supported(f"{path}.kind", kind, ["ServiceAccount", "User", "Group"]))
-    return found
+        errors.append(not_supported(f"{path}.kind", kind, ["ServiceAccount", "User", "Group"]))
+    return errors
 
 
 def validate_role_binding(obj: Object) -> FieldErrors:
@@ -129,7 +129,7 @@ def validate_cluster_role_binding(obj: Object) -> FieldErrors:
 
 
 def _validate_role_kept(new: Object, old: Object) -> FieldErrors:
-    found = _meta_update(new, old)
+    errors = _meta_update(new, old)
     if new.get("roleRef") != old.get("roleRef"):
         role = new.get("roleRef") or {}
         shown = {
@@ -137,8 +137,8 @@ def _validate_role_kept(new: Object, old: Object) -> FieldErrors:
             "Kind": role.get("kind", ""),
             "Name": role.get("name", ""),
         }
-        found.append(invalid("roleRef", msgspec.Raw(msgspec.json.encode(shown)), "cannot change roleRef"))
-    return found
+        errors.append(invalid("roleRef", msgspec.Raw(msgspec.json.encode(shown)), "cannot change roleRef"))
+    return errors
 
 
 def validate_role_binding_update(new: Object, old: Object) -> FieldErrors:

@@ -59,22 +59,22 @@ def _is_standard(name: str) -> bool:
 
 
 def _validate_amounts(amounts: Object | None, path: str) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     for name, text in (amounts or {}).items():
-        at = f"{path}[{name}]"
-        found += validate_resource_name(name, at)
+        field_path = f"{path}[{name}]"
+        errors += validate_resource_name(name, field_path)
         if "/" not in name and not _is_standard(name):
-            found.append(invalid(at, name, "must be a standard resource for quota"))
-        found += validate_amount(name, quantity.amount(text), at)
-    return found
+            errors.append(invalid(field_path, name, "must be a standard resource for quota"))
+        errors += validate_amount(name, quantity.amount(text), field_path)
+    return errors
 
 
 def validate_resource_quota(obj: Object) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
     status = obj.get("status") or {}
-    found += _validate_spec(obj.get("spec") or {})
-    found += _validate_amounts(status.get("hard"), "status.hard")
-    return found + _validate_amounts(status.get("used"), "status.used")
+    errors += _validate_spec(obj.get("spec") or {})
+    errors += _validate_amounts(status.get("hard"), "status.hard")
+    return errors + _validate_amounts(status.get("used"), "status.used")
 
 
 def _validate_spec(spec: Object) -> FieldErrors:
@@ -104,13 +104,13 @@ class _Misapplied:
 
 def _validate_scopes(spec: Object) -> FieldErrors:
     scopes = spec.get("scopes") or []
-    found: FieldErrors = []
+    errors: FieldErrors = []
     misapplied = _Misapplied(spec)
     for scope in scopes:
         if scope not in _SCOPES:
-            found.append(invalid("spec.scopes", scopes, "unsupported scope"))
-        found += misapplied.errors(scope, lambda: invalid("spec.scopes", scopes, _MISAPPLIED))
-    return found + [invalid("spec.scopes", scopes, "conflicting scopes") for pair in _CONFLICTS if pair <= set(scopes)]
+            errors.append(invalid("spec.scopes", scopes, "unsupported scope"))
+        errors += misapplied.errors(scope, lambda: invalid("spec.scopes", scopes, _MISAPPLIED))
+    return errors + [invalid("spec.scopes", scopes, "conflicting scopes") for pair in _CONFLICTS if pair <= set(scopes)]
 
 
 def _validate_selector(spec: Object) -> FieldErrors:
@@ -118,7 +118,7 @@ def _validate_selector(spec: Object) -> FieldErrors:
         return []
     path = "spec.scopeSelector.matchExpressions"
     expressions = spec["scopeSelector"].get("matchExpressions") or []
-    found: FieldErrors = []
+    errors: FieldErrors = []
     misapplied = _Misapplied(spec)
 
     @cache
@@ -129,27 +129,27 @@ def _validate_selector(spec: Object) -> FieldErrors:
         scope, operator = expression.get("scopeName", ""), expression.get("operator", "")
         values = expression.get("values") or []
         if scope not in _SCOPES:
-            found.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
-        found += misapplied.errors(scope, misapplied_error)
+            errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
+        errors += misapplied.errors(scope, misapplied_error)
         if scope in _EXISTS_ONLY and operator != "Exists":
             text = (
                 "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating,"
                 " ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or"
                 " ResourceQuotaScopeCrossNamespacePodAffinity"
             )
-            found.append(invalid(f"{path}.operator", operator, text))
+            errors.append(invalid(f"{path}.operator", operator, text))
         if operator in ("In", "NotIn"):
             if not values:
                 text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
-                found.append(required(f"{path}.values", text))
+                errors.append(required(f"{path}.values", text))
         elif operator in ("Exists", "DoesNotExist"):
             if values:
                 text = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
-                found.append(invalid(f"{path}.values", values, text))
+                errors.append(invalid(f"{path}.values", values, text))
         else:
-            found.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+            errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
     named = {expression.get("scopeName") for expression in expressions}
-    return found + [invalid(path, spec.get("scopes"), "conflicting scopes") for pair in _CONFLICTS if pair <= named]
+    return errors + [invalid(path, spec.get("scopes"), "conflicting scopes") for pair in _CONFLICTS if pair <= named]
 
 
 def _selector_value(expressions: list[Object]) -> Any:
@@ -162,16 +162,16 @@ def _selector_value(expressions: list[Object]) -> Any:
 
 def validate_resource_quota_update(new: Object, old: Object) -> FieldErrors:
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
-    found = validate_object_meta_update(new["metadata"], old["metadata"]) + _validate_spec(spec)
+    errors = validate_object_meta_update(new["metadata"], old["metadata"]) + _validate_spec(spec)
     if set(spec.get("scopes") or ()) != set(old_spec.get("scopes") or ()):
-        found.append(invalid("spec.scopes", spec.get("scopes"), IMMUTABLE))
-    return found
+        errors.append(invalid("spec.scopes", spec.get("scopes"), IMMUTABLE))
+    return errors
 
 
 def validate_resource_quota_status_update(new: Object, old: Object) -> FieldErrors:
     status = new.get("status") or {}
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
     if not new["metadata"].get("resourceVersion"):
-        found.append(required("resourceVersion"))
-    found += _validate_amounts(status.get("hard"), "status.hard")
-    return found + _validate_amounts(status.get("used"), "status.used")
+        errors.append(required("resourceVersion"))
+    errors += _validate_amounts(status.get("hard"), "status.hard")
+    return errors + _validate_amounts(status.get("used"), "status.used")

@@ -19,35 +19,35 @@ Object = dict[str, Any]
 
 
 def validate_runtime_class(obj: Object) -> FieldErrors:
-    found = validate_object_meta(
+    errors = validate_object_meta(
         obj["metadata"], namespaced=False, name_rule=names.name_is_dns_subdomain, kube_finalizers=False
     )
-    found += validate_text(names.is_dns1123_label, obj.get("handler", ""), "handler")
+    errors += validate_text(names.is_dns1123_label, obj.get("handler", ""), "handler")
     if obj.get("overhead") is not None:
         amounts = obj["overhead"].get("podFixed") or {}
-        found += validate_overhead(amounts, "overhead", options_for_create(is_pod=False))
+        errors += validate_overhead(amounts, "overhead", options_for_create(is_pod=False))
     scheduling = obj.get("scheduling")
     if scheduling is not None:
-        found += validate_labels(scheduling.get("nodeSelector"), "scheduling.nodeSelector")
-        found += _validate_tolerations(scheduling.get("tolerations") or [])
-    return found
+        errors += validate_labels(scheduling.get("nodeSelector"), "scheduling.nodeSelector")
+        errors += _validate_tolerations(scheduling.get("tolerations") or [])
+    return errors
 
 
 def _validate_tolerations(tolerations: list[Object]) -> FieldErrors:
     path = "scheduling.tolerations"
-    found = validate_tolerations(tolerations, path)
+    errors = validate_tolerations(tolerations, path)
     seen: set[tuple[str, ...]] = set()
     for i, toleration in enumerate(tolerations):
         key = tuple(toleration.get(field, "") for field in ("key", "operator", "value", "effect"))
         if key in seen:
             shown = dict(zip(("Key", "Operator", "Value", "Effect"), key, strict=True))
             value = {**shown, "TolerationSeconds": toleration.get("tolerationSeconds")}
-            found.append(duplicate(f"{path}[{i}]", msgspec.Raw(msgspec.json.encode(value))))
+            errors.append(duplicate(f"{path}[{i}]", msgspec.Raw(msgspec.json.encode(value))))
         seen.add(key)
-    return found
+    return errors
 
 
 def validate_runtime_class_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_runtime_class(new)
-    found += validate_object_meta_update(new["metadata"], old["metadata"], kube_finalizers=False)
-    return found + immutable(new.get("handler", ""), old.get("handler", ""), "handler")
+    errors = validate_runtime_class(new)
+    errors += validate_object_meta_update(new["metadata"], old["metadata"], kube_finalizers=False)
+    return errors + immutable(new.get("handler", ""), old.get("handler", ""), "handler")

@@ -36,28 +36,28 @@ def _validate_parameters(parameters: dict[str, str] | None, path: str, *, allow_
     parameters = parameters or {}
     if len(parameters) > _MAX_PARAMETERS:
         return [too_long(path, _MAX_PARAMETERS)]
-    found: FieldErrors = [invalid(path, key, "field can not be empty.") for key in parameters if not key]
+    errors: FieldErrors = [invalid(path, key, "field can not be empty.") for key in parameters if not key]
     if sum(len(key.encode()) + len(value.encode()) for key, value in parameters.items()) > _MAX_PARAMETER_BYTES:
-        found.append(too_long(path, _MAX_PARAMETER_BYTES))
+        errors.append(too_long(path, _MAX_PARAMETER_BYTES))
     if not allow_empty and not parameters:
-        found.append(required(path, "must contain at least one key/value pair"))
-    return found
+        errors.append(required(path, "must contain at least one key/value pair"))
+    return errors
 
 
 def validate_storage_class_create(obj: Object) -> FieldErrors:
-    found = _meta(obj)
-    found += _validate_provisioner(obj.get("provisioner", ""), "provisioner")
-    found += _validate_parameters(obj.get("parameters"), "parameters", allow_empty=True)
+    errors = _meta(obj)
+    errors += _validate_provisioner(obj.get("provisioner", ""), "provisioner")
+    errors += _validate_parameters(obj.get("parameters"), "parameters", allow_empty=True)
     if obj.get("reclaimPolicy"):
-        found += one_of(obj["reclaimPolicy"], "reclaimPolicy", _RECLAIM_POLICIES)
+        errors += one_of(obj["reclaimPolicy"], "reclaimPolicy", _RECLAIM_POLICIES)
     mode = obj.get("volumeBindingMode")
-    found += [required("volumeBindingMode")] if mode is None else one_of(mode, "volumeBindingMode", _BINDING_MODES)
-    return found + _validate_topologies(obj.get("allowedTopologies") or [])
+    errors += [required("volumeBindingMode")] if mode is None else one_of(mode, "volumeBindingMode", _BINDING_MODES)
+    return errors + _validate_topologies(obj.get("allowedTopologies") or [])
 
 
 def _validate_topologies(terms: list[Object]) -> FieldErrors:
     """No term is empty, and no two say the same."""
-    found: FieldErrors = []
+    errors: FieldErrors = []
     # An empty term always counts as a repetition: as many as there are terms, upstream.
     seen = Counter({frozenset[tuple[str, frozenset[str]]](): len(terms)})
     for i, term in enumerate(terms):
@@ -66,114 +66,114 @@ def _validate_topologies(terms: list[Object]) -> FieldErrors:
         for j, expression in enumerate(term.get("matchLabelExpressions") or ()):
             key, values = expression.get("key", ""), expression.get("values") or []
             if not values:
-                found.append(required(f"{path}[{j}].values"))
-            found += [
+                errors.append(required(f"{path}[{j}].values"))
+            errors += [
                 duplicate(f"{path}[{j}].values[{n}]", values[n])
                 for n, repeated in enumerate(repeats(values))
                 if repeated
             ]
-            found += validate_text(names.is_qualified_name, key, f"{path}[{j}].key")
+            errors += validate_text(names.is_qualified_name, key, f"{path}[{j}].key")
             if key in meaning:
-                found.append(duplicate(f"{path}[{j}].key", key))
+                errors.append(duplicate(f"{path}[{j}].key", key))
             meaning[key] = frozenset(values)
         said = frozenset(meaning.items())
-        found += [duplicate(path, "")] * min(seen[said], _MOST_REPETITIONS)
+        errors += [duplicate(path, "")] * min(seen[said], _MOST_REPETITIONS)
         seen[said] += 1
-    return found
+    return errors
 
 
 def validate_storage_class_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
     for field in ("parameters", "provisioner", "reclaimPolicy"):
         if (new.get(field) or None) != (old.get(field) or None):
-            found.append(forbidden(field, f"updates to {field} are forbidden."))
-    return found + immutable(new.get("volumeBindingMode"), old.get("volumeBindingMode"), "volumeBindingMode")
+            errors.append(forbidden(field, f"updates to {field} are forbidden."))
+    return errors + immutable(new.get("volumeBindingMode"), old.get("volumeBindingMode"), "volumeBindingMode")
 
 
 def validate_volume_attributes_class(obj: Object) -> FieldErrors:
-    found = _meta(obj) + _validate_provisioner(obj.get("driverName", ""), "driverName")
-    return found + _validate_parameters(obj.get("parameters"), "parameters", allow_empty=False)
+    errors = _meta(obj) + _validate_provisioner(obj.get("driverName", ""), "driverName")
+    return errors + _validate_parameters(obj.get("parameters"), "parameters", allow_empty=False)
 
 
 def validate_volume_attributes_class_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
     for field in ("driverName", "parameters"):
         if (new.get(field) or None) != (old.get(field) or None):
-            found.append(forbidden(field, f"updates to {field} are forbidden."))
-    return found + validate_volume_attributes_class(new)
+            errors.append(forbidden(field, f"updates to {field} are forbidden."))
+    return errors + validate_volume_attributes_class(new)
 
 
 def validate_volume_attachment_create(obj: Object) -> FieldErrors:
     spec = obj.get("spec") or {}
-    found = _meta(obj) + _validate_attachment_spec(spec)
-    found += validate_csi_driver(spec.get("attacher", ""), "spec.attacher")
+    errors = _meta(obj) + _validate_attachment_spec(spec)
+    errors += validate_csi_driver(spec.get("attacher", ""), "spec.attacher")
     volume = (spec.get("source") or {}).get("persistentVolumeName")
     if volume is not None:
-        found += validate_text(names.is_dns1123_subdomain, volume, "spec.source.persistentVolumeName")
-    return found
+        errors += validate_text(names.is_dns1123_subdomain, volume, "spec.source.persistentVolumeName")
+    return errors
 
 
 def _validate_attachment_spec(spec: Object) -> FieldErrors:
-    found = [] if spec.get("attacher") else [required("spec.attacher")]
+    errors = [] if spec.get("attacher") else [required("spec.attacher")]
     source = spec.get("source") or {}
     volume, inline = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
     text = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
     if volume is None and inline is None:
-        found.append(required("spec.source", text))
+        errors.append(required("spec.source", text))
     elif volume is not None and inline is not None:
-        found.append(forbidden("spec.source", text))
+        errors.append(forbidden("spec.source", text))
     elif inline is not None:
-        found += validate_volume_spec(inline, "spec.source.inlineVolumeSpec", inline=True)
+        errors += validate_volume_spec(inline, "spec.source.inlineVolumeSpec", inline=True)
     elif not volume:
-        found.append(required("spec.source.persistentVolumeName", "must specify non empty persistentVolumeName"))
-    return found + validate_text(names.is_dns1123_subdomain, spec.get("nodeName", ""), "spec.nodeName")
+        errors.append(required("spec.source.persistentVolumeName", "must specify non empty persistentVolumeName"))
+    return errors + validate_text(names.is_dns1123_subdomain, spec.get("nodeName", ""), "spec.nodeName")
 
 
 def validate_volume_attachment_update(new: Object, old: Object) -> FieldErrors:
-    found = _meta(new) + _validate_attachment_spec(new.get("spec") or {})
-    return found + immutable(new.get("spec"), old.get("spec"), "spec")
+    errors = _meta(new) + _validate_attachment_spec(new.get("spec") or {})
+    return errors + immutable(new.get("spec"), old.get("spec"), "spec")
 
 
 def validate_csi_node(obj: Object) -> FieldErrors:
-    found = _meta(obj)
+    errors = _meta(obj)
     seen: set[str] = set()
     for i, driver in enumerate((obj.get("spec") or {}).get("drivers") or ()):
         path = f"spec.drivers[{i}]"
         name, node_id = driver.get("name", ""), driver.get("nodeID", "")
-        found += validate_csi_driver(name, f"{path}.name")
+        errors += validate_csi_driver(name, f"{path}.name")
         if not node_id:
-            found.append(required(f"{path}.nodeID"))
+            errors.append(required(f"{path}.nodeID"))
         if len(node_id.encode()) > _MAX_NODE_ID:
-            found.append(invalid(f"{path}.nodeID", node_id, f"must be {_MAX_NODE_ID} characters or less"))
+            errors.append(invalid(f"{path}.nodeID", node_id, f"must be {_MAX_NODE_ID} characters or less"))
         if "count" in (driver.get("allocatable") or {}):
-            found += nonnegative(driver["allocatable"]["count"], f"{path}.allocatable.count")
+            errors += nonnegative(driver["allocatable"]["count"], f"{path}.allocatable.count")
         if name in seen:
-            found.append(duplicate(f"{path}.name", name))
+            errors.append(duplicate(f"{path}.name", name))
         seen.add(name)
-        found += _validate_topology_keys(driver.get("topologyKeys") or [], path)
-    return found
+        errors += _validate_topology_keys(driver.get("topologyKeys") or [], path)
+    return errors
 
 
 def _validate_topology_keys(keys: list[str], path: str) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     for key, repeated in zip(keys, repeats(keys), strict=True):
         if not key:
-            found.append(required(path))
+            errors.append(required(path))
         if repeated:
-            found.append(duplicate(path, key))
-        found += validate_text(names.is_qualified_name, key, path)
-    return found
+            errors.append(duplicate(path, key))
+        errors += validate_text(names.is_qualified_name, key, path)
+    return errors
 
 
 def validate_csi_node_update(new: Object, old: Object) -> FieldErrors:
     # Twice, because the server reports each problem twice.
-    found = validate_csi_node(new) * 2
+    errors = validate_csi_node(new) * 2
     old_drivers = {each.get("name"): each for each in (old.get("spec") or {}).get("drivers") or ()}
     for driver in (new.get("spec") or {}).get("drivers") or ():
         stored = old_drivers.get(driver.get("name"))
         if stored is not None and _fixed(driver) != _fixed(stored):
-            found.append(invalid("spec.drivers", _fixed(driver), IMMUTABLE))
-    return found
+            errors.append(invalid("spec.drivers", _fixed(driver), IMMUTABLE))
+    return errors
 
 
 def _fixed(driver: Object) -> Object:
@@ -186,56 +186,56 @@ def validate_csi_driver_create(obj: Object) -> FieldErrors:
 
 def validate_csi_driver_update(new: Object, old: Object) -> FieldErrors:
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
-    found = validate_object_meta_update(new["metadata"], old["metadata"]) + _validate_driver_spec(spec)
-    found += immutable(spec.get("attachRequired"), old_spec.get("attachRequired"), "spec.attachedRequired")
+    errors = validate_object_meta_update(new["metadata"], old["metadata"]) + _validate_driver_spec(spec)
+    errors += immutable(spec.get("attachRequired"), old_spec.get("attachRequired"), "spec.attachedRequired")
     modes = "volumeLifecycleModes"
-    return found + immutable(spec.get(modes), old_spec.get(modes), f"spec.{modes}")
+    return errors + immutable(spec.get(modes), old_spec.get(modes), f"spec.{modes}")
 
 
 def _validate_driver_spec(spec: Object) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if spec.get("fsGroupPolicy") is not None:
-        found += one_of(spec["fsGroupPolicy"], "spec.fsGroupPolicy", _FS_GROUP_POLICIES)
+        errors += one_of(spec["fsGroupPolicy"], "spec.fsGroupPolicy", _FS_GROUP_POLICIES)
     seen: set[str] = set()
     for i, request in enumerate(spec.get("tokenRequests") or ()):
         path, audience = f"spec.tokenRequests[{i}]", request.get("audience", "")
         if audience in seen:
-            found.append(duplicate(f"{path}.audience", audience))
+            errors.append(duplicate(f"{path}.audience", audience))
             continue
         seen.add(audience)
         seconds = request.get("expirationSeconds")
         if seconds is not None and seconds < 600:
             text = "may not specify a duration less than 10 minutes"
-            found.append(invalid(f"{path}.expirationSeconds", seconds, text))
+            errors.append(invalid(f"{path}.expirationSeconds", seconds, text))
         if seconds is not None and seconds > 1 << 32:
             text = "may not specify a duration larger than 2^32 seconds"
-            found.append(invalid(f"{path}.expirationSeconds", seconds, text))
+            errors.append(invalid(f"{path}.expirationSeconds", seconds, text))
     for mode in spec.get("volumeLifecycleModes") or ():
         if mode not in ("Persistent", "Ephemeral"):
-            found.append(not_supported("spec.volumeLifecycleModes", mode, ["Persistent", "Ephemeral"]))
+            errors.append(not_supported("spec.volumeLifecycleModes", mode, ["Persistent", "Ephemeral"]))
     period = spec.get("nodeAllocatableUpdatePeriodSeconds")
     if period is not None and period < 10:
         path = "spec.nodeAllocatableUpdatePeriodSeconds"
-        found.append(invalid(path, period, "must be greater than or equal to 10 seconds"))
+        errors.append(invalid(path, period, "must be greater than or equal to 10 seconds"))
     if spec.get("serviceAccountTokenInSecrets") is not None and not spec.get("tokenRequests"):
         text = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
-        found.append(invalid("spec.serviceAccountTokenInSecrets", spec["serviceAccountTokenInSecrets"], text))
-    return found
+        errors.append(invalid("spec.serviceAccountTokenInSecrets", spec["serviceAccountTokenInSecrets"], text))
+    return errors
 
 
 def validate_csi_storage_capacity(obj: Object, old: Object | None = None) -> FieldErrors:
-    found = _meta(obj, namespaced=True)
+    errors = _meta(obj, namespaced=True)
     tolerated = has_invalid_selector_value(old.get("nodeTopology")) if old else False
-    found += validate_label_selector(obj.get("nodeTopology"), "nodeTopology", any_value=tolerated)
-    found += validate_text(names.is_dns1123_subdomain, obj.get("storageClassName", ""), "storageClassName")
+    errors += validate_label_selector(obj.get("nodeTopology"), "nodeTopology", any_value=tolerated)
+    errors += validate_text(names.is_dns1123_subdomain, obj.get("storageClassName", ""), "storageClassName")
     if "capacity" in obj and quantity.amount(obj["capacity"]).nano < 0:
-        found.append(invalid("capacity", obj["capacity"], NEGATIVE))
-    return found
+        errors.append(invalid("capacity", obj["capacity"], NEGATIVE))
+    return errors
 
 
 def validate_csi_storage_capacity_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_csi_storage_capacity(new, old)
-    found += validate_object_meta_update(new["metadata"], old["metadata"])
-    found += immutable(new.get("nodeTopology"), old.get("nodeTopology"), "nodeTopology")
-    found += immutable(new.get("storageClassName", ""), old.get("storageClassName", ""), "storageClassName")
-    return found
+    errors = validate_csi_storage_capacity(new, old)
+    errors += validate_object_meta_update(new["metadata"], old["metadata"])
+    errors += immutable(new.get("nodeTopology"), old.get("nodeTopology"), "nodeTopology")
+    errors += immutable(new.get("storageClassName", ""), old.get("storageClassName", ""), "storageClassName")
+    return errors

@@ -83,8 +83,10 @@ def claim_spec_warnings(spec: Object, path: str) -> list[str]:
         text = ((spec.get("resources") or {}).get(field) or {}).get("storage", "0")
         amount = quantity.amount(text)
         if amount.milli_value() % 1000:
-            at = f"{path}.resources.{field}[storage]"
-            warnings.append(f"{at}: fractional byte value {quote(amount.canonical)} is invalid, must be an integer")
+            field_path = f"{path}.resources.{field}[storage]"
+            warnings.append(
+                f"{field_path}: fractional byte value {quote(amount.canonical)} is invalid, must be an integer"
+            )
     return warnings
 
 

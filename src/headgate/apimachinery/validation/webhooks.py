@@ -35,66 +35,66 @@ def validate_webhook_configuration(obj: Object, old: Object | None = None) -> Fi
     strict_names = len({each.get("name") for each in stored}) == len(stored)
     no_effects = all(each.get("sideEffects") in _NO_SIDE_EFFECTS for each in stored)
     any_value = any(has_invalid_selector_value(each.get(name)) for each in stored for name in _SELECTORS)
-    found = validate_object_meta(
+    errors = validate_object_meta(
         obj["metadata"], namespaced=False, name_rule=names.name_is_dns_subdomain, kube_finalizers=False
     )
     seen: set[str] = set()
     for i, hook in enumerate(obj.get("webhooks") or ()):
         path, name = f"webhooks[{i}]", hook.get("name", "")
-        found += _validate_hook(hook, path, _NO_SIDE_EFFECTS if no_effects else _SIDE_EFFECTS, any_value)
-        found += _validate_versions(
+        errors += _validate_hook(hook, path, _NO_SIDE_EFFECTS if no_effects else _SIDE_EFFECTS, any_value)
+        errors += _validate_versions(
             hook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions", strict_versions
         )
         if strict_names and name:
             if name in seen:
-                found.append(duplicate(f"{path}.name", name))
+                errors.append(duplicate(f"{path}.name", name))
             seen.add(name)
-    return found
+    return errors
 
 
 _SELECTORS: Final = ("namespaceSelector", "objectSelector")
 
 
 def _validate_hook(hook: Object, path: str, side_effects: tuple[str, ...], any_value: bool) -> FieldErrors:
-    found = _validate_name(hook.get("name", ""), f"{path}.name")
+    errors = _validate_name(hook.get("name", ""), f"{path}.name")
     for i, rule in enumerate(hook.get("rules") or ()):
-        found += validate_rule(rule, f"{path}.rules[{i}]")
+        errors += validate_rule(rule, f"{path}.rules[{i}]")
     for field, allowed in (("failurePolicy", FAILURE_POLICIES), ("matchPolicy", MATCH_POLICIES)):
         if hook.get(field) is not None:
-            found += one_of(hook[field], f"{path}.{field}", allowed)
+            errors += one_of(hook[field], f"{path}.{field}", allowed)
     effects = hook.get("sideEffects")
     if effects is None:
-        found.append(required(f"{path}.sideEffects", f"must specify one of {', '.join(side_effects)}"))
+        errors.append(required(f"{path}.sideEffects", f"must specify one of {', '.join(side_effects)}"))
     else:
-        found += one_of(effects, f"{path}.sideEffects", side_effects)
+        errors += one_of(effects, f"{path}.sideEffects", side_effects)
     seconds = hook.get("timeoutSeconds")
     if seconds is not None and not 1 <= seconds <= 30:
         text = "the timeout value must be between 1 and 30 seconds"
-        found.append(invalid(f"{path}.timeoutSeconds", seconds, text))
+        errors.append(invalid(f"{path}.timeoutSeconds", seconds, text))
     for name in _SELECTORS:
-        found += validate_label_selector(hook.get(name), f"{path}.{name}", any_value=any_value)
+        errors += validate_label_selector(hook.get(name), f"{path}.{name}", any_value=any_value)
     if hook.get("reinvocationPolicy") is not None:
-        found += one_of(hook["reinvocationPolicy"], f"{path}.reinvocationPolicy", _REINVOCATION)
-    found += _validate_client(hook.get("clientConfig") or {}, f"{path}.clientConfig")
-    return found + validate_match_conditions(hook.get("matchConditions") or [], f"{path}.matchConditions")
+        errors += one_of(hook["reinvocationPolicy"], f"{path}.reinvocationPolicy", _REINVOCATION)
+    errors += _validate_client(hook.get("clientConfig") or {}, f"{path}.clientConfig")
+    return errors + validate_match_conditions(hook.get("matchConditions") or [], f"{path}.matchConditions")
 
 
 def validate_match_conditions(conditions: list[Object], path: str) -> FieldErrors:
     too_many_given = len(conditions) > _MAX_CONDITIONS
-    found = [too_many(path, len(conditions), _MAX_CONDITIONS)] if too_many_given else []
+    errors = [too_many(path, len(conditions), _MAX_CONDITIONS)] if too_many_given else []
     seen: set[str] = set()
     for i, condition in enumerate(conditions):
         at, name = f"{path}[{i}]", condition.get("name", "")
         if not condition.get("expression", "").strip():
-            found.append(required(f"{at}.expression"))
+            errors.append(required(f"{at}.expression"))
         if not name:
-            found.append(required(f"{at}.name"))
+            errors.append(required(f"{at}.name"))
             continue
-        found += validate_text(names.is_qualified_name, name, f"{at}.name")
+        errors += validate_text(names.is_qualified_name, name, f"{at}.name")
         if name in seen:
-            found.append(duplicate(f"{at}.name", name))
+            errors.append(duplicate(f"{at}.name", name))
         seen.add(name)
-    return found
+    return errors
 
 
 def _validate_name(name: str, path: str) -> FieldErrors:
@@ -109,20 +109,20 @@ def _validate_name(name: str, path: str) -> FieldErrors:
 
 def validate_rule(rule: Object, path: str) -> FieldErrors:
     operations = rule.get("operations") or []
-    found = [] if operations else [required(f"{path}.operations")]
-    found += _alone(operations, f"{path}.operations", "operations")
+    errors = [] if operations else [required(f"{path}.operations")]
+    errors += _alone(operations, f"{path}.operations", "operations")
     for i, operation in enumerate(operations):
-        found += one_of(operation, f"{path}.operations[{i}]", _OPERATIONS)
+        errors += one_of(operation, f"{path}.operations[{i}]", _OPERATIONS)
     groups, versions = rule.get("apiGroups") or [], rule.get("apiVersions") or []
-    found += [] if groups else [required(f"{path}.apiGroups")]
-    found += _alone(groups, f"{path}.apiGroups", "API groups")
-    found += [] if versions else [required(f"{path}.apiVersions")]
-    found += _alone(versions, f"{path}.apiVersions", "API versions")
-    found += [required(f"{path}.apiVersions[{i}]") for i, version in enumerate(versions) if not version]
-    found += _validate_resources(rule.get("resources") or [], f"{path}.resources")
+    errors += [] if groups else [required(f"{path}.apiGroups")]
+    errors += _alone(groups, f"{path}.apiGroups", "API groups")
+    errors += [] if versions else [required(f"{path}.apiVersions")]
+    errors += _alone(versions, f"{path}.apiVersions", "API versions")
+    errors += [required(f"{path}.apiVersions[{i}]") for i, version in enumerate(versions) if not version]
+    errors += _validate_resources(rule.get("resources") or [], f"{path}.resources")
     if rule.get("scope") is not None:
-        found += one_of(rule["scope"], f"{path}.scope", _SCOPES)
-    return found
+        errors += one_of(rule["scope"], f"{path}.scope", _SCOPES)
+    return errors
 
 
 def _alone(values: list[str], path: str, noun: str) -> FieldErrors:
@@ -132,47 +132,47 @@ def _alone(values: list[str], path: str, noun: str) -> FieldErrors:
 
 
 def _validate_resources(resources: list[str], path: str) -> FieldErrors:
-    found: FieldErrors = [] if resources else [required(path)]
+    errors: FieldErrors = [] if resources else [required(path)]
     all_subresources: set[str] = set()
     all_resources: set[str] = set()
     plain = False
     for i, text in enumerate(resources):
         if not text:
-            found.append(required(f"{path}[{i}]"))
+            errors.append(required(f"{path}[{i}]"))
             continue
         resource, slash, sub = text.partition("/")
         if not slash:
             plain = text != "*"
             continue
         if resource in all_subresources:
-            found.append(invalid(f"{path}[{i}]", text, f"if '{resource}/*' is present, must not specify {text}"))
+            errors.append(invalid(f"{path}[{i}]", text, f"if '{resource}/*' is present, must not specify {text}"))
         if sub in all_resources:
-            found.append(invalid(f"{path}[{i}]", text, f"if '*/{sub}' is present, must not specify {text}"))
+            errors.append(invalid(f"{path}[{i}]", text, f"if '*/{sub}' is present, must not specify {text}"))
         if sub == "*":
             all_subresources.add(resource)
         if resource == "*":
             all_resources.add(sub)
     if len(resources) > 1 and "*/*" in resources:
-        found.append(invalid(path, resources, "if '*/*' is present, must not specify other resources"))
+        errors.append(invalid(path, resources, "if '*/*' is present, must not specify other resources"))
     if "*" in resources and plain:
         text = "if '*' is present, must not specify other resources without subresources"
-        found.append(invalid(path, resources, text))
-    return found
+        errors.append(invalid(path, resources, text))
+    return errors
 
 
 def _validate_versions(versions: list[str], path: str, strict: bool) -> FieldErrors:
     accepted = ", ".join(_REVIEW_VERSIONS)
     if not versions:
         return [required(path, f"must specify one of {accepted}")]
-    found: FieldErrors = []
+    errors: FieldErrors = []
     for i, (version, repeated) in enumerate(zip(versions, repeats(versions), strict=True)):
         if repeated:
-            found.append(invalid(f"{path}[{i}]", version, "duplicate version"))
+            errors.append(invalid(f"{path}[{i}]", version, "duplicate version"))
         else:
-            found += validate_text(names.is_dns1035_label, version, f"{path}[{i}]")
+            errors += validate_text(names.is_dns1035_label, version, f"{path}[{i}]")
     if strict and not set(versions) & set(_REVIEW_VERSIONS):
-        found.append(invalid(path, versions, f"must include at least one of {accepted}"))
-    return found
+        errors.append(invalid(path, versions, f"must include at least one of {accepted}"))
+    return errors
 
 
 def _validate_client(client: Object, path: str) -> FieldErrors:
@@ -190,42 +190,44 @@ def validate_url(url: str, path: str) -> FieldErrors:
         host = parts.netloc.rpartition("@")[2]
     except ValueError as problem:
         return [required(path, f"url must be a valid URL: {problem}{_FORM}")]
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if parts.scheme != "https":
-        found.append(invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}"))
+        errors.append(invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}"))
     if not host:
-        found.append(invalid(path, host, f"host must be specified{_FORM}"))
+        errors.append(invalid(path, host, f"host must be specified{_FORM}"))
     if "@" in parts.netloc:
         user = parts.netloc.rpartition("@")[0]
-        found.append(invalid(path, user, "user information is not permitted in the URL"))
+        errors.append(invalid(path, user, "user information is not permitted in the URL"))
     if parts.fragment:
-        found.append(invalid(path, parts.fragment, "fragments are not permitted in the URL"))
+        errors.append(invalid(path, parts.fragment, "fragments are not permitted in the URL"))
     if parts.query:
-        found.append(invalid(path, parts.query, "query parameters are not permitted in the URL"))
-    return found
+        errors.append(invalid(path, parts.query, "query parameters are not permitted in the URL"))
+    return errors
 
 
 def validate_service(service: Object, path: str) -> FieldErrors:
     # Upstream passes the two names in each other's place; with both missing the order shows.
-    found = [
+    errors = [
         required(f"{path}.{ours}")
         for ours, theirs in (("name", "namespace"), ("namespace", "name"))
         if not service.get(theirs)
     ]
     port = service.get("port", 0)
     if messages := names.is_valid_port_num(port):
-        found.append(invalid(f"{path}.port", port, "port is not valid: " + ", ".join(messages)))
+        errors.append(invalid(f"{path}.port", port, "port is not valid: " + ", ".join(messages)))
     target = service.get("path") or "/"
-    at = f"{path}.path"
+    field_path = f"{path}.path"
     if target == "/":
-        return found
+        return errors
     if target == "//":
-        return [*found, invalid(at, target, "segment[0] may not be empty")]
+        return [*errors, invalid(field_path, target, "segment[0] may not be empty")]
     if not target.startswith("/"):
-        found.append(invalid(at, target, "must start with a '/'"))
+        errors.append(invalid(field_path, target, "must start with a '/'"))
     for i, step in enumerate(target[1:].removesuffix("/").split("/")):
         if not step:
-            found.append(invalid(at, target, f"segment[{i}] may not be empty"))
+            errors.append(invalid(field_path, target, f"segment[{i}] may not be empty"))
         else:
-            found += [invalid(at, target, f"segment[{i}]: {each}") for each in names.is_dns1123_subdomain(step)]
-    return found
+            errors += [
+                invalid(field_path, target, f"segment[{i}]: {each}") for each in names.is_dns1123_subdomain(step)
+            ]
+    return errors

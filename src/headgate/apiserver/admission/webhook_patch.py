@@ -8,7 +8,7 @@ import msgspec
 
 from headgate.apimachinery import api_errors
 from headgate.apimachinery.codec import codec
-from headgate.apimachinery.patch.go_text import json_word
+from headgate.apimachinery.patch.go_text import json_type_name
 from headgate.apimachinery.patch.json_patch import apply_json_patch
 from headgate.apimachinery.patch.result import PatchError
 from headgate.apiserver.admission.webhook_request import WebhookFailure, body_kind, webhook_object
@@ -54,7 +54,7 @@ def _operations(patch: bytes) -> list[Any] | str:
     if parsed.value is None:
         return []
     if not isinstance(parsed.value, list):
-        return f"json: cannot unmarshal {json_word(parsed.value)} into Go value of type jsonpatch.Patch"
+        return f"json: cannot unmarshal {json_type_name(parsed.value)} into Go value of type jsonpatch.Patch"
     return parsed.value
 
 
@@ -64,7 +64,7 @@ def _apply(
     before = webhook_object(call, write, kind, new)
     patched = apply_json_patch(before, operations, checked=False)
     if isinstance(patched, PatchError):
-        return api_errors.internal_error(patched.why or patched.message)
+        return api_errors.internal_error(patched.detail or patched.message)
     body = body_kind(call, kind, write.subresource)
     type_problem = request_bodies.type_problem(call, body.gvk, patched.value)
     if type_problem is not None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from headgate.apimachinery.codec.codec import Decoded
-from headgate.apimachinery.structural.defaulting import fill, fill_or_leave
+from headgate.apimachinery.structural.defaulting import apply_defaults, apply_defaults_or_restore
 from headgate.apimachinery.structural.embedded_resources import ObjectMetaReader, coerce
 from headgate.apimachinery.structural.pruning import drop_nulls, prune
 from headgate.apimachinery.structural.schema import StructuralSchema, as_resource
@@ -81,15 +81,15 @@ class CustomObjectCodec:
         return Decoded(obj, [f"unknown field {quote(each)}" for each in unknown])
 
     def default(self, obj: Object) -> None:
-        fill(obj, self._root, size_limits.MAX_BYTES)
+        apply_defaults(obj, self._root, size_limits.MAX_BYTES)
 
     def emit(self, obj: Object) -> Object:
-        return {**obj, "metadata": self._metadata.show(obj.get("metadata") or {})}
+        return {**obj, "metadata": self._metadata.encode(obj.get("metadata") or {})}
 
     def to_stored(self, obj: Object) -> Object:
         """``obj`` in the stored version; ``obj`` is not changed."""
         stored = self._convert_to(_normalized(obj), self._stored)
-        fill_or_leave(stored, self._roots[self._stored], size_limits.MAX_BYTES)
+        apply_defaults_or_restore(stored, self._roots[self._stored], size_limits.MAX_BYTES)
         return stored
 
     def from_stored(self, stored: Object) -> Object:
@@ -97,7 +97,7 @@ class CustomObjectCodec:
         root = self._roots.get(stored["apiVersion"], _EMPTY_SCHEMA)
         prune(stored, root)
         drop_nulls(stored, root)
-        fill_or_leave(stored, root, size_limits.MAX_BYTES)
+        apply_defaults_or_restore(stored, root, size_limits.MAX_BYTES)
         if stored["apiVersion"] == self._gvk.api_version:
             return stored
         return self._convert_to(stored, self._gvk.api_version)

@@ -57,11 +57,11 @@ def _printer(columns: Sequence[dict[str, Any]]) -> Printer:
 
 
 def _bounded_cell(kind: str, path: JsonPath, obj: Object, now: float, visits: VisitBudget) -> Any:
-    if visits.left <= 0:
+    if visits.remaining <= 0:
         return None
     cell = _cell(kind, path.first(obj, visits), now)
     if isinstance(cell, str):  # many columns may show the same long value
-        visits.left -= len(cell) // _CHARACTERS_PER_VISIT
+        visits.remaining -= len(cell) // _CHARACTERS_PER_VISIT
     return cell
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from headgate.apimachinery.strategy import Strategy, UpdateRules
 from headgate.apimachinery.strategy.contract import StrategyContext
-from headgate.apimachinery.strategy.prepare import STATUS, bump_generation, take
+from headgate.apimachinery.strategy.prepare import STATUS, bump_generation, keep_field
 from headgate.apimachinery.structural.embedded_resources import check_embedded
 from headgate.apimachinery.structural.list_types import check_lists
 from headgate.apimachinery.structural.schema import StructuralSchema
@@ -113,7 +113,7 @@ class _Rules:
 
     def prepare_update(self, new: Object, old: Object, ctx: StrategyContext) -> None:
         if self._has_status:
-            take("status", new, old)
+            keep_field("status", new, old)
         if _without_metadata(new) != _without_metadata(old):
             bump_generation(new, old)
 

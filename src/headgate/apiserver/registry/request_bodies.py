@@ -46,7 +46,7 @@ def read_body(call: Call, numbers: Numbers = "spelled") -> RequestBody | str | a
     body = call.request.body
     if media_type == negotiation.PROTOBUF:
         envelope = protobuf.open_envelope(body)
-        return envelope if isinstance(envelope, str) else RequestBody(envelope.named, message=envelope.raw)
+        return envelope if isinstance(envelope, str) else RequestBody(envelope.type_meta, message=envelope.raw)
     parsed = codec.decode_yaml(body) if media_type == negotiation.YAML else codec.decode_json(body, numbers=numbers)
     if parsed.error == TOO_MANY_NODES:
         return api_errors.entity_too_large(parsed.error)

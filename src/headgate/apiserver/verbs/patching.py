@@ -116,7 +116,7 @@ def _patched(
     result = _run(call, kind, wanted, old, parsed.value)
     if isinstance(result, PatchError):
         return result.error
-    new = _typed(call, kind, wanted, parsed.value, result.value, (*result.complaints, *parsed.duplicates))
+    new = _typed(call, kind, wanted, parsed.value, result.value, (*result.strict_errors, *parsed.duplicates))
     if isinstance(new, api_errors.StatusError):
         return new
     return updating.track(call, new, old, rules, wanted.field_manager, kind)

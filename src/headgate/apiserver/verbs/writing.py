@@ -172,7 +172,7 @@ def _allocate(call: Call, new: Object, old: Object | None) -> api_errors.StatusE
     if strategy.allocate is None:
         return None
     new["spec"] = copy.deepcopy(new["spec"])  # what is given now may have to be given anew, from the same beginning
-    taken = call.api.allocations.allocated(call.kind.resource, strategy.holds)
+    taken = call.api.allocations.allocated(call.kind.resource, strategy.allocations)
     pool = AllocationPool(taken, call.moment.draw, "All" in call.query.get("dryRun", ()))
     problems = strategy.allocate(new, old, pool)
     if isinstance(problems, str):
@@ -186,9 +186,9 @@ def _is_beaten(call: Call, new: Object, old: Object | None) -> bool:
     strategy = call.strategy
     if strategy.allocate is None:
         return False
-    own = set(strategy.holds(old)) if old is not None else set()
-    taken = call.api.allocations.allocated(call.kind.resource, strategy.holds)
-    return any(thing in taken for thing in strategy.holds(new) if thing not in own)
+    own = set(strategy.allocations(old)) if old is not None else set()
+    taken = call.api.allocations.allocated(call.kind.resource, strategy.allocations)
+    return any(thing in taken for thing in strategy.allocations(new) if thing not in own)
 
 
 class _Staged(msgspec.Struct, frozen=True):

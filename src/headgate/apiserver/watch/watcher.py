@@ -225,11 +225,11 @@ class WatchCursor:
     def _as_table(self, data: bytes | dict[str, Any]) -> dict[str, Any]:
         obj = msgspec.json.decode(data) if isinstance(data, bytes) else data
         visits = table_visits(1)
-        before = visits.left
+        before = visits.remaining
         table = responses.as_table(
             self._call, [obj], responses.revision_of(obj), headers=not self._headers_sent, visits=visits
         )
-        self._spent_visits += before - visits.left
+        self._spent_visits += before - visits.remaining
         self._headers_sent = True
         return table.body() if isinstance(table, api_errors.StatusError) else table
 

@@ -77,6 +77,6 @@ def _plugin(step: AdmissionStep, policy: AdmissionPolicy, index: StoreAdmissionI
 def _apply_patch(new: Object, response: AdmissionResponse) -> api_errors.StatusError | None:
     patched = apply_json_patch(new, list(response.patch), checked=False)
     if isinstance(patched, PatchError):
-        return api_errors.internal_error(patched.why or patched.message)
+        return api_errors.internal_error(patched.detail or patched.message)
     new.update(patched.value)
     return None

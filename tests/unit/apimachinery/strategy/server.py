@@ -122,7 +122,7 @@ def create(body: Object, *, features: FeatureGates | None = None, others: tuple[
         obj["metadata"].setdefault("namespace", "kk")
     else:
         obj["metadata"].pop("namespace", None)
-    pool = AllocationPool({thing for each in others for thing in strategy.holds(each)}, lambda below: 7)
+    pool = AllocationPool({thing for each in others for thing in strategy.allocations(each)}, lambda below: 7)
     if strategy.allocate is not None and (given := strategy.allocate(obj, None, pool)):
         return _refusal(given) if isinstance(given, list) else Answer(error=given)
     strategy.prepare_create(obj, ctx)
@@ -149,7 +149,7 @@ def update(body: Object, old: Object, subresource: str = "", *, features: Featur
         metadata["generation"] = stored["generation"]
     metadata["resourceVersion"] = stored.setdefault("resourceVersion", "1")
     allocates = strategy.allocate is not None and not subresource
-    pool = AllocationPool(set(strategy.holds(before)), lambda below: 7)
+    pool = AllocationPool(set(strategy.allocations(before)), lambda below: 7)
     if allocates and strategy.allocate and (given := strategy.allocate(new, before, pool)):
         return _refusal(given) if isinstance(given, list) else Answer(error=given)
     rules.prepare(new, before, ctx)

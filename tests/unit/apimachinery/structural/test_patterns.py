@@ -12,7 +12,7 @@ from headgate.apimachinery.structural.patterns import Pattern, compile_pattern
 def found(pattern: str, text: str) -> bool:
     compiled = compile_pattern(pattern)
     assert isinstance(compiled, Pattern), compiled
-    return compiled.found_in(text)
+    return compiled.matches(text)
 
 
 def test_a_pattern_is_refused_that_takes_long_to_compile() -> None:

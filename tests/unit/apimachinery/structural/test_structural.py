@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.apimachinery.structural.defaulting import copy, fill
+from headgate.apimachinery.structural.defaulting import apply_defaults, copy
 from headgate.apimachinery.structural.list_types import check_lists
 from headgate.apimachinery.structural.pruning import drop_nulls, prune
 from headgate.apimachinery.structural.schema import StructuralSchema, as_resource
@@ -49,13 +49,13 @@ def test_nulls_go_unless_they_may_stand_or_are_replaced() -> None:
     value: dict[str, Any] = {"a": None, "b": None, "c": None}
     drop_nulls(value, StructuralSchema(schema))
     assert value == {"b": None, "c": None}
-    fill(value, StructuralSchema(schema), 1000)
+    apply_defaults(value, StructuralSchema(schema), 1000)
     assert value == {"b": None, "c": "d"}
 
 
 def test_defaults_are_filled_in_down_to_the_items_of_lists() -> None:
     value: dict[str, Any] = {"items": [{}, {"a": "own"}]}
-    fill(value, StructuralSchema(SPEC), 1000)
+    apply_defaults(value, StructuralSchema(SPEC), 1000)
     assert value == {"size": 3, "items": [{"a": "x"}, {"a": "own"}]}
 
 
@@ -63,8 +63,8 @@ def test_a_default_is_not_shared_between_objects() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "object", "default": {"b": []}}}}
     one: dict[str, Any] = {}
     other: dict[str, Any] = {}
-    fill(one, StructuralSchema(schema), 1000)
-    fill(other, StructuralSchema(schema), 1000)
+    apply_defaults(one, StructuralSchema(schema), 1000)
+    apply_defaults(other, StructuralSchema(schema), 1000)
     one["a"]["b"].append(1)
     assert other == {"a": {"b": []}}
     assert copy(one) == one

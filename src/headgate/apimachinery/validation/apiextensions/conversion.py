@@ -16,14 +16,14 @@ _STRATEGIES: Final = ("None", "Webhook")
 _REVIEWS: Final = ("v1", "v1beta1")
 _PATH: Final = "spec.conversion"
 _CLIENT: Final = f"{_PATH}.webhookClientConfig"
-_UNWANTED: Final = "should not be set when strategy is not set to Webhook"
+_NOT_ALLOWED: Final = "should not be set when strategy is not set to Webhook"
 
 
-def check_conversion(conversion: Object, *, preserves: bool, check_bundle: bool) -> FieldErrors:
-    """``preserves``: the definition asks to keep unknown fields; ``check_bundle``: it is established already."""
+def check_conversion(conversion: Object, *, preserves_unknown: bool, check_bundle: bool) -> FieldErrors:
+    """``preserves_unknown``: the definition preserves unknown fields; ``check_bundle``: validates the CA bundle."""
     strategy = conversion.get("strategy") or ""
     problems: FieldErrors = []
-    if preserves and strategy != "None":
+    if preserves_unknown and strategy != "None":
         text = "must be None if spec.preserveUnknownFields is true"
         problems.append(invalid(f"{_PATH}.strategy", strategy, text))
     if not strategy:
@@ -34,9 +34,9 @@ def check_conversion(conversion: Object, *, preserves: bool, check_bundle: bool)
     client, reviews = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or []
     if strategy != "Webhook":
         if client is not None:
-            problems.append(forbidden(_CLIENT, _UNWANTED))
+            problems.append(forbidden(_CLIENT, _NOT_ALLOWED))
         if reviews:
-            problems.append(forbidden(f"{_PATH}.conversionReviewVersions", _UNWANTED))
+            problems.append(forbidden(f"{_PATH}.conversionReviewVersions", _NOT_ALLOWED))
         return problems
     if client is None:
         problems.append(required(_CLIENT, "required when strategy is set to Webhook"))
@@ -54,14 +54,14 @@ def _check_client(client: Object, check_bundle: bool) -> FieldErrors:
     else:
         problems = validate_service(service or {}, f"{_CLIENT}.service")
     bundle = client.get("caBundle")
-    if bundle and check_bundle and not is_bundle(bundle):
+    if bundle and check_bundle and not has_certificate(bundle):
         text = "unable to load root certificates: unable to parse bytes as PEM block"
         problems.append(invalid(f"{_CLIENT}.caBundle", bundle, text))
     return problems
 
 
-def is_bundle(bundle: str) -> bool:
-    """Whether there is a certificate in it, by its look."""
+def has_certificate(bundle: str) -> bool:
+    """Whether the bundle contains the markers of a PEM certificate."""
     try:
         text = base64.b64decode(bundle)
     except (ValueError, binascii.Error):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from headgate.apimachinery.structural.formats import known_format
-from headgate.apimachinery.validation.apiextensions.conversion import check_conversion, is_bundle
+from headgate.apimachinery.validation.apiextensions.conversion import check_conversion, has_certificate
 from headgate.apimachinery.validation.apiextensions.defaults import check_defaults
-from headgate.apimachinery.validation.apiextensions.layout import DefinitionLayout, VersionLayout, lay_out
+from headgate.apimachinery.validation.apiextensions.layout import DefinitionLayout, VersionLayout, definition_layout
 from headgate.apimachinery.validation.apiextensions.names import (
     check_approval,
     check_group,
@@ -15,7 +15,7 @@ from headgate.apimachinery.validation.apiextensions.names import (
     check_required,
 )
 from headgate.apimachinery.validation.apiextensions.schemas import check_root, check_schema
-from headgate.apimachinery.validation.apiextensions.structural import check_structural, unreadable
+from headgate.apimachinery.validation.apiextensions.structural import check_structural, parse_error
 from headgate.apimachinery.validation.apiextensions.versions import (
     check_column,
     check_selectable,
@@ -49,11 +49,11 @@ def validate_definition_update(new: Object, old: Object) -> FieldErrors:
     problems = validate_object_meta_update(new["metadata"], old["metadata"], kube_finalizers=False)
     established = is_true((old.get("status") or {}).get("conditions"), "Established")
     problems += _check_spec(new["spec"], check_bundle=established and not _has_bad_bundle(old["spec"]))
-    fixed = [("group",), ("names", "plural")]
+    immutable = [("group",), ("names", "plural")]
     if established:
-        fixed = [("scope",), ("names", "kind"), *fixed]
-    for path in fixed:
-        before, after = _at(old["spec"], path), _at(new["spec"], path)
+        immutable = [("scope",), ("names", "kind"), *immutable]
+    for path in immutable:
+        before, after = _value_at(old["spec"], path), _value_at(new["spec"], path)
         if before != after:
             problems.append(invalid(f"spec.{'.'.join(path)}", after, IMMUTABLE))
     return problems + _check_rest(new, old)
@@ -64,7 +64,7 @@ def validate_definition_status(new: Object, old: Object) -> FieldErrors:
     return problems + _check_status(new)
 
 
-def _at(value: Object, path: tuple[str, ...]) -> str:
+def _value_at(value: Object, path: tuple[str, ...]) -> str:
     for step in path:
         value = value.get(step) or {}
     return str(value or "")
@@ -72,11 +72,11 @@ def _at(value: Object, path: tuple[str, ...]) -> str:
 
 def _has_bad_bundle(spec: Object) -> bool:
     client = ((spec.get("conversion") or {}).get("webhook") or {}).get("clientConfig") or {}
-    return bool(client.get("caBundle")) and not is_bundle(client["caBundle"])
+    return bool(client.get("caBundle")) and not has_certificate(client["caBundle"])
 
 
 def _check_spec(spec: Object, *, check_bundle: bool) -> FieldErrors:
-    layout = lay_out(spec)
+    layout = definition_layout(spec)
     problems = check_group(spec.get("group") or "", "spec.group")
     scope, given = spec.get("scope") or "", spec.get("names") or {}
     if not scope:
@@ -87,8 +87,8 @@ def _check_spec(spec: Object, *, check_bundle: bool) -> FieldErrors:
         problems += [
             required(f"{part.schema_path}.openAPIV3Schema") for part in layout.versions if _schema_of(part) is None
         ]
-    preserves = bool(spec.get("preserveUnknownFields"))
-    if preserves and any(_has_default(schema) for schema in layout.schemas):
+    preserves_unknown = bool(spec.get("preserveUnknownFields"))
+    if preserves_unknown and any(_has_default(schema) for schema in layout.schemas):
         text = "must be false in order to use defaults in the schema"
         problems.append(invalid("spec.preserveUnknownFields", True, text))
     problems += _check_versions(spec, layout)
@@ -96,7 +96,7 @@ def _check_spec(spec: Object, *, check_bundle: bool) -> FieldErrors:
     problems += _check_part(layout.top, any(_has_status(part) for part in (layout.top, *layout.versions)))
     conversion = spec.get("conversion")
     if conversion is not None:
-        problems += check_conversion(conversion, preserves=preserves, check_bundle=check_bundle)
+        problems += check_conversion(conversion, preserves_unknown=preserves_unknown, check_bundle=check_bundle)
     return problems
 
 
@@ -138,7 +138,7 @@ def _check_part(part: VersionLayout, has_status: bool) -> FieldErrors:
     problems: FieldErrors = []
     schema = _schema_of(part)
     if schema is not None:
-        problems += _check_whole_schema(schema, f"{part.schema_path}.openAPIV3Schema", has_status)
+        problems += _check_version_schema(schema, f"{part.schema_path}.openAPIV3Schema", has_status)
     problems += check_subresources(part.subresources, f"{part.path}.subresources")
     for index, column in enumerate(part.columns):
         problems += check_column(column, f"{part.path}.additionalPrinterColumns[{index}]")
@@ -154,13 +154,13 @@ def _check_part(part: VersionLayout, has_status: bool) -> FieldErrors:
     return problems
 
 
-def _check_whole_schema(schema: Object, path: str, has_status: bool) -> FieldErrors:
+def _check_version_schema(schema: Object, path: str, has_status: bool) -> FieldErrors:
     problems = check_root(schema, path, has_status=has_status)
-    hopeless = unreadable(schema)
-    if not hopeless:
+    error = parse_error(schema)
+    if not error:
         problems += check_structural(schema, path) or check_defaults(schema, path)
     problems += check_schema(schema, path)
-    return problems or ([invalid(path, "", hopeless)] if hopeless else [])
+    return problems or ([invalid(path, "", error)] if error else [])
 
 
 def _check_status(obj: Object) -> FieldErrors:
@@ -183,10 +183,10 @@ def _check_stored_versions(obj: Object) -> FieldErrors:
     versions: list[Object] = obj["spec"].get("versions") or []
     problems = []
     known: set[str] = set()
-    told = set(stored)
+    listed = set(stored)
     for each in versions:
         name = each.get("name") or ""
-        if each.get("storage") and (name in known or name not in told):  # a real server names a twin too
+        if each.get("storage") and (name in known or name not in listed):  # kube-apiserver reports a duplicate too
             problems.append(invalid(path, stored, f"must have the storage version {name}"))
         known.add(name)
     for index, name in enumerate(stored):
@@ -201,8 +201,8 @@ def _check_stored_versions(obj: Object) -> FieldErrors:
 
 
 def unknown_formats(spec: Object) -> list[str]:
-    """Formats of strings that are not checked: the server warns of them."""
-    return [text for schema in lay_out(spec).schemas for text in _formats(schema)]
+    """Unknown string formats, which are not checked; the server warns about them."""
+    return [text for schema in definition_layout(spec).schemas for text in _formats(schema)]
 
 
 def _formats(schema: Any) -> list[str]:

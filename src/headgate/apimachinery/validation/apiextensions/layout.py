@@ -1,6 +1,6 @@
-"""A definition in the internal form that kube-apiserver validates: what all versions share is at the top.
+"""A definition in the internal form that kube-apiserver validates: fields that all versions share are at the top.
 
-Error paths follow that form, so a schema is found under ``spec.validation`` when every version has the same one.
+Error paths follow that form: a schema is under ``spec.validation`` if all versions have the same one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SHARED: Final = ("subresources", "schema", "additionalPrinterColumns", "selecta
 
 
 class VersionLayout(msgspec.Struct, frozen=True):
-    """A version, or the top of the definition, with what is its own; a part that is kept elsewhere is None."""
+    """A version, or the top of the definition, with its own fields; a field that is elsewhere is None."""
 
     path: str
     name: str
@@ -39,7 +39,7 @@ class DefinitionLayout(msgspec.Struct, frozen=True):
         ]
 
 
-def lay_out(spec: Object) -> DefinitionLayout:
+def definition_layout(spec: Object) -> DefinitionLayout:
     versions: list[Object] = spec.get("versions") or []
     shared = {name for name in _SHARED if versions and all(_is_same(each, versions[0], name) for each in versions)}
     first = versions[0] if versions else {}

@@ -1,4 +1,4 @@
-"""Validation of a definition's names, requested or accepted, and of the approval that community groups need."""
+"""Validation of a definition's names, requested or accepted, and of the approval annotation of protected groups."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def check_names(given: Object, path: str) -> FieldErrors:
         if given.get(field) and (messages := names.is_dns1035_label(given[field].lower())):
             text = f"may have mixed case, but should otherwise match: {','.join(messages)}"
             problems.append(invalid(f"{path}.{field}", given[field], text))
-    problems += _check_words(given.get("shortNames") or [], f"{path}.shortNames")
+    problems += _check_labels(given.get("shortNames") or [], f"{path}.shortNames")
     if given.get("kind") and given["kind"] == given.get("listKind"):
         problems.append(invalid(f"{path}.listKind", given["listKind"], "kind and listKind may not be the same"))
-    return problems + _check_words(given.get("categories") or [], f"{path}.categories")
+    return problems + _check_labels(given.get("categories") or [], f"{path}.categories")
 
 
-def _check_words(words: list[str], path: str) -> FieldErrors:
+def _check_labels(labels: list[str], path: str) -> FieldErrors:
     return [
-        invalid(f"{path}[{index}]", word, ",".join(messages))
-        for index, word in enumerate(words)
-        if (messages := names.is_dns1035_label(word))
+        invalid(f"{path}[{index}]", label, ",".join(messages))
+        for index, label in enumerate(labels)
+        if (messages := names.is_dns1035_label(label))
     ]
 
 
@@ -56,7 +56,7 @@ def is_protected(group: str) -> bool:
 
 
 def approval(annotations: Mapping[str, str]) -> tuple[str, str]:
-    """What the annotation says (Missing, Unapproved, Approved, Invalid), and that in a sentence."""
+    """The state of the annotation (Missing, Unapproved, Approved, Invalid), and a message."""
     text = annotations.get(_APPROVED) or ""
     needed = f"protected groups must have approval annotation {quote(_APPROVED)}"
     if not text:

@@ -113,8 +113,8 @@ def _check(schema: Any, path: str, place: _Place, *, is_root: bool = False) -> F
     for name, below in (schema.get("dependencies") or {}).items():
         problems += _check(below, f"{path}.dependencies[{name}]", place)
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
-        at = f"{path}.x-kubernetes-preserve-unknown-fields"
-        problems.append(invalid(at, False, "must be true or undefined"))
+        field_path = f"{path}.x-kubernetes-preserve-unknown-fields"
+        problems.append(invalid(field_path, False, "must be true or undefined"))
     return problems + _check_map(schema, path) + _check_list(schema, path) + _check_rules(schema, path)
 
 
@@ -134,8 +134,8 @@ def _check_words(schema: Object, path: str, place: _Place) -> FieldErrors:
     if isinstance(schema.get("items"), list) and schema["items"]:
         problems.append(forbidden(f"{path}.items", "items must be a schema object and not an array"))
     if place.in_metadata and schema.get("x-kubernetes-embedded-resource"):
-        at = f"{path}.x-kubernetes-embedded-resource"
-        problems.append(forbidden(at, "must not be used inside of resource meta"))
+        field_path = f"{path}.x-kubernetes-embedded-resource"
+        problems.append(forbidden(field_path, "must not be used inside of resource meta"))
     if schema.get("uniqueItems"):
         text = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
         problems.append(forbidden(f"{path}.uniqueItems", text))
@@ -242,22 +242,24 @@ def _check_rules(schema: Object, path: str) -> FieldErrors:
     """The form of CEL rules; what they say is not looked at."""
     problems: FieldErrors = []
     for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
-        at = f"{path}.x-kubernetes-validations[{index}]"
+        field_path = f"{path}.x-kubernetes-validations[{index}]"
         text, message = (rule.get("rule") or "").strip(), rule.get("message") or ""
         if not text:
-            problems.append(required(f"{at}.rule", "rule is not specified"))
+            problems.append(required(f"{field_path}.rule", "rule is not specified"))
         elif message and not message.strip():
-            problems.append(invalid(f"{at}.message", message, "must be non-empty if specified"))
+            problems.append(invalid(f"{field_path}.message", message, "must be non-empty if specified"))
         elif _NEWLINE.search(message.strip()):
-            problems.append(invalid(f"{at}.message", message, "must not contain line breaks"))
+            problems.append(invalid(f"{field_path}.message", message, "must not contain line breaks"))
         elif _NEWLINE.search(text) and not message.strip():
-            problems.append(required(f"{at}.message", "message must be specified if rule contains line breaks"))
+            problems.append(required(f"{field_path}.message", "message must be specified if rule contains line breaks"))
         expression = rule.get("messageExpression") or ""
         if expression and not expression.strip():
-            problems.append(required(f"{at}.messageExpression", "messageExpression must be non-empty if specified"))
+            problems.append(
+                required(f"{field_path}.messageExpression", "messageExpression must be non-empty if specified")
+            )
         if rule.get("reason") is not None and rule["reason"] not in _REASONS:
-            problems.append(not_supported(f"{at}.reason", rule["reason"], _REASONS))
-        problems += _check_field_path(schema, rule.get("fieldPath") or "", f"{at}.fieldPath")
+            problems.append(not_supported(f"{field_path}.reason", rule["reason"], _REASONS))
+        problems += _check_field_path(schema, rule.get("fieldPath") or "", f"{field_path}.fieldPath")
     return problems
 
 

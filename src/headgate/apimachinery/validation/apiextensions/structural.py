@@ -49,7 +49,7 @@ _NOT_STRUCTURE: Final = frozenset({"type", "default", "properties", "example", "
 _OWN_NAMES: Final = ({"name"}, {"generateName"}, {"name", "generateName"})
 
 
-def unreadable(schema: Object) -> str:
+def parse_error(schema: Object) -> str:
     """Why no structure can be made of a schema at all; empty if one can."""
     for field, name in _UNSUPPORTED:
         if schema.get(field) not in (None, "", {}) or (field == "additionalItems" and field in schema):
@@ -59,7 +59,7 @@ def unreadable(schema: Object) -> str:
     if isinstance(schema.get("items"), list) and schema["items"]:
         return "OpenAPIV3Schema 'items' must be a schema, but is an array"
     for below in _below(schema):
-        if problem := unreadable(below):
+        if problem := parse_error(below):
             return problem
     return ""
 
@@ -132,8 +132,8 @@ def _check_type_fields(properties: Object, path: str) -> FieldErrors:
     problems = []
     for name, wanted in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
         if name in properties and (properties[name].get("type") or "") != wanted:
-            at = f"{path}.properties[{name}].type"
-            problems.append(invalid(at, properties[name].get("type") or "", f"must be {wanted}"))
+            field_path = f"{path}.properties[{name}].type"
+            problems.append(invalid(field_path, properties[name].get("type") or "", f"must be {wanted}"))
     return problems
 
 

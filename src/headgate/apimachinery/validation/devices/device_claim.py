@@ -76,8 +76,8 @@ def validate_request_reference(known: frozenset[str]) -> Callable[[str, str], Fi
         segments = name.split("/")
         if len(segments) > 2:
             return [invalid(path, name, _UNKNOWN_REQUEST)]
-        found = [error for each in segments for error in validate_text(names.is_dns1123_label, each, path)]
-        return found if name in known else [*found, invalid(path, name, _UNKNOWN_REQUEST)]
+        errors = [error for each in segments for error in validate_text(names.is_dns1123_label, each, path)]
+        return errors if name in known else [*errors, invalid(path, name, _UNKNOWN_REQUEST)]
 
     return check
 
@@ -88,16 +88,16 @@ def validate_requests_of(owner: Object, path: str, known: frozenset[str]) -> Fie
 
 
 def _validate_request(request: Object, path: str) -> FieldErrors:
-    found = validate_text(names.is_dns1123_label, name_of(request), f"{path}.name")
+    errors = validate_text(names.is_dns1123_label, name_of(request), f"{path}.name")
     exactly, alternatives = request.get("exactly"), request.get("firstAvailable") or []
     if exactly is None and not alternatives:
-        return [*found, required(path, _ONE_KIND)]
+        return [*errors, required(path, _ONE_KIND)]
     if exactly is not None and alternatives:
-        return [*found, invalid(path, None, f"{_ONE_KIND}, but multiple fields are set")]
+        return [*errors, invalid(path, None, f"{_ONE_KIND}, but multiple fields are set")]
     if exactly is not None:
-        return found + _validate_device(exactly, f"{path}.exactly")
-    at = f"{path}.firstAvailable"
-    return found + each_once(alternatives, at, _MAX_ALTERNATIVES, _validate_alternative, name_of)
+        return errors + _validate_device(exactly, f"{path}.exactly")
+    field_path = f"{path}.firstAvailable"
+    return errors + each_once(alternatives, field_path, _MAX_ALTERNATIVES, _validate_alternative, name_of)
 
 
 def _validate_alternative(device: Object, path: str) -> FieldErrors:
@@ -106,19 +106,19 @@ def _validate_alternative(device: Object, path: str) -> FieldErrors:
 
 def _validate_device(device: Object, path: str) -> FieldErrors:
     class_name = device.get("deviceClassName", "")
-    at = f"{path}.deviceClassName"
-    found = validate_text(names.is_dns1123_subdomain, class_name, at) if class_name else [required(at)]
-    found += validate_selectors(device.get("selectors") or [], f"{path}.selectors")
+    field_path = f"{path}.deviceClassName"
+    errors = validate_text(names.is_dns1123_subdomain, class_name, field_path) if class_name else [required(field_path)]
+    errors += validate_selectors(device.get("selectors") or [], f"{path}.selectors")
     mode, count = device.get("allocationMode", ""), device.get("count", 0)
     if mode == "All":
         if count:
-            found.append(invalid(f"{path}.count", count, "must not be specified when allocationMode is 'All'"))
+            errors.append(invalid(f"{path}.count", count, "must not be specified when allocationMode is 'All'"))
     elif mode == "ExactCount":
         if count <= 0:
-            found.append(invalid(f"{path}.count", count, NOT_POSITIVE))
+            errors.append(invalid(f"{path}.count", count, NOT_POSITIVE))
     else:
-        found.append(not_supported(f"{path}.allocationMode", mode, ["All", "ExactCount"]))
-    return found
+        errors.append(not_supported(f"{path}.allocationMode", mode, ["All", "ExactCount"]))
+    return errors
 
 
 def validate_selectors(selectors: list[Object], path: str) -> FieldErrors:
@@ -136,11 +136,11 @@ def _validate_selector(selector: Object, path: str) -> FieldErrors:
 
 
 def _validate_constraint(constraint: Object, path: str, known: frozenset[str]) -> FieldErrors:
-    found = validate_requests_of(constraint, path, known)
+    errors = validate_requests_of(constraint, path, known)
     attribute, at = constraint.get("matchAttribute"), f"{path}.matchAttribute"
     if attribute is None:
-        return [*found, required(at)]
-    return found + validate_fully_qualified_name(attribute, at)
+        return [*errors, required(at)]
+    return errors + validate_fully_qualified_name(attribute, at)
 
 
 def validate_configuration(config: Object, path: str, *, stored: bool = False) -> FieldErrors:
@@ -148,8 +148,8 @@ def validate_configuration(config: Object, path: str, *, stored: bool = False) -
     opaque, at = config.get("opaque"), f"{path}.opaque"
     if opaque is None:
         return [required(at)]
-    found = validate_csi_driver(opaque.get("driver", ""), f"{at}.driver")
-    return found + validate_raw(opaque.get("parameters"), f"{at}.parameters", stored=stored)
+    errors = validate_csi_driver(opaque.get("driver", ""), f"{at}.driver")
+    return errors + validate_raw(opaque.get("parameters"), f"{at}.parameters", stored=stored)
 
 
 def validate_raw(value: Any, path: str, *, stored: bool = False) -> FieldErrors:

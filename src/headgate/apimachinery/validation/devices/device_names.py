@@ -29,10 +29,10 @@ def size(text: str) -> int:
 def validate_pool_name(name: str, path: str) -> FieldErrors:
     if not name:
         return [required(path)]
-    found = [too_long(path, _MAX_POOL)] if size(name) > _MAX_POOL else []
+    errors = [too_long(path, _MAX_POOL)] if size(name) > _MAX_POOL else []
     for part in name.split("/"):
-        found += validate_text(names.is_dns1123_subdomain, part, path)
-    return found
+        errors += validate_text(names.is_dns1123_subdomain, part, path)
+    return errors
 
 
 def validate_qualified_name(name: str, path: str) -> FieldErrors:
@@ -43,32 +43,34 @@ def validate_qualified_name(name: str, path: str) -> FieldErrors:
     if len(parts) > 2:
         return []
     domain, identifier = parts
-    found = validate_csi_driver(domain, path) if domain else [invalid(path, "", "the domain must not be empty")]
-    return found + (_validate_id(identifier, path) if identifier else [invalid(path, "", "the name must not be empty")])
+    errors = validate_csi_driver(domain, path) if domain else [invalid(path, "", "the domain must not be empty")]
+    return errors + (
+        _validate_id(identifier, path) if identifier else [invalid(path, "", "the name must not be empty")]
+    )
 
 
 def validate_fully_qualified_name(name: str, path: str) -> FieldErrors:
-    found = validate_qualified_name(name, path)
+    errors = validate_qualified_name(name, path)
     if "/" not in name:
         text = "a fully qualified name must be a domain and a name separated by a slash"
-        found = [*found, invalid(path, name, text)]
-    return found
+        errors = [*errors, invalid(path, name, text)]
+    return errors
 
 
 def _validate_id(identifier: str, path: str) -> FieldErrors:
-    found = [too_long(path, _MAX_ID)] if size(identifier) > _MAX_ID else []
-    return found + validate_text(names.is_c_identifier, identifier, path)
+    errors = [too_long(path, _MAX_ID)] if size(identifier) > _MAX_ID else []
+    return errors + validate_text(names.is_c_identifier, identifier, path)
 
 
 def validate_qualified_map(
     items: Mapping[str, Any] | None, path: str, check: Callable[[Any, str], FieldErrors]
 ) -> FieldErrors:
     """Attributes and capacities: names with values. A long key is shown with its middle left out."""
-    found: FieldErrors = []
+    errors: FieldErrors = []
     for key, item in (items or {}).items():
-        at = f"{path}[{_shortened(key)}]"
-        found += validate_qualified_name(key, at) + check(item, at)
-    return found
+        field_path = f"{path}[{_shortened(key)}]"
+        errors += validate_qualified_name(key, field_path) + check(item, field_path)
+    return errors
 
 
 def _shortened(key: str) -> str:

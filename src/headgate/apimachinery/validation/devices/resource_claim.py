@@ -36,13 +36,13 @@ def _class_meta(obj: Object) -> FieldErrors:
 
 def validate_resource_claim_create(obj: Object, namespace_labels: Mapping[str, str]) -> FieldErrors:
     devices = (obj.get("spec") or {}).get("devices") or {}
-    found = _validate_admin_access(devices, namespace_labels) + _meta(obj)
-    return found + validate_device_claim(devices, "spec.devices")
+    errors = _validate_admin_access(devices, namespace_labels) + _meta(obj)
+    return errors + validate_device_claim(devices, "spec.devices")
 
 
 def validate_resource_claim_update(new: Object, old: Object) -> FieldErrors:
-    found = _meta(new) + validate_object_meta_update(new["metadata"], old["metadata"])
-    return found + immutable(new.get("spec"), old.get("spec"), "spec")
+    errors = _meta(new) + validate_object_meta_update(new["metadata"], old["metadata"])
+    return errors + immutable(new.get("spec"), old.get("spec"), "spec")
 
 
 def validate_claim_template_create(obj: Object, namespace_labels: Mapping[str, str]) -> FieldErrors:
@@ -52,13 +52,13 @@ def validate_claim_template_create(obj: Object, namespace_labels: Mapping[str, s
 
 def _validate_template(obj: Object) -> FieldErrors:
     spec = obj.get("spec") or {}
-    found = _meta(obj) + validate_template_meta(spec.get("metadata") or {}, "spec.metadata")
-    return found + validate_device_claim((spec.get("spec") or {}).get("devices") or {}, "spec.spec.devices")
+    errors = _meta(obj) + validate_template_meta(spec.get("metadata") or {}, "spec.metadata")
+    return errors + validate_device_claim((spec.get("spec") or {}).get("devices") or {}, "spec.spec.devices")
 
 
 def validate_claim_template_update(new: Object, old: Object) -> FieldErrors:
-    found = _validate_template(new) + validate_object_meta_update(new["metadata"], old["metadata"])
-    return found + immutable(new.get("spec"), old.get("spec"), "spec")
+    errors = _validate_template(new) + validate_object_meta_update(new["metadata"], old["metadata"])
+    return errors + immutable(new.get("spec"), old.get("spec"), "spec")
 
 
 def _validate_admin_access(devices: Object, namespace_labels: Mapping[str, str]) -> FieldErrors:
@@ -88,7 +88,7 @@ def validate_device_class_update(new: Object, old: Object) -> FieldErrors:
 def _validate_class_spec(spec: Object, old: Object) -> FieldErrors:
     config = spec.get("config") or []
     stored = config == old.get("config")
-    found = validate_selectors(spec.get("selectors") or [], "spec.selectors")
-    return found + each_of(
+    errors = validate_selectors(spec.get("selectors") or [], "spec.selectors")
+    return errors + each_of(
         config, "spec.config", MAX_CONFIG, lambda each, at: validate_configuration(each, at, stored=stored)
     )

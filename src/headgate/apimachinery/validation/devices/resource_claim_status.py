@@ -59,9 +59,9 @@ def allocated_devices(status: Object) -> list[Object]:
 def validate_resource_claim_status(new: Object, old: Object, namespace_labels: Mapping[str, str]) -> FieldErrors:
     status, before = new.get("status") or {}, old.get("status") or {}
     known = request_names((new.get("spec") or {}).get("devices") or {})
-    found = _validate_admin_access(status, before, namespace_labels)
-    found += validate_object_meta_update(new["metadata"], old["metadata"])
-    found += each_once(
+    errors = _validate_admin_access(status, before, namespace_labels)
+    errors += validate_object_meta_update(new["metadata"], old["metadata"])
+    errors += each_once(
         status.get("reservedFor") or [],
         "status.reservedFor",
         _MAX_RESERVED,
@@ -70,14 +70,14 @@ def validate_resource_claim_status(new: Object, old: Object, namespace_labels: M
     )
     allocated = {device_id(each) for each in allocated_devices(status)}
     devices = status.get("devices") or []
-    found += each_once(
+    errors += each_once(
         devices, "status.devices", len(devices), lambda each, at: _validate_report(each, at, allocated), device_id
     )
-    found += _validate_reservation(status, before, deleted="deletionTimestamp" in new["metadata"])
+    errors += _validate_reservation(status, before, deleted="deletionTimestamp" in new["metadata"])
     allocation, allocated_before = status.get("allocation"), before.get("allocation")
     if allocation is not None and allocated_before is not None:
-        return found + immutable(allocation, allocated_before, "status.allocation")
-    return found if allocation is None else found + _validate_allocation(allocation, "status.allocation", known)
+        return errors + immutable(allocation, allocated_before, "status.allocation")
+    return errors if allocation is None else errors + _validate_allocation(allocation, "status.allocation", known)
 
 
 def _validate_admin_access(status: Object, before: Object, namespace_labels: Mapping[str, str]) -> FieldErrors:
@@ -125,47 +125,47 @@ def _validate_allocation(allocation: Object, path: str, known: frozenset[str]) -
 
 
 def _validate_result(result: Object, path: str, known: frozenset[str]) -> FieldErrors:
-    found = validate_request_reference(known)(result.get("request", ""), f"{path}.request")
-    return found + _validate_identity(result, path)
+    errors = validate_request_reference(known)(result.get("request", ""), f"{path}.request")
+    return errors + _validate_identity(result, path)
 
 
 def _validate_identity(device: Object, path: str) -> FieldErrors:
-    found = validate_csi_driver(device.get("driver", ""), f"{path}.driver")
-    found += validate_pool_name(device.get("pool", ""), f"{path}.pool")
-    return found + validate_text(is_dns1123_label, device.get("device", ""), f"{path}.device")
+    errors = validate_csi_driver(device.get("driver", ""), f"{path}.driver")
+    errors += validate_pool_name(device.get("pool", ""), f"{path}.pool")
+    return errors + validate_text(is_dns1123_label, device.get("device", ""), f"{path}.device")
 
 
 def _validate_config(config: Object, path: str, known: frozenset[str]) -> FieldErrors:
     source, at = config.get("source", ""), f"{path}.source"
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if not source:
-        found.append(required(at))
+        errors.append(required(at))
     elif source not in _SOURCES:
-        found.append(not_supported(at, source, _SOURCES))
-    return found + validate_requests_of(config, path, known) + validate_configuration(config, path)
+        errors.append(not_supported(at, source, _SOURCES))
+    return errors + validate_requests_of(config, path, known) + validate_configuration(config, path)
 
 
 def _validate_report(device: Object, path: str, allocated: set[Verbatim]) -> FieldErrors:
     """What a driver says about one device of the allocation."""
-    found = _validate_identity(device, path)
+    errors = _validate_identity(device, path)
     if device_id(device) not in allocated:
-        found.append(invalid(path, device_id(device), "must be an allocated device in the claim"))
+        errors.append(invalid(path, device_id(device), "must be an allocated device in the claim"))
     conditions, at = device.get("conditions") or [], f"{path}.conditions"
     if len(conditions) > _MAX_CONDITIONS:
-        found.append(too_many(at, len(conditions), _MAX_CONDITIONS))
-    found += validate_conditions(conditions, at)
+        errors.append(too_many(at, len(conditions), _MAX_CONDITIONS))
+    errors += validate_conditions(conditions, at)
     if device.get("data") is not None:
-        found += validate_raw(device["data"], f"{path}.data")
+        errors += validate_raw(device["data"], f"{path}.data")
     network = device.get("networkData")
-    return found if network is None else found + _validate_network(network, f"{path}.networkData")
+    return errors if network is None else errors + _validate_network(network, f"{path}.networkData")
 
 
 def _validate_network(network: Object, path: str) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     for field, limit in (("interfaceName", _MAX_INTERFACE), ("hardwareAddress", _MAX_HARDWARE)):
         if size(network.get(field, "")) > limit:
-            found.append(too_long(f"{path}.{field}", limit))
-    return found + each_once(
+            errors.append(too_long(f"{path}.{field}", limit))
+    return errors + each_once(
         network.get("ips") or [],
         f"{path}.ips",
         _MAX_IPS,

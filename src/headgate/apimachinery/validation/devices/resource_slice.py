@@ -38,24 +38,24 @@ _VERSION: Final = re.compile(
 
 
 def validate_resource_slice(obj: Object) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=False, name_rule=names.name_is_dns_subdomain)
-    return found + _validate_spec(obj.get("spec") or {}, None)
+    errors = validate_object_meta(obj["metadata"], namespaced=False, name_rule=names.name_is_dns_subdomain)
+    return errors + _validate_spec(obj.get("spec") or {}, None)
 
 
 def validate_resource_slice_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
-    return found + _validate_spec(new.get("spec") or {}, old.get("spec") or {})
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
+    return errors + _validate_spec(new.get("spec") or {}, old.get("spec") or {})
 
 
 def _validate_spec(spec: Object, old: Object | None) -> FieldErrors:
     pool = spec.get("pool") or {}
-    found = validate_csi_driver(spec.get("driver", ""), "spec.driver") + _validate_pool(pool, "spec.pool")
+    errors = validate_csi_driver(spec.get("driver", ""), "spec.driver") + _validate_pool(pool, "spec.pool")
     if old is not None:
-        found += immutable(name_of(pool), name_of(old.get("pool") or {}), "spec.pool.name")
-        found += immutable(spec.get("driver", ""), old.get("driver", ""), "spec.driver")
-        found += immutable(spec.get("nodeName"), old.get("nodeName"), "spec.nodeName")
+        errors += immutable(name_of(pool), name_of(old.get("pool") or {}), "spec.pool.name")
+        errors += immutable(spec.get("driver", ""), old.get("driver", ""), "spec.driver")
+        errors += immutable(spec.get("nodeName"), old.get("nodeName"), "spec.nodeName")
     return (
-        found
+        errors
         + _validate_nodes(spec)
         + each_once(spec.get("devices") or [], "spec.devices", _MAX_DEVICES, _validate_device, name_of)
     )
@@ -63,66 +63,66 @@ def _validate_spec(spec: Object, old: Object | None) -> FieldErrors:
 
 def _validate_pool(pool: Object, path: str) -> FieldErrors:
     count, generation = pool.get("resourceSliceCount", 0), pool.get("generation", 0)
-    found = validate_pool_name(name_of(pool), f"{path}.name")
+    errors = validate_pool_name(name_of(pool), f"{path}.name")
     if count <= 0:
-        found.append(invalid(f"{path}.resourceSliceCount", count, NOT_POSITIVE))
+        errors.append(invalid(f"{path}.resourceSliceCount", count, NOT_POSITIVE))
     if generation < 0:
-        found.append(invalid(f"{path}.generation", generation, "must be greater than or equal to zero"))
-    return found
+        errors.append(invalid(f"{path}.generation", generation, "must be greater than or equal to zero"))
+    return errors
 
 
 def _validate_nodes(spec: Object) -> FieldErrors:
     """Who reaches the devices: one node, the nodes of a selector, or all."""
-    found: FieldErrors = []
+    errors: FieldErrors = []
     chosen: list[str] = []
     node, selector, everywhere = spec.get("nodeName"), spec.get("nodeSelector"), spec.get("allNodes")
     if node:
         chosen.append("`nodeName`")
-        found += validate_text(lambda name: names.name_is_dns_subdomain(name, False), node, "spec.nodeName")
+        errors += validate_text(lambda name: names.name_is_dns_subdomain(name, False), node, "spec.nodeName")
     elif node is not None:
-        found.append(invalid("spec.nodeName", node, "must be either unset or set to a non-empty string"))
+        errors.append(invalid("spec.nodeName", node, "must be either unset or set to a non-empty string"))
     if selector is not None:
         chosen.append("`nodeSelector`")
-        found += validate_node_selector(selector, "spec.nodeSelector")
+        errors += validate_node_selector(selector, "spec.nodeSelector")
         terms = selector.get("nodeSelectorTerms")
         if len(terms or ()) != 1:
             text = "must have exactly one node selector term"
-            found.append(invalid("spec.nodeSelector.nodeSelectorTerms", terms, text))
+            errors.append(invalid("spec.nodeSelector.nodeSelectorTerms", terms, text))
     if everywhere:
         chosen.append("`allNodes`")
     elif everywhere is not None:
-        found.append(invalid("spec.allNodes", everywhere, "must be either unset or set to true"))
+        errors.append(invalid("spec.allNodes", everywhere, "must be either unset or set to true"))
     if not chosen:
-        found.append(required("spec", _ONE_CHOICE))
+        errors.append(required("spec", _ONE_CHOICE))
     if len(chosen) > 1:
         shown = "{" + ", ".join(chosen) + "}"
-        found.append(invalid("spec", shown, f"{_ONE_CHOICE}, but multiple fields are set"))
-    return found
+        errors.append(invalid("spec", shown, f"{_ONE_CHOICE}, but multiple fields are set"))
+    return errors
 
 
 def _validate_device(device: Object, path: str) -> FieldErrors:
     attributes, capacity = device.get("attributes"), device.get("capacity")
-    found = validate_text(names.is_dns1123_label, name_of(device), f"{path}.name")
+    errors = validate_text(names.is_dns1123_label, name_of(device), f"{path}.name")
     total = len(attributes or ()) + len(capacity or ())
     if total > _MAX_PROPERTIES:
         text = f"the total number of attributes and capacities must not exceed {_MAX_PROPERTIES}"
-        found.append(invalid(path, total, text))
-    found += validate_qualified_map(attributes, f"{path}.attributes", _validate_attribute)
-    return found + validate_qualified_map(capacity, f"{path}.capacity", lambda amount, at: [])
+        errors.append(invalid(path, total, text))
+    errors += validate_qualified_map(attributes, f"{path}.attributes", _validate_attribute)
+    return errors + validate_qualified_map(capacity, f"{path}.capacity", lambda amount, at: [])
 
 
 def _validate_attribute(attribute: Object, path: str) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     text, version = attribute.get("string"), attribute.get("version")
     if text is not None and size(text) > _MAX_VALUE:
-        found.append(too_long(f"{path}.string", _MAX_VALUE))
+        errors.append(too_long(f"{path}.string", _MAX_VALUE))
     if version is not None:
         if _VERSION.fullmatch(version) is None:
             message = "must be a string compatible with semver.org spec 2.0.0"
-            found.append(invalid(f"{path}.version", version, message))
+            errors.append(invalid(f"{path}.version", version, message))
         if size(version) > _MAX_VALUE:
-            found.append(too_long(f"{path}.version", _MAX_VALUE))
+            errors.append(too_long(f"{path}.version", _MAX_VALUE))
     given = [field for field in ("bool", "int", "string", "version") if attribute.get(field) is not None]
     if len(given) != 1:
-        found.append(invalid(path, attribute if given else "", "exactly one value must be specified"))
-    return found
+        errors.append(invalid(path, attribute if given else "", "exactly one value must be specified"))
+    return errors

@@ -26,28 +26,28 @@ def validate_endpoint_ip(address: str, path: str) -> FieldErrors:
     parsed = parse_ip(address)
     if parsed is None:
         return [invalid(path, address, "must be a valid IP address")]
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if parsed.is_unspecified:
-        found.append(invalid(path, address, f"may not be unspecified ({address})"))
+        errors.append(invalid(path, address, f"may not be unspecified ({address})"))
     if parsed.is_loopback:
-        found.append(invalid(path, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)"))
+        errors.append(invalid(path, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)"))
     if parsed.is_link_local:
-        found.append(invalid(path, address, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"))
+        errors.append(invalid(path, address, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"))
     packed = parsed.packed
     if packed[:3] == b"\xe0\x00\x00" if parsed.version == 4 else packed[0] == 0xFF and packed[1] & 0x0F == 2:
         text = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
-        found.append(invalid(path, address, text))
-    return found
+        errors.append(invalid(path, address, text))
+    return errors
 
 
 def validate_endpoints(obj: Object, old: Object | None = None) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
     subsets = obj.get("subsets") or []
     problems = [error for i, subset in enumerate(subsets) for error in _validate_subset(subset, f"subsets[{i}]")]
     # What an older server accepted may stay as it is.
     if problems and old is not None and (old.get("subsets") or []) == subsets:
         problems = []
-    return found + problems
+    return errors + problems
 
 
 def validate_endpoints_update(new: Object, old: Object) -> FieldErrors:
@@ -65,49 +65,49 @@ def endpoints_warnings(obj: Object) -> list[str]:
 
 
 def _validate_subset(subset: Object, path: str) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if not subset.get("addresses") and not subset.get("notReadyAddresses"):
-        found.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
+        errors.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
     for field in ("addresses", "notReadyAddresses"):
         for i, address in enumerate(subset.get(field) or ()):
-            found += _validate_address(address, f"{path}.{field}[{i}]")
+            errors += _validate_address(address, f"{path}.{field}[{i}]")
     ports = subset.get("ports") or []
     for i, port in enumerate(ports):
-        found += _validate_port(port, f"{path}.ports[{i}]", named=len(ports) > 1)
-    return found
+        errors += _validate_port(port, f"{path}.ports[{i}]", named=len(ports) > 1)
+    return errors
 
 
 def _validate_address(address: Object, path: str) -> FieldErrors:
-    found = validate_text(is_valid_ip_for_legacy_field, address.get("ip", ""), f"{path}.ip")
+    errors = validate_text(is_valid_ip_for_legacy_field, address.get("ip", ""), f"{path}.ip")
     if address.get("hostname"):
-        found += validate_text(names.is_dns1123_label, address["hostname"], f"{path}.hostname")
+        errors += validate_text(names.is_dns1123_label, address["hostname"], f"{path}.hostname")
     if address.get("nodeName") is not None:
-        found += validate_text(names.is_dns1123_subdomain, address["nodeName"], f"{path}.nodeName")
-    return found + validate_endpoint_ip(address.get("ip", ""), f"{path}.ip")
+        errors += validate_text(names.is_dns1123_subdomain, address["nodeName"], f"{path}.nodeName")
+    return errors + validate_endpoint_ip(address.get("ip", ""), f"{path}.ip")
 
 
 def _validate_port(port: Object, path: str, *, named: bool) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if port.get("name"):
-        found += validate_text(names.is_dns1123_label, port["name"], f"{path}.name")
+        errors += validate_text(names.is_dns1123_label, port["name"], f"{path}.name")
     elif named:
-        found.append(required(f"{path}.name"))
-    found += port_number(port.get("port", 0), f"{path}.port")
-    found += required_one_of(port.get("protocol", ""), f"{path}.protocol", _PROTOCOLS)
+        errors.append(required(f"{path}.name"))
+    errors += port_number(port.get("port", 0), f"{path}.port")
+    errors += required_one_of(port.get("protocol", ""), f"{path}.protocol", _PROTOCOLS)
     if port.get("appProtocol") is not None:
-        found += validate_text(names.is_qualified_name, port["appProtocol"], f"{path}.appProtocol")
-    return found
+        errors += validate_text(names.is_qualified_name, port["appProtocol"], f"{path}.appProtocol")
+    return errors
 
 
 def validate_endpoint_slice(obj: Object, old: Object | None = None) -> FieldErrors:
     kind, endpoints = obj.get("addressType", ""), obj.get("endpoints") or []
-    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
-    found += required_one_of(kind, "addressType", _ADDRESS_TYPES)
-    found += _validate_slice_ports(obj.get("ports") or [])
+    errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    errors += required_one_of(kind, "addressType", _ADDRESS_TYPES)
+    errors += _validate_slice_ports(obj.get("ports") or [])
     problems = _validate_slice_endpoints(endpoints, kind)
     if problems and old is not None and (old.get("endpoints") or []) == endpoints:
         problems = []
-    return found + problems
+    return errors + problems
 
 
 def validate_endpoint_slice_update(new: Object, old: Object) -> FieldErrors:
@@ -117,55 +117,55 @@ def validate_endpoint_slice_update(new: Object, old: Object) -> FieldErrors:
 def _validate_slice_ports(ports: list[Object]) -> FieldErrors:
     if len(ports) > _MAX_PORTS:
         return [too_many("ports", len(ports), _MAX_PORTS)]
-    found: FieldErrors = []
+    errors: FieldErrors = []
     seen: set[str] = set()
     for i, port in enumerate(ports):
         name = port.get("name", "")
         if name:
-            found += validate_text(names.is_dns1123_label, name, f"ports[{i}].name")
+            errors += validate_text(names.is_dns1123_label, name, f"ports[{i}].name")
         if name in seen:
-            found.append(duplicate(f"ports[{i}].name", name))
+            errors.append(duplicate(f"ports[{i}].name", name))
         seen.add(name)
-        found += one_of(port.get("protocol", ""), f"ports[{i}].protocol", _PROTOCOLS)
+        errors += one_of(port.get("protocol", ""), f"ports[{i}].protocol", _PROTOCOLS)
         if port.get("appProtocol") is not None:
-            found += validate_text(names.is_qualified_name, port["appProtocol"], f"ports[{i}].appProtocol")
-    return found
+            errors += validate_text(names.is_qualified_name, port["appProtocol"], f"ports[{i}].appProtocol")
+    return errors
 
 
 def _validate_slice_endpoints(endpoints: list[Object], kind: str) -> FieldErrors:
     if len(endpoints) > _MAX_ENDPOINTS:
         return [too_many("endpoints", len(endpoints), _MAX_ENDPOINTS)]
-    found: FieldErrors = []
+    errors: FieldErrors = []
     for i, endpoint in enumerate(endpoints):
         path, addresses = f"endpoints[{i}]", endpoint.get("addresses") or []
         if not addresses:
-            found.append(required(f"{path}.addresses", "must contain at least 1 address"))
+            errors.append(required(f"{path}.addresses", "must contain at least 1 address"))
         elif len(addresses) > _MAX_ADDRESSES:
-            found.append(too_many(f"{path}.addresses", len(addresses), _MAX_ADDRESSES))
+            errors.append(too_many(f"{path}.addresses", len(addresses), _MAX_ADDRESSES))
         for j, address in enumerate(addresses):
-            found += _validate_slice_address(address, kind, f"{path}.addresses", j)
+            errors += _validate_slice_address(address, kind, f"{path}.addresses", j)
         if endpoint.get("nodeName") is not None:
-            found += validate_text(names.is_dns1123_subdomain, endpoint["nodeName"], f"{path}.nodeName")
+            errors += validate_text(names.is_dns1123_subdomain, endpoint["nodeName"], f"{path}.nodeName")
         if endpoint.get("hostname") is not None:
-            found += validate_text(names.is_dns1123_label, endpoint["hostname"], f"{path}.hostname")
-        found += _validate_hints(endpoint.get("hints") or {}, f"{path}.hints")
-    return found
+            errors += validate_text(names.is_dns1123_label, endpoint["hostname"], f"{path}.hostname")
+        errors += _validate_hints(endpoint.get("hints") or {}, f"{path}.hints")
+    return errors
 
 
 def _validate_slice_address(address: str, kind: str, path: str, index: int) -> FieldErrors:
-    at = f"{path}[{index}]"
+    field_path = f"{path}[{index}]"
     if kind == "FQDN":
-        return _validate_domain(address, at)
+        return _validate_domain(address, field_path)
     if kind not in ("IPv4", "IPv6"):
         return []
     rule = is_valid_ip_for_legacy_field if kind == "IPv4" else is_valid_ip
-    found = validate_text(rule, address, at)
-    if found:
-        return found
+    errors = validate_text(rule, address, field_path)
+    if errors:
+        return errors
     parsed = parse_ip(address)
     if parsed is not None and f"IPv{parsed.version}" != kind:
-        found.append(invalid(path, address, f"must be an {kind} address"))
-    return found + validate_endpoint_ip(address, at)
+        errors.append(invalid(path, address, f"must be an {kind} address"))
+    return errors + validate_endpoint_ip(address, field_path)
 
 
 def _validate_domain(name: str, path: str) -> FieldErrors:
@@ -183,19 +183,19 @@ def _validate_domain(name: str, path: str) -> FieldErrors:
 
 
 def _validate_hints(hints: Object, path: str) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     for field, rule in (("forZones", names.is_valid_label_value), ("forNodes", names.is_dns1123_subdomain)):
         given = hints.get(field) or []
         if len(given) > _MAX_HINTS:
-            return [*found, too_many(f"{path}.{field}", len(given), _MAX_HINTS)]
+            return [*errors, too_many(f"{path}.{field}", len(given), _MAX_HINTS)]
         seen: set[str] = set()
         for i, hint in enumerate(given):
             name = hint.get("name", "")
             if name in seen:
-                found.append(duplicate(f"{path}.{field}[{i}].name", name))
+                errors.append(duplicate(f"{path}.{field}[{i}].name", name))
             seen.add(name)
-            found += validate_text(rule, name, f"{path}.{field}[{i}].name")
-    return found
+            errors += validate_text(rule, name, f"{path}.{field}[{i}].name")
+    return errors
 
 
 def endpoint_slice_warnings(obj: Object, *, created: bool) -> list[str]:

@@ -25,13 +25,13 @@ def _segment(value: str, path: str) -> FieldErrors:
 
 
 def validate_ingress_create(obj: Object) -> FieldErrors:
-    found = _validate_ingress(obj, None)
+    errors = _validate_ingress(obj, None)
     annotations, spec = obj["metadata"].get("annotations") or {}, obj.get("spec") or {}
     named, noted = spec.get("ingressClassName"), annotations.get(CLASS_ANNOTATION)
     if noted is not None and named is not None and noted != named:
         text = "must match `ingressClassName` when both are specified"
-        found.append(invalid(f"annotations.{CLASS_ANNOTATION}", noted, text))
-    return found
+        errors.append(invalid(f"annotations.{CLASS_ANNOTATION}", noted, text))
+    return errors
 
 
 def validate_ingress_update(new: Object, old: Object) -> FieldErrors:
@@ -46,28 +46,28 @@ def _validate_ingress(obj: Object, old: Object | None) -> FieldErrors:
     spec, old_spec = obj.get("spec") or {}, (old or {}).get("spec") or {}
     any_secret = any(_bad_secret(each.get("secretName", "")) for each in old_spec.get("tls") or ())
     any_wildcard = any("*" in each.get("host", "") and _validate_http(each, "") for each in old_spec.get("rules") or ())
-    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
     rules, backend = spec.get("rules") or [], spec.get("defaultBackend")
     if not rules and backend is None:
-        found.append(invalid("spec", None, "either `defaultBackend` or `rules` must be specified"))
+        errors.append(invalid("spec", None, "either `defaultBackend` or `rules` must be specified"))
     if backend is not None:
-        found += _validate_backend(backend, "spec.defaultBackend")
+        errors += _validate_backend(backend, "spec.defaultBackend")
     for i, rule in enumerate(rules):
         path, host = f"spec.rules[{i}]", rule.get("host", "")
         if host:
             if parse_ip(host) is not None:
-                found.append(invalid(f"{path}.host", host, "must be a DNS name, not an IP address"))
-            found += _validate_host(host, f"{path}.host")
+                errors.append(invalid(f"{path}.host", host, "must be a DNS name, not an IP address"))
+            errors += _validate_host(host, f"{path}.host")
         if "*" not in host or not any_wildcard:
-            found += _validate_http(rule, path)
+            errors += _validate_http(rule, path)
     for i, tls in enumerate(spec.get("tls") or ()):
         for j, host in enumerate(tls.get("hosts") or ()):
-            found += _validate_host(host, f"spec.tls[{i}].hosts[{j}]")
+            errors += _validate_host(host, f"spec.tls[{i}].hosts[{j}]")
         if not any_secret:
-            found += validate_text(_bad_secret, tls.get("secretName", ""), f"spec.tls[{i}].secretName")
+            errors += validate_text(_bad_secret, tls.get("secretName", ""), f"spec.tls[{i}].secretName")
     if spec.get("ingressClassName") is not None:
-        found += validate_text(names.is_dns1123_subdomain, spec["ingressClassName"], "spec.ingressClassName")
-    return found
+        errors += validate_text(names.is_dns1123_subdomain, spec["ingressClassName"], "spec.ingressClassName")
+    return errors
 
 
 def _validate_host(host: str, path: str) -> FieldErrors:
@@ -80,29 +80,29 @@ def _validate_http(rule: Object, path: str) -> FieldErrors:
     if http is None:
         return []
     paths = http.get("paths") or []
-    found = [] if paths else [required(f"{path}.http.paths")]
+    errors = [] if paths else [required(f"{path}.http.paths")]
     for i, each in enumerate(paths):
-        found += _validate_path(each, f"{path}.http.paths[{i}]")
-    return found
+        errors += _validate_path(each, f"{path}.http.paths[{i}]")
+    return errors
 
 
 def _validate_path(rule: Object, path: str) -> FieldErrors:
     kind, target = rule.get("pathType"), rule.get("path", "")
     if kind is None:
         return [required(f"{path}.pathType", "pathType must be specified")]
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if kind not in _PATH_TYPES:
-        found.append(not_supported(f"{path}.pathType", kind, _PATH_TYPES))
+        errors.append(not_supported(f"{path}.pathType", kind, _PATH_TYPES))
     elif (target or kind != "ImplementationSpecific") and not target.startswith("/"):
-        found.append(invalid(f"{path}.path", target, "must be an absolute path"))
+        errors.append(invalid(f"{path}.path", target, "must be an absolute path"))
     if kind in ("Exact", "Prefix"):
         for text in _BAD_SEQUENCES:
             if text in target:
-                found.append(invalid(f"{path}.path", target, f"must not contain '{text}'"))
+                errors.append(invalid(f"{path}.path", target, f"must not contain '{text}'"))
         for text in _BAD_SUFFIXES:
             if target.endswith(text):
-                found.append(invalid(f"{path}.path", target, f"cannot end with '{text}'"))
-    return found + _validate_backend(rule.get("backend") or {}, f"{path}.backend")
+                errors.append(invalid(f"{path}.path", target, f"cannot end with '{text}'"))
+    return errors + _validate_backend(rule.get("backend") or {}, f"{path}.backend")
 
 
 def _validate_backend(backend: Object, path: str) -> FieldErrors:
@@ -114,73 +114,75 @@ def _validate_backend(backend: Object, path: str) -> FieldErrors:
     if service is None:
         return [invalid(path, "", "resource or service backend is required")]
     name, port = service.get("name", ""), service.get("port") or {}
-    at = f"{path}.service"
-    found = validate_text(names.is_dns1035_label, name, f"{at}.name") if name else [required(f"{at}.name")]
+    field_path = f"{path}.service"
+    errors = (
+        validate_text(names.is_dns1035_label, name, f"{field_path}.name") if name else [required(f"{field_path}.name")]
+    )
     if port.get("name") and port.get("number"):
-        found.append(invalid(path, "", "cannot set both port name & port number"))
+        errors.append(invalid(path, "", "cannot set both port name & port number"))
     elif port.get("name"):
-        found += validate_text(names.is_valid_port_name, port["name"], f"{at}.port.name")
+        errors += validate_text(names.is_valid_port_name, port["name"], f"{field_path}.port.name")
     elif port.get("number"):
-        found += port_number(port["number"], f"{at}.port.number")
+        errors += port_number(port["number"], f"{field_path}.port.number")
     else:
-        found.append(required(path, "port name or number is required"))
-    return found
+        errors.append(required(path, "port name or number is required"))
+    return errors
 
 
 def _validate_reference(reference: Object, path: str) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if reference.get("apiGroup") is not None:
-        found += validate_text(names.is_dns1123_subdomain, reference["apiGroup"], f"{path}.apiGroup")
+        errors += validate_text(names.is_dns1123_subdomain, reference["apiGroup"], f"{path}.apiGroup")
     for field in ("kind", "name"):
         value = reference.get(field, "")
-        found += _segment(value, f"{path}.{field}") if value else [required(f"{path}.{field}")]
-    return found
+        errors += _segment(value, f"{path}.{field}") if value else [required(f"{path}.{field}")]
+    return errors
 
 
 def validate_ingress_status_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
     given = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
     known = {each.get("ip") for each in ((old.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()}
     for i, ingress in enumerate(given):
         path, hostname = f"status.loadBalancer.ingress[{i}]", ingress.get("hostname", "")
         if ingress.get("ip") and ingress["ip"] not in known:
-            found += validate_text(is_valid_ip_for_legacy_field, ingress["ip"], f"{path}.ip")
+            errors += validate_text(is_valid_ip_for_legacy_field, ingress["ip"], f"{path}.ip")
         if hostname:
-            found += validate_text(names.is_dns1123_subdomain, hostname, f"{path}.hostname")
+            errors += validate_text(names.is_dns1123_subdomain, hostname, f"{path}.hostname")
             if parse_ip(hostname) is not None:
-                found.append(invalid(f"{path}.hostname", hostname, "must be a DNS name, not an IP address"))
-    return found
+                errors.append(invalid(f"{path}.hostname", hostname, "must be a DNS name, not an IP address"))
+    return errors
 
 
 def validate_ingress_class(obj: Object) -> FieldErrors:
     spec = obj.get("spec") or {}
     controller, parameters = spec.get("controller", ""), spec.get("parameters")
-    found = validate_object_meta(obj["metadata"], namespaced=False, name_rule=names.name_is_dns_subdomain)
+    errors = validate_object_meta(obj["metadata"], namespaced=False, name_rule=names.name_is_dns_subdomain)
     if len(controller.encode()) > _MAX_CONTROLLER:
-        found.append(too_long("spec.controller", _MAX_CONTROLLER))
-    found += domain_prefixed_path(controller, "spec.controller")
-    return found + _validate_parameters(parameters, "spec.parameters") if parameters is not None else found
+        errors.append(too_long("spec.controller", _MAX_CONTROLLER))
+    errors += domain_prefixed_path(controller, "spec.controller")
+    return errors + _validate_parameters(parameters, "spec.parameters") if parameters is not None else errors
 
 
 def _validate_parameters(parameters: Object, path: str) -> FieldErrors:
-    found = _validate_reference(parameters, path)
+    errors = _validate_reference(parameters, path)
     scope, namespace = parameters.get("scope"), parameters.get("namespace")
     if scope is None:
-        return [*found, required(f"{path}.scope")]
+        return [*errors, required(f"{path}.scope")]
     if scope not in _SCOPES:
-        return [*found, not_supported(f"{path}.scope", scope, _SCOPES)]
+        return [*errors, not_supported(f"{path}.scope", scope, _SCOPES)]
     if scope == "Cluster" and namespace is not None:
-        found.append(forbidden(f"{path}.namespace", "`parameters.scope` is set to 'Cluster'"))
+        errors.append(forbidden(f"{path}.namespace", "`parameters.scope` is set to 'Cluster'"))
     if scope == "Namespace":
-        at = f"{path}.namespace"
+        field_path = f"{path}.namespace"
         if namespace is None:
-            found.append(required(at, "`parameters.scope` is set to 'Namespace'"))
+            errors.append(required(field_path, "`parameters.scope` is set to 'Namespace'"))
         else:
-            found += validate_text(names.is_dns1123_label, namespace, at)
-    return found
+            errors += validate_text(names.is_dns1123_label, namespace, field_path)
+    return errors
 
 
 def validate_ingress_class_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
     controllers = ((each.get("spec") or {}).get("controller", "") for each in (new, old))
-    return found + immutable(next(controllers), next(controllers), "spec.controller") + validate_ingress_class(new)
+    return errors + immutable(next(controllers), next(controllers), "spec.controller") + validate_ingress_class(new)

@@ -21,8 +21,8 @@ _TYPES: Final = ("Ingress", "Egress")
 
 
 def validate_network_policy_create(obj: Object) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
-    return found + _validate_spec(obj.get("spec") or {}, any_value=False, known=())
+    errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    return errors + _validate_spec(obj.get("spec") or {}, any_value=False, known=())
 
 
 def validate_network_policy_update(new: Object, old: Object) -> FieldErrors:
@@ -30,10 +30,10 @@ def validate_network_policy_update(new: Object, old: Object) -> FieldErrors:
     any_value = bool(validate_label_selector(old_spec.get("podSelector"), ""))
     known = {cidr for _, cidr in ip_blocks(old_spec)}
     # The server checks the new object as such, too, and reports both; so what was wrong before is not forgiven.
-    found = validate_object_meta(new["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
-    found += _validate_spec(new.get("spec") or {}, any_value=any_value, known=())
-    found += validate_object_meta_update(new["metadata"], old["metadata"])
-    return found + _validate_spec(new.get("spec") or {}, any_value=any_value, known=known)
+    errors = validate_object_meta(new["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    errors += _validate_spec(new.get("spec") or {}, any_value=any_value, known=())
+    errors += validate_object_meta_update(new["metadata"], old["metadata"])
+    return errors + _validate_spec(new.get("spec") or {}, any_value=any_value, known=known)
 
 
 def ip_blocks(spec: Object) -> Iterator[tuple[str, str]]:
@@ -51,71 +51,71 @@ def ip_blocks(spec: Object) -> Iterator[tuple[str, str]]:
 
 
 def _validate_spec(spec: Object, *, any_value: bool, known: Collection[str]) -> FieldErrors:
-    found = validate_label_selector(spec.get("podSelector"), "spec.podSelector", any_value=any_value)
+    errors = validate_label_selector(spec.get("podSelector"), "spec.podSelector", any_value=any_value)
     for direction, peers in _DIRECTIONS:
         for i, rule in enumerate(spec.get(direction) or ()):
             path = f"spec.{direction}[{i}]"
             for j, port in enumerate(rule.get("ports") or ()):
-                found += _validate_port(port, f"{path}.ports[{j}]")
+                errors += _validate_port(port, f"{path}.ports[{j}]")
             for j, peer in enumerate(rule.get(peers) or ()):
-                found += _validate_peer(peer, f"{path}.{peers}[{j}]", any_value, known)
+                errors += _validate_peer(peer, f"{path}.{peers}[{j}]", any_value, known)
     types = spec.get("policyTypes") or []
     if len(types) > len(_TYPES):
-        return [*found, invalid("spec.policyTypes", types, "may not specify more than two policyTypes")]
-    return found + [
+        return [*errors, invalid("spec.policyTypes", types, "may not specify more than two policyTypes")]
+    return errors + [
         not_supported(f"spec.policyTypes[{i}]", kind, _TYPES) for i, kind in enumerate(types) if kind not in _TYPES
     ]
 
 
 def _validate_port(rule: Object, path: str) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     protocol, port, end = rule.get("protocol"), rule.get("port"), rule.get("endPort")
     if protocol is not None and protocol not in _PROTOCOLS:
-        found.append(not_supported(f"{path}.protocol", protocol, _PROTOCOLS))
+        errors.append(not_supported(f"{path}.protocol", protocol, _PROTOCOLS))
     if port is None:
         if end is not None:
-            found.append(invalid(f"{path}.endPort", end, "may not be specified when `port` is not specified"))
+            errors.append(invalid(f"{path}.endPort", end, "may not be specified when `port` is not specified"))
     elif isinstance(port, str):
         if end is not None:
-            found.append(invalid(f"{path}.endPort", end, "may not be specified when `port` is non-numeric"))
-        found += validate_text(names.is_valid_port_name, port, f"{path}.port")
+            errors.append(invalid(f"{path}.endPort", end, "may not be specified when `port` is non-numeric"))
+        errors += validate_text(names.is_valid_port_name, port, f"{path}.port")
     else:
-        found += port_number(port, f"{path}.port")
+        errors += port_number(port, f"{path}.port")
         if end is not None:
             if end < port:
-                found.append(invalid(f"{path}.endPort", port, "must be greater than or equal to `port`"))
-            found += port_number(end, f"{path}.endPort")
-    return found
+                errors.append(invalid(f"{path}.endPort", port, "must be greater than or equal to `port`"))
+            errors += port_number(end, f"{path}.endPort")
+    return errors
 
 
 def _validate_peer(peer: Object, path: str, any_value: bool, known: Collection[str]) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     selectors = [name for name in ("podSelector", "namespaceSelector") if peer.get(name) is not None]
     for name in selectors:
-        found += validate_label_selector(peer[name], f"{path}.{name}", any_value=any_value)
+        errors += validate_label_selector(peer[name], f"{path}.{name}", any_value=any_value)
     block = peer.get("ipBlock")
     if block is not None:
-        found += _validate_block(block, f"{path}.ipBlock", known)
+        errors += _validate_block(block, f"{path}.ipBlock", known)
         if selectors:
-            found.append(forbidden(path, "may not specify both ipBlock and another peer"))
+            errors.append(forbidden(path, "may not specify both ipBlock and another peer"))
     elif not selectors:
-        found.append(required(path, "must specify a peer"))
-    return found
+        errors.append(required(path, "must specify a peer"))
+    return errors
 
 
 def _validate_block(block: Object, path: str, known: Collection[str]) -> FieldErrors:
     cidr = block.get("cidr", "")
     if not cidr:
         return [required(f"{path}.cidr")]
-    found = [] if cidr in known else validate_text(is_valid_cidr_for_legacy_field, cidr, f"{path}.cidr")
+    errors = [] if cidr in known else validate_text(is_valid_cidr_for_legacy_field, cidr, f"{path}.cidr")
     if is_valid_cidr_for_legacy_field(cidr):
-        return found
+        return errors
     for i, hole in enumerate(block.get("except") or ()):
-        at = f"{path}.except[{i}]"
-        found += [] if hole in known else validate_text(is_valid_cidr_for_legacy_field, hole, at)
+        field_path = f"{path}.except[{i}]"
+        errors += [] if hole in known else validate_text(is_valid_cidr_for_legacy_field, hole, field_path)
         if not is_valid_cidr_for_legacy_field(hole) and not _strictly_within(hole, cidr):
-            found.append(invalid(at, hole, "must be a strict subset of `cidr`"))
-    return found
+            errors.append(invalid(field_path, hole, "must be a strict subset of `cidr`"))
+    return errors
 
 
 def _strictly_within(inner: str, outer: str) -> bool:

@@ -46,20 +46,20 @@ _ONLY_BALANCER: Final = "may only be used when `type` is 'LoadBalancer'"
 
 
 def validate_service_create(obj: Object) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns1035_label)
-    return found + _validate(obj, None)
+    errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns1035_label)
+    return errors + _validate(obj, None)
 
 
 def validate_service_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
-    found += validate_addresses_kept(new["spec"], old["spec"])
-    found += validate_families_kept(new["spec"], old["spec"])
-    found += _validate_balancer_class(new["spec"], old["spec"])
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors += validate_addresses_kept(new["spec"], old["spec"])
+    errors += validate_families_kept(new["spec"], old["spec"])
+    errors += _validate_balancer_class(new["spec"], old["spec"])
     health_ports = [each.get("healthCheckNodePort", 0) for each in (new["spec"], old["spec"])]
     checked = needs_health_check(old["spec"]) and needs_health_check(new["spec"])
     if checked and health_ports[0] != health_ports[1]:
-        found.append(forbidden("spec.healthCheckNodePort", "field is immutable"))
-    return found + _validate(new, old)
+        errors.append(forbidden("spec.healthCheckNodePort", "field is immutable"))
+    return errors + _validate(new, old)
 
 
 def needs_health_check(spec: Object) -> bool:
@@ -74,27 +74,27 @@ def externally_accessible(spec: Object) -> bool:
 def _validate(obj: Object, old: Object | None) -> FieldErrors:
     spec, old_spec = obj["spec"], (old or {}).get("spec") or {}
     ports = spec.get("ports") or []
-    found = _validate_topology_annotations(obj["metadata"].get("annotations") or {})
+    errors = _validate_topology_annotations(obj["metadata"].get("annotations") or {})
     if not ports and not is_headless(spec) and spec.get("type") != "ExternalName":
-        found.append(required("spec.ports"))
-    found += _validate_type_fields(spec)
-    found += _validate_ports(ports)
-    found += validate_labels(spec.get("selector"), "spec.selector")
-    found += _validate_session(spec)
-    found += validate_addresses(spec, old_spec.get("clusterIPs") or ())
+        errors.append(required("spec.ports"))
+    errors += _validate_type_fields(spec)
+    errors += _validate_ports(ports)
+    errors += validate_labels(spec.get("selector"), "spec.selector")
+    errors += _validate_session(spec)
+    errors += validate_addresses(spec, old_spec.get("clusterIPs") or ())
     for i, address in enumerate(spec.get("externalIPs") or ()):
         bad = [] if address in (old_spec.get("externalIPs") or ()) else is_valid_ip_for_legacy_field(address)
         path = f"spec.externalIPs[{i}]"
-        found += [invalid(path, address, text) for text in bad] or validate_endpoint_ip(address, path)
-    found += required_one_of(spec.get("type", ""), "spec.type", _TYPES)
-    found += _validate_port_numbers(spec, ports)
-    found += _validate_source_ranges(obj, old)
+        errors += [invalid(path, address, text) for text in bad] or validate_endpoint_ip(address, path)
+    errors += required_one_of(spec.get("type", ""), "spec.type", _TYPES)
+    errors += _validate_port_numbers(spec, ports)
+    errors += _validate_source_ranges(obj, old)
     if spec.get("allocateLoadBalancerNodePorts") is not None and spec.get("type") != "LoadBalancer":
-        found.append(forbidden("spec.allocateLoadBalancerNodePorts", _ONLY_BALANCER))
+        errors.append(forbidden("spec.allocateLoadBalancerNodePorts", _ONLY_BALANCER))
     if spec.get("type") == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is None:
-        found.append(required("allocateLoadBalancerNodePorts"))
-    found += _validate_balancer_class(spec, None)
-    return found + _validate_traffic(spec)
+        errors.append(required("allocateLoadBalancerNodePorts"))
+    errors += _validate_balancer_class(spec, None)
+    return errors + _validate_traffic(spec)
 
 
 def _validate_topology_annotations(annotations: dict[str, str]) -> FieldErrors:
@@ -113,13 +113,13 @@ def _validate_type_fields(spec: Object) -> FieldErrors:
         return []
     if kind != "ExternalName":
         return []
-    found = [
+    errors = [
         forbidden(f"spec.{field}", "may not be set for ExternalName services")
         for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy")
         if spec.get(field)
     ]
     name = (spec.get("externalName") or "").removesuffix(".")
-    return found + (
+    return errors + (
         validate_text(names.is_dns1123_subdomain, name, "spec.externalName")
         if name
         else [required("spec.externalName")]
@@ -127,23 +127,23 @@ def _validate_type_fields(spec: Object) -> FieldErrors:
 
 
 def _validate_ports(ports: list[Object]) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     seen: set[str] = set()
     for i, port in enumerate(ports):
         path, name = f"spec.ports[{i}]", port.get("name", "")
         if name:
-            found += validate_text(names.is_dns1123_label, name, f"{path}.name")
+            errors += validate_text(names.is_dns1123_label, name, f"{path}.name")
             if name in seen:
-                found.append(duplicate(f"{path}.name", name))
+                errors.append(duplicate(f"{path}.name", name))
             seen.add(name)
         elif len(ports) > 1:
-            found.append(required(f"{path}.name"))
-        found += port_number(port.get("port", 0), f"{path}.port")
-        found += required_one_of(port.get("protocol", ""), f"{path}.protocol", PROTOCOLS)
-        found += port_number_or_name(port.get("targetPort", 0), f"{path}.targetPort")
+            errors.append(required(f"{path}.name"))
+        errors += port_number(port.get("port", 0), f"{path}.port")
+        errors += required_one_of(port.get("protocol", ""), f"{path}.protocol", PROTOCOLS)
+        errors += port_number_or_name(port.get("targetPort", 0), f"{path}.targetPort")
         if port.get("appProtocol") is not None:
-            found += validate_text(names.is_qualified_name, port["appProtocol"], f"{path}.appProtocol")
-    return found
+            errors += validate_text(names.is_qualified_name, port["appProtocol"], f"{path}.appProtocol")
+    return errors
 
 
 def _validate_session(spec: Object) -> FieldErrors:
@@ -164,23 +164,23 @@ def _validate_session(spec: Object) -> FieldErrors:
 
 def _validate_port_numbers(spec: Object, ports: list[Object]) -> FieldErrors:
     """No two ports share a number and protocol, on the service or on the nodes."""
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if spec.get("type") == "ClusterIP":
         text = "may not be used when `type` is 'ClusterIP'"
-        found += [forbidden(f"spec.ports[{i}].nodePort", text) for i, port in enumerate(ports) if port.get("nodePort")]
+        errors += [forbidden(f"spec.ports[{i}].nodePort", text) for i, port in enumerate(ports) if port.get("nodePort")]
     taken: set[tuple[str, int]] = set()
     for i, port in enumerate(ports):
         key = (port.get("protocol", ""), port.get("nodePort", 0))
         if key[1] and key in taken:
-            found.append(duplicate(f"spec.ports[{i}].nodePort", key[1]))
+            errors.append(duplicate(f"spec.ports[{i}].nodePort", key[1]))
         taken.add(key)
     seen: set[tuple[str, int]] = set()
     for i, port in enumerate(ports):
         key = (port.get("protocol", ""), port.get("port", 0))
         if key in seen:
-            found.append(duplicate(f"spec.ports[{i}]", _port_value(*key)))
+            errors.append(duplicate(f"spec.ports[{i}]", _port_value(*key)))
         seen.add(key)
-    return found
+    return errors
 
 
 def _port_value(protocol: str, port: int) -> Any:
@@ -192,69 +192,69 @@ def _validate_source_ranges(obj: Object, old: Object | None) -> FieldErrors:
     spec, old_spec = obj["spec"], (old or {}).get("spec") or {}
     balanced = spec.get("type") == "LoadBalancer"
     ranges = spec.get("loadBalancerSourceRanges") or []
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if ranges:
         path = "spec.LoadBalancerSourceRanges"  # the capital is upstream's
         if not balanced:
-            found.append(forbidden(path, _ONLY_BALANCER))
+            errors.append(forbidden(path, _ONLY_BALANCER))
         known = {each.strip() for each in old_spec.get("loadBalancerSourceRanges") or ()}
         for i, block in enumerate(each.strip() for each in ranges):
             if block not in known:
-                found += validate_text(is_valid_cidr_for_legacy_field, block, f"{path}[{i}]")
-        return found
+                errors += validate_text(is_valid_cidr_for_legacy_field, block, f"{path}[{i}]")
+        return errors
     text = (obj["metadata"].get("annotations") or {}).get(_SOURCE_RANGES)
     if text is None:
-        return found
+        return errors
     path = f"metadata.annotations[{_SOURCE_RANGES}]"
     if not balanced:
-        found.append(forbidden(path, _ONLY_BALANCER))
+        errors.append(forbidden(path, _ONLY_BALANCER))
     old_text = ((old or {}).get("metadata", {}).get("annotations") or {}).get(_SOURCE_RANGES)
     if text != old_text and text.strip():
         for block in text.split(","):
-            found += validate_text(is_valid_cidr_for_legacy_field, block.strip(), path)
-    return found
+            errors += validate_text(is_valid_cidr_for_legacy_field, block.strip(), path)
+    return errors
 
 
 def _validate_balancer_class(spec: Object, old_spec: Object | None) -> FieldErrors:
     path, name = "spec.loadBalancerClass", spec.get("loadBalancerClass")
     if spec.get("type") != "LoadBalancer":
         return [forbidden(path, _ONLY_BALANCER)] if name is not None else []
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if old_spec is not None and old_spec.get("type") == "LoadBalancer" and name != old_spec.get("loadBalancerClass"):
-        found.append(invalid(path, name, "may not change once set"))
-    return found + (validate_text(names.is_qualified_name, name, path) if name is not None else [])
+        errors.append(invalid(path, name, "may not change once set"))
+    return errors + (validate_text(names.is_qualified_name, name, path) if name is not None else [])
 
 
 def _validate_traffic(spec: Object) -> FieldErrors:
     external, health_port = spec.get("externalTrafficPolicy", ""), spec.get("healthCheckNodePort", 0)
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if externally_accessible(spec):
-        found += required_one_of(external, "spec.externalTrafficPolicy", _TRAFFIC)
+        errors += required_one_of(external, "spec.externalTrafficPolicy", _TRAFFIC)
     elif external:
         text = "may only be set for externally-accessible services"
-        found.append(invalid("spec.externalTrafficPolicy", external, text))
+        errors.append(invalid("spec.externalTrafficPolicy", external, text))
     path = "spec.healthCheckNodePort"
     if needs_health_check(spec):
-        found += port_number(health_port, path) if health_port else [required(path)]
+        errors += port_number(health_port, path) if health_port else [required(path)]
     elif health_port:
         text = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-        found.append(invalid(path, health_port, text))
+        errors.append(invalid(path, health_port, text))
     internal = spec.get("internalTrafficPolicy")
     if internal is not None:
-        found += one_of(internal, "spec.internalTrafficPolicy", _TRAFFIC)
+        errors += one_of(internal, "spec.internalTrafficPolicy", _TRAFFIC)
     elif spec.get("type") in ("NodePort", "LoadBalancer", "ClusterIP"):
-        found.append(required("spec.internalTrafficPolicy"))
+        errors.append(required("spec.internalTrafficPolicy"))
     distribution = spec.get("trafficDistribution")
     if distribution is not None and distribution not in _DISTRIBUTIONS:
-        found.append(not_supported("spec.trafficDistribution", distribution, _DISTRIBUTIONS))
-    return found
+        errors.append(not_supported("spec.trafficDistribution", distribution, _DISTRIBUTIONS))
+    return errors
 
 
 def validate_service_status_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
     balancer = (new.get("status") or {}).get("loadBalancer") or {}
     old_balancer = (old.get("status") or {}).get("loadBalancer") or {}
-    return found + _validate_ingress(balancer, old_balancer, new["spec"])
+    return errors + _validate_ingress(balancer, old_balancer, new["spec"])
 
 
 def _validate_ingress(balancer: Object, old: Object, spec: Object) -> FieldErrors:
@@ -262,23 +262,23 @@ def _validate_ingress(balancer: Object, old: Object, spec: Object) -> FieldError
     if spec.get("type") != "LoadBalancer":
         return [forbidden(base, "may only be used when `spec.type` is 'LoadBalancer'")] if ingresses else []
     known = {each.get("ip") for each in old.get("ingress") or ()}
-    found: FieldErrors = []
+    errors: FieldErrors = []
     for i, ingress in enumerate(ingresses):
         path, address, mode = f"{base}[{i}]", ingress.get("ip", ""), ingress.get("ipMode")
         if address and address not in known:
-            found += validate_text(is_valid_ip_for_legacy_field, address, f"{path}.ip")
+            errors += validate_text(is_valid_ip_for_legacy_field, address, f"{path}.ip")
         if mode is None:
             if address:
-                found.append(required(f"{path}.ipMode", "must be specified when `ip` is set"))
+                errors.append(required(f"{path}.ipMode", "must be specified when `ip` is set"))
         elif not address:
-            found.append(forbidden(f"{path}.ipMode", "may not be specified when `ip` is not set"))
+            errors.append(forbidden(f"{path}.ipMode", "may not be specified when `ip` is not set"))
         else:
-            found += one_of(mode, f"{path}.ipMode", ("Proxy", "VIP"))
+            errors += one_of(mode, f"{path}.ipMode", ("Proxy", "VIP"))
         if hostname := ingress.get("hostname", ""):
-            found += validate_text(names.is_dns1123_subdomain, hostname, f"{path}.hostname")
+            errors += validate_text(names.is_dns1123_subdomain, hostname, f"{path}.hostname")
             if parse_ip(hostname) is not None:
-                found.append(invalid(f"{path}.hostname", hostname, "must be a DNS name, not an IP address"))
-    return found
+                errors.append(invalid(f"{path}.hostname", hostname, "must be a DNS name, not an IP address"))
+    return errors
 
 
 def service_warnings(obj: Object) -> list[str]:

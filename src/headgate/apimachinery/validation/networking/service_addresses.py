@@ -32,29 +32,29 @@ def validate_addresses(spec: Object, known: Collection[str]) -> FieldErrors:
     if spec.get("type") == "ExternalName":
         return []
     addresses, families = spec.get("clusterIPs") or [], spec.get("ipFamilies") or []
-    found = _validate_pair(spec.get("clusterIP") or "", addresses)
+    errors = _validate_pair(spec.get("clusterIP") or "", addresses)
     for i, (family, repeated) in enumerate(zip(families, repeats(families), strict=True)):
         if family not in _FAMILIES:
-            found.append(not_supported(f"spec.ipFamilies[{i}]", family, _FAMILIES))
+            errors.append(not_supported(f"spec.ipFamilies[{i}]", family, _FAMILIES))
         if repeated:
-            found.append(duplicate(f"spec.ipFamilies[{i}]", family))
+            errors.append(duplicate(f"spec.ipFamilies[{i}]", family))
     policy = spec.get("ipFamilyPolicy")
     if policy is not None and policy not in _POLICIES:
-        found.append(not_supported("spec.ipFamilyPolicy", policy, _POLICIES))
+        errors.append(not_supported("spec.ipFamilyPolicy", policy, _POLICIES))
     broken = _validate_each(addresses, known)
-    found += broken
+    errors += broken
     if len(addresses) > 2:
-        found.append(invalid("spec.clusterIPs", addresses, "may only hold up to 2 values"))
+        errors.append(invalid("spec.clusterIPs", addresses, "may only hold up to 2 values"))
     if broken:
-        return found
+        return errors
     if len(addresses) > 1 and len({family_of(each) for each in addresses}) < len(addresses):
-        found.append(invalid("spec.clusterIPs", addresses, "may specify no more than one IP for each IP family"))
+        errors.append(invalid("spec.clusterIPs", addresses, "may specify no more than one IP for each IP family"))
     if not is_headless(spec):
         for i, (address, family) in enumerate(zip(addresses, families, strict=False)):
             if family in _FAMILIES and family != family_of(address):
                 text = f"expected an {family} value as indicated by `ipFamilies[{i}]`"
-                found.append(invalid(f"spec.clusterIPs[{i}]", address, text))
-    return found
+                errors.append(invalid(f"spec.clusterIPs[{i}]", address, text))
+    return errors
 
 
 def _validate_pair(address: str, addresses: list[str]) -> FieldErrors:
@@ -70,15 +70,15 @@ def _validate_pair(address: str, addresses: list[str]) -> FieldErrors:
 
 
 def _validate_each(addresses: list[str], known: Collection[str]) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     for i, address in enumerate(addresses):
         if i == 0 and address == "None":
             if len(addresses) > 1:
-                found.append(invalid("spec.clusterIPs", addresses, "'None' must be the first and only value"))
+                errors.append(invalid("spec.clusterIPs", addresses, "'None' must be the first and only value"))
         elif address not in known:
             messages = is_valid_ip_for_legacy_field(address)
-            found += [invalid(f"spec.clusterIPs[{i}]", address, message) for message in messages]
-    return found
+            errors += [invalid(f"spec.clusterIPs[{i}]", address, message) for message in messages]
+    return errors
 
 
 def validate_addresses_kept(spec: Object, old: Object) -> FieldErrors:
@@ -91,15 +91,15 @@ def validate_addresses_kept(spec: Object, old: Object) -> FieldErrors:
             for i, (ours, theirs) in enumerate(zip(addresses, stored, strict=True))
             if ours != theirs
         ]
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if not addresses:
-        found.append(invalid("spec.clusterIPs[0]", addresses or None, "primary clusterIP can not be unset"))
+        errors.append(invalid("spec.clusterIPs[0]", addresses or None, "primary clusterIP can not be unset"))
     if addresses and stored and addresses[0] != stored[0]:
-        found.append(invalid("spec.clusterIPs[0]", addresses, _FIXED))
+        errors.append(invalid("spec.clusterIPs[0]", addresses, _FIXED))
     if len(addresses) == 1 and len(stored) > 1 and spec.get("ipFamilyPolicy") != "SingleStack":
         text = "must be set to 'SingleStack' when releasing the secondary clusterIP"
-        found.append(invalid("spec.ipFamilyPolicy", spec.get("ipFamilyPolicy"), text))
-    return found
+        errors.append(invalid("spec.ipFamilyPolicy", spec.get("ipFamilyPolicy"), text))
+    return errors
 
 
 def validate_families_kept(spec: Object, old: Object) -> FieldErrors:
@@ -109,12 +109,12 @@ def validate_families_kept(spec: Object, old: Object) -> FieldErrors:
     if len(families) == len(stored):
         changed = sum(ours != theirs for ours, theirs in zip(families, stored, strict=True))
         return [invalid("spec.ipFamilies[0]", families, _FIXED)] * changed
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if len(stored) > len(families) and not spec.get("clusterIPs"):
-        found.append(invalid("spec.ipFamilies[0]", families, "primary ipFamily can not be unset"))
+        errors.append(invalid("spec.ipFamilies[0]", families, "primary ipFamily can not be unset"))
     if families and stored and families[0] != stored[0]:
-        found.append(invalid("spec.ipFamilies[0]", spec.get("clusterIPs"), _FIXED))
+        errors.append(invalid("spec.ipFamilies[0]", spec.get("clusterIPs"), _FIXED))
     if len(families) == 1 and len(stored) > 1 and spec.get("ipFamilyPolicy") != "SingleStack":
         text = "must be set to 'SingleStack' when releasing the secondary ipFamily"
-        found.append(invalid("spec.ipFamilyPolicy", spec.get("ipFamilyPolicy"), text))
-    return found
+        errors.append(invalid("spec.ipFamilyPolicy", spec.get("ipFamilyPolicy"), text))
+    return errors

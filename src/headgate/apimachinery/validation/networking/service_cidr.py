@@ -15,27 +15,29 @@ Object = dict[str, Any]
 
 def validate_ip_address_create(obj: Object) -> FieldErrors:
     parent = (obj.get("spec") or {}).get("parentRef")
-    found = validate_object_meta(obj["metadata"], namespaced=False, name_rule=lambda name, prefix: is_valid_ip(name))
+    errors = validate_object_meta(obj["metadata"], namespaced=False, name_rule=lambda name, prefix: is_valid_ip(name))
     if parent is None:
-        return [*found, required("spec.parentRef")]
+        return [*errors, required("spec.parentRef")]
     if parent.get("group"):
-        found += validate_text(names.is_dns1123_subdomain, parent["group"], "spec.parentRef.group")
+        errors += validate_text(names.is_dns1123_subdomain, parent["group"], "spec.parentRef.group")
     for field in ("resource", "name"):
         value = parent.get(field, "")
-        at = f"spec.parentRef.{field}"
-        found += (
-            validate_text(lambda text: names.name_is_path_segment(text, False), value, at) if value else [required(at)]
+        field_path = f"spec.parentRef.{field}"
+        errors += (
+            validate_text(lambda text: names.name_is_path_segment(text, False), value, field_path)
+            if value
+            else [required(field_path)]
         )
     if parent.get("namespace"):
         rule = names.name_is_path_segment
-        found += validate_text(lambda text: rule(text, False), parent["namespace"], "spec.parentRef.namespace")
-    return found
+        errors += validate_text(lambda text: rule(text, False), parent["namespace"], "spec.parentRef.namespace")
+    return errors
 
 
 def validate_ip_address_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_ip_address_create(new) + validate_object_meta_update(new["metadata"], old["metadata"])
+    errors = validate_ip_address_create(new) + validate_object_meta_update(new["metadata"], old["metadata"])
     parents = [(each.get("spec") or {}).get("parentRef") for each in (new, old)]
-    return found + immutable(parents[0], parents[1], "spec.parentRef")
+    return errors + immutable(parents[0], parents[1], "spec.parentRef")
 
 
 def _cidrs(obj: Object) -> list[str]:
@@ -44,8 +46,8 @@ def _cidrs(obj: Object) -> list[str]:
 
 
 def validate_service_cidr_create(obj: Object) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=False, name_rule=names.name_is_dns_subdomain)
-    return found + _validate_cidrs(_cidrs(obj))
+    errors = validate_object_meta(obj["metadata"], namespaced=False, name_rule=names.name_is_dns_subdomain)
+    return errors + _validate_cidrs(_cidrs(obj))
 
 
 def _validate_cidrs(cidrs: list[str]) -> FieldErrors:
@@ -53,21 +55,21 @@ def _validate_cidrs(cidrs: list[str]) -> FieldErrors:
         return [required("spec.cidrs", "at least one CIDR required")]
     if len(cidrs) > 2:
         return [invalid("spec.cidrs", {"CIDRs": cidrs}, "may only hold up to 2 values")]
-    found = [error for i, cidr in enumerate(cidrs) for error in validate_text(is_valid_cidr, cidr, f"spec.cidrs[{i}]")]
-    if not found and len({":" in each for each in cidrs}) < len(cidrs):
+    errors = [error for i, cidr in enumerate(cidrs) for error in validate_text(is_valid_cidr, cidr, f"spec.cidrs[{i}]")]
+    if not errors and len({":" in each for each in cidrs}) < len(cidrs):
         families = "i.e 192.168.0.0/24 and 2001:db8::/64"
-        found.append(invalid("spec.cidrs", cidrs, f"may specify no more than one IP for each IP family, {families}"))
-    return found
+        errors.append(invalid("spec.cidrs", cidrs, f"may specify no more than one IP for each IP family, {families}"))
+    return errors
 
 
 def validate_service_cidr_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
     cidrs, stored = _cidrs(new), _cidrs(old)
     if len(cidrs) == len(stored):
         pairs = enumerate(zip(cidrs, stored, strict=True))
-        return found + [invalid(f"spec.cidrs[{i}]", ours, IMMUTABLE) for i, (ours, theirs) in pairs if ours != theirs]
+        return errors + [invalid(f"spec.cidrs[{i}]", ours, IMMUTABLE) for i, (ours, theirs) in pairs if ours != theirs]
     if len(stored) == 1 and len(cidrs) == 2:
         if cidrs[0] != stored[0]:
-            found.append(invalid("spec.cidrs[0]", cidrs[0], IMMUTABLE))
-        return found + _validate_cidrs(cidrs)
-    return [*found, invalid("spec.cidrs", (new.get("spec") or {}).get("cidrs"), IMMUTABLE)]
+            errors.append(invalid("spec.cidrs[0]", cidrs[0], IMMUTABLE))
+        return errors + _validate_cidrs(cidrs)
+    return [*errors, invalid("spec.cidrs", (new.get("spec") or {}).get("cidrs"), IMMUTABLE)]

@@ -22,21 +22,21 @@ def validate_affinity(affinity: Object, path: str, options: PodOptions) -> Field
     errors: FieldErrors = []
     node = affinity.get("nodeAffinity") or {}
     if node.get(REQUIRED) is not None:
-        at = f"{path}.nodeAffinity.{REQUIRED}"
-        errors += validate_node_selector(node[REQUIRED], at, any_value=options.any_node_affinity_value)
+        field_path = f"{path}.nodeAffinity.{REQUIRED}"
+        errors += validate_node_selector(node[REQUIRED], field_path, any_value=options.any_node_affinity_value)
     for index, term in enumerate(node.get(PREFERRED) or ()):
-        at = f"{path}.nodeAffinity.{PREFERRED}[{index}]"
-        errors += _validate_weight(term, at)
+        field_path = f"{path}.nodeAffinity.{PREFERRED}[{index}]"
+        errors += _validate_weight(term, field_path)
         # An impossible value in a preference costs nothing; the user gets a warning instead.
-        errors += _validate_node_term(term.get("preference") or {}, f"{at}.preference", any_value=True)
+        errors += _validate_node_term(term.get("preference") or {}, f"{field_path}.preference", any_value=True)
     for kind in ("podAffinity", "podAntiAffinity"):
         pods = affinity.get(kind) or {}
         for index, term in enumerate(pods.get(REQUIRED) or ()):
             errors += _validate_pod_term(term, f"{path}.{kind}.{REQUIRED}[{index}]", options)
         for index, term in enumerate(pods.get(PREFERRED) or ()):
-            at = f"{path}.{kind}.{PREFERRED}[{index}]"
-            errors += _validate_weight(term, at)
-            errors += _validate_pod_term(term.get("podAffinityTerm") or {}, f"{at}.podAffinityTerm", options)
+            field_path = f"{path}.{kind}.{PREFERRED}[{index}]"
+            errors += _validate_weight(term, field_path)
+            errors += _validate_pod_term(term.get("podAffinityTerm") or {}, f"{field_path}.podAffinityTerm", options)
     return errors
 
 
@@ -48,12 +48,12 @@ def _validate_weight(term: Object, path: str) -> FieldErrors:
 def validate_node_selector(selector: Object, path: str, *, any_value: bool = False) -> FieldErrors:
     """Also a volume's or a device's. ``any_value`` tolerates label values that no node can have."""
     terms: Sequence[Object] = selector.get("nodeSelectorTerms") or ()
-    at = f"{path}.nodeSelectorTerms"
+    field_path = f"{path}.nodeSelectorTerms"
     if not terms:
-        return [required(at, "must have at least one node selector term")]
+        return [required(field_path, "must have at least one node selector term")]
     errors: FieldErrors = []
     for index, term in enumerate(terms):
-        errors += _validate_node_term(term, f"{at}[{index}]", any_value=any_value)
+        errors += _validate_node_term(term, f"{field_path}[{index}]", any_value=any_value)
     return errors
 
 

@@ -112,11 +112,11 @@ def _match_seccomp(annotations: Annotations, spec: Object, path: str) -> FieldEr
     holders += [
         (each, at, f"{SECCOMP_CONTAINER}{each.get('name', '')}") for each, at in containers_with_paths(spec, path)
     ]
-    for holder, at, key in holders:
+    for holder, field_path, key in holders:
         profile = (holder.get("securityContext") or {}).get("seccompProfile")
         if profile is not None and key in annotations:
-            at = f"{at}.securityContext.seccompProfile"
-            errors += _match(annotations[key], profile, _SECCOMP_DEFAULTS, "seccomp", at)
+            field_path = f"{field_path}.securityContext.seccompProfile"
+            errors += _match(annotations[key], profile, _SECCOMP_DEFAULTS, "seccomp", field_path)
     return errors
 
 
@@ -125,12 +125,12 @@ def _match_app_armor(annotations: Annotations, spec: Object, path: str) -> Field
         return []
     errors: FieldErrors = []
     pod_profile = (spec.get("securityContext") or {}).get("appArmorProfile")
-    for container, at in containers_with_paths(spec, path):
+    for container, field_path in containers_with_paths(spec, path):
         profile = (container.get("securityContext") or {}).get("appArmorProfile") or pod_profile
         key = f"{APP_ARMOR}{container.get('name', '')}"
         if profile is not None and key in annotations:
-            at = f"{at}.securityContext.appArmorProfile"
-            errors += _match(annotations[key], profile, ("runtime/default",), "apparmor", at)
+            field_path = f"{field_path}.securityContext.appArmorProfile"
+            errors += _match(annotations[key], profile, ("runtime/default",), "apparmor", field_path)
     return errors
 
 

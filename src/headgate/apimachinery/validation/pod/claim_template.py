@@ -91,8 +91,8 @@ def _validate_sources(spec: Object, path: str, any_group: bool) -> FieldErrors:
         errors += _validate_source(reference, f"{path}.dataSourceRef", any_group)
         namespace = reference.get("namespace") or ""
         if namespace:
-            at = f"{path}.dataSourceRef.namespace"
-            errors += [invalid(at, namespace, message) for message in is_dns1123_label(namespace)]
+            field_path = f"{path}.dataSourceRef.namespace"
+            errors += [invalid(field_path, namespace, message) for message in is_dns1123_label(namespace)]
         if source is not None:
             same = all(source.get(field) == reference.get(field) for field in ("apiGroup", "kind", "name"))
             if namespace:

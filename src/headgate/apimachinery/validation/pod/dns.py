@@ -32,8 +32,8 @@ def validate_dns_config(config: Object | None, policy: str, path: str) -> FieldE
         detail = f"must not have more than {_MAX_NAMESERVERS} nameservers"
         errors.append(invalid(f"{path}.nameservers", servers, detail))
     for index, server in enumerate(servers):
-        at = f"{path}.nameservers[{index}]"
-        errors += [invalid(at, server, message) for message in is_valid_ip_for_legacy_field(server)]
+        field_path = f"{path}.nameservers[{index}]"
+        errors += [invalid(field_path, server, message) for message in is_valid_ip_for_legacy_field(server)]
     if len(searches) > _MAX_SEARCHES:
         detail = f"must not have more than {_MAX_SEARCHES} search paths"
         errors.append(invalid(f"{path}.searches", searches, detail))
@@ -43,8 +43,8 @@ def validate_dns_config(config: Object | None, policy: str, path: str) -> FieldE
     for index, search in enumerate(searches):
         if search == ".":
             continue
-        domain, at = search.removesuffix("."), f"{path}.searches[{index}]"
-        errors += [invalid(at, domain, message) for message in is_dns1123_subdomain_with_underscore(domain)]
+        domain, field_path = search.removesuffix("."), f"{path}.searches[{index}]"
+        errors += [invalid(field_path, domain, message) for message in is_dns1123_subdomain_with_underscore(domain)]
     for index, option in enumerate(config.get("options") or ()):
         if not option.get("name"):
             errors.append(required(f"{path}.options[{index}]", "must not be empty"))
@@ -55,11 +55,11 @@ def validate_host_aliases(aliases: Sequence[Object], path: str) -> FieldErrors:
     errors: FieldErrors = []
     for index, alias in enumerate(aliases):
         address = alias.get("ip", "")
-        at = f"{path}[{index}].ip"
-        errors += [invalid(at, address, message) for message in is_valid_ip_for_legacy_field(address)]
+        field_path = f"{path}[{index}].ip"
+        errors += [invalid(field_path, address, message) for message in is_valid_ip_for_legacy_field(address)]
         for number, name in enumerate(alias.get("hostnames") or ()):
-            at = f"{path}[{index}].hostnames[{number}]"
-            errors += [invalid(at, name, message) for message in is_dns1123_subdomain(name)]
+            field_path = f"{path}[{index}].hostnames[{number}]"
+            errors += [invalid(field_path, name, message) for message in is_dns1123_subdomain(name)]
     return errors
 
 
@@ -68,11 +68,11 @@ def validate_hostname_override(spec: Object, path: str) -> FieldErrors:
     if name is None:
         return []
     errors: FieldErrors = []
-    at = f"{path}.hostnameOverride"
+    field_path = f"{path}.hostnameOverride"
     if spec.get("setHostnameAsFQDN"):
-        errors.append(forbidden(at, "may not be specified when setHostnameAsFQDN is true"))
+        errors.append(forbidden(field_path, "may not be specified when setHostnameAsFQDN is true"))
     if spec.get("hostNetwork"):
-        errors.append(forbidden(at, "may not be specified when hostNetwork is true"))
+        errors.append(forbidden(field_path, "may not be specified when hostNetwork is true"))
     if len(name.encode("utf-8", "surrogatepass")) > _MAX_HOSTNAME_BYTES:
-        errors.append(too_long(at, _MAX_HOSTNAME_BYTES))
-    return errors + [invalid(at, name, message) for message in is_dns1123_subdomain(name)]
+        errors.append(too_long(field_path, _MAX_HOSTNAME_BYTES))
+    return errors + [invalid(field_path, name, message) for message in is_dns1123_subdomain(name)]

@@ -21,22 +21,24 @@ def validate_volume_mounts(container: Object, volumes: Mapping[str, Object], pat
     device_paths = set(devices.values())
     seen: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts") or ()):
-        at = f"{path}[{index}]"
+        field_path = f"{path}[{index}]"
         name, target = mount.get("name", ""), mount.get("mountPath", "")
         if not name:
-            errors.append(required(f"{at}.name"))
+            errors.append(required(f"{field_path}.name"))
         if name not in volumes:
-            errors.append(not_found(f"{at}.name", name))
+            errors.append(not_found(f"{field_path}.name", name))
         if not target:
-            errors.append(required(f"{at}.mountPath"))
+            errors.append(required(f"{field_path}.mountPath"))
         if target in seen:
-            errors.append(invalid(f"{at}.mountPath", target, "must be unique"))
+            errors.append(invalid(f"{field_path}.mountPath", target, "must be unique"))
         seen.add(target)
         if name in devices:
-            errors.append(invalid(f"{at}.name", name, "must not already exist in volumeDevices"))
+            errors.append(invalid(f"{field_path}.name", name, "must not already exist in volumeDevices"))
         if target in device_paths:
-            errors.append(invalid(f"{at}.mountPath", target, "must not already exist as a path in volumeDevices"))
-        errors += _validate_sub_paths(mount, path, at)
+            errors.append(
+                invalid(f"{field_path}.mountPath", target, "must not already exist as a path in volumeDevices")
+            )
+        errors += _validate_sub_paths(mount, path, field_path)
         propagation = mount.get("mountPropagation")
         if propagation is not None:
             errors += _validate_propagation(propagation, container, f"{path}.mountPropagation")
@@ -88,29 +90,31 @@ def validate_volume_devices(container: Object, volumes: Mapping[str, Object], pa
     names: set[str] = set()
     devices: Sequence[Object] = container.get("volumeDevices") or ()
     for index, device in enumerate(devices):
-        at = f"{path}[{index}]"
+        field_path = f"{path}[{index}]"
         name, target = device.get("name", ""), device.get("devicePath", "")
         if not name:
-            errors.append(required(f"{at}.name"))
+            errors.append(required(f"{field_path}.name"))
         if name in names:
-            errors.append(invalid(f"{at}.name", name, "must be unique"))
+            errors.append(invalid(f"{field_path}.name", name, "must be unique"))
         if name not in volumes:
-            errors.append(not_found(f"{at}.name", name))
+            errors.append(not_found(f"{field_path}.name", name))
         elif all(volumes[name].get(source) is None for source in ("persistentVolumeClaim", "ephemeral")):
             detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
-            errors.append(invalid(f"{at}.name", name, detail))
+            errors.append(invalid(f"{field_path}.name", name, detail))
         if not target:
-            errors.append(required(f"{at}.devicePath"))
+            errors.append(required(f"{field_path}.devicePath"))
         if target in paths:
-            errors.append(invalid(f"{at}.devicePath", target, "must be unique"))
+            errors.append(invalid(f"{field_path}.devicePath", target, "must be unique"))
         if target and validate_no_backsteps(target, ""):
-            errors.append(invalid(f"{at}.devicePath", target, "can not contain backsteps ('..')"))
+            errors.append(invalid(f"{field_path}.devicePath", target, "can not contain backsteps ('..')"))
         else:
             paths.add(target)
         if name in mounts:
-            errors.append(invalid(f"{at}.name", name, "must not already exist in volumeMounts"))
+            errors.append(invalid(f"{field_path}.name", name, "must not already exist in volumeMounts"))
         if target in mount_paths:
-            errors.append(invalid(f"{at}.devicePath", target, "must not already exist as a path in volumeMounts"))
+            errors.append(
+                invalid(f"{field_path}.devicePath", target, "must not already exist as a path in volumeMounts")
+            )
         if name:
             names.add(name)
     return errors

@@ -21,15 +21,15 @@ def validate_probes(container: Object, grace_s: int | None, path: str) -> FieldE
         probe = container.get(field)
         if probe is None:
             continue
-        at = f"{path}.{field}"
-        errors += _validate_probe(probe, grace_s, at)
+        field_path = f"{path}.{field}"
+        errors += _validate_probe(probe, grace_s, field_path)
         if field == "readinessProbe":
             seconds = probe.get("terminationGracePeriodSeconds")
             if seconds is not None:
                 detail = "must not be set for readinessProbes"
-                errors.append(invalid(f"{at}.terminationGracePeriodSeconds", seconds, detail))
+                errors.append(invalid(f"{field_path}.terminationGracePeriodSeconds", seconds, detail))
         elif probe.get("successThreshold", 0) != 1:
-            errors.append(invalid(f"{at}.successThreshold", probe.get("successThreshold", 0), "must be 1"))
+            errors.append(invalid(f"{field_path}.successThreshold", probe.get("successThreshold", 0), "must be 1"))
     return errors
 
 
@@ -60,13 +60,13 @@ def _validate_handler(holder: Object, kinds: tuple[str, ...], grace_s: int | Non
         handler = holder.get(kind)
         if handler is None:
             continue
-        at = f"{path}.{kind}"
+        field_path = f"{path}.{kind}"
         if found:
-            errors.append(forbidden(at, "may not specify more than 1 handler type"))
+            errors.append(forbidden(field_path, "may not specify more than 1 handler type"))
         elif kind == "sleep":
-            errors += _validate_sleep(handler, grace_s, at)
+            errors += _validate_sleep(handler, grace_s, field_path)
         else:
-            errors += _HANDLERS[kind](handler, at)
+            errors += _HANDLERS[kind](handler, field_path)
         found = True
     if not found:
         errors.append(required(path, "must specify a handler type"))

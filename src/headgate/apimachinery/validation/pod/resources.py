@@ -136,16 +136,16 @@ def _validate_requirements(
     limits = {name: quantity.amount(value) for name, value in (resources.get("limits") or {}).items()}
     requests = {name: quantity.amount(value) for name, value in (resources.get("requests") or {}).items()}
     for name, value in limits.items():
-        at = f"{path}.limits[{name}]"
-        errors += check_name(name, at)
-        errors += validate_amount(name, value, at)
-        errors += _validate_pages(name, value, at, options)
+        field_path = f"{path}.limits[{name}]"
+        errors += check_name(name, field_path)
+        errors += validate_amount(name, value, field_path)
+        errors += _validate_pages(name, value, field_path, options)
     for name, value in requests.items():
-        at = f"{path}.requests[{name}]"
-        errors += check_name(name, at)
-        errors += validate_amount(name, value, at)
+        field_path = f"{path}.requests[{name}]"
+        errors += check_name(name, field_path)
+        errors += validate_amount(name, value, field_path)
         errors += _validate_against_limit(name, value, limits.get(name), path)
-        errors += _validate_pages(name, value, at, options)
+        errors += _validate_pages(name, value, field_path, options)
     named_resources = (*limits, *requests)
     if any(map(is_huge_page, named_resources)) and "cpu" not in named_resources and "memory" not in named_resources:
         errors.append(forbidden(path, "HugePages require cpu or memory"))
@@ -210,14 +210,14 @@ def validate_pod_resources(spec: Object, claim_names: AbstractSet[str], path: st
     resources = spec.get("resources")
     if resources is None:
         return []
-    at = f"{path}.resources"
+    field_path = f"{path}.resources"
     if (spec.get("os") or {}).get("name") == "windows":
-        return [forbidden(at, "may not be set for a windows pod")]
+        return [forbidden(field_path, "may not be set for a windows pod")]
     errors: FieldErrors = []
     if resources.get("claims") is not None:
-        errors.append(forbidden(f"{at}.claims", "claims may not be set for Resources at pod-level"))
-    errors += _validate_requirements(resources, validate_pod_resource_name, claim_names, at, options)
-    return errors + _validate_consistency(spec, resources, at)
+        errors.append(forbidden(f"{field_path}.claims", "claims may not be set for Resources at pod-level"))
+    errors += _validate_requirements(resources, validate_pod_resource_name, claim_names, field_path, options)
+    return errors + _validate_consistency(spec, resources, field_path)
 
 
 def _validate_consistency(spec: Object, resources: Object, path: str) -> FieldErrors:

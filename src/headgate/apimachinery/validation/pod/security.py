@@ -37,8 +37,8 @@ def validate_pod_security_context(spec: Object, path: str, options: PodOptions) 
         if context.get(field) is not None:
             errors += [invalid(f"{path}.{field}", context[field], message) for message in check(context[field])]
     for index, group in enumerate(context.get("supplementalGroups") or ()):
-        at = f"{path}.supplementalGroups[{index}]"
-        errors += [invalid(at, group, message) for message in is_valid_group_id(group)]
+        field_path = f"{path}.supplementalGroups[{index}]"
+        errors += [invalid(field_path, group, message) for message in is_valid_group_id(group)]
     if spec.get("hostPID") and spec.get("shareProcessNamespace"):
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
         errors.append(invalid(f"{path}.shareProcessNamespace", True, detail))
@@ -127,21 +127,21 @@ def validate_app_armor(profile: Object | None, path: str) -> FieldErrors:
     if profile is None:
         return []
     kind, file = profile.get("type", ""), profile.get("localhostProfile")
-    at = f"{path}.localhostProfile"
+    field_path = f"{path}.localhostProfile"
     if not kind:
         return [required(f"{path}.type", "type is required when appArmorProfile is set")]
     if kind not in _PROFILE_TYPES:
         return [not_supported(f"{path}.type", named_string(kind), _PROFILE_TYPES)]
     if kind != "Localhost":
         detail = "can only be set when AppArmor type is Localhost"
-        return [] if file is None else [invalid(at, named_string(file), detail)]
+        return [] if file is None else [invalid(field_path, named_string(file), detail)]
     if file is None:
-        return [required(at, "must be set when AppArmor type is Localhost")]
+        return [required(field_path, "must be set when AppArmor type is Localhost")]
     errors: FieldErrors = []
     if file.strip() != file:
-        errors.append(invalid(at, file, "must not be padded with whitespace"))
+        errors.append(invalid(field_path, file, "must not be padded with whitespace"))
     elif not file:
-        errors.append(required(at, "must be set when AppArmor type is Localhost"))
+        errors.append(required(field_path, "must be set when AppArmor type is Localhost"))
     if len(file.encode("utf-8", "surrogatepass")) > _MAX_PROFILE_BYTES:
-        errors.append(too_long(at, _MAX_PROFILE_BYTES))
+        errors.append(too_long(field_path, _MAX_PROFILE_BYTES))
     return errors

@@ -121,8 +121,8 @@ def _validate_small_fields(spec: Object, path: str, options: PodOptions) -> Fiel
     errors += _validate_names(spec, (("priorityClassName", is_dns1123_subdomain),), path)
     runtime_class = spec.get("runtimeClassName")
     if runtime_class is not None:
-        at = f"{path}.runtimeClassName"
-        errors += [invalid(at, runtime_class, message) for message in is_dns1123_subdomain(runtime_class)]
+        field_path = f"{path}.runtimeClassName"
+        errors += [invalid(field_path, runtime_class, message) for message in is_dns1123_subdomain(runtime_class)]
     if spec.get("preemptionPolicy") is not None:
         errors += validate_choice(spec["preemptionPolicy"], _PREEMPTION_POLICIES, f"{path}.preemptionPolicy")
     if spec.get("overhead"):

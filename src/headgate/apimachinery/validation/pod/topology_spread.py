@@ -19,28 +19,28 @@ def validate_spread_constraints(constraints: Sequence[Object], path: str, option
     errors: FieldErrors = []
     last_of = {_pair(constraint): index for index, constraint in enumerate(constraints)}
     for index, constraint in enumerate(constraints):
-        at = f"{path}[{index}]"
+        field_path = f"{path}[{index}]"
         key, action = _pair(constraint)
-        errors += _validate_positive(constraint.get("maxSkew", 0), f"{at}.maxSkew")
+        errors += _validate_positive(constraint.get("maxSkew", 0), f"{field_path}.maxSkew")
         if not key:
-            errors.append(required(f"{at}.topologyKey", "can not be empty"))
+            errors.append(required(f"{field_path}.topologyKey", "can not be empty"))
         if action not in ("DoNotSchedule", "ScheduleAnyway"):
             supported = ("DoNotSchedule", "ScheduleAnyway")
-            errors.append(not_supported(f"{at}.whenUnsatisfiable", named_string(action), supported))
+            errors.append(not_supported(f"{field_path}.whenUnsatisfiable", named_string(action), supported))
         if last_of[key, action] > index:
-            errors.append(duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
-        errors += _validate_min_domains(constraint.get("minDomains"), action, f"{at}.minDomains")
+            errors.append(duplicate(f"{field_path}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
+        errors += _validate_min_domains(constraint.get("minDomains"), action, f"{field_path}.minDomains")
         for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             policy = constraint.get(field)
             if policy is not None and policy not in ("Honor", "Ignore"):
-                errors.append(not_supported(f"{at}.{field}", named_string(policy), ("Honor", "Ignore")))
+                errors.append(not_supported(f"{field_path}.{field}", named_string(policy), ("Honor", "Ignore")))
         keys, selector = constraint.get("matchLabelKeys"), constraint.get("labelSelector")
         if options.legacy_spread_keys:
-            errors += _validate_legacy_keys(keys, selector, f"{at}.matchLabelKeys")
+            errors += _validate_legacy_keys(keys, selector, f"{field_path}.matchLabelKeys")
         else:
-            errors += validate_label_keys(keys, None, selector, at)
+            errors += validate_label_keys(keys, None, selector, field_path)
         if not options.any_spread_selector:
-            errors += validate_label_selector(selector, f"{at}.labelSelector")
+            errors += validate_label_selector(selector, f"{field_path}.labelSelector")
     return errors
 
 

@@ -164,13 +164,13 @@ def validate_node_affinity_mutation(new: Object | None, old: Object | None, path
         return []
     old_terms = old_required.get("nodeSelectorTerms") or []
     new_terms = ((new or {}).get(REQUIRED) or {}).get("nodeSelectorTerms")
-    at = f"{path}.{REQUIRED}.nodeSelectorTerms"
+    field_path = f"{path}.{REQUIRED}.nodeSelectorTerms"
     if old_terms and len(old_terms) != len(new_terms or ()):
         detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        return [invalid(at, structs("NodeTerm", new_terms), detail)]
+        return [invalid(field_path, structs("NodeTerm", new_terms), detail)]
     return [
         invalid(
-            f"{at}[{index}]",
+            f"{field_path}[{index}]",
             struct("NodeTerm", term),
             "only additions are allowed (no mutations or deletions)",
         )

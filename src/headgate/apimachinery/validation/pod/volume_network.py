@@ -88,11 +88,11 @@ def validate_initiator_length(source: Object, volume: str, path: str) -> FieldEr
 def _validate_fc(source: Object, path: str) -> FieldErrors:
     errors: FieldErrors = []
     targets, ids, lun = source.get("targetWWNs"), source.get("wwids"), source.get("lun")
-    at = f"{path}.targetWWNs"
+    field_path = f"{path}.targetWWNs"
     if not targets and not ids:
-        errors.append(required(at, "must specify either targetWWNs or wwids, but not both"))
+        errors.append(required(field_path, "must specify either targetWWNs or wwids, but not both"))
     if targets and ids:
-        errors.append(invalid(at, targets, "targetWWNs and wwids can not be specified simultaneously"))
+        errors.append(invalid(field_path, targets, "targetWWNs and wwids can not be specified simultaneously"))
     if targets:
         if lun is None:
             errors.append(required(f"{path}.lun", "lun is required if targetWWNs is specified"))

@@ -24,16 +24,16 @@ def validate_projected(projected: Object, path: str, options: PodOptions) -> Fie
     errors = validate_mode(projected.get("defaultMode"), f"{path}.defaultMode")
     taken: set[str] = set()
     for index, source in enumerate(projected.get("sources") or ()):
-        at = f"{path}.sources[{index}]"
+        field_path = f"{path}.sources[{index}]"
         for field in ("secret", "configMap"):
             if source.get(field) is not None:
-                errors += _validate_keyed(source[field], taken, path, f"{at}.{field}")
+                errors += _validate_keyed(source[field], taken, path, f"{field_path}.{field}")
         if source.get("downwardAPI") is not None:
-            errors += _validate_downward(source["downwardAPI"], taken, path, f"{at}.downwardAPI")
+            errors += _validate_downward(source["downwardAPI"], taken, path, f"{field_path}.downwardAPI")
         if source.get("serviceAccountToken") is not None:
-            errors += _validate_token(source["serviceAccountToken"], path, f"{at}.serviceAccountToken", options)
+            errors += _validate_token(source["serviceAccountToken"], path, f"{field_path}.serviceAccountToken", options)
         if sum(source.get(field) is not None for field in _SOURCES) > 1:
-            errors.append(forbidden(at, "may not specify more than 1 volume type per source"))
+            errors.append(forbidden(field_path, "may not specify more than 1 volume type per source"))
     return errors
 
 

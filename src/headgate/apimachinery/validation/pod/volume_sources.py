@@ -107,8 +107,8 @@ def _validate_claim(source: Object, path: str) -> FieldErrors:
 
 def _validate_ephemeral(source: Object, path: str) -> FieldErrors:
     template = source.get("volumeClaimTemplate")
-    at = f"{path}.volumeClaimTemplate"
-    return [required(at)] if template is None else validate_claim_template(template, at)
+    field_path = f"{path}.volumeClaimTemplate"
+    return [required(field_path)] if template is None else validate_claim_template(template, field_path)
 
 
 def _validate_csi(source: Object, path: str) -> FieldErrors:

@@ -86,12 +86,12 @@ def _validate_windows(spec: Object, containers: list[tuple[Object, str]], path: 
         holder = (spec.get(place) or {}) if place else spec
         value = holder.get(field)
         if value if field in _ZERO_IS_ABSENT else value is not None:
-            at = f"{path}.{place}.{field}" if place else f"{path}.{field}"
-            errors.append(forbidden(at, "cannot be set for a windows pod"))
-    for container, at in containers:
+            field_path = f"{path}.{place}.{field}" if place else f"{path}.{field}"
+            errors.append(forbidden(field_path, "cannot be set for a windows pod"))
+    for container, field_path in containers:
         context = container.get("securityContext") or {}
         errors += [
-            forbidden(f"{at}.securityContext.{field}", "cannot be set for a windows pod")
+            forbidden(f"{field_path}.securityContext.{field}", "cannot be set for a windows pod")
             for field in _CONTAINER_NOT_ON_WINDOWS
             if context.get(field) is not None
         ]
@@ -137,8 +137,8 @@ def validate_windows_options(options: Object | None, path: str) -> FieldErrors:
     errors: FieldErrors = []
     name, credential = options.get("gmsaCredentialSpecName"), options.get("gmsaCredentialSpec")
     if name is not None:
-        at = f"{path}.gmsaCredentialSpecName"
-        errors += [invalid(at, named_string(name), message) for message in is_dns1123_subdomain(name)]
+        field_path = f"{path}.gmsaCredentialSpecName"
+        errors += [invalid(field_path, named_string(name), message) for message in is_dns1123_subdomain(name)]
     if credential is not None:
         detail = ""
         if not credential:
@@ -149,8 +149,10 @@ def validate_windows_options(options: Object | None, path: str) -> FieldErrors:
             errors.append(invalid(f"{path}.gmsaCredentialSpec", named_string(credential), detail))
     user = options.get("runAsUserName")
     if user is not None:
-        at = f"{path}.runAsUserName"
-        errors += [invalid(at, named_string(user), f"runAsUserName{message}") for message in _user_complaints(user)]
+        field_path = f"{path}.runAsUserName"
+        errors += [
+            invalid(field_path, named_string(user), f"runAsUserName{message}") for message in _user_complaints(user)
+        ]
     return errors
 
 

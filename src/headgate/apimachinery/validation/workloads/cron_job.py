@@ -23,55 +23,55 @@ _ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 
 def validate_cron_job_create(obj: Object, features: FeatureGates, time_zones: frozenset[str] | None) -> FieldErrors:
     name = obj["metadata"].get("name", "")
-    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
-    found += _validate_spec(obj["spec"], None, features, time_zones)
+    errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    errors += _validate_spec(obj["spec"], None, features, time_zones)
     if len(name) > _MAX_NAME:
-        found.append(invalid("metadata.name", name, f"must be no more than {_MAX_NAME} characters"))
-    return found
+        errors.append(invalid("metadata.name", name, f"must be no more than {_MAX_NAME} characters"))
+    return errors
 
 
 def validate_cron_job_update(
     new: Object, old: Object, features: FeatureGates, time_zones: frozenset[str] | None
 ) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
-    return found + _validate_spec(new["spec"], old["spec"], features, time_zones)
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
+    return errors + _validate_spec(new["spec"], old["spec"], features, time_zones)
 
 
 def _validate_spec(
     spec: Object, old: Object | None, features: FeatureGates, time_zones: frozenset[str] | None
 ) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     schedule = spec.get("schedule", "")
     if not schedule:
-        found.append(required("spec.schedule"))
+        errors.append(required("spec.schedule"))
     else:
         allow_zone = old is not None and "TZ" in old.get("schedule", "")
-        found += _validate_schedule(schedule, allow_zone, spec.get("timeZone"))
-    found += nonnegative_fields(spec, "spec", ("startingDeadlineSeconds",))
+        errors += _validate_schedule(schedule, allow_zone, spec.get("timeZone"))
+    errors += nonnegative_fields(spec, "spec", ("startingDeadlineSeconds",))
     if old is None or old.get("timeZone") != spec.get("timeZone"):
-        found += _validate_time_zone(spec.get("timeZone"), time_zones)
+        errors += _validate_time_zone(spec.get("timeZone"), time_zones)
     concurrency = spec.get("concurrencyPolicy", "")
     if not concurrency:
-        found.append(required("spec.concurrencyPolicy"))
+        errors.append(required("spec.concurrencyPolicy"))
     elif concurrency not in _CONCURRENCY:
-        found.append(not_supported("spec.concurrencyPolicy", concurrency, _CONCURRENCY))
-    found += _validate_template(spec.get("jobTemplate", {}), old.get("jobTemplate") if old else None, features)
-    return found + nonnegative_fields(spec, "spec", ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"))
+        errors.append(not_supported("spec.concurrencyPolicy", concurrency, _CONCURRENCY))
+    errors += _validate_template(spec.get("jobTemplate", {}), old.get("jobTemplate") if old else None, features)
+    return errors + nonnegative_fields(spec, "spec", ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"))
 
 
 def _validate_schedule(schedule: str, allow_zone: bool, time_zone: str | None) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     parsed = parse_schedule(schedule)
     if isinstance(parsed, str):
-        found.append(invalid("spec.schedule", schedule, parsed))
+        errors.append(invalid("spec.schedule", schedule, parsed))
     if "TZ" in schedule:
         if not allow_zone:
             text = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-            found.append(invalid("spec.schedule", schedule, text))
+            errors.append(invalid("spec.schedule", schedule, text))
         elif time_zone is not None:
             text = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
-            found.append(invalid("spec.schedule", schedule, text))
-    return found
+            errors.append(invalid("spec.schedule", schedule, text))
+    return errors
 
 
 def _validate_time_zone(zone: str | None, known: frozenset[str] | None) -> FieldErrors:
@@ -96,9 +96,9 @@ def _validate_time_zone(zone: str | None, known: frozenset[str] | None) -> Field
 def _validate_template(template: Object, old: Object | None, features: FeatureGates) -> FieldErrors:
     path = "spec.jobTemplate.spec"
     spec = template.get("spec", {})
-    found = validate_job_spec(spec, path, features, old.get("spec") if old else None)
+    errors = validate_job_spec(spec, path, features, old.get("spec") if old else None)
     if "selector" in spec:
-        found.append(invalid(f"{path}.selector", spec["selector"], "`selector` will be auto-generated"))
+        errors.append(invalid(f"{path}.selector", spec["selector"], "`selector` will be auto-generated"))
     if spec.get("manualSelector"):
-        found.append(not_supported(f"{path}.manualSelector", True, ["nil", "false"]))
-    return found
+        errors.append(not_supported(f"{path}.manualSelector", True, ["nil", "false"]))
+    return errors

@@ -32,14 +32,14 @@ _BAD_SELECTOR: Final = "invalid label selector"
 
 
 def validate_deployment_create(obj: Object, features: FeatureGates) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
-    return found + _validate_deployment_spec(obj["spec"], None, features)
+    errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    return errors + _validate_deployment_spec(obj["spec"], None, features)
 
 
 def validate_deployment_update(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
-    found += _validate_deployment_spec(new["spec"], old["spec"], features)
-    return found + immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors += _validate_deployment_spec(new["spec"], old["spec"], features)
+    return errors + immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
 
 
 def _validate_deployment_spec(spec: Object, old: Object | None, features: FeatureGates) -> FieldErrors:
@@ -56,10 +56,10 @@ def _validate_deployment_spec(spec: Object, old: Object | None, features: Featur
 
 def _validate_replica_template(spec: Object, old: Object | None, features: FeatureGates) -> FieldErrors:
     """Messages of a ReplicaSet speak of a deployment, too; upstream shares the code and so the words."""
-    found = validate_selected_template(spec, old, features, kind="deployment", bad_selector=_BAD_SELECTOR)
-    if any(error.detail == _BAD_SELECTOR for error in found):
-        return found
-    return found + always_restarts(spec.get("template", {}), "spec.template", "ReplicaSet")
+    errors = validate_selected_template(spec, old, features, kind="deployment", bad_selector=_BAD_SELECTOR)
+    if any(error.detail == _BAD_SELECTOR for error in errors):
+        return errors
+    return errors + always_restarts(spec.get("template", {}), "spec.template", "ReplicaSet")
 
 
 def _validate_strategy(strategy: Object) -> FieldErrors:
@@ -85,7 +85,7 @@ def _validate_strategy(strategy: Object) -> FieldErrors:
 
 def validate_deployment_status_update(new: Object, old: Object) -> FieldErrors:
     status = new.get("status") or {}
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
     counters = (
         "observedGeneration",
         "replicas",
@@ -94,21 +94,21 @@ def validate_deployment_status_update(new: Object, old: Object) -> FieldErrors:
         "availableReplicas",
         "unavailableReplicas",
     )
-    found += validate_counters(status, counters, ("terminatingReplicas", "collisionCount"))
+    errors += validate_counters(status, counters, ("terminatingReplicas", "collisionCount"))
     bounded = ("updatedReplicas", "readyReplicas", "availableReplicas")
-    found += validate_within_replicas(status, bounded, "readyReplicas")
-    return found + validate_collision_count(status, old.get("status") or {})
+    errors += validate_within_replicas(status, bounded, "readyReplicas")
+    return errors + validate_collision_count(status, old.get("status") or {})
 
 
 def validate_replica_set_create(obj: Object, features: FeatureGates) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
-    return found + _validate_replica_set_spec(obj["spec"], None, features)
+    errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    return errors + _validate_replica_set_spec(obj["spec"], None, features)
 
 
 def validate_replica_set_update(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
-    found += _validate_replica_set_spec(new["spec"], old["spec"], features)
-    return found + immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors += _validate_replica_set_spec(new["spec"], old["spec"], features)
+    return errors + immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
 
 
 def _validate_replica_set_spec(spec: Object, old: Object | None, features: FeatureGates) -> FieldErrors:
@@ -129,20 +129,20 @@ _REPLICA_COUNTERS: Final = (
 def validate_replica_set_status_update(new: Object, old: Object) -> FieldErrors:
     """ReplicaSet and ReplicationController alike."""
     status = new.get("status") or {}
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
-    found += validate_counters(status, _REPLICA_COUNTERS, ("terminatingReplicas",))
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors += validate_counters(status, _REPLICA_COUNTERS, ("terminatingReplicas",))
     bounded = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
-    return found + validate_within_replicas(status, bounded, "readyReplicas")
+    return errors + validate_within_replicas(status, bounded, "readyReplicas")
 
 
 def validate_replication_controller_create(obj: Object, features: FeatureGates) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_long_name)
-    return found + _validate_controller_spec(obj["spec"], None, features)
+    errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_long_name)
+    return errors + _validate_controller_spec(obj["spec"], None, features)
 
 
 def validate_replication_controller_update(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
-    return found + _validate_controller_spec(new["spec"], old["spec"], features)
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
+    return errors + _validate_controller_spec(new["spec"], old["spec"], features)
 
 
 def _validate_controller_spec(spec: Object, old: Object | None, features: FeatureGates) -> FieldErrors:

@@ -57,16 +57,16 @@ def _validate_job(job: Object, features: FeatureGates, old: Object | None = None
     # Jobs of before the prefixed labels existed may go without them.
     old_labels = _template_labels(old_spec) if old_spec else None
     prefixed = old_labels is None or (JOB_NAME in old_labels and CONTROLLER_UID in old_labels)
-    found = validate_object_meta(job["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
-    found += _validate_generated_selector(job, prefixed)
-    found += _validate_spec_with_selector(spec, "spec", features, old_spec)
+    errors = validate_object_meta(job["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    errors += _validate_generated_selector(job, prefixed)
+    errors += _validate_spec_with_selector(spec, "spec", features, old_spec)
     completions = spec.get("completions")
     if spec.get("completionMode") == "Indexed" and completions:
         hostname = f"{job['metadata'].get('name', '')}-{completions - 1}"
         if names.is_dns1123_label(hostname):
             text = f"will not able to create pod with invalid DNS label: {hostname}"
-            found.append(invalid("metadata.name", job["metadata"].get("name", ""), text))
-    return found
+            errors.append(invalid("metadata.name", job["metadata"].get("name", ""), text))
+    return errors
 
 
 def _template_labels(spec: Object) -> dict[str, str]:
@@ -79,30 +79,30 @@ def _validate_generated_selector(job: Object, prefixed: bool) -> FieldErrors:
     spec = job["spec"]
     if spec.get("manualSelector") or spec.get("selector") is None:
         return []
-    found: FieldErrors = []
+    errors: FieldErrors = []
     uid, name = job["metadata"].get("uid", ""), job["metadata"].get("name", "")
     if not uid:
-        found.append(required("metadata.uid"))
+        errors.append(required("metadata.uid"))
     expected = {LEGACY_CONTROLLER_UID: uid, LEGACY_JOB_NAME: name}
     if prefixed:
         expected |= {CONTROLLER_UID: uid, JOB_NAME: name}
     labels = _template_labels(spec)
     for key, value in expected.items():
-        found += has_label(labels, "spec.template.metadata", key, value)
+        errors += has_label(labels, "spec.template.metadata", key, value)
     if selects_template(spec["selector"], {"metadata": {"labels": expected}}, ""):
-        found.append(invalid("spec.selector", spec["selector"], "`selector` not auto-generated"))
-    return found
+        errors.append(invalid("spec.selector", spec["selector"], "`selector` not auto-generated"))
+    return errors
 
 
 def _validate_spec_with_selector(spec: Object, path: str, features: FeatureGates, old: Object | None) -> FieldErrors:
-    found = validate_job_spec(spec, path, features, old)
+    errors = validate_job_spec(spec, path, features, old)
     selector = spec.get("selector")
     if selector is None:
-        found.append(required(f"{path}.selector"))
+        errors.append(required(f"{path}.selector"))
     else:
         tolerated = has_invalid_selector_value(old.get("selector")) if old else False
-        found += validate_label_selector(selector, f"{path}.selector", any_value=tolerated)
-    return found + selects_template(selector, spec.get("template", {}), f"{path}.template")
+        errors += validate_label_selector(selector, f"{path}.selector", any_value=tolerated)
+    return errors + selects_template(selector, spec.get("template", {}), f"{path}.template")
 
 
 def validate_job_spec(spec: Object, path: str, features: FeatureGates, old: Object | None = None) -> FieldErrors:
@@ -131,46 +131,46 @@ def validate_job_spec(spec: Object, path: str, features: FeatureGates, old: Obje
 
 def _validate_completion_mode(spec: Object, path: str) -> FieldErrors:
     mode = spec.get("completionMode", "NonIndexed")
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if mode not in ("NonIndexed", "Indexed"):
-        found.append(not_supported(f"{path}.completionMode", mode, ["NonIndexed", "Indexed"]))
+        errors.append(not_supported(f"{path}.completionMode", mode, ["NonIndexed", "Indexed"]))
     if mode == "Indexed":
-        found += _validate_indexed(spec, path)
+        errors += _validate_indexed(spec, path)
     if mode == "NonIndexed":
         for name in ("backoffLimitPerIndex", "maxFailedIndexes"):
             if name in spec:
-                found.append(invalid(f"{path}.{name}", spec[name], "requires indexed completion mode"))
-    return found
+                errors.append(invalid(f"{path}.{name}", spec[name], "requires indexed completion mode"))
+    return errors
 
 
 def _validate_indexed(spec: Object, path: str) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     completions, parallelism = spec.get("completions"), spec.get("parallelism")
     failed = spec.get("maxFailedIndexes")
     if completions is None:
-        found.append(required(f"{path}.completions", "when completion mode is Indexed"))
+        errors.append(required(f"{path}.completions", "when completion mode is Indexed"))
     if parallelism is not None and parallelism > _MAX_PARALLELISM:
         text = f"must be less than or equal to {_MAX_PARALLELISM} when completion mode is Indexed"
-        found.append(invalid(f"{path}.parallelism", parallelism, text))
+        errors.append(invalid(f"{path}.parallelism", parallelism, text))
     if completions is not None and failed is not None and failed > completions:
-        found.append(invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions"))
+        errors.append(invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions"))
     if failed is not None and failed > _MAX_FAILED_INDEXES:
-        found.append(
+        errors.append(
             invalid(f"{path}.maxFailedIndexes", failed, f"must be less than or equal to {_MAX_FAILED_INDEXES}")
         )
     if completions is None or completions <= _MANY_COMPLETIONS or "backoffLimitPerIndex" not in spec:
-        return found
+        return errors
     if failed is None:
         text = f"must be specified when completions is above {_MANY_COMPLETIONS}"
-        found.append(required(f"{path}.maxFailedIndexes", text))
+        errors.append(required(f"{path}.maxFailedIndexes", text))
     when = f"when completions are above {_MANY_COMPLETIONS} and used with backoff limit per index"
     if parallelism is not None and parallelism > _MAX_PARALLELISM_IF_MANY:
         text = f"must be less than or equal to {_MAX_PARALLELISM_IF_MANY} {when}"
-        found.append(invalid(f"{path}.parallelism", parallelism, text))
+        errors.append(invalid(f"{path}.parallelism", parallelism, text))
     if failed is not None and failed > _MAX_FAILED_INDEXES_IF_MANY:
         text = f"must be less than or equal to {_MAX_FAILED_INDEXES_IF_MANY} {when}"
-        found.append(invalid(f"{path}.maxFailedIndexes", failed, text))
-    return found
+        errors.append(invalid(f"{path}.maxFailedIndexes", failed, text))
+    return errors
 
 
 def _validate_restart_policy(spec: Object, path: str) -> FieldErrors:
@@ -187,20 +187,20 @@ def _validate_restart_policy(spec: Object, path: str) -> FieldErrors:
 
 def validate_job_update(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
     spec, old_spec = new["spec"], old["spec"]
-    found = _validate_job(new, features, old)
-    found += validate_object_meta_update(new["metadata"], old["metadata"])
-    found += _validate_spec_with_selector(spec, "spec", features, old_spec)
-    found += _validate_completions(spec, old_spec)
-    found += immutable(spec.get("selector"), old_spec.get("selector"), "spec.selector")
-    found += validate_job_template_update(spec, old, features)
-    found += immutable(spec.get("completionMode"), old_spec.get("completionMode"), "spec.completionMode")
+    errors = _validate_job(new, features, old)
+    errors += validate_object_meta_update(new["metadata"], old["metadata"])
+    errors += _validate_spec_with_selector(spec, "spec", features, old_spec)
+    errors += _validate_completions(spec, old_spec)
+    errors += immutable(spec.get("selector"), old_spec.get("selector"), "spec.selector")
+    errors += validate_job_template_update(spec, old, features)
+    errors += immutable(spec.get("completionMode"), old_spec.get("completionMode"), "spec.completionMode")
     if spec.get("podFailurePolicy") != old_spec.get("podFailurePolicy"):
-        found.append(invalid("spec.podFailurePolicy", pod_failure_policy(spec.get("podFailurePolicy")), IMMUTABLE))
+        errors.append(invalid("spec.podFailurePolicy", pod_failure_policy(spec.get("podFailurePolicy")), IMMUTABLE))
     for name in ("backoffLimitPerIndex", "managedBy"):
-        found += immutable(spec.get(name), old_spec.get(name), f"spec.{name}")
+        errors += immutable(spec.get(name), old_spec.get(name), f"spec.{name}")
     if spec.get("successPolicy") != old_spec.get("successPolicy"):
-        found.append(invalid("spec.successPolicy", success_policy(spec.get("successPolicy")), IMMUTABLE))
-    return found
+        errors.append(invalid("spec.successPolicy", success_policy(spec.get("successPolicy")), IMMUTABLE))
+    return errors
 
 
 def _validate_completions(spec: Object, old_spec: Object) -> FieldErrors:

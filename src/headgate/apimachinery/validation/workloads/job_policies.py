@@ -34,82 +34,82 @@ def _valid_values(values: tuple[str, ...]) -> str:
 
 def validate_pod_failure_policy(spec: dict[str, Any], path: str) -> FieldErrors:
     rules = spec["podFailurePolicy"].get("rules") or []
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if len(rules) > _MAX_RULES:
-        found.append(too_many(f"{path}.rules", len(rules), _MAX_RULES))
+        errors.append(too_many(f"{path}.rules", len(rules), _MAX_RULES))
     pod = spec.get("template", {}).get("spec", {})
     containers = {each.get("name", "") for kind in ("containers", "initContainers") for each in pod.get(kind) or ()}
     for i, rule in enumerate(rules):
-        found += _validate_failure_rule(spec, rule, f"{path}.rules[{i}]", containers)
-    return found
+        errors += _validate_failure_rule(spec, rule, f"{path}.rules[{i}]", containers)
+    return errors
 
 
 def _validate_failure_rule(spec: dict[str, Any], rule: dict[str, Any], path: str, containers: set[str]) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     action = rule.get("action", "")
     if not action:
-        found.append(required(f"{path}.action", _valid_values(_ACTIONS)))
+        errors.append(required(f"{path}.action", _valid_values(_ACTIONS)))
     elif action == "FailIndex":
         if "backoffLimitPerIndex" not in spec:
-            found.append(invalid(f"{path}.action", action, "requires the backoffLimitPerIndex to be set"))
+            errors.append(invalid(f"{path}.action", action, "requires the backoffLimitPerIndex to be set"))
     else:
-        found += one_of(action, f"{path}.action", _ACTIONS)
+        errors += one_of(action, f"{path}.action", _ACTIONS)
     exit_codes = rule.get("onExitCodes")
     patterns = rule.get("onPodConditions") or []
     if exit_codes is not None:
-        found += _validate_exit_codes(exit_codes, f"{path}.onExitCodes", containers)
+        errors += _validate_exit_codes(exit_codes, f"{path}.onExitCodes", containers)
     if patterns:
-        found += _validate_condition_patterns(patterns, f"{path}.onPodConditions")
+        errors += _validate_condition_patterns(patterns, f"{path}.onPodConditions")
     if exit_codes is not None and patterns:
         text = "specifying both OnExitCodes and OnPodConditions is not supported"
-        found.append(invalid(path, OMITTED, text))
+        errors.append(invalid(path, OMITTED, text))
     if exit_codes is None and not patterns:
         text = "specifying one of OnExitCodes and OnPodConditions is required"
-        found.append(invalid(path, OMITTED, text))
-    return found
+        errors.append(invalid(path, OMITTED, text))
+    return errors
 
 
 def _validate_exit_codes(exit_codes: dict[str, Any], path: str, containers: set[str]) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     operator = exit_codes.get("operator", "")
     if not operator:
-        found.append(required(f"{path}.operator", _valid_values(_OPERATORS)))
+        errors.append(required(f"{path}.operator", _valid_values(_OPERATORS)))
     else:
-        found += one_of(operator, f"{path}.operator", _OPERATORS)
+        errors += one_of(operator, f"{path}.operator", _OPERATORS)
     container = exit_codes.get("containerName")
     if container is not None and container not in containers:
         text = "must be one of the container or initContainer names in the pod template"
-        found.append(invalid(f"{path}.containerName", container, text))
+        errors.append(invalid(f"{path}.containerName", container, text))
     values = exit_codes.get("values")
     if not values:
-        found.append(invalid(f"{path}.values", values, "at least one value is required"))
-        return found
+        errors.append(invalid(f"{path}.values", values, "at least one value is required"))
+        return errors
     if len(values) > _MAX_EXIT_CODES:
-        found.append(too_many(f"{path}.values", len(values), _MAX_EXIT_CODES))
+        errors.append(too_many(f"{path}.values", len(values), _MAX_EXIT_CODES))
     seen: set[int] = set()
     for i, code in enumerate(values):
         if operator == "In" and code == 0:
-            found.append(invalid(f"{path}.values[{i}]", code, "must not be 0 for the In operator"))
+            errors.append(invalid(f"{path}.values[{i}]", code, "must not be 0 for the In operator"))
         if code in seen:
-            found.append(duplicate(f"{path}.values[{i}]", code))
+            errors.append(duplicate(f"{path}.values[{i}]", code))
         seen.add(code)
     if values != sorted(values):
-        found.append(invalid(f"{path}.values", values, "must be ordered"))
-    return found
+        errors.append(invalid(f"{path}.values", values, "must be ordered"))
+    return errors
 
 
 def _validate_condition_patterns(patterns: list[dict[str, Any]], path: str) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if len(patterns) > _MAX_CONDITION_PATTERNS:
-        found.append(too_many(path, len(patterns), _MAX_CONDITION_PATTERNS))
+        errors.append(too_many(path, len(patterns), _MAX_CONDITION_PATTERNS))
     for i, pattern in enumerate(patterns):
-        found += validate_text(names.is_qualified_name, pattern.get("type", ""), f"{path}[{i}].type")
+        errors += validate_text(names.is_qualified_name, pattern.get("type", ""), f"{path}[{i}].type")
         status = pattern.get("status", "")
         if not status:
-            found.append(required(f"{path}[{i}].status", _valid_values(_STATUSES)))
+            errors.append(required(f"{path}[{i}].status", _valid_values(_STATUSES)))
         else:
-            found += one_of(status, f"{path}[{i}].status", _STATUSES)
-    return found
+            errors += one_of(status, f"{path}[{i}].status", _STATUSES)
+    return errors
 
 
 def validate_pod_replacement_policy(spec: dict[str, Any], path: str) -> FieldErrors:
@@ -123,39 +123,39 @@ def validate_pod_replacement_policy(spec: dict[str, Any], path: str) -> FieldErr
 
 def validate_success_policy(spec: dict[str, Any], path: str) -> FieldErrors:
     rules = spec["successPolicy"].get("rules") or []
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if not rules:
         text = "at least one rules must be specified when the successPolicy is specified"
-        found.append(required(f"{path}.rules", text))
+        errors.append(required(f"{path}.rules", text))
     if len(rules) > _MAX_RULES:
-        found.append(too_many(f"{path}.rules", len(rules), _MAX_RULES))
+        errors.append(too_many(f"{path}.rules", len(rules), _MAX_RULES))
     for i, rule in enumerate(rules):
-        found += _validate_success_rule(rule, f"{path}.rules[{i}]", spec.get("completions") or 0)
-    return found
+        errors += _validate_success_rule(rule, f"{path}.rules[{i}]", spec.get("completions") or 0)
+    return errors
 
 
 def _validate_success_rule(rule: dict[str, Any], path: str, completions: int) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     count, indexes = rule.get("succeededCount"), rule.get("succeededIndexes")
     if count is None and indexes is None:
-        found.append(required(path, "at least one of succeededCount or succeededIndexes must be specified"))
+        errors.append(required(path, "at least one of succeededCount or succeededIndexes must be specified"))
     total = 0
     if indexes is not None:
         if len(indexes) > _MAX_INDEXES_BYTES:
-            found.append(too_long(f"{path}.succeededIndexes", _MAX_INDEXES_BYTES))
+            errors.append(too_long(f"{path}.succeededIndexes", _MAX_INDEXES_BYTES))
         counted = count_indexes(indexes, completions)
         if isinstance(counted, InvalidIndexes):
             text = f"error parsing succeededIndexes: {counted.text}"
-            found.append(invalid(f"{path}.succeededIndexes", indexes, text))
+            errors.append(invalid(f"{path}.succeededIndexes", indexes, text))
         else:
             total = counted
     if count is not None:
         count_path = f"{path}.succeededCount"
-        found += nonnegative(count, count_path)
+        errors += nonnegative(count, count_path)
         if count > completions:
             text = f"must be less than or equal to {completions} (the number of specified completions)"
-            found.append(invalid(count_path, count, text))
+            errors.append(invalid(count_path, count, text))
         if indexes is not None and count > total:
             noun = "the number of indexes in the specified succeededIndexes field"
-            found.append(invalid(count_path, count, f"must be less than or equal to {total} ({noun})"))
-    return found
+            errors.append(invalid(count_path, count, f"must be less than or equal to {total} ({noun})"))
+    return errors

@@ -53,22 +53,22 @@ def _conditions(text: str) -> FieldError:
 
 
 def _shape(job: _View) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     for field in ("active", "succeeded", "failed"):
-        found += nonnegative(job.number(field), f"status.{field}")
+        errors += nonnegative(job.number(field), f"status.{field}")
     for field in ("ready", "terminating"):
         if field in job.status:
-            found += nonnegative(job.status[field], f"status.{field}")
+            errors += nonnegative(job.status[field], f"status.{field}")
     seen: set[str] = set()
     for outcome in ("succeeded", "failed"):
         for i, uid in enumerate(job.uncounted().get(outcome) or ()):
             path = f"status.uncountedTerminatedPods.{outcome}[{i}]"
             if not uid:
-                found.append(invalid(path, uid, "must not be empty"))
+                errors.append(invalid(path, uid, "must not be empty"))
             elif uid in seen:
-                found.append(duplicate(path, uid))
+                errors.append(duplicate(path, uid))
             seen.add(uid)
-    return found
+    return errors
 
 
 def _never_both(first: str, second: str) -> Callable[[_View], Iterator[FieldError]]:
@@ -234,12 +234,12 @@ def _changes(new: _View, old: _View) -> set[str]:
 def validate_job_status_update(new_job: Object, old_job: Object) -> FieldErrors:
     new, old = _View(new_job), _View(old_job)
     changed = _changes(new, old)
-    found = validate_object_meta_update(new_job["metadata"], old_job["metadata"])
-    found += _shape(new)
+    errors = validate_object_meta_update(new_job["metadata"], old_job["metadata"])
+    errors += _shape(new)
     for rule, wakers in _RULES:
         if not wakers or wakers & changed:
-            found += rule(new)
-    return found + list(_transitions(new, old))
+            errors += rule(new)
+    return errors + list(_transitions(new, old))
 
 
 def _transitions(new: _View, old: _View) -> Iterator[FieldError]:

@@ -14,20 +14,20 @@ Object = dict[str, Any]
 
 
 def validate_pod_template_create(obj: Object, features: FeatureGates) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
-    return found + validate_template(obj.get("template") or {}, "template", features, None)
+    errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    return errors + validate_template(obj.get("template") or {}, "template", features, None)
 
 
 def validate_pod_template_update(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
-    return found + validate_template(new.get("template") or {}, "template", features, old.get("template"))
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
+    return errors + validate_template(new.get("template") or {}, "template", features, old.get("template"))
 
 
 def validate_binding(obj: Object) -> FieldErrors:
     target = obj.get("target") or {}
-    found: FieldErrors = []
+    errors: FieldErrors = []
     if target.get("kind") not in (None, "", "Node"):
-        found.append(not_supported("target.kind", target["kind"], ["Node", "<empty>"]))
+        errors.append(not_supported("target.kind", target["kind"], ["Node", "<empty>"]))
     if not target.get("name"):
-        found.append(required("target.name"))
-    return found
+        errors.append(required("target.name"))
+    return errors

@@ -56,19 +56,19 @@ _RETENTION: Final = ("Retain", "Delete")
 
 
 def validate_stateful_set_create(obj: Object, features: FeatureGates) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_label)
-    return found + _validate_set_spec(obj["spec"], None, features, is_update=False)
+    errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_label)
+    return errors + _validate_set_spec(obj["spec"], None, features, is_update=False)
 
 
 def validate_stateful_set_update(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
     # A set whose stored template breaks today's rules must stay writable.
     skip_template = bool(_validate_set_spec(old["spec"], old["spec"], features, is_update=True))
-    found += _validate_set_spec(new["spec"], old["spec"], features, is_update=True, skip_template=skip_template)
+    errors += _validate_set_spec(new["spec"], old["spec"], features, is_update=True, skip_template=skip_template)
     if _fixed(new["spec"]) != _fixed(old["spec"]):
         listed = ", ".join(f"'{each}'" for each in _MUTABLE[:-1]) + f" and '{_MUTABLE[-1]}'"
-        found.append(forbidden("spec", f"updates to statefulset spec for fields other than {listed} are forbidden"))
-    return found
+        errors.append(forbidden("spec", f"updates to statefulset spec for fields other than {listed} are forbidden"))
+    return errors
 
 
 def _fixed(spec: Object) -> Object:
@@ -78,28 +78,28 @@ def _fixed(spec: Object) -> Object:
 def _validate_set_spec(
     spec: Object, old: Object | None, features: FeatureGates, *, is_update: bool, skip_template: bool = False
 ) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     policy = spec.get("podManagementPolicy", "")
     if policy not in ("OrderedReady", "Parallel"):
         path = "spec.podManagementPolicy"
-        found.append(invalid(path, policy, "must be 'OrderedReady' or 'Parallel'") if policy else required(path))
-    found += _validate_set_strategy(spec.get("updateStrategy", {}))
+        errors.append(invalid(path, policy, "must be 'OrderedReady' or 'Parallel'") if policy else required(path))
+    errors += _validate_set_strategy(spec.get("updateStrategy", {}))
     retention = spec.get("persistentVolumeClaimRetentionPolicy")
     if retention is not None:
         for moment in ("whenDeleted", "whenScaled"):
             if retention.get(moment) not in _RETENTION:
                 path = f"spec.persistentVolumeClaimRetentionPolicy.{moment}"
-                found.append(not_supported(path, retention.get(moment, ""), _RETENTION))
+                errors.append(not_supported(path, retention.get(moment, ""), _RETENTION))
     if not is_update:
         for i, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
-            found += validate_claim_spec(claim.get("spec", {}), f"spec.volumeClaimTemplates[{i}].spec")
-    found += nonnegative(spec.get("replicas", 0), "spec.replicas")
-    found += nonnegative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
-    found += nonnegative((spec.get("ordinals") or {}).get("start", 0), "spec.ordinals.start")
+            errors += validate_claim_spec(claim.get("spec", {}), f"spec.volumeClaimTemplates[{i}].spec")
+    errors += nonnegative(spec.get("replicas", 0), "spec.replicas")
+    errors += nonnegative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    errors += nonnegative((spec.get("ordinals") or {}).get("start", 0), "spec.ordinals.start")
     if spec.get("serviceName") and not is_update:
-        found += validate_text(names.is_dns1123_label, spec["serviceName"], "spec.serviceName")
-    found += _validate_set_template(spec, old, features, skip_template)
-    return found + always_restarts(spec.get("template", {}), "spec.template", "StatefulSet")
+        errors += validate_text(names.is_dns1123_label, spec["serviceName"], "spec.serviceName")
+    errors += _validate_set_template(spec, old, features, skip_template)
+    return errors + always_restarts(spec.get("template", {}), "spec.template", "StatefulSet")
 
 
 def _validate_set_strategy(strategy: Object) -> FieldErrors:
@@ -131,21 +131,21 @@ def _validate_set_template(spec: Object, old: Object | None, features: FeatureGa
     selector, template = spec.get("selector"), spec.get("template", {})
     broken = validate_label_selector(selector, "spec.selector")
     if selector is None:
-        found = [required("spec.selector")]
+        errors = [required("spec.selector")]
     else:
-        found = list(broken)
+        errors = list(broken)
         if is_empty_selector(selector):
-            found.append(invalid("spec.selector", selector, "empty selector is invalid for statefulset"))
+            errors.append(invalid("spec.selector", selector, "empty selector is invalid for statefulset"))
     if broken:
-        return [*found, invalid("spec.selector", selector, "")]
+        return [*errors, invalid("spec.selector", selector, "")]
     if selector is None or not is_empty_selector(selector):
-        found += selects_template(selector, template, "spec.template")
+        errors += selects_template(selector, template, "spec.template")
     if not skip_rules:
         seen = _as_pods_will_see_it(template, spec.get("volumeClaimTemplates") or ())
-        found += validate_template(seen, "spec.template", features, old.get("template") if old else None)
+        errors += validate_template(seen, "spec.template", features, old.get("template") if old else None)
     metadata = template.get("metadata", {})
-    found += validate_labels(metadata.get("labels"), "spec.template.labels")
-    return found + validate_annotations(metadata.get("annotations"), "spec.template.annotations")
+    errors += validate_labels(metadata.get("labels"), "spec.template.labels")
+    return errors + validate_annotations(metadata.get("annotations"), "spec.template.annotations")
 
 
 def _as_pods_will_see_it(template: Object, claims: Any) -> Object:
@@ -161,35 +161,35 @@ def _as_pods_will_see_it(template: Object, claims: Any) -> Object:
 def validate_stateful_set_status_update(new: Object, old: Object) -> FieldErrors:
     status = new.get("status") or {}
     bounded = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
-    found = validate_counters(status, ("replicas", *bounded), ("observedGeneration", "collisionCount"))
-    found += validate_within_replicas(status, bounded, "status.readyReplicas")
-    found += validate_object_meta_update(new["metadata"], old["metadata"])
-    return found + validate_collision_count(status, old.get("status") or {})
+    errors = validate_counters(status, ("replicas", *bounded), ("observedGeneration", "collisionCount"))
+    errors += validate_within_replicas(status, bounded, "status.readyReplicas")
+    errors += validate_object_meta_update(new["metadata"], old["metadata"])
+    return errors + validate_collision_count(status, old.get("status") or {})
 
 
 def validate_daemon_set_create(obj: Object, features: FeatureGates) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
-    return found + _validate_daemon_spec(obj["spec"], None, features)
+    errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    return errors + _validate_daemon_spec(obj["spec"], None, features)
 
 
 def validate_daemon_set_update(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
-    found += immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
-    return found + _validate_daemon_spec(new["spec"], old["spec"], features)
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors += immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
+    return errors + _validate_daemon_spec(new["spec"], old["spec"], features)
 
 
 def _validate_daemon_spec(spec: Object, old: Object | None, features: FeatureGates) -> FieldErrors:
     selector, template = spec.get("selector"), spec.get("template", {})
     tolerated = has_invalid_selector_value(old.get("selector")) if old else False
-    found = validate_label_selector(selector, "spec.selector", any_value=tolerated)
-    found += selects_template(selector, template, "spec.template")
+    errors = validate_label_selector(selector, "spec.selector", any_value=tolerated)
+    errors += selects_template(selector, template, "spec.template")
     if selector is not None and is_empty_selector(selector):
-        found.append(invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
-    found += validate_template(template, "spec.template", features, old.get("template") if old else None)
-    found += always_restarts(template, "spec.template", "DaemonSet")
-    found += nonnegative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
-    found += _validate_daemon_strategy(spec.get("updateStrategy", {}))
-    return found + nonnegative_fields(spec, "spec", ("revisionHistoryLimit",))
+        errors.append(invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
+    errors += validate_template(template, "spec.template", features, old.get("template") if old else None)
+    errors += always_restarts(template, "spec.template", "DaemonSet")
+    errors += nonnegative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    errors += _validate_daemon_strategy(spec.get("updateStrategy", {}))
+    return errors + nonnegative_fields(spec, "spec", ("revisionHistoryLimit",))
 
 
 def _validate_daemon_strategy(strategy: Object) -> FieldErrors:
@@ -225,29 +225,29 @@ def validate_daemon_set_status_update(new: Object, old: Object) -> FieldErrors:
         "numberAvailable",
         "numberUnavailable",
     )
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
-    found += validate_counters(status, counters, ("collisionCount",))
-    return found + validate_collision_count(status, old.get("status") or {})
+    errors = validate_object_meta_update(new["metadata"], old["metadata"])
+    errors += validate_counters(status, counters, ("collisionCount",))
+    return errors + validate_collision_count(status, old.get("status") or {})
 
 
 def validate_controller_revision_create(obj: Object) -> FieldErrors:
-    found = _validate_revision(obj)
+    errors = _validate_revision(obj)
     data = obj.get("data")
     if data is None:
-        found.append(required("data", "data is mandatory"))
+        errors.append(required("data", "data is mandatory"))
     elif not isinstance(data, dict):
-        found.append(required("data", "data must be a valid JSON object"))
-    return found
+        errors.append(required("data", "data must be a valid JSON object"))
+    return errors
 
 
 def _validate_revision(obj: Object) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
-    return found + nonnegative(obj.get("revision", 0), "revision")
+    errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    return errors + nonnegative(obj.get("revision", 0), "revision")
 
 
 def validate_controller_revision_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"]) + _validate_revision(new)
+    errors = validate_object_meta_update(new["metadata"], old["metadata"]) + _validate_revision(new)
     if new.get("data") == old.get("data"):
-        return found
+        return errors
     # Kept as raw text there: what is shown stands in the order in which it was sent.
-    return [*found, invalid("data", msgspec.Raw(msgspec.json.encode(new.get("data"))), IMMUTABLE)]
+    return [*errors, invalid("data", msgspec.Raw(msgspec.json.encode(new.get("data"))), IMMUTABLE)]

@@ -32,17 +32,17 @@ def validate_selected_template(
     selector = spec.get("selector")
     broken = validate_label_selector(selector, "spec.selector")
     if selector is None:
-        found = [required("spec.selector")]
+        errors = [required("spec.selector")]
     else:
-        found = list(broken)
+        errors = list(broken)
         if is_empty_selector(selector):
-            found.append(invalid("spec.selector", selector, f"empty selector is invalid for {kind}"))
+            errors.append(invalid("spec.selector", selector, f"empty selector is invalid for {kind}"))
     if broken:
-        found.append(invalid("spec.selector", selector, bad_selector))
-        return found
+        errors.append(invalid("spec.selector", selector, bad_selector))
+        return errors
     template = spec.get("template", {})
-    found += _matches(selector, template)
-    return found + validate_template(template, "spec.template", features, old.get("template") if old else None)
+    errors += _matches(selector, template)
+    return errors + validate_template(template, "spec.template", features, old.get("template") if old else None)
 
 
 def _matches(selector: Object | None, template: Object) -> FieldErrors:
@@ -56,37 +56,37 @@ def _matches(selector: Object | None, template: Object) -> FieldErrors:
 
 def always_restarts(template: Object, path: str, kind: str) -> FieldErrors:
     """Pods that a controller keeps alive restart always and have no deadline."""
-    found: FieldErrors = []
+    errors: FieldErrors = []
     pod = template.get("spec", {})
     if pod.get("restartPolicy") != "Always":
-        found.append(not_supported(f"{path}.spec.restartPolicy", pod.get("restartPolicy", ""), ["Always"]))
+        errors.append(not_supported(f"{path}.spec.restartPolicy", pod.get("restartPolicy", ""), ["Always"]))
     if pod.get("activeDeadlineSeconds") is not None:
         text = f"activeDeadlineSeconds in {kind} is not Supported"
-        found.append(forbidden(f"{path}.spec.activeDeadlineSeconds", text))
-    return found
+        errors.append(forbidden(f"{path}.spec.activeDeadlineSeconds", text))
+    return errors
 
 
 def validate_counters(status: Object, fields: Sequence[str], optional: Sequence[str] = ()) -> FieldErrors:
-    found: FieldErrors = []
+    errors: FieldErrors = []
     for name in fields:
-        found += nonnegative(status.get(name) or 0, f"status.{name}")
+        errors += nonnegative(status.get(name) or 0, f"status.{name}")
     for name in optional:
         if name in status:
-            found += nonnegative(status[name], f"status.{name}")
-    return found
+            errors += nonnegative(status[name], f"status.{name}")
+    return errors
 
 
 def validate_within_replicas(status: Object, fields: Sequence[str], ready: str) -> FieldErrors:
     """No counter exceeds ``replicas``, and what is available is ready. ``ready`` is how the message names that."""
-    found: FieldErrors = []
+    errors: FieldErrors = []
     for name in fields:
         count = status.get(name) or 0
         if count > (status.get("replicas") or 0):
-            found.append(invalid(f"status.{name}", count, _OVER_REPLICAS))
+            errors.append(invalid(f"status.{name}", count, _OVER_REPLICAS))
     available = status.get("availableReplicas") or 0
     if available > (status.get("readyReplicas") or 0):
-        found.append(invalid("status.availableReplicas", available, f"cannot be greater than {ready}"))
-    return found
+        errors.append(invalid("status.availableReplicas", available, f"cannot be greater than {ready}"))
+    return errors
 
 
 def validate_collision_count(status: Object, old: Object) -> FieldErrors:
