@@ -157,6 +157,19 @@ def test_texts_that_vary_do_not_flood_the_log() -> None:
     assert lines[1].endswith("(600 such failures since the last message)")
 
 
+def test_each_plugin_and_each_extension_point_has_its_own_messages() -> None:
+    failures = PluginFailures()
+    for plugin in (a_plugin(), type("Park", (), {"name": "Park"})()):
+        for method in ("applied", "removed", "applied"):
+            failures.failed(plugin, method, ValueError("no"))
+    assert [line.partition(":")[0] for line in failures.messages(now_s=0.0)] == [
+        "plugin Zoo failed in applied",
+        "plugin Zoo failed in removed",
+        "plugin Park failed in applied",
+        "plugin Park failed in removed",
+    ]
+
+
 def test_kinds_of_failures_are_limited_in_number() -> None:
     failures = PluginFailures()
     for number in range(5000):

@@ -68,6 +68,14 @@ def test_a_pod_with_a_true_reservation_is_waited_for() -> None:
     assert submitted(api) == "True"
 
 
+def test_a_pod_without_a_node_is_not_waited_for() -> None:
+    api = an_api()
+    pod = a_pod(api)
+    del pod["spec"]["nodeName"]
+    api.terminate(pod)
+    assert submitted(api) == ""
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -128,6 +128,10 @@ def test_parameters_that_have_to_be_named_are_refused() -> None:
         ({"awaited": lambda self, pod, node_name: None, "timeout_s": 1.0}, "it has awaited but no pre_bind"),
         ({"normalize": lambda self, raw, scale: raw, "score": Right.filter, "reads": 1}, "has normalize but no scale"),
         ({"watched": [CONFIG_MAPS], "applied": later, "removed": later}, "its attribute watched is [APIResource("),
+        (
+            {"watched": {"maps": ()}, "applied": later, "removed": later},
+            "its attribute watched is {'maps': ()}, and must",
+        ),
     ],
 )
 def test_attributes_that_are_wrong_or_missing_are_named(members: dict[str, Any], expected: str) -> None:
