@@ -29,6 +29,7 @@ from bench import (
     store,
     transport,
     waiting,
+    webhooks,
     workloads,
 )
 from harness.orphans import watch_over
@@ -40,6 +41,7 @@ BENCHES = {
     "store": store.main,
     "controllers": controllers.main,
     "transport": transport.main,
+    "webhooks": webhooks.main,
     "cycle": cycle.main,
     "metrics": metrics.main,
     "waiting": waiting.main,

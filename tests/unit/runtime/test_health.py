@@ -220,20 +220,23 @@ def test_a_head_that_comes_too_slowly_is_refused_however_it_is_cut(piece: bytes)
     assert asyncio.run(asyncio.wait_for(story(), 10)).startswith(b"HTTP/1.1 408 Request Timeout\r\n")
 
 
-def test_a_client_that_does_not_read_is_dropped() -> None:
+@pytest.mark.parametrize("part_bytes", [0, 65536])
+def test_a_client_that_reads_a_page_too_slowly_or_not_at_all_is_dropped(part_bytes: int) -> None:
     """It gave up its place: another one is served though only one may be connected."""
     pages = {"/metrics": HealthPage("text/plain", lambda: b"x" * 50_000_000)}
 
     async def story() -> None:
         handler = HealthHandler({"/livez": {"ping": lambda: ""}}, pages)
         async with serve_health(handler, "127.0.0.1", 0, patience_s=0.3, most=1) as port:
-            _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
             writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
             while True:
                 with contextlib.suppress(ConnectionError):
                     if (await exchange(port, GET + b"\r\n")).endswith(b"ok"):
                         break
+                with contextlib.suppress(ConnectionError):
+                    await reader.read(part_bytes)
                 await asyncio.sleep(0.02)
             writer.transport.abort()
 
-    asyncio.run(asyncio.wait_for(story(), 20))
+    asyncio.run(asyncio.wait_for(story(), 5))

@@ -23,7 +23,7 @@ Check = Callable[[], str]
 
 _METHODS: Final = ("GET", "HEAD")
 _HEADERS: Final = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
-_REFUSALS: Final = frozenset((408, 431))
+_REFUSALS: Final = frozenset((408, 431, 500))
 """Any other head that is not understood is a bad request."""
 
 

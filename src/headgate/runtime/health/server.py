@@ -11,11 +11,13 @@ import contextlib
 from typing import Final
 
 from headgate.http.server import HTTPServer
-from headgate.http.server_limits import ServerLimits
+from headgate.http.server_limits import MIB, ServerLimits
 from headgate.runtime.health.handler import HealthHandler
 
 _MOST_CONNECTIONS: Final = 64
 _MOST_HEAD_BYTES: Final = 8192
+_MOST_PAGE_BYTES: Final = 256 * MIB
+"""A page is sent as one piece, so that the time to read a piece is the time to read the page."""
 _PATIENCE_S: Final = 10.0
 
 
@@ -27,6 +29,7 @@ def health_limits(patience_s: float = _PATIENCE_S, most: int = _MOST_CONNECTIONS
         connections=most,
         evicts_unserved=False,
         head_s=patience_s,
+        unsent_bytes=_MOST_PAGE_BYTES,
         stalled_s=patience_s,
         stop_s=1.0,
     )
