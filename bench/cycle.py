@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from bench import report
-from clusters import a_team
+from clusters import a_framework
 from headgate.kube.api_resources import SERVICES
 from headgate.scheduling.cache.node import NodeInfo, read_node
 from headgate.scheduling.cache.pod import PodInfo, read_pod
@@ -143,7 +143,7 @@ def measure(scenario: Scenario) -> list[float]:
     shapes = ShapeTable()
     cluster = make_cluster(services=SHAPES if scenario.is_served else 0)
     waiting = pods(PODS, scenario, shapes)
-    cycle = SchedulingCycle(cluster.matrix, a_team(cluster).cycle_plugins, scenario.percentage)
+    cycle = SchedulingCycle(cluster.matrix, a_framework(cluster).cycle_plugins, scenario.percentage)
     rates = []
     for begin in range(0, PODS, CHUNK):
         start_s = time.process_time()

@@ -62,11 +62,11 @@ def node_of(wire: Object) -> NodeInfo:
     return found
 
 
-def a_team(around: surroundings.Cluster, **profile: Any) -> Framework:
+def a_framework(cluster: surroundings.Cluster, **profile: Any) -> Framework:
     """The plugins of a profile as a configuration document would have it; without more, the default profile."""
     read = parse_configuration({**HEADER, "profiles": [profile]})
     assert isinstance(read, KubeSchedulerConfiguration), [str(each) for each in read]
-    return new_framework(read.profiles[0], around)
+    return new_framework(read.profiles[0], cluster)
 
 
 class Cluster:
@@ -78,23 +78,23 @@ class Cluster:
     def __init__(
         self,
         *nodes: Object,
-        lineup: CyclePlugins | None = None,
+        cycle_plugins: CyclePlugins | None = None,
         percentage: int = 100,
         preempts: bool = False,
         **profile: Any,
     ) -> None:
         self.shapes = ShapeTable()
-        self.around = surroundings.Cluster(capacity=2)
-        self.matrix = self.around.matrix
+        self.cluster = surroundings.Cluster(capacity=2)
+        self.matrix = self.cluster.matrix
         for each in nodes:
             self.matrix.node_applied(node_of(each))
         self.reserving: tuple[ReservePlugin, ...] = ()
-        if lineup is None:
-            team = a_team(self.around, **profile)
-            lineup, self.reserving = team.cycle_plugins, team.binding_plugins["reserve"]
-            lineup = lineup if preempts else msgspec.structs.replace(lineup, post_filters=())
-        self.promises: Nominator[PodInfo] = Nominator()
-        self.cycle = SchedulingCycle(self.matrix, lineup, percentage, self.promises)
+        if cycle_plugins is None:
+            framework = a_framework(self.cluster, **profile)
+            cycle_plugins, self.reserving = framework.cycle_plugins, framework.binding_plugins["reserve"]
+            cycle_plugins = cycle_plugins if preempts else msgspec.structs.replace(cycle_plugins, post_filters=())
+        self.nominator: Nominator[PodInfo] = Nominator()
+        self.cycle = SchedulingCycle(self.matrix, cycle_plugins, percentage, self.nominator)
 
     def apply(self, wire: Object) -> None:
         self.matrix.node_applied(node_of(wire))

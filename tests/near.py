@@ -22,11 +22,11 @@ def term(app: str, key: str = "zone", **more: Any) -> Object:
     return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **more}
 
 
-def weighed(weight: int, wanted: Object) -> Object:
+def weighted(weight: int, wanted: Object) -> Object:
     return {"weight": weight, "podAffinityTerm": wanted}
 
 
-def app(name: str, kind: str = "", space: str = "default", **rules: Any) -> Object:
+def app(name: str, kind: str = "", namespace: str = "default", **rules: Any) -> Object:
     """A pod of the app ``kind``; ``near``, ``apart``, ``likes``, ``dislikes`` are lists of terms."""
     wanted: Object = {}
     for rule, where, listed in (
@@ -38,7 +38,7 @@ def app(name: str, kind: str = "", space: str = "default", **rules: Any) -> Obje
         if rule in rules:
             wanted.setdefault(where, {})[listed] = rules.pop(rule)
     pod = a_pod(name, labels={"app": kind} if kind else {}, **({"affinity": wanted} if wanted else {}), **rules)
-    pod["metadata"]["namespace"] = space
+    pod["metadata"]["namespace"] = namespace
     return pod
 
 
@@ -52,19 +52,19 @@ def only_affinity(*nodes: Object, **args: Any) -> Cluster:
     )
 
 
-def label(cluster: Cluster, space: str, **labels: str) -> None:
-    cluster.around.applied(NAMESPACES, {"metadata": {"name": space, "labels": labels}})
+def label(cluster: Cluster, namespace: str, **labels: str) -> None:
+    cluster.cluster.applied(NAMESPACES, {"metadata": {"name": namespace, "labels": labels}})
 
 
 def scores(cluster: Cluster, pod: Object) -> dict[str, int]:
     return cluster.cycle.scores(cluster.pod(pod))
 
 
-def said(cluster: Cluster, pod: Object) -> str:
+def message_for(cluster: Cluster, pod: Object) -> str:
     """Where the pod would go, or why nowhere."""
     found = cluster.cycle.decide(cluster.pod(pod))
     return found.node_name if isinstance(found, ScheduleResult) else found.message
 
 
-def fits(cluster: Cluster, pod: Object) -> list[str]:
+def feasible_nodes(cluster: Cluster, pod: Object) -> list[str]:
     return sorted(scores(cluster, pod))

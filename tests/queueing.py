@@ -83,45 +83,45 @@ def stamped(task: TaskInfo, queue: str, at: str = "2026-01-01T00:00:00.000000Z")
     return msgspec.structs.replace(task, gates=(), stamp=a_stamp(task, queue, at))
 
 
-class House:
+class Queues:
     """Queues with objects in them, asked by the names of pods."""
 
-    def __init__(self, *objects: Wire | TaskInfo, settings: SchedulerConf = DEFAULTS) -> None:
-        self.queues = QueueEngine(settings)
+    def __init__(self, *objects: Wire | TaskInfo, conf: SchedulerConf = DEFAULTS) -> None:
+        self.engine = QueueEngine(conf)
         self.now_s = 1_000_000.0
-        self.queues.namespace_applied({"metadata": {"name": "ns"}})
-        self.show(*objects)
+        self.engine.namespace_applied({"metadata": {"name": "ns"}})
+        self.apply(*objects)
 
-    def show(self, *objects: Wire | TaskInfo) -> None:
+    def apply(self, *objects: Wire | TaskInfo) -> None:
         for each in objects:
             if isinstance(each, TaskInfo):
-                self.queues.task_applied(each)
+                self.engine.task_applied(each)
             elif "minMember" in each["spec"]:
-                self.queues.group_applied(each)
+                self.engine.group_applied(each)
             else:
-                self.queues.queue_applied(each)
+                self.engine.queue_applied(each)
 
-    def admit(self, most: int = 1_000) -> list[str]:
+    def admit(self, max_pods: int = 1_000) -> list[str]:
         """The names of the pods that were granted what they ask for, in order."""
         self.now_s += 1
-        return names(self.queues.admit(self.now_s, most))
+        return names(self.engine.admit(self.now_s, max_pods))
 
-    def why(self, name: str) -> WaitReason | None:
-        held = self.queues.peek_wait_reason(f"u-{name}")
-        return None if held is None else held.why
+    def wait_reason(self, name: str) -> WaitReason | None:
+        wait = self.engine.peek_wait_reason(f"u-{name}")
+        return None if wait is None else wait.why
 
-    def message(self, name: str) -> str:
-        held = self.queues.peek_wait_reason(f"u-{name}")
-        return "" if held is None else held.message
+    def wait_message(self, name: str) -> str:
+        wait = self.engine.peek_wait_reason(f"u-{name}")
+        return "" if wait is None else wait.message
 
     def placed(self, *pods: str) -> None:
         for name in pods:
-            self.queues.placed(f"u-{name}")
+            self.engine.placed(f"u-{name}")
 
-    def use(self, queue: str, resource: str = "cpu") -> tuple[int, int]:
+    def usage(self, queue: str, resource: str = "cpu") -> tuple[int, int]:
         """Allocated and reserved."""
-        usage = self.queues.usage(queue)
-        return usage.allocated.get(resource, 0), usage.reserved.get(resource, 0)
+        found = self.engine.usage(queue)
+        return found.allocated.get(resource, 0), found.reserved.get(resource, 0)
 
 
 def names(grants: Iterable[Grant]) -> list[str]:

@@ -30,130 +30,130 @@ class Cluster:
     def __init__(
         self,
         *schedulers: str,
-        keeps: Callable[[Object], Object] = lambda status: status,
-        makes_groups: bool = False,
+        stored_part: Callable[[Object], Object] = lambda status: status,
+        creates_groups: bool = False,
     ) -> None:
         self.engine = QueueEngine()
         self.engine.namespace_applied({"metadata": {"name": NAMESPACE}})
-        self.reporting = StatusReporter(self.engine, schedulers or ("volcano",), creates_groups=makes_groups)
+        self.reporter = StatusReporter(self.engine, schedulers or ("volcano",), creates_groups=creates_groups)
         self.queues: dict[str, Object] = {}
         self.groups: dict[str, Object] = {}
         self.pods: dict[str, Object] = {}
         self.now_s = 1_000.0
         self.writes: list[StatusPatch | CreateMissingObject] = []
-        self.fails = 0
-        self._keeps = keeps
+        self.failures_left = 0
+        self._stored_part = stored_part
         self._uids = count(1)
 
     # What people and other components write
 
-    def queue(self, name: str, *, asked: str = "", state: str = "", **spec: Any) -> Object:
+    def queue(self, name: str, *, annotation: str = "", state: str = "", **spec: Any) -> Object:
         """``state``: what somebody writes into its status."""
         found = self.queues.get(name) or {"metadata": {"name": name, "uid": f"q{next(self._uids)}"}, "status": {}}
-        metadata = {**found["metadata"], "annotations": {"headgate.dev/state": asked} if asked else {}}
+        metadata = {**found["metadata"], "annotations": {"headgate.dev/state": annotation} if annotation else {}}
         status = {**found["status"], **({"state": state} if state else {})}
-        made = self.queues[name] = {"metadata": metadata, "spec": spec, "status": status}
-        self._tell_queue(made)
-        return made
+        wire = self.queues[name] = {"metadata": metadata, "spec": spec, "status": status}
+        self._apply_queue(wire)
+        return wire
 
     def remove_queue(self, name: str) -> None:
         del self.queues[name]
         self.engine.queue_removed(name)
-        self.reporting.queue_removed(name, self.now_s)
+        self.reporter.queue_removed(name, self.now_s)
 
     def group(self, name: str, **spec: Any) -> Object:
         uid = self.groups[name]["metadata"]["uid"] if name in self.groups else f"g{next(self._uids)}"
         status = self.groups[name]["status"] if name in self.groups else {}
         metadata = {"namespace": NAMESPACE, "name": name, "uid": uid}
-        made = self.groups[name] = {"metadata": metadata, "spec": spec, "status": status}
-        self._tell_group(made)
-        return made
+        wire = self.groups[name] = {"metadata": metadata, "spec": spec, "status": status}
+        self._apply_group(wire)
+        return wire
 
     def remove_group(self, name: str) -> None:
         del self.groups[name]
         self.engine.group_removed(NAMESPACE, name)
-        self.reporting.group_removed(NAMESPACE, name, self.now_s)
+        self.reporter.group_removed(NAMESPACE, name, self.now_s)
 
     def pod(self, name: str, **fields: Any) -> Object:
         """``group``, ``queue``, ``role``, ``node``, ``phase``, ``gates``, ``admitted`` (a queue), ``unschedulable``,
         ``reason`` (of the condition), ``leaving``, ``cpu``; what is not named stays as it was."""
-        told = {**self.pods.get(name, {"uid": f"p{next(self._uids)}", "phase": "Pending", "cpu": 1000}), **fields}
-        self.pods[name] = told
-        self.engine.task_applied(_task(name, told))
-        self.reporting.pod_applied(_pod(name, told), self.now_s)
-        return told
+        pod_fields = {**self.pods.get(name, {"uid": f"p{next(self._uids)}", "phase": "Pending", "cpu": 1000}), **fields}
+        self.pods[name] = pod_fields
+        self.engine.task_applied(_task(name, pod_fields))
+        self.reporter.pod_applied(_pod(name, pod_fields), self.now_s)
+        return pod_fields
 
     def remove_pod(self, name: str) -> None:
-        told = self.pods.pop(name)
-        ended = told["phase"] in ("Succeeded", "Failed")
-        self.engine.task_removed(told["uid"])
-        self.reporting.pod_removed(told["uid"], self.now_s, ended=ended)
+        fields = self.pods.pop(name)
+        ended = fields["phase"] in ("Succeeded", "Failed")
+        self.engine.task_removed(fields["uid"])
+        self.reporter.pod_removed(fields["uid"], self.now_s, ended=ended)
 
     def adopt(self, other: Cluster, seed: int) -> None:
         """The objects of another cluster, told in some order."""
-        tellings: list[Callable[[], None]] = []
-        for name, told in other.pods.items():
-            tellings.append(functools.partial(self._adopt_pod, name, told))
+        calls: list[Callable[[], None]] = []
+        for name, fields in other.pods.items():
+            calls.append(functools.partial(self._adopt_pod, name, fields))
         for name, wire in other.queues.items():
             self.queues[name] = wire
-            tellings.append(functools.partial(self._tell_queue, wire))
+            calls.append(functools.partial(self._apply_queue, wire))
         for name, wire in other.groups.items():
             self.groups[name] = wire
-            tellings.append(functools.partial(self._tell_group, wire))
-        random.Random(seed).shuffle(tellings)
-        for tell in tellings:
-            tell()
+            calls.append(functools.partial(self._apply_group, wire))
+        random.Random(seed).shuffle(calls)
+        for call in calls:
+            call()
 
-    def _adopt_pod(self, name: str, told: Object) -> None:
-        self.pods[name] = told
+    def _adopt_pod(self, name: str, fields: Object) -> None:
+        self.pods[name] = fields
         self.pod(name)
 
     # What the reporter does
 
     def synced(self) -> None:
-        self.reporting.synced(self.now_s)
+        self.reporter.synced(self.now_s)
 
     def run(self, seconds: float = 30.0, tick_s: float = 0.25) -> int:
         """Time passes, and what is to be written is written; how many writes that took."""
         before = len(self.writes)
         until_s = self.now_s + seconds
         while self.now_s < until_s:
-            for effect in self.reporting.due_patches(self.now_s, format_time(self.now_s), 100):
+            for effect in self.reporter.due_patches(self.now_s, format_time(self.now_s), 100):
                 self.writes.append(effect)
                 self._perform(effect)
             self.now_s += tick_s
         return len(self.writes) - before
 
     def _perform(self, effect: StatusPatch | CreateMissingObject) -> None:
-        if self.fails:
-            self.fails -= 1
+        if self.failures_left:
+            self.failures_left -= 1
             if isinstance(effect, StatusPatch):
-                self.reporting.patch_succeeded(effect, None, self.now_s)
+                self.reporter.patch_succeeded(effect, None, self.now_s)
             return
         if isinstance(effect, CreateMissingObject):
-            made = effect.obj
+            wire = effect.obj
             add = self.queue if effect.resource == QUEUES else self.group
-            add(made["metadata"]["name"], **made["spec"])
+            add(wire["metadata"]["name"], **wire["spec"])
             return
-        place = self.groups if effect.namespace else self.queues
-        found = place.get(effect.name)
+        objects = self.groups if effect.namespace else self.queues
+        found = objects.get(effect.name)
         if found is None or found["metadata"]["uid"] != effect.uid:
-            self.reporting.patch_succeeded(effect, {}, self.now_s)
+            self.reporter.patch_succeeded(effect, {}, self.now_s)
             return
         patched = apply_merge_patch(found["status"], effect.patch)
         assert isinstance(patched, PatchResult)
-        status = self._keeps(patched.value)
-        place[effect.name] = {**found, "status": status}
-        self.reporting.patch_succeeded(effect, status, self.now_s)
-        (self._tell_group if effect.namespace else self._tell_queue)(place[effect.name])
+        status = self._stored_part(patched.value)
+        objects[effect.name] = {**found, "status": status}
+        self.reporter.patch_succeeded(effect, status, self.now_s)
+        (self._apply_group if effect.namespace else self._apply_queue)(objects[effect.name])
 
-    def _tell_queue(self, wire: Object) -> None:
+    def _apply_queue(self, wire: Object) -> None:
         self.engine.queue_applied(wire)
-        self.reporting.queue_applied(wire, self.now_s)
+        self.reporter.queue_applied(wire, self.now_s)
 
-    def _tell_group(self, wire: Object) -> None:
+    def _apply_group(self, wire: Object) -> None:
         self.engine.group_applied(wire)
-        self.reporting.group_applied(wire, self.now_s)
+        self.reporter.group_applied(wire, self.now_s)
 
     # What it came to
 
@@ -161,56 +161,56 @@ class Cluster:
         found: Object = (self.groups.get(name) or self.queues[name])["status"]
         return found
 
-    def said(self, name: str) -> dict[str, str]:
+    def reasons(self, name: str) -> dict[str, str]:
         """Its conditions: reasons by type."""
         return {each["type"]: each["reason"] for each in self.status(name).get("conditions") or ()}
 
 
-def _annotations(told: Object) -> dict[str, str]:
+def _annotations(fields: Object) -> dict[str, str]:
     pairs = {
-        GROUP_NAMES[0]: told.get("group", ""),
-        QUEUE_NAME: told.get("queue", ""),
-        TASK_SPEC: told.get("role", ""),
-        OPT_IN: "true" if GATE in told.get("gates", ()) or told.get("admitted") else "",
-        STAMP: write_stamp(_stamp(told)) if told.get("admitted") else "",
+        GROUP_NAMES[0]: fields.get("group", ""),
+        QUEUE_NAME: fields.get("queue", ""),
+        TASK_SPEC: fields.get("role", ""),
+        OPT_IN: "true" if GATE in fields.get("gates", ()) or fields.get("admitted") else "",
+        STAMP: write_stamp(_stamp(fields)) if fields.get("admitted") else "",
     }
     return {name: value for name, value in pairs.items() if value}
 
 
-def _stamp(told: Object) -> Stamp:
-    return Stamp(told["uid"], told["admitted"], {"cpu": told["cpu"]}, "2026-01-01T00:00:00.000000Z")
+def _stamp(fields: Object) -> Stamp:
+    return Stamp(fields["uid"], fields["admitted"], {"cpu": fields["cpu"]}, "2026-01-01T00:00:00.000000Z")
 
 
-def _pod(name: str, told: Object) -> Object:
-    reason = told.get("reason") or ("Unschedulable" if told.get("unschedulable") else "")
+def _pod(name: str, fields: Object) -> Object:
+    reason = fields.get("reason") or ("Unschedulable" if fields.get("unschedulable") else "")
     scheduled = {"type": "PodScheduled", "status": "False", "reason": reason}
-    metadata = {"name": name, "namespace": NAMESPACE, "uid": told["uid"], "annotations": _annotations(told)}
+    metadata = {"name": name, "namespace": NAMESPACE, "uid": fields["uid"], "annotations": _annotations(fields)}
     return {
-        "metadata": {**metadata, **({"deletionTimestamp": "2026-01-01T00:00:00Z"} if told.get("leaving") else {})},
+        "metadata": {**metadata, **({"deletionTimestamp": "2026-01-01T00:00:00Z"} if fields.get("leaving") else {})},
         "spec": {
-            "schedulerName": told.get("scheduler", "volcano"),
-            "nodeName": told.get("node", ""),
-            "schedulingGates": [{"name": each} for each in told.get("gates", ())],
+            "schedulerName": fields.get("scheduler", "volcano"),
+            "nodeName": fields.get("node", ""),
+            "schedulingGates": [{"name": each} for each in fields.get("gates", ())],
         },
-        "status": {"phase": told["phase"], "conditions": [scheduled] if reason else []},
+        "status": {"phase": fields["phase"], "conditions": [scheduled] if reason else []},
     }
 
 
-def _task(name: str, told: Object) -> TaskInfo:
+def _task(name: str, fields: Object) -> TaskInfo:
     return TaskInfo(
-        uid=told["uid"],
+        uid=fields["uid"],
         namespace=NAMESPACE,
         name=name,
-        requests={"cpu": told["cpu"]},
-        group=told.get("group", ""),
-        queue=told.get("queue", ""),
-        role=told.get("role", ""),
-        opted_in=bool(GATE in told.get("gates", ()) or told.get("admitted")),
-        gates=tuple(told.get("gates", ())),
-        stamp=_stamp(told) if told.get("admitted") else None,
-        node_name=told.get("node", ""),
-        leaving=bool(told.get("leaving")) or told["phase"] in ("Succeeded", "Failed"),
-        ended=told["phase"] in ("Succeeded", "Failed"),
+        requests={"cpu": fields["cpu"]},
+        group=fields.get("group", ""),
+        queue=fields.get("queue", ""),
+        role=fields.get("role", ""),
+        opted_in=bool(GATE in fields.get("gates", ()) or fields.get("admitted")),
+        gates=tuple(fields.get("gates", ())),
+        stamp=_stamp(fields) if fields.get("admitted") else None,
+        node_name=fields.get("node", ""),
+        leaving=bool(fields.get("leaving")) or fields["phase"] in ("Succeeded", "Failed"),
+        ended=fields["phase"] in ("Succeeded", "Failed"),
     )
 
 

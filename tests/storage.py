@@ -93,12 +93,12 @@ def claims(*names: str) -> list[Object]:
 
 
 def show(cluster: Cluster, *shown: Shown) -> list[ClusterEvent]:
-    return [event for resource, wire in shown for event in cluster.around.applied(resource, wire)]
+    return [event for resource, wire in shown for event in cluster.cluster.applied(resource, wire)]
 
 
 def hide(cluster: Cluster, shown: Shown) -> list[ClusterEvent]:
     resource, wire = shown
-    return cluster.around.removed(resource, wire["metadata"].get("namespace") or "", wire["metadata"]["name"])
+    return cluster.cluster.removed(resource, wire["metadata"].get("namespace") or "", wire["metadata"]["name"])
 
 
 def asked(cluster: Cluster, pod: Object) -> str:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from headgate.capacity.api.task import TaskInfo
 from headgate.capacity.explanation import PodExplanation, PodGate, explain
 from headgate.capacity.names import GATE, GROUP_NAMES
-from queueing import House, a_group, a_queue, a_task, stamped
+from queueing import Queues, a_group, a_queue, a_task, stamped
 
 Wire = dict[str, Any]
 FOREIGN = "example.com/approval"
@@ -35,8 +35,8 @@ class World:
     groups: dict[str, Wire] = field(default_factory=dict)
     tasks: dict[str, TaskInfo] = field(default_factory=dict)
 
-    def build(self) -> House:
-        return House(*self.queues.values(), *self.groups.values(), *self.tasks.values())
+    def build(self) -> Queues:
+        return Queues(*self.queues.values(), *self.groups.values(), *self.tasks.values())
 
     def copy(self) -> World:
         return World(
@@ -47,9 +47,9 @@ class World:
 
     def may_go_on(self, name: str) -> bool:
         """After one admission step."""
-        house = self.build()
-        house.admit(10_000)
-        return house.why(name) is None
+        queues = self.build()
+        queues.admit(10_000)
+        return queues.wait_reason(name) is None
 
     def explain(self, name: str) -> PodExplanation:
         task = self.tasks[name]
@@ -59,7 +59,7 @@ class World:
             "spec": {"schedulerName": "headgate", "schedulingGates": [{"name": each} for each in task.gates]},
         }
         gates = [PodGate(each) for each in task.gates]
-        return explain(pod, self.build().queues, task.requests, gates, ("headgate",))
+        return explain(pod, self.build().engine, task.requests, gates, ("headgate",))
 
 
 @st.composite
@@ -176,10 +176,10 @@ def is_own(task: TaskInfo, other: TaskInfo) -> bool:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_a_pod_that_lacks_room_is_told_something_that_helps(world: World) -> None:
     """If it would go on without any limits, capabilities that are enough are found."""
-    house = world.build()
+    queues = world.build()
     for name, task in world.tasks.items():
-        remedy = house.queues.remedy(task.uid)
-        if remedy is None or house.why(name) is None:
+        remedy = queues.engine.remedy(task.uid)
+        if remedy is None or queues.wait_reason(name) is None:
             continue
         if unlimited(world).may_go_on(name):
             assert remedy.growth, (name, remedy)
@@ -191,7 +191,7 @@ def test_a_pod_that_lacks_room_is_told_something_that_helps(world: World) -> Non
 def test_asking_what_would_help_changes_nothing(world: World) -> None:
     asked, other = world.build(), world.build()
     for task in world.tasks.values():
-        asked.queues.remedy(task.uid)
-        asked.queues.remedy_behind_gates(task.uid)
+        asked.engine.remedy(task.uid)
+        asked.engine.remedy_behind_gates(task.uid)
     assert asked.admit() == other.admit()
-    assert [asked.message(name) for name in world.tasks] == [other.message(name) for name in world.tasks]
+    assert [asked.wait_message(name) for name in world.tasks] == [other.wait_message(name) for name in world.tasks]

@@ -129,7 +129,7 @@ class Both:
         self.placed = 0
 
     def happen(self, kind: str, what: Any, asked: list[Object]) -> None:
-        matrix, around, plain = self.cluster.matrix, self.cluster.around, self.plain
+        matrix, around, plain = self.cluster.matrix, self.cluster.cluster, self.plain
         match kind:
             case "node":
                 plain.nodes[what["metadata"]["name"]] = what
@@ -257,7 +257,7 @@ def test_pods_near_pods_are_judged_as_by_looking_at_every_pod_again(
 
 @pytest.mark.parametrize("most", [3, 7, 11, 100])
 def test_scores_are_rounded_as_kube_scheduler_does(most: int) -> None:
-    plugin = InterPodAffinity(InterPodAffinityArgs(), Cluster().around)
+    plugin = InterPodAffinity(InterPodAffinityArgs(), Cluster().cluster)
     raw = np.arange(most + 1)
     expected = [int(100.0 * (float(each) / float(most))) for each in range(most + 1)]
     assert plugin.normalize(raw, plugin.scale(raw)).tolist() == expected

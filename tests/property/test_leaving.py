@@ -15,7 +15,7 @@ from clusters import a_node, a_pod
 from headgate.kube.pods.termination import OVERDUE_AFTER_S
 from headgate.scheduling.cluster.terminating_pods import WAITING_FOR_TERMINATING_PODS
 from headgate.scheduling.framework.effects import SetStatus
-from unit.scheduling.terminating_world import QUOTA, LeavingWorld
+from unit.scheduling.terminating_world import QUOTA, TerminatingWorld
 
 Told = dict[str, tuple[str, str]]
 LATEST_S = 90.0
@@ -34,7 +34,7 @@ class Cluster:
     """What the test knows of it: nodes with their CPUs, who stays, who leaves, who waits."""
 
     def __init__(self, nodes: list[tuple[int, list[tuple[int, float | None]]]]) -> None:
-        self.world = LeavingWorld()
+        self.world = TerminatingWorld()
         self.cpus: dict[str, int] = {}
         self.stays: dict[str, int] = defaultdict(int)
         self.leaves: dict[str, list[str]] = defaultdict(list)
@@ -55,14 +55,14 @@ class Cluster:
                     self.world.show_bound(a_pod(f"{name}-{place}", {"cpu": str(cpu)}), name)
                 else:
                     self.leaves[name].append(f"{name}-{place}")
-                    self.world.leaves(f"{name}-{place}", name, in_s, cpu=str(cpu))
+                    self.world.add_terminating_pod(f"{name}-{place}", name, in_s, cpu=str(cpu))
 
     def come(self, wanted: list[tuple[int, int, bool]]) -> None:
         for number, (cpu, priority, has_quota) in enumerate(wanted):
             name = f"p{number}"
             self.asks[name] = cpu, priority, has_quota
             labels = (QUOTA,) if has_quota else ()
-            self.pods[name] = self.world.comes(name, str(cpu), labels, priority=priority, preemptionPolicy="Never")
+            self.pods[name] = self.world.create_pod(name, str(cpu), labels, priority=priority, preemptionPolicy="Never")
             self.step()
 
     def step(self, after_s: float = 0.0) -> None:

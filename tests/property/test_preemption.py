@@ -181,11 +181,11 @@ class Both:
             "spec": {"selector": {"matchLabels": labels}},
             "status": {"disruptionsAllowed": allowed, "disruptedPods": dict.fromkeys(underway, "then")},
         }
-        self.ours.around.applied(POD_DISRUPTION_BUDGETS, self.slow.budgets[name])
+        self.ours.cluster.applied(POD_DISRUPTION_BUDGETS, self.slow.budgets[name])
 
     def promise(self, pod: Object, node: str) -> None:
         self.slow.promised[name_of(pod)] = (pod, node)
-        self.ours.promises.nominate(self.ours.pod(pod), node)
+        self.ours.nominator.nominate(self.ours.pod(pod), node)
 
     def check(self, pod: Object) -> None:
         if not self.slow.nodes:

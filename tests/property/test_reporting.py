@@ -52,7 +52,7 @@ def act(cluster: Cluster, step: Step) -> None:
     elif what == "drop queue" and queue in cluster.queues:
         cluster.remove_queue(queue)
     elif what == "close" and queue in cluster.queues:
-        cluster.queue(queue, asked=("Closed", "Open", "")[two % 3], **cluster.queues[queue]["spec"])
+        cluster.queue(queue, annotation=("Closed", "Open", "")[two % 3], **cluster.queues[queue]["spec"])
     elif what == "state" and queue in cluster.queues:
         cluster.queue(queue, state=("Closed", "Open")[two % 2], **cluster.queues[queue]["spec"])
     elif what == "group":
@@ -72,7 +72,7 @@ def act(cluster: Cluster, step: Step) -> None:
     elif what == "run":
         cluster.run(two / 2)
     elif what == "fail":
-        cluster.fails += two % 3
+        cluster.failures_left += two % 3
 
 
 def has_ended(pod: Object) -> bool:
@@ -132,7 +132,7 @@ def settled(steps: list[Step]) -> Cluster:
     cluster.synced()
     for step in steps:
         act(cluster, step)
-    cluster.fails = 0
+    cluster.failures_left = 0
     cluster.run(SETTLED_S)
     return cluster
 

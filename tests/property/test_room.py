@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from headgate.capacity.api.task import TaskInfo
 from headgate.capacity.conf import DEFAULTS
 from headgate.capacity.engine import WaitReason
-from queueing import House, a_queue, a_task
+from queueing import Queues, a_queue, a_task
 
 _BOTH = msgspec.structs.replace(DEFAULTS, actions=("allocate", "preempt", "reclaim"))
 _LEAVES = ("a1", "a2", "b1")
@@ -62,17 +62,17 @@ def worlds(draw: Any) -> list[Any]:
 
 def fits_without(objects: list[Any], gone: tuple[str, ...]) -> bool:
     left = [each for each in objects if not (isinstance(each, TaskInfo) and each.uid in gone)]
-    return House(*left, settings=_BOTH).why("p") is WaitReason.WAITING_TURN
+    return Queues(*left, conf=_BOTH).wait_reason("p") is WaitReason.WAITING_TURN
 
 
 @settings(max_examples=150, deadline=None)
 @given(worlds())
 def test_room_is_made_by_those_who_may_go_and_by_nobody_else(objects: list[Any]) -> None:
-    house = House(*objects, settings=_BOTH)
+    queues = Queues(*objects, conf=_BOTH)
     tasks = {each.uid: each for each in objects if isinstance(each, TaskInfo)}
     asking = tasks["u-p"]
-    room = house.queues.plan_preemption("u-p")
-    if house.why("p") is not WaitReason.FULL:
+    room = queues.engine.plan_preemption("u-p")
+    if queues.wait_reason("p") is not WaitReason.FULL:
         assert room is None
         return
     lower = [
@@ -96,5 +96,5 @@ def test_room_is_made_by_those_who_may_go_and_by_nobody_else(objects: list[Any])
         assert tasks[uid].preemptable
         assert uid in lower or (tasks[uid].queue != asking.queue and tasks[uid].queue not in closed)
     for uid in room.victims:
-        house.queues.evicted(uid)
-    assert "p" in house.admit()
+        queues.engine.evicted(uid)
+    assert "p" in queues.admit()

@@ -179,11 +179,11 @@ class World:
                     self.cluster.bind(what, found.node_name)
             case "selecting":
                 self.selecting[_key(what)] = what
-                self.cluster.around.applied(RESOURCES[what["kind"]], what)
+                self.cluster.cluster.applied(RESOURCES[what["kind"]], what)
             case "selecting gone":
                 self.selecting.pop(_key(what), None)
                 metadata = what["metadata"]
-                self.cluster.around.removed(RESOURCES[what["kind"]], metadata["namespace"], metadata["name"])
+                self.cluster.cluster.removed(RESOURCES[what["kind"]], metadata["namespace"], metadata["name"])
 
     def check(self, pod: Object) -> None:
         wire, on = list(self.nodes.values()), {name: self._on(name) for name in self.nodes}

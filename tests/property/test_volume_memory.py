@@ -104,7 +104,7 @@ def test_remembered_answers_about_volumes_are_those_of_asking_anew(plugin: str, 
         cluster, a_class("local"), a_class("made", "made"), a_class("tight", "tight"), a_class("now", mode="Immediate")
     )
     show(cluster, *(a_claim(name, on_class="made", owner="uid-p") for name in ("c0", "c1", "c2", "p-scratch")))
-    binding = VolumeBinding(cluster.around)
+    binding = VolumeBinding(cluster.cluster)
     pods = [cluster.pod(each) for each in ASKED]
     for i, (what, with_) in enumerate(steps):
         match what:

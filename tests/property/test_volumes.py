@@ -145,7 +145,7 @@ def test_claims_get_the_volumes_that_a_walk_through_all_of_them_finds(
         node["metadata"]["name"]: reference([wire for _, wire in asked_for], volumes_now, node["metadata"]["labels"])
         for node in NODES
     }
-    found = read_pod_volume_claims(cluster.around.storage, pod)
+    found = read_pod_volume_claims(cluster.cluster.storage, pod)
     assert isinstance(found, PodVolumeClaims)
     for node in NODES:
         match = found.match(node["metadata"]["labels"])

@@ -85,7 +85,7 @@ def as_shown(server: RealServer) -> Cluster:
         ours.apply(node)
     for kind, resource in KNOWN.items():
         for each in send(server, "GET", PLACES[kind])["items"]:
-            ours.around.applied(resource, each)
+            ours.cluster.applied(resource, each)
     for each in send(server, "GET", PLACES["running"])["items"]:
         ours.matrix.pod_applied(ours.pod(each))
     return ours

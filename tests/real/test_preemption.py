@@ -88,14 +88,14 @@ def as_shown(arena: Arena) -> Cluster:
     for node in arena.send("GET", "/api/v1/nodes")["items"]:
         ours.apply(node)
     for budget in arena.send("GET", f"{POLICY}/poddisruptionbudgets")["items"]:
-        ours.around.applied(POD_DISRUPTION_BUDGETS, budget)
+        ours.cluster.applied(POD_DISRUPTION_BUDGETS, budget)
     for there in arena.pods().values():
         for wire in there.values():
             pod = ours.pod(wire)
             if pod.node_name:
                 ours.matrix.pod_applied(pod)
             elif pod.nominated_node:
-                ours.promises.nominate(pod, pod.nominated_node)
+                ours.nominator.nominate(pod, pod.nominated_node)
     return ours
 
 

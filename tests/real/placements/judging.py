@@ -22,10 +22,10 @@ Object = dict[str, Any]
 def find_difference(case: Case, played: Played) -> str:
     """What differs at the first pod that is decided differently; empty if there is none."""
     cluster = Cluster(*played.nodes, preempts=True, **PROFILES[case.profile])
-    watched = cluster.around.watched()
+    watched = cluster.cluster.watched()
     for each in played.around:
         if RESOURCES[each["kind"]] in watched:
-            cluster.around.applied(RESOURCES[each["kind"]], each)
+            cluster.cluster.applied(RESOURCES[each["kind"]], each)
     for real, changed in played.turns:
         wire = played.pods[real.pod]
         difference = _compare(cluster, wire, real)

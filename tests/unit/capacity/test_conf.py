@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.capacity.conf import DEFAULTS, ENABLE_OPTIONS, EXTENSION_POINTS, PluginOption, SchedulerConf
-from queueing import House, a_queue, a_task
+from queueing import Queues, a_queue, a_task
 
 
 def test_tiers_vote_in_their_order_and_without_those_that_are_switched_off() -> None:
@@ -12,11 +12,11 @@ def test_tiers_vote_in_their_order_and_without_those_that_are_switched_off() -> 
         (PluginOption("nodeorder"),),
         (PluginOption("priority"),),
     )
-    settings = SchedulerConf(tiers=tiers)
-    assert settings.plugins_by_tier("preemptable") == (("conformance",), ("priority",))
-    assert settings.order("jobOrder") == ("gang", "priority")
-    assert not settings.is_enabled_at("gang", "preemptable")
-    assert not settings.has_limits
+    conf = SchedulerConf(tiers=tiers)
+    assert conf.plugins_by_tier("preemptable") == (("conformance",), ("priority",))
+    assert conf.order("jobOrder") == ("gang", "priority")
+    assert not conf.is_enabled_at("gang", "preemptable")
+    assert not conf.has_limits
 
 
 def test_by_default_jobs_come_by_priority_then_gangs_that_are_not_ready_then_by_their_share() -> None:
@@ -30,23 +30,23 @@ def test_by_default_jobs_come_by_priority_then_gangs_that_are_not_ready_then_by_
 
 def test_arguments_stand_under_their_own_names() -> None:
     factor, level = {"overcommit-factor": 2.5}, {"ancestorReclaimLevel": 2}
-    settings = SchedulerConf(
+    conf = SchedulerConf(
         tiers=((PluginOption("overcommit", arguments=factor), PluginOption("capacity", arguments=level)),)
     )
-    assert (settings.overcommit_factor, settings.ancestor_reclaim_level) == (2.5, 2)
+    assert (conf.overcommit_factor, conf.ancestor_reclaim_level) == (2.5, 2)
     assert SchedulerConf(tiers=((PluginOption("overcommit"),),)).overcommit_factor == 1.2
 
 
 def test_with_proportion_queues_take_turns_by_their_weights() -> None:
-    settings = SchedulerConf(tiers=((PluginOption("proportion"),),))
+    conf = SchedulerConf(tiers=((PluginOption("proportion"),),))
     tasks = [a_task(f"{queue}{i}", queue=queue, created_s=i) for queue in "ab" for i in range(4)]
-    house = House(a_queue("a", weight=1), a_queue("b", weight=3), *tasks, settings=settings)
-    assert house.admit() == ["a0", "b0", "b1", "b2", "a1", "b3", "a2", "a3"]
+    queues = Queues(a_queue("a", weight=1), a_queue("b", weight=3), *tasks, conf=conf)
+    assert queues.admit() == ["a0", "b0", "b1", "b2", "a1", "b3", "a2", "a3"]
 
 
 def test_without_a_plugin_that_has_limits_queues_have_none() -> None:
-    settings = SchedulerConf(tiers=((PluginOption("priority"),),))
-    assert House(a_queue("a", cpu=1), a_task("p", 5, queue="a"), settings=settings).admit() == ["p"]
+    conf = SchedulerConf(tiers=((PluginOption("priority"),),))
+    assert Queues(a_queue("a", cpu=1), a_task("p", 5, queue="a"), conf=conf).admit() == ["p"]
 
 
 def test_whatever_can_be_switched_off_is_served_by_some_plugin() -> None:

@@ -8,85 +8,85 @@ import pytest
 from headgate.capacity.api.queue import Queue, read_queue
 from headgate.capacity.engine import Grant, WaitReason
 from headgate.capacity.names import GATE, QUEUE_NAME
-from queueing import House, a_group, a_queue, a_task, amounts, stamped
+from queueing import Queues, a_group, a_queue, a_task, amounts, stamped
 
 
 def test_a_pod_is_granted_what_it_asks_for_and_the_next_one_waits_when_the_queue_is_full() -> None:
-    house = House(a_queue("default", cpu=1), a_task("p1"), a_task("p2"))
-    assert house.admit() == ["p1"]
-    assert house.use("default") == (0, 1000)
-    assert house.why("p1") is None
-    assert house.why("p2") is WaitReason.FULL
-    assert house.message("p2") == "queue default has no room for 1 cpu: 1 of 1 are in use or promised to others"
+    queues = Queues(a_queue("default", cpu=1), a_task("p1"), a_task("p2"))
+    assert queues.admit() == ["p1"]
+    assert queues.usage("default") == (0, 1000)
+    assert queues.wait_reason("p1") is None
+    assert queues.wait_reason("p2") is WaitReason.FULL
+    assert queues.wait_message("p2") == "queue default has no room for 1 cpu: 1 of 1 are in use or promised to others"
 
 
 def test_the_three_pods_of_the_seed() -> None:
     """R7: a queue of one CPU; the pod that finds no node keeps its share until it goes."""
-    house = House(a_queue("default", cpu=1), *(a_task(f"pod-{number}", created_s=number) for number in (1, 2, 3)))
-    assert house.admit() == ["pod-1"]
-    house.placed("pod-1")
-    assert house.use("default") == (1000, 0)
-    assert house.admit() == []
-    house.queues.task_removed("u-pod-1")
-    assert house.admit() == ["pod-2"]
-    assert house.admit() == []
-    assert house.why("pod-3") is WaitReason.FULL
-    house.queues.task_removed("u-pod-2")
-    assert house.admit() == ["pod-3"]
+    queues = Queues(a_queue("default", cpu=1), *(a_task(f"pod-{number}", created_s=number) for number in (1, 2, 3)))
+    assert queues.admit() == ["pod-1"]
+    queues.placed("pod-1")
+    assert queues.usage("default") == (1000, 0)
+    assert queues.admit() == []
+    queues.engine.task_removed("u-pod-1")
+    assert queues.admit() == ["pod-2"]
+    assert queues.admit() == []
+    assert queues.wait_reason("pod-3") is WaitReason.FULL
+    queues.engine.task_removed("u-pod-2")
+    assert queues.admit() == ["pod-3"]
 
 
 def test_placing_and_rolling_back_moves_a_share_to_and_fro() -> None:
     """R3 and R4."""
-    house = House(a_queue("default", cpu=2), a_task("p1"))
-    house.admit()
-    house.placed("p1", "p1")
-    assert house.use("default") == (1000, 0)
-    house.queues.unplaced("u-p1")
-    house.queues.unplaced("u-p1")
-    assert house.use("default") == (0, 1000)
-    assert house.use("root") == (0, 1000)
+    queues = Queues(a_queue("default", cpu=2), a_task("p1"))
+    queues.admit()
+    queues.placed("p1", "p1")
+    assert queues.usage("default") == (1000, 0)
+    queues.engine.unplaced("u-p1")
+    queues.engine.unplaced("u-p1")
+    assert queues.usage("default") == (0, 1000)
+    assert queues.usage("root") == (0, 1000)
 
 
 def test_a_pod_that_did_not_opt_in_keeps_nothing_that_it_does_not_use() -> None:
-    house = House(a_queue("default", cpu=1), a_task("plain", opted_in=False), a_task("gated", created_s=1))
-    assert house.admit() == ["plain"]
-    assert house.use("default") == (0, 1000)
-    house.queues.unplaced("u-plain")
-    assert house.use("default") == (0, 0)
-    assert house.admit() == ["gated"]
-    held = house.queues.wait_reason("u-plain")
-    assert held is not None
-    assert held.why is WaitReason.FULL
-    house.queues.task_removed("u-gated")
-    assert house.admit() == ["plain"]
+    queues = Queues(a_queue("default", cpu=1), a_task("plain", opted_in=False), a_task("gated", created_s=1))
+    assert queues.admit() == ["plain"]
+    assert queues.usage("default") == (0, 1000)
+    queues.engine.unplaced("u-plain")
+    assert queues.usage("default") == (0, 0)
+    assert queues.admit() == ["gated"]
+    wait = queues.engine.wait_reason("u-plain")
+    assert wait is not None
+    assert wait.why is WaitReason.FULL
+    queues.engine.task_removed("u-gated")
+    assert queues.admit() == ["plain"]
 
 
 def test_looking_at_a_resting_pod_does_not_put_it_in_line() -> None:
-    house = House(a_queue("default", cpu=1), a_task("plain", opted_in=False))
-    house.admit()
-    house.queues.unplaced("u-plain")
-    assert house.why("plain") is WaitReason.WAITING_TURN
-    assert house.admit() == []
-    house.queues.wait_reason("u-plain")
-    assert house.admit() == ["plain"]
+    queues = Queues(a_queue("default", cpu=1), a_task("plain", opted_in=False))
+    queues.admit()
+    queues.engine.unplaced("u-plain")
+    assert queues.wait_reason("plain") is WaitReason.WAITING_TURN
+    assert queues.admit() == []
+    queues.engine.wait_reason("u-plain")
+    assert queues.admit() == ["plain"]
 
 
 def test_only_dimensions_that_are_asked_for_are_checked() -> None:
-    house = House(a_queue("default", capability=amounts(cpu=1, memory="1Gi")))
-    house.show(a_task("big", cpu=None, requests={"memory": "2Gi"}, node_name="n1"), a_task("small"))
-    assert house.admit() == ["small"]
+    queues = Queues(a_queue("default", capability=amounts(cpu=1, memory="1Gi")))
+    queues.apply(a_task("big", cpu=None, requests={"memory": "2Gi"}, node_name="n1"), a_task("small"))
+    assert queues.admit() == ["small"]
 
 
 def test_a_resource_that_no_limit_names_is_unlimited() -> None:
     """A10: no node has to have it."""
-    house = House(a_queue("default", cpu=1), a_task("p1", cpu=1, requests=amounts(gpu=800)))
-    assert house.admit() == ["p1"]
+    queues = Queues(a_queue("default", cpu=1), a_task("p1", cpu=1, requests=amounts(gpu=800)))
+    assert queues.admit() == ["p1"]
 
 
 def test_best_effort_pods_need_an_open_queue_and_nothing_else() -> None:
     """A9, U7."""
-    house = House(a_queue("default", cpu=0), a_task("p1", cpu=None), a_task("p2"))
-    assert house.admit() == ["p1"]
+    queues = Queues(a_queue("default", cpu=0), a_task("p1", cpu=None), a_task("p2"))
+    assert queues.admit() == ["p1"]
 
 
 @pytest.mark.parametrize(
@@ -101,164 +101,164 @@ def test_best_effort_pods_need_an_open_queue_and_nothing_else() -> None:
     ],
 )
 def test_a_queue_that_cannot_take_a_pod_says_why(objects: list[dict[str, object]], why: WaitReason, text: str) -> None:
-    house = House(*objects, a_task("p1"))
-    assert house.admit() == []
-    assert house.why("p1") is why
-    assert text in house.message("p1")
+    queues = Queues(*objects, a_task("p1"))
+    assert queues.admit() == []
+    assert queues.wait_reason("p1") is why
+    assert text in queues.wait_message("p1")
 
 
 def test_a_queue_that_nobody_made_takes_nobody_but_the_default_one_is_always_there() -> None:
-    house = House(a_task("p1", queue="lost"), a_task("p2"))
-    assert house.admit() == ["p2"]
-    assert house.why("p1") is WaitReason.NO_QUEUE
-    assert "queue lost does not exist" in house.message("p1")
-    house.show(a_queue("default", cpu=0))
-    house.queues.queue_removed("default")
-    house.show(a_task("p3"))
-    assert house.admit() == ["p3"]
+    queues = Queues(a_task("p1", queue="lost"), a_task("p2"))
+    assert queues.admit() == ["p2"]
+    assert queues.wait_reason("p1") is WaitReason.NO_QUEUE
+    assert "queue lost does not exist" in queues.wait_message("p1")
+    queues.apply(a_queue("default", cpu=0))
+    queues.engine.queue_removed("default")
+    queues.apply(a_task("p3"))
+    assert queues.admit() == ["p3"]
 
 
 def test_pods_that_wait_for_a_broken_queue_go_on_when_it_is_mended() -> None:
-    house = House(a_queue("default", cpu="nan"), a_task("p1"))
-    assert house.admit() == []
-    assert "queue/default" in house.queues.problems()
-    house.show(a_queue("default", cpu="1"))
-    assert house.admit() == ["p1"]
-    assert house.queues.problems() == {}
+    queues = Queues(a_queue("default", cpu="nan"), a_task("p1"))
+    assert queues.admit() == []
+    assert "queue/default" in queues.engine.problems()
+    queues.apply(a_queue("default", cpu="1"))
+    assert queues.admit() == ["p1"]
+    assert queues.engine.problems() == {}
 
 
 def test_a_foreign_gate_keeps_a_pod_out_until_it_goes() -> None:
     """A3."""
-    house = House(a_queue("default", cpu=1), a_task("p1", gates=("example.com/hold", GATE)))
-    assert house.admit() == []
-    assert house.use("default") == (0, 0)
-    assert house.why("p1") is WaitReason.FOREIGN_GATE
-    assert house.message("p1").endswith("example.com/hold")
-    house.show(a_task("p1"))
-    assert house.admit() == ["p1"]
+    queues = Queues(a_queue("default", cpu=1), a_task("p1", gates=("example.com/hold", GATE)))
+    assert queues.admit() == []
+    assert queues.usage("default") == (0, 0)
+    assert queues.wait_reason("p1") is WaitReason.FOREIGN_GATE
+    assert queues.wait_message("p1").endswith("example.com/hold")
+    queues.apply(a_task("p1"))
+    assert queues.admit() == ["p1"]
 
 
 def test_a_gate_that_nobody_asked_for_is_never_lifted() -> None:
     """A4."""
-    house = House(a_queue("default"), a_task("p1", opted_in=False, gates=(GATE,)))
-    assert house.admit() == []
-    assert house.why("p1") is WaitReason.NOT_ASKED
+    queues = Queues(a_queue("default"), a_task("p1", opted_in=False, gates=(GATE,)))
+    assert queues.admit() == []
+    assert queues.wait_reason("p1") is WaitReason.NOT_ASKED
 
 
 def test_a_refused_removal_gives_the_share_back_and_waits() -> None:
-    house = House(a_queue("default", cpu=1), a_task("p1"), a_task("p2", created_s=1))
-    house.admit()
-    house.queues.refused("u-p1", house.now_s + 10, "a webhook said no")
-    assert house.why("p1") is WaitReason.PUT_OFF
-    assert house.message("p1") == "its gate could not be lifted: a webhook said no"
-    assert house.queues.next_deadline_s() == house.now_s + 10
-    assert house.admit() == ["p2"]
-    house.queues.task_removed("u-p2")
-    house.now_s += 20
-    assert house.admit() == ["p1"]
-    assert house.queues.next_deadline_s() is None
+    queues = Queues(a_queue("default", cpu=1), a_task("p1"), a_task("p2", created_s=1))
+    queues.admit()
+    queues.engine.refused("u-p1", queues.now_s + 10, "a webhook said no")
+    assert queues.wait_reason("p1") is WaitReason.PUT_OFF
+    assert queues.wait_message("p1") == "its gate could not be lifted: a webhook said no"
+    assert queues.engine.next_deadline_s() == queues.now_s + 10
+    assert queues.admit() == ["p2"]
+    queues.engine.task_removed("u-p2")
+    queues.now_s += 20
+    assert queues.admit() == ["p1"]
+    assert queues.engine.next_deadline_s() is None
 
 
 def test_the_queue_of_a_pod_is_its_groups_then_its_own_then_its_namespaces_then_the_default() -> None:
-    house = House(a_group("g", queue="of-group"), a_task("p1", group="g", queue="own"), a_task("p2", queue="own"))
-    house.show(a_task("p3"))
-    assert [house.queues.queue_of(f"u-p{number}") for number in (1, 2, 3)] == ["of-group", "own", "default"]
+    queues = Queues(a_group("g", queue="of-group"), a_task("p1", group="g", queue="own"), a_task("p2", queue="own"))
+    queues.apply(a_task("p3"))
+    assert [queues.engine.queue_of(f"u-p{number}") for number in (1, 2, 3)] == ["of-group", "own", "default"]
     annotated = {"metadata": {"name": "team", "annotations": {"scheduling.volcano.sh/queue-name": "of-team"}}}
-    house.queues.namespace_applied(annotated)
-    house.show(a_task("p4", namespace="team"))
-    assert house.queues.queue_of("u-p4") == "of-team"
+    queues.engine.namespace_applied(annotated)
+    queues.apply(a_task("p4", namespace="team"))
+    assert queues.engine.queue_of("u-p4") == "of-team"
 
 
 def test_a_pod_that_was_promised_its_share_is_in_the_queue_that_its_stamp_names() -> None:
-    house = House(a_queue("a", cpu=1), a_queue("b", cpu=1), stamped(a_task("p", queue="a"), "b"))
-    assert house.queues.queue_of("u-p") == "b"
+    queues = Queues(a_queue("a", cpu=1), a_queue("b", cpu=1), stamped(a_task("p", queue="a"), "b"))
+    assert queues.engine.queue_of("u-p") == "b"
 
 
 def test_a_pod_seen_before_its_namespace_is_in_the_queue_that_the_namespace_names() -> None:
-    house = House(a_queue("of-team"), a_task("p1", namespace="team"))
+    queues = Queues(a_queue("of-team"), a_task("p1", namespace="team"))
     annotated = {"metadata": {"name": "team", "annotations": {"scheduling.volcano.sh/queue-name": "of-team"}}}
-    house.queues.namespace_applied(annotated)
-    assert house.queues.queue_of("u-p1") == "of-team"
-    assert house.queues.admit(1.0, 10) == [Grant("of-team", ("u-p1",))]
+    queues.engine.namespace_applied(annotated)
+    assert queues.engine.queue_of("u-p1") == "of-team"
+    assert queues.engine.admit(1.0, 10) == [Grant("of-team", ("u-p1",))]
 
 
 def test_what_a_pod_holds_follows_its_resize() -> None:
-    house = House(a_queue("default", cpu=4), a_task("p1", cpu="2", node_name="n1"))
-    assert house.use("default") == (2000, 0)
-    house.show(a_task("p1", cpu="3", node_name="n1"))
-    assert house.use("root") == (3000, 0)
+    queues = Queues(a_queue("default", cpu=4), a_task("p1", cpu="2", node_name="n1"))
+    assert queues.usage("default") == (2000, 0)
+    queues.apply(a_task("p1", cpu="3", node_name="n1"))
+    assert queues.usage("root") == (3000, 0)
 
 
 def test_pods_that_end_or_are_deleted_hold_nothing() -> None:
-    house = House(a_queue("default", cpu=1), a_task("p1", node_name="n1"), a_task("p2"))
-    assert house.admit() == []
-    house.show(a_task("p1", node_name="n1", leaving=True))
-    assert house.use("default") == (0, 0)
-    assert house.admit() == ["p2"]
+    queues = Queues(a_queue("default", cpu=1), a_task("p1", node_name="n1"), a_task("p2"))
+    assert queues.admit() == []
+    queues.apply(a_task("p1", node_name="n1", leaving=True))
+    assert queues.usage("default") == (0, 0)
+    assert queues.admit() == ["p2"]
 
 
 def test_stirred_names_whose_verdict_turned_and_then_forgets() -> None:
-    house = House(a_queue("default", cpu=1), a_task("p1"), a_task("p2", created_s=1))
-    house.queues.pods_to_retry()
-    house.admit()
-    assert house.queues.pods_to_retry() == ["u-p1"]
-    assert house.queues.pods_to_retry() == []
-    house.queues.refused("u-p1", 2e6, "no")
-    assert house.queues.pods_to_retry() == ["u-p1"]
+    queues = Queues(a_queue("default", cpu=1), a_task("p1"), a_task("p2", created_s=1))
+    queues.engine.pods_to_retry()
+    queues.admit()
+    assert queues.engine.pods_to_retry() == ["u-p1"]
+    assert queues.engine.pods_to_retry() == []
+    queues.engine.refused("u-p1", 2e6, "no")
+    assert queues.engine.pods_to_retry() == ["u-p1"]
 
 
 def test_no_more_is_granted_than_was_asked_for_at_once() -> None:
-    house = House(a_queue("default"), *(a_task(f"p{number}") for number in range(5)))
-    assert house.admit(most=2) == ["p0", "p1"]
-    assert house.admit(most=2) == ["p2", "p3"]
+    queues = Queues(a_queue("default"), *(a_task(f"p{number}") for number in range(5)))
+    assert queues.admit(max_pods=2) == ["p0", "p1"]
+    assert queues.admit(max_pods=2) == ["p2", "p3"]
 
 
 def test_changed_queues_are_named_with_their_ancestors_once() -> None:
-    house = House(a_queue("top"), a_queue("leaf", parent="top"), a_queue("other"))
-    house.queues.changed_queues()
-    house.show(a_task("p1", queue="leaf"))
-    assert sorted(house.queues.changed_queues()) == ["leaf", "root", "top"]
-    assert house.queues.changed_queues() == []
-    assert house.queues.usage("top").waiting == 1
+    queues = Queues(a_queue("top"), a_queue("leaf", parent="top"), a_queue("other"))
+    queues.engine.changed_queues()
+    queues.apply(a_task("p1", queue="leaf"))
+    assert sorted(queues.engine.changed_queues()) == ["leaf", "root", "top"]
+    assert queues.engine.changed_queues() == []
+    assert queues.engine.usage("top").waiting == 1
 
 
 def test_a_position_counts_who_stands_before() -> None:
-    house = House(a_queue("default", cpu=0), *(a_task(f"p{number}", created_s=number) for number in range(4)))
-    assert [house.queues.position(f"u-p{number}") for number in (0, 3)] == [0, 3]
-    assert house.queues.oldest_waiting_s("default") == 0
+    queues = Queues(a_queue("default", cpu=0), *(a_task(f"p{number}", created_s=number) for number in range(4)))
+    assert [queues.engine.position(f"u-p{number}") for number in (0, 3)] == [0, 3]
+    assert queues.engine.oldest_waiting_s("default") == 0
 
 
 def test_a_new_uid_under_an_old_name_is_another_pod() -> None:
-    house = House(a_queue("default", cpu=2), a_task("p1"))
-    house.admit()
+    queues = Queues(a_queue("default", cpu=2), a_task("p1"))
+    queues.admit()
     again = msgspec.structs.replace(a_task("p1"), uid="other")
-    house.show(again)
-    assert house.queues.peek_wait_reason("other") is not None
-    assert house.use("default") == (0, 1000)
+    queues.apply(again)
+    assert queues.engine.peek_wait_reason("other") is not None
+    assert queues.usage("default") == (0, 1000)
 
 
 def test_whatever_came_and_went_leaves_nothing_behind() -> None:
     """A pod may name any queue, and a group any members: memory is for those who are there."""
-    house = House(a_queue("q", cpu=5))
-    line = house.queues.new_granted_pod_queue()
+    queues = Queues(a_queue("q", cpu=5))
+    granted_pods = queues.engine.new_granted_pod_queue()
     for number in range(300):
         name = f"p{number}"
-        house.show(a_queue(f"q{number}", cpu=1, parent="q"), a_group(f"g{number}", f"q{number}", minimum=2))
-        house.show(a_task(name, queue=f"nowhere-{number}"), a_task(f"m{number}", group=f"g{number}"))
-        house.show(a_task(f"r{number}", queue=f"q{number}", node_name="n", gates=()), a_task(f"w{number}", queue="q"))
-        house.admit()
-        line.put(f"u-w{number}")
-        house.queues.evicted(f"u-r{number}")
+        queues.apply(a_queue(f"q{number}", cpu=1, parent="q"), a_group(f"g{number}", f"q{number}", minimum=2))
+        queues.apply(a_task(name, queue=f"nowhere-{number}"), a_task(f"m{number}", group=f"g{number}"))
+        queues.apply(a_task(f"r{number}", queue=f"q{number}", node_name="n", gates=()), a_task(f"w{number}", queue="q"))
+        queues.admit()
+        granted_pods.put(f"u-w{number}")
+        queues.engine.evicted(f"u-r{number}")
         for prefix in "pmrw":
-            house.queues.task_removed(f"u-{prefix}{number}")
-        house.queues.group_removed("ns", f"g{number}")
-        house.queues.queue_removed(f"q{number}")
-    house.admit()
-    house.queues.pods_to_retry()
-    house.queues.changed_queues()
-    house.queues.starving()
-    assert len(line) == 0
-    assert _size(house.queues) < 100
+            queues.engine.task_removed(f"u-{prefix}{number}")
+        queues.engine.group_removed("ns", f"g{number}")
+        queues.engine.queue_removed(f"q{number}")
+    queues.admit()
+    queues.engine.pods_to_retry()
+    queues.engine.changed_queues()
+    queues.engine.starving()
+    assert len(granted_pods) == 0
+    assert _size(queues.engine) < 100
 
 
 def _size(thing: object, seen: set[int] | None = None) -> int:
@@ -277,23 +277,23 @@ def _size(thing: object, seen: set[int] | None = None) -> int:
 
 
 def test_a_pod_that_waits_follows_its_annotation_and_one_with_a_promise_stays() -> None:
-    house = House(a_queue("full", cpu=1), a_queue("free", cpu=1), a_task("first", queue="full"))
-    assert house.admit() == ["first"]
-    house.show(a_task("second", queue="full"))
-    assert house.admit() == []
-    house.show(a_task("second", queue="free"), a_task("first", queue="free"))
-    assert house.admit() == ["second"]
-    assert house.queues.queue_of("u-first") == "full"
+    queues = Queues(a_queue("full", cpu=1), a_queue("free", cpu=1), a_task("first", queue="full"))
+    assert queues.admit() == ["first"]
+    queues.apply(a_task("second", queue="full"))
+    assert queues.admit() == []
+    queues.apply(a_task("second", queue="free"), a_task("first", queue="free"))
+    assert queues.admit() == ["second"]
+    assert queues.engine.queue_of("u-first") == "full"
 
 
 def test_pods_that_wait_follow_their_namespace_and_those_that_name_a_queue_do_not() -> None:
-    house = House(a_queue("full", cpu=0), a_queue("free", cpu=1))
-    house.queues.namespace_applied({"metadata": {"name": "ns", "annotations": {QUEUE_NAME: "full"}}})
-    house.show(a_task("p"), a_task("q", queue="full"))
-    assert house.admit() == []
-    house.queues.namespace_applied({"metadata": {"name": "ns", "annotations": {QUEUE_NAME: "free"}}})
-    assert house.admit() == ["p"]
-    assert house.queues.queue_of("u-q") == "full"
+    queues = Queues(a_queue("full", cpu=0), a_queue("free", cpu=1))
+    queues.engine.namespace_applied({"metadata": {"name": "ns", "annotations": {QUEUE_NAME: "full"}}})
+    queues.apply(a_task("p"), a_task("q", queue="full"))
+    assert queues.admit() == []
+    queues.engine.namespace_applied({"metadata": {"name": "ns", "annotations": {QUEUE_NAME: "free"}}})
+    assert queues.admit() == ["p"]
+    assert queues.engine.queue_of("u-q") == "full"
 
 
 def test_a_queue_without_a_weight_weighs_one() -> None:

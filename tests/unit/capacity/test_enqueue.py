@@ -8,48 +8,48 @@ import pytest
 
 from headgate.capacity.conf import ALLOCATE, SchedulerConf
 from headgate.capacity.engine import WaitReason
-from queueing import House, a_group, a_queue, a_task
+from queueing import Queues, a_group, a_queue, a_task
 from reported import Cluster
 
-LET_IN = a_group("g", "q", minimum=2, minResources={"cpu": 2})
+ENQUEUED_GROUP = a_group("g", "q", minimum=2, minResources={"cpu": 2})
 
 
 def test_a_bare_pod_does_not_take_what_a_group_was_let_in_for() -> None:
-    house = House(a_queue("q", cpu=3), LET_IN, a_task("member", group="g"))
-    assert house.admit() == []
-    assert house.queues.is_inqueue("ns", "g")
-    house.show(a_task("large", "2", queue="q"), a_task("small", queue="q", created_s=1))
-    assert house.admit() == ["small"]
-    assert house.why("large") is WaitReason.FULL
-    assert house.message("large") == (
+    queues = Queues(a_queue("q", cpu=3), ENQUEUED_GROUP, a_task("member", group="g"))
+    assert queues.admit() == []
+    assert queues.engine.is_inqueue("ns", "g")
+    queues.apply(a_task("large", "2", queue="q"), a_task("small", queue="q", created_s=1))
+    assert queues.admit() == ["small"]
+    assert queues.wait_reason("large") is WaitReason.FULL
+    assert queues.wait_message("large") == (
         "queue q has no room for 2 cpu: 3 of 3 are in use, promised or set aside for groups"
     )
-    house.show(a_task("other", group="g"))
-    assert sorted(house.admit()) == ["member", "other"]
+    queues.apply(a_task("other", group="g"))
+    assert sorted(queues.admit()) == ["member", "other"]
 
 
 def test_it_counts_at_the_queues_above_as_well() -> None:
-    house = House(a_queue("team", cpu=3), a_queue("q", parent="team"), a_queue("r", parent="team"), LET_IN)
-    assert house.admit() == []
-    house.show(a_task("bare", "2", queue="r"), a_task("best-effort", None, queue="r"))
-    assert house.admit() == ["best-effort"]
-    house.queues.group_removed("ns", "g")
-    assert house.admit() == ["bare"]
+    queues = Queues(a_queue("team", cpu=3), a_queue("q", parent="team"), a_queue("r", parent="team"), ENQUEUED_GROUP)
+    assert queues.admit() == []
+    queues.apply(a_task("bare", "2", queue="r"), a_task("best-effort", None, queue="r"))
+    assert queues.admit() == ["best-effort"]
+    queues.engine.group_removed("ns", "g")
+    assert queues.admit() == ["bare"]
 
 
 def test_without_the_enqueue_action_there_is_nothing_to_leave_room_for() -> None:
-    house = House(a_queue("q", cpu=3), LET_IN, settings=SchedulerConf(actions=(ALLOCATE,)))
-    house.show(a_task("bare", "3", queue="q"))
-    assert house.admit() == ["bare"]
+    queues = Queues(a_queue("q", cpu=3), ENQUEUED_GROUP, conf=SchedulerConf(actions=(ALLOCATE,)))
+    queues.apply(a_task("bare", "3", queue="q"))
+    assert queues.admit() == ["bare"]
 
 
 def test_bare_pods_of_queues_that_share_a_limit_are_still_let_in_by_turns() -> None:
-    house = House(a_queue("team", cpu=4), *(a_queue(name, parent="team", deserved={"cpu": 2}) for name in "ab"))
-    house.show(*(a_task(f"{name}{number}", queue=name) for name in "ab" for number in range(4)))
-    assert sorted(house.admit()) == ["a0", "a1", "b0", "b1"]
+    queues = Queues(a_queue("team", cpu=4), *(a_queue(name, parent="team", deserved={"cpu": 2}) for name in "ab"))
+    queues.apply(*(a_task(f"{name}{number}", queue=name) for name in "ab" for number in range(4)))
+    assert sorted(queues.admit()) == ["a0", "a1", "b0", "b1"]
 
 
-REFUSING: dict[str, tuple[list[dict[str, Any]], str]] = {
+REFUSING_QUEUES: dict[str, tuple[list[dict[str, Any]], str]] = {
     "missing": ([], "QueueNotFound"),
     "closed": ([a_queue("q", state="Closed")], "QueueClosed"),
     "not a leaf": ([a_queue("q"), a_queue("below", parent="q")], "QueueNotLeaf"),
@@ -57,14 +57,14 @@ REFUSING: dict[str, tuple[list[dict[str, Any]], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSING)
+@pytest.mark.parametrize("case", REFUSING_QUEUES)
 def test_a_group_is_not_in_a_queue_that_takes_nothing(case: str) -> None:
-    house = House(*REFUSING[case][0], a_group("g", "q", minimum=1), a_task("p", group="g"))
-    assert house.admit() == []
-    assert not house.queues.is_inqueue("ns", "g")
-    refusal = house.queues.refusal("q")
+    queues = Queues(*REFUSING_QUEUES[case][0], a_group("g", "q", minimum=1), a_task("p", group="g"))
+    assert queues.admit() == []
+    assert not queues.engine.is_inqueue("ns", "g")
+    refusal = queues.engine.refusal("q")
     assert refusal is not None
-    assert refusal.why.value == REFUSING[case][1]
+    assert refusal.why.value == REFUSING_QUEUES[case][1]
 
 
 def test_a_group_in_a_missing_queue_is_pending_with_that_reason_and_comes_in_with_the_queue() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from headgate.capacity.explanation import PodExplanation, PodGate, explain
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN
-from queueing import House, a_group, a_queue, a_task, stamped
+from queueing import Queues, a_group, a_queue, a_task, stamped
 
 Wire = dict[str, Any]
 FOREIGN = "example.com/approval"
@@ -27,19 +27,19 @@ def a_pod(name: str, *gates: str, condition: Wire | None = None, **spec: Any) ->
     }
 
 
-def told(house: House | None, pod: Wire, cpu: int = 1) -> PodExplanation:
+def explained(queues: Queues | None, pod: Wire, cpu: int = 1) -> PodExplanation:
     gates = [PodGate(each["name"], "boss") for each in pod["spec"]["schedulingGates"]]
-    return explain(pod, house.queues if house else None, {"cpu": cpu * 1000}, gates, SERVED)
+    return explain(pod, queues.engine if queues else None, {"cpu": cpu * 1000}, gates, SERVED)
 
 
 def test_a_full_ancestor_is_named_with_what_is_asked_taken_and_allowed() -> None:
-    house = House(*TREE, a_task("run", 3, queue="a", node_name="n"), a_task("wait", 2, queue="b"))
-    about = told(house, a_pod("wait", GATE), 2)
-    (hold,) = about.holds
-    assert (about.state, about.queue, about.summary) == ("waiting", "b", "it waits for its queue")
+    queues = Queues(*TREE, a_task("run", 3, queue="a", node_name="n"), a_task("wait", 2, queue="b"))
+    explanation = explained(queues, a_pod("wait", GATE), 2)
+    (hold,) = explanation.holds
+    assert (explanation.state, explanation.queue, explanation.summary) == ("waiting", "b", "it waits for its queue")
     assert (hold.kind, hold.why, hold.name, hold.blocker) == ("queue", "QueueFull", "b", "eng")
     assert (hold.resource, hold.asked, hold.used, hold.limit, hold.position) == ("cpu", "2", "3", "4", 0)
-    assert about.next == (
+    assert explanation.next == (
         "at least 1 cpu in queue eng has to become free (it would do if pod ns/run ended), "
         "or the capability of queue eng has to grow from 4 to 5 cpu",
     )
@@ -47,54 +47,54 @@ def test_a_full_ancestor_is_named_with_what_is_asked_taken_and_allowed() -> None
 
 def test_what_was_promised_counts_as_taken() -> None:
     promised = stamped(a_task("promised", 3, queue="a"), "a")
-    about = told(House(*TREE, promised, a_task("wait", 2, queue="b")), a_pod("wait", GATE), 2)
-    assert about.holds[0].used == "3"
-    assert told(House(*TREE, promised), a_pod("promised")).holds[0].kind == "scheduler"
+    explanation = explained(Queues(*TREE, promised, a_task("wait", 2, queue="b")), a_pod("wait", GATE), 2)
+    assert explanation.holds[0].used == "3"
+    assert explained(Queues(*TREE, promised), a_pod("promised")).holds[0].kind == "scheduler"
 
 
 def test_the_position_counts_those_before_it_in_its_queue() -> None:
     waiting = [a_task(f"w{i}", 5, queue="b", created_s=i) for i in range(3)]
-    about = told(House(*TREE, *waiting), a_pod("w2", GATE), 5)
-    assert about.holds[0].position == 2
-    assert about.next[0].endswith("; 2 before it in queue b come first")
+    explanation = explained(Queues(*TREE, *waiting), a_pod("w2", GATE), 5)
+    assert explanation.holds[0].position == 2
+    assert explanation.next[0].endswith("; 2 before it in queue b come first")
 
 
 def test_a_foreign_gate_comes_first_and_behind_it_what_the_queue_says_as_of_now() -> None:
     gates = (FOREIGN, GATE)
-    house = House(*TREE, a_task("run", 3, queue="a", node_name="n"), a_task("held", 2, queue="b", gates=gates))
-    about = told(house, a_pod("held", *gates), 2)
-    gate, queue = about.holds
-    assert about.summary == "it waits for somebody else's gate, then for its queue"
+    queues = Queues(*TREE, a_task("run", 3, queue="a", node_name="n"), a_task("held", 2, queue="b", gates=gates))
+    explanation = explained(queues, a_pod("held", *gates), 2)
+    gate, queue = explanation.holds
+    assert explanation.summary == "it waits for somebody else's gate, then for its queue"
     assert (gate.kind, gate.name, gate.by) == ("gate", FOREIGN, "boss")
     assert (queue.kind, queue.blocker, queue.used, queue.limit) == ("queue", "eng", "3", "4")
-    assert about.next[0] == f"boss has to lift {FOREIGN}"
-    assert about.next[1].startswith("then at least 1 cpu in queue eng has to become free")
-    house.queues.task_removed("u-run")
-    roomy = told(house, a_pod("held", *gates), 2)
-    assert roomy.holds[1].text == "queue b has room for it as of now, and promises nothing yet"
-    assert len(roomy.next) == 1
+    assert explanation.next[0] == f"boss has to lift {FOREIGN}"
+    assert explanation.next[1].startswith("then at least 1 cpu in queue eng has to become free")
+    queues.engine.task_removed("u-run")
+    with_capacity = explained(queues, a_pod("held", *gates), 2)
+    assert with_capacity.holds[1].text == "queue b has room for it as of now, and promises nothing yet"
+    assert len(with_capacity.next) == 1
 
 
 def test_a_pod_with_its_queues_leave_is_told_what_the_scheduler_said() -> None:
-    house = House(*TREE, stamped(a_task("p", queue="a"), "a"))
-    said = {"reason": "Unschedulable", "message": "0/3 nodes are available", "lastTransitionTime": "then"}
-    (hold,) = told(house, a_pod("p", condition=said)).holds
+    queues = Queues(*TREE, stamped(a_task("p", queue="a"), "a"))
+    condition = {"reason": "Unschedulable", "message": "0/3 nodes are available", "lastTransitionTime": "then"}
+    (hold,) = explained(queues, a_pod("p", condition=condition)).holds
     assert (hold.kind, hold.text) == ("node", "0/3 nodes are available")
     assert hold.since == "", "the transition time of the condition is when the pod was created, or anything else"
-    nominated = a_pod("p", condition=said)
+    nominated = a_pod("p", condition=condition)
     nominated["status"]["nominatedNodeName"] = "n7"
-    about = told(house, nominated)
-    assert (about.holds[0].name, about.next) == ("n7", ("pods have to leave node n7",))
-    failed = told(house, a_pod("p", condition={"reason": "SchedulerError", "message": "no luck"})).holds[0]
+    explanation = explained(queues, nominated)
+    assert (explanation.holds[0].name, explanation.next) == ("n7", ("pods have to leave node n7",))
+    failed = explained(queues, a_pod("p", condition={"reason": "SchedulerError", "message": "no luck"})).holds[0]
     assert (failed.kind, failed.text) == ("scheduler", "no luck")
-    assert "has said nothing" in told(house, a_pod("p")).holds[0].text
+    assert "has said nothing" in explained(queues, a_pod("p")).holds[0].text
 
 
 def test_a_pod_that_did_not_opt_in_and_fits_nowhere_waits_for_a_node_not_for_its_turn() -> None:
-    house = House(*TREE, a_task("p", queue="a", opted_in=False))
-    said = {"reason": "Unschedulable", "message": "0/3 nodes are available"}
-    assert told(house, a_pod("p", condition=said)).holds[0].kind == "node"
-    assert told(house, a_pod("p")).holds[0].why == "WaitingForTurn"
+    queues = Queues(*TREE, a_task("p", queue="a", opted_in=False))
+    condition = {"reason": "Unschedulable", "message": "0/3 nodes are available"}
+    assert explained(queues, a_pod("p", condition=condition)).holds[0].kind == "node"
+    assert explained(queues, a_pod("p")).holds[0].why == "WaitingForTurn"
 
 
 REASONS = {
@@ -112,66 +112,68 @@ REASONS = {
 @pytest.mark.parametrize(("task", "words"), REASONS.values(), ids=REASONS)
 def test_every_reason_says_what_has_to_happen(task: Any, words: str, request: pytest.FixtureRequest) -> None:
     others = (a_queue("shut", state="Closed"), a_queue("lost", parent="nobody"), a_group("pair", "a", minimum=2))
-    about = told(House(*TREE, *others, task), a_pod("p", *task.gates))
-    assert about.holds[0].why in request.node.name
-    assert words in about.next[0]
+    explanation = explained(Queues(*TREE, *others, task), a_pod("p", *task.gates))
+    assert explanation.holds[0].why in request.node.name
+    assert words in explanation.next[0]
 
 
 def test_what_holds_a_pod_of_a_group_is_named_by_its_group() -> None:
     pod = a_pod("p")
     pod["metadata"]["annotations"] = {**(pod["metadata"].get("annotations") or {}), GROUP_NAMES[0]: "pair"}
-    house = House(*TREE, a_group("pair", "a", minimum=2), a_task("p", group="pair"))
-    assert [(each.kind, each.name) for each in told(house, pod).holds] == [("group", "pair")]
+    queues = Queues(*TREE, a_group("pair", "a", minimum=2), a_task("p", group="pair"))
+    assert [(each.kind, each.name) for each in explained(queues, pod).holds] == [("group", "pair")]
 
 
 def test_a_removal_that_was_refused_and_a_turn_that_was_lost_say_so() -> None:
-    house = House(*TREE, a_task("p", queue="a"))
-    house.admit()
-    house.queues.refused("u-p", 2e9, "a webhook says no")
-    about = told(house, a_pod("p", GATE))
-    assert (about.holds[0].why, "a webhook says no" in about.holds[0].text) == ("GateRemovalRefused", True)
-    house = House(a_queue("q", cpu=4), stamped(a_task("p", 4, queue="q"), "q"))
-    house.show(a_queue("q", cpu=1))
-    about = told(house, a_pod("p"))
-    assert about.holds[0].why == "LostTurn"
-    assert "nothing that becomes free helps: the capability of queue q has to grow from 1 to 4 cpu" in about.next[0]
+    queues = Queues(*TREE, a_task("p", queue="a"))
+    queues.admit()
+    queues.engine.refused("u-p", 2e9, "a webhook says no")
+    explanation = explained(queues, a_pod("p", GATE))
+    assert (explanation.holds[0].why, "a webhook says no" in explanation.holds[0].text) == ("GateRemovalRefused", True)
+    queues = Queues(a_queue("q", cpu=4), stamped(a_task("p", 4, queue="q"), "q"))
+    queues.apply(a_queue("q", cpu=1))
+    explanation = explained(queues, a_pod("p"))
+    assert explanation.holds[0].why == "LostTurn"
+    assert (
+        "nothing that becomes free helps: the capability of queue q has to grow from 1 to 4 cpu" in explanation.next[0]
+    )
 
 
-ELSEWHERE = {
+NOT_WAITING = {
     "ended": ({"status": {"phase": "Succeeded"}}, "it has ended (Succeeded)"),
     "leaving": ({"metadata": {"deletionTimestamp": "now"}}, "it is being deleted"),
     "placed": ({"spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}, "it is on node n1 (Running)"),
 }
 
 
-@pytest.mark.parametrize(("parts", "words"), ELSEWHERE.values(), ids=ELSEWHERE)
+@pytest.mark.parametrize(("parts", "words"), NOT_WAITING.values(), ids=NOT_WAITING)
 def test_a_pod_that_does_not_wait_is_told_so_plainly(parts: Wire, words: str, request: pytest.FixtureRequest) -> None:
     pod = a_pod("p")
     for part, fields in parts.items():
         pod[part].update(fields)
-    about = told(None, pod)
-    assert about.state in request.node.name
-    assert about.summary.startswith(words)
-    assert (about.holds, about.next) == ((), ())
+    explanation = explained(None, pod)
+    assert explanation.state in request.node.name
+    assert explanation.summary.startswith(words)
+    assert (explanation.holds, explanation.next) == ((), ())
 
 
 def test_a_pod_of_another_scheduler_is_none_of_ours_but_its_gates_are_shown() -> None:
-    about = told(None, a_pod("p", FOREIGN, GATE, schedulerName="other"))
-    assert about.state == "foreign"
-    assert "its scheduler is other" in about.summary
-    assert [hold.name for hold in about.holds] == [FOREIGN, GATE]
+    explanation = explained(None, a_pod("p", FOREIGN, GATE, schedulerName="other"))
+    assert explanation.state == "foreign"
+    assert "its scheduler is other" in explanation.summary
+    assert [hold.name for hold in explanation.holds] == [FOREIGN, GATE]
 
 
 def test_without_queues_the_condition_of_the_pod_is_all_there_is() -> None:
-    said = {"reason": "SchedulingGated", "message": "queue a has no room"}
-    about = told(None, a_pod("p", GATE, condition=said))
-    assert (about.holds[0].text, about.holds[0].why) == ("queue a has no room", "SchedulingGated")
+    condition = {"reason": "SchedulingGated", "message": "queue a has no room"}
+    explanation = explained(None, a_pod("p", GATE, condition=condition))
+    assert (explanation.holds[0].text, explanation.holds[0].why) == ("queue a has no room", "SchedulingGated")
 
 
 def test_the_group_of_a_pod_is_named() -> None:
     pod = a_pod("p", GATE)
     pod["metadata"]["annotations"][GROUP_NAMES[0]] = "train"
-    assert told(None, pod).group == "train"
+    assert explained(None, pod).group == "train"
 
 
 @pytest.mark.parametrize("opted_in", [True, False])
@@ -179,20 +181,20 @@ def test_a_pod_that_waits_for_terminating_pods_waits_for_its_node_and_not_for_it
     task = a_task("next", 1, queue="a", gates=(), opted_in=opted_in)
     pod = a_pod("next", condition={"reason": "WaitingForTerminatingPods", "message": "0/1 nodes are available"})
     pod["status"]["nominatedNodeName"] = "n"
-    about = told(House(*TREE, stamped(task, "a") if opted_in else task), pod)
-    (hold,) = about.holds
+    explanation = explained(Queues(*TREE, stamped(task, "a") if opted_in else task), pod)
+    (hold,) = explanation.holds
     assert (hold.kind, hold.name, hold.why) == ("node", "n", "WaitingForTerminatingPods")
-    assert about.next == ("pods have to leave node n",)
+    assert explanation.next == ("pods have to leave node n",)
 
 
 def test_a_promised_pod_whose_gang_is_not_whole_is_told_what_is_missing_though_it_still_says_unschedulable() -> None:
     promised = stamped(a_task("g1", 1, group="g", queue="b"), "b")
-    said = a_pod("g1", condition={"reason": "Unschedulable", "message": "0/4 nodes are available"})
-    about = told(House(*TREE, a_group("g", "b", 2), promised), said)
-    (hold,) = about.holds
+    condition = a_pod("g1", condition={"reason": "Unschedulable", "message": "0/4 nodes are available"})
+    explanation = explained(Queues(*TREE, a_group("g", "b", 2), promised), condition)
+    (hold,) = explanation.holds
     assert (hold.kind, hold.why, hold.text) == ("group", "NotEnoughTasks", "its PodGroup g has 1 pods and needs 2")
-    about = told(House(*TREE, promised), said)
-    assert [(each.kind, each.why) for each in about.holds] == [("group", "PodGroupNotFound")]
+    explanation = explained(Queues(*TREE, promised), condition)
+    assert [(each.kind, each.why) for each in explanation.holds] == [("group", "PodGroupNotFound")]
 
 
 # -- units, and what would help ------------------------------------------------------------------------------------
@@ -201,54 +203,54 @@ def test_a_promised_pod_whose_gang_is_not_whole_is_told_what_is_missing_though_i
 def test_pods_of_a_group_that_go_on_together_are_one_unit_and_are_told_what_is_enough_for_all() -> None:
     members = [a_task(f"g{i}", 2, group="g", created_s=i) for i in range(3)]
     others = [a_task(f"w{i}", 4, queue="b", created_s=0) for i in range(2)]
-    house = House(a_queue("b", cpu=6), a_group("g", "b", 3), a_task("run", 3, queue="b", node_name="n"), *members)
+    queues = Queues(a_queue("b", cpu=6), a_group("g", "b", 3), a_task("run", 3, queue="b", node_name="n"), *members)
     for name in ("g0", "g1", "g2"):
-        (hold,) = told(house, a_pod(name, GATE), 2).holds
+        (hold,) = explained(queues, a_pod(name, GATE), 2).holds
         assert (hold.position, hold.together, hold.asked, hold.used, hold.limit) == (0, 3, "6", "3", "6")
-        assert told(house, a_pod(name, GATE), 2).next == (
+        assert explained(queues, a_pod(name, GATE), 2).next == (
             "at least 3 cpu in queue b has to become free (it would do if pod ns/run ended), "
             "or the capability of queue b has to grow from 6 to 9 cpu",
         )
-    house.show(*others)
-    assert told(house, a_pod("w1", GATE), 4).holds[0].position == 2, "the group and the other pod"
+    queues.apply(*others)
+    assert explained(queues, a_pod("w1", GATE), 4).holds[0].position == 2, "the group and the other pod"
 
 
 def test_pods_of_a_group_beyond_its_minimum_come_one_after_the_other_and_the_remedy_is_enough_for_those_before() -> (
     None
 ):
     members = [a_task(f"g{i}", 2, group="g", created_s=i) for i in range(3)]
-    house = House(a_queue("b", cpu=3), a_group("g", "b", 1), a_task("run", 3, queue="b", node_name="n"), *members)
-    assert [told(house, a_pod(f"g{i}", GATE), 2).holds[0].position for i in range(3)] == [0, 1, 2]
-    last = told(house, a_pod("g2", GATE), 2).next[0]
+    queues = Queues(a_queue("b", cpu=3), a_group("g", "b", 1), a_task("run", 3, queue="b", node_name="n"), *members)
+    assert [explained(queues, a_pod(f"g{i}", GATE), 2).holds[0].position for i in range(3)] == [0, 1, 2]
+    last = explained(queues, a_pod("g2", GATE), 2).next[0]
     assert "the capability of queue b has to grow from 3 to 9 cpu; 2 before it in queue b come first" in last
 
 
 def test_a_pod_behind_another_of_its_group_that_fits_is_told_what_it_lacks_itself() -> None:
     running, first = a_task("g0", 1, group="g", queue="b", node_name="n"), a_task("g1", 1, group="g", created_s=1)
-    house = House(a_queue("b", cpu=3), a_group("g", "b", 1), running, first, a_task("g2", 3, group="g", created_s=2))
-    about = told(house, a_pod("g2", GATE), 3)
-    assert about.holds[0].why == "QueueFull"
-    assert "the capability of queue b has to grow from 3 to 5 cpu; 1 before it" in about.next[0]
+    queues = Queues(a_queue("b", cpu=3), a_group("g", "b", 1), running, first, a_task("g2", 3, group="g", created_s=2))
+    explanation = explained(queues, a_pod("g2", GATE), 3)
+    assert explanation.holds[0].why == "QueueFull"
+    assert "the capability of queue b has to grow from 3 to 5 cpu; 1 before it" in explanation.next[0]
 
 
 def test_a_pod_larger_than_its_queue_is_told_that_nothing_that_becomes_free_helps() -> None:
-    house = House(*TREE, a_task("run", 1, queue="a", node_name="n"), a_task("huge", 9, queue="b"))
-    about = told(house, a_pod("huge", GATE), 9)
-    assert about.next == (
+    queues = Queues(*TREE, a_task("run", 1, queue="a", node_name="n"), a_task("huge", 9, queue="b"))
+    explanation = explained(queues, a_pod("huge", GATE), 9)
+    assert explanation.next == (
         "it asks for 9 cpu where queue b may use 3 at most and for 9 cpu where queue eng may use 4 at most, "
         "so nothing that becomes free helps: the capability of queue b has to grow from 3 to 9 cpu and "
         "the capability of queue eng has to grow from 4 to 10 cpu, or it has to ask for less",
     )
-    behind = House(*TREE, a_task("huge", 9, queue="b", gates=(FOREIGN, GATE)))
-    assert "nothing that becomes free helps" in told(behind, a_pod("huge", FOREIGN, GATE), 9).next[1]
+    behind_gate = Queues(*TREE, a_task("huge", 9, queue="b", gates=(FOREIGN, GATE)))
+    assert "nothing that becomes free helps" in explained(behind_gate, a_pod("huge", FOREIGN, GATE), 9).next[1]
 
 
 def test_a_group_larger_than_its_queue_is_told_so_though_each_of_its_pods_would_fit() -> None:
     members = [a_task(f"g{i}", 2, group="g") for i in range(3)]
     pod = a_pod("g0", GATE)
     pod["metadata"]["annotations"][GROUP_NAMES[0]] = "g"
-    about = told(House(a_queue("b", cpu=4), a_group("g", "b", 3), *members), pod, 2)
-    assert about.next == (
+    explanation = explained(Queues(a_queue("b", cpu=4), a_group("g", "b", 3), *members), pod, 2)
+    assert explanation.next == (
         "its group g asks for 6 cpu where queue b may use 4 at most, so nothing that becomes free helps: "
         "the capability of queue b has to grow from 4 to 6 cpu, or its pods have to ask for less",
     )
@@ -257,9 +259,9 @@ def test_a_group_larger_than_its_queue_is_told_so_though_each_of_its_pods_would_
 def test_all_that_is_missing_is_told_and_not_only_the_first() -> None:
     tree = (a_queue("eng", capability={"cpu": 4, "memory": 4}), a_queue("b", cpu=3, parent="eng"))
     running = a_task("run", 3, queue="b", node_name="n", requests={"memory": 3})
-    house = House(*tree, running, a_task("wait", 2, queue="b", requests={"memory": 2}))
+    queues = Queues(*tree, running, a_task("wait", 2, queue="b", requests={"memory": 2}))
     pod = a_pod("wait", GATE)
-    (step,) = explain(pod, house.queues, {"cpu": 2000, "memory": 2}, [], SERVED).next
+    (step,) = explain(pod, queues.engine, {"cpu": 2000, "memory": 2}, [], SERVED).next
     assert step.startswith("at least 2 cpu in queue b and 1 memory in queue b and 1 cpu in queue eng and 1 memory in")
     assert "the capability of queue b has to grow from 3 to 5 cpu" in step
     assert "the capability of queue eng has to grow from 4 to 5 memory" in step
@@ -267,55 +269,55 @@ def test_all_that_is_missing_is_told_and_not_only_the_first() -> None:
 
 def test_a_limit_that_comes_from_above_is_to_be_raised_above() -> None:
     tree = (a_queue("eng", cpu=4), a_queue("a", parent="eng", guarantee={"cpu": 2}), a_queue("b", parent="eng"))
-    house = House(*tree, a_task("run", 2, queue="b", node_name="n"), a_task("wait", 1, queue="b"))
-    assert "the capability of queue eng has to grow from 4 to 5 cpu" in told(house, a_pod("wait", GATE)).next[0]
+    queues = Queues(*tree, a_task("run", 2, queue="b", node_name="n"), a_task("wait", 1, queue="b"))
+    assert "the capability of queue eng has to grow from 4 to 5 cpu" in explained(queues, a_pod("wait", GATE)).next[0]
 
 
-def held_by_a_plugin(reason: str = "PreEnqueueRejected", **spec: Any) -> Wire:
-    said = {"reason": reason, "message": 'PreEnqueue plugin "HoldUntil": held until: noon'}
-    return a_pod("p", condition=said, **spec)
+def a_held_pod(reason: str = "PreEnqueueRejected", **spec: Any) -> Wire:
+    condition = {"reason": reason, "message": 'PreEnqueue plugin "HoldUntil": held until: noon'}
+    return a_pod("p", condition=condition, **spec)
 
 
 def test_a_pod_that_a_plugin_holds_is_told_the_plugin_and_its_words_and_not_that_it_is_tried_again() -> None:
-    house = House(*TREE, stamped(a_task("p", queue="a"), "a"))
-    for about in (told(house, held_by_a_plugin()), told(None, held_by_a_plugin())):
-        (hold,) = about.holds
-        assert about.summary == "it waits for a plugin of its scheduler"
+    queues = Queues(*TREE, stamped(a_task("p", queue="a"), "a"))
+    for explanation in (explained(queues, a_held_pod()), explained(None, a_held_pod())):
+        (hold,) = explanation.holds
+        assert explanation.summary == "it waits for a plugin of its scheduler"
         assert (hold.kind, hold.name, hold.why, hold.text) == (
             "plugin",
             "HoldUntil",
             "PreEnqueueRejected",
             "held until: noon",
         )
-        assert about.next == ("what plugin HoldUntil waits for has to happen",)
+        assert explanation.next == ("what plugin HoldUntil waits for has to happen",)
 
 
 def test_a_pod_that_a_plugin_fails_on_is_told_so() -> None:
-    about = told(None, held_by_a_plugin("SchedulerError"))
-    assert about.next == ("plugin HoldUntil fails on the pod: the plugin has to be mended, or the pod changed",)
+    explanation = explained(None, a_held_pod("SchedulerError"))
+    assert explanation.next == ("plugin HoldUntil fails on the pod: the plugin has to be mended, or the pod changed",)
 
 
 def test_a_pod_of_a_profile_without_queues_that_a_plugin_holds_is_not_called_foreign() -> None:
-    about = told(None, held_by_a_plugin(schedulerName="default-scheduler"))
-    assert about.summary == "it waits for a plugin of its scheduler default-scheduler; it does not go by queues"
-    assert about.holds[0].name == "HoldUntil"
+    explanation = explained(None, a_held_pod(schedulerName="default-scheduler"))
+    assert explanation.summary == "it waits for a plugin of its scheduler default-scheduler; it does not go by queues"
+    assert explanation.holds[0].name == "HoldUntil"
 
 
 def test_a_pod_that_a_plugin_holds_and_whose_queue_is_full_is_told_both() -> None:
-    house = House(*TREE, a_task("run", 3, queue="a", node_name="n"), a_task("p", 2, queue="b"))
-    about = told(house, held_by_a_plugin(), 2)
-    assert [hold.kind for hold in about.holds] == ["plugin", "queue"]
-    assert about.summary == "it waits for a plugin of its scheduler, then for its queue"
+    queues = Queues(*TREE, a_task("run", 3, queue="a", node_name="n"), a_task("p", 2, queue="b"))
+    explanation = explained(queues, a_held_pod(), 2)
+    assert [hold.kind for hold in explanation.holds] == ["plugin", "queue"]
+    assert explanation.summary == "it waits for a plugin of its scheduler, then for its queue"
 
 
 def test_a_pod_whose_turn_it_is_and_that_a_plugin_holds_is_not_told_to_wait_for_its_turn() -> None:
-    about = told(House(*TREE, a_task("p", queue="a")), held_by_a_plugin())
-    assert [hold.kind for hold in about.holds] == ["plugin"]
+    explanation = explained(Queues(*TREE, a_task("p", queue="a")), a_held_pod())
+    assert [hold.kind for hold in explanation.holds] == ["plugin"]
 
 
 def test_an_error_of_the_scheduler_that_no_plugin_caused_is_told_as_before() -> None:
-    about = told(None, a_pod("p", condition={"reason": "SchedulerError", "message": "binding rejected: no"}))
-    assert about.next == ("it is tried again by itself",)
+    explanation = explained(None, a_pod("p", condition={"reason": "SchedulerError", "message": "binding rejected: no"}))
+    assert explanation.next == ("it is tried again by itself",)
 
 
 @pytest.mark.parametrize(
@@ -327,25 +329,33 @@ def test_an_error_of_the_scheduler_that_no_plugin_caused_is_told_as_before() -> 
     ],
 )
 def test_a_plugin_that_holds_a_pod_after_a_node_was_chosen_is_named_and_no_node(reason: str, message: str) -> None:
-    about = told(None, a_pod("p", condition={"reason": reason, "message": message}))
-    (hold,) = about.holds
+    explanation = explained(None, a_pod("p", condition={"reason": reason, "message": message}))
+    (hold,) = explanation.holds
     assert (hold.kind, hold.name, hold.text, hold.why) == ("plugin", "Zoo", "plain no", reason)
-    assert about.next == ("what plugin Zoo waits for has to happen",)
+    assert explanation.next == ("what plugin Zoo waits for has to happen",)
 
 
 @pytest.mark.parametrize("message", ['running PreFilter plugin "Zoo": no', 'running plugin "Zoo" (permit): no'])
 def test_a_plugin_that_fails_at_a_later_point_is_named(message: str) -> None:
-    about = told(None, a_pod("p", condition={"reason": "SchedulerError", "message": message}))
-    assert (about.holds[0].kind, about.holds[0].name, about.holds[0].text) == ("plugin", "Zoo", message)
-    assert about.next[0].startswith("it is tried again by itself; if plugin Zoo goes on failing")
+    explanation = explained(None, a_pod("p", condition={"reason": "SchedulerError", "message": message}))
+    assert (explanation.holds[0].kind, explanation.holds[0].name, explanation.holds[0].text) == (
+        "plugin",
+        "Zoo",
+        message,
+    )
+    assert explanation.next[0].startswith("it is tried again by itself; if plugin Zoo goes on failing")
 
 
 def test_a_shortage_is_still_one_of_nodes() -> None:
-    about = told(None, a_pod("p", condition={"reason": "Unschedulable", "message": "0/1 nodes are available: no."}))
-    assert about.holds[0].kind == "node"
+    explanation = explained(
+        None, a_pod("p", condition={"reason": "Unschedulable", "message": "0/1 nodes are available: no."})
+    )
+    assert explanation.holds[0].kind == "node"
 
 
 def test_nothing_is_claimed_about_a_scheduler_that_does_not_go_by_queues() -> None:
-    about = told(None, a_pod("p", schedulerName="zoo"))
-    assert about.summary == "its scheduler is zoo, which does not go by queues; queues are for headgate, volcano"
-    assert about.next == ("scheduler zoo has to try it; if this stays so, look whether a scheduler of that name runs",)
+    explanation = explained(None, a_pod("p", schedulerName="zoo"))
+    assert explanation.summary == "its scheduler is zoo, which does not go by queues; queues are for headgate, volcano"
+    assert explanation.next == (
+        "scheduler zoo has to try it; if this stays so, look whether a scheduler of that name runs",
+    )

@@ -4,44 +4,44 @@ from __future__ import annotations
 
 from typing import Any
 
-from queueing import House, a_group, a_queue, a_task
+from queueing import Queues, a_group, a_queue, a_task
 
 
-def a_gang(minimum: int, size: int, **spec: Any) -> House:
+def granted_gang(minimum: int, size: int, **spec: Any) -> Queues:
     roles = ("master", "worker")
     tasks = [a_task(f"g-{i}", group="g", created_s=i, role=roles[min(i, 1)]) for i in range(size)]
-    house = House(a_queue("q", cpu=100), a_group("g", "q", minimum, **spec), *tasks)
-    house.admit()
-    return house
+    queues = Queues(a_queue("q", cpu=100), a_group("g", "q", minimum, **spec), *tasks)
+    queues.admit()
+    return queues
 
 
 def test_all_that_was_granted_is_tried_together_until_the_minimum_is_on_nodes() -> None:
-    house = a_gang(2, 4)
-    company = house.queues.gang_attempt("u-g-3")
-    assert company.uids == ("u-g-0", "u-g-1", "u-g-2", "u-g-3")
-    assert (company.min_member, company.needs_several_pods) == (2, True)
-    assert not company.is_enough(["u-g-3"])
-    assert company.is_enough(["u-g-2", "u-g-3"])
-    house.placed("g-1")
-    company = house.queues.gang_attempt("u-g-3")
-    assert (company.uids, company.min_member, company.needs_several_pods) == (("u-g-0", "u-g-2", "u-g-3"), 1, False)
-    house.placed("g-0")
-    assert house.queues.gang_attempt("u-g-3").uids == ("u-g-3",)
+    queues = granted_gang(2, 4)
+    attempt = queues.engine.gang_attempt("u-g-3")
+    assert attempt.uids == ("u-g-0", "u-g-1", "u-g-2", "u-g-3")
+    assert (attempt.min_member, attempt.needs_several_pods) == (2, True)
+    assert not attempt.is_enough(["u-g-3"])
+    assert attempt.is_enough(["u-g-2", "u-g-3"])
+    queues.placed("g-1")
+    attempt = queues.engine.gang_attempt("u-g-3")
+    assert (attempt.uids, attempt.min_member, attempt.needs_several_pods) == (("u-g-0", "u-g-2", "u-g-3"), 1, False)
+    queues.placed("g-0")
+    assert queues.engine.gang_attempt("u-g-3").uids == ("u-g-3",)
 
 
 def test_roles_are_part_of_what_is_enough() -> None:
-    house = a_gang(2, 3, minTaskMember={"master": 1, "worker": 1})
-    company = house.queues.gang_attempt("u-g-1")
-    assert not company.is_enough(["u-g-1", "u-g-2"])
-    assert company.is_enough(["u-g-0", "u-g-2"])
-    house.placed("g-1")
-    company = house.queues.gang_attempt("u-g-2")
-    assert (company.min_member, company.needs_several_pods) == (1, True)
-    assert not company.is_enough(["u-g-2"])
+    queues = granted_gang(2, 3, minTaskMember={"master": 1, "worker": 1})
+    attempt = queues.engine.gang_attempt("u-g-1")
+    assert not attempt.is_enough(["u-g-1", "u-g-2"])
+    assert attempt.is_enough(["u-g-0", "u-g-2"])
+    queues.placed("g-1")
+    attempt = queues.engine.gang_attempt("u-g-2")
+    assert (attempt.min_member, attempt.needs_several_pods) == (1, True)
+    assert not attempt.is_enough(["u-g-2"])
 
 
 def test_a_pod_without_a_group_or_without_a_grant_goes_alone() -> None:
-    house = House(a_queue("q", cpu=1), a_group("g", "q", 2), a_task("p", queue="q"), a_task("g-0", group="g"))
-    assert house.queues.gang_attempt("u-p").uids == ("u-p",)
-    assert house.queues.gang_attempt("u-g-0").uids == ("u-g-0",)
-    assert house.queues.gang_attempt("u-nobody").uids == ("u-nobody",)
+    queues = Queues(a_queue("q", cpu=1), a_group("g", "q", 2), a_task("p", queue="q"), a_task("g-0", group="g"))
+    assert queues.engine.gang_attempt("u-p").uids == ("u-p",)
+    assert queues.engine.gang_attempt("u-g-0").uids == ("u-g-0",)
+    assert queues.engine.gang_attempt("u-nobody").uids == ("u-nobody",)

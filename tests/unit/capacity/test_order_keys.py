@@ -9,7 +9,7 @@ from headgate.capacity.cache.ledger import LedgerColumn, QueueAccount
 from headgate.capacity.conf import DEFAULTS, PluginOption
 from headgate.capacity.engine import QueueEngine
 from headgate.capacity.ordering.order_keys import dominant_share, share_of
-from queueing import House, a_group, a_queue, a_task, amounts, in_units
+from queueing import Queues, a_group, a_queue, a_task, amounts, in_units
 
 
 def an_account(allocated: dict[str, str | int], reserved: dict[str, str | int] | None = None) -> QueueAccount:
@@ -60,129 +60,129 @@ def test_a_jobs_share_is_measured_by_its_queues_limits_or_by_fixed_amounts() -> 
 
 def test_queues_take_turns_by_their_share() -> None:
     pods = [a_task(f"{queue}{number}", queue=queue) for queue in "ab" for number in range(3)]
-    house = House(a_queue("a", deserved=amounts(cpu=1)), a_queue("b", deserved=amounts(cpu=2)), *pods)
-    assert house.admit() == ["a0", "b0", "b1", "a1", "b2", "a2"]
+    queues = Queues(a_queue("a", deserved=amounts(cpu=1)), a_queue("b", deserved=amounts(cpu=2)), *pods)
+    assert queues.admit() == ["a0", "b0", "b1", "a1", "b2", "a2"]
 
 
 def test_a_queue_of_higher_priority_comes_first_and_its_too_large_pod_holds_nobody_up() -> None:
     """case4, and allocate_test's too-large pod."""
-    house = House(a_queue("high", cpu=2, priority=10), a_queue("mid", priority=5), a_queue("low", priority=1))
-    house.show(a_queue("root", cpu=3))
-    house.show(a_task("too-large", "3", queue="high"), a_task("h", queue="high", created_s=9))
-    house.show(*(a_task(name, queue=queue) for name, queue in (("l", "low"), ("m", "mid"), ("m2", "mid"))))
-    assert house.admit() == ["h", "m", "m2"]
+    queues = Queues(a_queue("high", cpu=2, priority=10), a_queue("mid", priority=5), a_queue("low", priority=1))
+    queues.apply(a_queue("root", cpu=3))
+    queues.apply(a_task("too-large", "3", queue="high"), a_task("h", queue="high", created_s=9))
+    queues.apply(*(a_task(name, queue=queue) for name, queue in (("l", "low"), ("m", "mid"), ("m2", "mid"))))
+    assert queues.admit() == ["h", "m", "m2"]
 
 
 def test_a_queue_that_deserves_something_comes_before_one_that_does_not() -> None:
-    house = House(a_queue("a"), a_queue("b", deserved=amounts(cpu=1)))
-    house.show(a_task("in-a", queue="a"), a_task("full-b", queue="b", node_name="n1"), a_task("in-b", queue="b"))
-    assert house.queues.usage("b").share == 1.0
-    assert house.admit() == ["in-b", "in-a"]
+    queues = Queues(a_queue("a"), a_queue("b", deserved=amounts(cpu=1)))
+    queues.apply(a_task("in-a", queue="a"), a_task("full-b", queue="b", node_name="n1"), a_task("in-b", queue="b"))
+    assert queues.engine.usage("b").share == 1.0
+    assert queues.admit() == ["in-b", "in-a"]
 
 
 def test_branches_are_compared_below_their_common_ancestor() -> None:
     """a1 has the least share of all leaves, but its branch has used more of what it deserves than the other."""
-    house = House(
+    queues = Queues(
         a_queue("a", deserved=amounts(cpu=4)),
         a_queue("a1", parent="a", deserved=amounts(cpu=2)),
         a_queue("a2", parent="a", deserved=amounts(cpu=2)),
         a_queue("b", deserved=amounts(cpu=4)),
         a_queue("b1", parent="b", deserved=amounts(cpu=2)),
     )
-    house.show(a_task("old-a2", "3", queue="a2", node_name="n1"), a_task("old-b1", "1", queue="b1", node_name="n1"))
-    house.show(a_task("in-a1", queue="a1"), a_task("in-b1", "2", queue="b1"))
-    assert house.admit() == ["in-b1", "in-a1"]
+    queues.apply(a_task("old-a2", "3", queue="a2", node_name="n1"), a_task("old-b1", "1", queue="b1", node_name="n1"))
+    queues.apply(a_task("in-a1", queue="a1"), a_task("in-b1", "2", queue="b1"))
+    assert queues.admit() == ["in-b1", "in-a1"]
 
 
 def test_older_queues_come_first_then_names_decide() -> None:
-    house = House(a_queue("c", created_s=5), a_queue("b", created_s=9), a_queue("a", created_s=9))
-    house.show(*(a_task(f"in-{name}", queue=name) for name in "abc"))
-    assert house.admit() == ["in-c", "in-a", "in-b"]
+    queues = Queues(a_queue("c", created_s=5), a_queue("b", created_s=9), a_queue("a", created_s=9))
+    queues.apply(*(a_task(f"in-{name}", queue=name) for name in "abc"))
+    assert queues.admit() == ["in-c", "in-a", "in-b"]
 
 
 def test_jobs_come_by_priority_then_age_then_name() -> None:
-    house = House(a_queue("default"))
-    house.show(a_task("c", created_s=1), a_task("b", created_s=2), a_task("a", created_s=2), a_task("z", priority=1))
-    assert house.admit() == ["z", "c", "a", "b"]
+    queues = Queues(a_queue("default"))
+    queues.apply(a_task("c", created_s=1), a_task("b", created_s=2), a_task("a", created_s=2), a_task("z", priority=1))
+    assert queues.admit() == ["z", "c", "a", "b"]
 
 
 def test_a_gang_that_is_not_whole_comes_before_one_that_is_and_the_lesser_share_before_the_greater() -> None:
-    house = House(a_queue("q"), *(a_group(name, "q") for name in "abc"))
-    house.show(a_task("a0", group="a", node_name="n1"), a_task("b0", "2", group="b", node_name="n1"))
-    house.show(*(a_task(f"{name}1", group=name) for name in "abc"))
-    assert house.admit() == ["c1", "a1", "b1"]
+    queues = Queues(a_queue("q"), *(a_group(name, "q") for name in "abc"))
+    queues.apply(a_task("a0", group="a", node_name="n1"), a_task("b0", "2", group="b", node_name="n1"))
+    queues.apply(*(a_task(f"{name}1", group=name) for name in "abc"))
+    assert queues.admit() == ["c1", "a1", "b1"]
 
 
 def test_the_share_of_a_job_is_looked_at_again_after_each_grant() -> None:
     """FairShare: two jobs of many pods take turns."""
-    house = House(a_queue("q"), a_group("a", "q"), a_group("b", "q"))
-    house.show(*(a_task(f"{name}{number}", group=name) for name in "ab" for number in range(3)))
-    assert house.admit() == ["a0", "b0", "a1", "b1", "a2", "b2"]
+    queues = Queues(a_queue("q"), a_group("a", "q"), a_group("b", "q"))
+    queues.apply(*(a_task(f"{name}{number}", group=name) for name in "ab" for number in range(3)))
+    assert queues.admit() == ["a0", "b0", "a1", "b1", "a2", "b2"]
 
 
 def test_a_job_without_waiting_pods_stalls_nobody() -> None:
-    house = House(a_queue("q"), a_group("a", "q", minimum=3), a_group("b", "q"), a_task("b0", group="b"))
-    assert house.admit() == ["b0"]
+    queues = Queues(a_queue("q"), a_group("a", "q", minimum=3), a_group("b", "q"), a_task("b0", group="b"))
+    assert queues.admit() == ["b0"]
 
 
 def test_plugins_that_are_not_there_have_no_say() -> None:
     plain = msgspec.structs.replace(DEFAULTS, tiers=((PluginOption("capacity"),),))
-    house = House(a_queue("default", cpu=9), a_task("a", created_s=1, priority=9), a_task("b"), settings=plain)
-    assert house.admit() == ["b", "a"]
+    queues = Queues(a_queue("default", cpu=9), a_task("a", created_s=1, priority=9), a_task("b"), conf=plain)
+    assert queues.admit() == ["b", "a"]
     without = msgspec.structs.replace(DEFAULTS, tiers=((PluginOption("priority"),),))
-    house = House(a_queue("default", cpu=1), a_task("a"), a_task("b", priority=1), settings=without)
-    assert house.admit() == ["b", "a"]
+    queues = Queues(a_queue("default", cpu=1), a_task("a"), a_task("b", priority=1), conf=without)
+    assert queues.admit() == ["b", "a"]
 
 
-def a_line(house: House, *pods: str) -> list[str]:
-    line = house.queues.new_granted_pod_queue()
+def pop_all(queues: Queues, *pods: str) -> list[str]:
+    granted_pods = queues.engine.new_granted_pod_queue()
     for name in pods:
-        line.put(f"u-{name}")
+        granted_pods.put(f"u-{name}")
     found = []
-    while (uid := line.pop()) is not None:
-        house.queues.placed(uid)
+    while (uid := granted_pods.pop()) is not None:
+        queues.engine.placed(uid)
         found.append(uid.removeprefix("u-"))
     return found
 
 
 def test_a_line_follows_the_order_of_the_moment() -> None:
     """What is placed moves its queue back at once."""
-    house = House(a_queue("a", deserved=amounts(cpu=4)), a_queue("b", deserved=amounts(cpu=4)))
+    queues = Queues(a_queue("a", deserved=amounts(cpu=4)), a_queue("b", deserved=amounts(cpu=4)))
     pods = [a_task(f"{queue}{number}", queue=queue) for queue in "ab" for number in range(3)]
-    house.show(*pods, a_task("late", queue="b", priority=5))
-    house.admit()
-    assert a_line(house, *(task.name for task in pods), "late") == ["a0", "late", "a1", "b0", "a2", "b1", "b2"]
+    queues.apply(*pods, a_task("late", queue="b", priority=5))
+    queues.admit()
+    assert pop_all(queues, *(task.name for task in pods), "late") == ["a0", "late", "a1", "b0", "a2", "b1", "b2"]
 
 
 def test_a_line_serves_two_jobs_in_turn() -> None:
-    house = House(a_queue("q"), a_group("a", "q"), a_group("b", "q"))
+    queues = Queues(a_queue("q"), a_group("a", "q"), a_group("b", "q"))
     pods = [a_task(f"{name}{number}", group=name) for name in "ab" for number in range(3)]
-    house.show(*pods)
-    house.admit()
-    assert a_line(house, *(task.name for task in pods)) == ["a0", "b0", "a1", "b1", "a2", "b2"]
+    queues.apply(*pods)
+    queues.admit()
+    assert pop_all(queues, *(task.name for task in pods)) == ["a0", "b0", "a1", "b1", "a2", "b2"]
 
 
 def test_a_line_keeps_the_pods_of_a_group_in_their_order_and_can_be_left() -> None:
-    house = House(a_queue("q"), a_group("g", "q", minimum=2))
-    house.show(a_task("g0", group="g", created_s=3), a_task("g1", group="g"), a_task("g2", group="g", priority=2))
-    house.admit()
-    line = house.queues.new_granted_pod_queue()
+    queues = Queues(a_queue("q"), a_group("g", "q", minimum=2))
+    queues.apply(a_task("g0", group="g", created_s=3), a_task("g1", group="g"), a_task("g2", group="g", priority=2))
+    queues.admit()
+    granted_pods = queues.engine.new_granted_pod_queue()
     for name in ("g0", "g1", "g2"):
-        line.put(f"u-{name}")
-    line.discard("u-g1")
-    assert (line.pop(), line.pop(), line.pop(), len(line)) == ("u-g2", "u-g0", None, 0)
+        granted_pods.put(f"u-{name}")
+    granted_pods.discard("u-g1")
+    assert (granted_pods.pop(), granted_pods.pop(), granted_pods.pop(), len(granted_pods)) == ("u-g2", "u-g0", None, 0)
 
 
 def test_a_line_serves_pods_whose_queue_has_gone_and_forgets_pods_that_have() -> None:
-    house = House(a_queue("q"), a_task("p1", queue="q"), a_task("p2", queue="q"))
-    house.admit()
-    line = house.queues.new_granted_pod_queue()
-    line.put("u-p1")
-    line.put("u-p2")
-    line.put("nobody")
-    house.queues.queue_removed("q")
-    house.queues.task_removed("u-p1")
-    assert (line.pop(), line.pop()) == ("u-p2", None)
+    queues = Queues(a_queue("q"), a_task("p1", queue="q"), a_task("p2", queue="q"))
+    queues.admit()
+    granted_pods = queues.engine.new_granted_pod_queue()
+    granted_pods.put("u-p1")
+    granted_pods.put("u-p2")
+    granted_pods.put("nobody")
+    queues.engine.queue_removed("q")
+    queues.engine.task_removed("u-p1")
+    assert (granted_pods.pop(), granted_pods.pop()) == ("u-p2", None)
 
 
 def test_the_same_events_in_the_same_order_give_the_same_plan() -> None:

@@ -27,8 +27,8 @@ RELEASING, WITHDRAWN, SUCCEEDED, FAILED = (
 )
 
 
-def counted(*doing: TaskStatus, unschedulable: int = 0) -> TaskCounts:
-    return TaskCounts({each: doing.count(each) for each in dict.fromkeys(doing)}, unschedulable)
+def counted(*statuses: TaskStatus, unschedulable: int = 0) -> TaskCounts:
+    return TaskCounts({each: statuses.count(each) for each in dict.fromkeys(statuses)}, unschedulable)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_the_phase_of_a_group_as_volcano_has_it(minimum: int, before: str, count
 
 
 @pytest.mark.parametrize(
-    ("minimum", "before", "counts", "is_let_in", "expected"),
+    ("minimum", "before", "counts", "is_enqueued", "expected"),
     [
         (2, "", counted(), False, "Pending"),
         (2, "", counted(), True, "Inqueue"),
@@ -73,9 +73,9 @@ def test_the_phase_of_a_group_as_volcano_has_it(minimum: int, before: str, count
     ],
 )
 def test_the_phase_of_a_group_between_its_queue_and_its_end(
-    minimum: int, before: str, counts: TaskCounts, is_let_in: bool, expected: str
+    minimum: int, before: str, counts: TaskCounts, is_enqueued: bool, expected: str
 ) -> None:
-    assert phase_of(before, minimum, counts, is_enqueued=is_let_in) == expected
+    assert phase_of(before, minimum, counts, is_enqueued=is_enqueued) == expected
 
 
 @pytest.mark.parametrize(
@@ -101,12 +101,12 @@ def test_six_members_of_which_three_fit_are_all_told_why_not_yet() -> None:
         "Pending: 3 Unschedulable, 3 Schedulable"
     )
     no_node = "0/3 nodes are available: 3 Insufficient cpu."
-    told = [
+    messages = [
         *(member_text(f"ns1/task-{each}", f"node{each}", TaskFit.FITS, "", group) for each in (1, 2, 3)),
         member_text("ns1/task-4", "", TaskFit.NOWHERE, no_node, group),
         *(member_text(f"ns1/task-{each}", "", TaskFit.NOT_TRIED, "", group) for each in (5, 6)),
     ]
-    assert told == [
+    assert messages == [
         "Pod ns1/task-1 can possibly be assigned to node1, once minAvailable is satisfied",
         "Pod ns1/task-2 can possibly be assigned to node2, once minAvailable is satisfied",
         "Pod ns1/task-3 can possibly be assigned to node3, once minAvailable is satisfied",
@@ -123,7 +123,7 @@ def test_a_member_that_waits_for_victims_is_told_so() -> None:
     )
 
 
-def said(
+def conditions(
     minimum: int,
     counts: TaskCounts,
     roles: Mapping[str, int] | None = None,
@@ -138,39 +138,39 @@ def said(
 def test_a_gang_with_too_few_members_is_told_how_many_there_are() -> None:
     text = "Not enough valid tasks for gang-scheduling, valid: 2, min: 3"
     counts = counted(PENDING, PENDING, FAILED, WITHDRAWN)
-    assert said(3, counts) == [("Unschedulable", "True", "NotEnoughTasks", text)]
+    assert conditions(3, counts) == [("Unschedulable", "True", "NotEnoughTasks", text)]
 
 
 def test_a_gang_without_enough_of_a_role_is_told_which() -> None:
     text = "Not enough valid pods of each task for gang-scheduling, driver: 0 of 1"
-    found = said(2, counted(PENDING, PENDING), roles={"driver": 1, "executor": 1}, existing={"executor": 2})
+    found = conditions(2, counted(PENDING, PENDING), roles={"driver": 1, "executor": 1}, existing={"executor": 2})
     assert found == [("Unschedulable", "True", "NotEnoughPodsOfTask", text)]
 
 
 def test_u21_a_group_that_waits_for_its_queue_is_not_unschedulable() -> None:
     text = "its pods wait for room in the queue blue"
-    found = said(1, counted(PENDING), waits_for="blue")
+    found = conditions(1, counted(PENDING), waits_for="blue")
     assert found == [("Scheduled", "False", "WaitingForQueue", text)]
 
 
 def test_a_gang_that_finds_no_place_is_told_in_numbers() -> None:
-    (found,) = said(2, counted(RUNNING, PENDING, unschedulable=1))
+    (found,) = conditions(2, counted(RUNNING, PENDING, unschedulable=1))
     assert found[:3] == ("Unschedulable", "True", "NotEnoughResources")
     assert found[3].startswith("1/2 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 Running, 2 min")
 
 
 def test_a_gang_that_has_its_minimum_is_scheduled_whatever_its_other_members_do() -> None:
     ready = ("Scheduled", "True", "tasks in gang are ready to be scheduled", "")
-    assert said(2, counted(RUNNING, BOUND, PENDING, unschedulable=1)) == [ready]
+    assert conditions(2, counted(RUNNING, BOUND, PENDING, unschedulable=1)) == [ready]
 
 
 def test_a_group_that_cannot_be_read_is_told_what_is_wrong() -> None:
     text = "spec.minResources.cpu: -1 is less than nothing"
-    assert said(1, counted(PENDING), problem=text) == [("Unschedulable", "True", "Invalid", text)]
+    assert conditions(1, counted(PENDING), problem=text) == [("Unschedulable", "True", "Invalid", text)]
 
 
 def test_a_group_without_anything_to_say_has_no_conditions() -> None:
-    assert said(1, counted(PENDING)) == []
+    assert conditions(1, counted(PENDING)) == []
 
 
 @pytest.mark.parametrize(

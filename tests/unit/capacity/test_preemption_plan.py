@@ -10,7 +10,7 @@ import pytest
 from headgate.capacity.api.task import TaskInfo
 from headgate.capacity.conf import DEFAULTS, PluginOption, SchedulerConf
 from headgate.capacity.engine import PreemptionPlan, WaitReason
-from queueing import House, a_group, a_queue, a_task, amounts
+from queueing import Queues, a_group, a_queue, a_task, amounts
 
 RECLAIM = msgspec.structs.replace(DEFAULTS, actions=("allocate", "preempt", "reclaim"))
 
@@ -19,128 +19,134 @@ def running(name: str, queue: str = "q", cpu: str | int | None = "1", **fields: 
     return a_task(name, cpu, queue=queue, node_name="n", gates=(), **fields)
 
 
-def asked_to_go(house: House, name: str) -> list[str]:
-    room = house.queues.plan_preemption(f"u-{name}")
-    return [] if room is None else [uid.removeprefix("u-") for uid in room.victims]
+def victims_of(queues: Queues, name: str) -> list[str]:
+    plan = queues.engine.plan_preemption(f"u-{name}")
+    return [] if plan is None else [uid.removeprefix("u-") for uid in plan.victims]
 
 
 def test_a_gated_pod_of_high_priority_takes_the_place_of_a_lower_one_in_its_full_queue_u13() -> None:
-    house = House(a_queue("q", cpu=2), running("low"), running("high", priority=9), a_task("p", queue="q", priority=5))
-    assert house.admit() == []
-    assert house.queues.starving() == ["u-p"]
-    room = house.queues.plan_preemption("u-p")
-    assert room == PreemptionPlan("q", ("u-p",), ("u-low",), {("q", "cpu"): 1000}, {"u-low": ("q", "root")})
+    queues = Queues(
+        a_queue("q", cpu=2), running("low"), running("high", priority=9), a_task("p", queue="q", priority=5)
+    )
+    assert queues.admit() == []
+    assert queues.engine.starving() == ["u-p"]
+    plan = queues.engine.plan_preemption("u-p")
+    assert plan == PreemptionPlan("q", ("u-p",), ("u-low",), {("q", "cpu"): 1000}, {"u-low": ("q", "root")})
 
 
 def test_a_victims_share_is_free_at_once_for_its_preemptor_u12_r12() -> None:
-    house = House(a_queue("q", cpu=1), running("low"), a_task("p", queue="q", priority=5))
-    assert asked_to_go(house, "p") == ["low"]
-    house.queues.evicted("u-low")
-    assert house.use("q") == (0, 0)
-    assert house.admit() == ["p"]
-    house.show(running("low", leaving=True))
-    assert house.use("q") == (0, 1000)
+    queues = Queues(a_queue("q", cpu=1), running("low"), a_task("p", queue="q", priority=5))
+    assert victims_of(queues, "p") == ["low"]
+    queues.engine.evicted("u-low")
+    assert queues.usage("q") == (0, 0)
+    assert queues.admit() == ["p"]
+    queues.apply(running("low", leaving=True))
+    assert queues.usage("q") == (0, 1000)
 
 
 def test_a_victim_that_could_not_be_told_holds_its_share_again() -> None:
-    house = House(a_queue("q", cpu=1), running("low"), a_task("p", queue="q", priority=5))
-    house.queues.evicted("u-low")
-    house.queues.unevicted("u-low")
-    assert house.use("q") == (1000, 0)
-    assert house.admit() == []
+    queues = Queues(a_queue("q", cpu=1), running("low"), a_task("p", queue="q", priority=5))
+    queues.engine.evicted("u-low")
+    queues.engine.unevicted("u-low")
+    assert queues.usage("q") == (1000, 0)
+    assert queues.admit() == []
 
 
 def test_equal_priority_takes_nobodys_place() -> None:
-    house = House(a_queue("q", cpu=1), running("old"), a_task("p", queue="q"))
-    assert asked_to_go(house, "p") == []
+    queues = Queues(a_queue("q", cpu=1), running("old"), a_task("p", queue="q"))
+    assert victims_of(queues, "p") == []
 
 
 def test_no_more_go_than_have_to_and_the_least_important_first() -> None:
     pods = [running("a", cpu=1, priority=1), running("b", cpu=1, created_s=5), running("c", cpu=1, created_s=9)]
-    house = House(a_queue("q", cpu=3), *pods, a_task("p", "1", queue="q", priority=5))
-    assert asked_to_go(house, "p") == ["c"]
-    large = House(
+    queues = Queues(a_queue("q", cpu=3), *pods, a_task("p", "1", queue="q", priority=5))
+    assert victims_of(queues, "p") == ["c"]
+    large = Queues(
         a_queue("q", cpu=5), *pods, running("big", cpu=2, priority=2), a_task("p", "2", queue="q", priority=5)
     )
-    assert asked_to_go(large, "p") == ["c", "b"]
+    assert victims_of(large, "p") == ["c", "b"]
 
 
 def test_whoever_is_not_needed_in_the_end_stays() -> None:
-    house = House(a_queue("q", cpu=4), running("small", cpu=1), running("large", cpu=3, priority=1))
-    house.show(a_task("p", "3", queue="q", priority=5))
-    assert asked_to_go(house, "p") == ["large"]
+    queues = Queues(a_queue("q", cpu=4), running("small", cpu=1), running("large", cpu=3, priority=1))
+    queues.apply(a_task("p", "3", queue="q", priority=5))
+    assert victims_of(queues, "p") == ["large"]
 
 
 def test_pods_that_hold_nothing_of_what_is_missing_stay() -> None:
-    house = House(
+    queues = Queues(
         a_queue("q", cpu=1), running("memory", cpu=None, requests={"memory": "1Gi"}), running("cpu", priority=1)
     )
-    house.show(a_task("p", queue="q", priority=5))
-    assert asked_to_go(house, "p") == ["cpu"]
+    queues.apply(a_task("p", queue="q", priority=5))
+    assert victims_of(queues, "p") == ["cpu"]
 
 
 def test_nobody_goes_if_all_together_are_not_enough() -> None:
-    house = House(
+    queues = Queues(
         a_queue("q", cpu=2), running("low"), running("high", priority=9), a_task("p", "2", queue="q", priority=5)
     )
-    assert asked_to_go(house, "p") == []
+    assert victims_of(queues, "p") == []
 
 
 def test_nobody_goes_for_a_pod_that_fits_or_whose_queue_takes_nothing() -> None:
-    house = House(a_queue("q", cpu=2), running("low"), a_task("p", queue="q", priority=5))
-    assert asked_to_go(house, "p") == []
-    closed = House(a_queue("q", cpu=1, state="Closed"), running("low"), a_task("p", queue="q", priority=5))
-    assert asked_to_go(closed, "p") == []
-    assert closed.queues.starving() == []
+    queues = Queues(a_queue("q", cpu=2), running("low"), a_task("p", queue="q", priority=5))
+    assert victims_of(queues, "p") == []
+    closed = Queues(a_queue("q", cpu=1, state="Closed"), running("low"), a_task("p", queue="q", priority=5))
+    assert victims_of(closed, "p") == []
+    assert closed.engine.starving() == []
 
 
 def test_a_gang_asks_for_room_as_one() -> None:
-    house = House(a_queue("q", cpu=3), *(running(f"low-{number}") for number in range(3)), a_group("g", "q", minimum=2))
-    house.show(*(a_task(f"g-{number}", group="g", priority=5) for number in range(3)))
-    room = house.queues.plan_preemption("u-g-0")
-    assert room is not None
-    assert (room.preemptor_uids, room.victims) == (("u-g-0", "u-g-1"), ("u-low-0", "u-low-1"))
-    assert house.queues.plan_preemption("u-g-2") is None
+    queues = Queues(
+        a_queue("q", cpu=3), *(running(f"low-{number}") for number in range(3)), a_group("g", "q", minimum=2)
+    )
+    queues.apply(*(a_task(f"g-{number}", group="g", priority=5) for number in range(3)))
+    plan = queues.engine.plan_preemption("u-g-0")
+    assert plan is not None
+    assert (plan.preemptor_uids, plan.victims) == (("u-g-0", "u-g-1"), ("u-low-0", "u-low-1"))
+    assert queues.engine.plan_preemption("u-g-2") is None
 
 
 def test_starving_pods_are_named_again_only_when_something_changed() -> None:
-    house = House(a_queue("q", cpu=1), running("old"), a_task("p", queue="q"), a_task("later", queue="q", created_s=5))
-    assert house.queues.starving() == ["u-p"]
-    assert house.queues.starving() == []
-    house.show(a_task("urgent", queue="q", priority=9))
-    assert house.queues.starving() == ["u-urgent"]
+    queues = Queues(
+        a_queue("q", cpu=1), running("old"), a_task("p", queue="q"), a_task("later", queue="q", created_s=5)
+    )
+    assert queues.engine.starving() == ["u-p"]
+    assert queues.engine.starving() == []
+    queues.apply(a_task("urgent", queue="q", priority=9))
+    assert queues.engine.starving() == ["u-urgent"]
 
 
 def test_what_is_not_preemptable_stays() -> None:
-    house = House(a_queue("q", cpu=1), running("low", preemptable=False), a_task("p", queue="q", priority=5))
-    assert asked_to_go(house, "p") == []
+    queues = Queues(a_queue("q", cpu=1), running("low", preemptable=False), a_task("p", queue="q", priority=5))
+    assert victims_of(queues, "p") == []
 
 
 def test_a_full_ancestor_is_relieved_by_a_sibling_that_has_more_than_it_deserves() -> None:
-    house = House(
+    queues = Queues(
         a_queue("top", cpu=4),
         a_queue("rich", parent="top", deserved=amounts(cpu=2)),
         a_queue("poor", parent="top", deserved=amounts(cpu=2)),
         *(running(f"r{number}", "rich", created_s=number) for number in range(4)),
         a_task("p", queue="poor"),
-        settings=RECLAIM,
+        conf=RECLAIM,
     )
-    assert house.why("p") is WaitReason.FULL
-    assert len(asked_to_go(house, "p")) == 1
+    assert queues.wait_reason("p") is WaitReason.FULL
+    assert len(victims_of(queues, "p")) == 1
 
 
 def test_a_queue_at_its_own_limit_reclaims_nothing() -> None:
     """case10, #5048: what it would use then is more than it may."""
-    house = House(
+    queues = Queues(
         a_queue("top", cpu=4),
         a_queue("rich", parent="top", deserved=amounts(cpu=1)),
         a_queue("poor", cpu=1, parent="top", deserved=amounts(cpu=1, memory="4Gi")),
         *(running(f"r{number}", "rich") for number in range(3)),
         running("old", "poor"),
         a_task("p", queue="poor", requests={"memory": "1Gi"}),
-        settings=RECLAIM,
+        conf=RECLAIM,
     )
-    assert asked_to_go(house, "p") == []
+    assert victims_of(queues, "p") == []
 
 
 GPU = "nvidia.com/gpu"
@@ -213,7 +219,7 @@ def uneven() -> list[Any]:
 )
 def test_ancestor_reclaim(level: int, objects: list[Any], goes: bool) -> None:
     capacity = PluginOption("capacity", arguments={"ancestorReclaimLevel": level})
-    settings = SchedulerConf(("allocate", "reclaim"), ((capacity, PluginOption("conformance")),))
-    house = House(*objects, settings=settings)
-    assert house.why("p") is WaitReason.FULL
-    assert bool(asked_to_go(house, "p")) is goes
+    conf = SchedulerConf(("allocate", "reclaim"), ((capacity, PluginOption("conformance")),))
+    queues = Queues(*objects, conf=conf)
+    assert queues.wait_reason("p") is WaitReason.FULL
+    assert bool(victims_of(queues, "p")) is goes

@@ -6,38 +6,38 @@ import msgspec
 import pytest
 
 from headgate.capacity.engine import WaitReason
-from queueing import House, a_group, a_queue, a_task, amounts, stamped
+from queueing import Queues, a_group, a_queue, a_task, amounts, stamped
 
 
 def at(number: int) -> str:
     return f"2026-01-01T00:00:0{number}.000000Z"
 
 
-def under_a_parent() -> House:
+def under_a_parent() -> Queues:
     """Queues ``t1`` of 5 CPU and ``t2`` under ``team``, and a pod of 5 CPU that was promised its share of ``t1``."""
-    house = House(a_queue("team", cpu=5), a_queue("t1", cpu=5, parent="team"), a_queue("t2", parent="team"))
-    house.show(stamped(a_task("large", "5", queue="t1"), "t1", at(1)))
-    return house
+    queues = Queues(a_queue("team", cpu=5), a_queue("t1", cpu=5, parent="team"), a_queue("t2", parent="team"))
+    queues.apply(stamped(a_task("large", "5", queue="t1"), "t1", at(1)))
+    return queues
 
 
 def test_a_promise_larger_than_a_lowered_limit_is_taken_back_and_counts_nowhere() -> None:
-    house = under_a_parent()
-    house.show(a_queue("t1", cpu=4, parent="team"), a_task("own", "4", queue="t1", created_s=1))
-    house.show(a_task("sibling", "1", queue="t2", created_s=2))
-    assert house.admit() == ["own", "sibling"]
-    assert (house.use("t1"), house.use("team")) == ((0, 4000), (0, 5000))
-    assert house.queues.withdrawn() == ["u-large"]
-    assert house.why("large") is WaitReason.LOST_TURN
-    assert house.message("large") == (
+    queues = under_a_parent()
+    queues.apply(a_queue("t1", cpu=4, parent="team"), a_task("own", "4", queue="t1", created_s=1))
+    queues.apply(a_task("sibling", "1", queue="t2", created_s=2))
+    assert queues.admit() == ["own", "sibling"]
+    assert (queues.usage("t1"), queues.usage("team")) == ((0, 4000), (0, 5000))
+    assert queues.engine.withdrawn() == ["u-large"]
+    assert queues.wait_reason("large") is WaitReason.LOST_TURN
+    assert queues.wait_message("large") == (
         "queue t1 has no room for 5 cpu: 4 of 4 are in use or promised to others; "
         "what it was promised was taken back: queue t1 had 5 cpu in use or promised, and its limit is 4"
     )
 
 
 def test_a_promise_equal_to_the_limit_is_kept() -> None:
-    house = under_a_parent()
-    house.show(a_queue("t1", cpu=5, parent="team", weight=7))
-    assert (house.admit(), house.why("large"), house.use("team")) == ([], None, (0, 5000))
+    queues = under_a_parent()
+    queues.apply(a_queue("t1", cpu=5, parent="team", weight=7))
+    assert (queues.admit(), queues.wait_reason("large"), queues.usage("team")) == ([], None, (0, 5000))
 
 
 @pytest.mark.parametrize(
@@ -51,167 +51,167 @@ def test_a_promise_equal_to_the_limit_is_kept() -> None:
     ids=["the parent's limit", "the root's limit", "another parent", "one resource of several"],
 )
 def test_a_limit_anywhere_on_the_path_counts(change: dict[str, object]) -> None:
-    house = House(a_queue("team", cpu=5), a_queue("t1", cpu=5, parent="team"), a_queue("small", cpu=4))
-    house.show(stamped(a_task("large", "5", queue="t1", requests={"memory": 1}), "t1", at(1)))
-    house.show(change)
-    house.admit()
-    assert house.queues.withdrawn() == ["u-large"]
-    assert (house.use("t1"), house.use("root")) == ((0, 0), (0, 0))
+    queues = Queues(a_queue("team", cpu=5), a_queue("t1", cpu=5, parent="team"), a_queue("small", cpu=4))
+    queues.apply(stamped(a_task("large", "5", queue="t1", requests={"memory": 1}), "t1", at(1)))
+    queues.apply(change)
+    queues.admit()
+    assert queues.engine.withdrawn() == ["u-large"]
+    assert (queues.usage("t1"), queues.usage("root")) == ((0, 0), (0, 0))
 
 
 def test_the_youngest_promises_go_first_and_smaller_ones_that_fit_stay() -> None:
-    house = House(a_queue("q", cpu=6), a_queue("free"))
+    queues = Queues(a_queue("q", cpu=6), a_queue("free"))
     for number, cpu in enumerate(("2", "3", "1"), 1):
-        house.show(stamped(a_task(f"p{number}", cpu, queue="q"), "q", at(number)))
-    house.show(a_queue("q", cpu=4))
-    house.admit()
-    assert house.queues.withdrawn() == ["u-p2"]
-    assert house.use("q") == (0, 3000)
+        queues.apply(stamped(a_task(f"p{number}", cpu, queue="q"), "q", at(number)))
+    queues.apply(a_queue("q", cpu=4))
+    queues.admit()
+    assert queues.engine.withdrawn() == ["u-p2"]
+    assert queues.usage("q") == (0, 3000)
 
 
 def test_a_gang_keeps_or_loses_its_minimum_as_one_and_is_promised_again_as_one() -> None:
-    house = House(a_queue("q", cpu=4), a_group("g", "q", minimum=2), a_group("h", "q", minimum=2))
+    queues = Queues(a_queue("q", cpu=4), a_group("g", "q", minimum=2), a_group("h", "q", minimum=2))
     for number, group in enumerate("ghgh"):
-        house.show(stamped(a_task(f"{number}-{group}", group=group), "q", at(1 if group == "g" else 2)))
-    house.show(a_queue("q", cpu=3))
-    house.admit()
-    assert sorted(house.queues.withdrawn()) == ["u-1-h", "u-3-h"]
-    house.show(a_queue("q", cpu=4))
-    assert house.admit() == ["1-h", "3-h"]
+        queues.apply(stamped(a_task(f"{number}-{group}", group=group), "q", at(1 if group == "g" else 2)))
+    queues.apply(a_queue("q", cpu=3))
+    queues.admit()
+    assert sorted(queues.engine.withdrawn()) == ["u-1-h", "u-3-h"]
+    queues.apply(a_queue("q", cpu=4))
+    assert queues.admit() == ["1-h", "3-h"]
 
 
 def test_pods_on_nodes_keep_what_they_have_and_promises_beside_them_go() -> None:
-    house = House(a_queue("q", cpu=4), a_task("running", "3", queue="q", node_name="n1", gates=()))
-    house.show(stamped(a_task("promised", "1", queue="q"), "q", at(1)))
-    house.show(a_queue("q", cpu=2))
-    house.admit()
-    assert (house.queues.withdrawn(), house.use("q")) == (["u-promised"], (3000, 0))
+    queues = Queues(a_queue("q", cpu=4), a_task("running", "3", queue="q", node_name="n1", gates=()))
+    queues.apply(stamped(a_task("promised", "1", queue="q"), "q", at(1)))
+    queues.apply(a_queue("q", cpu=2))
+    queues.admit()
+    assert (queues.engine.withdrawn(), queues.usage("q")) == (["u-promised"], (3000, 0))
 
 
 def test_a_stamp_that_was_taken_back_proves_nothing_and_a_new_one_does() -> None:
-    house = under_a_parent()
-    house.show(a_queue("t1", cpu=4, parent="team"))
-    house.admit()
+    queues = under_a_parent()
+    queues.apply(a_queue("t1", cpu=4, parent="team"))
+    queues.admit()
     old = stamped(a_task("large", "5", queue="t1"), "t1", at(1))
-    house.show(msgspec.structs.replace(old, priority=1))
-    assert house.use("t1") == (0, 0)
+    queues.apply(msgspec.structs.replace(old, priority=1))
+    assert queues.usage("t1") == (0, 0)
     assert old.stamp is not None
-    assert house.queues.is_withdrawn("u-large", old.stamp)
-    house.show(a_queue("t1", cpu=5, parent="team"))
-    assert house.admit() == ["large"]
-    house.show(stamped(a_task("large", "5", queue="t1"), "t1", at(2)))
-    assert house.use("t1") == (0, 5000)
+    assert queues.engine.is_withdrawn("u-large", old.stamp)
+    queues.apply(a_queue("t1", cpu=5, parent="team"))
+    assert queues.admit() == ["large"]
+    queues.apply(stamped(a_task("large", "5", queue="t1"), "t1", at(2)))
+    assert queues.usage("t1") == (0, 5000)
 
 
 def test_an_engine_that_starts_anew_takes_back_the_same_promises() -> None:
     for order in ((0, 1), (1, 0)):
         pods = [stamped(a_task(f"p{number}", "3", queue="q"), "q", at(number)) for number in (1, 2)]
-        house = House(*(pods[each] for each in order), a_queue("q", cpu=5), a_task("small", "2", queue="q"))
-        assert house.admit() == ["small"]
-        assert house.queues.withdrawn() == ["u-p2"]
+        queues = Queues(*(pods[each] for each in order), a_queue("q", cpu=5), a_task("small", "2", queue="q"))
+        assert queues.admit() == ["small"]
+        assert queues.engine.withdrawn() == ["u-p2"]
 
 
 def test_the_stamp_of_a_pod_that_was_made_anew_is_no_promise() -> None:
     task = a_task("p", "3", queue="q")
     other = msgspec.structs.replace(task, uid="u-other", gates=(), stamp=None)
-    house = House(a_queue("q", cpu=3), stamped(task, "q", at(1)))
-    house.queues.task_removed("u-p")
-    house.show(other)
-    assert house.use("q") == (0, 0)
-    assert house.queues.peek_wait_reason("u-other") is not None
+    queues = Queues(a_queue("q", cpu=3), stamped(task, "q", at(1)))
+    queues.engine.task_removed("u-p")
+    queues.apply(other)
+    assert queues.usage("q") == (0, 0)
+    assert queues.engine.peek_wait_reason("u-other") is not None
 
 
 def test_a_promise_is_taken_back_for_another_reason_too() -> None:
     """As for a pod of higher priority."""
-    house = House(a_queue("q", cpu=1), stamped(a_task("low", queue="q"), "q", at(1)))
-    house.show(a_task("high", queue="q", priority=10))
-    assert house.queues.take_back("u-low", "what it was promised is for a pod of higher priority")
-    assert house.admit() == ["high"]
-    assert not house.queues.take_back("u-low", "again")
-    assert house.message("low").endswith("; what it was promised is for a pod of higher priority")
+    queues = Queues(a_queue("q", cpu=1), stamped(a_task("low", queue="q"), "q", at(1)))
+    queues.apply(a_task("high", queue="q", priority=10))
+    assert queues.engine.take_back("u-low", "what it was promised is for a pod of higher priority")
+    assert queues.admit() == ["high"]
+    assert not queues.engine.take_back("u-low", "again")
+    assert queues.wait_message("low").endswith("; what it was promised is for a pod of higher priority")
 
 
 def test_what_was_promised_is_what_the_stamp_says_and_more_is_asked_for() -> None:
-    house = House(a_queue("team", cpu=10), a_queue("t1", parent="team"), a_queue("t2", parent="team"))
+    queues = Queues(a_queue("team", cpu=10), a_queue("t1", parent="team"), a_queue("t2", parent="team"))
     promised = stamped(a_task("grows", queue="t1"), "t1", at(1))
-    house.show(promised, msgspec.structs.replace(promised, requests={"cpu": 100_000}))
-    assert house.use("team") == (0, 1000)
-    assert house.why("grows") is WaitReason.FULL
-    assert house.message("grows") == (
+    queues.apply(promised, msgspec.structs.replace(promised, requests={"cpu": 100_000}))
+    assert queues.usage("team") == (0, 1000)
+    assert queues.wait_reason("grows") is WaitReason.FULL
+    assert queues.wait_message("grows") == (
         "it was promised 1 cpu and asks for 100 cpu now: "
         "queue t1 has no room for 99 cpu: 1 of 10 are in use or promised"
     )
-    house.show(a_task("sibling", "9", queue="t2"))
-    assert house.admit() == ["sibling"]
-    house.show(msgspec.structs.replace(promised, requests={"cpu": 1000}))
-    assert (house.why("grows"), house.use("team")) == (None, (0, 10_000))
+    queues.apply(a_task("sibling", "9", queue="t2"))
+    assert queues.admit() == ["sibling"]
+    queues.apply(msgspec.structs.replace(promised, requests={"cpu": 1000}))
+    assert (queues.wait_reason("grows"), queues.usage("team")) == (None, (0, 10_000))
 
 
 def test_more_than_was_promised_is_granted_in_turn() -> None:
-    house = House(a_queue("q", cpu=4))
+    queues = Queues(a_queue("q", cpu=4))
     promised = stamped(a_task("grows", queue="q"), "q", at(1))
-    house.show(promised, msgspec.structs.replace(promised, requests={"cpu": 3000}))
-    house.queues.pods_to_retry()
-    assert house.queues.position("u-grows") == 0
-    assert house.admit() == ["grows"]
-    assert (house.use("q"), house.why("grows")) == ((0, 3000), None)
-    assert house.queues.pods_to_retry() == ["u-grows"]
+    queues.apply(promised, msgspec.structs.replace(promised, requests={"cpu": 3000}))
+    queues.engine.pods_to_retry()
+    assert queues.engine.position("u-grows") == 0
+    assert queues.admit() == ["grows"]
+    assert (queues.usage("q"), queues.wait_reason("grows")) == ((0, 3000), None)
+    assert queues.engine.pods_to_retry() == ["u-grows"]
 
 
 def test_two_promised_pods_that_were_both_resized_do_not_wait_for_each_other() -> None:
-    house = House(a_queue("q", cpu=4))
+    queues = Queues(a_queue("q", cpu=4))
     for number in (1, 2):
         promised = stamped(a_task(f"p{number}", "2", queue="q"), "q", at(number))
-        house.show(promised, msgspec.structs.replace(promised, requests={"cpu": 3000}))
-    assert house.admit() == ["p1"]
-    assert (house.queues.withdrawn(), house.use("q")) == (["u-p2"], (0, 3000))
-    assert house.message("p2").endswith("it asks for more, and so does p1, promised before it")
-    house.placed("p1")
-    house.queues.task_removed("u-p1")
-    assert house.admit() == ["p2"]
+        queues.apply(promised, msgspec.structs.replace(promised, requests={"cpu": 3000}))
+    assert queues.admit() == ["p1"]
+    assert (queues.engine.withdrawn(), queues.usage("q")) == (["u-p2"], (0, 3000))
+    assert queues.wait_message("p2").endswith("it asks for more, and so does p1, promised before it")
+    queues.placed("p1")
+    queues.engine.task_removed("u-p1")
+    assert queues.admit() == ["p2"]
 
 
 def test_a_resized_pod_that_fits_no_limit_takes_nothing_from_others_that_were_resized() -> None:
-    house = House(a_queue("q", cpu=5))
+    queues = Queues(a_queue("q", cpu=5))
     for number, cpu in enumerate((100, 2, 2), 1):
         promised = stamped(a_task(f"p{number}", "1", queue="q"), "q", at(number))
-        house.show(promised, msgspec.structs.replace(promised, requests={"cpu": cpu * 1000}))
-    assert sorted(house.admit()) == ["p2", "p3"]
-    assert (house.queues.withdrawn(), house.use("q")) == ([], (0, 5000))
+        queues.apply(promised, msgspec.structs.replace(promised, requests={"cpu": cpu * 1000}))
+    assert sorted(queues.admit()) == ["p2", "p3"]
+    assert (queues.engine.withdrawn(), queues.usage("q")) == ([], (0, 5000))
 
 
 def test_a_promise_that_was_resized_down_is_kept_until_the_pod_has_a_node() -> None:
-    house = House(a_queue("q", cpu=4))
+    queues = Queues(a_queue("q", cpu=4))
     promised = stamped(a_task("shrinks", "3", queue="q"), "q", at(1))
-    house.show(promised, msgspec.structs.replace(promised, requests={"cpu": 1000}))
-    assert (house.use("q"), house.why("shrinks")) == ((0, 3000), None)
-    house.placed("shrinks")
-    assert house.use("q") == (1000, 0)
+    queues.apply(promised, msgspec.structs.replace(promised, requests={"cpu": 1000}))
+    assert (queues.usage("q"), queues.wait_reason("shrinks")) == ((0, 3000), None)
+    queues.placed("shrinks")
+    assert queues.usage("q") == (1000, 0)
 
 
 def test_a_resized_member_keeps_its_gang_from_being_tried_until_it_has_more() -> None:
-    house = House(a_queue("q", cpu=3), a_group("g", "q", minimum=2))
+    queues = Queues(a_queue("q", cpu=3), a_group("g", "q", minimum=2))
     first, second = (stamped(a_task(name, group="g"), "q", at(1)) for name in ("m1", "m2"))
-    house.show(first, second, msgspec.structs.replace(second, requests={"cpu": 2000}))
-    company = house.queues.gang_attempt("u-m1")
-    assert (company.uids, company.min_member) == (("u-m1",), 2)
-    assert house.admit() == ["m2"]
-    assert house.queues.gang_attempt("u-m1").uids == ("u-m1", "u-m2")
-    assert house.use("q") == (0, 3000)
+    queues.apply(first, second, msgspec.structs.replace(second, requests={"cpu": 2000}))
+    attempt = queues.engine.gang_attempt("u-m1")
+    assert (attempt.uids, attempt.min_member) == (("u-m1",), 2)
+    assert queues.admit() == ["m2"]
+    assert queues.engine.gang_attempt("u-m1").uids == ("u-m1", "u-m2")
+    assert queues.usage("q") == (0, 3000)
 
 
 def test_a_waiting_pod_that_is_resized_asks_for_what_it_needs_now() -> None:
-    house = House(a_queue("q", cpu=2), a_task("p", "1", queue="q"))
-    house.show(a_task("p", "3", queue="q"))
-    assert (house.admit(), house.why("p")) == ([], WaitReason.FULL)
-    house.show(a_task("p", "2", queue="q"))
-    assert house.admit() == ["p"]
+    queues = Queues(a_queue("q", cpu=2), a_task("p", "1", queue="q"))
+    queues.apply(a_task("p", "3", queue="q"))
+    assert (queues.admit(), queues.wait_reason("p")) == ([], WaitReason.FULL)
+    queues.apply(a_task("p", "2", queue="q"))
+    assert queues.admit() == ["p"]
 
 
 def test_a_grant_for_the_time_of_an_attempt_does_not_grow() -> None:
-    house = House(a_queue("q", cpu=2), a_task("plain", "1", queue="q", opted_in=False))
-    assert house.admit() == ["plain"]
-    house.show(a_task("plain", "2", queue="q", opted_in=False))
-    assert house.use("q") == (0, 0)
-    assert house.admit() == ["plain"]
-    assert house.use("q") == (0, 2000)
+    queues = Queues(a_queue("q", cpu=2), a_task("plain", "1", queue="q", opted_in=False))
+    assert queues.admit() == ["plain"]
+    queues.apply(a_task("plain", "2", queue="q", opted_in=False))
+    assert queues.usage("q") == (0, 0)
+    assert queues.admit() == ["plain"]
+    assert queues.usage("q") == (0, 2000)

@@ -12,15 +12,15 @@ from headgate.capacity.kinds.queue_rules import QueueProblem, find_problems, pat
 
 
 def problems(*queues: dict[str, Any]) -> dict[str, str]:
-    register = QueueIndex(queues)
-    return find_problems(register, register.names())
+    index = QueueIndex(queues)
+    return find_problems(index, index.names())
 
 
-def of(name: str, *queues: dict[str, Any]) -> list[QueueProblem]:
-    register = QueueIndex(queues)
-    queue = register.get(name)
+def problems_of(name: str, *queues: dict[str, Any]) -> list[QueueProblem]:
+    index = QueueIndex(queues)
+    queue = index.get(name)
     assert queue is not None
-    return tree_problems(queue, register)
+    return tree_problems(queue, index)
 
 
 def test_a_tree_without_faults_has_no_problems() -> None:
@@ -58,7 +58,7 @@ def test_a_tree_without_faults_has_no_problems() -> None:
     ],
 )
 def test_a_queue_is_wrong_by_itself_at_a_field(spec: dict[str, Any], path: str, text: str) -> None:
-    assert of("q", a_queue("q", **spec)) == [QueueProblem(path, text)]
+    assert problems_of("q", a_queue("q", **spec)) == [QueueProblem(path, text)]
 
 
 @pytest.mark.parametrize("value", ["-1", "NaN", "1x", "", True, [], {}, None, "1" * 5000])
@@ -74,8 +74,8 @@ def test_amounts_that_are_no_map_are_a_problem(spec: dict[str, Any]) -> None:
 
 
 def test_a_spec_that_is_nothing_of_the_kind_is_a_queue_without_limits() -> None:
-    register = QueueIndex([{"metadata": {"name": "odd"}, "spec": [], "status": "x"}])
-    assert find_problems(register, register.names()) == {}
+    index = QueueIndex([{"metadata": {"name": "odd"}, "spec": [], "status": "x"}])
+    assert find_problems(index, index.names()) == {}
 
 
 def test_a_capability_over_that_of_any_ancestor_is_a_problem_and_unset_dimensions_are_inherited() -> None:
@@ -111,8 +111,8 @@ def test_five_levels_below_the_root_are_allowed_and_six_are_not() -> None:
 
 
 def test_a_circle_stops_its_members_and_those_below_and_names_the_way() -> None:
-    ring = [a_queue("a", parent="b"), a_queue("b", parent="c"), a_queue("c", parent="a"), a_queue("d", parent="a")]
-    found = problems(*ring, a_queue("e"))
+    cycle = [a_queue("a", parent="b"), a_queue("b", parent="c"), a_queue("c", parent="a"), a_queue("d", parent="a")]
+    found = problems(*cycle, a_queue("e"))
     assert sorted(found) == ["a", "b", "c", "d"]
     assert found["a"] == "spec.parent: parents lead in a circle: a -> b -> c -> a"
     assert found["d"] == "spec.parent: parents lead in a circle: a -> b -> c -> a"
@@ -125,9 +125,9 @@ def test_orphans_name_the_parent_that_is_missing() -> None:
 
 
 def test_an_endless_chain_of_parents_is_not_followed_for_ever() -> None:
-    path, detour = path_to_root("0", lambda name: str(int(name) + 1))
+    path, path_problem = path_to_root("0", lambda name: str(int(name) + 1))
     assert len(path) == 32
-    assert detour == "more than 5 levels below root"
+    assert path_problem == "more than 5 levels below root"
 
 
 def test_ten_thousand_queues_are_checked_at_once() -> None:
@@ -139,11 +139,11 @@ def test_ten_thousand_queues_are_checked_at_once() -> None:
 
 
 def test_the_register_follows_moves_and_removals() -> None:
-    register = QueueIndex([a_queue("a"), a_queue("b"), a_queue("c", parent="a")])
-    assert register.children("a") == ["c"]
-    register.apply(a_queue("c", parent="b"))
-    assert (register.children("a"), register.children("b")) == ([], ["c"])
-    register.remove("c")
-    register.remove("c")
-    assert register.children("b") == []
-    assert register.get("c") is None
+    index = QueueIndex([a_queue("a"), a_queue("b"), a_queue("c", parent="a")])
+    assert index.children("a") == ["c"]
+    index.apply(a_queue("c", parent="b"))
+    assert (index.children("a"), index.children("b")) == ([], ["c"])
+    index.remove("c")
+    index.remove("c")
+    assert index.children("b") == []
+    assert index.get("c") is None

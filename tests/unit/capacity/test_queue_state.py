@@ -12,16 +12,16 @@ from headgate.capacity.api.queue_state import DesiredQueueState, closed_by, cond
 Object = dict[str, Any]
 
 
-def queue(name: str, *, asked: str = "", state: str = "", why: str = "", parent: str = "") -> Object:
-    made = a_queue(name, **({"parent": parent} if parent else {}))
-    if asked:
-        made["metadata"]["annotations"] = {"headgate.dev/state": asked}
-    conditions = [{"type": "Open", "status": "False", "reason": why}] if why else []
-    return {**made, "status": {"state": state, "conditions": conditions}}
+def queue(name: str, *, annotation: str = "", state: str = "", reason: str = "", parent: str = "") -> Object:
+    wire = a_queue(name, **({"parent": parent} if parent else {}))
+    if annotation:
+        wire["metadata"]["annotations"] = {"headgate.dev/state": annotation}
+    conditions = [{"type": "Open", "status": "False", "reason": reason}] if reason else []
+    return {**wire, "status": {"state": state, "conditions": conditions}}
 
 
 @pytest.mark.parametrize(
-    ("asked", "state", "why", "is_open"),
+    ("annotation", "state", "reason", "is_open"),
     [
         ("", "", "", True),
         ("", "Open", "", True),
@@ -36,35 +36,37 @@ def queue(name: str, *, asked: str = "", state: str = "", why: str = "", parent:
     ],
 )
 def test_the_annotation_counts_then_the_state_unless_it_came_from_above(
-    asked: str, state: str, why: str, is_open: bool
+    annotation: str, state: str, reason: str, is_open: bool
 ) -> None:
-    assert read_desired_state("q", queue("q", asked=asked, state=state, why=why)).is_open is is_open
+    assert read_desired_state("q", queue("q", annotation=annotation, state=state, reason=reason)).is_open is is_open
 
 
 def test_the_root_is_always_open() -> None:
-    assert read_desired_state("root", queue("root", asked="Closed", state="Closed")) == DesiredQueueState(
+    assert read_desired_state("root", queue("root", annotation="Closed", state="Closed")) == DesiredQueueState(
         is_open=True, parent=""
     )
 
 
-@pytest.mark.parametrize(("closer", "tenants", "state"), [("", 3, "Open"), ("q", 3, "Closing"), ("q", 0, "Closed")])
-def test_a_closed_queue_is_closing_while_anything_is_left_in_it(closer: str, tenants: int, state: str) -> None:
-    assert state_of(closer, tenants) == state
+@pytest.mark.parametrize(
+    ("closing_queue", "job_count", "state"), [("", 3, "Open"), ("q", 3, "Closing"), ("q", 0, "Closed")]
+)
+def test_a_closed_queue_is_closing_while_anything_is_left_in_it(closing_queue: str, job_count: int, state: str) -> None:
+    assert state_of(closing_queue, job_count) == state
 
 
 def test_a_queue_below_a_closed_one_is_closed_and_knows_by_whom() -> None:
-    wishes = {
+    desired = {
         name: read_desired_state(name, wire)
         for name, wire in {
             "root": queue("root"),
-            "top": queue("top", asked="Closed"),
+            "top": queue("top", annotation="Closed"),
             "mid": queue("mid", parent="top"),
             "leaf": queue("leaf", parent="mid"),
             "shut": queue("shut", parent="mid", state="Closed"),
             "other": queue("other"),
         }.items()
     }
-    assert {name: closed_by(name, wishes.get) for name in wishes} == {
+    assert {name: closed_by(name, desired.get) for name in desired} == {
         "root": "",
         "top": "top",
         "mid": "top",
@@ -75,12 +77,12 @@ def test_a_queue_below_a_closed_one_is_closed_and_knows_by_whom() -> None:
 
 
 def test_circles_and_missing_parents_close_nothing() -> None:
-    wishes = {
+    desired = {
         "a": DesiredQueueState(parent="b"),
         "b": DesiredQueueState(parent="a"),
         "c": DesiredQueueState(parent="gone"),
     }
-    assert [closed_by(name, wishes.get) for name in ("a", "b", "c", "unknown")] == ["", "", "", ""]
+    assert [closed_by(name, desired.get) for name in ("a", "b", "c", "unknown")] == ["", "", "", ""]
 
 
 def test_the_condition_tells_a_queue_that_was_closed_from_one_that_is_closed_from_above() -> None:

@@ -87,7 +87,7 @@ def test_siblings_do_not_share_their_ancestors_u24() -> None:
 def test_a_broken_branch_is_the_only_one_that_is_set_aside(queues: list[Queue], problems: dict[str, str]) -> None:
     for order in (queues, queues[::-1]):
         tree = a_tree(*order, Queue("sound"))
-        found = {name: branch.problem for name, branch in tree.nodes.items() if branch.problem}
+        found = {name: node.problem for name, node in tree.nodes.items() if node.problem}
         found.pop("lost", None)
         assert {name: found[name] for name in found if name in problems} == found
         for name, text in problems.items():

@@ -13,12 +13,12 @@ from headgate.capacity.kinds.queue_validation import find_deletion_problems, fin
 Object = dict[str, Any]
 
 ROOT = a_queue("root")
-NOBODY = dict[str, int]()
+NO_JOBS = dict[str, int]()
 
 
-def refused(new: Object, old: Object | None, *others: Object, tenants: dict[str, int] = NOBODY) -> list[str]:
-    known = QueueIndex([ROOT, *others, *([old] if old is not None else [])])
-    return [str(each) for each in find_queue_problems(new, old, known, lambda name: tenants.get(name, 0))]
+def problems(new: Object, old: Object | None, *others: Object, job_counts: dict[str, int] = NO_JOBS) -> list[str]:
+    index = QueueIndex([ROOT, *others, *([old] if old is not None else [])])
+    return [str(each) for each in find_queue_problems(new, old, index, lambda name: job_counts.get(name, 0))]
 
 
 def annotated(queue: Object, **annotations: str) -> Object:
@@ -26,12 +26,12 @@ def annotated(queue: Object, **annotations: str) -> Object:
 
 
 def test_a_sound_queue_is_let_through() -> None:
-    assert not refused(a_queue("a", capability={"cpu": "4"}, deserved={"cpu": "2"}), None)
+    assert not problems(a_queue("a", capability={"cpu": "4"}, deserved={"cpu": "2"}), None)
 
 
 def test_all_problems_are_told_at_once() -> None:
     wrong = a_queue("a", parent="nobody", weight=0, capability={"cpu": "1"}, deserved={"cpu": "2"})
-    assert refused(wrong, None) == [
+    assert problems(wrong, None) == [
         "spec.weight: 0 is less than 1",
         "spec.parent: queue nobody does not exist",
         "spec.deserved.cpu: 2 is more than 1, its capability",
@@ -45,11 +45,11 @@ def test_siblings_together_may_not_be_promised_more_than_their_parent(kind: str)
 
     path = "spec.deserved" if kind == "deserved" else "spec.guarantee.resource"
     others = (queue("p", "8"), queue("a", "5", parent="p"))
-    assert not refused(queue("b", "3", parent="p"), None, *others)
-    assert refused(queue("b", "3500m", parent="p"), None, *others) == [
+    assert not problems(queue("b", "3", parent="p"), None, *others)
+    assert problems(queue("b", "3500m", parent="p"), None, *others) == [
         f"{path}.cpu: the queues below p have 8500m together, more than its {kind} of 8"
     ]
-    assert refused(queue("p", "4"), queue("p", "8"), *others[1:]) == [
+    assert problems(queue("p", "4"), queue("p", "8"), *others[1:]) == [
         f"{path}.cpu: the queues below p have 5 together, more than its {kind} of 4"
     ]
 
@@ -57,19 +57,19 @@ def test_siblings_together_may_not_be_promised_more_than_their_parent(kind: str)
 def test_a_sum_that_is_too_large_already_can_be_lowered_step_by_step() -> None:
     parent, other = a_queue("p", deserved={"cpu": "4"}), a_queue("b", parent="p", deserved={"cpu": "6"})
     old = a_queue("a", parent="p", deserved={"cpu": "6"})
-    assert not refused(a_queue("a", parent="p", deserved={"cpu": "5"}), old, parent, other)
-    assert refused(a_queue("a", parent="p", deserved={"cpu": "7"}), old, parent, other)
+    assert not problems(a_queue("a", parent="p", deserved={"cpu": "5"}), old, parent, other)
+    assert problems(a_queue("a", parent="p", deserved={"cpu": "7"}), old, parent, other)
 
 
 def test_siblings_below_the_root_have_no_sum() -> None:
-    assert not refused(a_queue("b", deserved={"cpu": "100"}), None, a_queue("a", deserved={"cpu": "100"}))
+    assert not problems(a_queue("b", deserved={"cpu": "100"}), None, a_queue("a", deserved={"cpu": "100"}))
 
 
 def test_what_was_wrong_before_does_not_stand_in_the_way_of_another_change() -> None:
     old = a_queue("a", parent="gone", capability={"cpu": "1"}, deserved={"cpu": "2"})
-    assert not refused(annotated(old, note="x"), old)
-    assert not refused(a_queue("a", parent="gone", capability={"cpu": "2"}, deserved={"cpu": "2"}), old)
-    assert refused(a_queue("a", parent="gone", capability={"cpu": "1"}, deserved={"cpu": "3"}), old) == [
+    assert not problems(annotated(old, note="x"), old)
+    assert not problems(a_queue("a", parent="gone", capability={"cpu": "2"}, deserved={"cpu": "2"}), old)
+    assert problems(a_queue("a", parent="gone", capability={"cpu": "1"}, deserved={"cpu": "3"}), old) == [
         "spec.deserved.cpu: 3 is more than 1, its capability"
     ]
 
@@ -77,7 +77,7 @@ def test_what_was_wrong_before_does_not_stand_in_the_way_of_another_change() -> 
 def test_nobody_may_deserve_or_keep_what_no_queue_above_may_use() -> None:
     top = a_queue("p", capability={"cpu": "4"})
     child = a_queue("a", parent="p", deserved={"cpu": "5"}, guarantee={"resource": {"cpu": "5"}})
-    assert refused(child, None, top) == [
+    assert problems(child, None, top) == [
         "spec.deserved.cpu: 5 is more than 4, the capability of the queue p above it",
         "spec.guarantee.resource.cpu: 5 is more than 4, the capability of the queue p above it",
     ]
@@ -86,8 +86,8 @@ def test_nobody_may_deserve_or_keep_what_no_queue_above_may_use() -> None:
 def test_a_limit_cannot_be_lowered_under_what_queues_below_have() -> None:
     old = a_queue("p", capability={"cpu": "8"})
     below = (a_queue("mid", parent="p"), a_queue("leaf", parent="mid", capability={"cpu": "6"}))
-    assert not refused(a_queue("p", capability={"cpu": "6"}), old, *below)
-    assert refused(a_queue("p", capability={"cpu": "5"}), old, *below) == [
+    assert not problems(a_queue("p", capability={"cpu": "6"}), old, *below)
+    assert problems(a_queue("p", capability={"cpu": "5"}), old, *below) == [
         "spec.capability.cpu: 5 is less than the capability of 6 of the queue leaf below it"
     ]
 
@@ -98,27 +98,29 @@ def test_a_queue_between_shields_those_below_it() -> None:
         a_queue("mid", parent="p", capability={"cpu": "3"}),
         a_queue("leaf", parent="mid", capability={"cpu": "6"}),
     )
-    assert not refused(a_queue("p", capability={"cpu": "5"}), old, *below)
+    assert not problems(a_queue("p", capability={"cpu": "5"}), old, *below)
 
 
 def test_a_move_may_not_push_those_below_too_deep_nor_close_a_circle() -> None:
     chain = [a_queue("q1"), *(a_queue(f"q{level}", parent=f"q{level - 1}") for level in range(2, 5))]
     old = a_queue("a")
     below = (a_queue("b", parent="a"), a_queue("c", parent="b"))
-    assert refused(a_queue("a", parent="q3"), old, *chain, *below) == [
+    assert problems(a_queue("a", parent="q3"), old, *chain, *below) == [
         "spec.parent: queue c is more than 5 levels deep"
     ]
-    assert not refused(a_queue("a", parent="q2"), old, *chain, *below)
-    assert refused(a_queue("a", parent="c"), old, *below) == ["spec.parent: parents lead in a circle: a -> c -> b -> a"]
+    assert not problems(a_queue("a", parent="q2"), old, *chain, *below)
+    assert problems(a_queue("a", parent="c"), old, *below) == [
+        "spec.parent: parents lead in a circle: a -> c -> b -> a"
+    ]
 
 
 def test_a_queue_with_jobs_cannot_get_queues_below_it() -> None:
     parent = a_queue("p")
-    assert refused(a_queue("a", parent="p"), None, parent, tenants={"p": 2}) == [
+    assert problems(a_queue("a", parent="p"), None, parent, job_counts={"p": 2}) == [
         "spec.parent: there are 2 PodGroups or pods in the queue p, so no queue can be below it"
     ]
     unmoved = a_queue("a", parent="p")
-    assert not refused(a_queue("a", parent="p", weight=2), unmoved, parent, tenants={"p": 2})
+    assert not problems(a_queue("a", parent="p", weight=2), unmoved, parent, job_counts={"p": 2})
 
 
 @pytest.mark.parametrize(
@@ -131,17 +133,17 @@ def test_a_queue_with_jobs_cannot_get_queues_below_it() -> None:
     ],
 )
 def test_the_root_is_protected(root: Object, path: str) -> None:
-    assert [each.split(": ")[0] for each in refused(root, ROOT, a_queue("a"))] == [path]
+    assert [each.split(": ")[0] for each in problems(root, ROOT, a_queue("a"))] == [path]
 
 
 def test_the_root_may_be_limited_unless_a_queue_has_more_already() -> None:
-    assert not refused(a_queue("root", capability={"cpu": "4"}), ROOT, a_queue("a", capability={"cpu": "4"}))
-    assert refused(a_queue("root", capability={"cpu": "3"}), ROOT, a_queue("a", capability={"cpu": "4"}))
+    assert not problems(a_queue("root", capability={"cpu": "4"}), ROOT, a_queue("a", capability={"cpu": "4"}))
+    assert problems(a_queue("root", capability={"cpu": "3"}), ROOT, a_queue("a", capability={"cpu": "4"}))
 
 
 def test_a_state_that_is_none_is_refused() -> None:
     wrong = annotated(a_queue("a"), **{"headgate.dev/state": "closed"})
-    assert refused(wrong, None) == ["metadata.annotations[headgate.dev/state]: 'closed' is neither Open nor Closed"]
+    assert problems(wrong, None) == ["metadata.annotations[headgate.dev/state]: 'closed' is neither Open nor Closed"]
 
 
 def test_a_hostile_queue_is_refused_and_nothing_raises() -> None:
@@ -155,27 +157,27 @@ def test_a_hostile_queue_is_refused_and_nothing_raises() -> None:
     )
     for spec in hostile:
         new = {"metadata": {"name": "a", "annotations": []}, "spec": spec}
-        assert isinstance(refused(new, None), list)
+        assert isinstance(problems(new, None), list)
 
 
-def deletion(name: str, *others: Object, tenants: dict[str, int] = NOBODY) -> list[str]:
-    known = QueueIndex([ROOT, *others])
-    return [str(each) for each in find_deletion_problems(name, known, lambda queue: tenants.get(queue, 0))]
+def deletion_problems(name: str, *others: Object, job_counts: dict[str, int] = NO_JOBS) -> list[str]:
+    index = QueueIndex([ROOT, *others])
+    return [str(each) for each in find_deletion_problems(name, index, lambda queue: job_counts.get(queue, 0))]
 
 
 def test_an_empty_leaf_may_go() -> None:
-    assert not deletion("a", a_queue("a"))
-    assert not deletion("unheard-of")
+    assert not deletion_problems("a", a_queue("a"))
+    assert not deletion_problems("unheard-of")
 
 
 @pytest.mark.parametrize("name", ["root", "default"])
 def test_the_two_queues_that_are_always_there_may_not_go(name: str) -> None:
-    assert deletion(name) == [f"metadata.name: the queue {name} is always there, and cannot be deleted"]
+    assert deletion_problems(name) == [f"metadata.name: the queue {name} is always there, and cannot be deleted"]
 
 
 def test_a_queue_with_queues_or_jobs_may_not_go() -> None:
     many = [a_queue(name, parent="a") for name in ("b", "c", "d", "e")]
-    assert deletion("a", a_queue("a"), *many, tenants={"a": 1}) == [
+    assert deletion_problems("a", a_queue("a"), *many, job_counts={"a": 1}) == [
         "metadata.name: queues b, c, d and 1 more are below it: delete or move them first",
         "metadata.name: there is 1 PodGroup or pod in it: close it, and wait until it is empty",
     ]

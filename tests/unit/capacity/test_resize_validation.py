@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from headgate.capacity.api.queue import QueueIndex
 from headgate.capacity.engine import QueueEngine
 from headgate.capacity.kinds.resize_validation import limits_of
-from queueing import House, a_queue, a_task
+from queueing import Queues, a_queue, a_task
 from reported import Cluster
 from unit.scheduling.queued_world import QueuedWorld
 from unit.scheduling.queued_world import a_queue as a_wire_queue
@@ -23,49 +23,49 @@ amounts = st.sampled_from([None, 0, 1, 2, 5, 9])
 @settings(max_examples=60)
 @given(st.fixed_dictionaries({name: st.tuples(amounts, amounts, st.booleans()) for name in NAMES}))
 def test_limits_are_those_of_the_engine(drawn: dict[str, tuple[int | None, int | None, bool]]) -> None:
-    queues, register = QueueEngine(), QueueIndex()
+    queues, index = QueueEngine(), QueueIndex()
     for name, (capability, guarantee, is_there) in drawn.items():
         if is_there:
-            kept = None if guarantee is None or name == "root" else {"cpu": guarantee}
-            wire = a_queue(name, cpu=capability, parent=PARENTS[name], guarantee=kept)
+            guarantee_amounts = None if guarantee is None or name == "root" else {"cpu": guarantee}
+            wire = a_queue(name, cpu=capability, parent=PARENTS[name], guarantee=guarantee_amounts)
             queues.queue_applied(wire)
-            register.apply(wire)
+            index.apply(wire)
     for name in NAMES:
         if drawn[name][2]:
-            found = limits_of(name, register)
+            found = limits_of(name, index)
             assert found[name] == queues.limits(name).capability, name
             assert next(iter(found)) == name
 
 
 def test_a_running_pod_that_grows_counts_at_once_and_the_next_one_waits() -> None:
-    house = House(a_queue("q", cpu=4), a_task("runs", "1", queue="q", node_name="n1", gates=()))
-    house.show(a_task("runs", "6", queue="q", node_name="n1", gates=()), a_task("next", queue="q"))
-    assert (house.use("q"), house.admit()) == ((6000, 0), [])
-    house.show(a_task("runs", "3", queue="q", node_name="n1", gates=()))
-    assert house.admit() == ["next"]
+    queues = Queues(a_queue("q", cpu=4), a_task("runs", "1", queue="q", node_name="n1", gates=()))
+    queues.apply(a_task("runs", "6", queue="q", node_name="n1", gates=()), a_task("next", queue="q"))
+    assert (queues.usage("q"), queues.admit()) == ((6000, 0), [])
+    queues.apply(a_task("runs", "3", queue="q", node_name="n1", gates=()))
+    assert queues.admit() == ["next"]
 
 
 def a_running_pod(cpu: str, status: dict[str, Any] | None = None) -> dict[str, Any]:
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
     spec = {"schedulerName": "default-scheduler", "nodeName": "a", "containers": [container]}
-    words = {"scheduling.volcano.sh/queue-name": "q"}
-    metadata = {"name": "p", "namespace": "default", "uid": "uid-p", "annotations": words}
+    annotations = {"scheduling.volcano.sh/queue-name": "q"}
+    metadata = {"name": "p", "namespace": "default", "uid": "uid-p", "annotations": annotations}
     return {"metadata": metadata, "spec": spec, "status": {"phase": "Running", **(status or {})}}
 
 
 def test_a_resize_counts_while_it_is_under_way_and_not_when_it_cannot_be_done() -> None:
     world = QueuedWorld(a_wire_queue("q", "4"))
-    held = {"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
+    wait = {"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
 
     def used(cpu: str, **status: Any) -> int:
-        world.show(a_running_pod(cpu, {**held, **status}))
+        world.show(a_running_pod(cpu, {**wait, **status}))
         return world.scheduler.queues.usage("q").allocated["cpu"]
 
     assert used("1") == 1000
     assert used("6") == 6000
-    waits = {"type": "PodResizePending", "status": "True"}
-    assert used("6", conditions=[{**waits, "reason": "Deferred"}]) == 6000
-    assert used("6", conditions=[{**waits, "reason": "Infeasible"}]) == 1000
+    pending = {"type": "PodResizePending", "status": "True"}
+    assert used("6", conditions=[{**pending, "reason": "Deferred"}]) == 6000
+    assert used("6", conditions=[{**pending, "reason": "Infeasible"}]) == 1000
     larger = [{"name": "c", "resources": {"requests": {"cpu": "1"}}, "allocatedResources": {"cpu": "3"}}]
     assert used("1", containerStatuses=larger) == 3000
 

@@ -17,7 +17,7 @@ def test_nothing_is_written_before_all_was_told() -> None:
     cluster = Cluster()
     cluster.queue("blue")
     assert cluster.run() == 0
-    assert cluster.reporting.next_deadline_s() is None
+    assert cluster.reporter.next_deadline_s() is None
 
 
 def test_a_new_queue_is_open_and_empty() -> None:
@@ -28,15 +28,15 @@ def test_a_new_queue_is_open_and_empty() -> None:
 def test_a_cluster_in_which_nothing_happens_is_left_alone() -> None:
     cluster = started()
     assert cluster.run(3_600, 5) == 0
-    assert cluster.reporting.next_deadline_s() is None
+    assert cluster.reporter.next_deadline_s() is None
 
 
 def test_the_two_first_queues_are_made_if_they_are_missing_and_again_if_they_go() -> None:
     cluster = Cluster()
     cluster.synced()
     cluster.run(1)
-    made = [each.obj["metadata"]["name"] for each in cluster.writes if isinstance(each, CreateMissingObject)]
-    assert made == ["root", "default"]
+    created = [each.obj["metadata"]["name"] for each in cluster.writes if isinstance(each, CreateMissingObject)]
+    assert created == ["root", "default"]
     cluster.run(60)
     cluster.writes.clear()
     cluster.remove_queue("default")
@@ -48,7 +48,7 @@ def test_the_two_first_queues_are_made_if_they_are_missing_and_again_if_they_go(
 
 def test_a_queue_that_cannot_be_made_is_tried_again_but_not_at_once() -> None:
     cluster = Cluster()
-    cluster.fails = 4
+    cluster.failures_left = 4
     cluster.synced()
     assert cluster.run(25) == 2
     cluster.run(60)
@@ -128,7 +128,7 @@ def test_a_server_that_keeps_less_than_it_is_sent_is_not_told_twice() -> None:
     def without_ours(status: Object) -> Object:
         return {name: value for name, value in status.items() if name not in ("reserved", "terminating", "conditions")}
 
-    cluster = started(keeps=without_ours)
+    cluster = started(stored_part=without_ours)
     cluster.pod("a", queue="blue", admitted="blue")
     assert cluster.run(600) == 2
     cluster.queue("blue", affinity={"nodeGroupAffinity": {}})
@@ -143,14 +143,14 @@ def test_whoever_changes_a_status_back_is_answered_ever_more_rarely() -> None:
     for _ in range(3_600):
         found = cluster.queues["blue"]
         cluster.queues["blue"] = {**found, "status": {**found["status"], "allocated": {"cpu": "99"}}}
-        cluster.reporting.queue_applied(cluster.queues["blue"], cluster.now_s)
+        cluster.reporter.queue_applied(cluster.queues["blue"], cluster.now_s)
         cluster.run(1, 0.5)
     assert 2 <= len(cluster.writes) <= 16
 
 
 def test_a_write_that_fails_is_tried_again() -> None:
     cluster = started()
-    cluster.fails = 3
+    cluster.failures_left = 3
     cluster.pod("a", queue="blue", node="n1", phase="Running")
     cluster.run()
     assert cluster.status("blue")["allocated"] == {"cpu": "1"}
@@ -161,9 +161,9 @@ def test_a_write_that_is_refused_for_good_is_not_sent_again_until_there_is_somet
     cluster.pod("a", queue="blue", node="n1", phase="Running")
     cluster.now_s += 10
     for _ in range(2):
-        for effect in cluster.reporting.due_patches(cluster.now_s, "2026-01-01T00:00:00Z", 100):
+        for effect in cluster.reporter.due_patches(cluster.now_s, "2026-01-01T00:00:00Z", 100):
             assert isinstance(effect, StatusPatch)
-            cluster.reporting.patch_rejected(effect, cluster.now_s)
+            cluster.reporter.patch_rejected(effect, cluster.now_s)
             cluster.writes.append(effect)
         cluster.now_s += 10
     assert len(cluster.writes) == 2
@@ -187,20 +187,20 @@ def test_a_queue_made_anew_under_the_same_name_is_told_everything() -> None:
 def test_a_queue_closes_when_it_is_empty_and_opens_by_the_annotation() -> None:
     cluster = started()
     cluster.pod("a", queue="blue", node="n1", phase="Running")
-    cluster.queue("blue", asked="Closed")
+    cluster.queue("blue", annotation="Closed")
     cluster.run()
     assert cluster.status("blue")["state"] == "Closing"
-    assert cluster.said("blue") == {"Open": "Closed"}
+    assert cluster.reasons("blue") == {"Open": "Closed"}
     cluster.remove_pod("a")
     cluster.run()
     assert cluster.status("blue")["state"] == "Closed"
     cluster.queue("blue")
     cluster.run()
     assert cluster.status("blue")["state"] == "Closed", "what was closed stays closed until somebody opens it"
-    cluster.queue("blue", asked="Open")
+    cluster.queue("blue", annotation="Open")
     cluster.run()
     assert cluster.status("blue")["state"] == "Open"
-    assert cluster.said("blue") == {}
+    assert cluster.reasons("blue") == {}
 
 
 def test_a_queue_is_closed_and_opened_by_who_writes_its_state() -> None:
@@ -221,18 +221,18 @@ def test_a_queue_is_closed_and_opened_by_who_writes_its_state() -> None:
 def test_queues_below_a_closed_one_close_and_open_with_it_unless_they_were_closed_themselves() -> None:
     cluster = started()
     cluster.queue("left", parent="blue")
-    cluster.queue("right", parent="blue", asked="Closed")
+    cluster.queue("right", parent="blue", annotation="Closed")
     cluster.pod("a", queue="left", node="n1", phase="Running")
     cluster.run()
-    cluster.queue("blue", asked="Closed")
+    cluster.queue("blue", annotation="Closed")
     cluster.run()
     states = {name: cluster.status(name)["state"] for name in ("blue", "left", "right")}
     assert states == {"blue": "Closing", "left": "Closing", "right": "Closed"}
-    assert cluster.said("left") == {"Open": "AncestorClosed"}
+    assert cluster.reasons("left") == {"Open": "AncestorClosed"}
     cluster.remove_pod("a")
     cluster.run()
     assert {cluster.status(name)["state"] for name in ("blue", "left", "right")} == {"Closed"}
-    cluster.queue("blue", asked="Open")
+    cluster.queue("blue", annotation="Open")
     cluster.run()
     assert [cluster.status(name)["state"] for name in ("blue", "left", "right")] == ["Open", "Open", "Closed"]
 
@@ -247,11 +247,11 @@ def test_a_queue_that_cannot_be_trusted_says_why_and_so_do_those_below_until_it_
     assert "spec.deserved.cpu" in own["message"] or "deserved" in own["message"]
     (inherited,) = cluster.status("leaf")["conditions"]
     assert "queue blue" in inherited["message"]
-    assert cluster.said("default") == {}
+    assert cluster.reasons("default") == {}
     cluster.queue("blue", capability={"cpu": "2"}, deserved={"cpu": "2"})
     cluster.run()
-    assert cluster.said("blue") == {}
-    assert cluster.said("leaf") == {}
+    assert cluster.reasons("blue") == {}
+    assert cluster.reasons("leaf") == {}
 
 
 def test_conditions_of_others_stay_and_times_move_with_the_status_only() -> None:

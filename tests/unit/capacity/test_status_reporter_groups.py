@@ -18,26 +18,26 @@ def test_a_group_goes_from_its_queue_to_its_end() -> None:
     cluster.queue("blue", capability={"cpu": "2"})
     seen = []
 
-    def look() -> None:
+    def record() -> None:
         cluster.run()
         status = cluster.status("g")
-        seen.append((status["phase"], status["running"], status["succeeded"], *cluster.said("g").items()))
+        seen.append((status["phase"], status["running"], status["succeeded"], *cluster.reasons("g").items()))
         assert phases(cluster, "blue") == {status["phase"].lower(): 1}
 
     cluster.group("g", queue="blue", minMember=2)
-    look()
+    record()
     for name in ("a", "b"):
         cluster.pod(name, group="g", gates=[GATE])
-    look()
+    record()
     for name in ("a", "b"):
         cluster.pod(name, gates=[], admitted="blue", unschedulable=True)
-    look()
+    record()
     for name in ("a", "b"):
         cluster.pod(name, node="n1", phase="Running", unschedulable=False)
-    look()
+    record()
     for name in ("a", "b"):
         cluster.pod(name, phase="Succeeded")
-    look()
+    record()
     ready = "tasks in gang are ready to be scheduled"
     assert seen == [
         ("Inqueue", 0, 0, ("Unschedulable", "NotEnoughTasks")),
@@ -68,10 +68,10 @@ def test_a_pod_that_moves_from_the_watch_on_live_pods_to_the_other_is_counted_on
     cluster.group("g", queue="blue", minMember=1)
     pod = cluster.pod("a", group="g", node="n1", phase="Running")
     cluster.pod("a", phase="Succeeded")
-    cluster.reporting.pod_removed(pod["uid"], cluster.now_s)
+    cluster.reporter.pod_removed(pod["uid"], cluster.now_s)
     cluster.run()
     assert (cluster.status("g")["phase"], cluster.status("g")["succeeded"]) == ("Completed", 1)
-    cluster.reporting.pod_removed(pod["uid"], cluster.now_s, ended=True)
+    cluster.reporter.pod_removed(pod["uid"], cluster.now_s, ended=True)
     cluster.run()
     assert cluster.status("g")["succeeded"] == 0
 
@@ -93,7 +93,7 @@ def test_a_group_that_asks_for_hard_topology_is_told_that_it_is_not_there() -> N
     cluster.group("g", queue="blue", minMember=1, networkTopology={"mode": "hard", "highestTierAllowed": 1})
     cluster.pod("a", group="g", node="n1", phase="Running")
     cluster.run()
-    assert cluster.said("g")["Supported"] == "NotSupported"
+    assert cluster.reasons("g")["Supported"] == "NotSupported"
 
 
 def test_pods_of_their_own_get_groups_of_one_only_if_that_was_asked_for() -> None:
@@ -101,28 +101,31 @@ def test_pods_of_their_own_get_groups_of_one_only_if_that_was_asked_for() -> Non
     cluster.pod("a", queue="blue", gates=[GATE])
     cluster.run()
     assert cluster.groups == {}
-    asked = started(makes_groups=True)
-    uid = asked.pod("a", queue="blue", gates=[GATE])["uid"]
-    asked.run()
-    (made,) = (each for each in asked.writes if isinstance(each, CreateMissingObject))
+    with_groups = started(creates_groups=True)
+    uid = with_groups.pod("a", queue="blue", gates=[GATE])["uid"]
+    with_groups.run()
+    (created,) = (each for each in with_groups.writes if isinstance(each, CreateMissingObject))
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": uid, "controller": True}
-    assert made.obj["metadata"] == {"namespace": "ns", "name": f"podgroup-{uid}", "ownerReferences": [owner]}
-    assert made.obj["spec"] == {"minMember": 1, "queue": "blue"}
-    assert (phases(asked, "blue"), asked.said(f"podgroup-{uid}")) == ({"pending": 1}, {"Scheduled": "WaitingForQueue"})
-    asked.pod("a", gates=[], admitted="blue")
-    asked.run()
-    assert phases(asked, "blue") == {"inqueue": 1}
-    asked.pod("a", node="n1", phase="Running")
-    asked.run()
-    assert (phases(asked, "blue"), asked.status(f"podgroup-{uid}")["running"]) == ({"running": 1}, 1)
-    asked.pod("a", phase="Succeeded")
-    asked.run()
-    assert phases(asked, "blue") == {"completed": 1}
-    assert len([each for each in asked.writes if isinstance(each, CreateMissingObject)]) == 1
+    assert created.obj["metadata"] == {"namespace": "ns", "name": f"podgroup-{uid}", "ownerReferences": [owner]}
+    assert created.obj["spec"] == {"minMember": 1, "queue": "blue"}
+    assert (phases(with_groups, "blue"), with_groups.reasons(f"podgroup-{uid}")) == (
+        {"pending": 1},
+        {"Scheduled": "WaitingForQueue"},
+    )
+    with_groups.pod("a", gates=[], admitted="blue")
+    with_groups.run()
+    assert phases(with_groups, "blue") == {"inqueue": 1}
+    with_groups.pod("a", node="n1", phase="Running")
+    with_groups.run()
+    assert (phases(with_groups, "blue"), with_groups.status(f"podgroup-{uid}")["running"]) == ({"running": 1}, 1)
+    with_groups.pod("a", phase="Succeeded")
+    with_groups.run()
+    assert phases(with_groups, "blue") == {"completed": 1}
+    assert len([each for each in with_groups.writes if isinstance(each, CreateMissingObject)]) == 1
 
 
 def test_a_group_of_one_that_somebody_deletes_is_made_again_while_its_pod_lives() -> None:
-    cluster = started(makes_groups=True)
+    cluster = started(creates_groups=True)
     uid = cluster.pod("a", queue="blue", node="n1", phase="Running")["uid"]
     cluster.run()
     cluster.remove_group(f"podgroup-{uid}")
@@ -142,7 +145,7 @@ def test_a_poisoned_group_says_what_is_wrong_and_the_others_go_on(spec: Object) 
     cluster.group("good", queue="blue", minMember=1)
     cluster.pod("a", group="good", node="n1", phase="Running")
     cluster.run()
-    assert cluster.said("bad")["Unschedulable"] == "Invalid"
+    assert cluster.reasons("bad")["Unschedulable"] == "Invalid"
     assert cluster.status("good")["phase"] == "Running"
 
 
@@ -153,9 +156,9 @@ def test_hostile_objects_do_not_stop_the_reporter() -> None:
         {"metadata": {"name": "x"}, "spec": 7, "status": [1]},
         {"metadata": {"name": "y"}, "status": {"conditions": 3}},
     ):
-        cluster.reporting.queue_applied(wire, cluster.now_s)
-        cluster.reporting.group_applied(wire, cluster.now_s)
-        cluster.reporting.pod_applied(wire, cluster.now_s)
+        cluster.reporter.queue_applied(wire, cluster.now_s)
+        cluster.reporter.group_applied(wire, cluster.now_s)
+        cluster.reporter.pod_applied(wire, cluster.now_s)
     cluster.run()
     cluster.pod("a", queue="blue", node="n1", phase="Running")
     cluster.run()
@@ -170,7 +173,7 @@ def test_a_group_waits_for_its_queue_though_some_of_its_pods_have_no_gate() -> N
     for name in ("a", "b"):
         cluster.pod(name, group="g", reason="WaitingForQueue")
     cluster.run()
-    assert cluster.said("g") == {"Unschedulable": "NotEnoughTasks"}
+    assert cluster.reasons("g") == {"Unschedulable": "NotEnoughTasks"}
     cluster.pod("c", group="g", gates=[GATE], cpu=9000)
     cluster.run()
-    assert cluster.said("g") == {"Scheduled": "WaitingForQueue"}
+    assert cluster.reasons("g") == {"Scheduled": "WaitingForQueue"}

@@ -11,7 +11,7 @@ import pytest
 from headgate.capacity.api.task import TaskInfo
 from headgate.capacity.conf import DEFAULTS, PluginOption, SchedulerConf
 from headgate.capacity.preemption.victim_rules import VictimCandidate
-from queueing import House, a_group, a_queue, a_task, amounts
+from queueing import Queues, a_group, a_queue, a_task, amounts
 
 RECLAIM = msgspec.structs.replace(DEFAULTS, actions=("allocate", "reclaim"))
 GANGS_COUNT = SchedulerConf(
@@ -26,18 +26,18 @@ def running(name: str, queue: str = "", cpu: str | int | None = "1", **fields: A
 def victims(
     name: str,
     *objects: Any,
-    settings: SchedulerConf = DEFAULTS,
+    conf: SchedulerConf = DEFAULTS,
     namespaces: Mapping[str, str] | None = None,
     protected: tuple[str, ...] = (),
 ) -> list[str]:
     """Asked as if all that run were on one node."""
-    there = [
+    candidates = [
         VictimCandidate(each.uid, (namespaces or {}).get(each.name, "ns"), each.priority, each.name not in protected)
         for each in objects
         if isinstance(each, TaskInfo) and each.node_name
     ]
-    house = House(*objects, settings=settings)
-    return [uid.removeprefix("u-") for uid in house.queues.victim_candidates(f"u-{name}", there)]
+    queues = Queues(*objects, conf=conf)
+    return [uid.removeprefix("u-") for uid in queues.engine.victim_candidates(f"u-{name}", candidates)]
 
 
 def test_preempt_takes_pods_of_lower_priority_from_the_same_queue_only() -> None:
@@ -54,9 +54,9 @@ def test_preempt_takes_pods_of_lower_priority_from_the_same_queue_only() -> None
 
 
 def test_without_the_action_nobody_goes() -> None:
-    settings = msgspec.structs.replace(DEFAULTS, actions=("allocate",))
+    conf = msgspec.structs.replace(DEFAULTS, actions=("allocate",))
     objects = (a_queue("q"), running("low", "q"), a_task("p", queue="q", priority=5))
-    assert victims("p", *objects, settings=settings) == []
+    assert victims("p", *objects, conf=conf) == []
 
 
 def test_conformance_protects_what_the_system_needs() -> None:
@@ -70,13 +70,13 @@ def test_conformance_protects_what_the_system_needs() -> None:
     inside = {"dns": "kube-system"}
     assert victims("p", *objects, namespaces=inside) == ["plain"]
     plain = SchedulerConf(("preempt",), ((PluginOption("priority"),),))
-    assert victims("p", *objects, namespaces=inside, settings=plain) == ["dns", "critical", "plain"]
+    assert victims("p", *objects, namespaces=inside, conf=plain) == ["dns", "critical", "plain"]
 
 
 def test_gang_protects_the_minimum_if_it_has_a_say() -> None:
     members = [running(f"g-{i}", group="g") for i in range(3)]
     objects = (a_queue("q"), a_group("g", "q", 2), *members, a_task("p", queue="q", priority=5))
-    assert len(victims("p", *objects, settings=GANGS_COUNT)) == 1
+    assert len(victims("p", *objects, conf=GANGS_COUNT)) == 1
     assert len(victims("p", *objects)) == 3, "by default it has none"
 
 
@@ -196,7 +196,7 @@ CASES: Mapping[str, tuple[tuple[Any, ...], list[str]]] = {
 
 @pytest.mark.parametrize(("objects", "expected"), CASES.values(), ids=CASES)
 def test_reclaim_takes_back_what_others_have_too_much(objects: tuple[Any, ...], expected: list[str]) -> None:
-    assert victims("p", *objects, settings=RECLAIM) == expected
+    assert victims("p", *objects, conf=RECLAIM) == expected
 
 
 def test_an_ancestor_may_speak_for_a_queue_that_deserves_nothing_more_itself() -> None:
@@ -208,11 +208,11 @@ def test_an_ancestor_may_speak_for_a_queue_that_deserves_nothing_more_itself() -
         *(running(f"b{i}", "b") for i in range(3)),
         a_task("p", queue="a1"),
     )
-    assert victims("p", *objects, settings=RECLAIM) == []
+    assert victims("p", *objects, conf=RECLAIM) == []
     near = SchedulerConf(
         ("reclaim",), ((PluginOption("capacity", arguments={"ancestorReclaimLevel": 1}), PluginOption("conformance")),)
     )
-    assert victims("p", *objects, settings=near) == ["b0", "b1"]
+    assert victims("p", *objects, conf=near) == ["b0", "b1"]
 
 
 def reclaiming(level: int) -> SchedulerConf:
@@ -223,7 +223,7 @@ def reclaiming(level: int) -> SchedulerConf:
 @pytest.mark.parametrize("level", [0, 1, 2, 5])
 def test_a_reclaim_level_above_the_root_changes_nothing_between_queues_at_the_top(level: int) -> None:
     objects = (*TWO_EACH, *(running(f"r{i}", "rich") for i in range(4)), a_task("p", queue="poor"))
-    assert victims("p", *objects, settings=reclaiming(level)) == ["r0", "r1"]
+    assert victims("p", *objects, conf=reclaiming(level)) == ["r0", "r1"]
 
 
 @pytest.mark.parametrize("level", [0, 1, 2, 5])
@@ -235,7 +235,7 @@ def test_a_parent_of_both_queues_need_not_be_over_what_it_deserves(level: int) -
         *(running(f"r{i}", "rich") for i in range(3)),
         a_task("p", queue="poor"),
     )
-    assert victims("p", *objects, settings=reclaiming(level)) == ["r0", "r1"]
+    assert victims("p", *objects, conf=reclaiming(level)) == ["r0", "r1"]
 
 
 @pytest.mark.parametrize(("level", "expected"), [(0, ["r0", "r1"]), (1, []), (2, []), (5, [])])
@@ -250,7 +250,7 @@ def test_a_branch_that_the_claimant_is_not_in_gives_nothing_below_what_it_deserv
         *(running(f"r{i}", "rich") for i in range(3)),
         a_task("p", queue="poor"),
     )
-    assert victims("p", *objects, settings=reclaiming(level)) == expected
+    assert victims("p", *objects, conf=reclaiming(level)) == expected
 
 
 def test_a_claimant_near_the_root_takes_only_from_deep_branches_that_are_over_on_every_level() -> None:
@@ -264,5 +264,5 @@ def test_a_claimant_near_the_root_takes_only_from_deep_branches_that_are_over_on
             a_task("p", queue="poor"),
         )
 
-    assert victims("p", *objects(middle=1), settings=reclaiming(2)) == ["r0", "r1"]
-    assert victims("p", *objects(middle=3), settings=reclaiming(2)) == []
+    assert victims("p", *objects(middle=1), conf=reclaiming(2)) == ["r0", "r1"]
+    assert victims("p", *objects(middle=3), conf=reclaiming(2)) == []

@@ -12,7 +12,7 @@ import pytest
 
 from headgate.capacity.api.task import TaskInfo
 from headgate.capacity.engine import QueueEngine, WaitReason
-from queueing import House, a_group, a_queue, a_task, amounts
+from queueing import Queues, a_group, a_queue, a_task, amounts
 
 
 def running(name: str, queue: str, cpu: str | int | None = "1", **fields: Any) -> TaskInfo:
@@ -153,38 +153,38 @@ HIERARCHY: Mapping[str, tuple[list[Any], list[str]]] = {
 
 @pytest.mark.parametrize(("objects", "granted"), FLAT.values(), ids=FLAT)
 def test_flat_queues(objects: list[Any], granted: list[str]) -> None:
-    assert House(*objects).admit() == granted
+    assert Queues(*objects).admit() == granted
 
 
 @pytest.mark.parametrize(("objects", "granted"), HIERARCHY.values(), ids=HIERARCHY)
 def test_queues_in_a_tree(objects: list[Any], granted: list[str]) -> None:
-    assert House(*objects).admit() == granted
+    assert Queues(*objects).admit() == granted
 
 
 def test_phases_of_case6() -> None:
     objects, _ = HIERARCHY["case6: two leaves that inherit 2 CPU: one group is let in, the other waits"]
-    house = House(*objects)
-    house.admit()
-    assert [house.queues.is_inqueue("ns", name) for name in ("pg10", "pg11")] == [True, False]
-    assert house.why("p11") is WaitReason.NOT_INQUEUE
+    queues = Queues(*objects)
+    queues.admit()
+    assert [queues.engine.is_inqueue("ns", name) for name in ("pg10", "pg11")] == [True, False]
+    assert queues.wait_reason("p11") is WaitReason.NOT_INQUEUE
 
 
 def test_the_root_need_not_exist_nil_safety() -> None:
-    house = House(a_queue("q", cpu=1), a_task("p", queue="q"))
-    house.queues.queue_removed("root")
-    assert house.admit() == ["p"]
+    queues = Queues(a_queue("q", cpu=1), a_task("p", queue="q"))
+    queues.engine.queue_removed("root")
+    assert queues.admit() == ["p"]
 
 
 def test_a_job_in_a_deleted_queue_is_not_granted_anything_nil_safety() -> None:
-    house = House(a_queue("q", cpu=1), a_task("p", queue="q"), running("old", "q"))
-    house.queues.queue_removed("q")
-    assert house.admit() == []
-    assert house.why("p") is WaitReason.NO_QUEUE
-    assert house.use("q") == (1000, 0)
-    assert house.use("root") == (0, 0)
-    house.show(a_queue("q", cpu=2))
-    assert house.use("root") == (1000, 0)
-    assert house.admit() == ["p"]
+    queues = Queues(a_queue("q", cpu=1), a_task("p", queue="q"), running("old", "q"))
+    queues.engine.queue_removed("q")
+    assert queues.admit() == []
+    assert queues.wait_reason("p") is WaitReason.NO_QUEUE
+    assert queues.usage("q") == (1000, 0)
+    assert queues.usage("root") == (0, 0)
+    queues.apply(a_queue("q", cpu=2))
+    assert queues.usage("root") == (1000, 0)
+    assert queues.admit() == ["p"]
 
 
 def test_ten_thousand_queues_are_no_trouble() -> None:

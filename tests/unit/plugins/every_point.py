@@ -181,9 +181,9 @@ class Evicts:
             row = handle.matrix.row_of(name)
             assert row is not None
             for victim in handle.matrix.pods_on(row).values():
-                with handle.dry_run(pod, row) as trial:
-                    trial.take(victim)
-                    if victim.priority < pod.priority and not trial.reasons():
+                with handle.dry_run(pod, row) as dry_run:
+                    dry_run.take(victim)
+                    if victim.priority < pod.priority and not dry_run.reasons():
                         return PostFilterNomination(name, (victim,))
         return PostFilterUnschedulable("no pod of lower priority helps")
 
@@ -197,7 +197,7 @@ class Licences:
 
     def __init__(self) -> None:
         self.reserved: dict[str, str] = {}
-        self.held: list[PodInfo] = []
+        self.waiting: list[PodInfo] = []
         self.to_release: dict[str, Rejection | None] = {}
         self.ready: set[str] = set()
 
@@ -213,9 +213,9 @@ class Licences:
     def permit(self, pod: PodInfo, node_name: str, /) -> Rejection | PermitWait | None:
         if pod.labels.get("licence") != "pair":
             return None
-        self.held.append(pod)
-        if len(self.held) == 2:
-            self.to_release = dict.fromkeys((each.uid for each in self.held), None)
+        self.waiting.append(pod)
+        if len(self.waiting) == 2:
+            self.to_release = dict.fromkeys((each.uid for each in self.waiting), None)
         return PermitWait(30.0)
 
     def released(self) -> Mapping[str, Rejection | None]:

@@ -89,5 +89,5 @@ def test_every_method_is_shown_with_the_parameters_it_is_called_with() -> None:
 
 
 def test_every_name_of_the_interface_is_on_the_page() -> None:
-    words = set(re.findall(r"\w+", PAGE))
-    assert [name for name in (*framework.__all__, *testing.__all__) if name not in words] == []
+    identifiers = set(re.findall(r"\w+", PAGE))
+    assert [name for name in (*framework.__all__, *testing.__all__) if name not in identifiers] == []

@@ -79,13 +79,13 @@ def scheduler(*plugins: Any) -> VirtualScheduler:
     used = plugins or every_plugin()
     replaced = {"PrioritySort": Order, "DefaultPreemption": Evicts}
     disabled = [name for name, other in replaced.items() if any(isinstance(each, other) for each in used)]
-    made = VirtualScheduler(*used, disabled=disabled)
-    made.apply_node(
+    virtual = VirtualScheduler(*used, disabled=disabled)
+    virtual.apply_node(
         a_node("node-a", labels={RACK: "r1", POWERED: "true"}, cpu="4"),
         a_node("node-b", labels={RACK: "r2", POWERED: "true"}, cpu="8"),
         a_node("node-c", cpu="2"),
     )
-    return made
+    return virtual
 
 
 def imported(path: Path) -> set[str]:
@@ -118,101 +118,101 @@ def test_the_plugins_here_serve_every_extension_point() -> None:
 
 
 def test_a_watched_object_releases_the_pods_that_wait_for_it_alone() -> None:
-    made = scheduler()
-    made.apply_pod(a_pod("day", annotations={"example.com/window": "day"}), a_pod("night", requests=ONE))
-    made.advance(5)
-    assert (made.node_of("day"), made.node_of("night")) == (None, "node-b")
-    assert made.events("day") == ['PreEnqueueRejected: PreEnqueue plugin "Admission": window day is not open']
-    made.apply(WINDOWS, {"metadata": {"name": "other"}})
-    made.run()
-    assert made.node_of("day") is None
-    made.apply(WINDOWS, {"metadata": {"name": "day"}})
-    made.run()
-    assert made.node_of("day") is not None
-    made.delete(WINDOWS, "day")
+    virtual = scheduler()
+    virtual.apply_pod(a_pod("day", annotations={"example.com/window": "day"}), a_pod("night", requests=ONE))
+    virtual.advance(5)
+    assert (virtual.node_of("day"), virtual.node_of("night")) == (None, "node-b")
+    assert virtual.events("day") == ['PreEnqueueRejected: PreEnqueue plugin "Admission": window day is not open']
+    virtual.apply(WINDOWS, {"metadata": {"name": "other"}})
+    virtual.run()
+    assert virtual.node_of("day") is None
+    virtual.apply(WINDOWS, {"metadata": {"name": "day"}})
+    virtual.run()
+    assert virtual.node_of("day") is not None
+    virtual.delete(WINDOWS, "day")
 
 
 def test_a_filter_refuses_nodes_with_its_reasons_and_its_wakers_bring_the_pod_back() -> None:
-    made = scheduler()
-    made.apply_pod(a_pod("p", labels={RACK: "r3"}))
-    made.advance(5)
-    condition = made.condition("p")
+    virtual = scheduler()
+    virtual.apply_pod(a_pod("p", labels={RACK: "r3"}))
+    virtual.advance(5)
+    condition = virtual.condition("p")
     assert condition is not None
     assert condition["message"].startswith(
         "0/3 nodes are available: 1 node(s) are not powered, 3 node(s) are in another rack."
     )
-    made.apply_node(a_node("node-d", labels={RACK: "r3", POWERED: "true"}))
-    made.advance(20)
-    assert made.node_of("p") == "node-d"
+    virtual.apply_node(a_node("node-d", labels={RACK: "r3", POWERED: "true"}))
+    virtual.advance(20)
+    assert virtual.node_of("p") == "node-d"
 
 
 @pytest.mark.parametrize(("rack", "node"), [("r1", "node-a"), ("r2", "node-b"), ("only", "node-b"), ("none", None)])
 def test_each_answer_of_pre_filter_counts(rack: str, node: str | None) -> None:
-    made = scheduler()
-    made.apply_pod(a_pod("p", labels={RACK: rack}, requests=ONE))
-    made.advance(5)
-    assert made.node_of("p") == node
+    virtual = scheduler()
+    virtual.apply_pod(a_pod("p", labels={RACK: rack}, requests=ONE))
+    virtual.advance(5)
+    assert virtual.node_of("p") == node
 
 
 def test_a_post_filter_names_a_victim_and_the_pod_gets_its_room() -> None:
-    made = scheduler()
-    made.apply_pod(*(a_pod(f"low{i}", requests={"cpu": cpu}) for i, cpu in enumerate(("8", "4", "2"))))
-    made.run()
-    made.apply_pod(a_pod("high", requests={"cpu": "3"}, priority=10, labels={RACK: "r1"}))
-    made.advance(60)
-    assert (made.preempted, made.node_of("high")) == (["default/low1"], "node-a")
+    virtual = scheduler()
+    virtual.apply_pod(*(a_pod(f"low{i}", requests={"cpu": cpu}) for i, cpu in enumerate(("8", "4", "2"))))
+    virtual.run()
+    virtual.apply_pod(a_pod("high", requests={"cpu": "3"}, priority=10, labels={RACK: "r1"}))
+    virtual.advance(60)
+    assert (virtual.preempted, virtual.node_of("high")) == (["default/low1"], "node-a")
 
 
 def test_permit_holds_pods_until_they_are_released_and_writes_surround_the_binding() -> None:
-    made = scheduler()
-    made.apply_pod(a_pod("first", labels={"licence": "pair"}))
-    made.advance(5)
-    assert made.node_of("first") is None
-    made.apply_pod(a_pod("second", labels={"licence": "pair"}))
-    made.run()
-    assert made.node_of("first") is not None
-    assert made.node_of("second") is not None
-    values = [each.body["metadata"]["annotations"]["example.com/licence"] for each in made.writes]
+    virtual = scheduler()
+    virtual.apply_pod(a_pod("first", labels={"licence": "pair"}))
+    virtual.advance(5)
+    assert virtual.node_of("first") is None
+    virtual.apply_pod(a_pod("second", labels={"licence": "pair"}))
+    virtual.run()
+    assert virtual.node_of("first") is not None
+    assert virtual.node_of("second") is not None
+    values = [each.body["metadata"]["annotations"]["example.com/licence"] for each in virtual.writes]
     assert sorted(values) == ["bound", "bound", "reserved", "reserved"]
 
 
 def test_a_pod_that_is_held_by_permit_for_too_long_is_unreserved() -> None:
     licences = Licences()
-    made = scheduler(licences)
-    made.apply_pod(a_pod("first", labels={"licence": "pair"}))
-    made.run()
+    virtual = scheduler(licences)
+    virtual.apply_pod(a_pod("first", labels={"licence": "pair"}))
+    virtual.run()
     assert licences.reserved
-    made.advance(30.5)
-    assert any("timed out waiting on permit" in each for each in made.events("first"))
+    virtual.advance(30.5)
+    assert any("timed out waiting on permit" in each for each in virtual.events("first"))
 
 
 def test_a_rejection_of_reserve_reaches_the_condition() -> None:
-    made = scheduler()
-    made.apply_pod(a_pod("p", labels={"licence": "none"}))
-    made.advance(1)
-    condition = made.condition("p")
+    virtual = scheduler()
+    virtual.apply_pod(a_pod("p", labels={"licence": "none"}))
+    virtual.advance(1)
+    condition = virtual.condition("p")
     assert condition is not None
     assert "there is no licence" in condition["message"]
 
 
 def test_what_a_binding_waits_for_is_asked_again_after_its_waker() -> None:
     licences = Licences()
-    made = scheduler(licences, Admission())
-    made.apply_pod(a_pod("p", labels={"licence": "slow"}, requests=ONE))
-    made.advance(5)
-    assert made.node_of("p") is None
+    virtual = scheduler(licences, Admission())
+    virtual.apply_pod(a_pod("p", labels={"licence": "slow"}, requests=ONE))
+    virtual.advance(5)
+    assert virtual.node_of("p") is None
     licences.ready.add("uid-default-p")
-    made.apply(WINDOWS, {"metadata": {"name": "any"}})
-    made.run()
-    assert made.node_of("p") == "node-b"
+    virtual.apply(WINDOWS, {"metadata": {"name": "any"}})
+    virtual.run()
+    assert virtual.node_of("p") == "node-b"
 
 
 def test_the_queue_is_ordered_by_the_plugin() -> None:
-    made = VirtualScheduler(Order(), disabled=["PrioritySort"])
-    made.apply_node(a_node("node-a", pods="1"))
-    made.apply_pod(a_pod("b"), a_pod("a"))
-    made.run()
-    assert (made.node_of("a"), made.node_of("b")) == ("node-a", None)
+    virtual = VirtualScheduler(Order(), disabled=["PrioritySort"])
+    virtual.apply_node(a_node("node-a", pods="1"))
+    virtual.apply_pod(a_pod("b"), a_pod("a"))
+    virtual.run()
+    assert (virtual.node_of("a"), virtual.node_of("b")) == ("node-a", None)
 
 
 def test_a_plugin_that_config_check_refuses_is_refused_in_tests_as_well() -> None:
@@ -226,10 +226,12 @@ def test_a_plugin_that_config_check_refuses_is_refused_in_tests_as_well() -> Non
 
 
 def test_built_in_plugins_keep_the_contract_of_plugins_of_others() -> None:
-    read = parse_configuration({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"})
-    assert isinstance(read, KubeSchedulerConfiguration)
-    args, cluster = read.profiles[0].args, Cluster()
-    made = {name: IN_TREE_PLUGINS[name](args.get(name), cluster) for name in read.profiles[0].plugins()}
-    assert len(made) > 15
-    problems = {name: signature_checks.problems(each, name) for name, each in made.items()}
+    configuration = parse_configuration(
+        {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    )
+    assert isinstance(configuration, KubeSchedulerConfiguration)
+    args, cluster = configuration.profiles[0].args, Cluster()
+    virtual = {name: IN_TREE_PLUGINS[name](args.get(name), cluster) for name in configuration.profiles[0].plugins()}
+    assert len(virtual) > 15
+    problems = {name: signature_checks.problems(each, name) for name, each in virtual.items()}
     assert {name: found for name, found in problems.items() if found} == {}

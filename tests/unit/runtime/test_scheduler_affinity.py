@@ -48,7 +48,7 @@ def test_a_pod_waits_for_the_pod_it_has_to_be_near_in_a_namespace_chosen_by_labe
 
             await until(is_told)
             await create(transport, app("stranger", "db", nodeName="c"))
-            await create(transport, app("db", "db", space="blue", nodeName="b"))
+            await create(transport, app("db", "db", namespace="blue", nodeName="b"))
             await until(is_placed)
             running.cancel()
 

@@ -16,7 +16,7 @@ def a_cluster(*nodes: Object, **profile: Any) -> Cluster:
     return Cluster(*nodes, preempts=True, **profile)
 
 
-def runs(cluster: Cluster, name: str, node: str, cpu: str = "1", priority: int = 0, **more: Any) -> PodInfo:
+def run_pod(cluster: Cluster, name: str, node: str, cpu: str = "1", priority: int = 0, **more: Any) -> PodInfo:
     """A pod on a node; ``started`` is the second of a minute, ``labels``, ``deleting`` and ``conditions`` as wanted."""
     started, deleting = more.pop("started", None), more.pop("deleting", False)
     status: Object = {"conditions": more.pop("conditions", [])}
@@ -28,27 +28,27 @@ def runs(cluster: Cluster, name: str, node: str, cpu: str = "1", priority: int =
     return cluster.bind(wire, node)
 
 
-def tried(cluster: Cluster, wire: Object) -> Unplaced:
+def try_to_place(cluster: Cluster, wire: Object) -> Unplaced:
     found = cluster.cycle.place(cluster.pod(wire))
     assert isinstance(found, Unplaced), found
     return found
 
 
-def preempts(cluster: Cluster, cpu: str = "1", priority: int = 10, **spec: Any) -> tuple[str, list[str]]:
+def preempt(cluster: Cluster, cpu: str = "1", priority: int = 10, **spec: Any) -> tuple[str, list[str]]:
     """The node that is promised, and who has to go."""
-    found = tried(cluster, a_pod("p", {"cpu": cpu}, priority=priority, **spec))
+    found = try_to_place(cluster, a_pod("p", {"cpu": cpu}, priority=priority, **spec))
     assert found.nominated is not None, found.message
     assert found.promise == found.nominated.node_name
     return found.nominated.node_name, [each.name for each in found.nominated.victims]
 
 
-def budget(cluster: Cluster, allowed: int, selector: Object | None, **status: Any) -> None:
+def add_budget(cluster: Cluster, allowed: int, selector: Object | None, **status: Any) -> None:
     wire = {
-        "metadata": {"name": f"pdb{cluster.around.disruption_budgets.version}", "namespace": "default"},
+        "metadata": {"name": f"pdb{cluster.cluster.disruption_budgets.version}", "namespace": "default"},
         "spec": {"selector": selector},
         "status": {"disruptionsAllowed": allowed, **status},
     }
-    assert list(cluster.around.applied(POD_DISRUPTION_BUDGETS, wire)) == []
+    assert list(cluster.cluster.applied(POD_DISRUPTION_BUDGETS, wire)) == []
 
 
 WEB = {"matchLabels": {"app": "web"}}

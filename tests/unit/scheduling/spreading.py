@@ -40,17 +40,19 @@ def cluster(*nodes: Object, **profile: Any) -> Cluster:
     return Cluster(*nodes, plugins=ONLY_SPREAD, **profile)
 
 
-def feasible(made: Cluster, pod: Object) -> list[str]:
-    return sorted(made.cycle.scores(made.pod(pod)))
+def feasible(cluster: Cluster, pod: Object) -> list[str]:
+    return sorted(cluster.cycle.scores(cluster.pod(pod)))
 
 
-def scores(made: Cluster, pod: Object) -> dict[str, int]:
-    return made.cycle.scores(made.pod(pod))
+def scores(cluster: Cluster, pod: Object) -> dict[str, int]:
+    return cluster.cycle.scores(cluster.pod(pod))
 
 
-def tell(made: Cluster, resource: APIResource, name: str, selector: Object | None, namespace: str = "default") -> None:
+def apply(
+    cluster: Cluster, resource: APIResource, name: str, selector: Object | None, namespace: str = "default"
+) -> None:
     wire = {"metadata": {"name": name, "namespace": namespace}, "spec": {"selector": selector}}
-    assert list(made.around.applied(resource, wire)) == []
+    assert list(cluster.cluster.applied(resource, wire)) == []
 
 
 def owned(pod: Object, kind: str, name: str) -> Object:

@@ -15,27 +15,27 @@ from unit.scheduling.world import World, configured
 Object = dict[str, Any]
 
 QUOTA = "kueue.x-k8s.io/managed"
-DAY_S = 1_700_000_000.0
+EPOCH_S = 1_700_000_000.0
 
 
-class LeavingWorld(World):
+class TerminatingWorld(World):
     """The day is as far along as the story is."""
 
     def __init__(self, *nodes: str, **document: Any) -> None:
         super().__init__()
         self.nodes = nodes
-        self.begin(**document)
+        self.start_scheduler(**document)
 
-    def begin(self, **document: Any) -> None:
+    def start_scheduler(self, **document: Any) -> None:
         """A scheduler that knows the nodes and nothing else."""
-        read, makers = configured((), **document)
-        queueing = QueueAdmissionSettings(day=lambda: DAY_S + self.now_s)
-        self.scheduler = Scheduler(read, makers, self.problems.append, queueing=queueing, spared=(QUOTA,))
+        configuration, factories = configured((), **document)
+        queueing = QueueAdmissionSettings(day=lambda: EPOCH_S + self.now_s)
+        self.scheduler = Scheduler(configuration, factories, self.problems.append, queueing=queueing, spared=(QUOTA,))
         for node in self.nodes:
             self.scheduler.node_applied(a_node(node, cpu="1"), self.now_s)
 
     @property
-    def promises(self) -> dict[str, str]:
+    def nominations(self) -> dict[str, str]:
         found = (each for each in self.effects if isinstance(each, SetStatus))
         return {each.pod.name: each.nominated_node for each in found if each.nominated_node is not None}
 
@@ -43,12 +43,12 @@ class LeavingWorld(World):
     def reasons(self) -> dict[str, str]:
         return {name: text.partition(":")[0] for name, text in self.statuses.items()}
 
-    def leaves(self, name: str, node: str, in_s: float, cpu: str = "1", **spec: Any) -> None:
+    def add_terminating_pod(self, name: str, node: str, in_s: float, cpu: str = "1", **spec: Any) -> None:
         pod = a_pod(name, {"cpu": cpu}, **spec)
-        pod["metadata"]["deletionTimestamp"] = format_time(DAY_S + self.now_s + in_s)
+        pod["metadata"]["deletionTimestamp"] = format_time(EPOCH_S + self.now_s + in_s)
         self.show_bound(pod, node)
 
-    def comes(self, name: str, cpu: str = "1", labels: Sequence[str] = (QUOTA,), **spec: Any) -> Object:
+    def create_pod(self, name: str, cpu: str = "1", labels: Sequence[str] = (QUOTA,), **spec: Any) -> Object:
         pod = a_pod(name, {"cpu": cpu}, labels=dict.fromkeys(labels, "true"), **spec)
         self.show(pod)
         return pod

@@ -11,36 +11,36 @@ from headgate.waiting.parking_lot import ParkingLot
 from headgate.waiting.queueing_hints import ClusterEventWithHint
 
 
-class Happens(msgspec.Struct, frozen=True):
+class Event(msgspec.Struct, frozen=True):
     topics: tuple[Hashable, ...]
     size: int = 0
     target: str | None = None
 
 
-class Needs:
+class SizeHint:
     """Room for so much; equal needs are equal guards."""
 
-    def __init__(self, size: int, asked: list[int] | None = None) -> None:
-        self.size, self.asked = size, asked
+    def __init__(self, size: int, evaluated: list[int] | None = None) -> None:
+        self.size, self.evaluated = size, evaluated
 
     def __hash__(self) -> int:
         return hash(self.size)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Needs) and self.size == other.size
+        return isinstance(other, SizeHint) and self.size == other.size
 
     def matches(self, event: Any, /) -> bool:
-        if self.asked is not None:
-            self.asked.append(self.size)
+        if self.evaluated is not None:
+            self.evaluated.append(self.size)
         return bool(event.size >= self.size)
 
 
-class Broken(Needs):
+class FailingHint(SizeHint):
     def matches(self, event: Any, /) -> bool:
         raise ValueError("broken")
 
 
-ROOM = Happens(("room",), 10)
+ROOM = Event(("room",), 10)
 ON_ROOM = (ClusterEventWithHint("room"),)
 
 
@@ -60,7 +60,7 @@ def test_equal_orders_wake_as_they_came() -> None:
 
 
 def test_an_event_on_another_topic_wakes_nobody() -> None:
-    assert list(a_lot(a=1).wake(Happens(("light",)))) == []
+    assert list(a_lot(a=1).wake(Event(("light",)))) == []
 
 
 def test_waking_is_telling_a_unit_stays_until_it_is_released() -> None:
@@ -81,28 +81,28 @@ def test_a_consumer_that_has_enough_stops_and_the_rest_has_not_moved() -> None:
 
 def test_a_guard_lets_pass_only_what_it_waits_for() -> None:
     lot: ParkingLot[str, str] = ParkingLot()
-    lot.park("big", "no room", (ClusterEventWithHint("room", Needs(20)),), 1)
-    lot.park("small", "no room", (ClusterEventWithHint("room", Needs(5)),), 2)
+    lot.park("big", "no room", (ClusterEventWithHint("room", SizeHint(20)),), 1)
+    lot.park("small", "no room", (ClusterEventWithHint("room", SizeHint(5)),), 2)
     assert list(lot.wake(ROOM)) == ["small"]
 
 
 def test_a_guard_is_asked_once_however_many_stand_behind_it() -> None:
     lot: ParkingLot[int, str] = ParkingLot()
-    asked: list[int] = []
+    evaluated: list[int] = []
     for number in range(100):
         lot.park(
             number,
             "no room",
-            (ClusterEventWithHint("room", Needs(20, asked)), ClusterEventWithHint(("own", number % 2))),
+            (ClusterEventWithHint("room", SizeHint(20, evaluated)), ClusterEventWithHint(("own", number % 2))),
             number,
         )
     assert list(lot.wake(ROOM)) == []
-    assert asked == [20]
+    assert evaluated == [20]
 
 
 def test_a_guard_that_fails_wakes_its_units_rather_than_to_strand_them() -> None:
     lot: ParkingLot[str, str] = ParkingLot()
-    lot.park("a", "no room", (ClusterEventWithHint("room", Broken(1)),), 1)
+    lot.park("a", "no room", (ClusterEventWithHint("room", FailingHint(1)),), 1)
     assert list(lot.wake(ROOM)) == ["a"]
 
 
@@ -110,8 +110,8 @@ def test_a_unit_that_several_wakers_reach_wakes_once_and_lines_are_merged_in_ord
     lot: ParkingLot[str, str] = ParkingLot()
     lot.park("c", "", (ClusterEventWithHint("room"), ClusterEventWithHint("light")), 3)
     lot.park("b", "", (ClusterEventWithHint("light"),), 2)
-    lot.park("a", "", (ClusterEventWithHint("room", Needs(1)),), 1)
-    assert list(lot.wake(Happens(("room", "light"), 10))) == ["a", "b", "c"]
+    lot.park("a", "", (ClusterEventWithHint("room", SizeHint(1)),), 1)
+    assert list(lot.wake(Event(("room", "light"), 10))) == ["a", "b", "c"]
 
 
 def test_what_is_parked_while_others_wake_up_is_not_woken_by_the_same_event() -> None:
@@ -126,7 +126,7 @@ def test_what_is_parked_while_others_wake_up_is_not_woken_by_the_same_event() ->
 
 def test_what_is_released_before_its_turn_is_not_woken() -> None:
     lot = a_lot(a=1, b=2, c=3)
-    lot.park("d", "", (ClusterEventWithHint("room", Needs(1)),), 4)
+    lot.park("d", "", (ClusterEventWithHint("room", SizeHint(1)),), 4)
     woken = []
     for unit in lot.wake(ROOM):
         woken.append(unit)
@@ -137,12 +137,12 @@ def test_what_is_released_before_its_turn_is_not_woken() -> None:
 
 def test_what_is_parked_anew_before_its_turn_is_not_woken_by_the_same_event() -> None:
     lot = a_lot(a=1, c=3)
-    lot.park("b", "", (ClusterEventWithHint("room", Needs(1)),), 2)
+    lot.park("b", "", (ClusterEventWithHint("room", SizeHint(1)),), 2)
     woken = []
     for unit in lot.wake(ROOM):
         woken.append(unit)
         if unit == "a":
-            lot.park("b", "it has just been looked at", (ClusterEventWithHint("room", Needs(1)),), 2)
+            lot.park("b", "it has just been looked at", (ClusterEventWithHint("room", SizeHint(1)),), 2)
     assert woken == ["a", "c"]
 
 
@@ -150,10 +150,10 @@ def test_an_event_about_one_unit_concerns_that_one_alone() -> None:
     lot: ParkingLot[str, str] = ParkingLot()
     for number, name in enumerate("ab"):
         lot.park(name, "gated", (ClusterEventWithHint("gates", own=True),), number)
-    assert list(lot.wake(Happens(("gates",), target="b"))) == ["b"]
-    assert list(lot.wake(Happens(("gates",), target="stranger"))) == []
-    assert list(lot.wake(Happens(("other",), target="b"))) == []
-    assert list(lot.wake(Happens(("gates",)))) == []
+    assert list(lot.wake(Event(("gates",), target="b"))) == ["b"]
+    assert list(lot.wake(Event(("gates",), target="stranger"))) == []
+    assert list(lot.wake(Event(("other",), target="b"))) == []
+    assert list(lot.wake(Event(("gates",)))) == []
 
 
 def test_everyone_is_everyone_in_order() -> None:
@@ -181,15 +181,15 @@ def test_a_unit_that_is_parked_anew_has_its_new_deadline_and_reason() -> None:
     lot.park("a", "new", (ClusterEventWithHint("light"),), 1, until_s=30.0)
     assert list(lot.due(10.0)) == []
     assert list(lot.wake(ROOM)) == []
-    why = lot.info("a")
-    assert why is not None
-    assert (why.reason, why.wakers, why.until_s) == ("new", (ClusterEventWithHint("light"),), 30.0)
+    info = lot.info("a")
+    assert info is not None
+    assert (info.reason, info.wakers, info.until_s) == ("new", (ClusterEventWithHint("light"),), 30.0)
     assert lot.info("b") is None
 
 
 def test_a_position_counts_those_who_wait_for_the_same_or_for_a_topic() -> None:
     lot = a_lot(a=1, c=3, d=4)
-    lot.park("b", "", (ClusterEventWithHint("room", Needs(1)),), 2)
+    lot.park("b", "", (ClusterEventWithHint("room", SizeHint(1)),), 2)
     assert lot.position("d") == 2
     assert lot.position("d", "room") == 3
     assert lot.position("b") == 0
@@ -202,15 +202,17 @@ def test_a_unit_whose_order_changes_keeps_its_reason_and_its_deadline() -> None:
     lot.reorder("c", 0)
     lot.reorder("stranger", 0)
     assert list(lot.wake(ROOM)) == ["c", "a", "b"]
-    why = lot.info("c")
-    assert why is not None
-    assert (why.reason, why.until_s, lot.position("c")) == ("why", 5.0, 0)
+    info = lot.info("c")
+    assert info is not None
+    assert (info.reason, info.until_s, lot.position("c")) == ("why", 5.0, 0)
     assert list(lot.due(5.0)) == ["c"]
 
 
 def test_an_empty_lot_holds_nothing_back() -> None:
     lot = a_lot(a=1, b=2)
-    lot.park("c", "", (ClusterEventWithHint("room", Needs(3)), ClusterEventWithHint("own", own=True)), 3, until_s=5.0)
+    lot.park(
+        "c", "", (ClusterEventWithHint("room", SizeHint(3)), ClusterEventWithHint("own", own=True)), 3, until_s=5.0
+    )
     for unit in list(lot.all_units()):
         lot.release(unit)
     assert (lot._index, lot._lists, lot._parked, len(lot._deadlines)) == ({}, {}, {}, 0)
@@ -220,12 +222,12 @@ def test_units_that_are_parked_anew_while_others_are_told_that_their_time_is_up_
     lot: ParkingLot[str, str] = ParkingLot()
     lot.park("a", "x", (), 0, until_s=1.0)
     lot.park("b", "x", (), 1, until_s=2.0)
-    told = []
+    due = []
     for unit in lot.due(2.0):
-        told.append(unit)
-        assert len(told) <= 2
+        due.append(unit)
+        assert len(due) <= 2
         lot.park(unit, "x", (), 0, until_s=2.0)
-    assert told == ["a", "b"]
+    assert due == ["a", "b"]
     assert sorted(lot.due(2.0)) == ["a", "b"]
 
 

@@ -140,9 +140,9 @@ def test_a_change_tells_whether_a_node_may_be_in_other_domains() -> None:
         matrix.node_applied(each)
     matrix.node_removed("a")
     matrix.node_applied(states[-1])
-    told = matrix.log.since(0)
-    assert told is not None
-    assert [each.relabels for each in told] == [True, False, True, True, True, True]
+    changes = matrix.log.since(0)
+    assert changes is not None
+    assert [each.relabels for each in changes] == [True, False, True, True, True, True]
 
 
 def test_pods_of_a_node_that_vanished_are_set_aside_until_it_returns() -> None:

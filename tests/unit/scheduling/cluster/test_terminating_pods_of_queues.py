@@ -56,8 +56,8 @@ def test_nothing_is_said_of_a_pod_that_waits_before_the_removal_of_its_gate_is_c
     pod = a_queued_pod("next", 8)
     cluster.pods["next"], cluster.history["next"] = pod, []
     cluster.scheduler.pod_applied(pod, cluster.now_s)
-    said = [type(each).__name__ for each in cluster.scheduler.step(cluster.now_s, 100)]
-    assert said == ["RemoveSchedulingGate", "SetStatus", "EmitPodEvent"], (
+    effect_names = [type(each).__name__ for each in cluster.scheduler.step(cluster.now_s, 100)]
+    assert effect_names == ["RemoveSchedulingGate", "SetStatus", "EmitPodEvent"], (
         "the status says which node it was promised, and nothing else"
     )
     assert not cluster.history["next"]
@@ -323,22 +323,22 @@ def test_the_work_for_many_pods_that_wait_grows_with_their_number(monkeypatch: p
         for each, node in enumerate(nodes):
             cluster.run_pod(f"old-{each:03}", 8, node)
         cluster.delete(*(f"old-{each:03}" for each in range(number)))
-        trials = 0
+        dry_runs = 0
 
         def counted(self: Any, *args: Any) -> None:
-            nonlocal trials
-            trials += 1
+            nonlocal dry_runs
+            dry_runs += 1
             original(self, *args)
 
         with monkeypatch.context() as patched:
             original = NodeDryRun.__init__
             patched.setattr(NodeDryRun, "__init__", counted)
             cluster.create(*(a_queued_pod(f"p-{each:03}", 8) for each in range(number)))
-            first, trials = trials, 0
+            first, dry_runs = dry_runs, 0
             cluster.vanish("old-000")
             cluster.run(1.0)
         assert sum(bool(cluster.node_of(f"p-{each:03}")) for each in range(number)) == 1
-        return first, trials
+        return first, dry_runs
 
     small, large = count(40), count(80)
     assert large[0] <= 2.5 * small[0]

@@ -60,7 +60,7 @@ def test_one_broken_package_does_not_keep_the_others_away() -> None:
     assert "serves no extension point" in json
 
 
-STRANGERS = """
+EXTERNAL_PLUGINS = """
 class Async:
     name = "Async"
 
@@ -93,9 +93,9 @@ class Right:
 
 
 @pytest.fixture
-def strangers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def external_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package of plugins, installed where Python looks first."""
-    (tmp_path / "headgate_strangers.py").write_text(STRANGERS)
+    (tmp_path / "headgate_strangers.py").write_text(EXTERNAL_PLUGINS)
     folder = tmp_path / "headgate_strangers-1.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: headgate-strangers\nVersion: 1\n")
@@ -110,7 +110,7 @@ def enabling(*names: str) -> str:
     return f"{HEADER}profiles: [{{plugins: {{multiPoint: {{enabled: [{listed}]}}}}}}]\n"
 
 
-@pytest.mark.usefixtures("strangers")
+@pytest.mark.usefixtures("external_plugins")
 def test_plugins_whose_methods_are_async_or_take_other_parameters_are_refused() -> None:
     run = CliRunner().invoke(main, ["config", "check", "-"], input=enabling("Async", "Short", "Right"))
     assert run.exit_code == 1
@@ -120,19 +120,19 @@ def test_plugins_whose_methods_are_async_or_take_other_parameters_are_refused() 
     assert "Right" not in run.output
 
 
-@pytest.mark.usefixtures("strangers")
+@pytest.mark.usefixtures("external_plugins")
 def test_plugins_that_are_installed_and_not_enabled_are_not_refused() -> None:
     run = CliRunner().invoke(main, ["config", "check", "-"], input=enabling("Right"))
     assert run.exit_code == 0
 
 
-@pytest.mark.usefixtures("strangers")
+@pytest.mark.usefixtures("external_plugins")
 def test_a_scheduler_does_not_start_with_a_plugin_that_the_check_refuses(tmp_path: Path) -> None:
     file = tmp_path / "scheduler.yaml"
     file.write_text(enabling("Async"))
     found = find_plugins()
     configuration = configuration_of(file, found, ())
     assert not isinstance(configuration, str)
-    made = scheduler_factory(configuration, found, FeatureGates())
-    assert isinstance(made, str)
-    assert "plugin Async: pre_enqueue is async" in made
+    factory = scheduler_factory(configuration, found, FeatureGates())
+    assert isinstance(factory, str)
+    assert "plugin Async: pre_enqueue is async" in factory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clusters import HEADER, a_team
+from clusters import HEADER, a_framework
 from headgate.scheduling.cluster.cluster import Cluster
 from headgate.scheduling.config.plugin_registry import PluginEntry, with_plugins
 from headgate.scheduling.config.scheduler_configuration import parse_configuration
@@ -30,7 +30,7 @@ SCORES = {
 
 
 def team(**profile: Any) -> Framework:
-    return a_team(Cluster(), **profile)
+    return a_framework(Cluster(), **profile)
 
 
 def test_the_default_profile_asks_in_the_order_and_with_the_weights_of_kubernetes() -> None:
@@ -43,17 +43,17 @@ def test_the_default_profile_asks_in_the_order_and_with_the_weights_of_kubernete
 
 
 def test_a_plugin_is_made_once_for_all_its_points() -> None:
-    lineup = team().cycle_plugins
-    (filters,) = (each for each in lineup.filters if each.name == "NodeAffinity")
-    (scores,) = (each for each, _ in lineup.scores if each.name == "NodeAffinity")
+    cycle_plugins = team().cycle_plugins
+    (filters,) = (each for each in cycle_plugins.filters if each.name == "NodeAffinity")
+    (scores,) = (each for each, _ in cycle_plugins.scores if each.name == "NodeAffinity")
     assert id(filters) == id(scores)
 
 
 def test_what_nobody_can_make_is_named() -> None:
     fewer = {name: make for name, make in IN_TREE_PLUGINS.items() if name != "ImageLocality"}
-    read = parse_configuration(HEADER)
-    assert isinstance(read, KubeSchedulerConfiguration)
-    assert "ImageLocality" in new_framework(read.profiles[0], Cluster(), fewer).unknown_plugins
+    configuration = parse_configuration(HEADER)
+    assert isinstance(configuration, KubeSchedulerConfiguration)
+    assert "ImageLocality" in new_framework(configuration.profiles[0], Cluster(), fewer).unknown_plugins
     assert not set(team().unknown_plugins) & IN_TREE_PLUGINS.keys()
 
 
@@ -64,8 +64,10 @@ def test_arguments_reach_their_plugin() -> None:
             "resources": [{"name": "x.y/z", "weight": 3}],
             "requestedToCapacityRatio": {"shape": [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]},
         }
-        lineup = team(pluginConfig=[{"name": "NodeResourcesFit", "args": {"scoringStrategy": scoring}}]).cycle_plugins
-        (fit,) = (each for each in lineup.filters if each.name == "NodeResourcesFit")
+        cycle_plugins = team(
+            pluginConfig=[{"name": "NodeResourcesFit", "args": {"scoringStrategy": scoring}}]
+        ).cycle_plugins
+        (fit,) = (each for each in cycle_plugins.filters if each.name == "NodeResourcesFit")
         assert isinstance(fit, NodeResourcesFit)
 
 
@@ -85,8 +87,10 @@ def test_plugins_from_elsewhere_are_made_from_a_mapping_and_name_their_annotatio
         "plugins": {"preEnqueue": {"enabled": [{"name": "Holds"}]}},
         "pluginConfig": [{"name": "Holds", "args": {"annotation": "a/b"}}],
     }
-    read = parse_configuration({**HEADER, "profiles": [profile]}, registry)
-    assert isinstance(read, KubeSchedulerConfiguration)
-    made = new_framework(read.profiles[0], Cluster(), {**IN_TREE_PLUGINS, "Holds": lambda args, cluster: Holds(args)})
+    configuration = parse_configuration({**HEADER, "profiles": [profile]}, registry)
+    assert isinstance(configuration, KubeSchedulerConfiguration)
+    made = new_framework(
+        configuration.profiles[0], Cluster(), {**IN_TREE_PLUGINS, "Holds": lambda args, cluster: Holds(args)}
+    )
     assert [each.name for each in made.pre_enqueue] == ["SchedulingGates", "DefaultPreemption", "Holds"]
     assert made.annotations == {"a/b"}

@@ -126,5 +126,5 @@ def test_the_feature_gate_for_whole_gangs_reaches_the_queues() -> None:
         for name in ("a", "b"):
             pod = a_gated_pod(name, group="pair", schedulerName="headgate")
             scheduler.pod_applied(pod, 0.0)
-        lifts = [each for each in scheduler.step(0.0, 10) if isinstance(each, RemoveSchedulingGate)]
-        assert len(lifts) == (0 if gate else 1), "half of the pair fits"
+        removals = [each for each in scheduler.step(0.0, 10) if isinstance(each, RemoveSchedulingGate)]
+        assert len(removals) == (0 if gate else 1), "half of the pair fits"

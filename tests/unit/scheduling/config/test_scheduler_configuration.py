@@ -19,15 +19,15 @@ HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeScheduler
 
 
 def parsed(**fields: Any) -> KubeSchedulerConfiguration:
-    read = parse_configuration({**HEADER, **fields})
-    assert isinstance(read, KubeSchedulerConfiguration), [str(each) for each in read]
-    return read
+    configuration = parse_configuration({**HEADER, **fields})
+    assert isinstance(configuration, KubeSchedulerConfiguration), [str(each) for each in configuration]
+    return configuration
 
 
-def complaints(**fields: Any) -> list[str]:
-    read = parse_configuration({**HEADER, **fields})
-    assert not isinstance(read, KubeSchedulerConfiguration)
-    return [str(each) for each in read]
+def errors_of(**fields: Any) -> list[str]:
+    configuration = parse_configuration({**HEADER, **fields})
+    assert not isinstance(configuration, KubeSchedulerConfiguration)
+    return [str(each) for each in configuration]
 
 
 def profile(plugins: Object) -> KubeSchedulerProfile:
@@ -54,7 +54,7 @@ def test_a_document_is_not_changed_by_reading_it() -> None:
 
 
 def test_everything_that_is_wrong_is_told_at_once() -> None:
-    told = complaints(
+    errors = errors_of(
         nonsense=1,
         parallelism="x",
         podInitialBackoffSeconds=0,
@@ -64,7 +64,7 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
             {"schedulerName": "a", "pluginConfig": [{"name": "InterPodAffinity", "args": {"more": 1}}]},
         ],
     )
-    assert [each.split(": ")[0] for each in told] == [
+    assert [each.split(": ")[0] for each in errors] == [
         "nonsense",
         "parallelism",
         "leaderElection.resourceLock",
@@ -76,30 +76,30 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
 
 
 def test_the_proposals_names_are_refused_with_the_shipped_ones() -> None:
-    told = complaints(profiles=[{"plugins": {"enqueue": {}, "preEnqueue": {"enabled": [{"name": "DefaultEnqueue"}]}}}])
-    assert "profiles[0].plugins.enqueue: Forbidden: unknown field" in told[0]
-    assert "preEnqueue" in told[0]
-    assert "SchedulingGates" in told[1]
+    errors = errors_of(profiles=[{"plugins": {"enqueue": {}, "preEnqueue": {"enabled": [{"name": "DefaultEnqueue"}]}}}])
+    assert "profiles[0].plugins.enqueue: Forbidden: unknown field" in errors[0]
+    assert "preEnqueue" in errors[0]
+    assert "SchedulingGates" in errors[1]
 
 
 def test_a_misspelt_name_is_answered_with_the_one_that_was_meant() -> None:
-    told = complaints(
+    errors = errors_of(
         percentageOfNodeToScore=1, profiles=[{"plugins": {"score": {"enabled": [{"name": "nodeaffinity"}]}}}]
     )
-    assert told[0].endswith("unknown field: is it percentageOfNodesToScore?")
-    assert told[1].endswith("no such plugin; is it NodeAffinity?")
+    assert errors[0].endswith("unknown field: is it percentageOfNodesToScore?")
+    assert errors[1].endswith("no such plugin; is it NodeAffinity?")
 
 
 def test_what_is_not_an_object_at_all_is_a_complaint() -> None:
     values: tuple[Any, ...] = (None, [], "text", 3)
     for value in values:
-        read = parse_configuration(value)
-        assert isinstance(read, list)
-        assert read
+        configuration = parse_configuration(value)
+        assert isinstance(configuration, list)
+        assert configuration
 
 
 def test_extenders_are_refused() -> None:
-    assert "extenders: Forbidden" in complaints(extenders=[{"urlPrefix": "http://x"}])[0]
+    assert "extenders: Forbidden" in errors_of(extenders=[{"urlPrefix": "http://x"}])[0]
     assert parsed(extenders=[]).profiles
 
 
@@ -127,7 +127,7 @@ def test_at_a_point_overridden_plugins_come_first_and_new_ones_last() -> None:
 
 
 def test_what_does_nothing_is_remarked_on() -> None:
-    read = parsed(
+    configuration = parsed(
         profiles=[
             {
                 "plugins": {"score": {"disabled": [{"name": "ImageLocallity"}]}},
@@ -135,14 +135,14 @@ def test_what_does_nothing_is_remarked_on() -> None:
             }
         ]
     )
-    assert [each.split(": ")[0] for each in read.remarks] == [
+    assert [each.split(": ")[0] for each in configuration.remarks] == [
         "profiles[0].plugins.score.disabled[0].name",
         "profiles[0].pluginConfig[0].args",
         "profiles[0].pluginConfig[1].name",
     ]
 
 
-def elsewhere(name: str, *points: str) -> Registry:
+def with_external_plugin(name: str, *points: str) -> Registry:
     registry = with_plugins([PluginEntry(name, frozenset(points), "a-package")])
     assert not isinstance(registry, str)
     return registry
@@ -158,24 +158,24 @@ def test_a_plugin_from_elsewhere_runs_where_it_serves_and_keeps_its_arguments() 
             }
         ],
     }
-    read = parse_configuration(document, elsewhere("HoldUntil", "preEnqueue"))
-    assert isinstance(read, KubeSchedulerConfiguration)
-    assert read.profiles[0].points["preEnqueue"][-1] == ("HoldUntil", 0)
-    assert read.profiles[0].args["HoldUntil"] == ExternalPluginArgs({"annotation": "x/y"})
+    configuration = parse_configuration(document, with_external_plugin("HoldUntil", "preEnqueue"))
+    assert isinstance(configuration, KubeSchedulerConfiguration)
+    assert configuration.profiles[0].points["preEnqueue"][-1] == ("HoldUntil", 0)
+    assert configuration.profiles[0].args["HoldUntil"] == ExternalPluginArgs({"annotation": "x/y"})
     assert not isinstance(parse_configuration(document), KubeSchedulerConfiguration)
 
 
 def test_one_queue_has_one_order() -> None:
-    registry = elsewhere("Oldest", "queueSort")
+    registry = with_external_plugin("Oldest", "queueSort")
     both = {**HEADER, "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Oldest"}]}}}]}
-    told = parse_configuration(both, registry)
-    assert isinstance(told, list)
-    assert "but got 2" in told[0].detail
+    errors = parse_configuration(both, registry)
+    assert isinstance(errors, list)
+    assert "but got 2" in errors[0].detail
     replaced = {"multiPoint": {"disabled": [{"name": "PrioritySort"}], "enabled": [{"name": "Oldest"}]}}
     differ = {**HEADER, "profiles": [{"schedulerName": "a"}, {"schedulerName": "b", "plugins": replaced}]}
-    told = parse_configuration(differ, registry)
-    assert isinstance(told, list)
-    assert "different queue sort plugins" in told[0].detail
+    errors = parse_configuration(differ, registry)
+    assert isinstance(errors, list)
+    assert "different queue sort plugins" in errors[0].detail
 
 
 def test_two_plugins_of_one_name_are_a_problem() -> None:

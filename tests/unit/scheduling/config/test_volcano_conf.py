@@ -40,13 +40,13 @@ def read(text: str) -> KubeSchedulerConfiguration:
     return found
 
 
-def settings(text: str) -> SchedulerConf:
+def conf(text: str) -> SchedulerConf:
     (profile,) = read(text).profiles
     assert profile.queues is not None
     return profile.queues
 
 
-def complaints(text: str) -> list[str]:
+def errors_of(text: str) -> list[str]:
     found = read_configuration(dedent(text).encode(), BUILT_IN, ("batch",))
     assert not isinstance(found, KubeSchedulerConfiguration)
     return [each.at("f") for each in found]
@@ -57,7 +57,7 @@ def plugin(text: str) -> str:
 
 
 def test_the_conf_that_volcano_is_installed_with_is_read_as_it_is() -> None:
-    found = settings(VOLCANOS_OWN)
+    found = conf(VOLCANOS_OWN)
     assert found.actions == ("enqueue", "allocate", "backfill")
     assert [[each.name for each in tier] for tier in found.tiers] == [
         ["priority", "gang", "conformance"],
@@ -78,15 +78,15 @@ def test_the_schedulers_that_it_is_for_are_given() -> None:
 def test_it_may_stand_in_the_config_map_that_volcano_reads_it_from() -> None:
     head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: volcano-scheduler-configmap}\ndata:\n"
     inside = head + "  volcano-scheduler.conf: |\n" + indent(VOLCANOS_OWN, "    ")
-    assert settings(inside) == settings(VOLCANOS_OWN)
-    assert complaints(inside.replace("name: drf", "name: proportoin")) == [
+    assert conf(inside) == conf(VOLCANOS_OWN)
+    assert errors_of(inside.replace("name: drf", "name: proportoin")) == [
         'f:15: tiers[1].plugins[1].name: Invalid value: "proportoin": no such plugin: is it proportion?'
     ]
-    (quoted,) = complaints(head + '  x.conf: "actions: alocate\\ntiers: [{plugins: [{name: gang}]}]"\n')
+    (quoted,) = errors_of(head + '  x.conf: "actions: alocate\\ntiers: [{plugins: [{name: gang}]}]"\n')
     assert quoted.startswith("f:5: data.x.conf: actions: Invalid value")
-    (none,) = complaints(head + "  other: x\n")
+    (none,) = errors_of(head + "  other: x\n")
     assert none.startswith("f:4: data: Invalid value: []: must have exactly one text whose name ends in .conf")
-    (garbled,) = complaints(head + "  x.conf: |\n    a: [\n")
+    (garbled,) = errors_of(head + "  x.conf: |\n    a: [\n")
     assert garbled.startswith("f:5: data.x.conf: Invalid value: this is neither YAML nor JSON")
 
 
@@ -155,13 +155,13 @@ WRONG = {
 
 @pytest.mark.parametrize(("text", "line", "words"), WRONG.values(), ids=WRONG)
 def test_what_is_not_supported_is_refused_with_its_line(text: str, line: int, words: str) -> None:
-    told = complaints(text)
-    assert any(each.startswith(f"f:{line}: ") and words in each for each in told), told
+    errors = errors_of(text)
+    assert any(each.startswith(f"f:{line}: ") and words in each for each in errors), errors
 
 
 def test_everything_that_is_wrong_is_told_at_once_in_the_order_of_lines() -> None:
-    told = complaints("actions: x\ntiers:\n- plugins:\n  - name: q\n    z: 1\n  - name: gang\n    arguments: {a: 1}\n")
-    assert [each.split(": ")[0] for each in told] == ["f:1", "f:4", "f:5", "f:7"]
+    errors = errors_of("actions: x\ntiers:\n- plugins:\n  - name: q\n    z: 1\n  - name: gang\n    arguments: {a: 1}\n")
+    assert [each.split(": ")[0] for each in errors] == ["f:1", "f:4", "f:5", "f:7"]
 
 
 def test_what_is_allowed_and_changes_nothing_is_remarked() -> None:
@@ -175,8 +175,8 @@ def test_what_is_allowed_and_changes_nothing_is_remarked() -> None:
         - name: preempt
           arguments: {maxCandidateNodesAbsolute: 10}
         """
-    told = read(text).remarks
-    assert [each.partition(": ")[0] for each in told] == [
+    errors = read(text).remarks
+    assert [each.partition(": ")[0] for each in errors] == [
         "actions",
         "tiers[0].plugins[0].enablePreemptable",
         "configurations[0].name",
@@ -188,13 +188,13 @@ def test_what_is_allowed_and_changes_nothing_is_remarked() -> None:
 
 
 def test_numbers_and_truth_values_may_be_written_as_text() -> None:
-    found = settings(plugin('name: binpack\n    arguments: {binpack.weight: "10", binpack.cpu: 5}'))
+    found = conf(plugin('name: binpack\n    arguments: {binpack.weight: "10", binpack.cpu: 5}'))
     assert found.plugin("binpack") == PluginOption("binpack", arguments={"binpack.weight": 10, "binpack.cpu": 5})
 
 
 def test_every_option_set_to_true_is_what_it_is_anyway() -> None:
     for name in EXTENSION_POINTS.keys() - {"capacity", "predicates", "proportion"}:
-        assert settings(plugin(f"name: {name}\n    enableJobOrder: true")).plugin(name) == PluginOption(name)
+        assert conf(plugin(f"name: {name}\n    enableJobOrder: true")).plugin(name) == PluginOption(name)
 
 
 def test_config_check_says_what_a_conf_makes_run(tmp_path: Path) -> None:

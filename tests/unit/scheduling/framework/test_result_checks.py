@@ -92,8 +92,8 @@ WRONG_REJECTIONS: Mapping[str, Callable[[], Any]] = {
 ANY_WRONG = {**WRONG, **WRONG_REJECTIONS}
 
 
-def tried(strange: Any) -> World:
-    world = World(strange)
+def tried(invalid_plugin: Any) -> World:
+    world = World(invalid_plugin)
     world.show(a_pod("bad", BAD), a_pod("good", GOOD))
     world.step()
     return world
@@ -112,9 +112,9 @@ def test_a_wrong_answer_of_pre_enqueue_holds_that_pod_in_the_name_of_the_plugin(
 
 
 def test_a_held_pod_is_asked_about_again_when_it_changes() -> None:
-    answers: list[Any] = [True, None]
-    strange = type(NAME, (), {"name": NAME, "pre_enqueue": lambda self, pod: answers.pop(0)})()
-    world = World(strange)
+    results: list[Any] = [True, None]
+    invalid_plugin = type(NAME, (), {"name": NAME, "pre_enqueue": lambda self, pod: results.pop(0)})()
+    world = World(invalid_plugin)
     world.show(a_pod("p", GOOD))
     assert world.step() == []
     world.show(a_pod("p", GOOD, labels={"changed": "yes"}))
@@ -140,12 +140,12 @@ AROUND = [
 def test_a_wrong_answer_around_the_binding_fails_that_pod_and_frees_its_room(
     method: str, make: Callable[[], Any]
 ) -> None:
-    strange = plugin(() if method == "pre_bind" else None, **{method: make})
+    invalid_plugin = plugin(() if method == "pre_bind" else None, **{method: make})
     if method == "reserve":
-        type(strange).unreserve = lambda self, pod, node: None
-    world = World(strange)
+        type(invalid_plugin).unreserve = lambda self, pod, node: None
+    world = World(invalid_plugin)
     if method == "bind":
-        world = World(strange, profiles=[bind_first(strange)])
+        world = World(invalid_plugin, profiles=[bind_first(invalid_plugin)])
     world.show(a_pod("bad", BAD), a_pod("good", GOOD))
     world.step()
     assert world.binds.keys() == {"good"}
@@ -157,8 +157,8 @@ def test_a_wrong_answer_around_the_binding_fails_that_pod_and_frees_its_room(
     assert ("bad", "FailedScheduling") in world.said
 
 
-def bind_first(strange: Any) -> dict[str, Any]:
-    own = {"enabled": [{"name": strange.name}, {"name": "DefaultBinder"}], "disabled": [{"name": "*"}]}
+def bind_first(invalid_plugin: Any) -> dict[str, Any]:
+    own = {"enabled": [{"name": invalid_plugin.name}, {"name": "DefaultBinder"}], "disabled": [{"name": "*"}]}
     return {"plugins": {"bind": own}}
 
 
@@ -178,7 +178,7 @@ def test_a_binding_of_another_pod_or_to_another_node_is_refused() -> None:
     world.show(a_pod("p", GOOD), a_pod("q", GOOD), a_pod("lost", GOOD))
     world.step()
     assert len(world.binds) == 1
-    assert sum("Bind of another pod" in said for said in world.statuses.values()) == 2
+    assert sum("Bind of another pod" in status for status in world.statuses.values()) == 2
 
 
 @pytest.mark.parametrize("make", [*WRONG.values(), lambda: None], ids=[*WRONG, "None"])
@@ -353,9 +353,9 @@ def test_a_plugin_that_has_nothing_to_read_a_state_must_not_return_one(point: st
 
 @pytest.mark.parametrize("wrong", [None, "no", ["no"], [FilterReason(1)], True])  # type: ignore[arg-type]  # as above
 def test_wrong_reasons_of_a_filter_fail_that_pod(wrong: Any) -> None:
-    strange = Chooses("filter", array(1, 1))
-    strange.reasons = lambda shape: wrong  # type: ignore[method-assign]  # one more wrong method
-    world = tried(strange)
+    invalid_plugin = Chooses("filter", array(1, 1))
+    invalid_plugin.reasons = lambda shape: wrong  # type: ignore[method-assign]  # one more wrong method
+    world = tried(invalid_plugin)
     assert world.binds.keys() == {"good"}
     assert world.statuses["bad"].startswith(f'SchedulerError: running reasons plugin "{NAME}": ')
 
@@ -465,20 +465,20 @@ def test_a_wrong_answer_about_a_watched_object_is_reported_and_others_are_told(
         name = NAME
         watched: ClassVar = {CONFIG_MAPS: ("data",)}
 
-        def __init__(self, own: str, answers: Mapping[str, Callable[[], Any]]) -> None:
+        def __init__(self, own: str, results: Mapping[str, Callable[[], Any]]) -> None:
             self.name = own
-            self._answers = answers
-            self.heard = 0
+            self._answers = results
+            self.received = 0
 
         def pre_enqueue(self, pod: Any, /) -> None:
             return None
 
         def applied(self, resource: Any, wire: Any, /) -> Any:
-            self.heard += 1
+            self.received += 1
             return self._answers.get("applied", tuple)()
 
         def removed(self, resource: Any, namespace: str, name: str, /) -> Any:
-            self.heard += 1
+            self.received += 1
             return self._answers.get("removed", tuple)()
 
     second = Watches("Second", {})
@@ -486,7 +486,7 @@ def test_a_wrong_answer_about_a_watched_object_is_reported_and_others_are_told(
     wire = {"metadata": {"namespace": "default", "name": "c"}, "data": {}}
     world.scheduler.object_applied(CONFIG_MAPS, wire, world.now_s)
     world.scheduler.object_removed(CONFIG_MAPS, "default", "c", world.now_s)
-    assert second.heard == 2
+    assert second.received == 2
     (problem,) = world.problems
     assert problem.startswith(f"plugin {NAME} failed in {method} on a change of configmaps: InvalidPluginResult: ")
 
@@ -545,13 +545,13 @@ def test_a_plugin_that_serves_pre_filter_alone_is_asked_again_when_its_stamp_cha
 
 
 def test_a_plugin_that_serves_pre_score_alone_is_asked_about_pods_of_a_known_shape_by_their_key() -> None:
-    asked: list[str] = []
+    calls: list[str] = []
 
     class Counts:
         name = "Counts"
 
         def pre_score(self, pod: Any, matrix: Any, /) -> None:
-            asked.append(pod.name)
+            calls.append(pod.name)
 
         def key(self, pod: Any, /) -> Any:
             return pod.labels.get("team")
@@ -561,7 +561,7 @@ def test_a_plugin_that_serves_pre_score_alone_is_asked_about_pods_of_a_known_sha
     world.show(a_pod("r", GOOD, labels={"team": "b"}))
     world.step()
     assert world.binds.keys() == {"p", "q", "r"}
-    assert asked == ["p", "r"]
+    assert calls == ["p", "r"]
 
 
 def test_a_plugin_that_reads_whole_objects_gets_them_beside_one_that_reads_some_fields() -> None:

@@ -89,13 +89,13 @@ def test_the_nominated_node_is_taken_if_it_will_do() -> None:
     assert place(cluster, a_pod("r", {"cpu": "1"}, status={"nominatedNodeName": "gone"})) == "a"
 
 
-def promised(cluster: Cluster, wire: Object, node: str) -> None:
-    cluster.promises.nominate(cluster.pod(wire), node)
+def nominate(cluster: Cluster, wire: Object, node: str) -> None:
+    cluster.nominator.nominate(cluster.pod(wire), node)
 
 
 def test_room_that_was_promised_to_a_pod_of_the_same_priority_is_taken() -> None:
     cluster = Cluster(a_node("a", cpu="4"), a_node("b", cpu="2"))
-    promised(cluster, a_pod("winner", {"cpu": "3"}, priority=5), "a")
+    nominate(cluster, a_pod("winner", {"cpu": "3"}, priority=5), "a")
     assert place(cluster, a_pod("p", {"cpu": "2"}, priority=5)) == "b"
     text = "0/2 nodes are available: 2 Insufficient cpu."
     assert place(cluster, a_pod("q", {"cpu": "2"}, priority=5)) == text
@@ -105,14 +105,14 @@ def test_room_that_was_promised_to_a_pod_of_the_same_priority_is_taken() -> None
 def test_reasons_are_those_beside_promised_pods_also_where_there_is_no_room_without_them() -> None:
     cluster = Cluster(a_node("a", cpu="4", memory="4Gi"))
     cluster.bind(a_pod("there", {"memory": "4Gi"}), "a")
-    promised(cluster, a_pod("winner", {"cpu": "3"}, priority=5), "a")
+    nominate(cluster, a_pod("winner", {"cpu": "3"}, priority=5), "a")
     text = "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory."
     assert place(cluster, a_pod("p", {"cpu": "2", "memory": "1Gi"}, priority=5)) == text
 
 
 def test_promised_room_also_counts_for_a_pod_that_names_its_node() -> None:
     cluster = Cluster(a_node("a", cpu="4"))
-    promised(cluster, a_pod("winner", {"cpu": "3"}, priority=5), "a")
+    nominate(cluster, a_pod("winner", {"cpu": "3"}, priority=5), "a")
     fields = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}]
     rules = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": fields}}
     pod = a_pod("p", {"cpu": "2"}, affinity={"nodeAffinity": rules})
@@ -121,14 +121,14 @@ def test_promised_room_also_counts_for_a_pod_that_names_its_node() -> None:
 
 def test_a_probe_says_what_would_be_if_pods_left_and_changes_nothing() -> None:
     cluster = Cluster(a_node("a", cpu="1"))
-    there = cluster.bind(a_pod("p", {"cpu": "1"}), "a")
+    existing = cluster.bind(a_pod("p", {"cpu": "1"}), "a")
     pod = cluster.pod(a_pod("q", {"cpu": "1"}))
     before = cluster.matrix.columns.free.copy()
     assert cluster.cycle.probe(pod, 0) == (FilterReason("Insufficient cpu"),)
-    assert cluster.cycle.probe(pod, 0, removed=[there]) == ()
-    assert cluster.cycle.probe(pod, 0, added=[pod], removed=[there]) == (FilterReason("Insufficient cpu"),)
+    assert cluster.cycle.probe(pod, 0, removed=[existing]) == ()
+    assert cluster.cycle.probe(pod, 0, added=[pod], removed=[existing]) == (FilterReason("Insufficient cpu"),)
     large = cluster.pod(a_pod("r", {"cpu": "2"}))
-    assert cluster.cycle.probe(large, 0, removed=[there]) == (FilterReason("Insufficient cpu", unresolvable=True),)
+    assert cluster.cycle.probe(large, 0, removed=[existing]) == (FilterReason("Insufficient cpu", unresolvable=True),)
     assert np.array_equal(cluster.matrix.columns.free, before)
 
 
@@ -186,7 +186,7 @@ class Broken:
 
 
 def test_a_plugin_that_breaks_rejects_its_pod_by_name_and_no_other() -> None:
-    cluster = Cluster(a_node("a"), lineup=CyclePlugins(filters=(Broken(),)))
+    cluster = Cluster(a_node("a"), cycle_plugins=CyclePlugins(filters=(Broken(),)))
     found = cluster.cycle.place(cluster.pod(a_pod("p", {"cpu": "1"})))
     assert isinstance(found, Unplaced)
     assert found.is_error
@@ -198,25 +198,27 @@ def test_a_plugin_that_breaks_rejects_its_pod_by_name_and_no_other() -> None:
 class Preempts:
     name = "Preempts"
 
-    def __init__(self, answer: PostFilterNomination | PostFilterUnschedulable | str) -> None:
-        self.answer = answer
+    def __init__(self, result: PostFilterNomination | PostFilterUnschedulable | str) -> None:
+        self.result = result
 
     def post_filter(
-        self, pod: PodInfo, unplaced: Unplaced, ground: Handle, /
+        self, pod: PodInfo, unplaced: Unplaced, handle: Handle, /
     ) -> PostFilterNomination | PostFilterUnschedulable | str:
-        return self.answer
+        return self.result
 
 
 def test_what_post_filters_say_comes_behind_the_reasons() -> None:
-    lineup = Cluster().cycle.plugins
-    said = msgspec.structs.replace(lineup, post_filters=(Preempts("no victims"), Preempts("none at all")))
-    cluster = Cluster(a_node("a", cpu="0"), lineup=said)
+    cycle_plugins = Cluster().cycle.plugins
+    with_post_filters = msgspec.structs.replace(
+        cycle_plugins, post_filters=(Preempts("no victims"), Preempts("none at all"))
+    )
+    cluster = Cluster(a_node("a", cpu="0"), cycle_plugins=with_post_filters)
     text = "0/1 nodes are available: 1 Insufficient cpu. no victims, none at all"
     assert place(cluster, a_pod("p", {"cpu": "1"})) == text
-    helped = msgspec.structs.replace(
-        lineup, post_filters=(Preempts(PostFilterNomination("a")), Preempts("never asked"))
+    with_nomination = msgspec.structs.replace(
+        cycle_plugins, post_filters=(Preempts(PostFilterNomination("a")), Preempts("never asked"))
     )
-    found = Cluster(a_node("a", cpu="0"), lineup=helped)
+    found = Cluster(a_node("a", cpu="0"), cycle_plugins=with_nomination)
     outcome = found.cycle.place(found.pod(a_pod("p", {"cpu": "1"})))
     assert isinstance(outcome, Unplaced)
     assert outcome.nominated == PostFilterNomination("a")
@@ -235,8 +237,8 @@ def test_what_post_filters_say_comes_behind_the_reasons() -> None:
 def test_a_promise_stands_until_it_is_known_that_nothing_can_come_of_it(
     answers: tuple[PostFilterUnschedulable | str, ...], promise: str | None
 ) -> None:
-    lineup = msgspec.structs.replace(Cluster().cycle.plugins, post_filters=tuple(map(Preempts, answers)))
-    cluster = Cluster(a_node("a", cpu="0"), lineup=lineup)
+    cycle_plugins = msgspec.structs.replace(Cluster().cycle.plugins, post_filters=tuple(map(Preempts, answers)))
+    cluster = Cluster(a_node("a", cpu="0"), cycle_plugins=cycle_plugins)
     outcome = cluster.cycle.place(cluster.pod(a_pod("p", {"cpu": "1"})))
     assert isinstance(outcome, Unplaced)
     assert outcome.promise == promise
@@ -278,7 +280,7 @@ def test_with_a_share_of_the_nodes_each_search_begins_behind_the_last() -> None:
     assert chosen == ["n000", "n100", "n001", "n101"]
 
 
-class Shuttered:
+class Versioned:
     """Says no to all nodes while it is shut, which no node and no pod can tell."""
 
     name = "Shuttered"
@@ -296,8 +298,8 @@ class Shuttered:
 
 
 def test_what_is_remembered_is_forgotten_with_its_stamp_even_if_no_node_changed() -> None:
-    shuttered = Shuttered()
-    cluster = Cluster(a_node("n"), lineup=CyclePlugins(filters=(shuttered,)))
+    versioned = Versioned()
+    cluster = Cluster(a_node("n"), cycle_plugins=CyclePlugins(filters=(versioned,)))
     assert [place(cluster, a_pod(name)) for name in "ab"] == ["0/1 nodes are available: 1 node(s) shut."] * 2
-    shuttered.is_shut = False
+    versioned.is_shut = False
     assert place(cluster, a_pod("c")) == "n"

@@ -24,17 +24,17 @@ def test_a_queue_tells_what_it_has_what_it_promised_and_who_waits() -> None:
     world = QueuedWorld(a_queue("q", "3", deserved={"cpu": "2"}, weight=4))
     world.show(a_gated_pod("a-placed"), a_gated_pod("b-lost", nodeSelector={"disk": "fast"}), a_gated_pod("c-big", "2"))
     world.step()
-    told = values(world, "q")
-    assert told["headgate_queue_gated_pods"] == 1
-    assert told["headgate_queue_admitted_pods_total"] == 2
-    assert told["headgate_queue_reserved"] == 1000
-    assert told["volcano_queue_allocated_milli_cpu"] == 1000
-    assert told["volcano_queue_request_milli_cpu"] == 4000
-    assert told["volcano_queue_capacity_milli_cpu"] == 3000
-    assert told["volcano_queue_real_capacity_milli_cpu"] == 3000
-    assert told["volcano_queue_deserved_milli_cpu"] == 2000
-    assert told["volcano_queue_weight"] == 4
-    assert told["volcano_queue_overused"] == 0
+    values_of_queue = values(world, "q")
+    assert values_of_queue["headgate_queue_gated_pods"] == 1
+    assert values_of_queue["headgate_queue_admitted_pods_total"] == 2
+    assert values_of_queue["headgate_queue_reserved"] == 1000
+    assert values_of_queue["volcano_queue_allocated_milli_cpu"] == 1000
+    assert values_of_queue["volcano_queue_request_milli_cpu"] == 4000
+    assert values_of_queue["volcano_queue_capacity_milli_cpu"] == 3000
+    assert values_of_queue["volcano_queue_real_capacity_milli_cpu"] == 3000
+    assert values_of_queue["volcano_queue_deserved_milli_cpu"] == 2000
+    assert values_of_queue["volcano_queue_weight"] == 4
+    assert values_of_queue["volcano_queue_overused"] == 0
 
 
 def test_waits_are_told_from_creation_until_admission_and_the_oldest_by_its_age() -> None:
@@ -44,9 +44,9 @@ def test_waits_are_told_from_creation_until_admission_and_the_oldest_by_its_age(
         pod["metadata"]["creationTimestamp"] = "1970-01-01T00:16:30Z"  # ten seconds before the story begins
     world.show(first, second)
     world.step()
-    told = values(world, "q")
-    assert told["headgate_queue_wait_seconds_sum"] == 10
-    assert told["headgate_queue_wait_seconds_count"] == 1
+    values_of_queue = values(world, "q")
+    assert values_of_queue["headgate_queue_wait_seconds_sum"] == 10
+    assert values_of_queue["headgate_queue_wait_seconds_count"] == 1
     world.step(5.0)
     assert values(world, "q")["headgate_queue_oldest_waiting_seconds"] == 15
 
@@ -77,15 +77,15 @@ def test_a_queue_that_is_gone_is_not_told_of() -> None:
 
 def removals(world: QueuedWorld) -> tuple[dict[str, float], float, float]:
     """Answers by result; how many removals were timed, and how long they took together."""
-    answers: dict[str, float] = {}
+    results: dict[str, float] = {}
     timed: dict[str, float] = {}
     for family in text_string_to_metric_families(world.scheduler.metrics_exposition(world.now_s).decode()):
         for sample in family.samples:
             if sample.name == "headgate_gate_removals_total":
-                answers[sample.labels["result"]] = sample.value
+                results[sample.labels["result"]] = sample.value
             elif sample.name.startswith("headgate_gate_removal_duration_seconds_"):
                 timed[sample.name.rpartition("_")[2]] = sample.value
-    return answers, timed["count"], timed["sum"]
+    return results, timed["count"], timed["sum"]
 
 
 def a_removal_under_way() -> tuple[QueuedWorld, dict[str, object], str]:

@@ -98,8 +98,8 @@ def test_a_pre_enqueue_plugin_is_told_with_what_it_answered() -> None:
     queue.add(a_pod("held"), START_S)
     queue_with(metrics, Raises()).add(a_pod("broken"), START_S)
     for name in ("scheduler_plugin_execution_duration_seconds", "scheduler_framework_extension_point_duration_seconds"):
-        told = [each.labels for each in families(metrics)[name].samples if each.name.endswith("_count")]
-        assert {each["status"] for each in told} == {"Success", "UnschedulableAndUnresolvable", "Error"}
+        labels = [each.labels for each in families(metrics)[name].samples if each.name.endswith("_count")]
+        assert {each["status"] for each in labels} == {"Success", "UnschedulableAndUnresolvable", "Error"}
 
 
 # Attempts
@@ -129,8 +129,8 @@ def test_a_pod_that_was_tried_often_is_told_among_those_with_fifteen_attempts_an
     metrics.placed(15, 3.0)
     metrics.placed(400, 3.0)
     found = families(metrics)
-    waits = found["scheduler_pod_scheduling_sli_duration_seconds"].samples
-    assert {each.labels["attempts"]: each.value for each in waits if each.name.endswith("_count")} == {
+    durations = found["scheduler_pod_scheduling_sli_duration_seconds"].samples
+    assert {each.labels["attempts"]: each.value for each in durations if each.name.endswith("_count")} == {
         "1": 1,
         "14": 1,
         "15+": 2,
@@ -155,8 +155,8 @@ def test_preemption_is_counted_when_it_is_tried_and_its_victims_when_it_succeeds
 
     metrics = SchedulerMetrics()
     cluster = Cluster(a_node("n1"))
-    lineup = msgspec.structs.replace(cluster.cycle.plugins, post_filters=(Preempts(),))
-    cycle = SchedulingCycle(cluster.matrix, lineup, timers=metrics.timers(PROFILE))
+    cycle_plugins = msgspec.structs.replace(cluster.cycle.plugins, post_filters=(Preempts(),))
+    cycle = SchedulingCycle(cluster.matrix, cycle_plugins, timers=metrics.timers(PROFILE))
     for name, cpu in (("small", "1m"), ("large", "1000"), ("larger", "2000")):
         cycle.place(cluster.pod(wire_pod(name, {"cpu": cpu})))
     metrics.preempted(3)
@@ -173,17 +173,17 @@ def test_plugins_are_counted_at_every_attempt_and_timed_at_some() -> None:
     time = Time()
     metrics = SchedulerMetrics(time, every=2)
     cluster = Cluster(a_node("n1"), a_node("n2"))
-    lineup = cluster.cycle.plugins
-    cycle = SchedulingCycle(cluster.matrix, lineup, timers=metrics.timers(PROFILE))
+    cycle_plugins = cluster.cycle.plugins
+    cycle = SchedulingCycle(cluster.matrix, cycle_plugins, timers=metrics.timers(PROFILE))
     for number in range(4):
         cycle.place(cluster.pod(wire_pod(f"p{number}", {"cpu": "1m"}, schedulerName=PROFILE)))
     found = families(metrics)
-    asked = {
+    calls = {
         (each.labels["plugin"], each.labels["extension_point"]): each.value
         for each in found["scheduler_plugin_evaluation_total"].samples
     }
-    assert asked["NodeResourcesFit", "Filter"] == 4
-    assert asked["NodeUnschedulable", "Filter"] == 1, (
+    assert calls["NodeResourcesFit", "Filter"] == 4
+    assert calls["NodeUnschedulable", "Filter"] == 1, (
         "nodes do not change, so who looks at nodes alone is not asked again"
     )
     timed = [
@@ -242,10 +242,10 @@ def test_every_family_on_the_page_is_described_and_of_its_kind() -> None:
 
 
 def test_a_label_with_quotes_and_line_ends_stays_one_line() -> None:
-    told = 'a "quoted"\\\nname'
-    page = SchedulerMetrics().exposition(START_S, [Sample("scheduler_pending_pods", (("queue", told),), 1)])
+    labels = 'a "quoted"\\\nname'
+    page = SchedulerMetrics().exposition(START_S, [Sample("scheduler_pending_pods", (("queue", labels),), 1)])
     found = next(iter(text_string_to_metric_families(page.decode())))
-    assert found.samples[0].labels == {"queue": told}
+    assert found.samples[0].labels == {"queue": labels}
 
 
 def test_bounds_have_the_digits_that_kube_schedulers_have() -> None:

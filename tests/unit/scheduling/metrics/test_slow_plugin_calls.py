@@ -39,8 +39,8 @@ class AScheduler:
     def __init__(self) -> None:
         self.time = Time()
         self.problems: list[str] = []
-        read, makers = configured([SometimesSlow(self.time)])
-        self.scheduler = Scheduler(read, makers, self.problems.append, SchedulerMetrics(self.time))
+        configuration, factories = configured([SometimesSlow(self.time)])
+        self.scheduler = Scheduler(configuration, factories, self.problems.append, SchedulerMetrics(self.time))
 
     def show(self, *names: str) -> None:
         for name in names:

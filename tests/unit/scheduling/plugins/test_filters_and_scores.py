@@ -50,7 +50,7 @@ def where(cluster: Cluster, pod: Object) -> str:
 
 
 def scores(plugin: Any, pod: Object, *nodes: Object) -> dict[str, int]:
-    cluster = Cluster(*nodes, lineup=alone(plugin))
+    cluster = Cluster(*nodes, cycle_plugins=alone(plugin))
     return cluster.cycle.scores(cluster.pod(pod))
 
 
@@ -169,7 +169,7 @@ def test_wishes_score_relative_to_the_best_node() -> None:
 
 def test_affinity_that_the_configuration_adds_holds_for_every_pod() -> None:
     added = NodeAffinity(read_node_selector({"nodeSelectorTerms": [label("zone", "In", "x")]}))
-    cluster = Cluster(a_node("a"), a_node("b", labels={"zone": "x"}), lineup=alone(added))
+    cluster = Cluster(a_node("a"), a_node("b", labels={"zone": "x"}), cycle_plugins=alone(added))
     assert where(cluster, a_pod("p")) == "b"
     text = (
         "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
@@ -238,7 +238,7 @@ def test_room_can_be_made_only_on_nodes_that_are_large_enough() -> None:
 
 def test_ignored_extended_resources_are_nobodys_business_here() -> None:
     fit = NodeResourcesFit(ignored_resources=frozenset({"a.io/x", "cpu"}), ignored_resource_groups=frozenset({"b.io"}))
-    cluster = Cluster(a_node("a", cpu="1"), lineup=alone(fit))
+    cluster = Cluster(a_node("a", cpu="1"), cycle_plugins=alone(fit))
     assert where(cluster, a_pod("p", {"a.io/x": "1", "b.io/y": "9"})) == "a"
     assert why(cluster, a_pod("q", {"a.io/x": "1", "cpu": "2"})) == "0/1 nodes are available: 1 Insufficient cpu."
 
@@ -330,7 +330,7 @@ def test_an_image_counts_by_its_size_and_by_how_many_nodes_have_it() -> None:
 
 def test_a_new_node_changes_what_an_image_is_worth_everywhere() -> None:
     image: Object = {"images": [(("app:latest",), 800 * 1024 * 1024)]}
-    cluster = Cluster(a_node("a", **image), lineup=alone(ImageLocality()))
+    cluster = Cluster(a_node("a", **image), cycle_plugins=alone(ImageLocality()))
     pod = cluster.pod(a_pod("p"))
     assert cluster.cycle.scores(pod) == {"a": 79}
     cluster.apply(a_node("b"))

@@ -9,7 +9,19 @@ from headgate.kube.api_resources import NAMESPACES
 from headgate.scheduling.config.types import InterPodAffinityArgs
 from headgate.scheduling.framework.interface import Unplaced
 from headgate.scheduling.plugins.interpodaffinity.plugin import InterPodAffinity
-from near import AFFINITY, ANTI, EXISTING, app, fits, label, only_affinity, said, scores, term, weighed
+from near import (
+    AFFINITY,
+    ANTI,
+    EXISTING,
+    app,
+    feasible_nodes,
+    label,
+    message_for,
+    only_affinity,
+    scores,
+    term,
+    weighted,
+)
 
 Object = dict[str, Any]
 
@@ -29,11 +41,11 @@ def zones() -> Cluster:
 def test_a_pod_goes_where_the_pods_are_that_it_has_to_be_near() -> None:
     cluster = zones()
     cluster.bind(app("web", "web"), "a")
-    assert fits(cluster, app("p", near=[term("web")])) == ["a", "b"]
+    assert feasible_nodes(cluster, app("p", near=[term("web")])) == ["a", "b"]
 
 
 def test_a_pod_that_has_to_be_near_nobody_known_fits_nowhere() -> None:
-    assert said(zones(), app("p", near=[term("web")])) == f"0/4 nodes are available: 4 {AFFINITY}."
+    assert message_for(zones(), app("p", near=[term("web")])) == f"0/4 nodes are available: 4 {AFFINITY}."
 
 
 def test_making_room_does_not_bring_a_pod_near_another() -> None:
@@ -46,38 +58,38 @@ def test_making_room_does_not_bring_a_pod_near_another() -> None:
 def test_the_first_of_a_kind_that_wants_its_own_kind_near_may_go_anywhere_with_the_label() -> None:
     cluster = zones()
     first = app("p", "web", near=[term("web")])
-    assert fits(cluster, first) == ["a", "b", "c"]
+    assert feasible_nodes(cluster, first) == ["a", "b", "c"]
     cluster.bind(first, "c")
-    assert fits(cluster, app("q", "web", near=[term("web")])) == ["c"]
+    assert feasible_nodes(cluster, app("q", "web", near=[term("web")])) == ["c"]
 
 
 def test_where_the_first_went_is_where_all_others_go_however_small_that_domain_is() -> None:
     cluster = only_affinity(*(node(f"n{i:02}", f"zone-{i}") for i in range(20)), hardPodAffinityWeight=0)
     first, second = (app(name, "web", near=[term("web")]) for name in "pq")
-    assert len(fits(cluster, first)) == 20
+    assert len(feasible_nodes(cluster, first)) == 20
     cluster.bind(first, "n07")
-    assert fits(cluster, second) == ["n07"]
+    assert feasible_nodes(cluster, second) == ["n07"]
     cluster.matrix.pod_removed("uid-p")
-    assert len(fits(cluster, second)) == 20
+    assert len(feasible_nodes(cluster, second)) == 20
 
 
 def test_the_next_is_the_first_again_when_the_last_of_its_kind_has_gone() -> None:
     cluster = zones()
     cluster.bind(app("p", "web", near=[term("web")]), "c")
-    assert fits(cluster, app("q", "web", near=[term("web")])) == ["c"]
+    assert feasible_nodes(cluster, app("q", "web", near=[term("web")])) == ["c"]
     cluster.matrix.pod_removed("uid-p")
-    assert fits(cluster, app("q", "web", near=[term("web")])) == ["a", "b", "c"]
+    assert feasible_nodes(cluster, app("q", "web", near=[term("web")])) == ["a", "b", "c"]
 
 
 def test_one_of_its_kind_on_a_node_without_the_label_does_not_count_as_the_first() -> None:
     cluster = zones()
     cluster.bind(app("web", "web"), "d")
-    assert fits(cluster, app("p", "web", near=[term("web")])) == ["a", "b", "c"]
+    assert feasible_nodes(cluster, app("p", "web", near=[term("web")])) == ["a", "b", "c"]
 
 
 def test_who_does_not_match_its_own_terms_is_never_the_first() -> None:
     first = app("p", "web", near=[term("web"), term("db")])
-    assert said(zones(), first) == f"0/4 nodes are available: 4 {AFFINITY}."
+    assert message_for(zones(), first) == f"0/4 nodes are available: 4 {AFFINITY}."
 
 
 def test_one_pod_must_match_all_terms_together() -> None:
@@ -87,16 +99,16 @@ def test_one_pod_must_match_all_terms_together() -> None:
     cluster.bind(app("web", "web"), "a")
     front = app("front", "web")
     front["metadata"]["labels"]["tier"] = "front"
-    assert fits(cluster, pod) == []
+    assert feasible_nodes(cluster, pod) == []
     cluster.bind(front, "b")
-    assert fits(cluster, pod) == ["b"]
+    assert feasible_nodes(cluster, pod) == ["b"]
 
 
 def test_a_term_that_selects_no_pods_is_met_nowhere() -> None:
     cluster = zones()
     cluster.bind(app("web", "web"), "a")
-    assert fits(cluster, app("p", "web", near=[{"topologyKey": "zone"}])) == []
-    assert fits(cluster, app("q", "web", near=[{"topologyKey": "zone", "labelSelector": {}}])) == ["a", "b"]
+    assert feasible_nodes(cluster, app("p", "web", near=[{"topologyKey": "zone"}])) == []
+    assert feasible_nodes(cluster, app("q", "web", near=[{"topologyKey": "zone", "labelSelector": {}}])) == ["a", "b"]
 
 
 # -- required anti-affinity ---------------------------------------------------------------------------------------
@@ -105,39 +117,39 @@ def test_a_term_that_selects_no_pods_is_met_nowhere() -> None:
 def test_a_pod_stays_out_of_domains_with_pods_that_it_keeps_apart_from() -> None:
     cluster = zones()
     cluster.bind(app("web", "web"), "a")
-    assert fits(cluster, app("p", apart=[term("web")])) == ["c", "d"]
+    assert feasible_nodes(cluster, app("p", apart=[term("web")])) == ["c", "d"]
     cluster.bind(app("more", "web"), "c")
     pod = app("q", apart=[term("web")], nodeSelector={})
     cluster.matrix.node_removed("d")
-    assert said(cluster, pod) == f"0/3 nodes are available: 3 {ANTI}."
+    assert message_for(cluster, pod) == f"0/3 nodes are available: 3 {ANTI}."
 
 
 def test_one_term_of_several_is_enough_to_stay_out() -> None:
     cluster = only_affinity(node("a", "x", rack="1"), node("b", "x", rack="2"), node("c", "y", rack="2"))
     cluster.bind(app("web", "web"), "a")
     cluster.bind(app("db", "db"), "c")
-    assert fits(cluster, app("p", apart=[term("web"), term("db", "rack")])) == []
-    assert fits(cluster, app("q", apart=[term("web", "rack"), term("db")])) == ["b"]
+    assert feasible_nodes(cluster, app("p", apart=[term("web"), term("db", "rack")])) == []
+    assert feasible_nodes(cluster, app("q", apart=[term("web", "rack"), term("db")])) == ["b"]
 
 
 def test_a_pod_is_kept_out_by_the_anti_affinity_of_pods_that_are_there() -> None:
     cluster = zones()
     cluster.bind(app("loner", "loner", apart=[term("web")]), "a")
-    assert fits(cluster, app("p", "web")) == ["c", "d"]
-    assert fits(cluster, app("q", "db")) == ["a", "b", "c", "d"]
+    assert feasible_nodes(cluster, app("p", "web")) == ["c", "d"]
+    assert feasible_nodes(cluster, app("q", "db")) == ["a", "b", "c", "d"]
     for name in "cd":
         cluster.matrix.node_removed(name)
-    assert said(cluster, app("r", "web")) == f"0/2 nodes are available: 2 {EXISTING}."
+    assert message_for(cluster, app("r", "web")) == f"0/2 nodes are available: 2 {EXISTING}."
     cluster.matrix.pod_removed("uid-loner")
-    assert fits(cluster, app("s", "web")) == ["a", "b"]
+    assert feasible_nodes(cluster, app("s", "web")) == ["a", "b"]
 
 
 def test_the_reason_that_is_told_is_the_first_of_three() -> None:
     cluster = only_affinity(node("a", "x"))
     cluster.bind(app("loner", "web", apart=[term("web")]), "a")
-    assert EXISTING in said(cluster, app("p", "web"))
-    assert ANTI in said(cluster, app("q", "web", apart=[term("web")]))
-    assert AFFINITY in said(cluster, app("r", "web", apart=[term("web")], near=[term("db")]))
+    assert EXISTING in message_for(cluster, app("p", "web"))
+    assert ANTI in message_for(cluster, app("q", "web", apart=[term("web")]))
+    assert AFFINITY in message_for(cluster, app("r", "web", apart=[term("web")], near=[term("db")]))
 
 
 def test_replicas_that_keep_apart_take_one_domain_each() -> None:
@@ -153,20 +165,20 @@ def test_pods_are_counted_where_their_node_is_now() -> None:
     cluster = zones()
     cluster.bind(app("web", "web"), "a")
     pod = app("p", apart=[term("web")])
-    assert fits(cluster, pod) == ["c", "d"]
+    assert feasible_nodes(cluster, pod) == ["c", "d"]
     cluster.apply(node("a", "y"))
-    assert fits(cluster, pod) == ["b", "d"]
+    assert feasible_nodes(cluster, pod) == ["b", "d"]
     cluster.apply(node("a"))
-    assert fits(cluster, pod) == ["a", "b", "c", "d"]
+    assert feasible_nodes(cluster, pod) == ["a", "b", "c", "d"]
 
 
 def test_pods_count_by_the_labels_they_have_now() -> None:
     cluster = zones()
     pod = app("p", apart=[term("web")])
     cluster.bind(app("q", "web"), "a")
-    assert fits(cluster, pod) == ["c", "d"]
+    assert feasible_nodes(cluster, pod) == ["c", "d"]
     cluster.bind(app("q", "db"), "a")
-    assert fits(cluster, pod) == ["a", "b", "c", "d"]
+    assert feasible_nodes(cluster, pod) == ["a", "b", "c", "d"]
 
 
 def test_a_trial_without_the_pods_in_the_way_says_what_is_left() -> None:
@@ -176,9 +188,9 @@ def test_a_trial_without_the_pods_in_the_way_says_what_is_left() -> None:
     row = cluster.matrix.row_of("b")
     assert row is not None
     assert [each.text for each in cluster.cycle.probe(web, row)] == [EXISTING]
-    here = cluster.matrix.row_of("a")
-    assert here is not None
-    assert cluster.cycle.probe(web, here, removed=[loner]) == ()
+    row_a = cluster.matrix.row_of("a")
+    assert row_a is not None
+    assert cluster.cycle.probe(web, row_a, removed=[loner]) == ()
     assert [each.text for each in cluster.cycle.probe(web, row)] == [EXISTING]
 
 
@@ -187,59 +199,62 @@ def test_a_trial_without_the_pods_in_the_way_says_what_is_left() -> None:
 
 def test_without_further_words_a_term_means_pods_of_its_own_namespace() -> None:
     cluster = zones()
-    cluster.bind(app("web", "web", space="blue"), "a")
-    assert fits(cluster, app("p", apart=[term("web")], space="red")) == ["a", "b", "c", "d"]
-    assert fits(cluster, app("q", apart=[term("web")], space="blue")) == ["c", "d"]
+    cluster.bind(app("web", "web", namespace="blue"), "a")
+    assert feasible_nodes(cluster, app("p", apart=[term("web")], namespace="red")) == ["a", "b", "c", "d"]
+    assert feasible_nodes(cluster, app("q", apart=[term("web")], namespace="blue")) == ["c", "d"]
 
 
 def test_a_term_may_name_namespaces() -> None:
     cluster = zones()
-    cluster.bind(app("web", "web", space="blue"), "a")
-    assert fits(cluster, app("p", apart=[term("web", namespaces=["blue"])], space="red")) == ["c", "d"]
-    assert len(fits(cluster, app("q", apart=[term("web", namespaces=["red"])], space="blue"))) == 4
+    cluster.bind(app("web", "web", namespace="blue"), "a")
+    assert feasible_nodes(cluster, app("p", apart=[term("web", namespaces=["blue"])], namespace="red")) == ["c", "d"]
+    assert len(feasible_nodes(cluster, app("q", apart=[term("web", namespaces=["red"])], namespace="blue"))) == 4
 
 
 def test_a_term_may_choose_namespaces_by_their_labels_as_they_are_now() -> None:
     cluster = zones()
-    cluster.bind(app("web", "web", space="blue"), "a")
-    pod = app("p", apart=[term("web", namespaceSelector={"matchLabels": {"team": "one"}})], space="red")
-    assert len(fits(cluster, pod)) == 4
+    cluster.bind(app("web", "web", namespace="blue"), "a")
+    pod = app("p", apart=[term("web", namespaceSelector={"matchLabels": {"team": "one"}})], namespace="red")
+    assert len(feasible_nodes(cluster, pod)) == 4
     label(cluster, "blue", team="one")
-    assert fits(cluster, pod) == ["c", "d"]
+    assert feasible_nodes(cluster, pod) == ["c", "d"]
     label(cluster, "blue", team="two")
-    assert len(fits(cluster, pod)) == 4
+    assert len(feasible_nodes(cluster, pod)) == 4
     label(cluster, "blue", team="one")
-    cluster.around.removed(NAMESPACES, "", "blue")
-    assert len(fits(cluster, pod)) == 4
+    cluster.cluster.removed(NAMESPACES, "", "blue")
+    assert len(feasible_nodes(cluster, pod)) == 4
 
 
 def test_an_empty_namespace_selector_means_all_namespaces() -> None:
     cluster = zones()
-    cluster.bind(app("web", "web", space="blue"), "a")
-    assert fits(cluster, app("p", apart=[term("web", namespaceSelector={})], space="red")) == ["c", "d"]
+    cluster.bind(app("web", "web", namespace="blue"), "a")
+    assert feasible_nodes(cluster, app("p", apart=[term("web", namespaceSelector={})], namespace="red")) == ["c", "d"]
 
 
 def test_an_own_namespace_selector_that_only_excludes_means_all_namespaces_as_in_kube_scheduler() -> None:
     cluster = zones()
     label(cluster, "blue", team="one")
-    cluster.bind(app("web", "web", space="blue"), "a")
+    cluster.bind(app("web", "web", namespace="blue"), "a")
     excluding = {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}
-    assert fits(cluster, app("p", apart=[term("web", namespaceSelector=excluding)], space="red")) == ["c", "d"]
+    assert feasible_nodes(cluster, app("p", apart=[term("web", namespaceSelector=excluding)], namespace="red")) == [
+        "c",
+        "d",
+    ]
 
 
 def test_terms_of_pods_that_are_there_see_the_labels_of_the_namespace_that_a_pod_comes_from() -> None:
     cluster = zones()
     chosen = {"matchLabels": {"team": "one"}}
-    cluster.bind(app("loner", apart=[term("web", namespaceSelector=chosen)], space="red"), "a")
-    plain, own = app("p", "web", space="blue"), app("q", "web", space="blue", apart=[term("nobody")])
+    cluster.bind(app("loner", apart=[term("web", namespaceSelector=chosen)], namespace="red"), "a")
+    plain, own = app("p", "web", namespace="blue"), app("q", "web", namespace="blue", apart=[term("nobody")])
     for pod in (plain, own):
-        assert len(fits(cluster, pod)) == 4
+        assert len(feasible_nodes(cluster, pod)) == 4
     label(cluster, "blue", team="one")
     for pod in (plain, own):
-        assert fits(cluster, pod) == ["c", "d"]
+        assert feasible_nodes(cluster, pod) == ["c", "d"]
     label(cluster, "blue", team="two")
     for pod in (plain, own):
-        assert len(fits(cluster, pod)) == 4
+        assert len(feasible_nodes(cluster, pod)) == 4
 
 
 # -- preferences --------------------------------------------------------------------------------------------------
@@ -249,18 +264,18 @@ def test_liked_and_disliked_pods_count_by_weight_and_number_from_worst_to_best()
     cluster = zones()
     for i, place in enumerate("aac"):
         cluster.bind(app(f"web{i}", "web"), place)
-    likes = app("p", likes=[weighed(10, term("web"))])
+    likes = app("p", likes=[weighted(10, term("web"))])
     assert scores(cluster, likes) == {"a": 100, "b": 100, "c": 50, "d": 0}
-    dislikes = app("q", dislikes=[weighed(10, term("web"))])
+    dislikes = app("q", dislikes=[weighted(10, term("web"))])
     assert scores(cluster, dislikes) == {"a": 0, "b": 0, "c": 50, "d": 100}
-    mixed = app("r", likes=[weighed(30, term("web"))], dislikes=[weighed(20, term("web"))])
+    mixed = app("r", likes=[weighted(30, term("web"))], dislikes=[weighted(20, term("web"))])
     assert scores(cluster, mixed) == {"a": 100, "b": 100, "c": 50, "d": 0}
 
 
 def test_preferences_of_pods_that_are_there_count_as_well() -> None:
     cluster = zones()
-    cluster.bind(app("fan", likes=[weighed(10, term("web"))]), "a")
-    cluster.bind(app("foe", dislikes=[weighed(10, term("web"))]), "c")
+    cluster.bind(app("fan", likes=[weighted(10, term("web"))]), "a")
+    cluster.bind(app("foe", dislikes=[weighted(10, term("web"))]), "c")
     assert scores(cluster, app("p", "web")) == {"a": 100, "b": 100, "c": 0, "d": 50}
     assert scores(cluster, app("q", "db")) == dict.fromkeys("abcd", 0)
 
@@ -275,7 +290,7 @@ def test_required_affinity_of_a_pod_that_is_there_draws_the_pods_that_it_means()
 def test_that_draw_has_the_configured_weight() -> None:
     cluster = only_affinity(node("a", "x"), node("b", "y"), node("c"), hardPodAffinityWeight=20)
     cluster.bind(app("web", "web", near=[term("db")]), "a")
-    cluster.bind(app("fan", likes=[weighed(10, term("db"))]), "b")
+    cluster.bind(app("fan", likes=[weighted(10, term("db"))]), "b")
     assert scores(cluster, app("p", "db")) == {"a": 100, "b": 50, "c": 0}
     without = only_affinity(node("a", "x"), node("b", "y"), hardPodAffinityWeight=0)
     without.bind(app("web", "web", near=[term("db")]), "a")
@@ -284,17 +299,17 @@ def test_that_draw_has_the_configured_weight() -> None:
 
 def test_preferences_of_others_may_be_ignored_for_pods_that_have_none() -> None:
     cluster = only_affinity(node("a", "x"), node("b", "y"), ignorePreferredTermsOfExistingPods=True)
-    cluster.bind(app("fan", "fan", likes=[weighed(10, term("web"))]), "a")
+    cluster.bind(app("fan", "fan", likes=[weighted(10, term("web"))]), "a")
     assert scores(cluster, app("p", "web")) == {"a": 0, "b": 0}
     assert scores(cluster, app("q", "web", apart=[term("db")])) == {"a": 0, "b": 0}
-    assert scores(cluster, app("r", "web", likes=[weighed(1, term("db"))])) == {"a": 100, "b": 0}
+    assert scores(cluster, app("r", "web", likes=[weighted(1, term("db"))])) == {"a": 100, "b": 0}
 
 
 def test_preferences_follow_pods_that_come_and_go() -> None:
     cluster = zones()
     pod = app("p", "web", apart=[term("nobody")])
     assert scores(cluster, pod) == dict.fromkeys("abcd", 0)
-    cluster.bind(app("fan", likes=[weighed(10, term("web"))]), "c")
+    cluster.bind(app("fan", likes=[weighted(10, term("web"))]), "c")
     assert scores(cluster, pod) == {"a": 0, "b": 0, "c": 100, "d": 0}
     cluster.matrix.pod_removed("uid-fan")
     assert scores(cluster, pod) == dict.fromkeys("abcd", 0)
@@ -306,9 +321,9 @@ def test_preferences_follow_pods_that_come_and_go() -> None:
 def test_pods_that_no_term_means_share_one_question_whatever_their_labels() -> None:
     cluster = zones()
     cluster.bind(app("loner", apart=[term("web")]), "a")
-    plugin = InterPodAffinity(InterPodAffinityArgs(), cluster.around)
+    plugin = InterPodAffinity(InterPodAffinityArgs(), cluster.cluster)
     assert plugin.key(cluster.pod(app("p", "db"))) is None
-    assert plugin.key(cluster.pod(app("q", "web", space="red"))) is None
+    assert plugin.key(cluster.pod(app("q", "web", namespace="red"))) is None
     meant = plugin.key(cluster.pod(app("r", "web")))
     assert meant is not None
     other = app("s", "web")

@@ -15,12 +15,12 @@ from near import app, label, only_affinity, term
 Object = dict[str, Any]
 
 
-class Story:
+class WaitingPod:
     """A pod that waits, in a cluster with one node in zone x where somebody may be in its way."""
 
-    def __init__(self, waiting: Object, *there: Object) -> None:
+    def __init__(self, waiting: Object, *existing: Object) -> None:
         self.cluster = only_affinity(a_node("a", labels={"zone": "x"}))
-        for each in there:
+        for each in existing:
             self.cluster.bind(each, "a")
         self.waiting = waiting
 
@@ -30,128 +30,136 @@ class Story:
         assert isinstance(found, Unplaced), found
         return tuple(waker for each in found.rejections for waker in each.wakers)
 
-    def wakes(self, *happened: ClusterEvent) -> bool:
-        assert happened, "nothing happened"
-        return any(any_event_matches(self.wakers, each) for each in happened)
+    def is_woken_by(self, *events: ClusterEvent) -> bool:
+        assert events, "nothing happened"
+        return any(any_event_matches(self.wakers, each) for each in events)
 
     def read(self, pod: Object, node: str = "a") -> PodInfo:
         return bound(self.cluster, pod, node)
 
-    def came(self, pod: Object, node: str = "a") -> bool:
-        return self.wakes(ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.ADD, None, self.read(pod, node)))
+    def woken_by_added_pod(self, pod: Object, node: str = "a") -> bool:
+        return self.is_woken_by(
+            ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.ADD, None, self.read(pod, node))
+        )
 
-    def went(self, pod: Object) -> bool:
-        return self.wakes(ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, self.read(pod), None))
+    def woken_by_deleted_pod(self, pod: Object) -> bool:
+        return self.is_woken_by(ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, self.read(pod), None))
 
-    def changed(self, old: Object, new: Object) -> bool:
-        return self.wakes(*cluster_events.pod_update_events(self.read(old), self.read(new)))
+    def woken_by_updated_pod(self, old: Object, new: Object) -> bool:
+        return self.is_woken_by(*cluster_events.pod_update_events(self.read(old), self.read(new)))
 
-    def node_came(self, **labels: str) -> bool:
-        return self.wakes(ClusterEvent(cluster_events.NODE, cluster_events.ADD, None, a_node("b", labels=labels)))
+    def woken_by_added_node(self, **labels: str) -> bool:
+        return self.is_woken_by(ClusterEvent(cluster_events.NODE, cluster_events.ADD, None, a_node("b", labels=labels)))
 
-    def node_moved(self, old: Object, new: Object) -> bool:
-        return self.wakes(*cluster_events.node_update_events(a_node("a", labels=old), a_node("a", labels=new)))
+    def woken_by_updated_node(self, old: Object, new: Object) -> bool:
+        return self.is_woken_by(*cluster_events.node_update_events(a_node("a", labels=old), a_node("a", labels=new)))
 
 
 def bound(cluster: Cluster, pod: Object, node: str) -> PodInfo:
     return cluster.pod({**pod, "spec": {**pod["spec"], "nodeName": node}})
 
 
-def wants_web(**more: Any) -> Story:
-    return Story(app("p", near=[term("web", **more)]))
+def with_affinity_to_web(**more: Any) -> WaitingPod:
+    return WaitingPod(app("p", near=[term("web", **more)]))
 
 
-def shuns_web(**more: Any) -> Story:
-    return Story(app("p", apart=[term("web", **more)]), app("web", "web"))
+def with_anti_affinity_to_web(**more: Any) -> WaitingPod:
+    return WaitingPod(app("p", apart=[term("web", **more)]), app("web", "web"))
 
 
 def test_a_pod_that_it_has_to_be_near_wakes_it_by_coming() -> None:
-    story = wants_web()
-    assert story.came(app("q", "web"))
-    assert not story.came(app("q", "db"))
-    assert not story.came(app("q", "web", space="red"))
+    waiting_pod = with_affinity_to_web()
+    assert waiting_pod.woken_by_added_pod(app("q", "web"))
+    assert not waiting_pod.woken_by_added_pod(app("q", "db"))
+    assert not waiting_pod.woken_by_added_pod(app("q", "web", namespace="red"))
 
 
 def test_a_pod_that_comes_does_not_help_who_keeps_apart() -> None:
-    assert not shuns_web().came(app("q", "web"))
+    assert not with_anti_affinity_to_web().woken_by_added_pod(app("q", "web"))
 
 
 def test_a_pod_must_match_all_terms_to_wake_by_coming() -> None:
-    story = Story(app("p", near=[term("web"), {"topologyKey": "zone", "labelSelector": {"matchLabels": {"x": "y"}}}]))
-    assert not story.came(app("q", "web"))
+    waiting_pod = WaitingPod(
+        app("p", near=[term("web"), {"topologyKey": "zone", "labelSelector": {"matchLabels": {"x": "y"}}}])
+    )
+    assert not waiting_pod.woken_by_added_pod(app("q", "web"))
     both = app("q", "web")
     both["metadata"]["labels"]["x"] = "y"
-    assert story.came(both)
+    assert waiting_pod.woken_by_added_pod(both)
 
 
 def test_a_pod_that_it_keeps_apart_from_wakes_it_by_going() -> None:
-    story = shuns_web()
-    assert story.went(app("q", "web"))
-    assert not story.went(app("q", "db"))
+    waiting_pod = with_anti_affinity_to_web()
+    assert waiting_pod.woken_by_deleted_pod(app("q", "web"))
+    assert not waiting_pod.woken_by_deleted_pod(app("q", "db"))
 
 
 def test_one_term_of_several_is_enough_to_wake_by_going() -> None:
-    story = Story(app("p", apart=[term("web"), term("db")]), app("web", "web"))
-    assert story.went(app("q", "web"))
-    assert story.went(app("q", "db"))
+    waiting_pod = WaitingPod(app("p", apart=[term("web"), term("db")]), app("web", "web"))
+    assert waiting_pod.woken_by_deleted_pod(app("q", "web"))
+    assert waiting_pod.woken_by_deleted_pod(app("q", "db"))
 
 
 def test_a_pod_that_kept_it_away_wakes_it_by_going() -> None:
-    story = Story(app("p", "web"), app("loner", apart=[term("web")]))
-    assert story.went(app("loner", apart=[term("web")]))
-    assert not story.went(app("q", "db"))
-    own = Story(app("p", "web", apart=[term("web")]), app("web", "web"))
-    assert own.went(app("loner", apart=[term("web")]))
-    assert not own.went(app("loner", apart=[term("db")]))
-    assert not own.went(app("loner", apart=[term("web")], space="red"))
+    waiting_pod = WaitingPod(app("p", "web"), app("loner", apart=[term("web")]))
+    assert waiting_pod.woken_by_deleted_pod(app("loner", apart=[term("web")]))
+    assert not waiting_pod.woken_by_deleted_pod(app("q", "db"))
+    own = WaitingPod(app("p", "web", apart=[term("web")]), app("web", "web"))
+    assert own.woken_by_deleted_pod(app("loner", apart=[term("web")]))
+    assert not own.woken_by_deleted_pod(app("loner", apart=[term("db")]))
+    assert not own.woken_by_deleted_pod(app("loner", apart=[term("web")], namespace="red"))
 
 
 def test_the_last_of_its_kind_wakes_it_by_going_since_it_is_then_the_first() -> None:
-    story = Story(app("p", "web", near=[term("web"), term("web", "rack")]), app("web", "web"))
-    assert story.went(app("web", "web"))
-    assert not story.went(app("db", "db"))
+    waiting_pod = WaitingPod(app("p", "web", near=[term("web"), term("web", "rack")]), app("web", "web"))
+    assert waiting_pod.woken_by_deleted_pod(app("web", "web"))
+    assert not waiting_pod.woken_by_deleted_pod(app("db", "db"))
 
 
 def test_new_labels_of_a_pod_wake_only_if_they_matter() -> None:
-    story = wants_web()
-    assert story.changed(app("q", "db"), app("q", "web"))
-    assert not story.changed(app("q", "db"), app("q", "cache"))
-    apart = shuns_web()
-    assert apart.changed(app("q", "web"), app("q", "db"))
-    assert not apart.changed(app("q", "db"), app("q", "web"))
+    waiting_pod = with_affinity_to_web()
+    assert waiting_pod.woken_by_updated_pod(app("q", "db"), app("q", "web"))
+    assert not waiting_pod.woken_by_updated_pod(app("q", "db"), app("q", "cache"))
+    with_anti_affinity = with_anti_affinity_to_web()
+    assert with_anti_affinity.woken_by_updated_pod(app("q", "web"), app("q", "db"))
+    assert not with_anti_affinity.woken_by_updated_pod(app("q", "db"), app("q", "web"))
 
 
 def test_own_new_labels_wake_it() -> None:
-    story = Story(app("p", "web"), app("loner", apart=[term("web")]))
-    old, new = story.cluster.pod(app("p", "web")), story.cluster.pod(app("p", "db"))
-    assert story.wakes(*cluster_events.pod_update_events(old, new))
+    waiting_pod = WaitingPod(app("p", "web"), app("loner", apart=[term("web")]))
+    old, new = waiting_pod.cluster.pod(app("p", "web")), waiting_pod.cluster.pod(app("p", "db"))
+    assert waiting_pod.is_woken_by(*cluster_events.pod_update_events(old, new))
 
 
 def test_a_node_wakes_by_coming_if_it_has_a_label_that_counts() -> None:
-    story = wants_web()
-    assert story.node_came(zone="y")
-    assert not story.node_came(rack="1")
-    assert shuns_web().node_came(rack="1")
-    assert Story(app("p", "web"), app("loner", apart=[term("web")])).node_came()
+    waiting_pod = with_affinity_to_web()
+    assert waiting_pod.woken_by_added_node(zone="y")
+    assert not waiting_pod.woken_by_added_node(rack="1")
+    assert with_anti_affinity_to_web().woken_by_added_node(rack="1")
+    assert WaitingPod(app("p", "web"), app("loner", apart=[term("web")])).woken_by_added_node()
 
 
 def test_a_node_that_moves_between_domains_that_count_wakes() -> None:
-    for story in (wants_web(), shuns_web(), Story(app("p", "web"), app("loner", apart=[term("web")]))):
-        assert story.node_moved({"zone": "x"}, {"zone": "y"})
-        assert story.node_moved({"zone": "x"}, {})
-        assert story.node_moved({}, {"zone": "x"})
-        assert not story.node_moved({"zone": "x"}, {"zone": "x", "rack": "1"})
+    for waiting_pod in (
+        with_affinity_to_web(),
+        with_anti_affinity_to_web(),
+        WaitingPod(app("p", "web"), app("loner", apart=[term("web")])),
+    ):
+        assert waiting_pod.woken_by_updated_node({"zone": "x"}, {"zone": "y"})
+        assert waiting_pod.woken_by_updated_node({"zone": "x"}, {})
+        assert waiting_pod.woken_by_updated_node({}, {"zone": "x"})
+        assert not waiting_pod.woken_by_updated_node({"zone": "x"}, {"zone": "x", "rack": "1"})
 
 
 def test_namespaces_chosen_by_labels_count_as_they_are_now() -> None:
-    story = wants_web(namespaceSelector={"matchLabels": {"team": "one"}})
-    assert not story.came(app("q", "web", space="blue"))
-    label(story.cluster, "blue", team="one")
-    assert story.came(app("q", "web", space="blue"))
+    waiting_pod = with_affinity_to_web(namespaceSelector={"matchLabels": {"team": "one"}})
+    assert not waiting_pod.woken_by_added_pod(app("q", "web", namespace="blue"))
+    label(waiting_pod.cluster, "blue", team="one")
+    assert waiting_pod.woken_by_added_pod(app("q", "web", namespace="blue"))
 
 
 def test_pods_that_wait_alike_are_woken_by_one_question() -> None:
-    story = wants_web()
-    other = Story(app("p", near=[term("web")]))
-    other.cluster = story.cluster
-    assert story.wakers == other.wakers
+    waiting_pod = with_affinity_to_web()
+    other = WaitingPod(app("p", near=[term("web")]))
+    other.cluster = waiting_pod.cluster
+    assert waiting_pod.wakers == other.wakers

@@ -36,9 +36,9 @@ def wakers_of(pod: Object, **profile: Any) -> tuple[ClusterEventWithHint, ...]:
     """Of a pod that finds its zone full and the other tainted."""
     cluster = Cluster(a_node("a", labels={"zone": "x"}), a_node("b", labels={"zone": "y"}, taints=TAINT), **profile)
     wire = {"metadata": {"name": "s", "namespace": "default"}, "spec": {"selector": WEB}}
-    for resource in cluster.around.watched():
+    for resource in cluster.cluster.watched():
         if resource.plural == "services":
-            cluster.around.applied(resource, wire)
+            cluster.cluster.applied(resource, wire)
     cluster.bind(a_pod("q", labels=WEB), "a")
     found = cluster.cycle.decide(cluster.pod(pod))
     assert isinstance(found, Unplaced), found
@@ -72,8 +72,8 @@ def test_a_pod_that_counts_wakes_when_it_comes_to_a_node_or_leaves_it(action: st
 
 def test_a_pod_that_was_promised_a_node_and_goes_away_wakes_as_if_it_had_been_there() -> None:
     waiting = wakers_of(spread_pod())
-    promised = pod_of(a_pod("q", labels=WEB, status={"nominatedNodeName": "a"}))
-    assert wakes(waiting, ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, promised, None))
+    nominated = pod_of(a_pod("q", labels=WEB, status={"nominatedNodeName": "a"}))
+    assert wakes(waiting, ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, nominated, None))
 
 
 def test_a_pod_whose_labels_change_wakes_if_it_counts_otherwise_now() -> None:
@@ -111,16 +111,16 @@ def test_a_new_toleration_wakes_only_where_taints_are_honoured() -> None:
 
 def test_nodes_wake_when_they_join_leave_or_move_between_domains() -> None:
     waiting = wakers_of(spread_pod())
-    plain, there, moved = (a_node("c", labels=each) for each in ({}, {"zone": "z"}, {"zone": "x"}))
-    assert wakes(waiting, ClusterEvent(cluster_events.NODE, cluster_events.ADD, None, there))
+    plain, existing, moved = (a_node("c", labels=each) for each in ({}, {"zone": "z"}, {"zone": "x"}))
+    assert wakes(waiting, ClusterEvent(cluster_events.NODE, cluster_events.ADD, None, existing))
     assert not wakes(waiting, ClusterEvent(cluster_events.NODE, cluster_events.ADD, None, plain))
-    assert wakes(waiting, ClusterEvent(cluster_events.NODE, cluster_events.DELETE, there, None))
+    assert wakes(waiting, ClusterEvent(cluster_events.NODE, cluster_events.DELETE, existing, None))
     assert not wakes(waiting, ClusterEvent(cluster_events.NODE, cluster_events.DELETE, plain, None))
-    assert wakes(waiting, *cluster_events.node_update_events(plain, there))
-    assert wakes(waiting, *cluster_events.node_update_events(there, plain))
-    assert wakes(waiting, *cluster_events.node_update_events(there, moved))
+    assert wakes(waiting, *cluster_events.node_update_events(plain, existing))
+    assert wakes(waiting, *cluster_events.node_update_events(existing, plain))
+    assert wakes(waiting, *cluster_events.node_update_events(existing, moved))
     other = a_node("c", labels={"zone": "z", "rack": "1"})
-    assert not wakes(waiting, *cluster_events.node_update_events(there, other)), "racks are a soft matter"
+    assert not wakes(waiting, *cluster_events.node_update_events(existing, other)), "racks are a soft matter"
 
 
 def test_a_node_with_other_taints_wakes_if_it_has_a_domain() -> None:

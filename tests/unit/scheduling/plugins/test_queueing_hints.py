@@ -57,8 +57,8 @@ def test_a_node_that_grew_wakes_only_for_what_is_needed() -> None:
 def test_any_pod_that_leaves_a_node_makes_room() -> None:
     waiting = wakers_of(a_pod("p", {"cpu": "2"}), a_node("a", cpu="1"))
     assert wakes(waiting, pod_gone(a_pod("q")))
-    gone = ClusterEvent(cluster_events.UNSCHEDULABLE_POD, cluster_events.DELETE, read(a_pod("q")), None)
-    assert not wakes(waiting, gone)
+    deleted = ClusterEvent(cluster_events.UNSCHEDULABLE_POD, cluster_events.DELETE, read(a_pod("q")), None)
+    assert not wakes(waiting, deleted)
 
 
 def test_a_pod_that_shrinks_makes_room_for_what_it_gave_back() -> None:

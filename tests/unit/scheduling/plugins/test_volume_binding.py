@@ -203,10 +203,10 @@ def test_an_object_that_cannot_be_read_is_set_aside_and_the_rest_goes_on() -> No
     cluster = two_nodes(a_class("s"), a_claim("c", on_class="s"), a_volume("v", on_class="s"))
     broken: Any = {"metadata": {"name": "v"}, "spec": {"capacity": 7}}
     show(cluster, (storage_cache.VOLUMES, broken))
-    assert list(cluster.around.storage.ignored_objects) == ["persistentvolumes/v"]
+    assert list(cluster.cluster.storage.ignored_objects) == ["persistentvolumes/v"]
     assert asked(cluster, POD) == NO_VOLUME
     show(cluster, a_volume("v", on_class="s"))
-    assert cluster.around.storage.ignored_objects == {}
+    assert cluster.cluster.storage.ignored_objects == {}
     assert asked(cluster, POD) == "n1"
 
 
@@ -214,7 +214,7 @@ def test_pods_without_claims_do_not_notice_that_storage_changed() -> None:
     cluster = two_nodes()
     plain: Object = a_pod("plain")
     asked(cluster, plain)
-    standings = list(cluster.cycle._shape_cache.values())
+    entries = list(cluster.cycle._shape_cache.values())
     show(cluster, a_class("s"), a_claim("c", on_class="s"), a_volume("v", on_class="s"))
     asked(cluster, a_pod("other"))
-    assert list(cluster.cycle._shape_cache.values()) == standings
+    assert list(cluster.cycle._shape_cache.values()) == entries

@@ -113,26 +113,26 @@ def disk(kind: str, **source: Any) -> list[Object]:
 )
 def test_a_disk_is_shared_by_the_pods_of_a_node_only_to_read(mine: Any, theirs: Any, clash: bool) -> None:
     cluster = one_node()
-    there = cluster.bind(a_pod("there", volumes=theirs), "n")
+    existing = cluster.bind(a_pod("there", volumes=theirs), "n")
     pod = a_pod("p", volumes=mine)
     assert asked(cluster, pod) == (NO_DISK if clash else "n")
-    cluster.matrix.pod_removed(there.uid)
+    cluster.matrix.pod_removed(existing.uid)
     assert asked(cluster, pod) == "n"
 
 
 def test_a_claim_for_one_pod_is_taken_in_the_whole_cluster_until_that_pod_goes() -> None:
     cluster = Cluster(a_node("n1"), a_node("n2"))
     show(cluster, a_claim("c", volume="v", accessModes=["ReadWriteOncePod"]), a_volume("v", claim="c"))
-    there = cluster.bind(a_pod("there", volumes=claims("c")), "n1")
+    existing = cluster.bind(a_pod("there", volumes=claims("c")), "n1")
     assert asked(cluster, POD) == IN_USE
-    cluster.matrix.pod_removed(there.uid)
+    cluster.matrix.pod_removed(existing.uid)
     assert asked(cluster, POD) == "n1"
 
 
 def test_preemption_may_take_such_a_claim_from_another_pod() -> None:
     cluster = Cluster(a_node("n1"), a_node("n2"))
     show(cluster, a_claim("c", volume="v", accessModes=["ReadWriteOncePod"]), a_volume("v", claim="c"))
-    there = cluster.bind(a_pod("there", volumes=claims("c")), "n2")
+    existing = cluster.bind(a_pod("there", volumes=claims("c")), "n2")
     pod = cluster.pod(POD)
     found = cluster.cycle.decide(pod)
     assert isinstance(found, Unplaced)
@@ -142,7 +142,7 @@ def test_preemption_may_take_such_a_claim_from_another_pod() -> None:
     assert [each.text for each in cluster.cycle.probe(pod, row)] == [
         IN_USE.removeprefix("0/2 nodes are available: 2 ")[:-1]
     ]
-    assert cluster.cycle.probe(pod, row, removed=[there]) == ()
+    assert cluster.cycle.probe(pod, row, removed=[existing]) == ()
     assert asked(cluster, POD) == IN_USE
 
 

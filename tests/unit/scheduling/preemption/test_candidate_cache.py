@@ -15,7 +15,7 @@ from headgate.scheduling.cache.pod import PodInfo
 from headgate.scheduling.cache.pod_shape import PodShape
 from headgate.scheduling.cache.resource_columns import Ints, Rows
 from headgate.scheduling.framework.interface import READS_PODS, FilterReason, Reads
-from unit.scheduling.full_clusters import WEB, a_cluster, budget, preempts, runs, tried
+from unit.scheduling.full_clusters import WEB, a_cluster, add_budget, preempt, run_pod, try_to_place
 
 # -- plugins that break
 
@@ -48,19 +48,19 @@ class Counts:
 
 def test_a_state_that_breaks_in_a_trial_leaves_the_nodes_as_they_were() -> None:
     cluster = a_cluster(a_node("a", cpu="1"))
-    lineup, counts = cluster.cycle.plugins, Counts()
+    cycle_plugins, counts = cluster.cycle.plugins, Counts()
     broken = Cluster(
         a_node("a", cpu="1"),
-        lineup=msgspec.structs.replace(
-            lineup, pre_filters=(*lineup.pre_filters, counts), filters=(*lineup.filters, counts)
+        cycle_plugins=msgspec.structs.replace(
+            cycle_plugins, pre_filters=(*cycle_plugins.pre_filters, counts), filters=(*cycle_plugins.filters, counts)
         ),
     )
-    runs(broken, "v", "a")
-    assert preempts(broken) == ("a", ["v"])
+    run_pod(broken, "v", "a")
+    assert preempt(broken) == ("a", ["v"])
     assert counts.pods == 0
     counts.breaks = True
-    runs(broken, "w", "a", cpu="0")
-    found = tried(broken, a_pod("q", {"cpu": "1"}, priority=10))
+    run_pod(broken, "w", "a", cpu="0")
+    found = try_to_place(broken, a_pod("q", {"cpu": "1"}, priority=10))
     assert found.message.endswith('running PostFilter plugin "DefaultPreemption": ValueError: lost count')
     assert [each.name for each in broken.matrix.pods_on(0).values()] == ["w", "v"]
     assert broken.matrix.columns.free[broken.matrix.columns.column("cpu"), 0] == 0
@@ -74,11 +74,11 @@ class CountedTrials:
 
     def __init__(self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        trial = cluster.cycle.dry_run
+        original = cluster.cycle.dry_run
 
         def counted(pod: PodInfo, row: int, /) -> Any:
             self.count += 1
-            return trial(pod, row)
+            return original(pod, row)
 
         monkeypatch.setattr(cluster.cycle, "dry_run", counted)
 
@@ -87,38 +87,38 @@ def test_a_thousand_hopeless_pods_are_one_search_and_one_node_more_per_change(mo
     nodes = [a_node(f"n{i:02}", cpu="2") for i in range(50)]
     cluster = a_cluster(*nodes)
     for i in range(50):
-        runs(cluster, f"low{i:02}", f"n{i:02}", cpu="500m")
-        runs(cluster, f"high{i:02}", f"n{i:02}", cpu="1500m", priority=20)
-    trials = CountedTrials(cluster, monkeypatch)
+        run_pod(cluster, f"low{i:02}", f"n{i:02}", cpu="500m")
+        run_pod(cluster, f"high{i:02}", f"n{i:02}", cpu="1500m", priority=20)
+    dry_runs = CountedTrials(cluster, monkeypatch)
     for i in range(1000):
-        assert tried(cluster, a_pod(f"p{i}", {"cpu": "1"}, priority=10)).nominated is None
-    assert trials.count == 50
+        assert try_to_place(cluster, a_pod(f"p{i}", {"cpu": "1"}, priority=10)).nominated is None
+    assert dry_runs.count == 50
     cluster.matrix.pod_removed("uid-low07")
-    assert tried(cluster, a_pod("p", {"cpu": "1"}, priority=10)).nominated is None
-    assert trials.count == 51
+    assert try_to_place(cluster, a_pod("p", {"cpu": "1"}, priority=10)).nominated is None
+    assert dry_runs.count == 51
     cluster.matrix.pod_removed("uid-high07")
-    runs(cluster, "new07", "n07", cpu="1500m")
-    assert preempts(cluster) == ("n07", ["new07"])
-    assert trials.count == 52
-    assert preempts(cluster, priority=11) == ("n07", ["new07"])
-    assert trials.count == 102
+    run_pod(cluster, "new07", "n07", cpu="1500m")
+    assert preempt(cluster) == ("n07", ["new07"])
+    assert dry_runs.count == 52
+    assert preempt(cluster, priority=11) == ("n07", ["new07"])
+    assert dry_runs.count == 102
 
 
 def test_what_is_known_of_a_node_follows_starts_and_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = a_cluster(a_node("a", cpu="2"), a_node("b", cpu="1"))
-    runs(cluster, "v", "a", started=1, labels={"app": "web"})
-    runs(cluster, "w", "a", started=2)
-    runs(cluster, "x", "b", priority=5)
-    trials = CountedTrials(cluster, monkeypatch)
-    assert preempts(cluster) == ("a", ["w"])
-    assert preempts(cluster) == ("a", ["w"])
-    assert trials.count == 2
-    runs(cluster, "v", "a", started=3, labels={"app": "web"})
-    assert preempts(cluster) == ("a", ["v"])
-    assert trials.count == 3
-    budget(cluster, 0, WEB)
-    assert preempts(cluster) == ("a", ["w"])
-    assert trials.count == 4
-    budget(cluster, 0, {"matchLabels": {"app": "elsewhere"}})
-    assert preempts(cluster) == ("a", ["w"])
-    assert trials.count == 4
+    run_pod(cluster, "v", "a", started=1, labels={"app": "web"})
+    run_pod(cluster, "w", "a", started=2)
+    run_pod(cluster, "x", "b", priority=5)
+    dry_runs = CountedTrials(cluster, monkeypatch)
+    assert preempt(cluster) == ("a", ["w"])
+    assert preempt(cluster) == ("a", ["w"])
+    assert dry_runs.count == 2
+    run_pod(cluster, "v", "a", started=3, labels={"app": "web"})
+    assert preempt(cluster) == ("a", ["v"])
+    assert dry_runs.count == 3
+    add_budget(cluster, 0, WEB)
+    assert preempt(cluster) == ("a", ["w"])
+    assert dry_runs.count == 4
+    add_budget(cluster, 0, {"matchLabels": {"app": "elsewhere"}})
+    assert preempt(cluster) == ("a", ["w"])
+    assert dry_runs.count == 4

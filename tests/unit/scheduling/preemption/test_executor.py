@@ -40,7 +40,7 @@ class Driven:
         assert isinstance(read, KubeSchedulerConfiguration)
         self.scheduler = Scheduler(read, {**IN_TREE_PLUGINS, "Holds": lambda args, cluster: Holds()})
         self.now_s = 100.0
-        self.said: list[EmitPodEvent] = []
+        self.events: list[EmitPodEvent] = []
         for each in nodes:
             self.scheduler.node_applied(each, self.now_s)
 
@@ -61,7 +61,7 @@ class Driven:
         return self.without_events(self.scheduler.step(self.now_s, 100))
 
     def without_events(self, effects: list[Effect]) -> list[Effect]:
-        self.said += [each for each in effects if isinstance(each, EmitPodEvent)]
+        self.events += [each for each in effects if isinstance(each, EmitPodEvent)]
         return [each for each in effects if not isinstance(each, EmitPodEvent)]
 
     def gone(self, *names: str) -> None:
@@ -73,8 +73,8 @@ class Driven:
         return None if queued is None else queued.state
 
     def ended(self, preempt: Preempt, *, ok: bool = True) -> list[Effect]:
-        told = [each.uid for each in preempt.victims]
-        return self.without_events(self.scheduler.preempted(preempt, told, self.now_s, ok=ok))
+        uids = [each.uid for each in preempt.victims]
+        return self.without_events(self.scheduler.preempted(preempt, uids, self.now_s, ok=ok))
 
 
 def only(effects: list[Effect], kind: type[Any]) -> Any:
@@ -92,13 +92,13 @@ def test_the_preemptor_is_promised_the_node_and_its_victims_are_told_to_go() -> 
     assert status.nominated_node == "a"
     assert status.condition["message"] == "0/1 nodes are available: 1 Insufficient cpu."
     assert driven.scheduler.queue.nominator.node_of("uid-p") == "a"
-    assert [each.reason for each in driven.said] == ["FailedScheduling"]
+    assert [each.reason for each in driven.events] == ["FailedScheduling"]
     driven.ended(preempt)
-    about = driven.said[-1]
-    assert (about.pod.name, about.reason, about.action, about.type) == ("v", "Preempted", "Preempting", "Normal")
-    assert about.message == "Preempted by pod uid-p on node a"
-    assert about.related is not None
-    assert about.related.name == "p"
+    event = driven.events[-1]
+    assert (event.pod.name, event.reason, event.action, event.type) == ("v", "Preempted", "Preempting", "Normal")
+    assert event.message == "Preempted by pod uid-p on node a"
+    assert event.related is not None
+    assert event.related.name == "p"
 
 
 def test_while_victims_are_being_told_the_preemptor_is_held() -> None:
@@ -208,9 +208,9 @@ def test_the_preemptor_waits_for_victims_that_take_their_time() -> None:
 
 def test_victims_that_are_going_already_are_not_told_again() -> None:
     driven = Driven(a_node("a", cpu="2"))
-    leaving = a_pod("v", {"cpu": "1"}, nodeName="a")
-    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    driven.apply(leaving)
+    terminating = a_pod("v", {"cpu": "1"}, nodeName="a")
+    terminating["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    driven.apply(terminating)
     driven.runs("w", "a")
     driven.comes("p", cpu="2")
     assert [each.name for each in only(driven.step(), Preempt).victims] == ["w"]
@@ -218,9 +218,9 @@ def test_victims_that_are_going_already_are_not_told_again() -> None:
 
 def test_if_all_victims_are_going_already_nothing_is_under_way() -> None:
     driven = Driven(a_node("a", cpu="1"))
-    leaving = a_pod("v", {"cpu": "1"}, nodeName="a")
-    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    driven.apply(leaving)
+    terminating = a_pod("v", {"cpu": "1"}, nodeName="a")
+    terminating["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    driven.apply(terminating)
     driven.comes("p")
     assert [type(each) for each in driven.step()] == [SetStatus]
     assert driven.scheduler.queue.nominator.node_of("uid-p") == "a"
@@ -259,7 +259,7 @@ def test_a_victim_that_waits_for_permission_is_turned_away_and_not_deleted() -> 
     driven.comes("p")
     effects = driven.step()
     assert not any(isinstance(each, Preempt) for each in effects)
-    assert {each.reason for each in driven.said} == {"FailedScheduling", "Preempted", "WaitingOnPermit"}
+    assert {each.reason for each in driven.events} == {"FailedScheduling", "Preempted", "WaitingOnPermit"}
     (bound,) = (each for each in [*effects, *driven.step()] if isinstance(each, Bind))
     assert (bound.pod.name, bound.node_name) == ("p", "a")
     assert driven.where("w") is PodState.UNSCHEDULABLE

@@ -120,9 +120,9 @@ def test_where_a_node_has_room_nobody_is_waited_for_whatever_is_heard_of_first()
     world.show(pod)
     world.step()
     found = told_to_go(world)
-    leaving = ungated(a_gated_pod("low", priority=1))
-    leaving["metadata"]["deletionTimestamp"] = "1970-01-01T00:17:00Z"
-    world.show_bound(leaving, "a")
+    terminating = ungated(a_gated_pod("low", priority=1))
+    terminating["metadata"]["deletionTimestamp"] = "1970-01-01T00:17:00Z"
+    world.show_bound(terminating, "a")
     world.step()
     stamp = world.lifts["p"]
     world.show(ungated(pod, stamp))
@@ -177,14 +177,14 @@ def test_a_preemptor_is_called_unschedulable_only_when_its_victims_do_not_leave_
     world.show(a_gated_pod("p", priority=9))
     world.step()
     found = told_to_go(world)
-    said, stamp = dict(world.statuses), world.lifts["p"]
+    events, stamp = dict(world.statuses), world.lifts["p"]
     world.lifted("p")
-    said |= world.statuses
+    events |= world.statuses
     world.show(ungated(a_gated_pod("p", priority=9), stamp))
     world.effects = world.scheduler.preempted(found, {"uid-low"}, world.now_s, ok=True)
     for _ in range(grace_s // 5 - 1):
         world.step(5.0)
-        said |= world.statuses
-    assert not said, "its node is promised to it"
+        events |= world.statuses
+    assert not events, "its node is promised to it"
     world.step(6.0)
     assert world.statuses["p"].startswith("Unschedulable: ")

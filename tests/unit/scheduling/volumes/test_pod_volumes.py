@@ -126,8 +126,8 @@ def test_a_volume_that_cannot_be_made_there_sends_the_pod_back() -> None:
     world.prepared("p")
     world.tell(a_claim("c", on_class="s", revision="2", annotations={SELECTED: "n1"}))
     world.tell(a_claim("c", on_class="s", revision="3"))
-    said = 'running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "c"'
-    assert world.statuses == {"p": f"SchedulerError: {said}"}
+    message = 'running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "c"'
+    assert world.statuses == {"p": f"SchedulerError: {message}"}
     assert world.taken("n1") == 0
     world.step(after_s=3)
     assert [write.body["metadata"]["resourceVersion"] for write in world.writes] == ["3"]
@@ -137,7 +137,7 @@ def test_what_may_go_wrong_with_a_volume_that_was_found() -> None:
     unbound = a_volume("v2", on_class="local", revision="3", at={HOST: ["n2"]})
     moved = a_volume("v2", on_class="local", revision="2", claim="c", at={HOST: ["n1"]})
     written = a_volume("v2", on_class="local", revision="2", claim="c", at={HOST: ["n2"]})
-    for shown, said in (
+    for shown, message in (
         ([written, unbound], 'ClaimRef got reset for pv "v2"'),
         ([moved], 'pv "v2" node affinity doesn\'t match node "n2": no matching NodeSelectorTerms'),
     ):
@@ -148,7 +148,7 @@ def test_what_may_go_wrong_with_a_volume_that_was_found() -> None:
         for each in shown:
             world.tell(each)
         prefix = 'SchedulerError: running PreBind plugin "VolumeBinding": binding volumes: '
-        assert world.statuses == {"p": prefix + said}
+        assert world.statuses == {"p": prefix + message}
 
 
 def test_a_claim_that_is_deleted_meanwhile_ends_the_wait() -> None:
@@ -203,8 +203,8 @@ def test_a_pod_that_was_refused_before_anyone_else_looked_is_told_so_in_known_wo
     world = Storing()
     world.show(with_claim("p"))
     world.step()
-    said = '0/2 nodes are available: persistentvolumeclaim "c" not found. not found'
-    assert world.statuses == {"p": f"Unschedulable: {said}"}
+    message = '0/2 nodes are available: persistentvolumeclaim "c" not found. not found'
+    assert world.statuses == {"p": f"Unschedulable: {message}"}
 
 
 def test_preemption_remembers_what_it_said_about_pods_with_volumes() -> None:

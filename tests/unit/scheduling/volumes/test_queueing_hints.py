@@ -38,11 +38,11 @@ DISK = with_disk("i")
 TOPOLOGY = [{"matchLabelExpressions": [{"key": ZONE, "values": ["b"]}]}]
 
 
-def wakes(plugin: str, cluster: Cluster, happened: list[ClusterEvent], pod: dict[str, Any] = POD) -> bool:
+def wakes(plugin: str, cluster: Cluster, events: list[ClusterEvent], pod: dict[str, Any] = POD) -> bool:
     (found,) = (each for each in cluster.cycle.plugins.filters if each.name == plugin)
     assert isinstance(found, EnqueueExtensions)
     wakers = found.wakers(cluster.pod(pod).shape)
-    return any(any_event_matches(wakers, each) for each in happened)
+    return any(any_event_matches(wakers, each) for each in events)
 
 
 def waiting(*shown: Shown) -> Cluster:
@@ -189,5 +189,5 @@ def test_a_new_node_may_help_all_but_those_whose_drivers_it_does_not_have_yet(pl
 
 def test_waiting_for_a_claim_of_ones_own_is_not_disturbed_by_a_thousand_others() -> None:
     cluster = waiting()
-    happened = [event for i in range(1000) for event in show(cluster, a_claim(f"c{i}"))]
-    assert not wakes("VolumeBinding", cluster, happened)
+    events = [event for i in range(1000) for event in show(cluster, a_claim(f"c{i}"))]
+    assert not wakes("VolumeBinding", cluster, events)
