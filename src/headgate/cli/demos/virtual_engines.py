@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from headgate.cli.demos.virtual_cluster import EngineWrite, ObservedChange
 from headgate.client import write_requests
-from headgate.http.transport import HTTPResponse
+from headgate.http.transport import HTTPRequest, HTTPResponse
 from headgate.kube.api_resources import NODES, PODS, APIResource
-from headgate.kube.timestamps import format_time
 from headgate.nodes import effects as hollow_effects
 from headgate.nodes.autoscalers.model import AddMachine, AutoscalerModel, RemoveMachine
 from headgate.nodes.effect_requests import create_lease, request_for
 from headgate.nodes.hollow_kubelets import HollowKubelets
+from headgate.runtime.scheduler.effect_patches import status_patch
 from headgate.scheduling.framework.effects import Bind, Effect, Preempt, SetStatus, WriteResult
 from headgate.scheduling.scheduler import Scheduler
 
@@ -86,14 +86,9 @@ class VirtualSchedulerEngine:
         self._pending += self._scheduler.bound(uid, result, response.body.decode(errors="replace"), self._now_s)
 
 
-def _status(effect: SetStatus, now_s: float) -> Any:
-    status: Object = {}
-    if effect.condition is not None:
-        status["conditions"] = [{**effect.condition, "lastTransitionTime": format_time(now_s)}]
-    if effect.nominated_node is not None:
-        status["nominatedNodeName"] = effect.nominated_node or None
-    pod = effect.pod
-    return write_requests.patch(PODS, pod.namespace, pod.name, pod.uid, {"status": status}, "strategic", "status")
+def _status(effect: SetStatus, now_s: float) -> HTTPRequest:
+    pod, body = effect.pod, status_patch(effect, now_s)
+    return write_requests.patch(PODS, pod.namespace, pod.name, pod.uid, body, "strategic", "status")
 
 
 class VirtualKubelets:

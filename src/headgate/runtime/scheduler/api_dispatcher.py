@@ -16,15 +16,13 @@ import time
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final
 
-from headgate.capacity.names import GATE, STAMP
-from headgate.client.io.event_recorder import EventRecorder, EventToEmit
+from headgate.client.io.event_recorder import EventRecorder
 from headgate.client.io.writer import Writer
 from headgate.client.write_status import WriteOutcome, WriteStatus
-from headgate.kube import conditions
 from headgate.kube.api_resources import PODS
 from headgate.kube.backoff import ExponentialBackoff
 from headgate.kube.conditions import PRE_ENQUEUE_REJECTED, WAITING_ON_PERMIT, WAITING_ON_PRE_BIND
-from headgate.kube.timestamps import format_time
+from headgate.runtime.scheduler import effect_patches
 from headgate.scheduling.cache.pod import PodInfo
 from headgate.scheduling.framework.effects import (
     Bind,
@@ -75,23 +73,10 @@ async def evict_victims(writer: Writer, effect: Preempt) -> tuple[list[str], boo
 
 async def _evict(writer: Writer, preemptor: PodInfo, victim: PodInfo, limit: asyncio.Semaphore) -> WriteStatus:
     async with limit:
-        body = {"status": {"conditions": [_condition(preemptor, victim)]}}
         target = (PODS, victim.namespace, victim.name, victim.uid)
+        body = effect_patches.disruption_patch(preemptor, victim, time.time())
         result = await writer.patch(*target, body, "strategic", "status")
         return await writer.delete(*target) if result.done else result
-
-
-def _condition(preemptor: PodInfo, victim: PodInfo) -> dict[str, Any]:
-    condition = {
-        "type": conditions.DISRUPTION_TARGET,
-        "status": "True",
-        "reason": conditions.PREEMPTION_BY_SCHEDULER,
-        "message": f"{preemptor.scheduler_name}: preempting to accommodate a higher priority pod",
-        "observedGeneration": victim.generation,
-    }
-    if not victim.disruption:
-        condition["lastTransitionTime"] = format_time(time.time())
-    return condition
 
 
 _log: Final = logging.getLogger(__name__)
@@ -224,7 +209,8 @@ class APIDispatcher:
 
     async def _remove_gate(self, removal: RemoveSchedulingGate) -> None:
         pod = removal.pod
-        result = await self._writer.patch(PODS, pod.namespace, pod.name, pod.uid, _gate_patch(removal), "strategic")
+        body = effect_patches.gate_patch(removal)
+        result = await self._writer.patch(PODS, pod.namespace, pod.name, pod.uid, body, "strategic")
         self.perform(self._scheduler.gate_removed(pod.uid, result_of(result), result.message, time.monotonic()))
         self._on_result()
 
@@ -234,8 +220,7 @@ class APIDispatcher:
     async def _remove_stamp(self, removal: RemoveStamp) -> None:
         """Retries for long: after a restart, a stamp that is left would count as a promise again."""
         pod = removal.pod
-        path = f"/metadata/annotations/{STAMP.replace('/', '~1')}"
-        operations = [{"op": "test", "path": path, "value": removal.stamp}, {"op": "remove", "path": path}]
+        operations = effect_patches.stamp_operations(removal)
         for failures in range(1, _REMOVE_STAMP_ATTEMPTS + 1):
             result = await self._writer.json_patch(PODS, pod.namespace, pod.name, pod.uid, operations)
             if result.outcome not in _RETRYABLE:
@@ -303,17 +288,8 @@ class APIDispatcher:
             self._queue_status(status)
 
     async def _write_status(self, status: SetStatus) -> None:
-        pod = status.pod
-        body: dict[str, Any] = {}
-        if status.condition is not None:
-            condition = dict(status.condition)
-            if pod.scheduled is None or pod.scheduled.status != condition["status"]:
-                condition["lastTransitionTime"] = format_time(time.time())
-            body["conditions"] = [condition]
-        if status.nominated_node is not None:
-            body["nominatedNodeName"] = status.nominated_node or None
-        target = (PODS, pod.namespace, pod.name, pod.uid)
-        result = await self._writer.patch(*target, {"status": body}, "strategic", "status")
+        pod, body = status.pod, effect_patches.status_patch(status, time.time())
+        result = await self._writer.patch(PODS, pod.namespace, pod.name, pod.uid, body, "strategic", "status")
         if result.outcome in _RETRYABLE and pod.uid not in self._binding:
             newer = self._statuses.pop(pod.uid, None)
             self._deferred_statuses[pod.uid] = status
@@ -321,22 +297,9 @@ class APIDispatcher:
                 self._queue_status(newer)
 
     def _emit_event(self, effect: EmitPodEvent) -> None:
-        pod, reporter = effect.pod, effect.related or effect.pod
-        name = f"{pod.name[:200]}.{effect.reason.lower()}.{pod.uid}"[:253] if effect.once else ""
-        related = None if effect.related is None else _reference(effect.related)
-        event = EventToEmit(
-            _reference(pod),
-            effect.reason,
-            effect.message,
-            effect.type,
-            reporter.scheduler_name,
-            effect.action,
-            name,
-            related,
-        )
         if effect.reason in (PRE_ENQUEUE_REJECTED, WAITING_ON_PERMIT, WAITING_ON_PRE_BIND):
-            _log.info("pod %s/%s is held: %s", pod.namespace, pod.name, effect.message)
-        self._events.emit(event)
+            _log.info("pod %s/%s is held: %s", effect.pod.namespace, effect.pod.name, effect.message)
+        self._events.emit(effect_patches.event_of(effect))
 
     async def wait_until_idle(self) -> None:
         """Waits until no binding is in flight, but not for ever."""
@@ -344,22 +307,3 @@ class APIDispatcher:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_IDLE_WAIT_S):
                     await self._idle.wait()
-
-
-def _gate_patch(removal: RemoveSchedulingGate) -> dict[str, Any]:
-    """Gates merge by name, so other gates stay in their order. A gate that is already removed is no error."""
-    body: dict[str, Any] = {"spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}}
-    if removal.stamp:
-        body["metadata"] = {"annotations": {STAMP: removal.stamp}}
-    return body
-
-
-def _reference(pod: PodInfo) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "namespace": pod.namespace,
-        "name": pod.name,
-        "uid": pod.uid,
-        "resourceVersion": pod.revision,
-    }
