@@ -157,6 +157,12 @@ def test_texts_that_vary_do_not_flood_the_log() -> None:
     assert lines[1].endswith("(600 such failures since the last message)")
 
 
+def test_a_failure_that_does_not_come_again_is_logged_once() -> None:
+    failures = PluginFailures()
+    failures.failed(a_plugin(), "applied", ValueError("no"))
+    assert [len(failures.messages(now_s)) for now_s in (0.0, 61.0, 1000.0)] == [1, 0, 0]
+
+
 def test_each_plugin_and_each_extension_point_has_its_own_messages() -> None:
     failures = PluginFailures()
     for plugin in (a_plugin(), type("Park", (), {"name": "Park"})()):
