@@ -99,9 +99,9 @@ class Embedded:
             users={TOKEN: UserInfo("admin", ("system:masters",)), **(users or {})},
             version={"gitVersion": "v1.35.8"},
             accounts=ServiceAccountTokens("https://issuer.example", signing_key(), store),
-            keeps_quota=keeps_quota,
+            tracks_quota_usage=keeps_quota,
             audit_level=audit_level,
-            guests=guests,
+            extra_plugins=guests,
             disabled_plugins=disabled_plugins,
         )
         if compiled_by is not None:
@@ -128,7 +128,7 @@ class Embedded:
         except StopIteration as done:
             answer: ServerResponse | WatchCursor = done.value
             if isinstance(answer, WatchCursor):
-                answer.ask = lambda call, tell: tell(self._webhook(call))
+                answer.call_webhook = lambda call, tell: tell(self._webhook(call))
             return answer
 
     def _perform(self, effect: object) -> object:

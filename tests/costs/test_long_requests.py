@@ -26,7 +26,7 @@ from headgate.apiserver.request.messages import (
     ServerResponse,
     WebhookAnswer,
 )
-from headgate.apiserver.work_estimator import MANY_BYTES, MANY_OBJECTS, execution_place, has_long_answers
+from headgate.apiserver.work_estimator import MANY_BYTES, MANY_OBJECTS, execution_place, has_long_responses
 from headgate.kube.serializer.json_decoder import MAX_DENSE_BYTES, MAX_NODES, TOO_MANY_NODES
 from headgate.store import Revision
 from headgate.store.io.committer import Committer
@@ -366,8 +366,8 @@ def test_what_is_large_is_known_before_it_is_looked_at(given: ServerRequest, pla
 @pytest.mark.parametrize(("bytes_each", "is_long"), [(LONG_BYTES // 2, False), (LONG_BYTES // 2 + 1, True)])
 def test_what_webhooks_answer_decides_where_a_request_goes_on(bytes_each: int, is_long: bool) -> None:
     answers = [WebhookAnswer(200, b" " * bytes_each)] * 2
-    assert has_long_answers(CallWebhooks(()), answers) is is_long
-    assert not has_long_answers(Commit(Revision(1)), None)
+    assert has_long_responses(CallWebhooks(()), answers) is is_long
+    assert not has_long_responses(Commit(Revision(1)), None)
 
 
 def test_a_long_answer_of_a_webhook_keeps_the_event_loop_no_longer_than_a_long_body(tmp_path: Path) -> None:

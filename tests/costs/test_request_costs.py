@@ -41,7 +41,7 @@ class _Server(Embedded):
     _draw = random.Random(4711).randrange
 
     def moment(self) -> Moment:
-        return msgspec.structs.replace(super().moment(), draw=self._draw)
+        return msgspec.structs.replace(super().moment(), randrange=self._draw)
 
 
 def _cost_s(row: Row, size: int) -> float:

@@ -72,7 +72,7 @@ def test_waking_only_who_may_be_concerned_loses_nothing(todo: list[tuple[str, st
     seen = [stream.take(0.0, 1) for stream in streams]
     followers: WatchIndex[int] = WatchIndex()
     for number, stream in enumerate(streams):
-        followers.add(number, stream.interest)
+        followers.add(number, stream.scope)
     told = store.committed
     pending: set[int] = set()
 

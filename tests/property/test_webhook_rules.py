@@ -117,7 +117,7 @@ def test_the_index_finds_what_the_rules_say(
 
     def asked() -> list[tuple[str, str]]:
         found = index.matching(store, BUILTIN, phase, operation, kind, subresource)
-        return [(match.hook.key, match.view.api_version) for match in found]
+        return [(match.hook.key, match.kind.api_version) for match in found]
 
     for name, hooks in before.items():
         put(store, phase, name, hooks)

@@ -59,14 +59,14 @@ def _check_access(api: ServerState, request: ServerRequest, now_s: float) -> Acc
         return unauthenticated(request, api_errors.unauthorized())
     user = login
     if impersonation.is_requested(request):
-        impersonated = impersonation.impersonate(api.policy, request, login)
+        impersonated = impersonation.impersonate(api.authorizer, request, login)
         if isinstance(impersonated, api_errors.StatusError):
             return AccessResult(login, login, _refuse(request, impersonated, _NO_SNIFF))
         user = impersonated
     if user.is_master:
         return AccessResult(user, login)
     attributes = attributes_of(request.info, user.name)
-    decision = api.policy.decide(user, attributes)
+    decision = api.authorizer.decide(user, attributes)
     if decision.allowed:
         return AccessResult(user, login, None, decision)
     refusal = _refuse(request, api_errors.access_denied(attributes, decision.reason), _NO_SNIFF)

@@ -135,12 +135,12 @@ def _resource(
 ) -> RequestSteps:
     info, accept = request.info, request.header("accept")
     if kind.scheme is not None:
-        if custom_routes.is_elsewhere(info, kind):
+        if custom_routes.is_wrong_scope(info, kind):
             return nonresource_paths.NOT_FOUND
         refusal = custom_routes.refusal(info, kind)
     else:
         refusal = routes.refusal(info, kind)
-        refusal = refusal or negotiation.representable(accept, streams=info.verb in ("list", "watch"))
+        refusal = refusal or negotiation.check_accept(accept, streams=info.verb in ("list", "watch"))
     if refusal is not None:
         return responses.refuse(refusal)
     query = options.parse_query(request.query)
@@ -151,9 +151,9 @@ def _resource(
     if kind.scheme is None or kind.scheme.webhook is None:
         return (yield from _run_verb(Call(api, request, moment, info, kind, user, output)))
     conversions, replay = Conversions(kind.scheme.webhook, moment), MomentReplay(moment)
-    kind = conversions.bound(kind)
+    kind = conversions.bind(kind)
     for _ in range(_MAX_CONVERSIONS):
-        call = Call(api, request, replay.again(), info, kind, user, output)
+        call = Call(api, request, replay.restart(), info, kind, user, output)
         try:
             response = yield from _run_verb(call)
         except ConversionRequired as need:

@@ -1,4 +1,4 @@
-"""What all requests share: the tables, the store, the switches, and the authenticators.
+"""The state that all requests share: the tables, the store, the feature gates, and the authenticators.
 
 A :class:`ServerState` is built once, by ``cli/`` or by a test, and passed to ``apiserver/handler.py`` with each
 request. It decides nothing itself.
@@ -30,14 +30,14 @@ from headgate.store import Item, Store
 
 
 class ServerState:
-    """What all requests share.
+    """The state that all requests share.
 
-    ``kinds`` are the built-in kinds; ``users`` maps a bearer token to its user; ``version`` is the document at
-    ``/version``; without ``time_zones`` the zone of a CronJob is only checked for its form; without ``accounts`` there
-    are no tokens for service accounts. With ``keeps_quota`` this server counts the usage of quotas, otherwise a
-    kube-controller-manager does. ``audit_level`` says how much of each write is recorded. ``guests`` are admission
-    steps from outside this package, ``conversions`` are conversions between versions of custom kinds, by group, that
-    need no webhook. ``disabled_plugins`` are built-in admission plugins that do not run.
+    ``kinds``: the built-in kinds. ``users``: users by bearer token. ``version``: the document at ``/version``. Without
+    ``time_zones`` only the form of a CronJob's time zone is checked. Without ``accounts`` there are no tokens for
+    service accounts. ``tracks_quota_usage``: this server counts the usage of ResourceQuotas, otherwise a
+    kube-controller-manager does. ``audit_level``: how much of each write is recorded. ``extra_plugins``: admission
+    plugins from outside this package. ``conversions``: by group, conversions between versions of custom kinds that need
+    no webhook. ``disabled_plugins``: built-in admission plugins that do not run.
     """
 
     def __init__(
@@ -52,9 +52,9 @@ class ServerState:
         version: dict[str, Any],
         time_zones: frozenset[str] | None = None,
         accounts: ServiceAccountTokens | None = None,
-        keeps_quota: bool = False,
+        tracks_quota_usage: bool = False,
         audit_level: AuditLevel | None = None,
-        guests: AdmissionPlugins | None = None,
+        extra_plugins: AdmissionPlugins | None = None,
         conversions: Mapping[str, ConvertObject] | None = None,
         disabled_plugins: Collection[str] = (),
     ) -> None:
@@ -68,33 +68,33 @@ class ServerState:
         self.audit_level: Final = audit_level
         self.plugins: Final = builtin(disabled_plugins)
         self.disabled_plugins: Final = frozenset(disabled_plugins)
-        self.extra_plugins: Final = guests or AdmissionPlugins()
+        self.extra_plugins: Final = extra_plugins or AdmissionPlugins()
         self.tokens: Final = TokenAuthenticator(users, accounts)
-        self.policy: Final = RBACAuthorizer(store)
+        self.authorizer: Final = RBACAuthorizer(store)
         self.version: Final = version
         self.time_zones: Final = time_zones
-        self.keeps_quota: Final = keeps_quota
+        self.tracks_quota_usage: Final = tracks_quota_usage
         self.webhooks: Final = WebhookIndex()
         self.allocations: Final = Allocations(store)
         self.health: Final = HealthChecks()
-        self._forms: Final[dict[str, KindScheme]] = {}
+        self._schemes: Final[dict[str, KindScheme]] = {}
 
     @property
     def kinds(self) -> KindTable:
-        """Everything that is served now, custom kinds included."""
+        """All kinds that are served now, including custom ones."""
         return self._catalog.table
 
     def prepare_definition(self, item: Item) -> None:
-        """``item`` is a CustomResourceDefinition that was just staged."""
+        """Compiles the staged CustomResourceDefinition ``item``."""
         self._catalog.prepare(item)
 
     def catch_up(self) -> None:
-        """Take in what was committed. Until the next commit the tables that readers share stay as they are."""
+        """Applies committed changes. The shared tables then stay as they are until the next commit."""
         self._catalog.catch_up()
-        self.policy.catch_up()
+        self.authorizer.catch_up()
 
     def scheme_of(self, kind: ServedKind) -> KindScheme:
-        form = kind.scheme or self._forms.get(kind.type_name)
-        if form is None:
-            form = self._forms[kind.type_name] = scheme_from_schemas(self.schemas, kind.type_name, kind.gvk)
-        return form
+        scheme = kind.scheme or self._schemes.get(kind.type_name)
+        if scheme is None:
+            scheme = self._schemes[kind.type_name] = scheme_from_schemas(self.schemas, kind.type_name, kind.gvk)
+        return scheme

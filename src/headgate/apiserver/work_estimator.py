@@ -4,7 +4,7 @@ The event loop serves all clients, so no request may block it for long. Requests
 (a long body, a long path, query or header, a long stored object, many objects, a Table with many columns) run in a
 worker thread, one at a time; ``docs/adr/0016`` explains why that is safe. The estimate uses known sizes: it decodes
 nothing and runs for every request. A short request with long webhook responses continues in the thread
-(:func:`has_long_answers`).
+(:func:`has_long_responses`).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from headgate.apiserver.request.messages import LONG_BYTES, CallWebhooks, Effect
 from headgate.apiserver.state import ServerState
 
 ExecutionPlace = Literal["loop", "turn", "thread"]
-"""``loop``: reads, at any time. ``turn``: short writes, when no thread uses the store. ``thread``: everything long."""
+"""``loop``: reads, at any time. ``turn``: short writes, while no thread uses the store. ``thread``: long requests."""
 
 MANY_OBJECTS: Final = 500
 MANY_VISITS: Final = 5_000
-"""Values that the columns of a Table look at, by an estimate that does not know how long lists are."""
+"""Values that the columns of a Table read; an estimate without the lengths of lists."""
 MANY_BYTES: Final = 256 * 1024
-"""Of objects in a list that are decoded to be answered."""
-_CONVERTED: Final = ("as=", "yaml")  # in Accept: answers that are made from decoded objects
+"""The size of the objects that are decoded for a list."""
+_CONVERTED: Final = ("as=", "yaml")  # in Accept: responses that need decoded objects
 _TABLE: Final = "as=Table"
 _DOCUMENTS: Final = "/openapi/"
 
@@ -51,12 +51,12 @@ def execution_place(api: ServerState, request: ServerRequest) -> ExecutionPlace:
     return "turn"
 
 
-def has_long_answers(effect: Effect, result: object) -> bool:
-    """Whether webhooks, which ``result`` is of, sent so much that the request goes on in the thread."""
+def has_long_responses(effect: Effect, result: object) -> bool:
+    """Whether the webhook responses in ``result`` are so long that the request continues in the thread."""
     if not isinstance(effect, CallWebhooks):
         return False
-    answers = cast(Sequence[WebhookAnswer], result)
-    return sum(len(each.body) for each in answers) > LONG_BYTES
+    responses = cast(Sequence[WebhookAnswer], result)
+    return sum(len(each.body) for each in responses) > LONG_BYTES
 
 
 def _is_long_read(api: ServerState, request: ServerRequest) -> bool:
@@ -78,15 +78,15 @@ def _is_long_read(api: ServerState, request: ServerRequest) -> bool:
 
 
 def _is_long_table(kind: ServedKind, request: ServerRequest, rows: int) -> bool:
-    """The columns of a custom kind are as many and as complex as its author likes."""
+    """Whether a Table is expensive: a custom kind may have many and complex columns."""
     printer = kind.scheme.printer if kind.scheme is not None else None
     return printer is not None and rows * printer.weight > MANY_VISITS and _TABLE in request.header("accept")
 
 
 def _have_many_bytes(api: ServerState, kind: ServedKind) -> bool:
-    room = MANY_BYTES
+    free_bytes = MANY_BYTES
     for item in api.store.peek_all(kind.resource, None):
-        room -= len(item.data)
-        if room < 0:
+        free_bytes -= len(item.data)
+        if free_bytes < 0:
             return True
     return False

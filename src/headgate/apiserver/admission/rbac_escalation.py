@@ -34,7 +34,7 @@ def may_create(call: Call) -> api_errors.StatusError | None:
     attributes = AuthorizationAttributes(
         call.user.name, "create", kind.group, kind.plural, info.subresource, info.namespace, info.name
     )
-    decision = call.api.policy.decide(call.user, attributes)
+    decision = call.api.authorizer.decide(call.user, attributes)
     return None if decision.allowed else api_errors.access_denied(attributes, decision.reason)
 
 
@@ -61,7 +61,7 @@ def _changes_only_gc_fields(call: Call, new: Object, old: Object) -> bool:
 
 def _may(call: Call, verb: str, group: str, resource: str, name: str) -> bool:
     attributes = AuthorizationAttributes(call.user.name, verb, group, resource, "", call.namespace, name)
-    return call.api.policy.decide(call.user, attributes).allowed
+    return call.api.authorizer.decide(call.user, attributes).allowed
 
 
 def _check_role(call: Call, new: Object, old: Object | None) -> api_errors.StatusError | None:
@@ -89,7 +89,7 @@ def _check_binding(call: Call, new: Object) -> api_errors.StatusError | None:
         return api_errors.unknown_error(f"unsupported role reference kind: {quote(binding.role_kind)}")
     if _may(call, "bind", (new.get("roleRef") or {}).get("apiGroup", ""), resource, binding.role_name):
         return None
-    rules = call.api.policy.rules(binding)
+    rules = call.api.authorizer.rules(binding)
     if rules is None:
         return api_errors.not_found(
             call.resource, binding.role_name
@@ -101,7 +101,7 @@ def _check_binding(call: Call, new: Object) -> api_errors.StatusError | None:
 def _missing_rights_problem(call: Call, wanted: Sequence[PolicyRule]) -> str | None:
     """The text of the refusal, with the rights in ``wanted`` that the user does not have; None if there are none."""
     user = call.user
-    grants = call.api.policy.grants(user, call.namespace)
+    grants = call.api.authorizer.grants(user, call.namespace)
     missing = uncovered([rule for rule, _, _ in grants.rules], wanted)
     if missing is None:
         return (

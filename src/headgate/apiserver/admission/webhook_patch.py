@@ -44,7 +44,7 @@ def apply_webhook_patch(
         return api_errors.internal_error(f"admission webhook {field_errors.quote(match.hook.name)} {text}")
     if result.patch_type != JSON_PATCH:
         return WebhookFailure(f"unsupported patch type {field_errors.quote(result.patch_type)}")
-    return _apply(call, write, match.view, new, operations)
+    return _apply(call, write, match.kind, new, operations)
 
 
 def _operations(patch: bytes) -> list[Any] | str:

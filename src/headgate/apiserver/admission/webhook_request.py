@@ -84,9 +84,9 @@ def prepare_call(
         problem = _NO_NETWORK if found else f"service {field_errors.quote(hook.service.name)} not found"
         return WebhookFailure(f'failed to call webhook: Post "{url}": {problem}')
     uid = call.moment.new_uid()
-    objects = [None if obj is None else webhook_object(call, write, match.view, obj) for obj in (new, old)]
-    body = body_kind(call, match.view, write.subresource)
-    review = make_review(hook.review_version, uid, write, match.view, body, *objects)
+    objects = [None if obj is None else webhook_object(call, write, match.kind, obj) for obj in (new, old)]
+    body = body_kind(call, match.kind, write.subresource)
+    review = make_review(hook.review_version, uid, write, match.kind, body, *objects)
     return PreparedWebhookCall(uid, WebhookCall(url, review, limit_s, hook.ca_bundle))
 
 

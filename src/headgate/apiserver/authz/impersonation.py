@@ -66,7 +66,9 @@ def is_requested(request: ServerRequest) -> bool:
     return any(name.startswith("impersonate-") for name in request.headers)
 
 
-def impersonate(policy: RBACAuthorizer, request: ServerRequest, user: UserInfo) -> UserInfo | api_errors.StatusError:
+def impersonate(
+    authorizer: RBACAuthorizer, request: ServerRequest, user: UserInfo
+) -> UserInfo | api_errors.StatusError:
     """The impersonated user; ``user`` itself if there is no such header."""
     attributes = list(_impersonated_attributes(request))
     if not attributes:
@@ -76,7 +78,7 @@ def impersonate(policy: RBACAuthorizer, request: ServerRequest, user: UserInfo) 
         return api_errors.bad_request(f"requested [{' '.join(map(str, attributes))}] without impersonating a user")
     for attribute in attributes:
         authorization = attribute.attributes(user)
-        decision = policy.decide(user, authorization)
+        decision = authorizer.decide(user, authorization)
         if not decision.allowed:
             return api_errors.access_denied(authorization, decision.reason)
     return UserInfo(

@@ -119,7 +119,7 @@ def _document(request: ServerRequest, document: dict[str, Any]) -> ServerRespons
         "APIVersions",
         "APIResourceList",
     )  # for these two, kube-apiserver's router checks the Accept header first
-    output = (negotiation.representable(accept, streams=False) if routed else None) or negotiation.plain_output(accept)
+    output = (negotiation.check_accept(accept, streams=False) if routed else None) or negotiation.plain_output(accept)
     if isinstance(output, api_errors.StatusError):
         return responses.refuse(output)
     return ServerResponse(200, responses.render(output, document), output.media_type)

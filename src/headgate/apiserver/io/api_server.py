@@ -40,7 +40,7 @@ from headgate.apiserver.state import ServerState
 from headgate.apiserver.watch.index import WatchIndex
 from headgate.apiserver.watch.stream import WatchStream
 from headgate.apiserver.watch.watcher import WatchCursor
-from headgate.apiserver.work_estimator import ExecutionPlace, execution_place, has_long_answers
+from headgate.apiserver.work_estimator import ExecutionPlace, execution_place, has_long_responses
 from headgate.store import Revision, StoreChange
 from headgate.store.io.committer import Committer
 from headgate.store.io.journal import CommitFailed
@@ -182,7 +182,7 @@ class APIServer:
             result = None
             if effect is not None:
                 result = await self._perform(effect)
-                if has_long_answers(effect, result):
+                if has_long_responses(effect, result):
                     place = "thread"
             if place == "thread":
                 step = await self._in_thread(steps, result)
@@ -215,7 +215,7 @@ class APIServer:
     def _with_webhook_calls(self, response: ServerResponse | WatchCursor) -> ServerResponse | WatchCursor:
         """Lets a watch call conversion webhooks later."""
         if isinstance(response, WatchCursor):
-            response.ask = partial(self._call_webhook, response.resource)
+            response.call_webhook = partial(self._call_webhook, response.resource)
         return response
 
     def _wake_all(self, resource: str) -> None:
@@ -272,8 +272,8 @@ class APIServer:
         """Calls ``wake`` whenever the stream may have events. The returned function ends that."""
         watch_index = self._watches.setdefault(stream.resource, WatchIndex())
         entry = (stream, wake)
-        watch_index.add(entry, stream.interest)
-        return lambda: watch_index.remove(entry, stream.interest)
+        watch_index.add(entry, stream.scope)
+        return lambda: watch_index.remove(entry, stream.scope)
 
     async def events(self, watch: WatchCursor) -> AsyncGenerator[bytes, None]:
         """The stream of a watch until it ends, times out or the server stops; several events may come as one chunk."""

@@ -125,7 +125,7 @@ def _stage(call: Call, kind: ServedKind, obj: Object, *, delete: bool = False) -
     store.stage(item, delete=delete)
     if item.resource == DEFINITIONS and not delete:
         call.api.prepare_definition(item)
-    return stored_objects.stamped(obj, item.revision)
+    return stored_objects.with_revision(obj, item.revision)
 
 
 def mark_terminating(definition: Object, now: str) -> Object:

@@ -76,7 +76,7 @@ def decode_object(
     if isinstance(body, str):
         return _unrecognized(expected.kind, body, call.request.body)
     if form.custom and body.message is not None:
-        return negotiation.text_only()
+        return negotiation.no_protobuf()
     if form.custom and not body.named.kind:
         missing = f"Object 'Kind' is missing in '{call.request.body.decode('utf-8', 'replace')}'"
         return _unrecognized(expected.kind, missing, call.request.body)

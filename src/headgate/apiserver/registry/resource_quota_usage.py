@@ -37,7 +37,7 @@ def update_usage(api: ServerState, change: StoreChange, subresource: str, now: s
     if quotas:
         new = None if change.deleted else stored_objects.decode(item.data)
         old = None if change.previous is None else stored_objects.decode(change.previous.data)
-        if api.keeps_quota:
+        if api.tracks_quota_usage:
             admitted = new is not None and is_charged(evaluator, subresource, new, old)
             for charge in _moved(evaluator, quotas, new, old):
                 _write(api, charge.quota, charge.used, _CHARGER if admitted and charge.grows else _KEEPER, now)
@@ -45,7 +45,7 @@ def update_usage(api: ServerState, change: StoreChange, subresource: str, now: s
             found = charges(api, item.resource, item.namespace, subresource, new, old)
             for charge in found if not isinstance(found, str) else ():
                 _write(api, charge.quota, charge.used, _CHARGER, now)
-    if item.resource == QUOTAS and api.keeps_quota and not change.deleted:
+    if item.resource == QUOTAS and api.tracks_quota_usage and not change.deleted:
         _count_if_stale(api, stored_objects.decode(item.data), now)
 
 

@@ -31,11 +31,11 @@ _INCLUDE_OBJECT: Final = ("", "Metadata", "Object", "None")
 
 
 Body = Mapping[str, Any] | bytes | list[bytes]
-"""An object, or JSON already, whole or in pieces: a list of many objects is put together once, at the very end."""
+"""An object, or encoded JSON, whole or in pieces: the pieces of a long list are joined once, at the end."""
 
 
 def render(output: Output, body: Body) -> bytes:
-    """Encode in the negotiated media type."""
+    """Encodes the body in the negotiated media type."""
     if isinstance(body, list):
         if output.media_type != YAML and not output.pretty:
             return b"".join((*body, b"\n"))
@@ -47,20 +47,20 @@ def render(output: Output, body: Body) -> bytes:
     return msgspec.json.format(data, indent=2) if output.pretty else data + b"\n"
 
 
-def answer(call: Call, code: int, body: Body) -> ServerResponse:
+def respond(call: Call, code: int, body: Body) -> ServerResponse:
     headers = warning_headers(call.warnings)
     return ServerResponse(code, render(call.output, body), call.output.media_type, headers)
 
 
 def refuse(error: api_errors.StatusError, output: Output | None = None, warnings: Iterable[str] = ()) -> ServerResponse:
-    """An error is never converted to a Table, but it does follow the encoding."""
+    """An error uses the negotiated encoding, but is never converted to a Table."""
     output = Output() if output is None else Output(output.error_media_type, pretty=output.pretty)
     headers = warning_headers(warnings)
     if error.details is not None and error.details.retry_after_s:
         headers = (*headers, ("Retry-After", str(error.details.retry_after_s)))
     try:
         body = render(output, error.body())
-    except UnicodeEncodeError:  # the request named something in bytes that are no text
+    except UnicodeEncodeError:  # the request had a name that is not valid UTF-8
         details = error.details
         if details is not None:
             details = msgspec.structs.replace(details, name=_text(details.name))
@@ -73,23 +73,23 @@ def _text(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def object_answer(call: Call, code: int, obj: Object) -> ServerResponse:
-    """One object, just written or read, in the view that was asked for. A Status is never converted."""
+def object_response(call: Call, code: int, obj: Object) -> ServerResponse:
+    """One object in the requested view. A Status is never converted."""
     view = call.output.view
     if view == "object" or obj.get("kind") == "Status":
-        own = call.kind.scheme is not None and obj.get("kind") == call.kind.kind
-        return answer(call, code, stored_objects.encode(call.kind, obj) if own else obj)
-    converted = _converted(call, [obj], revision_of(obj), single=True)
+        is_own_kind = call.kind.scheme is not None and obj.get("kind") == call.kind.kind
+        return respond(call, code, stored_objects.encode(call.kind, obj) if is_own_kind else obj)
+    converted = _converted_view(call, [obj], revision_of(obj), single=True)
     if isinstance(converted, api_errors.StatusError):
         return refused(call, converted)
-    return answer(call, code, converted)
+    return respond(call, code, converted)
 
 
-def written_answer(call: Call, code: int, obj: Object, item: Item | None) -> ServerResponse:
-    """What was just written: the bytes that were stored, if they are what a GET would answer."""
-    if item is not None and call.output.view == "object" and stored_objects.is_kept(call.api, call.kind):
-        return answer(call, code, item.data)
-    return object_answer(call, code, obj)
+def written_response(call: Call, code: int, obj: Object, item: Item | None) -> ServerResponse:
+    """The response to a write: the stored bytes, if a GET would return them."""
+    if item is not None and call.output.view == "object" and stored_objects.is_served_as_stored(call.api, call.kind):
+        return respond(call, code, item.data)
+    return object_response(call, code, obj)
 
 
 def refused(call: Call, error: api_errors.StatusError) -> ServerResponse:
@@ -102,47 +102,47 @@ def revision_of(obj: Mapping[str, Any]) -> Object:
     return {"resourceVersion": version} if version else {}
 
 
-def item_answer(call: Call, code: int, item: Item) -> ServerResponse:
+def item_response(call: Call, code: int, item: Item) -> ServerResponse:
     if call.output.view == "object":
-        return answer(call, code, stored_objects.serve(call.api, call.kind, item))
-    return object_answer(call, code, stored_objects.load(call.api, call.kind, item))
+        return respond(call, code, stored_objects.serve(call.api, call.kind, item))
+    return object_response(call, code, stored_objects.load(call.api, call.kind, item))
 
 
-def list_answer(call: Call, items: Sequence[Item], list_meta: Object) -> ServerResponse:
-    stored_objects.gather(call.api, call.kind, items)
+def list_response(call: Call, items: Sequence[Item], list_meta: Object) -> ServerResponse:
+    stored_objects.request_conversions(call.api, call.kind, items)
     if call.output.view == "object":
         plain = _plain_list(call, items, list_meta)
-        return refused(call, plain) if isinstance(plain, api_errors.StatusError) else answer(call, 200, plain)
+        return refused(call, plain) if isinstance(plain, api_errors.StatusError) else respond(call, 200, plain)
     objects = _loaded(call, items)
     if isinstance(objects, api_errors.StatusError):
         return refused(call, objects)
-    converted = _converted(call, objects, list_meta, single=False)
+    converted = _converted_view(call, objects, list_meta, single=False)
     if isinstance(converted, api_errors.StatusError):
         return refused(call, converted)
-    return answer(call, 200, converted)
+    return respond(call, 200, converted)
 
 
 def _loaded(call: Call, items: Sequence[Item]) -> list[Object] | api_errors.StatusError:
     objects: list[Object] = []
-    grown = 0
+    grown_bytes = 0
     for item in items:
         objects.append(stored_objects.load(call.api, call.kind, item))
         if stored_objects.is_converted_on_read(call.kind, item):
-            grown += max(len(_encoder.encode(objects[-1])) - len(item.data), 0)
-            if grown > size_limits.MAX_GROWN_BYTES:
+            grown_bytes += max(len(_encoder.encode(objects[-1])) - len(item.data), 0)
+            if grown_bytes > size_limits.MAX_GROWN_BYTES:
                 return size_limits.list_too_large()
     return objects
 
 
 def _plain_list(call: Call, items: Sequence[Item], list_meta: Object) -> list[bytes] | api_errors.StatusError:
-    """Items of a typed list carry no type of their own: cut it off the stored bytes."""
+    """Items of a typed list have no ``kind`` and ``apiVersion``, so these are cut off the stored bytes."""
     if call.kind.scheme is not None:
         return _custom_list(call, items, list_meta)
     api, kind = call.api, call.kind
     cut = len(stored_objects.type_prefix(kind))
     head = b'{"kind":"%s","apiVersion":"%s","metadata":' % (kind.list_kind.encode(), kind.api_version.encode())
     pieces = [b",{"] * (2 * len(items))
-    if stored_objects.is_kept(api, kind):
+    if stored_objects.is_served_as_stored(api, kind):
         pieces[1::2] = [item.data[cut:] for item in items]
     else:
         pieces[1::2] = [stored_objects.serve(api, kind, item)[cut:] for item in items]
@@ -152,13 +152,13 @@ def _plain_list(call: Call, items: Sequence[Item], list_meta: Object) -> list[by
 
 
 def _custom_list(call: Call, items: Sequence[Item], list_meta: Object) -> list[bytes] | api_errors.StatusError:
-    """Custom objects say their type in lists, too; so does the list, in the order of its keys."""
+    """Custom objects in a list have ``kind`` and ``apiVersion``; the list has sorted keys."""
     served: list[bytes] = []
-    grown = 0
+    grown_bytes = 0
     for item in items:
         served.append(stored_objects.serve(call.api, call.kind, item))
-        grown += max(len(served[-1]) - len(item.data), 0)
-        if grown > size_limits.MAX_GROWN_BYTES:
+        grown_bytes += max(len(served[-1]) - len(item.data), 0)
+        if grown_bytes > size_limits.MAX_GROWN_BYTES:
             return size_limits.list_too_large()
     return [
         b'{"apiVersion":"%s","items":[' % call.kind.api_version.encode(),
@@ -170,15 +170,15 @@ def _custom_list(call: Call, items: Sequence[Item], list_meta: Object) -> list[b
 
 
 def include_object(call: Call) -> str | api_errors.StatusError:
-    """Which part of each object the rows of a Table carry."""
-    wanted = (call.query.get("includeObject") or [""])[0]
-    if wanted not in _INCLUDE_OBJECT:
-        text = f"includeObject: Invalid value: \"{wanted}\": must be 'Metadata', 'Object', 'None', or empty"
+    """The value of ``includeObject``: which part of each object is in the rows of a Table."""
+    included = (call.query.get("includeObject") or [""])[0]
+    if included not in _INCLUDE_OBJECT:
+        text = f"includeObject: Invalid value: \"{included}\": must be 'Metadata', 'Object', 'None', or empty"
         return api_errors.bad_request(f"Unable to convert to Table as requested: {text}")
-    return wanted or "Metadata"
+    return included or "Metadata"
 
 
-def partial(kind: ServedKind, obj: Object, version: str) -> Object:
+def partial_metadata(kind: ServedKind, obj: Object, version: str) -> Object:
     metadata = visible_metadata(kind, obj)
     return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
 
@@ -186,14 +186,14 @@ def partial(kind: ServedKind, obj: Object, version: str) -> Object:
 def as_table(
     call: Call, objects: Sequence[Object], list_meta: Object, *, headers: bool = True, visits: VisitBudget | None = None
 ) -> Object | api_errors.StatusError:
-    wanted = include_object(call)
-    if isinstance(wanted, api_errors.StatusError):
-        return wanted
+    included = include_object(call)
+    if isinstance(included, api_errors.StatusError):
+        return included
     return table(
         call.kind,
         objects,
         call.moment.epoch_s,
-        include_object=wanted,
+        include_object=included,
         list_meta=list_meta,
         columns=headers,
         version=call.output.version,
@@ -201,7 +201,7 @@ def as_table(
     )
 
 
-def _converted(
+def _converted_view(
     call: Call, objects: Sequence[Object], list_meta: Object, *, single: bool
 ) -> Object | api_errors.StatusError:
     view, version = call.output.view, call.output.version
@@ -209,7 +209,7 @@ def _converted(
         return as_table(call, objects, list_meta)
     if view == "PartialObjectMetadata":
         if single:
-            return partial(call.kind, objects[0], version)
+            return partial_metadata(call.kind, objects[0], version)
         text = f"you requested PartialObjectMetadata, but the requested object is a list (*{_go_type(call)}List)"
         return api_errors.StatusError(406, "NotAcceptable", text)
     if single:
@@ -219,12 +219,12 @@ def _converted(
         "kind": "PartialObjectMetadataList",
         "apiVersion": f"meta.k8s.io/{version}",
         "metadata": list_meta,
-        "items": [partial(call.kind, obj, version) for obj in objects] or None,
+        "items": [partial_metadata(call.kind, obj, version) for obj in objects] or None,
     }
 
 
 def _go_type(call: Call) -> str:
-    """How the real server's text names the type: its internal package and kind."""
+    """The name of the type in kube-apiserver's text: its internal package and kind."""
     if call.kind.scheme is not None:
         return "unstructured.Unstructured"
     package = (call.kind.group or "core").partition(".")[0]

@@ -35,9 +35,9 @@ def type_prefix(kind: ServedKind) -> bytes:
 
 
 def encode(kind: ServedKind, obj: Mapping[str, Any]) -> bytes:
-    """``obj`` with its type first; custom objects, which are maps, in the order of their keys.
+    """``obj`` with its type first; custom objects have sorted keys.
 
-    Every stored object has metadata, so the prefix never stands alone.
+    Every stored object has metadata, so the prefix is always followed by a field.
     """
     if kind.scheme is not None:
         return html_escaped(_sorting_encoder.encode(obj))
@@ -56,101 +56,103 @@ def decode(data: bytes) -> Object:
 
 
 def canonical(api: ServerState, kind: ServedKind, obj: Object) -> Object:
-    """``obj`` as the server prints it, type included."""
+    """``obj`` as the server prints it, with its type."""
     if kind.scheme is not None:
         return kind.scheme.emit(obj)
-    if not _keeps(api, kind):
-        # What this version cannot say is said in annotations; going through the stored form writes them.
+    if not _is_stored_version(api, kind):
+        # Fields that this version does not have become annotations in the conversion from the stored version.
         obj = from_stored(kind, to_stored(kind, obj))
     printed = api.scheme_of(kind).emit(obj)
     printed["kind"], printed["apiVersion"] = kind.kind, kind.api_version
     return printed
 
 
-def _keeps(api: ServerState, kind: ServedKind) -> bool:
+def _is_stored_version(api: ServerState, kind: ServedKind) -> bool:
     """Whether objects of ``kind`` are stored in its own version."""
     return kind.is_stored_version or api.kinds.stored_kind(kind) is kind
 
 
-def is_kept(api: ServerState, kind: ServedKind) -> bool:
-    """Whether the bytes that are stored are those that a client gets."""
-    return kind.scheme is None and _keeps(api, kind)
+def is_served_as_stored(api: ServerState, kind: ServedKind) -> bool:
+    """Whether clients get the stored bytes unchanged."""
+    return kind.scheme is None and _is_stored_version(api, kind)
 
 
 def load(api: ServerState, kind: ServedKind, item: Item) -> Object:
-    """A fresh copy of a stored object, in the version of ``kind``."""
+    """A new copy of a stored object, in the version of ``kind``."""
     obj, form = decode(item.data), kind.scheme
     if form is not None:
         return obj if item.revision > form.since or form.from_stored is None else form.from_stored(obj)
-    # What one version leaves out the other may have to show, so it is printed anew.
-    return obj if _keeps(api, kind) else canonical(api, kind, from_stored(kind, obj))
+    # The versions differ in the empty fields that they print, so it is printed again.
+    return obj if _is_stored_version(api, kind) else canonical(api, kind, from_stored(kind, obj))
 
 
 def selectable_fields(api: ServerState, kind: ServedKind, item: Item) -> Mapping[str, str]:
-    """What field selectors may ask of an object of a custom kind.
+    """The selectable fields of an object of a custom kind.
 
-    The fields that were kept with it are those of the definition as it was then, in the stored version: others are
-    read from the object. What only a webhook could tell is not asked for.
+    The fields that are stored with it are those of the former definition, in the stored version; others are read from
+    the object, unless that needs a conversion webhook.
     """
-    form = kind.scheme
-    if form is None or item.revision > form.since or form.webhook is not None:
+    scheme = kind.scheme
+    if scheme is None or item.revision > scheme.since or scheme.webhook is not None:
         return item.fields
     obj = load(api, kind, item)
     return {each.label: each.value(obj) for each in kind.field_labels}
 
 
-def converted(here: ServedKind, there: ServedKind, obj: Object) -> Object:
-    """``obj`` of the version of ``here`` in the version of ``there``, which is stored in the same place.
+def converted(source: ServedKind, target: ServedKind, obj: Object) -> Object:
+    """``obj`` of the version of ``source`` in the version of ``target``; both share one storage.
 
-    A custom object says its version itself; ``here`` only knows how to convert, and may be another version than that.
+    A custom object has its version in ``apiVersion``; ``source`` provides the conversion and may be another version.
     """
-    if here.scheme is not None:
-        if obj.get("apiVersion") == there.api_version:
+    if source.scheme is not None:
+        if obj.get("apiVersion") == target.api_version:
             return obj
-        convert = here.scheme.convert
-        return {**obj, "apiVersion": there.api_version} if convert is None else convert(obj, there.api_version)
-    if here is there:
+        convert = source.scheme.convert
+        return {**obj, "apiVersion": target.api_version} if convert is None else convert(obj, target.api_version)
+    if source is target:
         return obj
-    return from_stored(there, to_stored(here, obj))
+    return from_stored(target, to_stored(source, obj))
 
 
 def converter(api: ServerState, kind: ServedKind) -> Convert | None:
-    """How to see objects of ``kind`` in its other versions; ``None`` for the many kinds that have but one."""
+    """The conversion of ``kind`` to its other versions; ``None`` for a kind with one version."""
     stored = api.kinds.by_storage(kind.resource)
     if len(stored) == 1:
         return None
-    views = {view.api_version: view for view in stored}
-    if len(views) == 1:
+    by_version = {view.api_version: view for view in stored}
+    if len(by_version) == 1:
         return None
 
     def convert(obj: Object, api_version: str) -> ConvertedObject | str | None:
-        here, there = views.get(obj.get("apiVersion", "")), views.get(api_version)
-        if here is None or there is None:
+        source, target = by_version.get(obj.get("apiVersion", "")), by_version.get(api_version)
+        if source is None or target is None:
             return None
         if kind.scheme is not None:
-            return _as_if(api, there, converted(kind, there, obj))
-        return ConvertedObject(api.scheme_of(there).typed.schema, canonical(api, there, converted(here, there, obj)))
+            return _checked_object(api, target, converted(kind, target, obj))
+        return ConvertedObject(
+            api.scheme_of(target).typed.schema, canonical(api, target, converted(source, target, obj))
+        )
 
     return convert
 
 
-def _as_if(api: ServerState, kind: ServedKind, obj: Object) -> ConvertedObject | str:
-    """A custom object that says it is of ``kind``: what it is then, or what that version has not heard of."""
+def _checked_object(api: ServerState, kind: ServedKind, obj: Object) -> ConvertedObject | str:
+    """The custom object as an object of ``kind``, or the fields that this version does not have."""
     shape = api.scheme_of(kind).typed.schema
     return check(shape, obj, duplicates=True) or ConvertedObject(shape, obj)
 
 
 def read_back(kind: ServedKind, obj: Object) -> Object:
-    """``obj`` as the store will give it back: what the version that is stored cannot say is lost."""
-    form = kind.scheme
-    if form is None or form.to_stored is None or form.from_stored is None:
+    """``obj`` as it will be read from the store: fields that the stored version does not have are lost."""
+    scheme = kind.scheme
+    if scheme is None or scheme.to_stored is None or scheme.from_stored is None:
         return obj
-    return form.from_stored(form.to_stored(obj))
+    return scheme.from_stored(scheme.to_stored(obj))
 
 
-def gather(api: ServerState, kind: ServedKind, items: Sequence[Item]) -> None:
-    """Ask for all these objects at once, if a webhook must convert them: :class:`ConversionRequired` names the
-    others."""
+def request_conversions(api: ServerState, kind: ServedKind, items: Sequence[Item]) -> None:
+    """Requests the conversion of all these objects at once, if a webhook must convert them: raises
+    :class:`ConversionRequired` with those that are missing."""
     if kind.scheme is None or kind.scheme.webhook is None:
         return
     missing: list[Object] = []
@@ -164,23 +166,23 @@ def gather(api: ServerState, kind: ServedKind, items: Sequence[Item]) -> None:
 
 
 def is_converted_on_read(kind: ServedKind, item: Item) -> bool:
-    """Whether the object is served otherwise than it is stored: in another version, or by a later schema."""
+    """Whether the object is not served as stored, because of another version or a later schema."""
     return kind.scheme is not None and item.revision <= kind.scheme.since
 
 
 def serve(api: ServerState, kind: ServedKind, item: Item) -> bytes:
-    """What a GET of ``item`` answers in the version of ``kind``."""
+    """The response body to a GET of ``item`` in the version of ``kind``."""
     if kind.scheme is not None:
         return (
             item.data
             if item.revision > kind.scheme.since
             else encode(kind, canonical(api, kind, load(api, kind, item)))
         )
-    return item.data if _keeps(api, kind) else encode(kind, load(api, kind, item))
+    return item.data if _is_stored_version(api, kind) else encode(kind, load(api, kind, item))
 
 
-def stamped(obj: Object, revision: Revision) -> Object:
-    """``obj`` with its revision, in the place where the server prints it: after the uid."""
+def with_revision(obj: Object, revision: Revision) -> Object:
+    """``obj`` with its revision, which is printed after the uid."""
     metadata: Object = {}
     for field, value in obj["metadata"].items():
         if field != "resourceVersion":
@@ -192,15 +194,15 @@ def stamped(obj: Object, revision: Revision) -> Object:
 
 
 def make_item(api: ServerState, kind: ServedKind, obj: Object, revision: Revision) -> Item:
-    """``obj`` as the write with this revision stores it. The caller's object is not changed."""
+    """The item to store for ``obj`` at this revision. ``obj`` is not changed."""
     stored_kind, labels = kind if kind.is_stored_version else api.kinds.stored_kind(kind), kind.field_labels
     if kind.scheme is not None:
         stored_kind, labels = kind, kind.scheme.stored_labels
         obj = obj if kind.scheme.to_stored is None else kind.scheme.to_stored(obj)
     elif stored_kind is not kind:
-        # What one version leaves out the other may have to show: printed anew, as the stored version shows it.
+        # The versions differ in the empty fields that they print, so it is printed again in the stored version.
         obj, labels = canonical(api, stored_kind, to_stored(kind, obj)), stored_kind.field_labels
-    obj = stamped(obj, revision)
+    obj = with_revision(obj, revision)
     metadata = obj["metadata"]
     return Item(
         resource=stored_kind.resource,

@@ -16,8 +16,8 @@ _ACROSS_NAMESPACES: Final = frozenset({"list", "watch"})
 _VERBS: Final = frozenset({"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"})
 
 
-def is_elsewhere(info: RequestInfo, kind: ServedKind) -> bool:
-    """Whether the path is none of this kind's: another scope than its own."""
+def is_wrong_scope(info: RequestInfo, kind: ServedKind) -> bool:
+    """Whether the path has another scope than the kind."""
     if kind.namespaced == bool(info.namespace):
         return False
     return not kind.namespaced or info.verb not in _ACROSS_NAMESPACES
@@ -27,10 +27,10 @@ def refusal(info: RequestInfo, kind: ServedKind) -> api_errors.StatusError | Non
     resource = api_errors.GroupResource(kind.group, kind.plural)
     verbs = _VERBS
     if info.subresource:
-        row = kind.subresource(info.subresource)
-        if row is None:
+        subresource = kind.subresource(info.subresource)
+        if subresource is None:
             return api_errors.not_found(resource, info.name)
-        verbs = frozenset(row.verbs)
+        verbs = frozenset(subresource.verbs)
     if info.verb not in verbs:
         return api_errors.method_not_supported(resource, info.verb)
     if not info.name and info.verb in ("update", "patch"):

@@ -21,15 +21,15 @@ AuditLevel = Literal["Metadata", "Request", "RequestResponse"]
 
 
 LONG_BYTES: Final = 32 * 1024
-"""Bodies, paths with their queries, and stored objects up to this size are worked on in the event loop: about 2
-microseconds a byte at the worst."""
+"""Bodies, paths with their queries, and stored objects up to this size are processed in the event loop: at most about 2
+microseconds per byte."""
 _READING_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class ServerRequest(msgspec.Struct, frozen=True, dict=True):  # the dict keeps `info`
     """One HTTP request, fully read. Header names are lower case; ``query`` is the raw query string.
 
-    Of a header that came more than once ``headers`` has the first value and ``repeated`` has all.
+    For a repeated header, ``headers`` has the first value and ``repeated`` has all.
     """
 
     method: str
@@ -37,24 +37,24 @@ class ServerRequest(msgspec.Struct, frozen=True, dict=True):  # the dict keeps `
     query: str = ""
     headers: Mapping[str, str] = {}
     body: bytes = b""
-    peer: CertificateSubject | None = None  # without a good client certificate, or without a connection: nobody
-    bad_certificate: bool = False  # one was shown that nobody here vouches for
+    peer: CertificateSubject | None = None  # None without a valid client certificate or a connection
+    bad_certificate: bool = False  # the client certificate is not signed by a trusted CA
     repeated: Mapping[str, tuple[str, ...]] = {}
-    source: str = ""  # the address that it came from; nothing for a client in the same process
+    source: str = ""  # the client's address; empty for a client in the same process
 
     @cached_property
     def info(self) -> RequestInfo:
-        """What the request is: the one answer that authorization, audit and execution share."""
+        """The parsed request, which authorization, audit and execution share."""
         return request_info(self.method, self.path, self.query)
 
     @property
     def has_long_target(self) -> bool:
-        """Whether reading the path and the query takes so long that the event loop must not do it."""
+        """Whether the path and the query are too long to be parsed in the event loop."""
         return len(self.path) + len(self.query) > LONG_BYTES
 
     @property
     def has_long_headers(self) -> bool:
-        """The same of the headers: ``Accept`` and those of impersonation are lists that are read."""
+        """The same for the headers: ``Accept`` and impersonation headers are lists that are parsed."""
         size = sum(map(len, self.headers)) + sum(map(len, self.headers.values()))
         if self.repeated:
             size += sum(len(value) + 1 for values in self.repeated.values() for value in values)
@@ -62,27 +62,27 @@ class ServerRequest(msgspec.Struct, frozen=True, dict=True):  # the dict keeps `
 
     @property
     def is_read(self) -> bool:
-        """Whether the request counts as a read in the limits on requests in flight. ``info`` of a long target is not
-        looked at for that."""
+        """Whether the request counts as a read in the limits on requests in flight. A long target is not parsed for
+        that."""
         return self.method in _READING_METHODS if self.has_long_target else not self.info.is_write
 
     def header(self, name: str) -> str:
         return self.headers.get(name, "")
 
     def every(self, name: str) -> tuple[str, ...]:
-        """All values of a header that may come more than once."""
+        """All values of a header that may be repeated."""
         if name in self.repeated:
             return self.repeated[name]
         return (self.headers[name],) if name in self.headers else ()
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """Everything that is not a function of the request and the store: time and fresh identities."""
+    """The inputs that are not in the request or the store: the time, new uids and random numbers."""
 
     epoch_s: float
     new_uid: Callable[[], str]
     new_suffix: Callable[[], str]  # five characters for `generateName`
-    draw: Callable[[int], int]  # a random number below the argument
+    randrange: Callable[[int], int]  # a random number below the argument
 
 
 class ServerResponse(msgspec.Struct, frozen=True):
@@ -93,8 +93,7 @@ class ServerResponse(msgspec.Struct, frozen=True):
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """Make everything that is staged durable, ``revision`` above all; send back ``None``, or the ``StatusError`` that
-    says why it is not."""
+    """Make all staged writes up to ``revision`` durable; send back ``None``, or a ``StatusError`` if that failed."""
 
     revision: Revision
 
@@ -107,7 +106,7 @@ class WaitRevision(msgspec.Struct, frozen=True):
 
 
 class WebhookCall(msgspec.Struct, frozen=True):
-    """One POST of JSON. ``url`` is complete with its query; without a ``ca_bundle`` (PEM) the machine's roots count."""
+    """One POST of JSON. ``url`` includes the query. Without a ``ca_bundle`` (PEM) the system's CAs are trusted."""
 
     url: str
     body: bytes
@@ -116,10 +115,10 @@ class WebhookCall(msgspec.Struct, frozen=True):
 
 
 class WebhookAnswer(msgspec.Struct, frozen=True):
-    """What came back, or in the words of a Kubernetes client why nothing did.
+    """The response, or the error in the words of client-go.
 
-    ``no_client``: the call could not even be prepared, because of its certificates. ``problem``: it was made and
-    failed. Both empty: ``status``, ``content_type`` and ``body`` are the answer. ``took_s`` is how long it took.
+    ``no_client``: the call could not be prepared because of its certificates. ``problem``: the call failed. Both empty:
+    ``status``, ``content_type`` and ``body`` are the response. ``took_s`` is its duration.
     """
 
     status: int = 0
@@ -131,13 +130,13 @@ class WebhookAnswer(msgspec.Struct, frozen=True):
 
 
 class CallWebhooks(msgspec.Struct, frozen=True):
-    """Make these calls at the same time; send back a tuple of their :class:`WebhookAnswer`, in the same order."""
+    """Make these calls in parallel; send back a tuple of :class:`WebhookAnswer`, in the same order."""
 
     calls: tuple[WebhookCall, ...]
 
 
 class RecordAuditEvent(msgspec.Struct, frozen=True):
-    """Record this event. Nothing is sent back, and nothing waits for it."""
+    """Record this event. Nothing is sent back, and the request does not wait."""
 
     event: dict[str, Any]
 

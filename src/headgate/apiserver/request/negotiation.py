@@ -18,9 +18,9 @@ JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 
-# What the real server lists in its texts; the third one is read but not written.
+# The types in kube-apiserver's texts; the third one is read but not written.
 _SUPPORTED: Final = (JSON, YAML, PROTOBUF)
-_SPOKEN: Final = (JSON, YAML)
+_WRITTEN_TYPES: Final = (JSON, YAML)
 _STREAMED: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 
 _MALFORMED_PARAMETER: Final = re.compile(r";(?!\s*$)(?!\s*[\w!#$&^.+-]+=)")
@@ -40,7 +40,7 @@ class Output(msgspec.Struct, frozen=True):
     view: View = "object"
     version: str = "v1"
     pretty: bool = False
-    error_media_type: str = JSON  # errors are never converted, so their encoding is negotiated apart
+    error_media_type: str = JSON  # errors are never converted, so their encoding is negotiated separately
 
 
 class _Clause(msgspec.Struct, frozen=True):
@@ -68,7 +68,7 @@ def _clauses(header: str) -> list[_Clause]:
         except ValueError:
             quality = 0.0
         clauses.append(_Clause(kind, subtype, values, quality))
-    # Stable: equal clauses stay in the order of the header; a specific type goes before a wildcard.
+    # Stable: equal clauses stay in the order of the header; a specific type comes before a wildcard.
     clauses.sort(key=lambda each: (-each.quality, each.kind == "*", each.subtype == "*"))
     return clauses
 
@@ -79,7 +79,7 @@ def _matches(clause: _Clause, media_type: str) -> bool:
 
 
 def choose(accept: str, offered: tuple[str, ...]) -> str | None:
-    """Which of the offered types is preferred, without parameters; ``None`` if none is accepted."""
+    """The preferred one of the offered types, without parameters; ``None`` if none is accepted."""
     for clause in _clauses(accept):
         for media_type in offered:
             if _matches(clause, media_type):
@@ -105,15 +105,15 @@ def _accept(clause: _Clause, media_type: str, pretty: bool, tables: bool) -> Out
 
 
 def output(accept: str, *, pretty: bool = False, tables: bool = True) -> Output | api_errors.StatusError:
-    """The encoding and view that ``accept`` asks for, or the 406 that lists what there is.
+    """The encoding and view that ``accept`` requests, or a 406 that lists the supported types.
 
-    Without ``tables`` the answer has no form as a Table.
+    ``tables``: whether the response may be a Table.
     """
     if not accept:
         return Output(pretty=pretty)
     clauses = _clauses(accept)
     for clause in clauses:
-        for media_type in _SPOKEN:
+        for media_type in _WRITTEN_TYPES:
             if _matches(clause, media_type) and (chosen := _accept(clause, media_type, pretty, tables)) is not None:
                 return msgspec.structs.replace(chosen, error_media_type=_error_media_type(clauses))
     return api_errors.not_acceptable(_SUPPORTED)
@@ -124,27 +124,27 @@ def _error_media_type(clauses: list[_Clause]) -> str:
 
 
 def _plain_media_type(clauses: list[_Clause]) -> str | None:
-    """The first type that is asked for without a conversion."""
+    """The first accepted type without a conversion."""
     plain = (clause for clause in clauses if not any(key in clause.params for key in ("as", "g", "v")))
     for clause in plain:
-        for media_type in _SPOKEN:
+        for media_type in _WRITTEN_TYPES:
             if _matches(clause, media_type):
                 return media_type
     return None
 
 
 def plain_output(accept: str) -> Output | api_errors.StatusError:
-    """For documents that cannot be converted: discovery."""
+    """The output of discovery documents, which cannot be converted."""
     if not accept:
         return Output()
     media_type = _plain_media_type(_clauses(accept))
     return api_errors.not_acceptable(_SUPPORTED) if media_type is None else Output(media_type)
 
 
-def representable(accept: str, *, streams: bool) -> api_errors.StatusError | None:
-    """The first gate: one of the accepted types must literally be one that is offered, or be ``*/*``.
+def check_accept(accept: str, *, streams: bool) -> api_errors.StatusError | None:
+    """The first check: one of the accepted types must be an offered type or ``*/*``.
 
-    The real server's router asks this before anything else, and knows no ``application/*``.
+    kube-apiserver's router does this check first, and does not know ``application/*``.
     """
     if not accept:
         return None
@@ -157,25 +157,25 @@ def representable(accept: str, *, streams: bool) -> api_errors.StatusError | Non
 
 
 def not_streamable() -> api_errors.StatusError:
-    """A watch is a stream of JSON documents; YAML has no such form."""
+    """The error for a watch in YAML: a watch is a stream of JSON documents."""
     return api_errors.not_acceptable(_STREAMED)
 
 
 def wants_pretty(pretty_param: str | None, user_agent: str) -> bool:
-    """Humans with curl or a browser get indented JSON unless they say otherwise."""
+    """curl and browsers get indented JSON by default."""
     if pretty_param:
         return pretty_param in ("1", "t", "T", "true", "TRUE", "True")
     return user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))
 
 
 def input_type(content_type: str) -> str | api_errors.StatusError:
-    """The type of a request body if it is one that is read here, or the 415. An absent header means JSON."""
+    """The type of a request body if it is supported, or a 415. An absent header means JSON."""
     media_type = content_type.partition(";")[0].strip().lower() or JSON
     if media_type in _SUPPORTED and not _MALFORMED_PARAMETER.search(content_type):
         return media_type
     return api_errors.unsupported_media_type(_SUPPORTED)
 
 
-def text_only() -> api_errors.StatusError:
-    """Custom objects have no form in protobuf. (The real server hangs up on one.)"""
-    return api_errors.unsupported_media_type(_SPOKEN)
+def no_protobuf() -> api_errors.StatusError:
+    """The error for a custom object in protobuf. (kube-apiserver closes the connection.)"""
+    return api_errors.unsupported_media_type(_WRITTEN_TYPES)

@@ -30,7 +30,7 @@ _PROPAGATION_POLICIES: Final = ("Foreground", "Background", "Orphan")
 
 
 def parse_query(query: str) -> Query:
-    """A pair that is not properly encoded, or holds a semicolon, is passed over, as Go does it."""
+    """A pair that is not properly encoded or has a semicolon is ignored, as in Go."""
     if not query:
         return {}
     pairs = (pair for pair in query.split("&") if ";" not in pair and not _MALFORMED.search(pair))
@@ -42,7 +42,7 @@ def _first(query: Query, name: str) -> str:
     return values[0] if values else ""
 
 
-def _truth(query: Query, name: str) -> bool | None:
+def _boolean(query: Query, name: str) -> bool | None:
     values = query.get(name)
     if not values:
         return None
@@ -76,11 +76,11 @@ class ListOptions(msgspec.Struct, frozen=True):
 
 
 def wants_watch(query: Query) -> bool:
-    return bool(_truth(query, "watch"))
+    return bool(_boolean(query, "watch"))
 
 
-def one_name(query: Query) -> str:
-    """The name that a list is narrowed to by its field selector; empty if it is not, or not to a name."""
+def selected_name(query: Query) -> str:
+    """The name that the field selector of a list requires; empty if there is none."""
     text = _first(query, "fieldSelector")
     selector = field_selectors.parse_field_selector(text) if text else ""
     name = "" if isinstance(selector, str) else selector.exact("metadata.name") or ""
@@ -104,17 +104,17 @@ def list_options(query: Query, *, force_watch: bool = False) -> ListOptions | ap
         label_selector=label_selector,
         field_selector=field_selector,
         watch=wants_watch(query) or force_watch,
-        allow_bookmarks=bool(_truth(query, "allowWatchBookmarks")),
+        allow_bookmarks=bool(_boolean(query, "allowWatchBookmarks")),
         resource_version=_first(query, "resourceVersion"),
         match=_first(query, "resourceVersionMatch"),
         timeout_s=timeout_s,
         limit=limit or 0,
         continue_token=_first(query, "continue"),
-        send_initial_events=_truth(query, "sendInitialEvents"),
+        send_initial_events=_boolean(query, "sendInitialEvents"),
     )
     unspecific = options.send_initial_events is None and not options.match and options.resource_version in ("", "0")
     if options.watch and unspecific:
-        # A watch without a starting point begins with the current state, as if it had been asked for.
+        # A watch without a start revision begins with the current state.
         options = msgspec.structs.replace(options, send_initial_events=True, match=NOT_OLDER_THAN)
     problems = _watch_problems(options) if options.watch else _list_problems(options)
     return (
@@ -164,11 +164,11 @@ class WriteOptions(msgspec.Struct, frozen=True):
 
 
 def write_options(query: Query, kind: str, *, apply: bool = False) -> WriteOptions | api_errors.StatusError:
-    """``kind`` is ``CreateOptions``, ``UpdateOptions`` or ``PatchOptions``: the name the error text carries."""
+    """``kind`` is ``CreateOptions``, ``UpdateOptions`` or ``PatchOptions``: the name in the error text."""
     manager = _first(query, "fieldManager")
     dry_run = query.get("dryRun", [])
     validation = _first(query, "fieldValidation")
-    force = _truth(query, "force") if kind == "PatchOptions" else None
+    force = _boolean(query, "force") if kind == "PatchOptions" else None
     problems: field_errors.FieldErrors = []
     if apply and not manager:
         problems.append(field_errors.required("fieldManager", "is required for apply patch"))
@@ -203,20 +203,20 @@ def delete_options_from_query(query: Query) -> DeleteOptions | api_errors.Status
     if isinstance(grace, api_errors.StatusError):
         return grace
     policy = query.get("propagationPolicy")
-    wanted = {
+    obj = {
         "gracePeriodSeconds": grace,
-        "orphanDependents": _truth(query, "orphanDependents"),
+        "orphanDependents": _boolean(query, "orphanDependents"),
         "propagationPolicy": policy[0] if policy else None,
         "dryRun": query.get("dryRun", []),
         "preconditions": {name: query[name][0] for name in ("uid", "resourceVersion") if name in query},
     }
-    return delete_options(wanted)
+    return delete_options(obj)
 
 
-def delete_options(wanted: Mapping[str, Any]) -> DeleteOptions | api_errors.StatusError:
-    """From a decoded ``DeleteOptions`` object."""
-    orphan, policy = wanted.get("orphanDependents"), wanted.get("propagationPolicy")
-    dry_run = wanted.get("dryRun") or []
+def delete_options(obj: Mapping[str, Any]) -> DeleteOptions | api_errors.StatusError:
+    """Validates a decoded ``DeleteOptions`` object."""
+    orphan, policy = obj.get("orphanDependents"), obj.get("propagationPolicy")
+    dry_run = obj.get("dryRun") or []
     problems: field_errors.FieldErrors = []
     if orphan is not None and policy is not None:
         detail = "orphanDependents and deletionPropagation cannot be both set"
@@ -226,9 +226,9 @@ def delete_options(wanted: Mapping[str, Any]) -> DeleteOptions | api_errors.Stat
     problems += _dry_run_problems(dry_run)
     if problems:
         return api_errors.invalid(api_errors.GroupResource(_META_GROUP, "DeleteOptions"), "", problems)
-    preconditions = wanted.get("preconditions") or {}
+    preconditions = obj.get("preconditions") or {}
     return DeleteOptions(
-        grace_period_seconds=wanted.get("gracePeriodSeconds"),
+        grace_period_seconds=obj.get("gracePeriodSeconds"),
         uid=preconditions.get("uid"),
         resource_version=preconditions.get("resourceVersion"),
         orphan_dependents=orphan,
@@ -238,29 +238,29 @@ def delete_options(wanted: Mapping[str, Any]) -> DeleteOptions | api_errors.Stat
 
 
 def options_object(kind: str, query: Query) -> dict[str, Any]:
-    """The options of a create or an update as admission is shown them."""
-    shown: dict[str, Any] = {"kind": kind, "apiVersion": f"{_META_GROUP}/v1"}
+    """The options of a create or an update as an object for admission."""
+    obj: dict[str, Any] = {"kind": kind, "apiVersion": f"{_META_GROUP}/v1"}
     if query.get("dryRun"):
-        shown["dryRun"] = query["dryRun"]
+        obj["dryRun"] = query["dryRun"]
     for name in ("fieldManager", "fieldValidation"):
         if _first(query, name):
-            shown[name] = _first(query, name)
-    return shown
+            obj[name] = _first(query, name)
+    return obj
 
 
-def delete_options_object(wanted: DeleteOptions) -> dict[str, Any]:
-    preconditions = {"uid": wanted.uid, "resourceVersion": wanted.resource_version}
-    given = {
-        "gracePeriodSeconds": wanted.grace_period_seconds,
+def delete_options_object(options: DeleteOptions) -> dict[str, Any]:
+    preconditions = {"uid": options.uid, "resourceVersion": options.resource_version}
+    fields = {
+        "gracePeriodSeconds": options.grace_period_seconds,
         "preconditions": {name: text for name, text in preconditions.items() if text is not None} or None,
-        "orphanDependents": wanted.orphan_dependents,
-        "propagationPolicy": wanted.propagation_policy,
-        "dryRun": ["All"] if wanted.dry_run else None,
+        "orphanDependents": options.orphan_dependents,
+        "propagationPolicy": options.propagation_policy,
+        "dryRun": ["All"] if options.dry_run else None,
     }
-    shown: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": f"{_META_GROUP}/v1"}
-    return shown | {name: value for name, value in given.items() if value is not None}
+    obj: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": f"{_META_GROUP}/v1"}
+    return obj | {name: value for name, value in fields.items() if value is not None}
 
 
-def without_preconditions(wanted: DeleteOptions) -> DeleteOptions:
-    """The same delete, once its preconditions have been checked."""
-    return msgspec.structs.replace(wanted, uid=None, resource_version=None)
+def without_preconditions(options: DeleteOptions) -> DeleteOptions:
+    """The same options without preconditions, which have been checked."""
+    return msgspec.structs.replace(options, uid=None, resource_version=None)

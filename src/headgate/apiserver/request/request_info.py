@@ -4,7 +4,7 @@ This is the only place that reads them off the method and the path. Authorizatio
 limits on requests in flight, routing (``apiserver/request/routes.py``) and execution (``apiserver/handler.py``) all use
 the same :class:`RequestInfo`, so that no request is authorized as one thing and executed as another.
 
-Nothing here asks whether the resource exists: a caller without rights must not learn that.
+This module does not check whether the resource exists: a caller without permissions must not learn that.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _VERBS: Final = {
 WATCH: Final = "watch"
 PROXY: Final = "proxy"
 _PATH_VERBS: Final = frozenset({PROXY, WATCH})
-# The last two are what the verb of a request is called that is not about a resource.
+# The last two are verbs of non-resource requests.
 _WRITES: Final = frozenset({"create", "update", "patch", "delete", "deletecollection", "post", "put"})
 _LONG_RUNNING_VERBS: Final = frozenset({PROXY, WATCH})
 _LONG_RUNNING_SUBRESOURCES: Final = frozenset({"attach", "exec", "log", "portforward", "proxy"})
@@ -38,9 +38,9 @@ class RequestInfo(msgspec.Struct, frozen=True):
     """One request in the terms of the API.
 
     ``path`` is decoded. ``verb`` is the API's verb for a resource request, else the method in lower case. ``name`` is
-    the one in the path, or for a list and a watch the one that the field selector asks for. ``namespace`` is the one
-    in the path; a Namespace is in the namespace of its own name. ``segments`` is the path below the group version,
-    without the verb that a deprecated path begins with (``verb_in_path``). With a ``problem`` nothing else counts.
+    the one in the path, or for a list and a watch the one that the field selector requires. ``namespace`` is the one
+    in the path; the namespace of a Namespace is its own name. ``segments`` is the path below the group version, without
+    the verb at the start of a deprecated path (``verb_in_path``). With a ``problem``, the other fields are not set.
     """
 
     method: str
@@ -63,7 +63,7 @@ class RequestInfo(msgspec.Struct, frozen=True):
 
     @property
     def is_long_running(self) -> bool:
-        """Whether the answer may be a stream, to which no request deadline applies."""
+        """Whether the response may be a stream, which has no request deadline."""
         return self.verb in _LONG_RUNNING_VERBS or self.subresource in _LONG_RUNNING_SUBRESOURCES
 
 
@@ -89,9 +89,9 @@ def request_info(method: str, raw_path: str, query: str = "") -> RequestInfo:
             parts = parts[2:]
     resource, name, subresource, *_ = (*parts, "", "")
     if not name and verb == "get":
-        asked = options.parse_query(query)
-        verb = WATCH if options.wants_watch(asked) else "list"
-        name = options.one_name(asked)
+        parsed_query = options.parse_query(query)
+        verb = WATCH if options.wants_watch(parsed_query) else "list"
+        name = options.selected_name(parsed_query)
     if not name and verb == "delete":
         verb = "deletecollection"
     return RequestInfo(

@@ -12,11 +12,11 @@ from headgate.kube import timestamps
 
 
 def refusal(info: RequestInfo, query: str) -> api_errors.StatusError | None:
-    """The 400 for a limit that is no duration."""
+    """A 400 if the limit is not a duration."""
     if "timeout" not in query or info.is_long_running:
         return None
-    asked = (options.parse_query(query).get("timeout") or [""])[0]
-    problem = timestamps.parse_duration(asked) if asked else 0
+    text = (options.parse_query(query).get("timeout") or [""])[0]
+    problem = timestamps.parse_duration(text) if text else 0
     if not isinstance(problem, str):
         return None
     return api_errors.bad_request(f"invalid timeout specified in the request URL - {problem}")

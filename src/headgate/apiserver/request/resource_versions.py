@@ -19,15 +19,15 @@ from headgate.kube import field_errors
 from headgate.store import Revision
 
 WAIT_S: Final = 3.0
-NEWEST: Final = Revision(-1)  # in a token: go on from the key, but read what is there now
+NEWEST: Final = Revision(-1)  # in a token: continue after the key at the newest revision
 _TOKEN_VERSION: Final = "meta.k8s.io/v1"
 _BAD_TOKEN: Final = "continue key is not valid"
 _MAX_UINT64: Final = 2**64
 _MAX_DIGITS: Final = 20  # Python refuses to read very long numbers
 
 
-def unreadable(text: str) -> str | None:
-    """Why ``text`` is no revision, in the words of the real server; ``None`` if it is one, or is empty."""
+def revision_problem(text: str) -> str | None:
+    """Why ``text`` is not a revision, in the words of kube-apiserver; ``None`` if it is valid or empty."""
     if not text:
         return None
     if not (text.isascii() and text.isdigit()):
@@ -38,21 +38,21 @@ def unreadable(text: str) -> str | None:
     return None
 
 
-def names_one(text: str) -> bool:
+def is_object_revision(text: str) -> bool:
     """Whether ``text`` is a revision that an object could have."""
-    return unreadable(text) is None and bool(text.strip("0"))
+    return revision_problem(text) is None and bool(text.strip("0"))
 
 
 def parse_revision(text: str) -> Revision | api_errors.StatusError:
     """A resourceVersion as a number; unset and ``0`` are both 0."""
-    problem = unreadable(text)
+    problem = revision_problem(text)
     if problem is not None:
         return api_errors.bad_request(f"resourceVersion: Invalid value: {field_errors.quote(text)}: {problem}")
     return Revision(int(text.lstrip("0") or "0"))
 
 
 def invalid_for_list(problem: api_errors.StatusError) -> api_errors.StatusError:
-    """A list says what it could not read; a get answers the same as if it were the server's own fault."""
+    """The error of a list with an invalid revision (a get returns another one)."""
     return api_errors.bad_request(f"invalid resource version: {problem.message}")
 
 
@@ -63,14 +63,14 @@ class _Token(msgspec.Struct):
 
 
 class ContinuePosition(msgspec.Struct, frozen=True):
-    """Where a paged list goes on: the revision it is read at, and the last key that was given out."""
+    """Where a paged list continues: its revision, and the last key that was returned."""
 
     revision: Revision
     after: tuple[str, str]
 
 
 def encode_token(kind: ServedKind, namespace: str, position: ContinuePosition) -> str:
-    """The token names the key that comes right after the last one, relative to the list's own prefix."""
+    """The token has the key after the last one, relative to the prefix of the list."""
     after_namespace, name = position.after
     key = f"{after_namespace}/{name}" if kind.namespaced and not namespace else name
     body = msgspec.json.encode({"v": _TOKEN_VERSION, "rv": position.revision, "start": f"{key}\0"})
@@ -104,7 +104,7 @@ def decode_token(kind: ServedKind, namespace: str, text: str) -> ContinuePositio
         in_namespace, _, name = key.partition("/")
     else:
         in_namespace, name = namespace, key
-    # A token of ours always ends in NUL; a hand-made one names the first key to give out, so step back before it.
+    # A token of this server ends in NUL. Another token has the first key to return, so the key before it is used.
     return ContinuePosition(Revision(token.rv), (in_namespace, _before(name) if exact else name))
 
 

@@ -15,19 +15,19 @@ from headgate.apiserver.request.request_info import PROXY, WATCH, RequestInfo
 
 PathForm = Literal["collection", "object", "subresource"]
 
-# Methods and their verbs, in the order of the real server's routes.
+# Methods and their verbs, in the order of kube-apiserver's routes.
 _COLLECTION: Final = (("GET", "list"), ("POST", "create"), ("DELETE", "deletecollection"))
 _ALL_NAMESPACES: Final = _COLLECTION[:1]
 _OBJECT: Final = (("GET", "get"), ("PUT", "update"), ("PATCH", "patch"), ("DELETE", "delete"))
 _SUBRESOURCE: Final = (*_OBJECT, ("POST", "create"))
-# What is passed on to a proxy may have any of these.
+# The methods of a proxy path.
 _PROXIED: Final = frozenset({"GET", "PUT", "PATCH", "DELETE", "POST", "HEAD", "OPTIONS"})
 
 
 def refusal(info: RequestInfo, kind: ServedKind) -> api_errors.StatusError | None:
-    """Why this request is not served, if it is not."""
+    """The error if this request is not served."""
     form = path_form(info, kind)
-    methods = frozenset[str]() if form is None else offered(info, kind, form)
+    methods = frozenset[str]() if form is None else methods_of(info, kind, form)
     if not methods:
         return api_errors.unknown_path()
     if info.method not in methods:
@@ -38,7 +38,7 @@ def refusal(info: RequestInfo, kind: ServedKind) -> api_errors.StatusError | Non
 
 
 def path_form(info: RequestInfo, kind: ServedKind) -> PathForm | None:
-    """What the path names; ``None`` if no path of the kind looks like it."""
+    """The form of the path; ``None`` if the kind has no such path."""
     segments = info.segments
     if kind.namespaced and segments[0] == "namespaces":
         segments = segments[2:]
@@ -54,8 +54,8 @@ def path_form(info: RequestInfo, kind: ServedKind) -> PathForm | None:
     return None
 
 
-def offered(info: RequestInfo, kind: ServedKind, form: PathForm) -> frozenset[str]:
-    """The methods of a path; without any there is no such path."""
+def methods_of(info: RequestInfo, kind: ServedKind, form: PathForm) -> frozenset[str]:
+    """The methods of a path; empty if there is no such path."""
     if info.verb_in_path:
         watched = info.verb == WATCH and WATCH in kind.verbs and form != "subresource"
         return frozenset({"GET"}) if watched else frozenset()
@@ -66,8 +66,8 @@ def offered(info: RequestInfo, kind: ServedKind, form: PathForm) -> frozenset[st
         return _methods(_SUBRESOURCE, () if row is None else row.verbs)
     if form == "object":
         return _methods(_OBJECT, kind.verbs)
-    across = kind.namespaced and info.segments[0] != "namespaces"
-    return _methods(_ALL_NAMESPACES if across else _COLLECTION, kind.verbs)
+    is_all_namespaces = kind.namespaced and info.segments[0] != "namespaces"
+    return _methods(_ALL_NAMESPACES if is_all_namespaces else _COLLECTION, kind.verbs)
 
 
 def _methods(rows: tuple[tuple[str, str], ...], verbs: tuple[str, ...]) -> frozenset[str]:

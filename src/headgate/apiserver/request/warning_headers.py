@@ -13,32 +13,32 @@ _MAX_EACH_WHEN_CUT: Final = 256
 
 
 def warning_headers(warnings: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Texts that a header cannot carry are left out. Lengths are counted in characters."""
-    return tuple(("Warning", f"299 - {_quoted(text)}") for text in _kept(warnings))
+    """Texts that are not valid in a header are left out. Lengths are in characters."""
+    return tuple(("Warning", f"299 - {_quoted(text)}") for text in _limited(warnings))
 
 
-def _kept(warnings: Iterable[str]) -> list[str]:
+def _limited(warnings: Iterable[str]) -> list[str]:
     given: list[str] = []
     kept: list[str] = []
-    total, cutting = 0, False
+    total, truncating = 0, False
     for text in warnings:
-        if cutting and total >= _MAX_TOTAL:
+        if truncating and total >= _MAX_TOTAL:
             break
         given.append(text)
-        shown = text[:_MAX_EACH_WHEN_CUT] if cutting else text
-        if not _is_fit(shown):
+        sent = text[:_MAX_EACH_WHEN_CUT] if truncating else text
+        if not _is_valid(sent):
             continue
-        if cutting or total + len(shown) <= _MAX_TOTAL:
-            kept.append(shown)
-            total += len(shown)
+        if truncating or total + len(sent) <= _MAX_TOTAL:
+            kept.append(sent)
+            total += len(sent)
         else:
-            # All that was given so far is sent, cut: it may be more than 4,096 characters by this last text.
-            kept = [each for given_text in given if _is_fit(each := given_text[:_MAX_EACH_WHEN_CUT])]
-            total, cutting = sum(map(len, kept)), True
+            # All texts so far are sent, truncated; the total may exceed 4,096 characters by this last text.
+            kept = [each for given_text in given if _is_valid(each := given_text[:_MAX_EACH_WHEN_CUT])]
+            total, truncating = sum(map(len, kept)), True
     return kept
 
 
-def _is_fit(text: str) -> bool:
+def _is_valid(text: str) -> bool:
     return bool(text) and not any(unicodedata.category(each) == "Cc" for each in text)
 
 

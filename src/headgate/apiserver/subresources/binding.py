@@ -23,18 +23,18 @@ _PODS = api_errors.GroupResource("", "pods")
 
 
 def create(call: Call) -> Generator[Effect, Any, ServerResponse]:
-    wanted = options.write_options(call.query, "CreateOptions")
-    if isinstance(wanted, api_errors.StatusError):
-        return responses.refused(call, wanted)
-    binding = request_bodies.decode_object(call, _BINDING, wanted.field_validation)
+    write_options = options.write_options(call.query, "CreateOptions")
+    if isinstance(write_options, api_errors.StatusError):
+        return responses.refused(call, write_options)
+    binding = request_bodies.decode_object(call, _BINDING, write_options.field_validation)
     if isinstance(binding, api_errors.StatusError):
         return responses.refused(call, binding)
     if admission_chain.has_webhooks(call, "CREATE"):
-        binding = updating.track(call, binding, None, call.strategy.update, wanted.field_manager, _BINDING)
-    problem = yield from _bind(call, binding, wanted.dry_run)
+        binding = updating.track(call, binding, None, call.strategy.update, write_options.field_manager, _BINDING)
+    problem = yield from _bind(call, binding, write_options.dry_run)
     if problem is not None:
         return responses.refused(call, problem)
-    return responses.answer(call, 201, api_errors.success(code=201))
+    return responses.respond(call, 201, api_errors.success(code=201))
 
 
 def _bind(call: Call, binding: Object, dry_run: bool) -> Generator[Effect, Any, api_errors.StatusError | None]:

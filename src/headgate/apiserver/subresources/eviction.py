@@ -20,14 +20,14 @@ from headgate.store import Item
 Object = dict[str, Any]
 
 _EVICTION: Final = row("policy/v1", "Eviction", "evictions", "Namespaced", verbs=CREATE)
-# Clients that were written for it still send the version that came before.
+# Old clients still send the previous version.
 _OLD_VERSIONS: Final = frozenset({GroupVersionKind("policy", "v1beta1", "Eviction")})
 _BUDGET: Final = GroupVersionKind("policy", "v1", "PodDisruptionBudget")
 _BUDGETS: Final = "poddisruptionbudgets.policy"
 _MAX_DISRUPTED_PODS: Final = 2000
 _WOULD_VIOLATE: Final = "Cannot evict pod as it would violate the pod's disruption budget."
 _NO_BUDGET_NEEDED: Final = frozenset({"Succeeded", "Failed", "Pending"})
-_TARGETED: Final = {
+_DISRUPTION_TARGET: Final = {
     "type": "DisruptionTarget",
     "status": "True",
     "reason": "EvictionByEvictionAPI",
@@ -36,18 +36,18 @@ _TARGETED: Final = {
 
 
 def create(call: Call) -> Generator[Effect, Any, ServerResponse]:
-    wanted = options.write_options(call.query, "CreateOptions")
-    if isinstance(wanted, api_errors.StatusError):
-        return responses.refused(call, wanted)
-    eviction = request_bodies.decode_object(call, _EVICTION, wanted.field_validation, aliases=_OLD_VERSIONS)
+    write_options = options.write_options(call.query, "CreateOptions")
+    if isinstance(write_options, api_errors.StatusError):
+        return responses.refused(call, write_options)
+    eviction = request_bodies.decode_object(call, _EVICTION, write_options.field_validation, aliases=_OLD_VERSIONS)
     if isinstance(eviction, api_errors.StatusError):
         return responses.refused(call, eviction)
     if admission_chain.has_webhooks(call, "CREATE"):
-        eviction = updating.track(call, eviction, None, call.strategy.update, wanted.field_manager, _EVICTION)
-    problem = yield from _evict(call, eviction, wanted.dry_run)
+        eviction = updating.track(call, eviction, None, call.strategy.update, write_options.field_manager, _EVICTION)
+    problem = yield from _evict(call, eviction, write_options.dry_run)
     if problem is not None:
         return responses.refused(call, problem)
-    return responses.answer(call, 201, api_errors.success(code=201))
+    return responses.respond(call, 201, api_errors.success(code=201))
 
 
 def _evict(call: Call, eviction: Object, dry_run: bool) -> Generator[Effect, Any, api_errors.StatusError | None]:
@@ -61,24 +61,24 @@ def _evict(call: Call, eviction: Object, dry_run: bool) -> Generator[Effect, Any
     eviction = admitted
     if eviction["metadata"].get("name", "") != name:
         return api_errors.bad_request("name in URL does not match name in Eviction object")
-    asked = {**(eviction.get("deleteOptions") or {})}
+    delete_fields = {**(eviction.get("deleteOptions") or {})}
     if dry_run:
-        asked["dryRun"] = ["All"]
-    shown = {**eviction, "deleteOptions": asked} if "deleteOptions" in eviction else eviction
-    problem = yield from admission_chain.validate_create(call, shown)
+        delete_fields["dryRun"] = ["All"]
+    reviewed = {**eviction, "deleteOptions": delete_fields} if "deleteOptions" in eviction else eviction
+    problem = yield from admission_chain.validate_create(call, reviewed)
     if problem is not None:
         return problem
-    wanted = options.delete_options(asked)
-    if isinstance(wanted, api_errors.StatusError):
-        return wanted
+    delete_options = options.delete_options(delete_fields)
+    if isinstance(delete_options, api_errors.StatusError):
+        return delete_options
     item = call.api.store.peek("pods", call.namespace, name)
     if item is None:
         return api_errors.not_found(call.resource, name)
     pod = stored_objects.load(call.api, call.kind, item)
-    refusal = None if _needs_no_budget(pod) else _charge_budget(call, pod, wanted.dry_run)
+    refusal = None if _needs_no_budget(pod) else _use_budget(call, pod, delete_options.dry_run)
     if refusal is not None:
         return refusal
-    return (yield from _delete(call, item, pod, wanted))
+    return (yield from _delete(call, item, pod, delete_options))
 
 
 def _needs_no_budget(pod: Object) -> bool:
@@ -87,22 +87,22 @@ def _needs_no_budget(pod: Object) -> bool:
 
 
 def _delete(
-    call: Call, item: Item, pod: Object, wanted: options.DeleteOptions
+    call: Call, item: Item, pod: Object, delete_options: options.DeleteOptions
 ) -> Generator[Effect, Any, api_errors.StatusError | None]:
-    problem = deleting.preconditions(call, pod, wanted)
+    problem = deleting.preconditions(call, pod, delete_options)
     if problem is not None:
         return problem
-    if not wanted.dry_run:
-        marked = {**pod, "status": _with_condition(pod.get("status") or {}, _TARGETED, call.now)}
+    if not delete_options.dry_run:
+        marked = {**pod, "status": _with_condition(pod.get("status") or {}, _DISRUPTION_TARGET, call.now)}
         if marked != pod:
             item = writing.stage(call, call.kind, stored_objects.canonical(call.api, call.kind, marked))
-    # Admission has judged the eviction; the delete that it comes to is not judged again.
-    deleted = yield from deleting.remove(call, item, options.without_preconditions(wanted))
+    # Admission has run for the eviction; it does not run for the delete.
+    deleted = yield from deleting.remove(call, item, options.without_preconditions(delete_options))
     return deleted if isinstance(deleted, api_errors.StatusError) else None
 
 
-def _charge_budget(call: Call, pod: Object, dry_run: bool) -> api_errors.StatusError | None:
-    """Take one disruption from the one budget that covers the pod; the reason why that cannot be done."""
+def _use_budget(call: Call, pod: Object, dry_run: bool) -> api_errors.StatusError | None:
+    """Uses one disruption of the budget that covers the pod; returns the error if that is not allowed."""
     budgets = [budget for budget in _budgets(call) if _covers(budget, pod)]
     if len(budgets) > 1:
         text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -110,7 +110,7 @@ def _charge_budget(call: Call, pod: Object, dry_run: bool) -> api_errors.StatusE
     if not budgets:
         return None
     budget = budgets[0]
-    if not _is_ready(pod) and _lets_unhealthy_go(budget):
+    if not _is_ready(pod) and _allows_unhealthy_eviction(budget):
         return None
     refusal = _refusal(budget)
     if refusal is not None or dry_run:
@@ -135,11 +135,11 @@ def _is_ready(pod: Object) -> bool:
     return conditions.is_true((pod.get("status") or {}).get("conditions"), conditions.POD_READY)
 
 
-def _with_condition(holder: Object, condition: Object, now: str) -> Object:
-    return {**holder, "conditions": conditions.with_condition(holder.get("conditions"), condition, now)}
+def _with_condition(status: Object, condition: Object, now: str) -> Object:
+    return {**status, "conditions": conditions.with_condition(status.get("conditions"), condition, now)}
 
 
-def _lets_unhealthy_go(budget: Object) -> bool:
+def _allows_unhealthy_eviction(budget: Object) -> bool:
     if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     counts = budget.get("status") or {}
@@ -158,19 +158,19 @@ def _refusal(budget: Object) -> api_errors.StatusError | None:
     if len(counts.get("disruptedPods") or {}) > _MAX_DISRUPTED_PODS:
         text = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
         return api_errors.forbidden(resource, name, text)
-    return None if allowed else _too_many(_why_none(name, counts), 0)
+    return None if allowed else _too_many(_budget_message(name, counts), 0)
 
 
-def _why_none(name: str, counts: Object) -> str:
+def _budget_message(name: str, counts: Object) -> str:
     condition = conditions.find(counts.get("conditions"), "DisruptionAllowed") or {}
     blocked = condition.get("status") == "False" and bool(condition.get("message"))
-    lead = f"The disruption budget {name} does not allow evicting pods currently"
+    prefix = f"The disruption budget {name} does not allow evicting pods currently"
     if blocked and condition.get("reason") == "SyncFailed":
-        return f"{lead} because it failed sync: {condition['message']}"
+        return f"{prefix} because it failed sync: {condition['message']}"
     desired, current = counts.get("desiredHealthy", 0), counts.get("currentHealthy", 0)
     if current <= desired:
         return f"The disruption budget {name} needs {desired} healthy pods and has {current} currently"
-    return f"{lead} ({condition.get('reason', '')}): {condition['message']}" if blocked else lead
+    return f"{prefix} ({condition.get('reason', '')}): {condition['message']}" if blocked else prefix
 
 
 def _too_many(text: str, retry_after_s: int) -> api_errors.StatusError:

@@ -18,9 +18,9 @@ Object = dict[str, Any]
 
 
 class ReplicaCounts(msgspec.Struct, frozen=True):
-    """``wanted`` is None where the object does not say; ``problem``: something else stands in a place."""
+    """``desired`` is None if the object has none; ``problem``: a field has the wrong type."""
 
-    wanted: int | None
+    desired: int | None
     present: int
     selector: str | None
     problem: str = ""
@@ -40,19 +40,19 @@ def _read_builtin(workload: Object) -> ReplicaCounts:
 
 
 def _read_custom(workload: Object, paths: ScalePaths) -> ReplicaCounts:
-    wanted, problem = nested(workload, paths.spec, int)
-    present, other = nested(workload, paths.status, int)
-    selector, third = nested(workload, paths.selector, str) if paths.selector else (None, "")
-    return ReplicaCounts(wanted, present or 0, selector or None, problem or other or third)
+    desired, problem = nested(workload, paths.spec, int)
+    present, status_problem = nested(workload, paths.status, int)
+    selector, selector_problem = nested(workload, paths.selector, str) if paths.selector else (None, "")
+    return ReplicaCounts(desired, present or 0, selector or None, problem or status_problem or selector_problem)
 
 
 def with_replicas(workload: Object, paths: ScalePaths | None, replicas: int) -> Object:
-    """``workload`` with another number of replicas. The caller's object is not changed."""
+    """``workload`` with another number of replicas. The argument is not changed."""
     return _put(workload, ("spec", "replicas") if paths is None else paths.spec, replicas)
 
 
 def _put(value: Object, path: tuple[str, ...], replicas: int) -> Object:
     name, *rest = path
-    below = value.get(name)
-    inner = _put(below if isinstance(below, dict) else {}, tuple(rest), replicas) if rest else replicas
+    child = value.get(name)
+    inner = _put(child if isinstance(child, dict) else {}, tuple(rest), replicas) if rest else replicas
     return {**value, name: inner}

@@ -41,20 +41,20 @@ SCALE: Final = ServedKind(
     stored_version="v1",
 )
 _PLAIN: Final = UpdateRules()
-_UNSAID: Final = -(2**31)
-_COPIED: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+_UNSET_REPLICAS: Final = -(2**31)
+_COPIED_METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
 def scale_of(call: Call, workload: Object) -> Object:
-    """Of a workload that does not say how many replicas it wants the Scale says the impossible."""
-    metadata, found = workload["metadata"], replica_counts.read_counts(workload, _paths(call))
-    wanted = _UNSAID if found.wanted is None else found.wanted
+    """The Scale of a workload. If the workload has no replicas field, the Scale has an impossible number."""
+    metadata, counts = workload["metadata"], replica_counts.read_counts(workload, _paths(call))
+    desired = _UNSET_REPLICAS if counts.desired is None else counts.desired
     return {
         "kind": SCALE.kind,
         "apiVersion": SCALE.api_version,
-        "metadata": {field: metadata[field] for field in _COPIED if field in metadata},
-        "spec": {"replicas": wanted} if wanted else {},
-        "status": {"replicas": found.present, **({} if found.selector is None else {"selector": found.selector})},
+        "metadata": {field: metadata[field] for field in _COPIED_METADATA if field in metadata},
+        "spec": {"replicas": desired} if desired else {},
+        "status": {"replicas": counts.present, **({} if counts.selector is None else {"selector": counts.selector})},
     }
 
 
@@ -62,15 +62,15 @@ def _paths(call: Call) -> ScalePaths | None:
     return call.api.scheme_of(call.kind).scale
 
 
-def _places(call: Call) -> ReplicasPaths:
-    """Where each version of the workload counts its replicas."""
-    views = call.api.kinds.by_storage(call.kind.resource)
+def _replica_paths(call: Call) -> ReplicasPaths:
+    """The path of the replicas in each version of the workload."""
+    kinds = call.api.kinds.by_storage(call.kind.resource)
     if _paths(call) is None:
         return {call.kind.api_version: REPLICAS}
-    forms = {view.api_version: call.api.scheme_of(view).scale for view in views}
+    scale_paths = {kind.api_version: call.api.scheme_of(kind).scale for kind in kinds}
     return {
         version: None if paths is None else tuple(f"f:{step}" for step in paths.spec)
-        for version, paths in forms.items()
+        for version, paths in scale_paths.items()
     }
 
 
@@ -80,13 +80,13 @@ def get(call: Call) -> Steps:
         return responses.refused(call, api_errors.not_found(call.resource, call.info.name))
     yield from reading.wait_for(call, item.revision)
     workload = stored_objects.load(call.api, call.kind, item)
-    found = replica_counts.read_counts(workload, _paths(call))
-    if found.problem:
-        return responses.refused(call, api_errors.unknown_error(found.problem))
-    if found.wanted is None:
+    counts = replica_counts.read_counts(workload, _paths(call))
+    if counts.problem:
+        return responses.refused(call, api_errors.unknown_error(counts.problem))
+    if counts.desired is None:
         missing = f"the spec replicas field {field_errors.quote(_spec_path(call))} does not exist"
         return responses.refused(call, api_errors.internal_error(missing))
-    return _answer(call, workload)
+    return _response(call, workload)
 
 
 def _spec_path(call: Call) -> str:
@@ -94,15 +94,15 @@ def _spec_path(call: Call) -> str:
     return "" if paths is None else f".{'.'.join(paths.spec)}"
 
 
-def _answer(call: Call, workload: Object) -> ServerResponse:
-    return responses.object_answer(call, 200, stored_objects.canonical(call.api, SCALE, scale_of(call, workload)))
+def _response(call: Call, workload: Object) -> ServerResponse:
+    return responses.object_response(call, 200, stored_objects.canonical(call.api, SCALE, scale_of(call, workload)))
 
 
 def update(call: Call) -> Steps:
-    wanted = options.write_options(call.query, "UpdateOptions")
-    if isinstance(wanted, api_errors.StatusError):
-        return responses.refused(call, wanted)
-    body = request_bodies.decode_object(call, SCALE, wanted.field_validation)
+    write_options = options.write_options(call.query, "UpdateOptions")
+    if isinstance(write_options, api_errors.StatusError):
+        return responses.refused(call, write_options)
+    body = request_bodies.decode_object(call, SCALE, write_options.field_validation)
     if isinstance(body, api_errors.StatusError):
         return responses.refused(call, body)
     problem = writing.match_namespace(call.namespace, body["metadata"]) or updating.check_name(call, body["metadata"])
@@ -110,16 +110,16 @@ def update(call: Call) -> Steps:
         return responses.refused(call, problem)
 
     def make(old: Object | None) -> Object | api_errors.StatusError:
-        return updating.track(call, body, old, _PLAIN, wanted.field_manager, SCALE)
+        return updating.track(call, body, old, _PLAIN, write_options.field_manager, SCALE)
 
-    return (yield from _write(call, make, wanted.dry_run, body["metadata"].get("uid", "")))
+    return (yield from _write(call, make, write_options.dry_run, body["metadata"].get("uid", "")))
 
 
 def patch(call: Call) -> Steps:
-    wanted = patching.read_options(call)
-    if isinstance(wanted, api_errors.StatusError):
-        return responses.refused(call, wanted)
-    return (yield from _write(call, patching.maker(call, SCALE, wanted, _PLAIN), wanted.dry_run))
+    patch_options = patching.read_options(call)
+    if isinstance(patch_options, api_errors.StatusError):
+        return responses.refused(call, patch_options)
+    return (yield from _write(call, patching.object_maker(call, SCALE, patch_options, _PLAIN), patch_options.dry_run))
 
 
 def _write(
@@ -128,7 +128,7 @@ def _write(
     dry_run: bool,
     precondition_uid: str = "",
 ) -> Steps:
-    api_version, places = call.kind.api_version, _places(call)
+    api_version, replica_paths = call.kind.api_version, _replica_paths(call)
 
     def transform(workload: Object | None) -> admission_chain.AdmitSteps:
         if workload is None:
@@ -138,7 +138,7 @@ def _write(
             return api_errors.unknown_error(problem)
         old = scale_of(call, workload)
         managed = metadata.get("managedFields") or []
-        if entries := scale_entries(managed, places):
+        if entries := scale_entries(managed, replica_paths):
             old["metadata"]["managedFields"] = entries
         new = make(old)
         if not isinstance(new, api_errors.StatusError):
@@ -150,8 +150,8 @@ def _write(
             return refusal
         merged = dict(metadata)
         entries = new["metadata"].get("managedFields") or []
-        merged["managedFields"] = parent_entries(managed, entries, api_version, places)
-        # Without a precondition of the client a custom object is updated from the state that was read.
+        merged["managedFields"] = parent_entries(managed, entries, api_version, replica_paths)
+        # Without a precondition of the client, a custom object is updated only from the state that was read.
         unconditional = "" if _paths(call) is None else metadata.get("resourceVersion", "")
         merged["resourceVersion"] = new["metadata"].get("resourceVersion", "") or unconditional
         replicas = (new.get("spec") or {}).get("replicas", 0)
@@ -163,16 +163,16 @@ def _write(
         call.strategy.update,
         dry_run=dry_run,
         precondition_uid=precondition_uid,
-        seen=partial(scale_of, call),
+        admission_view=partial(scale_of, call),
     )
     if isinstance(written, api_errors.StatusError):
         return responses.refused(call, written)
-    return _answer(call, written.obj)
+    return _response(call, written.obj)
 
 
 def _problem(call: Call, scale: Object, metadata: Object) -> api_errors.StatusError | None:
     replicas = (scale.get("spec") or {}).get("replicas", 0)
-    if replicas == _UNSAID:
+    if replicas == _UNSET_REPLICAS:
         return api_errors.bad_request(f"the spec replicas field {field_errors.quote(_spec_path(call))} cannot be empty")
     if replicas < 0 and _paths(call) is None:
         negative = field_errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")

@@ -28,27 +28,27 @@ from headgate.store import Item
 Object = dict[str, Any]
 
 _KIND: Final = row("authentication.k8s.io/v1", "TokenRequest", "tokenrequests", "Namespaced", verbs=CREATE)
-_NAMED: Final = GroupResource("authentication.k8s.io", "TokenRequest")
+_TOKEN_REQUEST: Final = GroupResource("authentication.k8s.io", "TokenRequest")
 _RESOURCES: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
-# Projected volumes ask for this lifetime; such tokens live on for a year, for clients that do not read them again.
+# Projected volumes request this lifetime. Such tokens are valid for a year, for clients that do not reload them.
 _EXTENDED_FROM_S: Final = 3607
 _EXTENDED_S: Final = 365 * 24 * 3600
 
 
 def create(call: Call) -> Generator[Effect, Any, ServerResponse]:
-    wanted = options.write_options(call.query, "CreateOptions")
-    if isinstance(wanted, api_errors.StatusError):
-        return responses.refused(call, wanted)
-    request = request_bodies.decode_object(call, _KIND, wanted.field_validation)
+    write_options = options.write_options(call.query, "CreateOptions")
+    if isinstance(write_options, api_errors.StatusError):
+        return responses.refused(call, write_options)
+    request = request_bodies.decode_object(call, _KIND, write_options.field_validation)
     if isinstance(request, api_errors.StatusError):
         return responses.refused(call, request)
-    answer = yield from _answer(call, request, wanted.field_manager)
-    if isinstance(answer, api_errors.StatusError):
-        return responses.refused(call, answer)
-    return responses.answer(call, 201, stored_objects.canonical(call.api, _KIND, answer))
+    issued = yield from _handle(call, request, write_options.field_manager)
+    if isinstance(issued, api_errors.StatusError):
+        return responses.refused(call, issued)
+    return responses.respond(call, 201, stored_objects.canonical(call.api, _KIND, issued))
 
 
-def _answer(call: Call, request: Object, field_manager: str) -> Generator[Effect, Any, Object | api_errors.StatusError]:
+def _handle(call: Call, request: Object, field_manager: str) -> Generator[Effect, Any, Object | api_errors.StatusError]:
     problem = writing.match_namespace(call.namespace, request["metadata"])
     if problem is not None:
         return problem
@@ -63,21 +63,21 @@ def _answer(call: Call, request: Object, field_manager: str) -> Generator[Effect
     problem = yield from admission_chain.validate_create(call, prepared)
     if problem is not None or account is None:
         return problem or api_errors.not_found(call.resource, call.info.name)
-    bound = _bound(call, (prepared["spec"]).get("boundObjectRef"))
-    return bound if isinstance(bound, api_errors.StatusError) else _issued(call, prepared, account, bound)
+    bound = _bound_objects(call, (prepared["spec"]).get("boundObjectRef"))
+    return bound if isinstance(bound, api_errors.StatusError) else _issue(call, prepared, account, bound)
 
 
 def _prepare(call: Call, request: Object, account: Item | None) -> Object | api_errors.StatusError:
     metadata, name = request["metadata"], call.info.name
     if metadata.get("name", name) != name:
         text = "must match the service account name if specified"
-        return api_errors.invalid(_NAMED, name, [invalid("metadata.name", metadata["name"], text)])
+        return api_errors.invalid(_TOKEN_REQUEST, name, [invalid("metadata.name", metadata["name"], text)])
     if account is None:
         return api_errors.not_found(call.resource, name)
     uid = metadata.get("uid") or account.uid
     if uid != account.uid:
         text = f"the UID in the token request ({uid}) does not match the UID of the service account ({account.uid})"
-        return api_errors.conflict(_NAMED, name, text)
+        return api_errors.conflict(_TOKEN_REQUEST, name, text)
     spec = dict(request.get("spec") or {})
     accounts = call.api.accounts
     if not spec.get("audiences") and accounts is not None:
@@ -86,11 +86,11 @@ def _prepare(call: Call, request: Object, account: Item | None) -> Object | api_
     prepared = {**request, "metadata": metadata, "spec": spec}
     prepared.pop("status", None)
     problems = validate_token_request(prepared)
-    return api_errors.invalid(_NAMED, "", problems) if problems else prepared
+    return api_errors.invalid(_TOKEN_REQUEST, "", problems) if problems else prepared
 
 
-def _bound(call: Call, ref: Object | None) -> list[BoundObject] | api_errors.StatusError:
-    """The object that the token shall live and die with; a pod brings its node along."""
+def _bound_objects(call: Call, ref: Object | None) -> list[BoundObject] | api_errors.StatusError:
+    """The objects that the token is bound to; for a pod also its node."""
     if ref is None:
         return []
     kind, name = ref.get("kind", ""), ref.get("name", "")
@@ -111,17 +111,17 @@ def _bound(call: Call, ref: Object | None) -> list[BoundObject] | api_errors.Sta
         if node_name := spec.get("nodeName"):
             node = call.api.store.read("nodes", "", node_name)
             bound.append(BoundObject("node", node_name, node.uid if node is not None else ""))
-    wanted = ref.get("uid")
-    if wanted and wanted != item.uid:
+    uid = ref.get("uid")
+    if uid and uid != item.uid:
         text = (
-            f"the UID in the bound object reference ({wanted}) does not match the UID in record."
+            f"the UID in the bound object reference ({uid}) does not match the UID in record."
             " The object might have been deleted and then recreated"
         )
         return api_errors.conflict(GroupResource("", kind), name, text)
     return bound
 
 
-def _issued(call: Call, request: Object, account: Item, bound: list[BoundObject]) -> Object | api_errors.StatusError:
+def _issue(call: Call, request: Object, account: Item, bound: list[BoundObject]) -> Object | api_errors.StatusError:
     accounts = call.api.accounts
     if accounts is None:
         return api_errors.StatusError(501, "NotImplemented", "this API server has no key to sign tokens with")

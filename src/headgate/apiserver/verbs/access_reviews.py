@@ -1,7 +1,7 @@
-"""Access reviews and token reviews: requests that look like objects and are never stored.
+"""Access reviews and token reviews: objects that are created and never stored.
 
-Roles decide which users may ask about others, as for every request; ``apiserver/authn/`` and ``apiserver/authz/``
-provide the answers.
+RBAC decides which users may create them, as for every request; ``apiserver/authn/`` and ``apiserver/authz/`` provide
+the results.
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ from headgate.apiserver.verbs import updating, writing
 from headgate.kube import field_errors
 
 Object = dict[str, Any]
-Answer = Callable[[Call, Object], "Object | api_errors.StatusError"]
+ReviewHandler = Callable[[Call, Object], "Object | api_errors.StatusError"]
 
 
-def _who_am_i(call: Call, review: Object) -> Object:
+def _self_subject(call: Call, review: Object) -> Object:
     return {"metadata": {"creationTimestamp": call.now}, "status": {"userInfo": call.user.info()}}
 
 
-def _may_i(call: Call, review: Object) -> Object | api_errors.StatusError:
+def _self_access(call: Call, review: Object) -> Object | api_errors.StatusError:
     problems = reviews.validate_self_review(review)
     if problems:
         return _invalid(call, problems)
-    return _decided(call, review, call.user)
+    return _decide(call, review, call.user)
 
 
-def _may_they(call: Call, review: Object) -> Object | api_errors.StatusError:
+def _subject_access(call: Call, review: Object) -> Object | api_errors.StatusError:
     problems = reviews.validate_review(review)
     if problems:
         return _invalid(call, problems)
-    return _decided(call, review, _subject(review))
+    return _decide(call, review, _subject(review))
 
 
-def _may_they_here(call: Call, review: Object) -> Object | api_errors.StatusError:
+def _local_subject_access(call: Call, review: Object) -> Object | api_errors.StatusError:
     problems = reviews.validate_local_review(review)
     if problems:
         return _invalid(call, problems)
-    return _decided(call, review, _subject(review))
+    return _decide(call, review, _subject(review))
 
 
-def _what_may_i(call: Call, review: Object) -> Object | api_errors.StatusError:
+def _self_rules(call: Call, review: Object) -> Object | api_errors.StatusError:
     namespace = (review.get("spec") or {}).get("namespace", "")
     if not namespace:
         return api_errors.bad_request("no namespace on request")
-    grants = call.api.policy.grants(call.user, namespace)
+    grants = call.api.authorizer.grants(call.user, namespace)
     rules = [rule.wire() for rule, _, _ in grants.rules]
-    told: Object = {
+    status: Object = {
         "resourceRules": [rule for rule in rules if "resources" in rule],
         "nonResourceRules": [
             {field: rule[field] for field in ("verbs", "nonResourceURLs")}
@@ -69,55 +69,55 @@ def _what_may_i(call: Call, review: Object) -> Object | api_errors.StatusError:
         "incomplete": False,
     }
     if grants.problem:
-        told["evaluationError"] = grants.problem
-    return {"metadata": {}, "spec": {}, "status": told}
+        status["evaluationError"] = grants.problem
+    return {"metadata": {}, "spec": {}, "status": status}
 
 
-def _whose_token(call: Call, review: Object) -> Object | api_errors.StatusError:
+def _token_review(call: Call, review: Object) -> Object | api_errors.StatusError:
     spec = review.get("spec") or {}
     token, audiences = spec.get("token", ""), spec.get("audiences") or []
     if not token:
         return api_errors.bad_request("token is required for TokenReview in authentication")
-    # What stands after a blank would not be part of a header's token either.
+    # As in a header, the token ends at a space.
     found = call.api.tokens.find(bearer_token(f"Bearer {token}") or "", call.moment.epoch_s, audiences)
     if isinstance(found, str):
         return {"status": {"user": {}, "error": found}}
-    told = {"authenticated": True, "user": found.user.info(), "audiences": list(found.audiences)}
-    return {"status": told}
+    status = {"authenticated": True, "user": found.user.info(), "audiences": list(found.audiences)}
+    return {"status": status}
 
 
-_ANSWERS: Final[dict[str, Answer]] = {
-    "SelfSubjectReview": _who_am_i,
-    "SelfSubjectAccessReview": _may_i,
-    "SubjectAccessReview": _may_they,
-    "LocalSubjectAccessReview": _may_they_here,
-    "SelfSubjectRulesReview": _what_may_i,
-    "TokenReview": _whose_token,
+_HANDLERS: Final[dict[str, ReviewHandler]] = {
+    "SelfSubjectReview": _self_subject,
+    "SelfSubjectAccessReview": _self_access,
+    "SubjectAccessReview": _subject_access,
+    "LocalSubjectAccessReview": _local_subject_access,
+    "SelfSubjectRulesReview": _self_rules,
+    "TokenReview": _token_review,
 }
 
 
 def create(call: Call) -> Generator[Effect, Any, ServerResponse]:
-    wanted = options.write_options(call.query, "CreateOptions")
-    if isinstance(wanted, api_errors.StatusError):
-        return responses.refused(call, wanted)
-    review = request_bodies.decode_object(call, call.kind, wanted.field_validation)
+    write_options = options.write_options(call.query, "CreateOptions")
+    if isinstance(write_options, api_errors.StatusError):
+        return responses.refused(call, write_options)
+    review = request_bodies.decode_object(call, call.kind, write_options.field_validation)
     if isinstance(review, api_errors.StatusError):
         return responses.refused(call, review)
     problem = writing.match_namespace(call.namespace, review["metadata"])
     if problem is not None:
         return responses.refused(call, problem)
-    review = updating.track(call, review, None, call.strategy.update, wanted.field_manager)
+    review = updating.track(call, review, None, call.strategy.update, write_options.field_manager)
     admitted = yield from admission_chain.admit_create(call, review)
     if isinstance(admitted, api_errors.StatusError):
         return responses.refused(call, admitted)
     review = admitted
-    told = _ANSWERS[call.kind.kind](call, review)
-    if isinstance(told, api_errors.StatusError):
-        return responses.refused(call, told)
+    result = _HANDLERS[call.kind.kind](call, review)
+    if isinstance(result, api_errors.StatusError):
+        return responses.refused(call, result)
     refusal = yield from admission_chain.validate_create(call, review)
     if refusal is not None:
         return responses.refused(call, refusal)
-    return responses.object_answer(call, 201, stored_objects.canonical(call.api, call.kind, {**review, **told}))
+    return responses.object_response(call, 201, stored_objects.canonical(call.api, call.kind, {**review, **result}))
 
 
 def _invalid(call: Call, problems: field_errors.FieldErrors) -> api_errors.StatusError:
@@ -130,27 +130,27 @@ def _subject(review: Object) -> UserInfo:
     return UserInfo(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""), extra)
 
 
-def _decided(call: Call, review: Object, user: UserInfo) -> Object:
+def _decide(call: Call, review: Object, user: UserInfo) -> Object:
     spec = review["spec"]
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None:
         fields = ("verb", "group", "resource", "subresource", "namespace", "name")
-        asked = AuthorizationAttributes(user.name, *(resource.get(field, "") for field in fields))
+        attributes = AuthorizationAttributes(user.name, *(resource.get(field, "") for field in fields))
     else:
-        asked = AuthorizationAttributes(user.name, path.get("verb", ""), path=path.get("path", ""))
-    return {"status": _told(call.api.policy.decide(user, asked), selector_problems(resource or {}))}
+        attributes = AuthorizationAttributes(user.name, path.get("verb", ""), path=path.get("path", ""))
+    return {"status": _status(call.api.authorizer.decide(user, attributes), selector_problems(resource or {}))}
 
 
-def _told(decision: AuthorizationDecision, problems: str) -> Object:
-    told: Object = {"allowed": decision.allowed}
+def _status(decision: AuthorizationDecision, problems: str) -> Object:
+    status: Object = {"allowed": decision.allowed}
     if decision.reason:
-        told["reason"] = decision.reason
+        status["reason"] = decision.reason
     if problems:
-        told["evaluationError"] = problems
-    return told
+        status["evaluationError"] = problems
+    return status
 
 
 def unsupported(call: Call) -> api_errors.StatusError:
-    """Component statuses: the one kind that is listed and not kept."""
+    """The error for component statuses, the only kind that can be listed but is not stored."""
     text = f"{call.kind.plural} are not supported by the embedded API server: its components run in one process"
     return api_errors.StatusError(501, "NotImplemented", text)

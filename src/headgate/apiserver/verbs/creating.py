@@ -15,10 +15,10 @@ from headgate.apiserver.verbs import owner_references, updating, writing
 
 
 def create(call: Call) -> Generator[Effect, Any, ServerResponse]:
-    wanted = options.write_options(call.query, "CreateOptions")
-    if isinstance(wanted, api_errors.StatusError):
-        return responses.refused(call, wanted)
-    obj = request_bodies.decode_object(call, call.kind, wanted.field_validation)
+    write_options = options.write_options(call.query, "CreateOptions")
+    if isinstance(write_options, api_errors.StatusError):
+        return responses.refused(call, write_options)
+    obj = request_bodies.decode_object(call, call.kind, write_options.field_validation)
     if isinstance(obj, api_errors.StatusError):
         return responses.refused(call, obj)
     writing.wipe_system_fields(obj["metadata"])
@@ -26,12 +26,12 @@ def create(call: Call) -> Generator[Effect, Any, ServerResponse]:
     if problem is not None:
         return responses.refused(call, problem)
     owner_references.drop_duplicates(call, obj, admitted=False)
-    obj = updating.track(call, obj, None, call.strategy.update, wanted.field_manager)
+    obj = updating.track(call, obj, None, call.strategy.update, write_options.field_manager)
     admitted = yield from admission_chain.admit_create(call, obj)
     if isinstance(admitted, api_errors.StatusError):
         return responses.refused(call, admitted)
     owner_references.drop_duplicates(call, admitted, admitted=True)
-    written = yield from writing.create(call, admitted, dry_run=wanted.dry_run)
+    written = yield from writing.create(call, admitted, dry_run=write_options.dry_run)
     if isinstance(written, api_errors.StatusError):
         return responses.refused(call, written)
-    return responses.written_answer(call, 201, written.obj, written.item)
+    return responses.written_response(call, 201, written.obj, written.item)

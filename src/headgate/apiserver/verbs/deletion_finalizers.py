@@ -14,44 +14,46 @@ from headgate.apiserver.request.options import DeleteOptions
 _ORPHAN: Final = "orphan"
 _FOREGROUND: Final = "foregroundDeletion"
 
-# Kinds whose dependents stay by default: how these two began, and clients rely on it.
+# Kinds whose dependents are orphaned by default, as in Kubernetes.
 _ORPHANS_DEPENDENTS: Final = frozenset({"jobs.batch", "replicationcontrollers"})
-# Kinds that never own anything: a propagation policy means nothing to them.
+# Kinds that never own objects: the propagation policy is ignored.
 _WITHOUT_DEPENDENTS: Final = frozenset({"events"})
 
 
-def finalizers_after(resource: str, present: list[str], wanted: DeleteOptions) -> list[str]:
-    """The finalizers of an object as its deletion leaves them; the very list if nothing changes."""
+def finalizers_after(resource: str, present: list[str], delete_options: DeleteOptions) -> list[str]:
+    """The finalizers of an object after its deletion; the same list if nothing changes."""
     if resource in _WITHOUT_DEPENDENTS:
         return present
     if resource == "namespaces":
-        return _with(present, *_of_namespace(present, wanted))
+        return _with_policy(present, *_namespace_policy(present, delete_options))
     by_default = resource in _ORPHANS_DEPENDENTS
-    orphan = _decides(present, wanted, "Orphan", _ORPHAN, by_default)
-    foreground = wanted.orphan_dependents is None and _decides(present, wanted, "Foreground", _FOREGROUND, False)
-    return _with(present, orphan, foreground)
+    orphan = _applies(present, delete_options, "Orphan", _ORPHAN, by_default)
+    foreground = delete_options.orphan_dependents is None and _applies(
+        present, delete_options, "Foreground", _FOREGROUND, False
+    )
+    return _with_policy(present, orphan, foreground)
 
 
-def _with(present: list[str], orphan: bool, foreground: bool) -> list[str]:
+def _with_policy(present: list[str], orphan: bool, foreground: bool) -> list[str]:
     kept = [each for each in present if each not in (_ORPHAN, _FOREGROUND)]
-    made = [*kept, *([_ORPHAN] if orphan else []), *([_FOREGROUND] if foreground else [])]
-    return present if set(made) == set(present) else made
+    finalizers = [*kept, *([_ORPHAN] if orphan else []), *([_FOREGROUND] if foreground else [])]
+    return present if set(finalizers) == set(present) else finalizers
 
 
-def _of_namespace(present: list[str], wanted: DeleteOptions) -> tuple[bool, bool]:
-    """Namespaces read the old option ``orphanDependents: false`` as "in the foreground", and keep what they have."""
-    if wanted.orphan_dependents is not None:
-        return wanted.orphan_dependents, not wanted.orphan_dependents
-    if wanted.propagation_policy is not None:
-        return wanted.propagation_policy == "Orphan", wanted.propagation_policy == "Foreground"
+def _namespace_policy(present: list[str], delete_options: DeleteOptions) -> tuple[bool, bool]:
+    """For namespaces, ``orphanDependents: false`` means foreground, and present finalizers stay by default."""
+    if delete_options.orphan_dependents is not None:
+        return delete_options.orphan_dependents, not delete_options.orphan_dependents
+    if delete_options.propagation_policy is not None:
+        return delete_options.propagation_policy == "Orphan", delete_options.propagation_policy == "Foreground"
     return _ORPHAN in present, _FOREGROUND in present
 
 
-def _decides(present: list[str], wanted: DeleteOptions, policy: str, finalizer: str, by_default: bool) -> bool:
-    if policy == "Orphan" and wanted.orphan_dependents is not None:
-        return wanted.orphan_dependents
-    if wanted.propagation_policy is not None:
-        return wanted.propagation_policy == policy
+def _applies(present: list[str], delete_options: DeleteOptions, policy: str, finalizer: str, by_default: bool) -> bool:
+    if policy == "Orphan" and delete_options.orphan_dependents is not None:
+        return delete_options.orphan_dependents
+    if delete_options.propagation_policy is not None:
+        return delete_options.propagation_policy == policy
     for each in present:
         if each in (_ORPHAN, _FOREGROUND):
             return each == finalizer

@@ -31,7 +31,7 @@ from headgate.kube import field_errors
 from headgate.kube.serializer.json_decoder import TOO_MANY_NODES
 
 Object = dict[str, Any]
-Maker = Callable[["Object | None"], "Object | api_errors.StatusError"]
+MakeObject = Callable[["Object | None"], "Object | api_errors.StatusError"]
 
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -42,56 +42,62 @@ _CUSTOM_PATCH_TYPES: Final = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 
 
 def patch(call: Call) -> Generator[Effect, Any, ServerResponse]:
-    wanted = read_options(call)
-    if isinstance(wanted, api_errors.StatusError):
-        return responses.refused(call, wanted)
+    patch_options = read_options(call)
+    if isinstance(patch_options, api_errors.StatusError):
+        return responses.refused(call, patch_options)
     rules = updating.rules_of(call)
-    make = maker(call, call.kind, wanted, rules)
+    make = object_maker(call, call.kind, patch_options, rules)
 
     def transform(old: Object | None) -> admission_chain.AdmitSteps:
-        made = make(old)
-        return made if isinstance(made, api_errors.StatusError) else (yield from updating.admit(call, made, old))
+        new = make(old)
+        return new if isinstance(new, api_errors.StatusError) else (yield from updating.admit(call, new, old))
 
     written = yield from writing.update(
         call,
         transform,
         rules,
-        dry_run=wanted.dry_run,
-        allow_create=wanted.how == APPLY_PATCH and not call.info.subresource,
+        dry_run=patch_options.dry_run,
+        allow_create=patch_options.patch_type == APPLY_PATCH and not call.info.subresource,
     )
     if isinstance(written, api_errors.StatusError):
         return responses.refused(call, written)
-    return responses.written_answer(call, 201 if written.created else 200, written.obj, written.item)
+    return responses.written_response(call, 201 if written.created else 200, written.obj, written.item)
 
 
 class PatchOptions(options.WriteOptions, frozen=True, kw_only=True):
-    how: str
+    patch_type: str
 
 
 def read_options(call: Call) -> PatchOptions | api_errors.StatusError:
-    """Case and parameters are as strict here as in the real server: an exact match of what stands before ``;``."""
-    how = call.request.header("content-type").partition(";")[0]
-    if call.kind.scheme is not None and how not in _CUSTOM_PATCH_TYPES:
+    """The media type must match exactly, without its parameters, as in kube-apiserver."""
+    patch_type = call.request.header("content-type").partition(";")[0]
+    if call.kind.scheme is not None and patch_type not in _CUSTOM_PATCH_TYPES:
         return api_errors.unsupported_media_type(_CUSTOM_PATCH_TYPES)
-    if how not in PATCH_TYPES:
+    if patch_type not in PATCH_TYPES:
         return api_errors.unsupported_patch_type()
-    wanted = options.write_options(call.query, "PatchOptions", apply=how == APPLY_PATCH)
-    if isinstance(wanted, api_errors.StatusError):
-        return wanted
-    return PatchOptions(wanted.dry_run, wanted.field_manager, wanted.field_validation, wanted.force, how=how)
+    write_options = options.write_options(call.query, "PatchOptions", apply=patch_type == APPLY_PATCH)
+    if isinstance(write_options, api_errors.StatusError):
+        return write_options
+    return PatchOptions(
+        write_options.dry_run,
+        write_options.field_manager,
+        write_options.field_validation,
+        write_options.force,
+        patch_type=patch_type,
+    )
 
 
-def maker(call: Call, kind: ServedKind, wanted: PatchOptions, rules: UpdateRules) -> Maker:
-    """From the old object of ``kind`` to the new one, tracked; the identity of the result is checked."""
-    make = _applied if wanted.how == APPLY_PATCH else _patched
+def object_maker(call: Call, kind: ServedKind, patch_options: PatchOptions, rules: UpdateRules) -> MakeObject:
+    """A function from the old object of ``kind`` to the new one, with managed fields and a checked identity."""
+    make = _apply if patch_options.patch_type == APPLY_PATCH else _patch
 
-    def made(old: Object | None) -> Object | api_errors.StatusError:
-        new = make(call, kind, wanted, rules, old)
+    def make_object(old: Object | None) -> Object | api_errors.StatusError:
+        new = make(call, kind, patch_options, rules, old)
         if isinstance(new, api_errors.StatusError):
             return new
         return _check_identity(call, new, old) or new
 
-    return made
+    return make_object
 
 
 def _check_identity(call: Call, new: Object, old: Object | None) -> api_errors.StatusError | None:
@@ -102,8 +108,8 @@ def _check_identity(call: Call, new: Object, old: Object | None) -> api_errors.S
     return writing.match_namespace(call.namespace, metadata) or updating.check_name(call, metadata)
 
 
-def _patched(
-    call: Call, kind: ServedKind, wanted: PatchOptions, rules: UpdateRules, old: Object | None
+def _patch(
+    call: Call, kind: ServedKind, patch_options: PatchOptions, rules: UpdateRules, old: Object | None
 ) -> Object | api_errors.StatusError:
     if old is None:
         return api_errors.not_found(call.resource, call.info.name)
@@ -111,53 +117,59 @@ def _patched(
     if parsed.error == TOO_MANY_NODES:
         return api_errors.entity_too_large(parsed.error)
     if parsed.error is not None:
-        text = parsed.error if wanted.how == STRATEGIC_PATCH else f"error decoding patch: {parsed.error}"
+        text = parsed.error if patch_options.patch_type == STRATEGIC_PATCH else f"error decoding patch: {parsed.error}"
         return api_errors.bad_request(text)
-    result = _run(call, kind, wanted, old, parsed.value)
+    result = _run_patch(call, kind, patch_options, old, parsed.value)
     if isinstance(result, PatchError):
         return result.error
-    new = _typed(call, kind, wanted, parsed.value, result.value, (*result.strict_errors, *parsed.duplicates))
+    new = _decode_patched(
+        call, kind, patch_options, parsed.value, result.value, (*result.strict_errors, *parsed.duplicates)
+    )
     if isinstance(new, api_errors.StatusError):
         return new
-    return updating.track(call, new, old, rules, wanted.field_manager, kind)
+    return updating.track(call, new, old, rules, patch_options.field_manager, kind)
 
 
-def _run(call: Call, kind: ServedKind, wanted: PatchOptions, old: Object, patch: Any) -> PatchResult | PatchError:
-    if wanted.how == JSON_PATCH:
-        return apply_json_patch(old, patch, checked=wanted.field_validation != "Ignore")
-    if wanted.how == MERGE_PATCH:
-        return apply_merge_patch(old, patch, checked=wanted.field_validation != "Ignore")
+def _run_patch(
+    call: Call, kind: ServedKind, patch_options: PatchOptions, old: Object, patch: Any
+) -> PatchResult | PatchError:
+    if patch_options.patch_type == JSON_PATCH:
+        return apply_json_patch(old, patch, checked=patch_options.field_validation != "Ignore")
+    if patch_options.patch_type == MERGE_PATCH:
+        return apply_merge_patch(old, patch, checked=patch_options.field_validation != "Ignore")
     return apply_strategic(call.api.schemas, kind.type_name, old, patch)
 
 
-def _typed(
-    call: Call, kind: ServedKind, wanted: PatchOptions, patch: Any, patched: Any, duplicates: Sequence[str]
+def _decode_patched(
+    call: Call, kind: ServedKind, patch_options: PatchOptions, patch: Any, patched: Any, duplicates: Sequence[str]
 ) -> Object | api_errors.StatusError:
-    """What came out of the patch must still be an object of the kind; what the kind does not know is dropped."""
-    strict_type = wanted.how != STRATEGIC_PATCH and not call.api.scheme_of(kind).custom
+    """The patched value as an object of the kind; unknown fields are dropped."""
+    strict_type = patch_options.patch_type != STRATEGIC_PATCH and not call.api.scheme_of(kind).custom
     if strict_type and (problem := request_bodies.type_problem(call, kind.gvk, patched)):
-        return _unfit(patched, problem)
+        return _invalid_patch(patched, problem)
     decoded = call.api.scheme_of(kind).decode(patched)
     if decoded.error is not None:
-        return _unfit(_go_text(patch) if wanted.how == STRATEGIC_PATCH else patched, decoded.error)
-    strict = [*duplicates, *_ordered(call, kind, wanted.how, patched, decoded.strict_errors)]
-    if strict and wanted.field_validation == "Strict":
-        shown = _go_text(patch) if wanted.how == STRATEGIC_PATCH else patched
-        return _unfit(shown, "strict decoding error: " + ", ".join(strict))
-    if wanted.field_validation == "Warn":
-        call.warn(*strict)
+        return _invalid_patch(
+            _go_text(patch) if patch_options.patch_type == STRATEGIC_PATCH else patched, decoded.error
+        )
+    problems = [*duplicates, *_unknown_in_order(call, kind, patch_options.patch_type, patched, decoded.strict_errors)]
+    if problems and patch_options.field_validation == "Strict":
+        shown = _go_text(patch) if patch_options.patch_type == STRATEGIC_PATCH else patched
+        return _invalid_patch(shown, "strict decoding error: " + ", ".join(problems))
+    if patch_options.field_validation == "Warn":
+        call.warn(*problems)
     request_bodies.complete(call.api.scheme_of(kind), decoded.obj)
     request_bodies.keep_reset(patched, decoded.obj)
     return decoded.obj
 
 
-def _ordered(call: Call, kind: ServedKind, how: str, patched: Any, unknown: list[str]) -> list[str]:
-    """Unknown fields in the real server's order: by text, or as they stand in the document that it decodes."""
-    if not unknown or how == JSON_PATCH:
+def _unknown_in_order(call: Call, kind: ServedKind, patch_type: str, patched: Any, unknown: list[str]) -> list[str]:
+    """Unknown fields in kube-apiserver's order: by text, or as in the decoded document."""
+    if not unknown or patch_type == JSON_PATCH:
         return unknown
-    if how == STRATEGIC_PATCH:
+    if patch_type == STRATEGIC_PATCH:
         return sorted(unknown)
-    # A merge patch sorts all that it brings along; nothing else can be unknown.
+    # A merge patch sorts its own fields; no other fields can be unknown.
     return call.api.scheme_of(kind).decode(_sorted(patched)).strict_errors
 
 
@@ -172,7 +184,7 @@ def _go_text(patch: Any) -> str:
 
 
 def _without_replace(patch: Any) -> Any:
-    """Merging takes this directive off the patch itself, so it is gone when the patch is shown."""
+    """The merge removes this directive from the patch, so error texts do not show it."""
     if not isinstance(patch, dict):
         return patch
     if patch.get("$patch") == "replace":
@@ -180,8 +192,8 @@ def _without_replace(patch: Any) -> Any:
     return {key: _without_replace(value) for key, value in patch.items()}
 
 
-def _unfit(patched: Any, problem: str) -> api_errors.StatusError:
-    """The real server shows the whole document, whose outermost fields its patch library has sorted."""
+def _invalid_patch(patched: Any, problem: str) -> api_errors.StatusError:
+    """kube-apiserver shows the whole document, with sorted top-level fields."""
     match patched:
         case str():
             shown = patched
@@ -192,8 +204,8 @@ def _unfit(patched: Any, problem: str) -> api_errors.StatusError:
     return api_errors.invalid(api_errors.GroupResource("", ""), "", [field_errors.invalid("patch", shown, problem)])
 
 
-def _applied(
-    call: Call, kind: ServedKind, wanted: PatchOptions, rules: UpdateRules, old: Object | None
+def _apply(
+    call: Call, kind: ServedKind, patch_options: PatchOptions, rules: UpdateRules, old: Object | None
 ) -> Object | api_errors.StatusError:
     parsed = codec.decode_yaml(call.request.body)
     if parsed.error == TOO_MANY_NODES:
@@ -209,25 +221,25 @@ def _applied(
         call.api.scheme_of(kind).typed,
         old,
         config,
-        manager=wanted.field_manager,
+        manager=patch_options.field_manager,
         api_version=kind.api_version,
         subresource=call.info.subresource,
-        force=bool(wanted.force),
+        force=bool(patch_options.force),
         now=call.now,
         reset=rules.reset_fields,
         convert=stored_objects.converter(call.api, kind),
     )
     if not isinstance(result, ApplyResult):
         return result.error
-    if parsed.duplicates and wanted.field_validation == "Strict":
+    if parsed.duplicates and patch_options.field_validation == "Strict":
         lines = "".join(f"\n  {line}" for line in parsed.duplicates)
         prefix = "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:"
         return api_errors.bad_request(prefix + lines)
-    if wanted.field_validation == "Warn":
+    if patch_options.field_validation == "Warn":
         call.warn(*parsed.duplicates)
     decoded = call.api.scheme_of(kind).decode(result.obj)
     if decoded.error is not None:
         return not_convertible(config, decoded.error).error
-    form = call.api.scheme_of(kind)
-    request_bodies.complete(form, decoded.obj)
-    return form.normalize(stored_objects.canonical(call.api, kind, decoded.obj))
+    scheme = call.api.scheme_of(kind)
+    request_bodies.complete(scheme, decoded.obj)
+    return scheme.normalize(stored_objects.canonical(call.api, kind, decoded.obj))

@@ -1,7 +1,7 @@
 """GET: one object, or a list of them at one revision.
 
 Readers see only what is committed. A list is filtered by label and field selectors on the values that were extracted
-when each object was written, so nothing is decoded to answer one.
+when each object was written, so nothing is decoded for a list.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Steps = Generator[Effect, Any, ServerResponse]
 
 
 def wait_for(call: Call, revision: Revision) -> Generator[Effect, Any, api_errors.StatusError | None]:
-    """Wait until ``revision`` is visible; the error a client gets if it never becomes so."""
+    """Waits until ``revision`` is visible. Returns an error if it did not become visible in time."""
     store = call.api.store
     if revision <= store.committed:
         return None
@@ -33,19 +33,19 @@ def wait_for(call: Call, revision: Revision) -> Generator[Effect, Any, api_error
 
 
 def get(call: Call) -> Steps:
-    wanted = resource_versions.parse_revision((call.query.get("resourceVersion") or [""])[0])
-    if isinstance(wanted, api_errors.StatusError):
-        return responses.refused(call, api_errors.unknown_error(wanted.message))
-    problem = yield from wait_for(call, wanted)
+    revision = resource_versions.parse_revision((call.query.get("resourceVersion") or [""])[0])
+    if isinstance(revision, api_errors.StatusError):
+        return responses.refused(call, api_errors.unknown_error(revision.message))
+    problem = yield from wait_for(call, revision)
     if problem is not None:
         return responses.refused(call, problem)
     item = call.api.store.read(call.kind.resource, call.namespace, call.info.name)
     if item is None:
         return responses.refused(call, api_errors.not_found(call.resource, call.info.name))
-    return responses.item_answer(call, 200, item)
+    return responses.item_response(call, 200, item)
 
 
-def selected(call: Call, item: Item, by_label: labels.Selector, by_field: field_selectors.FieldSelector) -> bool:
+def is_selected(call: Call, item: Item, by_label: labels.Selector, by_field: field_selectors.FieldSelector) -> bool:
     if not by_label.matches(item.labels):
         return False
     if call.kind.scheme is None or by_field.is_everything:
@@ -53,27 +53,27 @@ def selected(call: Call, item: Item, by_label: labels.Selector, by_field: field_
     return by_field.matches(stored_objects.selectable_fields(call.api, call.kind, item))
 
 
-def resolve_fields(call: Call, wanted: options.ListOptions) -> options.ListOptions | api_errors.StatusError:
-    """The same options with a field selector that asks for fields as they are kept with an item.
+def resolve_fields(call: Call, list_options: options.ListOptions) -> options.ListOptions | api_errors.StatusError:
+    """The options with a field selector on the fields that are stored with an item.
 
-    Those have the names of the version that is stored; another version may call them otherwise.
+    Those have the names of the stored version, which may differ from this version.
     """
-    kind, selector = call.kind, wanted.field_selector
+    kind, selector = call.kind, list_options.field_selector
     if selector.is_everything:
-        return wanted
+        return list_options
     stored = kind if kind.scheme is not None else call.api.kinds.stored_kind(kind)
-    names = kept_names(kind, stored)
+    names = stored_label_names(kind, stored)
     requirements = []
     for requirement in selector.requirements:
         row = kind.field_label(requirement.field)
         if isinstance(row, str):
             return api_errors.bad_request(row)
         requirements.append(msgspec.structs.replace(requirement, field=names[row.label]))
-    return msgspec.structs.replace(wanted, field_selector=field_selectors.FieldSelector(tuple(requirements)))
+    return msgspec.structs.replace(list_options, field_selector=field_selectors.FieldSelector(tuple(requirements)))
 
 
-def kept_names(kind: ServedKind, stored: ServedKind) -> dict[str, str]:
-    """Under which name the value of each field label of ``kind`` is kept."""
+def stored_label_names(kind: ServedKind, stored: ServedKind) -> dict[str, str]:
+    """The stored name of each field label of ``kind``."""
     if kind is stored:
         return {each.label: each.label for each in kind.field_labels}
     by_paths = {each.paths: each.label for each in stored.field_labels}
@@ -86,26 +86,28 @@ class ListPage(msgspec.Struct, frozen=True):
 
 
 def list_objects(call: Call) -> Steps:
-    wanted = options.list_options(call.query)
-    if isinstance(wanted, api_errors.StatusError):
-        return responses.refused(call, wanted)
-    page = yield from read_page(call, wanted)
+    list_options = options.list_options(call.query)
+    if isinstance(list_options, api_errors.StatusError):
+        return responses.refused(call, list_options)
+    page = yield from read_page(call, list_options)
     if isinstance(page, api_errors.StatusError):
         return responses.refused(call, page)
-    return responses.list_answer(call, page.items, page.meta)
+    return responses.list_response(call, page.items, page.meta)
 
 
-def read_page(call: Call, wanted: options.ListOptions) -> Generator[Effect, Any, ListPage | api_errors.StatusError]:
-    resolved = resolve_fields(call, wanted)
+def read_page(
+    call: Call, list_options: options.ListOptions
+) -> Generator[Effect, Any, ListPage | api_errors.StatusError]:
+    resolved = resolve_fields(call, list_options)
     if isinstance(resolved, api_errors.StatusError):
         return resolved
-    wanted = resolved
+    list_options = resolved
     at, after = None, None
-    if wanted.continue_token:
-        position = resource_versions.decode_token(call.kind, call.namespace, wanted.continue_token)
+    if list_options.continue_token:
+        position = resource_versions.decode_token(call.kind, call.namespace, list_options.continue_token)
         if isinstance(position, api_errors.StatusError):
             return position
-        if wanted.resource_version not in ("", "0"):
+        if list_options.resource_version not in ("", "0"):
             return api_errors.bad_request("specifying resource version is not allowed when using continue")
         at, after = position.revision, position.after
         if at == resource_versions.NEWEST:
@@ -113,41 +115,45 @@ def read_page(call: Call, wanted: options.ListOptions) -> Generator[Effect, Any,
         elif at > call.api.store.committed:
             return api_errors.too_large_resource_version(at, call.api.store.committed)
     else:
-        revision = resource_versions.parse_revision(wanted.resource_version)
+        revision = resource_versions.parse_revision(list_options.resource_version)
         if isinstance(revision, api_errors.StatusError):
             return resource_versions.invalid_for_list(revision)
-        if wanted.resource_version == "0":
-            # "Whatever is at hand" is answered from memory, where a limit saves nothing: it is not looked at.
-            wanted = msgspec.structs.replace(wanted, limit=0)
+        if list_options.resource_version == "0":
+            # "0" means any revision and is served from memory, so the limit is ignored.
+            list_options = msgspec.structs.replace(list_options, limit=0)
         if revision:
             problem = yield from wait_for(call, revision)
             if problem is not None:
                 return problem
-            if wanted.match == options.EXACT or (wanted.limit > 0 and not wanted.match):
+            if list_options.match == options.EXACT or (list_options.limit > 0 and not list_options.match):
                 at = revision
-    return collect(call, wanted, at, after)
+    return collect(call, list_options, at, after)
 
 
 def collect(
-    call: Call, wanted: options.ListOptions, at: Revision | None, after: tuple[str, str] | None
+    call: Call, list_options: options.ListOptions, at: Revision | None, after: tuple[str, str] | None
 ) -> ListPage | api_errors.StatusError:
-    """Fill one page, reading on while the selectors leave it short."""
+    """Fills one page; reads on while the selectors leave it incomplete."""
     store, kind = call.api.store, call.kind
-    everything = wanted.label_selector.is_everything and wanted.field_selector.is_everything
+    selects_all = list_options.label_selector.is_everything and list_options.field_selector.is_everything
     namespace = call.namespace if kind.namespaced and call.namespace else None
     items: list[Item] = []
     while True:
-        page = store.page(kind.resource, namespace, at=at, after=after, limit=wanted.limit)
+        page = store.page(kind.resource, namespace, at=at, after=after, limit=list_options.limit)
         if isinstance(page, Compacted):
-            return _expired(call, wanted, after)
+            return _expired(call, list_options, after)
         at = page.revision
         for index, item in enumerate(page.items):
-            if not everything and not selected(call, item, wanted.label_selector, wanted.field_selector):
+            if not selects_all and not is_selected(
+                call, item, list_options.label_selector, list_options.field_selector
+            ):
                 continue
             items.append(item)
-            if wanted.limit and len(items) == wanted.limit:
-                left = page.remaining + len(page.items) - index - 1
-                return ListPage(items, _list_meta(call, at, items[-1] if left else None, left if everything else None))
+            if list_options.limit and len(items) == list_options.limit:
+                remaining = page.remaining + len(page.items) - index - 1
+                return ListPage(
+                    items, _list_meta(call, at, items[-1] if remaining else None, remaining if selects_all else None)
+                )
         if not page.more:
             return ListPage(items, _list_meta(call, at, None, None))
         last = page.items[-1]
@@ -164,9 +170,9 @@ def _list_meta(call: Call, revision: Revision, last: Item | None, remaining: int
     return meta
 
 
-def _expired(call: Call, wanted: options.ListOptions, after: tuple[str, str] | None) -> api_errors.StatusError:
-    """A paged list that took too long may go on with what is there now, if the client prefers that."""
+def _expired(call: Call, list_options: options.ListOptions, after: tuple[str, str] | None) -> api_errors.StatusError:
+    """The error for a compacted revision. Its token lets the client continue at the newest revision."""
     if after is None:
-        return api_errors.expired(f"too old resource version: {wanted.resource_version}")
+        return api_errors.expired(f"too old resource version: {list_options.resource_version}")
     position = resource_versions.ContinuePosition(resource_versions.NEWEST, after)
     return api_errors.continue_expired(resource_versions.encode_token(call.kind, call.namespace, position))

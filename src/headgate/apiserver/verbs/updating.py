@@ -20,10 +20,10 @@ Object = dict[str, Any]
 
 
 def update(call: Call) -> Generator[Effect, Any, ServerResponse]:
-    wanted = options.write_options(call.query, "UpdateOptions")
-    if isinstance(wanted, api_errors.StatusError):
-        return responses.refused(call, wanted)
-    obj = request_bodies.decode_object(call, call.kind, wanted.field_validation)
+    write_options = options.write_options(call.query, "UpdateOptions")
+    if isinstance(write_options, api_errors.StatusError):
+        return responses.refused(call, write_options)
+    obj = request_bodies.decode_object(call, call.kind, write_options.field_validation)
     if isinstance(obj, api_errors.StatusError):
         return responses.refused(call, obj)
     metadata = obj["metadata"]
@@ -37,23 +37,23 @@ def update(call: Call) -> Generator[Effect, Any, ServerResponse]:
         new = {**obj, "metadata": dict(metadata)}
         if old is None:
             writing.wipe_system_fields(new["metadata"])
-        return (yield from admit(call, track(call, new, old, rules, wanted.field_manager), old))
+        return (yield from admit(call, track(call, new, old, rules, write_options.field_manager), old))
 
     written = yield from writing.update(
         call,
         transform,
         rules,
-        dry_run=wanted.dry_run,
+        dry_run=write_options.dry_run,
         allow_create=call.strategy.allow_create_on_update and not call.info.subresource,
         precondition_uid=metadata.get("uid", ""),
     )
     if isinstance(written, api_errors.StatusError):
         return responses.refused(call, written)
-    return responses.written_answer(call, 201 if written.created else 200, written.obj, written.item)
+    return responses.written_response(call, 201 if written.created else 200, written.obj, written.item)
 
 
 def rules_of(call: Call) -> UpdateRules:
-    """How this endpoint (the object, or the subresource in the path) changes an object."""
+    """The update rules of the endpoint: of the object, or of the subresource in the path."""
     subresource = call.info.subresource
     return call.strategy.subresources[subresource] if subresource else call.strategy.update
 
@@ -72,15 +72,15 @@ def check_name(call: Call, metadata: Object) -> api_errors.StatusError | None:
 def track(
     call: Call, new: Object, old: Object | None, rules: UpdateRules, field_manager: str, kind: ServedKind | None = None
 ) -> Object:
-    """``kind`` is what the body is, when that is not what is stored (a Scale)."""
+    """Records the managed fields. ``kind``: the kind of the body, if it differs from the stored kind (Scale)."""
     kind = kind or call.kind
     printed = stored_objects.canonical(call.api, kind, new)
     if new["metadata"].get("managedFields") == []:
-        # Printing drops what is empty, but an empty list is how a client asks to forget all owners.
+        # Printing drops empty lists, but with an empty list a client asks to remove all managed fields.
         printed["metadata"] = {**printed["metadata"], "managedFields": []}
-    form = call.api.scheme_of(kind)
+    scheme = call.api.scheme_of(kind)
     tracked = track_update(
-        form.typed,
+        scheme.typed,
         old,
         printed,
         manager=field_manager or call.manager,
@@ -90,12 +90,12 @@ def track(
         reset=rules.reset_fields,
         convert=stored_objects.converter(call.api, kind),
     )
-    return form.normalize(tracked)
+    return scheme.normalize(tracked)
 
 
 def admit(call: Call, new: Object, old: Object | None) -> admission_chain.AdmitSteps:
-    asking = admission_chain.admit_create(call, new) if old is None else admission_chain.admit_update(call, new, old)
-    admitted = yield from asking
+    steps = admission_chain.admit_create(call, new) if old is None else admission_chain.admit_update(call, new, old)
+    admitted = yield from steps
     if not isinstance(admitted, api_errors.StatusError):
         owner_references.drop_duplicates(call, admitted, admitted=True)
     return admitted

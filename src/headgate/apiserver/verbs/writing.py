@@ -37,9 +37,9 @@ _GENERATED_BASE_MAX: Final = 58
 
 
 class Written(msgspec.Struct, frozen=True):
-    """What a write left behind; ``deleted`` when removing the last finalizer completed a deletion.
+    """The result of a write; ``deleted``: the removal of the last finalizer completed a deletion.
 
-    ``item`` is how it is stored, if that is what was written.
+    ``item``: the stored item, if the object was written.
     """
 
     obj: Object
@@ -52,13 +52,13 @@ Steps = Generator[Effect, Any, "Written | api_errors.StatusError"]
 
 
 def commit(revision: Revision) -> Generator[Effect, Any, api_errors.StatusError | None]:
-    """Wait until a write is on disk. Nothing is answered before."""
+    """Waits until a write is on disk. The response is sent after that."""
     failure: api_errors.StatusError | None = yield Commit(revision)
     return failure
 
 
 def wait_for_pending_writes(store: Store) -> Generator[Effect, Any, api_errors.StatusError | None]:
-    """Wait for the writes of others, for an answer that rests on them."""
+    """Waits for the staged writes of other requests, because the response depends on them."""
     return None if store.applied == store.committed else (yield from commit(store.applied))
 
 
@@ -68,7 +68,7 @@ def wipe_system_fields(metadata: Object) -> None:
 
 
 def match_namespace(expected: str, metadata: Object) -> api_errors.StatusError | None:
-    """Give the object the namespace of the request; refuse one that says otherwise."""
+    """Sets the namespace of the request in the object; refuses another namespace."""
     actual = metadata.get("namespace", "")
     if actual == expected:
         return None
@@ -84,7 +84,7 @@ def match_namespace(expected: str, metadata: Object) -> api_errors.StatusError |
 
 
 def create(call: Call, obj: Object, *, dry_run: bool) -> Steps:
-    """Store a new object that has been decoded, defaulted, tracked and admitted."""
+    """Stores a new object that has been decoded, defaulted and admitted, and has managed fields."""
     refusal = rbac_escalation.check_escalation(call, obj, None)
     if refusal is not None:
         return refusal
@@ -107,25 +107,25 @@ def _create_once(call: Call, obj: Object, dry_run: bool) -> Steps:
         prepared = yield from prepare_create(call, {**obj, "metadata": dict(obj["metadata"])})
         if isinstance(prepared, api_errors.StatusError):
             return prepared
-        if dry_run or store.applied == applied or not _is_beaten(call, prepared, None):
+        if dry_run or store.applied == applied or not _lost_allocation(call, prepared, None):
             break
     metadata = prepared["metadata"]
-    if not dry_run and resource_versions.names_one(metadata.get("resourceVersion", "")):
+    if not dry_run and resource_versions.is_object_revision(metadata.get("resourceVersion", "")):
         return api_errors.unknown_error("resourceVersion should not be set on objects to be created")
     name = metadata["name"]
     present = store.peek(kind.resource, metadata.get("namespace", ""), name)
     if present is not None:
         return _already_exists(call, present)
-    ending = definition_status.refusal(call, prepared) if kind.scheme is not None else None
-    if ending is not None:
-        return ending
+    refusal = definition_status.refusal(call, prepared) if kind.scheme is not None else None
+    if refusal is not None:
+        return refusal
     if dry_run:
         return Written(prepared, created=True)
     stored = _stage_bounded(call, prepared)
     if isinstance(stored, api_errors.StatusError):
         return stored
     failure = yield from commit(stored.item.revision)
-    return failure or Written(stamped(stored.obj, stored.item), created=True, item=stored.item)
+    return failure or Written(with_revision(stored.obj, stored.item), created=True, item=stored.item)
 
 
 def _already_exists(call: Call, present: Item) -> api_errors.StatusError:
@@ -136,7 +136,7 @@ def _already_exists(call: Call, present: Item) -> api_errors.StatusError:
 
 
 def prepare_create(call: Call, obj: Object) -> admission_chain.AdmitSteps:
-    """Everything between admission and the store, for a new object."""
+    """All steps between admission and the store, for a new object."""
     metadata, kind, strategy = obj["metadata"], call.kind, call.strategy
     metadata["creationTimestamp"], metadata["uid"] = call.now, call.moment.new_uid()
     problem = match_namespace(call.namespace if kind.namespaced else "", metadata)
@@ -149,31 +149,33 @@ def prepare_create(call: Call, obj: Object) -> admission_chain.AdmitSteps:
     strategy.prepare_create(obj, call.context)
     problems = strategy.validate_create(obj, call.context) or validate_common_meta(metadata, namespaced=kind.namespaced)
     if problems:
-        return api_errors.invalid(_named(call, obj), metadata.get("name", ""), problems)
+        return api_errors.invalid(_group_kind(call, obj), metadata.get("name", ""), problems)
     call.warn(*strategy.warnings_create(obj, call.context))
     refusal = rbac_escalation.may_create(call) or (yield from admission_chain.validate_create(call, obj))
     refusal = refusal or resource_quota.refusal(call, obj, None)
     if refusal is not None:
         return refusal
-    # The real server defaults once more when it reads back what it stored: preparation may have left new gaps.
+    # kube-apiserver sets defaults again when it reads the stored object, so fields of the preparation get theirs.
     call.api.scheme_of(kind).default(obj)
     return stored_objects.canonical(call.api, kind, stored_objects.read_back(kind, obj))
 
 
-def _named(call: Call, obj: Object) -> api_errors.GroupResource:
-    """How a refusal names the kind; of a custom object it is what the object says."""
-    named = call.named_kind
-    return named if call.kind.scheme is None else named._replace(resource=obj.get("kind") or named.resource)
+def _group_kind(call: Call, obj: Object) -> api_errors.GroupResource:
+    """The kind in a refusal; for a custom object it is the one in the object."""
+    group_kind = call.named_kind
+    return (
+        group_kind if call.kind.scheme is None else group_kind._replace(resource=obj.get("kind") or group_kind.resource)
+    )
 
 
 def _allocate(call: Call, new: Object, old: Object | None) -> api_errors.StatusError | None:
-    """Give the object what only one of its kind may have: addresses, ports."""
+    """Allocates unique values for the object: addresses, ports."""
     strategy = call.strategy
     if strategy.allocate is None:
         return None
-    new["spec"] = copy.deepcopy(new["spec"])  # what is given now may have to be given anew, from the same beginning
-    taken = call.api.allocations.allocated(call.kind.resource, strategy.allocations)
-    pool = AllocationPool(taken, call.moment.draw, "All" in call.query.get("dryRun", ()))
+    new["spec"] = copy.deepcopy(new["spec"])  # the allocation may be repeated from the same spec
+    allocated = call.api.allocations.allocated(call.kind.resource, strategy.allocations)
+    pool = AllocationPool(allocated, call.moment.randrange, "All" in call.query.get("dryRun", ()))
     problems = strategy.allocate(new, old, pool)
     if isinstance(problems, str):
         return api_errors.unknown_error(problems) if problems else None
@@ -181,14 +183,14 @@ def _allocate(call: Call, new: Object, old: Object | None) -> api_errors.StatusE
     return api_errors.invalid(call.named_kind, name, problems) if problems else None
 
 
-def _is_beaten(call: Call, new: Object, old: Object | None) -> bool:
-    """Whether another write took what this object was allocated, during admission."""
+def _lost_allocation(call: Call, new: Object, old: Object | None) -> bool:
+    """Whether another write has taken an allocated value of this object during admission."""
     strategy = call.strategy
     if strategy.allocate is None:
         return False
     own = set(strategy.allocations(old)) if old is not None else set()
-    taken = call.api.allocations.allocated(call.kind.resource, strategy.allocations)
-    return any(thing in taken for thing in strategy.allocations(new) if thing not in own)
+    allocated = call.api.allocations.allocated(call.kind.resource, strategy.allocations)
+    return any(value in allocated for value in strategy.allocations(new) if value not in own)
 
 
 class _Staged(msgspec.Struct, frozen=True):
@@ -197,10 +199,10 @@ class _Staged(msgspec.Struct, frozen=True):
 
 
 def _stage_bounded(call: Call, obj: Object) -> _Staged | api_errors.StatusError:
-    """Stage what a client wrote, unless it is too large to be stored.
+    """Stages an object of a client, unless it is too large.
 
-    Nothing that is too large reaches the store, so no commit can fail because of it. As kube-apiserver does, an object
-    that is too large with the owners of its fields is stored without them, except by apply, which lives by them.
+    No such object reaches the store, so no commit can fail because of it. As in kube-apiserver, an object that is too
+    large only because of its managed fields is stored without them, except by apply, which needs them.
     """
     api, kind = call.api, call.kind
     item = stored_objects.make_item(api, kind, obj, api.store.next_revision())
@@ -214,7 +216,7 @@ def _stage_bounded(call: Call, obj: Object) -> _Staged | api_errors.StatusError:
 
 
 def stage(call: Call, kind: ServedKind, obj: Object, *, delete: bool = False) -> Item:
-    """Stage what the server itself makes of an object that is stored: a mark, a condition, the end."""
+    """Stages a change that the server itself makes to a stored object: a mark, a condition, the removal."""
     return _stage(
         call, kind, stored_objects.make_item(call.api, kind, obj, call.api.store.next_revision()), delete=delete
     )
@@ -230,9 +232,9 @@ def _stage(call: Call, kind: ServedKind, item: Item, *, delete: bool = False) ->
     return item
 
 
-def stamped(obj: Object, item: Item) -> Object:
-    """What was staged, with its revision: what the client gets to see."""
-    return stored_objects.stamped(obj, item.revision)
+def with_revision(obj: Object, item: Item) -> Object:
+    """The staged object with its revision, for the response."""
+    return stored_objects.with_revision(obj, item.revision)
 
 
 def update(
@@ -243,11 +245,11 @@ def update(
     dry_run: bool,
     allow_create: bool = False,
     precondition_uid: str = "",
-    seen: Callable[[Object], Object] | None = None,
+    admission_view: Callable[[Object], Object] | None = None,
 ) -> Steps:
-    """Replace an object by what ``transform`` makes of it (and, if allowed, create it from nothing).
+    """Replaces an object by the result of ``transform``, or creates it if that is allowed.
 
-    ``seen`` is how validating admission sees the object, if not as it is (a Scale).
+    ``admission_view``: the object for validating admission, if it differs (Scale).
     """
     kind, store, name = call.kind, call.api.store, call.info.name
     while True:
@@ -255,7 +257,7 @@ def update(
         if item is None:
             if not allow_create:
                 return api_errors.not_found(call.resource, name)
-            if precondition_uid:  # it was meant for an object that is gone, not for a new one
+            if precondition_uid:  # the precondition is for an object that does not exist any more
                 return _uid_conflict(call, precondition_uid, "")
             written = yield from _create_named(call, transform, dry_run)
             if isinstance(written, api_errors.StatusError) and written.reason == "AlreadyExists":
@@ -270,31 +272,32 @@ def update(
         refusal = rbac_escalation.check_escalation(call, new, old)
         if refusal is not None:
             return refusal
-        prepared = yield from prepare_update(call, new, old, rules, seen)
+        prepared = yield from prepare_update(call, new, old, rules, admission_view)
         if isinstance(prepared, api_errors.StatusError):
             return prepared
         unchanged = store.applied == applied or store.peek(kind.resource, call.namespace, name) is item
-        if unchanged and (dry_run or store.applied == applied or not _is_beaten(call, prepared, old)):
+        if unchanged and (dry_run or store.applied == applied or not _lost_allocation(call, prepared, old)):
             return (yield from _replace(call, prepared, old, item, dry_run))
 
 
 def _create_named(call: Call, transform: Transform, dry_run: bool) -> Steps:
-    """Create what an update found absent."""
-    made = yield from transform(None)
-    if isinstance(made, api_errors.StatusError):
-        return made
-    made["metadata"].pop("resourceVersion", None)  # it was meant for an object that is not there
-    return (yield from create(call, made, dry_run=dry_run))
+    """Creates an object that an update did not find."""
+    new = yield from transform(None)
+    if isinstance(new, api_errors.StatusError):
+        return new
+    new["metadata"].pop("resourceVersion", None)  # it was for an object that does not exist
+    return (yield from create(call, new, dry_run=dry_run))
 
 
 def _replace(call: Call, new: Object, old: Object, item: Item, dry_run: bool) -> Steps:
-    """Store a prepared update: nothing if nothing changed, a delete if it removed the last reason to stay."""
+    """Stores a prepared update. An unchanged object is not written; an object whose last finalizer was removed is
+    deleted."""
     kind = call.kind
     if _completes_deletion(new, old):
         if dry_run:
             return Written(new, deleted=True)
-        ended = stage(call, kind, old, delete=True)
-        failure = yield from commit(ended.revision)
+        deleted = stage(call, kind, old, delete=True)
+        failure = yield from commit(deleted.revision)
         return failure or Written(new, deleted=True)
     if new == old:
         failure = None if dry_run else (yield from commit(item.revision))
@@ -305,12 +308,12 @@ def _replace(call: Call, new: Object, old: Object, item: Item, dry_run: bool) ->
     if isinstance(staged, api_errors.StatusError):
         return staged
     failure = yield from commit(staged.item.revision)
-    return failure or Written(stamped(staged.obj, staged.item), item=staged.item)
+    return failure or Written(with_revision(staged.obj, staged.item), item=staged.item)
 
 
 def _completes_deletion(new: Object, old: Object) -> bool:
-    """Nothing holds back an object any more that has been told to go and has no grace period to serve."""
-    spec = new.get("spec")  # of a custom object it may be anything
+    """Whether the object is being deleted, without a grace period and without finalizers."""
+    spec = new.get("spec")  # it may have any type in a custom object
     if new["metadata"].get("finalizers") or (isinstance(spec, dict) and spec.get("finalizers")):
         return False
     before = old["metadata"]
@@ -318,12 +321,12 @@ def _completes_deletion(new: Object, old: Object) -> bool:
 
 
 def prepare_update(
-    call: Call, new: Object, old: Object, rules: UpdateRules, seen: Callable[[Object], Object] | None = None
+    call: Call, new: Object, old: Object, rules: UpdateRules, admission_view: Callable[[Object], Object] | None = None
 ) -> admission_chain.AdmitSteps:
-    """Everything between admission and the store, for a change."""
+    """All steps between admission and the store, for an update."""
     kind, metadata, before = call.kind, new["metadata"], old["metadata"]
     version = metadata.get("resourceVersion", "")
-    if (problem := resource_versions.unreadable(version)) is not None:
+    if (problem := resource_versions.revision_problem(version)) is not None:
         return api_errors.unknown_error(problem)
     if not version or version == "0":
         if not call.strategy.unconditional_update:
@@ -346,10 +349,10 @@ def prepare_update(
     problems = validate_common_meta_update(new["metadata"], before, namespaced=kind.namespaced)
     problems = problems + rules.validate(new, old, call.context)
     if problems:
-        return api_errors.invalid(_named(call, new), new["metadata"].get("name", ""), problems)
+        return api_errors.invalid(_group_kind(call, new), new["metadata"].get("name", ""), problems)
     call.warn(*rules.warnings(new, old, call.context))
-    shown = (new, old) if seen is None else (seen(new), seen(old))
-    refusal = (yield from admission_chain.validate_update(call, *shown)) or resource_quota.refusal(call, new, old)
+    views = (new, old) if admission_view is None else (admission_view(new), admission_view(old))
+    refusal = (yield from admission_chain.validate_update(call, *views)) or resource_quota.refusal(call, new, old)
     if refusal is not None:
         return refusal
     return keep_unchanged_times(stored_objects.canonical(call.api, kind, stored_objects.read_back(kind, new)), old)
@@ -378,7 +381,7 @@ def _uid_conflict(call: Call, wanted: str, actual: str) -> api_errors.StatusErro
 
 
 def storage_error(call: Call, text: str) -> str:
-    """How a failed precondition of the storage reads; clients know it with its key."""
+    """The text of a failed storage precondition, with the etcd key as in kube-apiserver."""
     group, plural = call.kind.stored_as
     prefix = f"{group}/{plural}" if call.kind.scheme is not None else _STORAGE_PREFIXES.get(call.kind.resource, plural)
     key = "/".join(part for part in ("/registry", prefix, call.namespace, call.info.name) if part)

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class WatchScope(msgspec.Struct, frozen=True):
-    """Only objects of ``namespace``, if it names one; only those with ``value`` in ``field``, if that is given."""
+    """Objects of ``namespace``, if it is set, and with ``value`` in ``field``, if that is set."""
 
     namespace: str = ""
     field: str = ""
@@ -31,28 +31,28 @@ class WatchIndex(Generic[T]):
         self._of_namespace: Final[dict[str, dict[T, None]]] = {}
         self._of_value: Final[dict[str, dict[str, dict[T, None]]]] = {}  # by field, then by value
 
-    def add(self, follower: T, interest: WatchScope) -> None:
-        self._place(interest)[follower] = None
+    def add(self, watch: T, scope: WatchScope) -> None:
+        self._bucket(scope)[watch] = None
 
-    def remove(self, follower: T, interest: WatchScope) -> None:
-        place = self._place(interest)
-        place.pop(follower, None)
-        if place or place is self._of_all:
+    def remove(self, watch: T, scope: WatchScope) -> None:
+        bucket = self._bucket(scope)
+        bucket.pop(watch, None)
+        if bucket or bucket is self._of_all:
             return
-        if interest.field:
-            del self._of_value[interest.field][interest.value]
-            if not self._of_value[interest.field]:
-                del self._of_value[interest.field]
+        if scope.field:
+            del self._of_value[scope.field][scope.value]
+            if not self._of_value[scope.field]:
+                del self._of_value[scope.field]
         else:
-            del self._of_namespace[interest.namespace]
+            del self._of_namespace[scope.namespace]
 
     def all_watches(self) -> list[T]:
         found = dict(self._of_all)
-        for place in self._of_namespace.values():
-            found.update(place)
-        for places in self._of_value.values():
-            for place in places.values():
-                found.update(place)
+        for bucket in self._of_namespace.values():
+            found.update(bucket)
+        for buckets in self._of_value.values():
+            for bucket in buckets.values():
+                found.update(bucket)
         return list(found)
 
     def matching(self, changes: Iterable[StoreChange]) -> Iterable[T]:
@@ -62,15 +62,15 @@ class WatchIndex(Generic[T]):
         found = dict(self._of_all)
         for change in changes:
             found.update(self._of_namespace.get(change.item.namespace, {}))
-            for field, places in self._of_value.items():
-                found.update(places.get(change.item.fields.get(field, ""), {}))
+            for field, buckets in self._of_value.items():
+                found.update(buckets.get(change.item.fields.get(field, ""), {}))
                 if change.previous is not None:
-                    found.update(places.get(change.previous.fields.get(field, ""), {}))
+                    found.update(buckets.get(change.previous.fields.get(field, ""), {}))
         return list(found)
 
-    def _place(self, interest: WatchScope) -> dict[T, None]:
-        if interest.field:
-            return self._of_value.setdefault(interest.field, {}).setdefault(interest.value, {})
-        if interest.namespace:
-            return self._of_namespace.setdefault(interest.namespace, {})
+    def _bucket(self, scope: WatchScope) -> dict[T, None]:
+        if scope.field:
+            return self._of_value.setdefault(scope.field, {}).setdefault(scope.value, {})
+        if scope.namespace:
+            return self._of_namespace.setdefault(scope.namespace, {})
         return self._of_all

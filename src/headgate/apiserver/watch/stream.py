@@ -1,4 +1,4 @@
-"""One watch over time: the bytes to send, and the next time to look although nothing changed.
+"""One watch over time: the bytes to send, and the next time to check although nothing changed.
 
 Pure: the transport provides the time, sends what :meth:`WatchStream.take` returns, and calls again when the server
 wakes it or ``due_s`` is reached. ``apiserver/watch/watcher.py`` builds the events.
@@ -12,7 +12,7 @@ from headgate.apiserver.watch.watcher import WatchCursor
 from headgate.store import Revision
 
 _BOOKMARK_EVERY_S: Final = 60.0
-_LATE_S: Final = 0.05  # clients complain of a watch that ends before its time, never of one that ends after
+_LATE_S: Final = 0.05  # clients report a watch that ends too early, but not one that ends late
 
 
 class WatchStream:
@@ -20,37 +20,37 @@ class WatchStream:
 
     def __init__(self, watch: WatchCursor, now_s: float) -> None:
         self._watch: Final = watch
-        self._ends_s: Final = now_s + watch.timeout_s + _LATE_S
-        self._bookmark_due_s = now_s + _BOOKMARK_EVERY_S if watch.wants_bookmarks else self._ends_s
-        self._woken = True  # something happened that concerns it and was not taken
+        self._end_s: Final = now_s + watch.timeout_s + _LATE_S
+        self._bookmark_due_s = now_s + _BOOKMARK_EVERY_S if watch.wants_bookmarks else self._end_s
+        self._has_changes = True  # there are changes in its scope that were not taken
         self.resource: Final = watch.resource
-        self.interest: Final = watch.interest
+        self.scope: Final = watch.scope
         self.ended = False
 
     @property
     def due_s(self) -> float:
-        return min(self._ends_s, self._bookmark_due_s)
+        return min(self._end_s, self._bookmark_due_s)
 
     @property
     def behind(self) -> bool:
-        """There is more to send already."""
+        """Whether there is more to send."""
         return self._watch.behind
 
     def wake(self, before: Revision) -> None:
-        """Changes after ``before`` may concern it; nothing before them did that it was not told of."""
-        if not self._woken:
+        """Changes after ``before`` may be in its scope; earlier ones are not, or were taken."""
+        if not self._has_changes:
             self._watch.catch_up(before)
-            self._woken = True
+            self._has_changes = True
 
     def take(self, now_s: float, limit_bytes: int) -> bytes:
-        """What to send now, several events in one piece; afterwards ``ended`` says whether anything will follow."""
+        """The bytes to send now, with several events. Afterwards ``ended`` says whether the watch has ended."""
         chunk = b""
-        if self._woken:
+        if self._has_changes:
             chunk = self._watch.take(limit_bytes)
-            self._woken = self._watch.behind
+            self._has_changes = self._watch.behind
         else:
             self._watch.catch_up()
-        if self._watch.ended or now_s >= self._ends_s:
+        if self._watch.ended or now_s >= self._end_s:
             self.ended = True
         elif now_s >= self._bookmark_due_s and not self._watch.behind:
             self._bookmark_due_s = now_s + _BOOKMARK_EVERY_S

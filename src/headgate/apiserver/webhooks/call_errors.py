@@ -12,7 +12,7 @@ from headgate.apiserver.request.messages import WebhookAnswer
 from headgate.kube import field_errors
 
 _SHOWN_BYTES: Final = 2048
-_ALWAYS: Final = {
+_MESSAGES: Final = {
     400: "the server rejected our request for an unknown reason",
     401: "the server has asked for the client to provide credentials",
     404: "the server could not find the requested resource",
@@ -26,21 +26,21 @@ _ALWAYS: Final = {
 _NOT_ACCEPTABLE: Final = "the server was unable to respond with a content type that the client supports"
 
 
-def failure(answer: WebhookAnswer) -> str:
+def failure(response: WebhookAnswer) -> str:
     """Why the call failed; empty if there is a body to decode."""
-    if answer.problem:
-        return answer.problem
-    if 200 <= answer.status <= 206:
-        if answer.body:
+    if response.problem:
+        return response.problem
+    if 200 <= response.status <= 206:
+        if response.body:
             return ""
-        kind = answer.content_type or "application/json"
-        return f"0-length response with status code: {answer.status} and content type: {kind}"
-    return _told(answer) or _generic(answer)
+        kind = response.content_type or "application/json"
+        return f"0-length response with status code: {response.status} and content type: {kind}"
+    return _status_message(response) or _generic(response)
 
 
-def _told(answer: WebhookAnswer) -> str:
-    """The message of a Status in the body, which is worth more than the code."""
-    parsed = codec.decode_json(answer.body)
+def _status_message(response: WebhookAnswer) -> str:
+    """The message of a Status in the body, which is more specific than the code."""
+    parsed = codec.decode_json(response.body)
     value = parsed.value
     if not isinstance(value, dict) or value.get("status") != "Failure":
         return ""
@@ -50,18 +50,18 @@ def _told(answer: WebhookAnswer) -> str:
     return message if isinstance(message, str) else ""
 
 
-def _generic(answer: WebhookAnswer) -> str:
-    code = answer.status
-    is_text = not answer.content_type or answer.content_type.startswith("text/")
-    said = answer.body[:_SHOWN_BYTES].decode("utf-8", "replace").strip() if is_text else "unknown"
-    if code in _ALWAYS:
-        return _ALWAYS[code]
+def _generic(response: WebhookAnswer) -> str:
+    code = response.status
+    is_text = not response.content_type or response.content_type.startswith("text/")
+    text = response.body[:_SHOWN_BYTES].decode("utf-8", "replace").strip() if is_text else "unknown"
+    if code in _MESSAGES:
+        return _MESSAGES[code]
     if code in (403, 415):
-        return said
+        return text
     if code == 406:
-        return said if said and said != "unknown" else _NOT_ACCEPTABLE
+        return text if text and text != "unknown" else _NOT_ACCEPTABLE
     if code >= 500:
-        return f"an error on the server ({field_errors.quote(said)}) has prevented the request from succeeding"
+        return f"an error on the server ({field_errors.quote(text)}) has prevented the request from succeeding"
     if 300 <= code < 400:
         return f"the server responded with the status code {code}, a redirect, which is not followed"
     return f"the server responded with the status code {code} but did not return more information"

@@ -30,7 +30,7 @@ _DEFAULT_TIMEOUT_S: Final = 10
 
 
 def unsupported(configuration: Object) -> str:
-    """What a real server would evaluate and this one cannot. Better refused than ignored."""
+    """The error for a field that this server does not evaluate: it is refused, not ignored."""
     for i, hook in enumerate(configuration.get("webhooks") or ()):
         if hook.get("matchConditions"):
             text = "the embedded API server evaluates no CEL; narrow the webhook by rules and selectors instead"
@@ -39,7 +39,7 @@ def unsupported(configuration: Object) -> str:
 
 
 class WebhookRuleTarget(NamedTuple):
-    """What a write is addressed to, in the terms of a rule. ``namespaced``: the object lives in a namespace."""
+    """The endpoint of a write in the terms of a rule. ``namespaced``: the object is in a namespace."""
 
     operation: str
     group: str
@@ -80,9 +80,9 @@ class ServiceReference(msgspec.Struct, frozen=True):
 
 
 class AdmissionWebhook(msgspec.Struct, frozen=True):
-    """``url`` has no query yet. ``review_version`` is empty if the webhook speaks none that there is."""
+    """``url`` has no query yet. ``review_version`` is empty if the webhook supports no known version."""
 
-    key: str  # tells it from all other webhooks, of the same name too
+    key: str  # unique, also among webhooks of the same name
     name: str
     rules: tuple[WebhookRule, ...]
     url: str
@@ -140,20 +140,20 @@ def _rule(rule: Object) -> WebhookRule:
 
 
 def service_url(service: Object) -> str:
-    """Where a Service is reached, if there is a network that leads to it."""
+    """The URL of a Service inside the cluster."""
     host = f"{service.get('name', '')}.{service.get('namespace', '')}.svc:{service.get('port', 443)}"
     return clean_url(f"https://{host}/{(service.get('path') or '').removeprefix('/')}")
 
 
 def clean_url(url: str) -> str:
-    """As Kubernetes' client writes it: no empty step in the path, no dots, no slash at its end."""
+    """The URL as client-go writes it: no empty path segment, no dots, no slash at the end."""
     scheme, _, rest = url.partition("://")
     host, _, path = rest.partition("/")
     return f"{scheme}://{host}{normpath('/' + path.lstrip('/'))}"
 
 
 def decode_bundle(text: str) -> bytes:
-    """A ``caBundle`` as it stands in JSON."""
+    """Decodes the base64 of a ``caBundle``."""
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:

@@ -32,7 +32,7 @@ _NO_NETWORK: Final = "services have no network here: give the webhook a clientCo
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 _ABSENT: Final = object()
 _CONVERTED_METADATA: Final = ("labels", "annotations")
-_TOLD_METADATA: Final = ("name", "namespace", "uid", *_CONVERTED_METADATA)
+_VISIBLE_METADATA: Final = ("name", "namespace", "uid", *_CONVERTED_METADATA)
 
 
 class ConversionWebhook(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class ConversionWebhook(msgspec.Struct, frozen=True):
 
 
 class ConversionRequired(Exception):
-    """Some objects are needed in a version that no webhook has been asked for yet. Never leaves the server."""
+    """Some objects are needed in a version that was not requested from the webhook yet. Never leaves the server."""
 
     def __init__(self, objects: Sequence[Object], api_version: str) -> None:
         super().__init__(api_version)
@@ -56,7 +56,7 @@ class ConversionWebhookFailed(Exception):
 
 
 def read_webhook(spec: Object) -> ConversionWebhook | None:
-    """The webhook of a definition that converts by one."""
+    """The conversion webhook of a definition; None if it has none."""
     conversion = spec.get("conversion") or {}
     if conversion.get("strategy") != "Webhook":
         return None
@@ -73,90 +73,90 @@ def read_webhook(spec: Object) -> ConversionWebhook | None:
 
 
 class Conversions:
-    """What one webhook has answered to one request, or to one watch."""
+    """The responses of one webhook for one request or one watch."""
 
     def __init__(self, webhook: ConversionWebhook, moment: Moment) -> None:
         self._webhook: Final = webhook
         self._moment: Final = moment
-        self._known: dict[tuple[bytes, str], Object | str] = {}
+        self._results: dict[tuple[bytes, str], Object | str] = {}
         self._uid = ""
 
     def convert(self, obj: Object, api_version: str) -> Object:
-        """``obj`` in another version; the caller owns what it gets."""
+        """``obj`` in another version. The caller may change the result."""
         if obj.get("apiVersion") == api_version:
             return obj
         if len(obj) == 2 and "kind" in obj and "apiVersion" in obj:
             return {**obj, "apiVersion": api_version}
-        known = self._known.get(_key(obj, api_version))
-        if known is None:
+        result = self._results.get(_key(obj, api_version))
+        if result is None:
             raise ConversionRequired([obj], api_version)
-        if isinstance(known, str):
-            raise ConversionWebhookFailed(known)
-        told = known["metadata"]
+        if isinstance(result, str):
+            raise ConversionWebhookFailed(result)
+        converted_metadata = result["metadata"]
         metadata = {name: value for name, value in obj["metadata"].items() if name not in _CONVERTED_METADATA}
-        metadata |= {name: told[name] for name in _CONVERTED_METADATA if name in told}
-        return {**copy(known), "metadata": metadata}
+        metadata |= {name: converted_metadata[name] for name in _CONVERTED_METADATA if name in converted_metadata}
+        return {**copy(result), "metadata": metadata}
 
-    def bound(self, kind: ServedKind) -> ServedKind:
-        """``kind`` as this request sees it."""
-        form = kind.scheme
-        if form is None or form.bind is None:
+    def bind(self, kind: ServedKind) -> ServedKind:
+        """``kind`` with the conversions of this request."""
+        scheme = kind.scheme
+        if scheme is None or scheme.bind is None:
             return kind
-        return msgspec.structs.replace(kind, scheme=form.bind(self.convert))
+        return msgspec.structs.replace(kind, scheme=scheme.bind(self.convert))
 
-    def fetch(self, need: ConversionRequired) -> Generator[Effect, Any, None]:
-        call = self.request(need)
+    def fetch(self, required: ConversionRequired) -> Generator[Effect, Any, None]:
+        call = self.request(required)
         if call is not None:
-            answers = yield CallWebhooks((call,))
-            self.learn(need, answers[0])
+            responses = yield CallWebhooks((call,))
+            self.record(required, responses[0])
 
     def forget(self) -> None:
-        """For a watch, which would remember for ever."""
-        self._known.clear()
+        """Clears the results: a watch would keep them for ever."""
+        self._results.clear()
 
-    def request(self, need: ConversionRequired) -> WebhookCall | None:
-        """The call to make; None if none can be made, which is then known."""
+    def request(self, required: ConversionRequired) -> WebhookCall | None:
+        """The call to make; None if none can be made, which is recorded as a failure."""
         webhook = self._webhook
         url = f"{webhook.url}?timeout={int(TIMEOUT_S)}s"
         if webhook.is_service or not webhook.review_version:
-            unheard = "no supported conversion review versions"
-            self._fail(need, f'Post "{url}": {_NO_NETWORK}' if webhook.is_service else unheard)
+            no_version = "no supported conversion review versions"
+            self._fail(required, f'Post "{url}": {_NO_NETWORK}' if webhook.is_service else no_version)
             return None
         self._uid = self._moment.new_uid()
-        asked = {"uid": self._uid, "desiredAPIVersion": need.api_version, "objects": need.objects}
+        request = {"uid": self._uid, "desiredAPIVersion": required.api_version, "objects": required.objects}
         empty: Object = {"uid": "", "convertedObjects": None, "result": {"metadata": {}}}
         review = {
             "kind": "ConversionReview",
             "apiVersion": f"apiextensions.k8s.io/{webhook.review_version}",
-            "request": asked,
+            "request": request,
             "response": empty,
         }
         return WebhookCall(url, _encode(review), TIMEOUT_S, webhook.ca_bundle)
 
-    def learn(self, need: ConversionRequired, answer: WebhookAnswer) -> None:
-        problem = answer.no_client or call_errors.failure(answer)
-        converted = problem or self._read(answer.body)
+    def record(self, required: ConversionRequired, response: WebhookAnswer) -> None:
+        problem = response.no_client or call_errors.failure(response)
+        converted = problem or self._read(response.body)
         if isinstance(converted, str):
-            self._fail(need, converted)
+            self._fail(required, converted)
             return
-        if len(converted) != len(need.objects):
-            self._fail(need, f"returned {len(converted)} objects, expected {len(need.objects)}", failed=False)
+        if len(converted) != len(required.objects):
+            self._fail(required, f"returned {len(converted)} objects, expected {len(required.objects)}", failed=False)
             return
-        for original, made in zip(need.objects, converted, strict=True):
-            result = _checked(original, made, need.api_version)
+        for original, converted_object in zip(required.objects, converted, strict=True):
+            result = _checked(original, converted_object, required.api_version)
             if isinstance(result, str):
                 result = f"conversion webhook for {format_kind(stated_kind(original))} {result}"
-            self._known[_key(original, need.api_version)] = result
+            self._results[_key(original, required.api_version)] = result
 
-    def _fail(self, need: ConversionRequired, problem: str, *, failed: bool = True) -> None:
-        for original in need.objects:
+    def _fail(self, required: ConversionRequired, problem: str, *, failed: bool = True) -> None:
+        for original in required.objects:
             words = f"failed: {problem}" if failed else problem
             text = f"conversion webhook for {format_kind(stated_kind(original))} {words}"
-            self._known[_key(original, need.api_version)] = text
+            self._results[_key(original, required.api_version)] = text
 
     def _read(self, body: bytes) -> list[Any] | str:
-        """The converted objects of a review, or why there are none."""
-        parsed = codec.decode_json(body)  # which bounds the depth, too: what is converted is copied and compared
+        """The converted objects of a review, or the problem."""
+        parsed = codec.decode_json(body)  # it also limits the depth, because converted objects are copied and compared
         if parsed.error is not None:
             return parsed.error
         review = parsed.value
@@ -182,22 +182,22 @@ class Conversions:
 
 
 def _key(obj: Object, api_version: str) -> tuple[bytes, str]:
-    """Objects that differ in nothing that a webhook may change are converted once."""
+    """Objects that are equal in all fields that a webhook may change have the same key."""
     metadata = obj.get("metadata") or {}
-    told = {name: metadata[name] for name in _TOLD_METADATA if name in metadata}
-    return _encode({**obj, "metadata": told}), api_version
+    visible = {name: metadata[name] for name in _VISIBLE_METADATA if name in metadata}
+    return _encode({**obj, "metadata": visible}), api_version
 
 
-def _checked(original: Object, made: Any, api_version: str) -> Object | str:
-    """A converted object with the metadata that a webhook may not touch put back, or what is wrong with it."""
+def _checked(original: Object, converted_object: Any, api_version: str) -> Object | str:
+    """A converted object with the original metadata that a webhook may not change, or the problem."""
     prefix = "returned invalid object at index 0: invalid"
-    if not isinstance(made, dict):
+    if not isinstance(converted_object, dict):
         return f"{prefix} type"
-    if made.get("apiVersion") != api_version:
-        return f"{prefix} groupVersion (expected {api_version}, received {made.get('apiVersion')})"
-    if made.get("kind") != original.get("kind"):
-        return f"{prefix} kind (expected {original.get('kind')}, received {made.get('kind')})"
-    before, after = original.get("metadata") or {}, made.get("metadata", _ABSENT)
+    if converted_object.get("apiVersion") != api_version:
+        return f"{prefix} groupVersion (expected {api_version}, received {converted_object.get('apiVersion')})"
+    if converted_object.get("kind") != original.get("kind"):
+        return f"{prefix} kind (expected {original.get('kind')}, received {converted_object.get('kind')})"
+    before, after = original.get("metadata") or {}, converted_object.get("metadata", _ABSENT)
     if after is _ABSENT:
         return "returned invalid metadata: missing metadata in converted object"
     if not isinstance(after, dict):
@@ -207,10 +207,10 @@ def _checked(original: Object, made: Any, api_version: str) -> Object | str:
             return (
                 f"returned invalid object: must have the same {word}: {before.get(field, '')} != {after.get(field, '')}"
             )
-    return _with_labels(before, after, made)
+    return _with_labels(before, after, converted_object)
 
 
-def _with_labels(before: Object, after: Object, made: Object) -> Object | str:
+def _with_labels(before: Object, after: Object, converted_object: Object) -> Object | str:
     metadata = {name: value for name, value in before.items() if name not in ("labels", "annotations")}
     for field in ("labels", "annotations"):
         given = after.get(field)
@@ -227,31 +227,31 @@ def _with_labels(before: Object, after: Object, made: Object) -> Object | str:
             if problems:
                 return f"returned invalid metadata: {field_errors.aggregate(problems)}"
         metadata[field] = given
-    return {**made, "metadata": metadata}
+    return {**converted_object, "metadata": metadata}
 
 
 class MomentReplay:
-    """The random draws of a moment, made once: a repeated run gets the same ones."""
+    """Records the uids and random numbers of a moment, so that a repeated run gets the same ones."""
 
     def __init__(self, moment: Moment) -> None:
         self._moment: Final = moment
         self._drawn: list[Any] = []
 
-    def again(self) -> Moment:
-        """The moment from its beginning."""
-        at = 0
+    def restart(self) -> Moment:
+        """A moment that replays from the start."""
+        index = 0
 
-        def next_or(draw: Any) -> Any:
-            nonlocal at
-            if at == len(self._drawn):
+        def next_draw(draw: Any) -> Any:
+            nonlocal index
+            if index == len(self._drawn):
                 self._drawn.append(draw())
-            at += 1
-            return self._drawn[at - 1]
+            index += 1
+            return self._drawn[index - 1]
 
         moment = self._moment
         return Moment(
             moment.epoch_s,
-            lambda: next_or(moment.new_uid),
-            lambda: next_or(moment.new_suffix),
-            lambda limit: next_or(lambda: moment.draw(limit)),
+            lambda: next_draw(moment.new_uid),
+            lambda: next_draw(moment.new_suffix),
+            lambda limit: next_draw(lambda: moment.randrange(limit)),
         )

@@ -30,10 +30,10 @@ _EXEMPT_GROUP: Final = "admissionregistration.k8s.io"
 
 
 class WebhookMatch(msgspec.Struct, frozen=True):
-    """A webhook that asks for an endpoint, and the row of the kind in whose version it wants to see objects."""
+    """A webhook that matches an endpoint, and the kind in whose version it gets objects."""
 
     hook: AdmissionWebhook
-    view: ServedKind
+    kind: ServedKind
 
 
 class WebhookIndex:
@@ -42,26 +42,26 @@ class WebhookIndex:
         self._seen: Revision | None = None
         self._kinds: KindTable | None = None
         self._matches: Final[dict[tuple[Phase, WebhookRuleTarget], tuple[WebhookMatch, ...]]] = {}
-        self._awake = True
+        self._enabled = True
 
     @contextmanager
-    def asleep(self) -> Iterator[None]:
-        """Inside nothing matches."""
-        self._awake = False
+    def disabled(self) -> Iterator[None]:
+        """Inside the context no webhook matches."""
+        self._enabled = False
         try:
             yield
         finally:
-            self._awake = True
+            self._enabled = True
 
     def matching(
         self, store: Store, kinds: KindTable, phase: Phase, operation: str, kind: ServedKind, subresource: str
     ) -> tuple[WebhookMatch, ...]:
-        """In the order of the configurations' names, then as they stand there.
+        """In the order of the configurations' names, then in their order.
 
-        What configures webhooks is never sent to one: a webhook that fails must not prevent its own removal.
+        Webhook configurations are never sent to webhooks: a failing webhook must not prevent its own removal.
         """
-        self._follow(store, kinds)
-        if not self._hooks[phase] or not self._awake or kind.group == _EXEMPT_GROUP:
+        self._update(store, kinds)
+        if not self._hooks[phase] or not self._enabled or kind.group == _EXEMPT_GROUP:
             return ()
         endpoint = _endpoint(operation, kind, subresource)
         found = self._matches.get((phase, endpoint))
@@ -72,7 +72,7 @@ class WebhookIndex:
     def _find(
         self, phase: Phase, endpoint: WebhookRuleTarget, kind: ServedKind, kinds: KindTable
     ) -> tuple[WebhookMatch, ...]:
-        others = _Equivalents(
+        equivalents = _Equivalents(
             endpoint,
             [
                 each
@@ -83,12 +83,12 @@ class WebhookIndex:
         found = []
         for name in sorted(self._hooks[phase]):
             for hook in self._hooks[phase][name]:
-                view = _view(hook, endpoint, kind, others)
-                if view is not None:
-                    found.append(WebhookMatch(hook, view))
+                found_kind = _matching_kind(hook, endpoint, kind, equivalents)
+                if found_kind is not None:
+                    found.append(WebhookMatch(hook, found_kind))
         return tuple(found)
 
-    def _follow(self, store: Store, kinds: KindTable) -> None:
+    def _update(self, store: Store, kinds: KindTable) -> None:
         if kinds is not self._kinds:
             self._kinds = kinds
             self._matches.clear()
@@ -124,40 +124,40 @@ def _endpoint(operation: str, kind: ServedKind, subresource: str) -> WebhookRule
 
 
 class _Equivalents:
-    """The other views of a resource.
+    """The other versions of a resource.
 
-    A definition may have as many versions as a webhook has rules, so a rule is not compared with every version: views
-    that differ only in their version are kept together, and only the versions that the rule names are looked up.
+    A definition may have many versions and a webhook many rules, so a rule is not compared with every version: kinds
+    that differ only in their version are grouped, and only the versions that the rule names are looked up.
     """
 
-    def __init__(self, endpoint: WebhookRuleTarget, views: list[ServedKind]) -> None:
-        self._views: Final = views
-        self._alike: Final[
+    def __init__(self, endpoint: WebhookRuleTarget, kinds: list[ServedKind]) -> None:
+        self._kinds: Final = kinds
+        self._by_target: Final[
             dict[WebhookRuleTarget, dict[str, int]]
         ] = {}  # by the endpoint without version: version to index
-        for i, view in enumerate(views):
-            at = _endpoint(endpoint.operation, view, endpoint.subresource)
-            self._alike.setdefault(at._replace(version=""), {})[at.version] = i
+        for i, found_kind in enumerate(kinds):
+            target = _endpoint(endpoint.operation, found_kind, endpoint.subresource)
+            self._by_target.setdefault(target._replace(version=""), {})[target.version] = i
 
     def first(self, rule: WebhookRule) -> ServedKind | None:
-        """The first view that the rule asks for."""
+        """The first kind that the rule matches."""
         found: list[int] = []
-        for at, versions in self._alike.items():
+        for target, versions in self._by_target.items():
             if ANY in rule.versions:
                 named = [next(iter(versions.values()))]
             else:
                 named = [versions[version] for version in rule.versions if version in versions]
-            if named and rule.matches(at._replace(version=self._views[named[0]].version)):
+            if named and rule.matches(target._replace(version=self._kinds[named[0]].version)):
                 found.append(min(named))
-        return self._views[min(found)] if found else None
+        return self._kinds[min(found)] if found else None
 
 
-def _view(
-    hook: AdmissionWebhook, endpoint: WebhookRuleTarget, kind: ServedKind, others: _Equivalents
+def _matching_kind(
+    hook: AdmissionWebhook, endpoint: WebhookRuleTarget, kind: ServedKind, equivalents: _Equivalents
 ) -> ServedKind | None:
-    """The version that the webhook's rules name; failing that, if equivalents will do, the first that they name."""
+    """The kind of the request if the webhook's rules match it; else, for ``Equivalent``, the first matching kind."""
     if any(rule.matches(endpoint) for rule in hook.rules):
         return kind
     if not hook.equivalent:
         return None
-    return next((view for rule in hook.rules if (view := others.first(rule)) is not None), None)
+    return next((found_kind for rule in hook.rules if (found_kind := equivalents.first(rule)) is not None), None)

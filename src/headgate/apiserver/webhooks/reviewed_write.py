@@ -13,9 +13,9 @@ Object = dict[str, Any]
 
 
 class ReviewedWrite(msgspec.Struct, frozen=True):
-    """``kind`` is the row that the request was addressed to; ``namespace`` of a Namespace is its own name.
+    """``kind``: the kind of the request. ``namespace``: for a Namespace its own name.
 
-    ``options`` is the object of the request's options (``CreateOptions``, ``DeleteOptions``). ``user`` asked for it.
+    ``options``: the options object of the request (``CreateOptions``, ``DeleteOptions``). ``user``: its user.
     """
 
     operation: str

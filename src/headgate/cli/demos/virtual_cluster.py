@@ -101,7 +101,7 @@ class VirtualCluster:
             features=features,
             users={_TOKEN: UserInfo(SYSTEM.name, SYSTEM.groups)},
             version={},
-            guests=own_admission(policy, store),
+            extra_plugins=own_admission(policy, store),
             conversions={GROUP: convert},
             disabled_plugins=("ServiceAccount",),  # no controller here creates service accounts
         )

@@ -119,7 +119,7 @@ async def serve(
     stack.push_async_callback(endpoint.close)
     served = RunningServer(endpoint, store, credentials, certificates)
     api.health.add("components", served.metrics.health.restarts.problem)
-    if api.keeps_quota:
+    if api.tracks_quota_usage:
         resource_quota_usage.recount(api, timestamps.format_time(time.time()))
         try:
             await committer.flush(store.applied)
@@ -161,9 +161,9 @@ def _make_api(options: ClusterOptions, store: Store, credentials: ServerCredenti
         accounts=ServiceAccountTokens(ISSUER, credentials.key, store),
         version=version(headgate.__version__, platform.python_version(), _platform()),
         time_zones=frozenset(zoneinfo.available_timezones()),
-        keeps_quota="controllers" in options.components,
+        tracks_quota_usage="controllers" in options.components,
         audit_level=options.access.audit_level,
-        guests=own_admission(policy_of(options), store),
+        extra_plugins=own_admission(policy_of(options), store),
         conversions={GROUP: convert},
         disabled_plugins=options.disabled_plugins,
     )
@@ -174,7 +174,7 @@ async def _write_initial_objects(options: ClusterOptions, api: ServerState, serv
     client = served.client("kube-apiserver")
     today = timestamps.format_time(time.time()).partition("T")[0]
     # An unreachable webhook must not prevent the start, because then it could not be removed.
-    with api.webhooks.asleep():
+    with api.webhooks.disabled():
         await bootstrap.create_missing(client, bootstrap_objects(_address(options.host), port, today))
         await bootstrap.reconcile_objects(client, default_policy(), reconcile)
         if options.components & _QUEUE_COMPONENTS:

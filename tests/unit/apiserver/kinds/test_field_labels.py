@@ -7,7 +7,7 @@ import pytest
 from embedded import Embedded
 from headgate.apiserver.kinds.builtin import BUILTIN
 from headgate.apiserver.kinds.kind import ServedKind
-from headgate.apiserver.verbs.reading import kept_names
+from headgate.apiserver.verbs.reading import stored_label_names
 
 VIEWS = [kind for kind in BUILTIN.kinds() if not kind.is_stored_version and kind.is_stored]
 
@@ -15,7 +15,7 @@ VIEWS = [kind for kind in BUILTIN.kinds() if not kind.is_stored_version and kind
 @pytest.mark.parametrize("kind", VIEWS, ids=lambda kind: f"{kind.plural}.{kind.version}.{kind.group}")
 def test_every_field_label_of_a_version_that_is_not_stored_has_its_value_kept(kind: ServedKind) -> None:
     stored = BUILTIN.stored_kind(kind)
-    kept = kept_names(kind, stored)
+    kept = stored_label_names(kind, stored)
     assert kept.keys() == {each.label for each in kind.field_labels}
     assert set(kept.values()) <= {each.label for each in stored.field_labels}
 
