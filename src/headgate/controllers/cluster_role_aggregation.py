@@ -64,7 +64,7 @@ class ClusterRoleAggregationController(Controller):
         return [Enqueue(each) for each in sorted(self._update_members(name, None))]
 
     def _update_members(self, name: str, labels: dict[str, str] | None) -> set[str]:
-        """Put a role into the sums that it belongs to now; the sums that it belongs to, or did."""
+        """Updates the members of the aggregated roles. Returns those that the role matches, or matched before."""
         affected = set()
         for aggregated, found in self._aggregated.items():
             for selector, members in found.parts:

@@ -63,7 +63,7 @@ class NamespaceContentFindings(msgspec.Struct):
 
 
 def updated_conditions(before: list[Condition], found: NamespaceContentFindings, now: str) -> list[Condition]:
-    """The conditions after a round; the very list that was given if there is nothing to write."""
+    """The conditions after a pass; the same list if nothing changed."""
     problems = _problems(found)
     after = before
     for type_, (reason, message) in _OK_CONDITIONS.items():
@@ -107,7 +107,7 @@ _UNSUPPORTED: Final = frozenset({404, 405})
 
 
 class _RemainingContent(msgspec.Struct, frozen=True):
-    """What is left of one kind after its deletion was asked for, and how long it may take to go."""
+    """The remaining objects after a deletion, and how long they may take."""
 
     uids: frozenset[str] = frozenset()
     finalizers: tuple[str, ...] = ()
@@ -123,8 +123,8 @@ class NamespaceController(Controller):
     def __init__(self) -> None:
         self._kinds: tuple[APIResource, ...] = ()
         self._terminating: Final[dict[str, str]] = {}  # uid by name
-        self._remaining: Final[dict[str, set[str]]] = {}  # what must go before another round makes sense
-        self._removed_during_pass: Final[dict[str, set[str]]] = {}  # what went while a round was under way
+        self._remaining: Final[dict[str, set[str]]] = {}  # objects that must be deleted before the next pass
+        self._removed_during_pass: Final[dict[str, set[str]]] = {}  # objects that were deleted during a pass
 
     # -- events in -------------------------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class NamespaceController(Controller):
 def _delete_content(
     namespace: Object, found: NamespaceContentFindings, now_s: float
 ) -> Generator[Effect, EffectResponse, _RemainingContent]:
-    """Delete everything in the namespace; nothing else is touched while there are pods, which may need it."""
+    """Deletes all objects of the namespace: first pods, and the rest when no pod is left that may need it."""
     problems: list[str] = []
     served = yield from _discover(found)
     if found.undiscovered:
@@ -233,7 +233,7 @@ def _delete_content(
 
 
 def _discover(found: NamespaceContentFindings) -> Generator[Effect, EffectResponse, DiscoveredKinds]:
-    """Asked in every round: a kind that was missed would be left behind for good."""
+    """Reads discovery in every pass: objects of a missed kind would remain forever."""
     documents: list[Object] = []
     for prefix in ("/api", "/apis"):
         response = yield Discover("/api" if prefix == "/api" else "/apis")
@@ -309,7 +309,7 @@ def _delete_all(namespace: str, row: DiscoveredKind) -> Generator[Effect, Effect
 def _write_conditions(
     namespace: Object, found: NamespaceContentFindings
 ) -> Generator[Effect, EffectResponse, EffectResponse]:
-    """Write the conditions if they changed; the answer holds the namespace as it is then."""
+    """Writes the conditions if they changed. The response has the present namespace."""
     name = namespace["metadata"]["name"]
     now = yield Get(NAMESPACES, "", name)
     if not now.ok or now.body["metadata"]["uid"] != namespace["metadata"]["uid"]:

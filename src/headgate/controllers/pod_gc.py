@@ -53,7 +53,7 @@ class _Pod(msgspec.Struct, frozen=True):
     node: str
     deleting: bool
     age: tuple[bool, str, str]
-    """The order in which finished pods go: evicted ones first, then the older, then by name."""
+    """The order in which finished pods are deleted: evicted ones first, then by age, then by name."""
 
 
 class _Node(msgspec.Struct, frozen=True):
@@ -65,7 +65,7 @@ class _OrphanedPod(msgspec.Struct, frozen=True):
 
 
 class _TerminatedPodThreshold(msgspec.Struct, frozen=True):
-    """Too many pods have finished."""
+    """The key for the limit of finished pods."""
 
 
 class PodGCController(Controller):
@@ -74,7 +74,7 @@ class PodGCController(Controller):
     def __init__(self, finished_kept: int = FINISHED_KEPT, quarantine_s: float = QUARANTINE_S) -> None:
         self._finished_kept = finished_kept
         self._quarantine_s = quarantine_s
-        self._in_service: Final[dict[str, bool]] = {}  # the nodes there are
+        self._in_service: Final[dict[str, bool]] = {}  # all existing nodes
         self._missing_since_s: Final[dict[str, float]] = {}
         self._pods: Final[dict[str, _Pod]] = {}
         self._on_node: Final[dict[str, set[str]]] = {}
@@ -195,7 +195,7 @@ def _read(obj: Object) -> tuple[_Pod, str]:
 
 
 def _delete_pod(pod: _Pod, *, node_is_gone: bool = False) -> Generator[Effect, EffectResponse, str | None]:
-    """Mark the pod as failed, unless it finished by itself, and remove it without further delay."""
+    """Sets the pod to Failed, unless it has finished, and deletes it without a grace period."""
     response = yield Get(PODS, pod.namespace, pod.name, ("metadata.generation", "status.phase", "status.conditions"))
     if response.missing or (response.ok and response.body["metadata"]["uid"] != pod.uid):
         return None

@@ -30,7 +30,7 @@ _FIELDS: Final = ("metadata.deletionTimestamp", "spec.ttlSecondsAfterFinished", 
 
 
 def expires_s(job: Object) -> float | None:
-    """When it is to go; ``None``: it stays, or is going."""
+    """When the job expires; ``None`` if it does not, or is already being deleted."""
     ttl_s = (job.get("spec") or {}).get("ttlSecondsAfterFinished")
     if ttl_s is None or "deletionTimestamp" in job["metadata"]:
         return None

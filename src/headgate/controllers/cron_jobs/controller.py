@@ -86,7 +86,7 @@ class CronJobController(Controller):
         return map(Enqueue, self._cache.synced(revision)) if resource == JOBS else ()
 
     def _after_s(self, before: Object | None, now: Object, now_s: float) -> float:
-        """A new schedule counts from now on: what would have been due by it before is no reason to start."""
+        """The delay of the next reconcile. A changed schedule starts no Job for a time in the past."""
         if before is None or all(before["spec"].get(each) == now["spec"].get(each) for each in _TIMING):
             return 0.0
         zoned_schedule = self._read_schedule(now)
@@ -126,7 +126,7 @@ class CronJobController(Controller):
             yield from self._delete(cron, status, job["metadata"]["name"], job["metadata"]["uid"])
 
     def _sync(self, cron: Object, status: CronJobStatus, now_s: float) -> ReconcileSteps:
-        """Update the status, and start a Job if one is due."""
+        """Updates the status, and starts a Job if one is due."""
         yield from self._record_finished_jobs(cron, status)
         problem = yield from self._remove_missing_jobs(cron, status)
         if problem is not None:
@@ -185,7 +185,7 @@ class CronJobController(Controller):
     def _remove_missing_jobs(
         self, cron: Object, status: CronJobStatus
     ) -> Generator[Effect, EffectResponse, str | None]:
-        """Strike off Jobs that are gone. The watch may be late: the server knows."""
+        """Removes deleted Jobs from the status. The server is asked, because the watch may be late."""
         dependents = self._cache.dependents(cron["metadata"]["uid"])
         for each in status.active:
             name, uid = each.get("name", ""), each.get("uid", "")
@@ -250,7 +250,7 @@ class CronJobController(Controller):
             yield _event(cron, "Normal", "SuccessfulDelete", f"Deleted job {name}")
         elif response.missing:
             self._cache.deletion_confirmed(uid)
-        elif not response.conflict:  # another one of that name: it is gone all the same
+        elif not response.conflict:  # a conflict: the Job was deleted, and a new one has its name
             yield _event(cron, "Warning", "FailedDelete", f"Deleted job: {response.message}")
             return response.message
         status.remove_active(uid)

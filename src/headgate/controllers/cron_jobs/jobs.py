@@ -22,7 +22,7 @@ _LIMITS: Final = {"Complete": "successfulJobsHistoryLimit", "Failed": "failedJob
 
 
 def name_of(cron: Object, due_s: int) -> str:
-    """The same for the same minute, so that no minute gets two Jobs whatever happens in between."""
+    """The name of the Job for a scheduled minute. It is deterministic, so that no minute gets two Jobs."""
     return f"{cron['metadata']['name']}-{due_s // 60}"
 
 
@@ -40,7 +40,7 @@ def job_from(cron: Object, due_s: int, zone: Zone) -> Object:
 
 
 def local_time(at_s: int, zone: Zone) -> str:
-    """As a clock of that zone shows it, with how far it is from UTC."""
+    """The local time in that zone, with its offset from UTC."""
     offset_s = zone(at_s)
     shown = format_time(at_s + offset_s)
     if not offset_s:
@@ -50,18 +50,18 @@ def local_time(at_s: int, zone: Zone) -> str:
 
 
 def finished_type(job: Object) -> str | None:
-    """``Complete`` or ``Failed``, or nothing while it is under way."""
+    """``Complete`` or ``Failed``; None while the Job has not finished."""
     condition = finish(job)
     return None if condition is None else str(condition["type"])
 
 
 def reference_to(job: Object) -> Object:
-    """As it stands among the active ones."""
+    """The entry of the Job in ``status.active``."""
     return object_reference(job, JOB)
 
 
 def beyond_history_limits(spec: Mapping[str, Any], jobs: Iterable[Object]) -> list[Object]:
-    """Of the finished ones more than the limits, the oldest first; those that never started are the youngest."""
+    """Finished Jobs beyond the history limits, oldest first. Jobs that never started count as the youngest."""
     ended: dict[str, list[Object]] = {condition_type: [] for condition_type in _LIMITS}
     for job in jobs:
         condition_type = finished_type(job)

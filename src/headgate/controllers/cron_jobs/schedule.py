@@ -29,12 +29,12 @@ FindZone = Callable[[str], Zone | None]
 
 MANY: Final = 100
 _SKEW_S: Final = 0.1
-"""A look comes a little late rather than too early, for clocks differ."""
+"""A check is a little late rather than too early, because clocks differ."""
 _TOO_CLOSE: Final = "time difference between two schedules is less than 1 second"
 
 
 class ZonedSchedule(msgspec.Struct, frozen=True):
-    """``is_unsupported``: the zone stands in the schedule, where it should not."""
+    """``is_unsupported``: the schedule contains the time zone, which is not supported officially."""
 
     schedule: CronSchedule | ConstantDelaySchedule
     zone: Zone
@@ -42,7 +42,7 @@ class ZonedSchedule(msgspec.Struct, frozen=True):
 
 
 class MissedSchedules(msgspec.Struct, frozen=True):
-    """What should have been started after ``since_s``: the last time, if any, and about how many times there were."""
+    """The scheduled times after ``since_s`` that were missed: the last one, if any, and their approximate number."""
 
     since_s: float
     last_s: int | None = None
@@ -51,7 +51,7 @@ class MissedSchedules(msgspec.Struct, frozen=True):
 
 
 def zone_of(spec: Mapping[str, Any], find_zone: FindZone) -> Zone | str:
-    """The zone of ``spec.timeZone``, or what is wrong with it."""
+    """The zone of ``spec.timeZone``, or why it is invalid."""
     name = spec.get("timeZone")
     zone = utc if not name else find_zone(name)
     return f"unknown time zone {name}" if zone is None else zone
@@ -72,7 +72,7 @@ def read(spec: Mapping[str, Any], zone: Zone, find_zone: FindZone) -> ZonedSched
 
 
 def since_s(cron: Object, last_schedule: str | None) -> float:
-    """From when on times are due: the last one that was started, or the making of the CronJob."""
+    """The start of the search for missed times: the last started one, or the creation of the CronJob."""
     found = seconds(last_schedule) if last_schedule else seconds(cron["metadata"].get("creationTimestamp"))
     return found or 0.0
 
@@ -80,7 +80,7 @@ def since_s(cron: Object, last_schedule: str | None) -> float:
 def missed_schedules(
     zoned_schedule: ZonedSchedule, from_s: float, now_s: float, deadline_s: int | None = None
 ) -> MissedSchedules:
-    """``deadline_s``: nothing is started that should have been started longer ago."""
+    """``deadline_s``: times that are longer ago are ignored."""
     if deadline_s is not None:
         from_s = max(from_s, now_s - deadline_s)
     schedule, zone = zoned_schedule.schedule, zoned_schedule.zone
@@ -101,7 +101,7 @@ def missed_schedules(
 
 
 def next_check_s(zoned_schedule: ZonedSchedule, from_s: float, now_s: float) -> float | None:
-    """In how many seconds it is due again; ``None`` if never."""
+    """The seconds until the next scheduled time; ``None`` if there is none."""
     found = missed_schedules(zoned_schedule, from_s, now_s)
     base_s = found.since_s if found.last_s is None and not found.count and not found.problem else found.last_s
     due_s = next_after(zoned_schedule.schedule, now_s if base_s is None else base_s, zoned_schedule.zone)

@@ -33,7 +33,7 @@ class CronJobStatus:
         self.last_schedule = format_time(due_s)
 
     def succeeded(self, at: str | None) -> None:
-        """The latest counts, whether or not the Job was known to be under way."""
+        """Records the completion time if it is the latest, also of a Job that was not in the active list."""
         at_s, last_s = seconds(at), seconds(self._last_success)
         if at_s is not None and (last_s is None or at_s > last_s):
             self._last_success = at

@@ -45,20 +45,20 @@ Hash = Callable[[Object, int | None], str]
 
 COMPONENT: Final = "daemonset-controller"
 BURST: Final = 250
-"""Pods made, and pods ended, in one round at most."""
+"""The maximum number of pods that one reconcile creates, and that it deletes."""
 _BATCH_S: Final = 0.02
 _AFFINITY: Final = f"spec.affinity.nodeAffinity.{placement.REQUIRED}"
 _NODE_FIELDS: Final = frozenset({"metadata.labels", "spec.taints"})
 
 
 class _ReconcileProgress(msgspec.Struct):
-    """How far a round of work has come."""
+    """The progress of one reconcile."""
 
     problem: Problem = None
     is_namespace_terminating: bool = False
-    """The namespace is going: nothing more can be done."""
+    """The namespace is terminating: no more pods can be created."""
     has_more: bool = False
-    """There was more to do than is done in one round."""
+    """More pods must be created or deleted than one reconcile does."""
     wait_s: float = math.inf
 
 
@@ -66,14 +66,16 @@ class DaemonSetController(RevisionedController):
     name = "daemon-sets"
 
     def __init__(self, random_suffix: Callable[[], str], hash_template: Hash, burst: int = BURST) -> None:
-        """``hashed`` gives the hash of a template that was found to be taken so many times, which may be never."""
+        """``hash_template`` returns the hash of a template after a number of collisions; None if there were none."""
         super().__init__(KIND, DAEMON_SETS, COMPONENT, _BATCH_S, self._on_pod_change)
         self._random_suffix = random_suffix
         self._hash_template = hash_template
         self._burst = burst
         self._nodes: Final[dict[str, PlacementNode]] = {}
         self._nodes_by_set: Final[dict[str, DaemonNodes]] = {}  # by the uid of the DaemonSet
-        self._node_of_pod: Final[dict[str, tuple[str, str]]] = {}  # of each pod: whose, and for which node
+        self._node_of_pod: Final[
+            dict[str, tuple[str, str]]
+        ] = {}  # for each pod: the uid of its DaemonSet, and its node
 
     def watches(self) -> Iterable[WatchSpec]:
         return (
@@ -109,7 +111,7 @@ class DaemonSetController(RevisionedController):
         return self._affected_sets(node.name)
 
     def _affected_sets(self, node: str) -> list[Enqueue]:
-        """Every DaemonSet to which a change of this node makes a difference."""
+        """The DaemonSets that a change of this node affects."""
         changed = [uid for uid, daemon_nodes in self._nodes_by_set.items() if daemon_nodes.node_changed(node)]
         return self._enqueue_batched(key for uid in changed if (key := self._pods.key_of(uid)) is not None)
 
@@ -196,7 +198,7 @@ class DaemonSetController(RevisionedController):
     def _create_pods(
         self, owner: Object, daemon_nodes: DaemonNodes, rules: DaemonSetRules, now_s: float
     ) -> Generator[Effect, EffectResponse, _ReconcileProgress]:
-        """Every node that may need something gets it."""
+        """Creates and deletes pods on all nodes to check."""
         progress, generation = _ReconcileProgress(), (owner.get("status") or {}).get("observedGeneration") or 0
         creates: list[str] = []
         deletes: list[Object] = []
@@ -261,7 +263,7 @@ class DaemonSetController(RevisionedController):
         return (yield from self._write_status(owner, status)) if has_changed(owner, status) else None
 
     def _excess_revisions(self, owner: Object, current: Object) -> list[Object]:
-        """Of the old revisions as many as are too many, the oldest first, but none that a pod is of."""
+        """The old revisions beyond the history limit, oldest first, without those that pods have."""
         limit = owner["spec"].get("revisionHistoryLimit")
         old = [each for each in self._history(owner) if each["metadata"]["uid"] != current["metadata"]["uid"]]
         excess = len(old) - (10 if limit is None else limit)

@@ -26,7 +26,7 @@ from headgate.waiting.heap import DeadlineHeap
 
 Object = dict[str, Any]
 UpdateGroup = tuple[NodeUpdateState, bool]
-"""Where nodes stand in a rolling update, and whether a pod is wanted there."""
+"""The state of a node in a rolling update, and whether the DaemonSet wants a pod there."""
 
 _BACKOFF: Final = ExponentialBackoff(1.0, 900.0)
 _FORGOTTEN_AFTER_S: Final = 2 * _BACKOFF.max_s
@@ -42,7 +42,7 @@ class DaemonSetCounts(msgspec.Struct):
     updated: int = 0
     available: int = 0
     serving: int = 0
-    """Nodes with an old pod that is available or, without an old one, such a new one."""
+    """Nodes with an available old pod or, without an old pod, an available new one."""
 
     def add(self, state: DaemonNodeState, sign: int) -> None:
         if state.update_state in (NodeUpdateState.NEW, NodeUpdateState.OLD) or state.old_is_available:
@@ -70,7 +70,7 @@ class DaemonNodes:
         self._pods: Final[dict[str, dict[str, DaemonPod]]] = {}
         self._states: Final[dict[str, DaemonNodeState]] = {}
         self._rules: DaemonSetRules | None = None
-        self._stale_nodes: Final[set[str]] = set()  # nodes whose spot has to be looked at
+        self._stale_nodes: Final[set[str]] = set()  # nodes whose state must be computed again
         self._due: Final[DeadlineHeap[str]] = DeadlineHeap()
         self._failures: Final[dict[str, _Failures]] = {}
         self.groups: Final[dict[UpdateGroup, set[str]]] = {}
@@ -78,7 +78,7 @@ class DaemonNodes:
         self.unclaimed: Final[set[str]] = set()
         """Pods that have not been matched with the selector yet."""
         self.nodes_to_check: Final[set[str]] = set()
-        """Nodes that may need something."""
+        """Nodes where pods may have to be created or deleted."""
 
     def __bool__(self) -> bool:
         return bool(self._pods)
@@ -103,7 +103,7 @@ class DaemonNodes:
         return [pod for pods in self._pods.values() for pod in pods.values()]
 
     def node_changed(self, name: str) -> bool:
-        """Whether that makes a difference."""
+        """Returns whether the change of the node affects the DaemonSet."""
         if self._rules is None:
             return True
         state = self._states.get(name)
@@ -115,7 +115,7 @@ class DaemonNodes:
         return name in self._pods or NodeFit.WANTED in (before, after)
 
     def refresh(self, rules: DaemonSetRules, now_s: float) -> None:
-        """Look at all that changed since."""
+        """Computes the state of all changed nodes again."""
         if rules != self._rules:
             self._rules = rules
             self._stale_nodes.update(self._nodes, self._pods, self._states)
@@ -130,7 +130,7 @@ class DaemonNodes:
         return NodeFit.GONE if state is None else state.fit
 
     def next_s(self) -> float:
-        """When a node counts otherwise although nothing happens to it."""
+        """The next time at which the state of a node changes without an event."""
         deadline_s = self._due.next_deadline_s()
         return math.inf if deadline_s is None else deadline_s
 
@@ -164,7 +164,7 @@ class DaemonNodes:
     # -- failed pods -----------------------------------------------------------------------------------------------
 
     def backoff_s(self, node: str, generation: int, now_s: float) -> float:
-        """How long a failed pod stays for others not to fail in a tight loop: twice as long each time."""
+        """The time before a failed pod is replaced: it doubles each time, to avoid a tight loop."""
         last = self._failures_of(node, generation, now_s)
         return max(last.since_s + _BACKOFF.delay_s(last.count) - now_s, 0.0) if last is not None else 0.0
 

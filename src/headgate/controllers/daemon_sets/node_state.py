@@ -59,7 +59,7 @@ class NodeUpdateState(Enum):
 
 
 class DaemonNodeState(msgspec.Struct, frozen=True):
-    """What a node counts for, and until when that holds without a change."""
+    """The counts of a node, and until when they are valid without an event."""
 
     fit: NodeFit
     is_scheduled: bool = False
@@ -77,12 +77,12 @@ class DaemonNodeActions(msgspec.Struct, frozen=True):
     creates: bool = False
     deletes: tuple[DaemonPod, ...] = ()
     failed: tuple[DaemonPod, ...] = ()
-    """These too, but not too often."""
+    """Failed pods, which are deleted with back-off."""
     succeeded: tuple[DaemonPod, ...] = ()
 
 
 def has_ended(pod: DaemonPod) -> bool:
-    """It has ended and is leaving: there is nothing to be done about it any more."""
+    """Whether the pod is finished and being deleted: nothing is left to do."""
     return pod.is_terminating and facts.is_finished(pod.obj)
 
 
@@ -110,7 +110,7 @@ def observe_node(fit: NodeFit, pods: Sequence[DaemonPod], rules: DaemonSetRules,
 
 
 def old_pod(pods: Sequence[DaemonPod], rules: DaemonSetRules) -> DaemonPod | None:
-    """The one that a rolling update would end."""
+    """The pod that a rolling update deletes."""
     return next((each for each in pods if not each.is_terminating and not _is_new(each, rules)), None)
 
 
@@ -118,7 +118,7 @@ def needed_actions(fit: NodeFit, pods: Sequence[DaemonPod], rules: DaemonSetRule
     present = [each for each in pods if not has_ended(each)]
     staying = sorted((each for each in present if not each.is_terminating), key=_age)
     match fit:
-        case NodeFit.GONE:  # a pod that was never bound would wait for ever; the others are seen to elsewhere
+        case NodeFit.GONE:  # an unbound pod would wait forever; pod_gc.py deletes the others
             return DaemonNodeActions(deletes=tuple(each for each in staying if not each.is_bound))
         case NodeFit.NO:
             return DaemonNodeActions(deletes=tuple(staying))
@@ -135,7 +135,8 @@ def needed_actions(fit: NodeFit, pods: Sequence[DaemonPod], rules: DaemonSetRule
 
 
 def _too_many(running: Sequence[DaemonPod], rules: DaemonSetRules, now_s: float) -> tuple[DaemonPod, ...]:
-    """Of old and of new pods the oldest may stay; the old one as long as it is ready and the new one not available."""
+    """The excess pods: all but the oldest old and the oldest new one. The old one may stay while it is ready and the
+    new one is not available."""
     new = [each for each in running if _hash_of(each) == rules.revision_hash]
     old = [each for each in running if _hash_of(each) != rules.revision_hash]
     deletes = [*new[1:], *old[1:]]

@@ -33,7 +33,7 @@ _TOLERATED: Final = (
     (f"{_NODE}pid-pressure", taints.NO_SCHEDULE),
     (taints.UNSCHEDULABLE, taints.NO_SCHEDULE),
 )
-"""What happens to nodes is no reason for a daemon to leave them."""
+"""Taints for node conditions, which every daemon pod tolerates."""
 _NO_NETWORK: Final = (f"{_NODE}network-unavailable", taints.NO_SCHEDULE)
 _SAME: Final = ("key", "effect", "operator", "value")
 
@@ -44,9 +44,9 @@ class NodeFit(IntEnum):
     GONE = 0
     """There is no such node."""
     NO = 1
-    """No pod is wanted there, and one that is there has to go."""
+    """No pod is wanted there; an existing one is deleted."""
     STAYS = 2
-    """None is started there, but one that is there may stay."""
+    """No pod is created there; an existing one stays."""
     WANTED = 3
 
 
@@ -88,7 +88,7 @@ def placement_of(template: Object) -> DaemonPodPlacement:
 
 
 def target_of(pod: Mapping[str, Any]) -> str | None:
-    """The node that it is on, or is meant for."""
+    """The node of the pod: where it is bound, or the one that its node affinity requires."""
     spec = pod.get("spec") or {}
     if spec.get("nodeName"):
         return str(spec["nodeName"])
@@ -102,7 +102,7 @@ def target_of(pod: Mapping[str, Any]) -> str | None:
 
 
 def template_generation(owner: Object) -> str | None:
-    """The number of the template, from before there were revisions; pods still carry it."""
+    """The template generation, which preceded revisions; pods still have its label."""
     text = (owner["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION)
     return text if text is not None and text.removeprefix("-").isdecimal() else None
 
@@ -123,7 +123,7 @@ def pod_for(owner: Object, node: str, name: str, revision_hash: str) -> Object:
 
 
 def _bound_to(node: str, affinity: Object) -> Object:
-    """Required affinity gives way to the node's name: it was asked before the node was chosen."""
+    """Replaces the required node affinity by the node's name: it was checked when the node was chosen."""
     by_name = {"matchFields": [{"key": NAME_FIELD, "operator": "In", "values": [node]}]}
     nodes = {**(affinity.get("nodeAffinity") or {}), REQUIRED: {"nodeSelectorTerms": [by_name]}}
     return {**affinity, "nodeAffinity": nodes}
@@ -133,7 +133,7 @@ def _tolerations(spec: Object) -> list[Object]:
     found: list[Object] = list(spec.get("tolerations") or ())
     for key, effect in [*_TOLERATED, _NO_NETWORK] if spec.get("hostNetwork") else _TOLERATED:
         new: Object = {"key": key, "operator": "Exists", "effect": effect}
-        # One that says the same, perhaps for a limited time, gives way where it stands.
+        # A toleration for the same taint, perhaps for a limited time, is replaced in its place.
         replaced = [
             new if all((each.get(part) or "") == new.get(part, "") for part in _SAME) else each for each in found
         ]

@@ -75,7 +75,7 @@ def _surge(groups: Groups, surge: int, desired: int, serving: int) -> DaemonPodR
         *sorted(_nodes(groups, NodeUpdateState.BOTH)),
         *sorted(groups.get((NodeUpdateState.OLD_WAITING, False), ())),
     ]
-    # Where no pod is wanted any more, one goes when another one serves elsewhere in its place.
+    # On nodes where no pod is wanted, a pod is deleted when enough others serve.
     deletes += nsmallest(max(serving - desired, 0), groups.get((NodeUpdateState.OLD, False), ()))
     candidates = nsmallest(max(surge - surging, 0), groups.get((NodeUpdateState.OLD, True), ()))
     return DaemonPodReplacement(

@@ -12,7 +12,7 @@ _ALWAYS: Final = frozenset({"currentNumberScheduled", "numberMisscheduled", "des
 
 
 def status_of(owner: Object, counts: DaemonSetCounts, collisions: int) -> Object:
-    """The status with these counts; what is not a count stays."""
+    """The status with these counts; other fields stay."""
     numbers: dict[str, int] = {
         "currentNumberScheduled": counts.current,
         "numberMisscheduled": counts.misscheduled,

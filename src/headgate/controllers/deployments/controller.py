@@ -44,15 +44,15 @@ from headgate.kube.schema import GroupVersionKind
 
 Object = dict[str, Any]
 Hash = Callable[[Object, int | None], str]
-"""Of a pod template, and of how often two of them collided."""
+"""Returns the hash of a pod template after a number of collisions."""
 _Part = Generator[Effect, EffectResponse, Result | None]
-"""Steps that end the work with a verdict, or go on."""
+"""Steps that end the reconcile with a result, or return None to continue."""
 
 KIND: Final = GroupVersionKind("apps", "v1", "Deployment")
 _COMPONENT: Final = "deployment-controller"
 _OWNER: Final = OwnerKind(KIND, DEPLOYMENTS, REPLICA_SETS, _COMPONENT)
 BATCH_S: Final = 0.01
-"""ReplicaSets report in bursts: what they say within this time is looked at in one go."""
+"""The delay after a change of a ReplicaSet: changes come in bursts and are reconciled together."""
 
 
 class DeploymentController(Controller):
@@ -135,7 +135,7 @@ class DeploymentController(Controller):
     # -- the new ReplicaSet ----------------------------------------------------------------------------------------
 
     def _update_new_replica_set(self, draft: DeploymentDraft, new: ReplicaSet) -> _Part:
-        """The new ReplicaSet has the highest number, and what else the Deployment says of it."""
+        """Updates the revision, the annotations and ``minReadySeconds`` of the new ReplicaSet."""
         old, _ = self._split(draft)
         known = new.obj["metadata"].get("annotations") or {}
         annotations = revisions.revision_annotations(draft.owner, known, revisions.next_revision(old))
@@ -194,7 +194,7 @@ class DeploymentController(Controller):
     # -- sizes -----------------------------------------------------------------------------------------------------
 
     def _scale(self, draft: DeploymentDraft) -> ReconcileSteps:
-        """The wanted number has changed, or the rollout is paused: sizes follow, and nothing else does."""
+        """Scales the ReplicaSets only: the replica count has changed, or the rollout is paused."""
         old, new = self._split(draft)
         result = yield from self._resize(draft, scaling.resizes(draft.owner, old, new))
         if result is not None:
@@ -233,7 +233,7 @@ class DeploymentController(Controller):
         return (yield from self._step(draft, grow))
 
     def _is_running(self, old: Sequence[ReplicaSet]) -> bool:
-        """Whether pods of old ReplicaSets are left, also such as are on their way out."""
+        """Whether pods of old ReplicaSets are left, including terminating ones."""
         return any(each.counted > 0 or self._pods.unfinished(each.uid) > 0 for each in old)
 
     def _step(self, draft: DeploymentDraft, steps: Sequence[ReplicaSetResize]) -> ReconcileSteps:
@@ -279,7 +279,7 @@ class DeploymentController(Controller):
         return None
 
     def _clean_up_history(self, draft: DeploymentDraft) -> _Part:
-        """Old ReplicaSets beyond the history that is kept."""
+        """Deletes old ReplicaSets beyond the history limit."""
         old, _ = self._split(draft)
         for each in revisions.beyond_history(draft.owner, old):
             if self._cache.is_terminating(each.uid):
@@ -307,7 +307,7 @@ class DeploymentController(Controller):
     # -- the report ------------------------------------------------------------------------------------------------
 
     def _report(self, draft: DeploymentDraft, *, rollout: bool) -> ReconcileSteps:
-        """``rollout``: also how far it is; while it is only scaled or paused, that is not asked."""
+        """Writes the status. ``rollout``: include the progress; not while the Deployment is only scaled or paused."""
         sets = self._sets(draft)
         _, new = self._split(draft)
         draft.counts = counts = status.counts(draft.owner, sets, new)

@@ -25,7 +25,7 @@ class DeploymentDraft:
         self.collisions: int | None = stored.get("collisionCount")
         self.counts: Object = {name: value for name, value in stored.items() if name != "conditions"}
         self.is_resized = False
-        """Whether a ReplicaSet has been given another size, or other notes."""
+        """Whether the size or the annotations of a ReplicaSet were changed."""
         self._annotations: dict[str, str] = metadata.get("annotations") or {}
 
     def annotate(self, name: str, value: str) -> None:
@@ -33,7 +33,7 @@ class DeploymentDraft:
             self._annotations = {**self._annotations, name: value}
 
     def set_status(self, status: str, reason: str, message: str) -> None:
-        """How the rollout goes."""
+        """Sets the Progressing condition."""
         condition = progress.condition(progress.PROGRESSING, status, reason, message, self.now_s)
         self.conditions = progress.with_condition(self.conditions, condition)
 

@@ -32,7 +32,7 @@ class ReplicaSetPodCounts:
         self._held: Final[dict[str, int]] = {}
 
     def applied(self, pod: Object) -> list[str]:
-        """The uids of owners for which something begins or ends with that: standing pods, or held ones."""
+        """Returns the uids of ReplicaSets whose count of unfinished or held pods becomes zero or ceases to be zero."""
         uid, reference = pod["metadata"]["uid"], controller_of(pod)
         before, now = self._pods.get(uid), None
         if reference is not None and not is_finished(pod):
@@ -64,7 +64,7 @@ class ReplicaSetPodCounts:
 
 
 def _crosses_zero(counts: dict[str, int], owner: str, change: int) -> bool:
-    """Whether there were none, or are none any more."""
+    """Whether the count was zero, or is zero now."""
     before = counts.pop(owner, 0)
     if before + change:
         counts[owner] = before + change

@@ -45,7 +45,8 @@ def condition(type_: str, status: str, reason: str, message: str, now_s: float) 
 
 
 def with_condition(known: list[Condition], new: Condition) -> list[Condition]:
-    """The new one at the end, in place of the one of its type; one of the same status and reason stays as it is."""
+    """Replaces the condition of the same type and appends the new one. With the same status and reason nothing
+    changes."""
     old = conditions.find(known, new["type"])
     if old is not None and old.get("status") == new["status"]:
         if old.get("reason") == new["reason"]:
@@ -60,7 +61,7 @@ def deadline_s(deployment: Object) -> int | None:
 
 
 def with_pause(deployment: Object, known: list[Condition], now_s: float) -> list[Condition]:
-    """Says when a rollout is paused or resumed; one that is out of time stays so."""
+    """Records that the rollout was paused or resumed. A rollout past its deadline stays so."""
     reason = reason_of(known)
     if deadline_s(deployment) is None or reason == TIMED_OUT:
         return known
@@ -74,7 +75,7 @@ def with_pause(deployment: Object, known: list[Condition], now_s: float) -> list
 def with_progress(
     deployment: Object, new: Object, known: list[Condition], name: str, held: bool, now_s: float
 ) -> list[Condition]:
-    """``new`` are the counts of now, the Deployment's own those of before; ``name`` says what is rolled out; ``held``:
+    """``new``: the present counts; the Deployment has the previous ones. ``name``: of what is rolled out. ``held``:
     some of its pods wait for a queue."""
     if deadline_s(deployment) is None:
         return conditions.without_condition(known, PROGRESSING)
@@ -100,7 +101,7 @@ def with_progress(
 
 
 def is_complete(deployment: Object, status: Object) -> bool:
-    """Everything that is wanted is new and available, and nothing else is left."""
+    """Whether all replicas are updated and available, and no old one is left."""
     count = desired_replicas(deployment)
     counts = (status.get(each, 0) for each in ("updatedReplicas", "replicas", "availableReplicas"))
     seen: int = status.get("observedGeneration", 0)
@@ -117,7 +118,7 @@ def has_progressed(before: Object, now: Object) -> bool:
 
 
 def next_deadline_check_s(deployment: Object, status: Object, now_s: float) -> float | None:
-    """When the deadline has to be looked at; None if nothing is on the run."""
+    """The seconds until the deadline must be checked; None if it does not run."""
     limit_s, found = deadline_s(deployment), conditions.find(status.get("conditions"), PROGRESSING)
     if limit_s is None or found is None or found.get("reason") in (AVAILABLE, TIMED_OUT, PAUSED, WAITING):
         return None

@@ -27,7 +27,7 @@ class ReplicaSet(msgspec.Struct, frozen=True):
     name: str
     uid: str
     created: str
-    """A wire time, which sorts as it reads."""
+    """A timestamp as in the API, whose text order is its time order."""
     is_terminating: bool
     generation: int
     observed_generation: int
@@ -36,12 +36,12 @@ class ReplicaSet(msgspec.Struct, frozen=True):
     ready: int
     available: int
     terminating: int | None
-    """None where its controller never said."""
+    """None if its controller has not reported it."""
     desired_annotation: int | None
-    """How many replicas its Deployment wanted when it last sized this ReplicaSet, and how many it allowed."""
+    """The replica count of the Deployment when it last scaled this ReplicaSet; the next field is the maximum then."""
     max_replicas_annotation: int | None
     revision: int | None
-    """None if the annotation is no number; zero without one."""
+    """None if the annotation is not a number; zero without the annotation."""
     obj: Object
 
     @property
@@ -78,7 +78,7 @@ def revision_of(annotations: Mapping[str, str]) -> int | None:
 
 
 def active(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
-    """Those that have pods, or ought to."""
+    """ReplicaSets with a requested size above zero."""
     return [each for each in sets if each.replicas > 0]
 
 

@@ -60,13 +60,13 @@ def next_revision(old: Iterable[ReplicaSet]) -> int:
 
 
 def size_annotations(deployment: Object) -> dict[str, str]:
-    """What a ReplicaSet is told whenever it is sized."""
+    """The annotations that a ReplicaSet gets whenever it is scaled."""
     limit = rollout_limits(deployment)
     return {DESIRED_REPLICAS: str(limit.wanted), MAX_REPLICAS: str(limit.max_replicas)}
 
 
 def revision_annotations(deployment: Object, known: Mapping[str, str], revision: int) -> dict[str, str]:
-    """The annotations of the new ReplicaSet, which has these so far. One whose number is no number is left alone."""
+    """The annotations of the new ReplicaSet. ``known``: its present ones; they stay if the revision is not a number."""
     text = known.get(REVISION, "")
     number = parse_int64(text) if text else 0
     if number is None:
@@ -81,7 +81,7 @@ def revision_annotations(deployment: Object, known: Mapping[str, str], revision:
 
 
 def _history(before: str, revision: str) -> dict[str, str]:
-    """With one more number; the oldest are forgotten when it grows too long."""
+    """Adds a revision to the history, and drops the oldest ones if the text is too long."""
     numbers = [*before.split(","), revision] if before else [revision]
     while len(numbers) > 1 and len(",".join(numbers)) > _MAX_HISTORY:
         del numbers[0]
@@ -91,7 +91,7 @@ def _history(before: str, revision: str) -> dict[str, str]:
 def new_replica_set(
     deployment: Object, kind: GroupVersionKind, template_hash: str, revision: int, replicas: int
 ) -> Object:
-    """A ReplicaSet for the Deployment's template. The hash tells its pods from those of the others."""
+    """A ReplicaSet for the Deployment's template. The hash distinguishes its pods from those of the other ones."""
     spec, metadata = deployment["spec"], deployment["metadata"]
     template = spec["template"]
     labels = {**((template.get("metadata") or {}).get("labels") or {}), HASH_LABEL: template_hash}
@@ -126,7 +126,7 @@ def min_ready_s(obj: Object) -> int:
 
 
 def beyond_history(deployment: Object, old: Sequence[ReplicaSet]) -> list[ReplicaSet]:
-    """Old ReplicaSets that are kept no longer: those of the lowest numbers, unless they still have pods."""
+    """Old ReplicaSets beyond the history limit: those with the lowest revisions, unless they still have pods."""
     limit = deployment["spec"].get("revisionHistoryLimit")
     if limit is None or limit == _UNLIMITED:
         return []

@@ -26,7 +26,7 @@ class DeploymentRolloutLimits(msgspec.Struct, frozen=True):
 
     @property
     def max_replicas(self) -> int:
-        """Pods there may be at once."""
+        """The maximum number of pods at a time."""
         return self.wanted + self.surge
 
     @property
@@ -52,7 +52,7 @@ def desired_replicas(deployment: Object) -> int:
 
 
 def rollout_limits(deployment: Object) -> DeploymentRolloutLimits:
-    """Of a Deployment that is recreated, no fence holds: nothing is added, and nothing need be available."""
+    """The limits of a rolling update. With the Recreate strategy both are zero."""
     count = desired_replicas(deployment)
     if not is_rolling(deployment):
         return DeploymentRolloutLimits(count, 0, 0)
@@ -67,9 +67,9 @@ def rollout_limits(deployment: Object) -> DeploymentRolloutLimits:
 def new_size(deployment: Object, sets: Sequence[ReplicaSet], new_replicas: int) -> int:
     """How large the new ReplicaSet, now of ``new_replicas``, may become; ``sets`` are all, the new one included.
 
-    Pods that were not told to go yet take their room, and while a ReplicaSet has not done what it was last told nobody
-    knows how many those are: it grows only when all of them have. Upstream goes by the sizes alone, so that for moments
-    there may be more pods than the surge allows.
+    Existing pods count against the surge. Their number is unknown until each ReplicaSet has observed its last
+    generation, so the new one grows only then. Upstream compares the requested sizes only, and may exceed the surge for
+    a moment.
     """
     limit = rollout_limits(deployment)
     if not is_rolling(deployment):
@@ -87,7 +87,7 @@ def resize_new(deployment: Object, sets: Sequence[ReplicaSet], new: ReplicaSet) 
 
 
 def shrink_old(deployment: Object, old: Sequence[ReplicaSet], new: ReplicaSet) -> list[ReplicaSetResize]:
-    """In order. A ReplicaSet that gives up unavailable replicas and then available ones comes twice."""
+    """The resizes in order. A ReplicaSet that loses unavailable and then available replicas is listed twice."""
     olds = oldest_first(active(old))
     limit = rollout_limits(deployment)
     allowance = total(olds) + min(new.available, new.replicas) - limit.min_available
@@ -105,7 +105,7 @@ def shrink_old(deployment: Object, old: Sequence[ReplicaSet], new: ReplicaSet) -
         if by > 0:
             shrink(each, by)
             allowance -= by
-    # What a ReplicaSet last said may be older than what it was told since: it will not keep more than that.
+    # The reported availability may be older than the last resize, so the requested size limits it.
     available = min(new.available, new.replicas) + sum(min(each.available, sizes[each.uid]) for each in olds)
     spare = available - limit.min_available
     for each in olds:

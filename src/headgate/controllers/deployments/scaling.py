@@ -22,7 +22,7 @@ Object = dict[str, Any]
 
 
 def is_scaled(deployment: Object, sets: Sequence[ReplicaSet]) -> bool:
-    """Whether the wanted number has changed since its ReplicaSets were sized."""
+    """Whether the replica count has changed since its ReplicaSets were scaled."""
     count = desired_replicas(deployment)
     return any(each.desired_annotation is not None and each.desired_annotation != count for each in active(sets))
 
@@ -40,7 +40,7 @@ def resizes(deployment: Object, old: Sequence[ReplicaSet], new: ReplicaSet | Non
 
 
 def is_saturated(new: ReplicaSet, count: int) -> bool:
-    """The new ReplicaSet has everything that is wanted, and all of it is available."""
+    """Whether the new ReplicaSet has all replicas, and all of them are available."""
     return new.replicas == count and new.desired_annotation == count and new.available == count
 
 
@@ -55,8 +55,8 @@ def _youngest_first(sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
 def _in_proportion(
     deployment: Object, running: Sequence[ReplicaSet], limit: DeploymentRolloutLimits
 ) -> list[ReplicaSetResize]:
-    """Largest first; among equals the younger ones grow first, and the older ones shrink first. What rounding leaves
-    over goes to the largest."""
+    """Resizes in proportion, largest first. Of equal ones the younger grow first, and the older shrink first. The
+    largest gets the rounding difference."""
     to_add = (limit.max_replicas if limit.wanted > 0 else 0) - total(running)
     ordered = sorted(_youngest_first(running) if to_add > 0 else oldest_first(running), key=lambda each: -each.replicas)
     counted: int = (deployment.get("status") or {}).get("replicas", 0)
@@ -72,7 +72,7 @@ def _in_proportion(
 
 
 def _share(each: ReplicaSet, limit: DeploymentRolloutLimits, counted: int, allowed: int) -> int:
-    """How much this one grows (or, below zero, shrinks), never beyond what is ``allowed``."""
+    """How much this ReplicaSet grows, or shrinks if negative; at most ``allowed``."""
     if limit.wanted == 0:
         part = -each.replicas
     else:

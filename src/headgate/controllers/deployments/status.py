@@ -18,7 +18,7 @@ _REPLICA_FAILURE: Final = "ReplicaFailure"
 
 
 def counts(deployment: Object, sets: Sequence[ReplicaSet], new: ReplicaSet | None) -> Object:
-    """Without conditions; as the wire has it, where zeros are left out."""
+    """The status without conditions, in the wire form: zeros are left out."""
     available = sum(each.available for each in sets)
     numbers = {
         "observedGeneration": deployment["metadata"].get("generation", 0),
@@ -37,7 +37,7 @@ def counts(deployment: Object, sets: Sequence[ReplicaSet], new: ReplicaSet | Non
 
 
 def _terminating(sets: Sequence[ReplicaSet]) -> int | None:
-    """None if one that was looked after does not say; one that is too new for that adds none."""
+    """The number of terminating pods; None if an observed ReplicaSet does not report it. A new one counts as zero."""
     numbers = [0 if each.terminating is None and each.observed_generation == 0 else each.terminating for each in sets]
     return None if None in numbers else sum(each for each in numbers if each is not None)
 
@@ -53,7 +53,7 @@ def with_availability(deployment: Object, status: Object, known: list[Condition]
 
 
 def with_failures(sets: Sequence[ReplicaSet], new: ReplicaSet | None, known: list[Condition]) -> list[Condition]:
-    """A failure of the new ReplicaSet is told before one of the others; without any, none is told."""
+    """Copies the failure condition of the new ReplicaSet, or of another one; removes it if there is none."""
     for each in [*([new] if new is not None else []), *sets]:
         failed = conditions.find((each.obj.get("status") or {}).get("conditions"), _REPLICA_FAILURE)
         if failed is not None:

@@ -88,13 +88,13 @@ class TemplateHash:
         self._types: Final = schemas.types
 
     def __call__(self, template: Object, collisions: int | None) -> str:
-        """``collisions`` says how often the name turned out to be taken; None is not the same as zero."""
+        """``collisions``: how often the name was already taken; None and zero give different hashes."""
         text = f"(v1.PodTemplateSpec){self._struct(_TEMPLATE, template)}".encode()
         counted = b"" if collisions is None else (collisions % 2**32).to_bytes(8, "little")
         return safe_encode(fnv1a(text + counted))
 
     def _struct(self, ref: str, value: Object) -> str:
-        """Fields that are inherited stand in a struct of their own, as they do in Go."""
+        """Prints embedded fields in a struct of their own, as Go does."""
         name = ref.rpartition(".")[2]
         parts = []
         for embedded, group in groupby(self._types[ref].fields, key=lambda field: field.embedded):
@@ -151,8 +151,8 @@ def _int_or_string(value: int | str | None) -> str:
 
 
 def _amount(text: str | None) -> str:
-    """An amount as it lies in memory there: short ones as a number of 64 bits with a scale, and with their text if that
-    was canonical at a glance; long ones as a number of any length, in billionths."""
+    """A quantity as Go stores it: a short one as a 64-bit number with a scale, and with its text if Go keeps that; a
+    long one as a number of any length, in billionths."""
     match = _AMOUNT.fullmatch(text or "0")
     if text is None or text == "0" or match is None:
         return _printed(0, 0, "0", "DecimalSI")

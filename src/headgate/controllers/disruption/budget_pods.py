@@ -44,7 +44,7 @@ class BudgetedPod(msgspec.Struct, frozen=True):
 
 
 class BudgetPodCounts(msgspec.Struct):
-    """Of one budget. Changes as pods do; ``owners`` says how many pods each of them controls."""
+    """The counts of one budget. Mutable. ``owners``: how many of the pods each controller has."""
 
     pods: dict[str, BudgetedPod] = msgspec.field(default_factory=dict)
     healthy: int = 0
@@ -70,7 +70,7 @@ class BudgetPodCounts(msgspec.Struct):
             del self.owners[pod.owner]
 
     def first_pod_of(self, owner: ControllerRef) -> str:
-        """The name of the first one that it controls."""
+        """The name of the first pod that it controls."""
         return min(pod.name for pod in self.pods.values() if pod.owner == owner)
 
 
@@ -96,7 +96,7 @@ class BudgetPodIndex:
         return None if uid is None else self._pods[uid]
 
     def budgets_of(self, uid: str) -> tuple[Key, ...]:
-        """The budgets that mean a pod, by name."""
+        """The budgets that select a pod, by name."""
         return self._budgets_by_pod.get(uid, ())
 
     # -- news ------------------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ class BudgetPodIndex:
         self._counts.pop(key, None)
 
     def pod_applied(self, pod: BudgetedPod) -> Iterable[Key]:
-        """The budgets whose counts may have changed."""
+        """Returns the budgets whose counts may have changed."""
         before = self._pods.get(pod.uid)
         if before == pod:
             return ()

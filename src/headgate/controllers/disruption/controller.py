@@ -52,7 +52,7 @@ _POD_FIELDS: Final = (
     "status.conditions",
 )
 _BATCH_S: Final = 0.02
-"""Pods change in bursts: what happens within this time is counted in one go."""
+"""The delay after a change of a pod: changes come in bursts and are counted together."""
 
 
 class _Budget(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class _Budget(msgspec.Struct, frozen=True):
 
 
 class _PodWithSeveralBudgets(msgspec.Struct, frozen=True):
-    """A pod that more than one budget means."""
+    """A pod that more than one budget selects."""
 
     uid: str
 
@@ -124,7 +124,7 @@ class DisruptionController(Controller):
         return enqueues
 
     def _budget_applied(self, obj: Object) -> Iterable[Key]:
-        """From the watch, or from an answer to us: what is older than what is known is no news."""
+        """Takes over a budget from the watch or from a response, unless it is older than the known version."""
         metadata = obj["metadata"]
         key = metadata["namespace"], metadata["name"]
         known = self._budgets.get(key)
@@ -161,7 +161,7 @@ class DisruptionController(Controller):
             yield events.no_pods(budget)
         counts = yield from self._expected(budget, pod_counts)
         if self._budgets.get(key) is not budget:
-            return Done()  # it changed while the server was asked, and is looked at again for that
+            return Done()  # it changed during the request, and its event enqueues it again
         disrupted = disrupted_pods(budget, pod_counts, partial(self._pod_index.pod_by_name, key[0]), now_s)
         if isinstance(counts, str):
             yield events.uncountable(budget, counts)
@@ -177,7 +177,7 @@ class DisruptionController(Controller):
     def _expected(
         self, budget: Object, pod_counts: BudgetPodCounts
     ) -> Generator[Effect, EffectResponse, tuple[int, int] | str]:
-        """How many pods there should be, and how many of them must stay."""
+        """The expected number of pods, and how many of them must stay healthy."""
         total: int | str = len(pod_counts.pods)
         if needs_scale(budget["spec"]):
             total = yield from expected_pods(self._scales, self._served, budget["metadata"]["namespace"], pod_counts)

@@ -17,7 +17,7 @@ _BY_KUBELET: Final = "TerminationByKubelet"
 
 
 def stale_at_s(pod: Object) -> float | None:
-    """When the announcement is to be taken back; nothing if there is none, or it was true."""
+    """When the condition is reset; None if there is none, or the disruption has happened."""
     found = conditions.find((pod.get("status") or {}).get("conditions"), conditions.DISRUPTION_TARGET)
     if found is None or found.get("status") != "True" or found.get("reason") == _BY_KUBELET:
         return None
@@ -27,7 +27,7 @@ def stale_at_s(pod: Object) -> float | None:
 
 
 def cleared_condition(pod: Object, now: str) -> Object:
-    """A strategic patch of the pod's status, if it is still the pod that was looked at."""
+    """A strategic merge patch that resets the condition, with the version of the pod as its precondition."""
     metadata = pod["metadata"]
     generation = metadata.get("generation")
     condition = {

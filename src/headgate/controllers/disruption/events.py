@@ -37,7 +37,7 @@ def unmanaged(budget: Object) -> EmitEvent:
 
 
 def not_deleted(budget: Object, pod: BudgetedPod) -> EmitEvent:
-    namespace = budget["metadata"]["namespace"]  # twice, as everywhere
+    namespace = budget["metadata"]["namespace"]  # upstream prints the namespace twice
     text = f"Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't"
     return _event(_pod(pod), "Warning", "NotDeleted", text)
 
@@ -57,7 +57,7 @@ def _pod(pod: BudgetedPod) -> Object:
 
 
 def _go_format(selector: Object | None) -> str:
-    """As Go prints the selector."""
+    """The selector as Go prints it."""
     if selector is None:
         return "nil"
     labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))

@@ -26,7 +26,7 @@ WATCHED: Final = {
     DEPLOYMENTS: frozenset({"spec.replicas"}),
     STATEFUL_SETS: frozenset({"spec.replicas"}),
 }
-"""What is to be heard of which kinds."""
+"""The watched kinds, and the fields that are used."""
 
 _KINDS: Final = {
     ("", "ReplicationController"): REPLICATION_CONTROLLERS,
@@ -81,7 +81,7 @@ class ControllerScales:
 def expected_pods(
     scales: ControllerScales, served: DiscoveredKinds, namespace: str, pod_counts: BudgetPodCounts
 ) -> Generator[Effect, EffectResponse, int | str]:
-    """How many pods the owners of these pods want together, or why that cannot be said."""
+    """The total number of pods that the owners of these pods request, or why it is unknown."""
     found: dict[str, int] = {}
     for owner in sorted(pod_counts.owners, key=lambda each: (each.name, each.uid)):
         scale = scales.find(namespace, owner) or (yield from _read_scale(served, namespace, owner))
@@ -89,7 +89,7 @@ def expected_pods(
             return scale
         if scale is not None:
             found[scale.uid] = scale.replicas
-        elif owner in pod_counts.owners:  # its pods may have gone while the server was asked
+        elif owner in pod_counts.owners:  # its pods may have been deleted during the request
             return f"found no controllers for pod {quote(pod_counts.first_pod_of(owner))}"
     return sum(found.values())
 

@@ -24,22 +24,23 @@ _BAD_SHARE: Final = "invalid value for IntOrString: invalid type: string is not 
 
 
 class DisruptedPods(msgspec.Struct, frozen=True):
-    """Evictions that were granted and are not visible yet: since when, by name; those that never came; the next end."""
+    """Granted evictions that are not visible yet: ``since`` when, by pod name. ``overdue``: evictions that did not
+    happen. ``next_end_s``: when the next one becomes overdue."""
 
     since: Mapping[str, str]
     overdue: tuple[BudgetedPod, ...]
     next_end_s: float | None
     healthy: int
-    """How many of these pods would count as well otherwise."""
+    """How many of these pods are healthy."""
 
 
 def needs_scale(spec: Mapping[str, Any]) -> bool:
-    """Whether it matters how many pods there should be: a plain number of pods to keep counts those that are there."""
+    """Whether the expected number of pods is needed. An absolute ``minAvailable`` uses the existing pods."""
     return spec.get("maxUnavailable") is not None or isinstance(spec.get("minAvailable"), str)
 
 
 def desired(spec: Mapping[str, Any], expected: int) -> int | str:
-    """How many must stay, of so many; or why that cannot be said."""
+    """How many of the expected pods must stay healthy, or why it is unknown."""
     max_unavailable = spec.get("maxUnavailable")
     share = scaled_int_or_percent(
         spec.get("minAvailable") if max_unavailable is None else max_unavailable, expected, round_up=True

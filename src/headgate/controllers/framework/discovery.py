@@ -39,7 +39,7 @@ class DiscoveredKinds(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, documents: Iterable[Object]) -> DiscoveredKinds:
-        """From aggregated discovery documents."""
+        """Reads aggregated discovery documents."""
         rows: dict[tuple[str, str], DiscoveredKind] = {}
         by_name: dict[tuple[str, str], DiscoveredKind] = {}
         failed: list[str] = []
@@ -52,7 +52,7 @@ class DiscoveredKinds(msgspec.Struct, frozen=True):
         return cls(tuple(rows.values()), by_name, tuple(failed))
 
     def find(self, api_version: str, kind: str) -> DiscoveredKind | None:
-        """The kind that a reference names, in that very version."""
+        """The kind that a reference names, in exactly that version."""
         return self.by_name.get((api_version, kind))
 
 

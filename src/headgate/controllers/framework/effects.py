@@ -17,7 +17,7 @@ Object = dict[str, Any]
 
 
 class Get(msgspec.Struct, frozen=True):
-    """``fields`` narrows what is read of the object, by path; empty is all of it."""
+    """``fields``: the paths of the object to read; empty for all."""
 
     resource: APIResource
     namespace: str
@@ -27,7 +27,7 @@ class Get(msgspec.Struct, frozen=True):
 
 
 class List(msgspec.Struct, frozen=True):
-    """``namespace`` empty: all of them. The answer's body has ``items``."""
+    """An empty ``namespace`` means all namespaces. The body of the response has ``items``."""
 
     resource: APIResource
     namespace: str = ""
@@ -87,7 +87,8 @@ class DeleteCollection(msgspec.Struct, frozen=True):
 
 
 class EmitEvent(msgspec.Struct, frozen=True):
-    """An Event about an object; ``about`` is an object reference. Answered at once, and written when it can be."""
+    """An Event about an object; ``about`` is an object reference. The response is immediate; the Event is written
+    later."""
 
     about: Object
     type: Literal["Normal", "Warning"]
@@ -100,7 +101,7 @@ RequestEffect = Get | List | Discover | Create | Replace | Patch | Apply | Delet
 
 
 class ParallelRequests(msgspec.Struct, frozen=True):
-    """Requests side by side, in no order; the answer's ``parts`` are theirs, in the order given here."""
+    """Parallel requests. The ``parts`` of the response are in the order of the requests."""
 
     requests: tuple[RequestEffect, ...]
 
@@ -112,17 +113,17 @@ _REFUSAL_STATUSES = frozenset({400, 403, 422})
 
 
 class EffectResponse(msgspec.Struct, frozen=True):
-    """``status`` is HTTP's, or :data:`UNREACHABLE`; ``body`` is the object, the list, or the Status of a refusal."""
+    """``status`` is HTTP's, or :data:`UNREACHABLE`; ``body`` is the object, the list, or the Status of an error."""
 
     status: int
     body: Object
     now_s: float
     parts: tuple[EffectResponse, ...] = ()
-    """To :class:`ParallelRequests`."""
+    """The responses to :class:`ParallelRequests`."""
 
     @property
     def unknown(self) -> bool:
-        """Whether it was done is unknown."""
+        """Whether the outcome of the request is unknown."""
         return self.status == UNREACHABLE or self.status >= 500
 
     @property
@@ -131,7 +132,7 @@ class EffectResponse(msgspec.Struct, frozen=True):
 
     @property
     def missing(self) -> bool:
-        """There is no object of that name. A path that is not served says 404, too, but names no object."""
+        """Whether the object does not exist. A path that is not served gives 404, too, but without an object name."""
         return self.status == 404 and bool((self.body.get("details") or {}).get("name"))
 
     @property
@@ -140,8 +141,8 @@ class EffectResponse(msgspec.Struct, frozen=True):
 
     @property
     def refused(self) -> bool:
-        """A rule or an admission plugin of the server does not allow it: the same request is refused again until
-        something else changes."""
+        """Whether validation or admission rejected the request: the same request is rejected again until something
+        else changes."""
         return self.status in _REFUSAL_STATUSES or (not self.ok and "denied the request" in self.message)
 
     @property

@@ -29,7 +29,7 @@ class ObservedVersion(msgspec.Struct, frozen=True):
         return cls(metadata.get("uid") or "", metadata.get("resourceVersion") or "")
 
     def is_same(self, obj: Mapping[str, Any]) -> bool:
-        """Whether ``obj`` is that very version. Objects without a version are never the same."""
+        """Whether ``obj`` is exactly this version. Objects without a version are never the same."""
         return bool(self.resource_version) and self == ObservedVersion.of(obj)
 
 
@@ -57,7 +57,7 @@ class DeletedUIDs:
 class MutationCache(Generic[Place]):
     def __init__(self) -> None:
         self._objects: Final[dict[Place, Object]] = {}
-        self._unconfirmed: Final[dict[Place, int]] = {}  # what only our own writes told of, and at which revision
+        self._unconfirmed: Final[dict[Place, int]] = {}  # keys that only responses have shown, with the revision
         self._deleted: Final = DeletedUIDs()
 
     def get(self, key: Place) -> Object | None:
@@ -67,8 +67,9 @@ class MutationCache(Generic[Place]):
         return self._objects
 
     def put(self, key: Place, obj: Object, *, from_watch: bool) -> bool:
-        """Whether that is the latest now. ``told``: by the watch. Its echo of an own write is news, too: the answer may
-        have brought a change that nobody has looked at yet."""
+        """Stores the object. Returns whether it is the latest version. ``from_watch``: it is from the watch, not from a
+        response. The watch event of an own write counts as a change, too: the response may have contained changes of
+        other clients."""
         metadata, known = obj["metadata"], self._objects.get(key)
         if metadata["uid"] in self._deleted:
             return False
@@ -85,7 +86,7 @@ class MutationCache(Generic[Place]):
         return True
 
     def remove(self, key: Place, uid: str) -> Object | None:
-        """What was there, if it is that one which has gone."""
+        """Removes the object if it has this uid, and returns it."""
         self._deleted.add(uid)
         known = self._objects.get(key)
         if known is None or known["metadata"]["uid"] != uid:
@@ -94,7 +95,7 @@ class MutationCache(Generic[Place]):
         return self._objects.pop(key)
 
     def missing(self, revision: str) -> list[tuple[Place, str]]:
-        """A whole list has been told: what it did not have is no more, each with its uid, for who removes it."""
+        """The keys and uids of objects that a complete list at ``revision`` did not have. The caller removes them."""
         if not revision.isdecimal():
             return []
         absent = [key for key, written in self._unconfirmed.items() if written <= int(revision)]

@@ -24,7 +24,7 @@ Object = dict[str, Any]
 Key = Hashable
 
 ALL_FIELDS: Final = frozenset({"*"})
-"""Every field there is."""
+"""All fields of the object."""
 
 
 class WatchSpec(msgspec.Struct, frozen=True):
@@ -39,13 +39,13 @@ class WatchSpec(msgspec.Struct, frozen=True):
 
 
 def watched_fields(specs: Iterable[WatchSpec]) -> frozenset[str]:
-    """The fields that one watch for all of these has to bring; empty: whole objects."""
+    """The fields that one watch for all of these must deliver; empty for whole objects."""
     fields = frozenset[str]().union(*(each.fields for each in specs))
     return frozenset() if fields >= ALL_FIELDS else fields
 
 
 class Enqueue(msgspec.Struct, frozen=True):
-    """A key to reconcile; a key that is due sooner already keeps its time."""
+    """A key to reconcile. A key that is already due sooner keeps its time."""
 
     key: Key
     after_s: float = 0.0
@@ -74,7 +74,7 @@ ReconcileSteps = Generator[Effect, EffectResponse, Result]
 
 
 def yield_each(effects: Iterable[Effect]) -> Generator[Effect, EffectResponse, None]:
-    """Each in its turn, whatever the answers are: for Events, whose answers say nothing."""
+    """Yields the effects one by one and ignores the responses: for Events."""
     remaining = iter(effects)
     while (effect := next(remaining, None)) is not None:
         yield effect
@@ -98,13 +98,13 @@ class Controller(ABC):
         return ()
 
     def removed(self, resource: APIResource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Enqueue]:
-        """An object is gone."""
+        """An object was deleted."""
         return ()
 
     def synced(self, resource: APIResource, revision: str, now_s: float) -> Iterable[Enqueue]:
-        """Everything of a resource that there was at ``revision`` has been told: at first, and after a cut watch."""
+        """All objects of a resource at ``revision`` have been delivered: after the first list, and after a new list."""
         return ()
 
     @abstractmethod
     def reconcile(self, key: Any, now_s: float) -> ReconcileSteps:
-        """Work on a key; not begun before the first list of every interest has been told."""
+        """Reconciles a key. It is not called before the first list of every watch has been delivered."""

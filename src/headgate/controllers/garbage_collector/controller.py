@@ -80,11 +80,11 @@ class _UnservedOwnerKind(msgspec.Struct, frozen=True):
 
 
 class _ClusterScopedWithNamespacedOwner(msgspec.Struct, frozen=True):
-    """A cluster-scoped object cannot have an owner in a namespace; it is left alone for ever."""
+    """A cluster-scoped object cannot have a namespaced owner; it is never deleted."""
 
 
 class _Owners(msgspec.Struct, frozen=True):
-    """The owner references of an object, by what is left of the owners."""
+    """The owner references of an object, by the state of the owners."""
 
     solid: list[OwnerReference]
     dangling: list[OwnerReference]
@@ -160,7 +160,7 @@ class GarbageCollector(Controller):
             return self._park(found, key)
         if found is None:
             return Done(list(_enqueue_all(self.graph.absent(identity))))
-        # It exists, so its kind's watch will tell of it, or of its end. Should both be missed, this comes back.
+        # It exists, so the watch will deliver it, or its deletion. The requeue covers a missed event.
         return RequeueWithBackoff("not heard of yet") if self.graph.dependents_of_unknown(identity) else Done()
 
     def _attempt(self, key: Key, uid: str) -> ReconcileSteps:
@@ -198,7 +198,7 @@ class GarbageCollector(Controller):
         if owners.waiting and dependents:
             policy = "Foreground"
             if any(each.waiting for each in dependents):
-                # Before this turns into a circle in which each waits for the other, its owners stop waiting for it.
+                # Otherwise this could become a cycle in which each object waits for the other.
                 problem = yield from operations.unblock_owners(node, live)
                 if problem is not None:
                     return _result_of(problem)
@@ -220,7 +220,7 @@ class GarbageCollector(Controller):
         node = self.graph.get(uid)
         if node is None or not node.orphaning:
             return Done()
-        # Not from the graph: a dependent that was not heard of yet would lose its owner and be deleted for it.
+        # Lists from the server, not the graph: a dependent that was not observed yet would be deleted with its owner.
         kinds = [row for row in self._kinds.values() if row.resource.namespaced or not node.namespace]
         problem = yield from operations.orphan_all(kinds, node, self.graph.dependents(uid))
         if problem is None:
@@ -292,8 +292,8 @@ class GarbageCollector(Controller):
     def _look_up_former(
         self, identity: OwnerIdentity
     ) -> Generator[Effect, EffectResponse, RequeueWithBackoff | _UnservedOwnerKind | None]:
-        """An owner whose kind is served no longer: when its definition is gone, so are all its objects, whether their
-        end was heard or not. A definition that is there may just not be served for a while."""
+        """An owner whose kind is no longer served. If its definition is deleted, so are all its objects, observed or
+        not. If the definition exists, it may be served again."""
         former = self._former.get((identity.api_version, identity.kind))
         if former is None:
             return _UnservedOwnerKind(identity.api_version, identity.kind)

@@ -58,20 +58,20 @@ class OwnerGraphNode(msgspec.Struct):
     owners: tuple[OwnerReference, ...] = ()
     deleting: bool = False
     orphaning: bool = False
-    """It goes once its dependents are orphans."""
+    """It is deleted when its dependents are orphaned."""
     checked: int = 0
-    """How many of the owners, from the first, were looked at since they were told."""
+    """How many of the owners, from the first, were checked since the last change."""
     by_uid: Mapping[str, Sequence[OwnerReference]] | None = None
-    """The owners by uid, made when it is needed and they are many."""
+    """The owners by uid; built on first use, if there are many."""
     waiting: bool = False
-    """It goes once the dependents that block it are gone (and orphans, if it is orphaning, are orphans)."""
+    """It is deleted when the blocking dependents are gone (and, if it is orphaning, the others are orphaned)."""
 
     @property
     def resource(self) -> APIResource:
         return self.kind.resource
 
     def references_to(self, uid: str) -> Sequence[OwnerReference]:
-        """The references that may be to an owner with this uid: all of them, where they are few."""
+        """The references that may name this uid: all of them, if there are few."""
         if len(self.owners) <= _FEW:
             return self.owners
         if self.by_uid is None:
@@ -79,11 +79,11 @@ class OwnerGraphNode(msgspec.Struct):
         return self.by_uid.get(uid, ())
 
     def matches_exactly(self, reference: OwnerReference | OwnerIdentity, namespace: str) -> bool:
-        """Whether a reference from ``namespace`` has all of it right."""
+        """Whether a reference from ``namespace`` is correct in all fields."""
         return reference.api_version == self.kind.api_version and self.matches(reference, namespace)
 
     def matches(self, reference: OwnerReference | OwnerIdentity, namespace: str) -> bool:
-        """The same, by whichever version of its group it is named."""
+        """Whether a reference from ``namespace`` is correct, in any version of the group."""
         group, slash, _ = reference.api_version.rpartition("/")
         return (
             reference.uid == self.uid
@@ -141,7 +141,7 @@ def owner_references(metadata: Object) -> tuple[OwnerReference, ...]:
 class OwnershipGraph:
     def __init__(self) -> None:
         self._nodes: Final[dict[str, OwnerGraphNode]] = {}
-        self._dependents: Final[dict[str, dict[str, None]]] = {}  # in the order in which they were heard of
+        self._dependents: Final[dict[str, dict[str, None]]] = {}  # in the order of observation
         self._blocking: Final[dict[str, dict[str, None]]] = {}  # those of them that say so
         self._unknown_owners: Final[dict[str, dict[OwnerIdentity, set[str]]]] = {}  # by the owner's uid
 
@@ -154,14 +154,14 @@ class OwnershipGraph:
         return [self._nodes[each] for each in self._dependents.get(uid, ())]
 
     def blocking(self, owner: OwnerGraphNode) -> list[OwnerGraphNode]:
-        """The dependents that a foreground deletion waits for. One that only knows the uid must not hold it up."""
+        """The dependents that a foreground deletion waits for. A reference with only a correct uid does not block."""
         return [node for each in self._blocking.get(owner.uid, ()) if _blocks(node := self._nodes[each], owner)]
 
     def is_blocked(self, owner: OwnerGraphNode) -> bool:
         return any(_blocks(self._nodes[each], owner) for each in self._blocking.get(owner.uid, ()))
 
     def waits_for_itself(self, owner: OwnerGraphNode) -> bool:
-        """Whether it waits for a dependent that waits for a dependent that … waits for it."""
+        """Whether the object is part of a cycle of objects that wait for each other."""
         seen: set[str] = set()
         stack = [owner]
         while stack:
@@ -174,7 +174,7 @@ class OwnershipGraph:
         return False
 
     def dependents_of_unknown(self, identity: OwnerIdentity) -> Collection[str]:
-        """The dependents that name an owner of which nothing was heard yet."""
+        """The dependents that name an owner which was never observed."""
         return self._unknown_owners.get(identity.uid, {}).get(identity, ())
 
     def __len__(self) -> int:
@@ -210,7 +210,7 @@ class OwnershipGraph:
         return chain.from_iterable(keys)
 
     def removed(self, resource: APIResource, uid: str) -> Iterator[CollectorKey]:
-        """``resource`` is where it was seen last: a kind may move to another version, and its objects with it."""
+        """``resource``: where the object was observed last; a kind may move to another version with its objects."""
         node = self._nodes.get(uid)
         if node is None or node.resource != resource:
             return iter(())
@@ -221,7 +221,7 @@ class OwnershipGraph:
         return chain(self._attempts(uid), self._unblocked(owners))
 
     def forget(self, resources: Collection[APIResource]) -> Iterator[CollectorKey]:
-        """These are not served any more. What becomes of their objects is not known: they may come back elsewhere."""
+        """Removes the objects of resources that are no longer served. They may return in another version."""
         nodes = [node for node in self._nodes.values() if node.resource in resources]
         return chain.from_iterable([self.removed(node.resource, node.uid) for node in nodes])
 
@@ -232,13 +232,13 @@ class OwnershipGraph:
     # -- wiring ----------------------------------------------------------------------------------------------------
 
     def _attempts(self, owner_uid: str) -> Iterator[CollectorKey]:
-        """For each of those that are dependents now."""
+        """A key for each present dependent."""
         return map(AttemptToDelete, list(self._dependents.get(owner_uid, ())))
 
     def _check_references(
         self, node: OwnerGraphNode, identities: Mapping[OwnerIdentity, set[str]]
     ) -> Iterator[CollectorKey]:
-        """An object that others have named already: their doubts are over, and some had it wrong."""
+        """Checks the references of dependents that named this object before it was observed."""
         for identity, dependents in identities.items():
             if not node.matches_exactly(identity, identity.namespace):
                 for each in sorted(dependents):
@@ -276,11 +276,11 @@ class OwnershipGraph:
     ) -> Iterator[CollectorKey]:
         for checked, reference in enumerate(owners):
             if node.owners is not owners:
-                return  # the object was heard of again, which looks at the rest, too; or it is gone
+                return  # the object changed, and that change checks the rest; or it was deleted
             node.checked = checked + 1
             owner = self._nodes.get(reference.uid)
             if reference in before:
-                # An owner that is off the list now may have kept the node from being judged by the others.
+                # A removed owner may have prevented the deletion so far.
                 if owner is None or owner.waiting or not owner.matches(reference, node.namespace):
                     yield AttemptToDelete(node.uid)
                 continue
@@ -294,7 +294,7 @@ class OwnershipGraph:
                 yield AttemptToDelete(node.uid)
 
     def _unlink(self, node: OwnerGraphNode, reference: OwnerReference) -> None:
-        """The node is no dependent by this reference any more; by another one it may be, ``_rewire`` sees to it."""
+        """Removes the edges of one reference. ``_set_owners`` restores those of other references."""
         _discard(self._dependents, reference.uid, node.uid)
         _discard(self._blocking, reference.uid, node.uid)
         identities = self._unknown_owners.get(reference.uid)

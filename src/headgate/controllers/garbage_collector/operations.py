@@ -26,7 +26,7 @@ _UNSUPPORTED_MEDIA_TYPE: Final = 415
 
 
 def delete(node: OwnerGraphNode, live: Object, policy: str) -> Operation:
-    """Delete the object that ``live`` describes, unless its owners change meanwhile."""
+    """Deletes the object that ``live`` describes, unless its owners change meanwhile."""
     version = live["resourceVersion"]
     preconditions = {"uid": node.uid, "resourceVersion": version}
     options: Object = {"propagationPolicy": policy, "preconditions": preconditions}
@@ -41,13 +41,13 @@ def delete(node: OwnerGraphNode, live: Object, policy: str) -> Operation:
         return None
     if changed.get("ownerReferences") != live.get("ownerReferences"):
         return "its owners changed meanwhile"
-    # Something else changed. An object that never stands still must not escape by that.
+    # Other fields changed. An object that changes all the time must be deleted, too.
     options = {"propagationPolicy": policy, "preconditions": {"uid": node.uid}}
     return _problem((yield Delete(node.resource, node.namespace, node.name, options)))
 
 
 def drop_owners(node: OwnerGraphNode, uids: Sequence[str]) -> Operation:
-    """Take references to these owners out of the object."""
+    """Removes the references to these owners from the object."""
     kind, namespace, name, uid = node.resource, node.namespace, node.name, node.uid
     gone = [{"$patch": "delete", "uid": each} for each in uids]
     response = yield Patch(kind, namespace, name, {"metadata": {"ownerReferences": gone, "uid": uid}})
@@ -57,7 +57,7 @@ def drop_owners(node: OwnerGraphNode, uids: Sequence[str]) -> Operation:
 
 
 def unblock_owners(node: OwnerGraphNode, live: Object) -> Operation:
-    """Let no owner of the object wait for it."""
+    """Sets ``blockOwnerDeletion`` to false in all owner references."""
     unblocked = [
         {**each, "blockOwnerDeletion": False}
         for each in live.get("ownerReferences") or ()
@@ -89,9 +89,10 @@ def remove_finalizer(node: OwnerGraphNode, finalizer: str) -> Operation:
 
 
 def orphan_all(kinds: Iterable[DiscoveredKind], owner: OwnerGraphNode, known: Sequence[OwnerGraphNode]) -> Operation:
-    """Take the owner out of every object that names it, asking the server which those are.
+    """Removes the owner from all objects that name it, as listed by the server.
 
-    Of a kind that cannot be listed just now those that are ``known`` must do: it must not keep every owner waiting.
+    For a kind that cannot be listed now, only the ``known`` dependents are changed, so that it does not block all
+    owners.
     """
     for kind in kinds:
         response = yield List(kind.resource, owner.namespace, METADATA)
@@ -112,7 +113,7 @@ def orphan_all(kinds: Iterable[DiscoveredKind], owner: OwnerGraphNode, known: Se
 
 
 def _rewrite_owners(node: OwnerGraphNode, change: Any) -> Operation:
-    """The same for kinds that know no strategic merge patch: read, change, write unless it changed meanwhile."""
+    """For kinds without strategic merge patch: reads, changes, and writes with the version as precondition."""
     for _ in range(_MAX_TRIES):
         response = yield Get(node.resource, node.namespace, node.name, METADATA)
         if not response.ok:

@@ -23,7 +23,7 @@ class BackoffRecord(msgspec.Struct, frozen=True):
 
 
 def record_after(record: BackoffRecord, succeeded: Collection[JobPod], failed: Collection[JobPod]) -> BackoffRecord:
-    """The record when these have ended too: a success makes forget the failures before it."""
+    """The record after these pods have ended. A success clears the failures before it."""
     if not succeeded:
         if not failed:
             return record
@@ -40,7 +40,7 @@ def wait_s(record: BackoffRecord, now_s: float) -> float:
 
 
 def index_wait_s(last_failed: JobPod | None, now_s: float) -> float:
-    """Before the index of a pod that failed is tried again."""
+    """The time before the index of a failed pod is tried again."""
     if last_failed is None:
         return 0.0
     failures = last_failed.failures_before + last_failed.ignored_before + 1

@@ -52,7 +52,7 @@ def decide(
     summary: JobPodSummary,
     deadline_left_s: float | None,
 ) -> FinishedCondition | None:
-    """Before anything is made or ended; that the completions are reached is known only afterwards."""
+    """Whether the job has finished, before pods are created or deleted. Reached completions are found afterwards."""
     return next(_finished_conditions(spec, status, members, summary, deadline_left_s), None)
 
 
@@ -63,7 +63,7 @@ def _finished_conditions(
     summary: JobPodSummary,
     deadline_left_s: float | None,
 ) -> Iterator[FinishedCondition]:
-    """In the order of their weight; only the first is looked for."""
+    """In the order of precedence. Only the first is used."""
     for target in (SUCCESS, FAILURE):
         found = conditions.find(status.get("conditions"), target)
         if found is not None and found.get("status") == "True":
@@ -91,7 +91,7 @@ def is_complete(spec: JobSpec, summary: JobPodSummary, active: int) -> bool:
 
 
 def deadline_left_s(spec: JobSpec, start_s: float | None, now_s: float) -> float | None:
-    """Until ``activeDeadlineSeconds`` are over; a suspended job's time does not run."""
+    """The rest of ``activeDeadlineSeconds``; None if there is no limit or the job is suspended."""
     if spec.active_deadline_s is None or start_s is None or spec.is_suspended:
         return None
     return start_s + spec.active_deadline_s - now_s

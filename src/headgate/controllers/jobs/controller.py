@@ -53,13 +53,13 @@ class _OrphanPod(msgspec.Struct, frozen=True):
 
 
 class _DeletedJob(msgspec.Struct, frozen=True):
-    """The pods that a job left behind."""
+    """The pods of a deleted job."""
 
     job_uid: str
 
 
 class JobController(Controller):
-    """Keys are jobs (namespace and name), orphan pods, and jobs that are gone."""
+    """Keys are jobs (namespace and name), orphan pods, and deleted jobs."""
 
     name = "job"
 
@@ -92,7 +92,7 @@ class JobController(Controller):
     def _job_applied(self, job: Object) -> Iterable[Enqueue]:
         known = self._cache.owner((job["metadata"]["namespace"], job["metadata"]["name"]))
         if known is not None and resource_version_of(known) == resource_version_of(job):
-            return ()  # the echo of a write of ours, which would have been refused if anything else had changed
+            return ()  # the watch event of an own write, which was based on the last version
         keys = self._cache.owner_applied(job)
         if not keys or not is_finished(job):
             return [Enqueue(key) for key in keys]
@@ -125,7 +125,7 @@ class JobController(Controller):
         )
         if problem is not None:
             return RequeueWithBackoff(problem)
-        job = self._unfinished_job(key)  # it may have changed meanwhile
+        job = self._unfinished_job(key)  # it may have changed during the requests
         if job is None:
             return Done()
         uid = job["metadata"]["uid"]
@@ -141,14 +141,14 @@ class JobController(Controller):
         return result
 
     def _unfinished_job(self, key: Key) -> Object | None:
-        """The job, if there is one that is ours to work on and not finished."""
+        """The job, if it exists, is managed by this controller and has not finished."""
         job = self._cache.owner(key)
         if job is None or is_managed_elsewhere(job):
             return None
         return None if is_finished(job) else job
 
     def _enqueue_batched(self, keys: Iterable[Key]) -> list[Enqueue]:
-        """News of pods come in bursts: one work for all of them, and the larger the job, the more of them."""
+        """Delays the reconcile, because pods change in bursts; longer for larger jobs."""
         return [Enqueue(key, _BATCH_S + _BATCH_PER_POD_S * self._size(key)) for key in keys]
 
     def _size(self, key: Key) -> int:

@@ -21,7 +21,7 @@ from headgate.controllers.jobs.spec import JobSpec
 Object = dict[str, Any]
 
 MAX_AT_ONCE: Final = 500
-"""So that the uids in a status stay below some 20 KB."""
+"""Keeps the uids in a status below about 20 KB."""
 
 
 class TerminatedPodCounts(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class TerminatedPodCounts(msgspec.Struct, frozen=True):
         return len(self.uncounted_succeeded) + len(self.uncounted_failed)
 
     def after_removal(self, tracked: Set[str]) -> TerminatedPodCounts:
-        """Uids whose finalizer is gone are numbers now."""
+        """Replaces the uids of pods that lost their finalizer by increments of the counts."""
         succeeded = tuple(uid for uid in self.uncounted_succeeded if uid in tracked)
         failed = tuple(uid for uid in self.uncounted_failed if uid in tracked)
         return TerminatedPodCounts(
@@ -60,20 +60,20 @@ class FinalizerRemovalPolicy(msgspec.Struct, frozen=True):
     """When the finalizer of a pod may be removed although the pod has not ended."""
 
     all_pods: bool = False
-    """The job is over, or going itself."""
+    """The job has finished, or is being deleted."""
     as_failed: bool = False
-    """What has not ended by then has failed."""
+    """Pods that have not ended count as failed."""
     held: frozenset[str] = frozenset()
-    """Uids of failed pods that stay until they are replaced, because they know how often their index failed."""
+    """Uids of failed pods that stay until they are replaced, because they record the failures of their index."""
 
 
 class CountingResult(msgspec.Struct, frozen=True):
     counts: TerminatedPodCounts
     succeeded_indexes: CompletionIndexes
     released: tuple[JobPod, ...]
-    """Whose finalizer may go when the tally is written."""
+    """Pods whose finalizer may be removed when the counts are written."""
     has_more: bool
-    """There may be more than fit at once."""
+    """There may be more pods than one pass counts."""
 
 
 def count(
@@ -83,7 +83,7 @@ def count(
     members: Collection[JobPod],
     removal_policy: FinalizerRemovalPolicy,
 ) -> CountingResult:
-    """``counted`` are the indexes that the status tells of already; ``tally`` is settled."""
+    """``counted``: the indexes that the status already has. ``counts`` has no uids of pods without the finalizer."""
     succeeded, failed = list(counts.uncounted_succeeded), list(counts.uncounted_failed)
     known_succeeded, known_failed = frozenset(succeeded), frozenset(failed)
     indexes: list[int] = []

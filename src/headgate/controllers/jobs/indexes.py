@@ -16,13 +16,13 @@ from headgate.kube.labels import parse_int64
 
 
 class CompletionIndexes(msgspec.Struct, frozen=True):
-    """``ranges`` are in order, apart from each other by at least one index, and both ends are inside."""
+    """``ranges``: in order, with a gap of at least one index between them; both ends are included."""
 
     ranges: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def parse(cls, text: str, completions: int) -> CompletionIndexes:
-        """Those below ``completions``."""
+        """Parses the indexes below ``completions``."""
         read = (_range(part, completions) for part in text.split(","))
         return cls(_joined(each for each in read if each is not None))
 
@@ -46,7 +46,7 @@ class CompletionIndexes(msgspec.Struct, frozen=True):
         return ",".join(_text(first, last) for first, last in self.ranges)
 
     def common(self, other: CompletionIndexes) -> int:
-        """How many are in both."""
+        """The number of indexes that both have."""
         count = mine = theirs = 0
         while mine < len(self.ranges) and theirs < len(other.ranges):
             (first, last), (other_first, other_last) = self.ranges[mine], other.ranges[theirs]
@@ -88,7 +88,7 @@ def _joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 def _text(first: int, last: int) -> str:
-    """Two neighbours are told one by one: ``3,4``, but ``3-5``."""
+    """Two neighbours are listed separately: ``3,4``, but ``3-5``."""
     if first == last:
         return str(first)
     return f"{first}{',' if last == first + 1 else '-'}{last}"

@@ -37,11 +37,11 @@ class JobPod(msgspec.Struct, frozen=True):
     name: str
     phase: str
     is_being_deleted: bool
-    """It has been told to end, by whomever."""
+    """Whether it was deleted, by any client."""
     is_tracked: bool
     index: int
     is_active: bool
-    """It has neither ended nor been told to."""
+    """Whether it has neither ended nor been deleted."""
     is_ready: bool
 
     @property
@@ -49,7 +49,7 @@ class JobPod(msgspec.Struct, frozen=True):
         return self.is_being_deleted and self.phase not in _FINISHED
 
     def has_failed(self, spec: JobSpec) -> bool:
-        """A pod that is deleted before it ends has failed: it may never get to say so itself."""
+        """A pod that is deleted before it ends counts as failed: it may never report its phase."""
         if self.phase == "Failed":
             return True
         return not spec.replaces_only_failed and self.is_being_deleted and self.phase != "Succeeded"
@@ -59,7 +59,7 @@ class JobPod(msgspec.Struct, frozen=True):
 
     @property
     def failures_before(self) -> int:
-        """How many pods of its index failed before it, as it was told when it was made."""
+        """How many pods of its index failed before it; recorded at its creation."""
         return _count(self.pod, INDEX_FAILURES)
 
     @property
@@ -74,7 +74,7 @@ class JobPod(msgspec.Struct, frozen=True):
 
     @property
     def finished_s(self) -> float:
-        """When it ended, by the best witness there is: its containers, its condition, who deleted it, its birth."""
+        """When it ended, by the best available source: containers, Ready condition, deletion, creation."""
         for source in (_containers_ended_s, _unready_since_s, _deleted_s):
             time_s = source(self.pod)
             if time_s is not None:
@@ -83,7 +83,7 @@ class JobPod(msgspec.Struct, frozen=True):
 
 
 def job_pod_of(pod: Object, is_being_deleted: bool) -> JobPod:
-    """``is_leaving``: it has been told to end, even if the pod that is known does not show it yet."""
+    """``is_being_deleted``: it was deleted, even if the cached pod does not show it yet."""
     metadata, phase = pod["metadata"], phase_of(pod)
     index = parse_int64((metadata.get("annotations") or {}).get(INDEX, ""))
     is_deleted = is_being_deleted or "deletionTimestamp" in metadata
@@ -108,7 +108,7 @@ class JobPodCache:
         self._read: Final[dict[str, JobPod]] = {}
 
     def of(self, job_uid: str) -> list[JobPod]:
-        """By name."""
+        """The pods of a job, by name."""
         found = [self._job_pod(uid, pod) for uid, pod in self._cache.dependents(job_uid).items()]
         found.sort(key=lambda each: each.name)
         return found
@@ -128,7 +128,7 @@ def is_tracked(pod: Object) -> bool:
 
 
 def sidecars(pod: Object) -> frozenset[str]:
-    """Initial containers that are never done."""
+    """The names of restartable init containers."""
     initial = (pod.get("spec") or {}).get("initContainers") or ()
     return frozenset(each["name"] for each in initial if is_sidecar(each))
 
@@ -139,7 +139,7 @@ def _count(pod: Object, annotation: str) -> int:
 
 
 def _containers_ended_s(pod: Object) -> float | None:
-    """The last of them, if all have ended. A sidecar is a container that happens to be listed as an initial one."""
+    """When the last container or sidecar ended; None if one still runs."""
     status = pod.get("status") or {}
     sidecar_names = sidecars(pod)
     statuses = [*(status.get("containerStatuses") or ())]
@@ -165,6 +165,6 @@ def _unready_since_s(pod: Object) -> float | None:
 
 
 def _deleted_s(pod: Object) -> float | None:
-    """The timestamp says until when it may take; when it was asked for is earlier by the grace period."""
+    """When the deletion was requested: the deletion timestamp minus the grace period."""
     until_s = seconds(pod["metadata"].get("deletionTimestamp"))
     return None if until_s is None else until_s - (pod["metadata"].get("deletionGracePeriodSeconds") or 0)

@@ -62,7 +62,7 @@ class JobReconciler:
         self._terminated: Final = read_counts(self._status)
         self._summary: Final = summarize_pods(self._spec, self._status, self._terminated, self._members)
         self.record: Final = backoff.record_after(record, self._summary.new_succeeded, self._summary.new_failed)
-        """What is to be remembered, once the status that it follows from is written."""
+        """The record to keep when the status that it belongs to is written."""
         self._finished: FinishedCondition | None = None
         self._problem: str | None = None
         self._requeue_after_s: float | None = None
@@ -95,10 +95,10 @@ class JobReconciler:
     # -- pods ------------------------------------------------------------------------------------------------------
 
     def _delete_all_pods(self, live_counts: LivePodCounts) -> Generator[Effect, EffectResponse, LivePodCounts]:
-        """They keep their finalizers: what did not end by itself is still to be counted."""
+        """Deletes all active pods. They keep their finalizers, because they must be counted."""
         live_counts = yield from self._delete_pods(live_counts, self._summary.active)
         if live_counts.active:
-            self._finished = None  # not over while a pod runs
+            self._finished = None  # not finished while a pod runs
         return live_counts
 
     def _manage_pods(self, live_counts: LivePodCounts) -> Generator[Effect, EffectResponse, LivePodCounts]:
@@ -122,7 +122,7 @@ class JobReconciler:
     def _delete_surplus_pods(
         self, live_counts: LivePodCounts, planned: JobPodPlan
     ) -> Generator[Effect, EffectResponse, LivePodCounts]:
-        """Pods that the job does not want any more have not failed: they are let go of before they are ended."""
+        """Deletes surplus pods. They have not failed, so their finalizers are removed first."""
         tracked = [each.pod for each in planned.deletes if each.is_tracked]
         removed = yield from orphan_pods.remove_finalizers(self._cache, tracked, if_unchanged=True)
         self._problem = self._problem or removed.problem
@@ -181,7 +181,7 @@ class JobReconciler:
         return result
 
     def _write(self, wanted: Object) -> Generator[Effect, EffectResponse, Result | None]:
-        """Unless the API has it already. A verdict: the work is over for now."""
+        """Writes the status if it changed. Returns a result if the reconcile ends here."""
         metadata = self._job["metadata"]
         before = self._job.get("status") or {}
         if wanted == before:

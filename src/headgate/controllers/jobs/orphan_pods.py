@@ -26,16 +26,16 @@ Object = dict[str, Any]
 
 class FinalizersRemoved(msgspec.Struct, frozen=True):
     uids: frozenset[str]
-    """Of those that are free now, or gone."""
+    """The uids of pods that have no finalizer now, or are deleted."""
     had_missing: bool
-    """Some were not there any more: no further news of them will come."""
+    """Some pods did not exist: no watch event of them will follow."""
     problem: str | None
 
 
 def remove_finalizers(
     cache: OwnershipCache, pods: Sequence[Object], *, if_unchanged: bool = False
 ) -> Generator[Effect, EffectResponse, FinalizersRemoved]:
-    """``as_known``: only those that have not changed since, because one that ended meanwhile is to be counted."""
+    """``if_unchanged``: only of pods that have not changed, because a pod that ended meanwhile must be counted."""
     if not pods:
         return FinalizersRemoved(frozenset(), False, None)
     responses = yield ParallelRequests(tuple(_patch(each, if_unchanged) for each in pods))
@@ -56,7 +56,7 @@ def remove_finalizers(
 
 
 def is_orphan(cache: OwnershipCache, pod: Object) -> bool:
-    """Whether a tracked pod has no job to count it, as far as is known."""
+    """Whether the cache has no job that will count a tracked pod."""
     if not is_tracked(pod):
         return False
     controller = controller_of(pod)
@@ -79,13 +79,13 @@ def release_orphan(cache: OwnershipCache, uid: str) -> ReconcileSteps:
         if not response.ok and not response.missing:
             return RequeueWithBackoff(response.message)
         if response.ok and response.body["metadata"]["uid"] == controller["uid"]:
-            return Done()  # when its job is heard of, or heard to be gone, it is looked at again
+            return Done()  # the event of its job, or of its deletion, enqueues it again
     removed = yield from remove_finalizers(cache, [pod])
     return Done() if removed.problem is None else RequeueWithBackoff(removed.problem)
 
 
 def release_pods_of(cache: OwnershipCache, job_uid: str) -> ReconcileSteps:
-    """The pods of a job that is known to be gone."""
+    """Removes the finalizers of the pods of a deleted job."""
     tracked = [each for each in cache.dependents(job_uid).values() if is_tracked(each)]
     if cache.key_of(job_uid) is not None:
         return Done()

@@ -28,7 +28,7 @@ _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 def deletion_rank(member: JobPod) -> DeletionRank:
-    """The smallest goes first."""
+    """The pod with the smallest rank is deleted first."""
     pod = member.pod
     return (
         bool((pod.get("spec") or {}).get("nodeName")),
@@ -46,7 +46,7 @@ def _youngest_first(time_s: float | None) -> float:
 
 
 def _restarts(pod: Object) -> tuple[int, int]:
-    """Of its containers, and of its sidecars: the most that any of them has, negative so that more comes first."""
+    """The highest restart count of its containers, and of its sidecars; negative, so that more comes first."""
     status = pod.get("status") or {}
     sidecar_names = sidecars(pod)
     initial = (each for each in status.get("initContainerStatuses") or () if each.get("name") in sidecar_names)
@@ -61,11 +61,11 @@ MAX_AT_ONCE: Final = 500
 class JobPodPlan(msgspec.Struct, frozen=True):
     deletes: tuple[JobPod, ...] = ()
     creates: tuple[int, ...] = ()
-    """The index of each pod to make; :data:`UNKNOWN` for a job that has none."""
+    """The index of each pod to create; :data:`UNKNOWN` if the job is not indexed."""
     wait_s: float | None = None
-    """More may be made then: something failed a short while ago."""
+    """When more pods may be created: the back-off after a failure."""
     has_more: bool = False
-    """There is more to do than fits at once."""
+    """There is more to do than one pass does."""
 
 
 def plan_pods(
@@ -102,7 +102,7 @@ def _wanted_active(spec: JobSpec, summary: JobPodSummary) -> int:
 
 
 def _unavailable_indexes(spec: JobSpec, summary: JobPodSummary, members: Iterable[JobPod]) -> CompletionIndexes:
-    """Indexes that need no pod: they have ended, or have one."""
+    """Indexes that need no pod: they have completed or failed, or have a pod."""
     taken = {each.index for each in summary.active}
     if spec.replaces_only_failed:
         taken.update(each.index for each in members if each.is_terminating)
@@ -111,7 +111,7 @@ def _unavailable_indexes(spec: JobSpec, summary: JobPodSummary, members: Iterabl
 
 
 def _pods_to_delete(spec: JobSpec, active: Iterable[JobPod], at_least: int) -> list[JobPod]:
-    """The active pods to end: those with the same or no index, then the least until there are enough."""
+    """The active pods to delete: those with a duplicate or invalid index, then the lowest ranks."""
     deletes: list[JobPod] = []
     kept = list(active)
     if spec.is_indexed:
@@ -121,7 +121,7 @@ def _pods_to_delete(spec: JobSpec, active: Iterable[JobPod], at_least: int) -> l
 
 
 def _without_duplicates(spec: JobSpec, active: list[JobPod]) -> tuple[list[JobPod], list[JobPod]]:
-    """Who has to go, and who stays: of each index the pod that is furthest."""
+    """The pods to delete and the pods to keep: for each index the most advanced one."""
     deletes = [each for each in active if not each.is_valid(spec)]
     kept: dict[int, JobPod] = {}
     for each in active:

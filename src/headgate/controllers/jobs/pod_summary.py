@@ -24,13 +24,13 @@ class JobPodSummary(msgspec.Struct, frozen=True):
     ready: int
     terminating: int
     new_succeeded: tuple[JobPod, ...]
-    """Ended and neither counted nor written down."""
+    """Pods that have ended and are not in the status yet."""
     new_failed: tuple[JobPod, ...]
     succeeded: int
     failed: int
     """Without those that the failure policy ignores."""
     counted_indexes: CompletionIndexes = NONE
-    """The completed indexes that the status told of."""
+    """The completed indexes in the status."""
     completed: CompletionIndexes = NONE
     failed_indexes: CompletionIndexes | None = None
     """``None``: the job has no limit per index."""

@@ -26,7 +26,7 @@ _VARIABLE: Final = {
 
 
 def pod_body(job: Object, spec: JobSpec, index: int, before: JobPod | None, suffix: str) -> Object:
-    """``before`` is the failed pod of the same index that this one replaces, if that has to be known."""
+    """``before``: the failed pod of the same index that this one replaces, if failures are counted per index."""
     template, name = job["spec"]["template"], job["metadata"]["name"]
     own = (template.get("metadata") or {}).get("finalizers") or ()
     finalizers = () if TRACKING in own else (TRACKING,)
@@ -55,7 +55,7 @@ def _failures(spec: JobSpec, before: JobPod | None) -> dict[str, str]:
 
 
 def _index_prefix(name: str, index: int) -> str:
-    """The index is never cut off."""
+    """Shortens the name of the job, never the index."""
     tail = f"-{index}-"
     return name[: _MAX_PREFIX - len(tail)] + tail
 

@@ -27,7 +27,7 @@ class JobSpec(msgspec.Struct, frozen=True):
     max_failed_indexes: int | None = None
     active_deadline_s: int | None = None
     restarts_containers: bool = False
-    """Containers are started again inside their pod, which counts towards the back-off limit."""
+    """The kubelet restarts containers in their pod, which counts towards the back-off limit."""
     failure_rules: tuple[Object, ...] | None = None
     success_rules: tuple[Object, ...] = ()
     replaces_only_failed: bool = False
@@ -35,7 +35,7 @@ class JobSpec(msgspec.Struct, frozen=True):
 
     @property
     def indexes(self) -> int:
-        """Indexes are below this number; none are, when the job is not indexed."""
+        """The number of indexes; zero if the job is not indexed."""
         return self.completions or 0 if self.is_indexed else 0
 
 

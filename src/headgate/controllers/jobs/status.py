@@ -28,7 +28,7 @@ class LivePodCounts(msgspec.Struct, frozen=True):
 
 
 def finish(job: Object) -> Object | None:
-    """The condition that says that it is over."""
+    """The condition Complete or Failed; None if the job has not finished."""
     for each in (job.get("status") or {}).get("conditions") or ():
         if each.get("type") in _FINISHED and each.get("status") == "True":
             return dict(each)
@@ -68,9 +68,9 @@ def with_terminated(
 
 
 def with_suspension(status: Mapping[str, Any], spec: JobSpec, now: str, *, clears_start: bool = False) -> Object:
-    """Suspended or resumed, if that is news; time begins again when a job is resumed.
+    """Records that the job was suspended or resumed. A resumed job gets a new start time.
 
-    ``clears_start``: a suspended job has not started, whatever it did before (KEP-5440).
+    ``clears_start``: a suspended job loses its start time (KEP-5440).
     """
     reason, text = ("JobSuspended", "Job suspended") if spec.is_suspended else ("JobResumed", "Job resumed")
     known = status.get("conditions") or []
@@ -82,7 +82,7 @@ def with_suspension(status: Mapping[str, Any], spec: JobSpec, now: str, *, clear
 
 
 def suspension(status: Mapping[str, Any]) -> str | None:
-    """What is told about it: ``True``, ``False``, or nothing."""
+    """The status of the condition Suspended; None if there is none."""
     found = conditions.find(status.get("conditions"), _SUSPENDED)
     return None if found is None else str(found.get("status"))
 
@@ -104,7 +104,8 @@ def with_final_condition(status: Mapping[str, Any], finished: FinishedCondition,
 
 
 def _with_condition(known: list[Object], type_: str, status: str, reason: str, message: str, now: str) -> list[Object]:
-    """With this condition; the very same list if it says so already. What never was true is not told to be false."""
+    """Sets the condition; returns the same list if nothing changes. A condition that was never true is not added as
+    false."""
     before = conditions.find(known, type_)
     if before is None:
         return known if status == "False" else [*known, _condition(type_, status, reason, message, now)]
@@ -125,7 +126,7 @@ def _condition(type_: str, status: str, reason: str, message: str, now: str) -> 
     }
 
 
-# The API leaves these out when there is nothing to say; ``ready`` and ``terminating`` it keeps.
+# The API omits these fields if they are zero or empty; it keeps ``ready`` and ``terminating``.
 _OMITTED: Final = {"active": 0, "succeeded": 0, "failed": 0, "completedIndexes": ""}
 
 

@@ -54,15 +54,15 @@ class _Pod(msgspec.Struct, frozen=True):
 
 
 class _Health(msgspec.Struct):
-    """Mutable: what is remembered of a node beside what the API shows."""
+    """State of a node that the API does not show. Mutable."""
 
     node: LifecycleNode
     heartbeat_s: float
-    """When it last gave a sign of life, by our own clock."""
+    """When its last heartbeat was observed, by the clock of this process."""
     unready_since_s: float
     is_registered: bool = False
     must_mark_pods: bool = False
-    """Its pods have to be told that they are not ready."""
+    """Its pods must be marked as not ready."""
 
 
 class _Name(msgspec.Struct, frozen=True):
@@ -70,7 +70,7 @@ class _Name(msgspec.Struct, frozen=True):
 
 
 class _Uid(msgspec.Struct, frozen=True):
-    """A pod that came to an unready node."""
+    """A pod that was bound to an unready node."""
 
     uid: str
 
@@ -119,7 +119,7 @@ class NodeLifecycleController(Controller):
         if metadata.get("namespace") != _LEASES_OF_NODES:
             return
         name, renewed = metadata["name"], (obj.get("spec") or {}).get("renewTime") or ""
-        if renewed > self._renewals.get(name, ""):  # all have one form, so the later is the greater
+        if renewed > self._renewals.get(name, ""):  # the text order is the time order
             self._renewals[name] = renewed
             if name in self._nodes:
                 self._nodes[name].heartbeat_s = now_s
@@ -141,7 +141,7 @@ class NodeLifecycleController(Controller):
         return enqueues if node.readiness == before.readiness else [Enqueue(_Name(node.name)), *enqueues]
 
     def _set_zone(self, name: str, node: LifecycleNode | None, now_s: float) -> list[Enqueue]:
-        """Counts a node where it is; ``None``: nowhere any more."""
+        """Counts a node in its zone; ``None`` removes it."""
         was_fully_disrupted = self._zones.is_fully_disrupted
         zone, ready = (None, False) if node is None else (node.zone, node.ready == "True")
         found = self._zones.put(name, zone, ready=ready)
@@ -226,7 +226,7 @@ class NodeLifecycleController(Controller):
         return known.heartbeat_s + (self._config.grace_s if known.node.ready else self._config.startup_s)
 
     def _eviction_turn(self, known: _Health, now_s: float) -> tuple[float | None, bool]:
-        """Whether the pods of a node have to leave, and else how long until that is asked again."""
+        """The time until the next check, and whether the pods of the node must be evicted."""
         node = known.node
         zone = node.zone or ("", "")
         if not outage_of(node) or self._zones.is_fully_disrupted:
@@ -266,7 +266,7 @@ class NodeLifecycleController(Controller):
         return self._observe_write(known, (yield Patch(NODES, "", known.node.name, body, how="merge")), now_s)
 
     def _observe_write(self, known: _Health, response: EffectResponse, now_s: float) -> str | None:
-        """What was written counts as seen, unless the watch has shown something later meanwhile."""
+        """Takes over the node from the response, unless the watch has shown a later version."""
         if not response.ok:
             return None if response.missing else response.message
         node = read(response.body)

@@ -35,7 +35,7 @@ class LifecycleNode(msgspec.Struct, frozen=True):
 
     @property
     def heartbeat(self) -> str | None:
-        """When its kubelet last wrote how it is, as it says; ``None`` if it never did."""
+        """The last heartbeat of its kubelet, as in its status; ``None`` if there is none."""
         found = conditions.find(self.conditions, READY)
         return None if found is None else str(found.get("lastHeartbeatTime", ""))
 
@@ -46,19 +46,19 @@ class LifecycleNode(msgspec.Struct, frozen=True):
 
     @property
     def zone(self) -> tuple[str, str] | None:
-        """Where it may fail together with others; ``None``: it counts nowhere."""
+        """Its failure zone; ``None`` if it is excluded from disruption."""
         if _EXCLUDED in self.labels:
             return None
         region, zone = (next(filter(None, map(self.labels.get, keys)), "") for keys in (_REGIONS, _ZONES))
         return region, zone
 
     def is_older_than(self, other: LifecycleNode) -> bool:
-        """Whether it is an earlier state of the same node; news may be late, and own writes are known at once."""
+        """Whether it is an earlier version of the same node. Events may be late, and own writes are known at once."""
         return self.uid == other.uid and int(self.revision or 0) < int(other.revision or 0)
 
     @property
     def readiness(self) -> tuple[Any, ...]:
-        """All that decides what is done about it, but for the time. Heartbeats do not change it."""
+        """All fields that affect the decisions, without times. Heartbeats do not change it."""
         states = tuple((each.get("type"), each.get("status")) for each in self.conditions)
         taints = tuple((each.get("key"), each.get("effect"), each.get("value")) for each in self.taints)
         return self.uid, self.is_unschedulable, states, taints, tuple(sorted(self.labels.items()))

@@ -48,17 +48,17 @@ class _Uid(msgspec.Struct, frozen=True):
 
 
 class _CancelledEviction(msgspec.Struct, frozen=True):
-    """A pod that went before it was told to."""
+    """A pod that was deleted before its eviction."""
 
     namespace: str
     name: str
 
 
 def stay_s(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> float:
-    """How long a pod may stay on a node with these taints: 0 not at all, infinite for ever."""
+    """How long a pod may stay on a node with these taints: 0 not at all, infinite without a limit."""
     longest_s = inf
     for taint in taints:
-        # The first toleration that matches counts, as many as there are.
+        # Only the first matching toleration counts.
         found = next((each for each in tolerations if tolerates(each, taint)), None)
         if found is None:
             return 0.0
@@ -76,9 +76,9 @@ class TaintEvictionController(Controller):
         self._pods: Final[dict[str, _Pod]] = {}
         self._on_node: Final = PodsByNode()
         self._due_s: Final[dict[str, float]] = {}
-        """When pods go that may stay a while."""
+        """When pods with a limited toleration are evicted."""
         self._announced: Final[set[str]] = set()
-        """Pods whose end has been announced."""
+        """Pods whose eviction was announced by an Event."""
 
     def watches(self) -> Iterable[WatchSpec]:
         return (
@@ -149,7 +149,7 @@ class TaintEvictionController(Controller):
             self._announced.discard(pod.uid)
             return Done()
         if wait_s > 0:
-            # Who waits already goes when it was going to go, whatever was changed since.
+            # A pod that already waits keeps its time, whatever changed since.
             due_s = self._due_s.setdefault(pod.uid, now_s + wait_s)
             if now_s < due_s:
                 return RequeueAfter(due_s - now_s)

@@ -32,19 +32,19 @@ _LABEL_ALIASES: Final = {
 
 
 def outage_of(node: LifecycleNode) -> str:
-    """The key of the taint that says how the node is not ready; empty if it is, or says nothing."""
+    """The key of the taint for an unready node; empty if it is ready or does not report."""
     return _KEYS.get(("Ready", node.ready), "")
 
 
 def no_execute_taints(node: LifecycleNode) -> frozenset[str]:
-    """Those of the two outages that make pods leave the node now."""
+    """The keys of its present NoExecute taints for outages."""
     return frozenset(str(each.get("key")) for each in node.taints if _is_outage(each))
 
 
 def wanted_taints(node: LifecycleNode, now_s: float, *, evicts: bool) -> Sequence[Taint] | None:
-    """The node's taints as they should be; ``None`` if they are.
+    """The taints that the node should have; ``None`` if it has them.
 
-    ``evicts``: whether an unready node is to have its pods leave.
+    ``evicts``: whether the pods of an unready node are evicted.
     """
     wanted = [(key, NO_SCHEDULE) for key in _no_schedule_keys(node)]
     if evicts and (outage := outage_of(node)):
@@ -60,7 +60,7 @@ def wanted_taints(node: LifecycleNode, now_s: float, *, evicts: bool) -> Sequenc
 
 
 def wanted_labels(node: LifecycleNode) -> dict[str, str]:
-    """Labels to write: old names of labels say what the new ones say."""
+    """The labels to write: the deprecated names get the values of the present ones."""
     return {
         old: node.labels[new]
         for new, old in _LABEL_ALIASES.items()

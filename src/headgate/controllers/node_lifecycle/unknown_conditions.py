@@ -12,12 +12,12 @@ from headgate.kube.timestamps import format_time
 
 Object = dict[str, Any]
 
-# Whether the network is there is not for a kubelet to say, so its silence says nothing about that.
+# Not NetworkUnavailable: the kubelet does not report it.
 _KUBELET_CONDITIONS: Final = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 def unknown_conditions(node: LifecycleNode, now_s: float) -> list[Object]:
-    """The conditions to write, as a strategic merge; none if the node is known to be silent already."""
+    """The conditions to write as a strategic merge patch; none if they are already Unknown."""
     if node.ready == "Unknown":
         return []
     return [each for kind in _KUBELET_CONDITIONS if (each := _unknown(node, kind, format_time(now_s)))]

@@ -14,7 +14,7 @@ from headgate.controllers.node_lifecycle.config import NodeLifecycleConfig
 
 Zone = tuple[str, str]
 
-_FEW: Final = 2  # unready nodes that are never more than bad luck
+_FEW: Final = 2  # so few unready nodes never count as an outage of the zone
 
 
 class EvictionZones:
@@ -28,11 +28,11 @@ class EvictionZones:
 
     @property
     def is_fully_disrupted(self) -> bool:
-        """There are nodes, and none is ready."""
+        """Whether there are nodes, and none is ready."""
         return bool(self._zone_of) and not self._zones_with_ready
 
     def put(self, name: str, zone: Zone | None, *, ready: bool) -> Iterable[str]:
-        """A node is there, ready or not, or nowhere (``None``); returns whose turn may have come by that."""
+        """Sets the zone and the readiness of a node; ``None`` removes it. Returns the nodes that may be tainted now."""
         before = self._zone_of.get(name)
         if before == (zone, ready):
             return ()
@@ -70,7 +70,7 @@ class EvictionZones:
         return config.evictions_per_s
 
     def next_eviction_in_s(self, zone: Zone, now_s: float) -> float | None:
-        """How long until the next node of the zone may be tainted; ``None``: not as things stand."""
+        """How long until the next node of the zone may be tainted; ``None`` if evictions are stopped."""
         if self.evictions_per_s(zone) <= 0:
             return None
         return max(self._next_turn_s.get(zone, 0.0) - now_s, 0.0)

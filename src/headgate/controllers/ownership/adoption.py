@@ -27,10 +27,10 @@ def claim(
     can_use: Callable[[Object], bool] = lambda obj: True,
     is_relevant: Callable[[Object], bool] = lambda obj: True,
 ) -> ClaimSteps:
-    """Adopt and release. ``finalizers`` are put on what is adopted, and taken off what is released.
+    """Adopts and releases dependents. ``finalizers``: added on adoption, removed on release.
 
-    ``suits`` says no to what the owner cannot use although its selector means it. What does not count for it, such as
-    a pod that has ended, is neither adopted nor released: ``counts``.
+    ``can_use``: whether the owner can use an object that its selector matches. ``is_relevant``: objects for which it is
+    false, such as finished pods, are neither adopted nor released.
     """
     owner = cache.owner(key)
     if owner is None:
@@ -95,5 +95,5 @@ def _patch(cache: OwnershipCache, obj: Object, change: Object) -> ClaimSteps:
     if response.ok:
         cache.observe_write(response.body)
         return None
-    # Gone, another one by now, or adopted by another owner meanwhile: the watch will deliver it.
+    # Deleted, replaced, or adopted by another owner meanwhile: the watch will deliver it.
     return None if response.missing or response.status in (409, 422) else response.message

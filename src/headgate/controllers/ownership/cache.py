@@ -51,11 +51,11 @@ class UnconfirmedWrites(msgspec.Struct):
 
 class OwnershipCache:
     def __init__(self, kind: OwnerKind, on_dependent_change: OnDependentChange = lambda uid, owner, obj: None) -> None:
-        """``told`` is for who keeps counts: it hears of every change, whether the watch or our own write told of it."""
+        """``on_dependent_change`` is called for every change, from the watch or from an own write: for counters."""
         self.kind: Final = kind
         self._on_dependent_change: Final = on_dependent_change
         self.unconfirmed_writes: Final[dict[str, UnconfirmedWrites]] = {}
-        """By the owner's uid."""
+        """By the uid of the owner."""
         self._owners: Final[MutationCache[Key]] = MutationCache()
         self._keys: Final[dict[str, Key]] = {}  # by uid
         self._selectors: Final[SelectorIndex[Key]] = SelectorIndex()
@@ -75,18 +75,18 @@ class OwnershipCache:
         return self._owners.objects()
 
     def key_of(self, uid: str) -> Key | None:
-        """Of an owner that is there."""
+        """The key of an existing owner."""
         return self._keys.get(uid)
 
     def dependents(self, owner_uid: str) -> Mapping[str, Object]:
-        """Everything it controls, by uid: also what is finished or going."""
+        """All objects that it controls, by uid, including finished and terminating ones."""
         return self._dependents.get(owner_uid, _EMPTY)
 
     def dependent(self, uid: str) -> Object | None:
         return self._all.get(uid)
 
     def candidates(self, key: Key) -> list[Object]:
-        """Objects without a controller that the owner's selector means."""
+        """Objects without a controller that the owner's selector matches."""
         known = self._all.objects()
         return [known[uid] for uid in self._candidates.get(key, ())]
 
@@ -94,7 +94,7 @@ class OwnershipCache:
         return self._selectors.selector(key) or NOTHING
 
     def is_terminating(self, uid: str) -> bool:
-        """Whether it is being deleted, by us or as the API shows."""
+        """Whether it is being deleted, by this controller or as the API shows."""
         known = self._all.get(uid)
         return uid in self._terminating or (known is not None and "deletionTimestamp" in known["metadata"])
 
@@ -130,7 +130,7 @@ class OwnershipCache:
     # -- news of dependents ----------------------------------------------------------------------------------------
 
     def dependent_applied(self, obj: Object) -> list[Key]:
-        """From the watch. Who has to look: who had it, who has it, and who might want it."""
+        """Takes over a watch event. Returns the keys of its previous, present and possible owners."""
         known = self._all.get(obj["metadata"]["uid"])
         return self._put(obj, known) if self._is_newer(obj, known, from_watch=True) else []
 
@@ -139,33 +139,33 @@ class OwnershipCache:
         return [] if known is None else self._drop(known)
 
     def observe_write(self, obj: Object) -> None:
-        """What the server answered to a write of ours."""
+        """Takes over the object from the response to an own write."""
         known = self._all.get(obj["metadata"]["uid"])
         if self._is_newer(obj, known, from_watch=False):
             self._put(obj, known)
 
     def deletion_accepted(self, uid: str) -> None:
-        """The server took our deletion."""
+        """The server accepted a deletion of this controller."""
         known = self._all.get(uid)
         if known is not None:
             self._terminating.add(uid)
             self._on_dependent_change(uid, self._controller(known), known)
 
     def deletion_confirmed(self, uid: str) -> None:
-        """The server says so, before the watch does."""
+        """The server reported that the object does not exist, before the watch did."""
         known = self._all.remove(uid, uid)
         if known is not None:
             self._drop(known)
 
     def synced(self, revision: str) -> list[Key]:
-        """A whole list has been told: what it did not have is no more. Who lost one has to look."""
+        """A complete list was delivered: removes objects that it did not have. Returns the keys of their owners."""
         return [key for obj in self._all.remove_missing(revision) for key in self._drop(obj)]
 
     # -- bookkeeping -----------------------------------------------------------------------------------------------
 
     def _is_newer(self, obj: Object, known: Object | None, *, from_watch: bool) -> bool:
-        """Stores the dependent. The version that is known already, such as the watch's echo of an own write, is no
-        news: the indexes have it."""
+        """Stores the dependent. Returns false for a version that is already known, such as the watch event of an own
+        write: the indexes have it."""
         if not self._all.put(obj["metadata"]["uid"], obj, from_watch=from_watch):
             return False
         return known is None or resource_version_of(known) != resource_version_of(obj)
@@ -205,7 +205,7 @@ class OwnershipCache:
         return [] if key is None else [key]
 
     def _controller(self, obj: Object | None) -> str | None:
-        """The uid of its controller. One of another kind is not handled here, but the object is taken."""
+        """The uid of its controller, of any kind: an object with another controller is not a candidate."""
         reference = None if obj is None else controller_of(obj)
         return None if reference is None else str(reference.get("uid"))
 

@@ -22,12 +22,12 @@ from headgate.kube.serializer.go_json import go_json
 Object = dict[str, Any]
 
 REVISION_LABEL: Final = "controller-revision-hash"
-"""On pods: the revision that they were made from."""
+"""The label of pods with the revision that they were created from."""
 _HASH_LABEL: Final = "controller.kubernetes.io/hash"
 _MAX_PREFIX: Final = 223
 _MAX_COLLISIONS: Final = 100
 _EXACT: Final = 1 << 53
-"""Beyond this a float64 does not hold every whole number."""
+"""Beyond this a float64 cannot represent all integers."""
 
 
 class KeepRevision(msgspec.Struct, frozen=True):
@@ -61,17 +61,17 @@ class RevisionResult(msgspec.Struct, frozen=True):
 
 
 def data_of(owner: Object, kind: GroupVersionKind) -> Object:
-    """What a revision remembers: a patch that gives the owner its present template back.
+    """The data of a revision: a patch that restores the present template of the owner.
 
-    Written as JSON it has the very bytes that kube-controller-manager writes: ``kubectl rollout undo`` compares bytes.
+    Its JSON has exactly the bytes of kube-controller-manager, because ``kubectl rollout undo`` compares bytes.
     """
     data: Object = _canonical({"spec": {"template": {**owner["spec"]["template"], "$patch": "replace"}}}, kind)
     return data
 
 
 def _canonical(value: Any, kind: GroupVersionKind) -> Any:
-    """Maps in the order of their keys. kube-controller-manager reads the numbers of a StatefulSet as float64, those
-    of a DaemonSet as what they are."""
+    """Sorts maps by key. kube-controller-manager reads the numbers of a StatefulSet as float64, those of a DaemonSet
+    exactly."""
     match value:
         case dict():
             return {key: _canonical(value[key], kind) for key in sorted(value)}
@@ -83,8 +83,8 @@ def _canonical(value: Any, kind: GroupVersionKind) -> Any:
 
 
 def _has_data(revision: Object, data: Object, kind: GroupVersionKind) -> bool:
-    """Whether it is the revision of this template. Earlier versions of Headgate kept the keys in another order, and
-    exact numbers: those are the same revisions, or an upgrade would roll everything out again."""
+    """Whether it is the revision of this template. Earlier versions of Headgate stored the keys in another order and
+    exact numbers. They count as equal, because otherwise an upgrade would start a rollout."""
     kept: Object = revision.get("data") or {}
     return kept == data or bool(_canonical(kept, kind) == data)
 
@@ -118,13 +118,13 @@ def choose_revision(revisions: Sequence[Object], data: Object, kind: GroupVersio
 
 
 def excess_revisions(revisions: Sequence[Object], live: Collection[str], limit: int) -> list[Object]:
-    """The oldest unused ones, beyond ``limit``. ``revisions`` are in order, ``live`` are names."""
+    """The oldest unused revisions beyond ``limit``. ``revisions`` are in order; ``live``: names of used ones."""
     unused = [each for each in revisions if each["metadata"]["name"] not in live]
     return unused[: max(len(unused) - limit, 0)] if limit >= 0 else []
 
 
 def data_hash(data: Object, collisions: int) -> str:
-    """The hash in the name of a StatefulSet's revision, of the bytes that Kubernetes' own controller would hash."""
+    """The hash in the name of a StatefulSet's revision, of the same bytes as upstream."""
     return safe_encode(fnv1(go_json(data) + str(collisions).encode()))
 
 
@@ -154,7 +154,7 @@ def new_revision(owner: Object, kind: GroupVersionKind, number: int, hash_: str,
 def create_revision(
     make: Callable[[int], Object], collisions: int, kind: GroupVersionKind
 ) -> Generator[Effect, EffectResponse, RevisionResult]:
-    """Create the revision that ``make`` gives for a number of collisions; a name that others have is one more."""
+    """Creates the revision that ``make`` returns for a number of collisions. A name that is taken is one more."""
     for _ in range(_MAX_COLLISIONS):
         wanted = make(collisions)
         namespace, name = wanted["metadata"]["namespace"], wanted["metadata"]["name"]

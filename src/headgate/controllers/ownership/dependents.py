@@ -50,7 +50,7 @@ DeleteSteps = Generator[Effect, EffectResponse, str | None]
 def create_dependents(
     cache: OwnershipCache, owner: Object, bodies: Sequence[Object], *, without_events: bool = False
 ) -> CreateSteps:
-    """Create these, in slow-start batches. ``quietly``: without events."""
+    """Creates objects in slow-start batches. ``without_events``: emits no Events."""
     count, size = 0, _FIRST_BATCH
     while count < len(bodies):
         batch = bodies[count : count + size]
@@ -69,7 +69,7 @@ def create_dependents(
 def delete_dependents(
     cache: OwnershipCache, owner: Object, objects: Sequence[Object], *, without_events: bool = False
 ) -> DeleteSteps:
-    """Delete these, all at once. What was gone already is done."""
+    """Deletes objects in parallel. An object that does not exist counts as deleted."""
     if not objects:
         return None
     responses = yield ParallelRequests(tuple(_deletion(cache, each) for each in objects))
@@ -87,7 +87,7 @@ def delete_dependents(
 
 
 def resolve_unconfirmed(cache: OwnershipCache, owner: Object) -> DeleteSteps:
-    """Settle writes of unknown outcome: the first step of each reconcile of an owner."""
+    """Resolves writes of unknown outcome. It is the first step of each reconcile of an owner."""
     uid = owner["metadata"]["uid"]
     unconfirmed = cache.unconfirmed_writes.get(uid)
     if unconfirmed is None:
@@ -129,7 +129,7 @@ def _create_batch(
         cache.observe_write(response.body)
         if not without_events:
             yield _event(cache, owner, "Normal", "SuccessfulCreate", f"Created {_kind_name(cache)}: {name}")
-    unconfirmed = cache.unconfirmed_writes.get(owner["metadata"]["uid"])  # gone with the owner, maybe
+    unconfirmed = cache.unconfirmed_writes.get(owner["metadata"]["uid"])  # dropped if the owner was deleted
     if unconfirmed is not None and not unconfirmed.creates and not unconfirmed.deletes:
         del cache.unconfirmed_writes[owner["metadata"]["uid"]]
     return made, failed
@@ -154,7 +154,7 @@ def _delete_outcome(cache: OwnershipCache, owner: Object, obj: Object, response:
         return None
     if response.missing:
         cache.deletion_confirmed(uid)
-    elif not response.conflict:  # there is another one of that name by now: the watch will tell
+    elif not response.conflict:  # a conflict: a new object has the name, and the watch will deliver it
         return response.message
     return None
 

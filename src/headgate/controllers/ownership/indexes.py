@@ -27,7 +27,7 @@ class SelectorIndex(Generic[K]):
         return key in self._selectors
 
     def put(self, key: K, namespace: str, selector: Selector) -> bool:
-        """Whether that is news."""
+        """Returns whether the selector changed."""
         if self._selectors.get(key) == (namespace, selector):
             return False
         self.drop(key)
@@ -92,7 +92,7 @@ class LabelIndex(Generic[K]):
 
 
 def _pairs(namespace: str, selector: Selector) -> list[_Pair]:
-    """Where a selector stands: an object that it means has exactly one of these pairs."""
+    """The index keys of a selector: an object that it matches has exactly one of these pairs."""
     if selector.nothing:
         return []
     for requirement in selector.requirements:
@@ -121,5 +121,5 @@ class PodsByNode:
             del self._uids[node]
 
     def of(self, node: str) -> Collection[str]:
-        """In no order."""
+        """The uids of the pods of a node, in no order."""
         return self._uids.get(node, ())

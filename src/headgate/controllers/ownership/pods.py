@@ -28,7 +28,7 @@ FIELDS: Final = frozenset(
         "status.conditions",
     }
 )
-"""What an owner of pods reads of each; a kind that needs more asks for more."""
+"""The pod fields that all owners of pods need; a kind may add others."""
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 _MAX_PREFIX: Final = 63 - 5
@@ -44,7 +44,7 @@ def is_finished(pod: Object) -> bool:
 
 
 def is_active(pod: Object) -> bool:
-    """It has neither ended nor a deletion timestamp; :class:`OwnershipCache` knows our own deletions before the API."""
+    """Whether it has neither ended nor a deletion timestamp; :class:`OwnershipCache` knows own deletions earlier."""
     return not is_finished(pod) and "deletionTimestamp" not in pod["metadata"]
 
 
@@ -73,7 +73,7 @@ def is_available(pod: Object, min_ready_s: float, now_s: float) -> bool:
 
 
 def is_held_by_queue(pod: Object) -> bool:
-    """Whether it waits behind a gate, or for its queue, and the scheduler has not looked for a node yet."""
+    """Whether it is gated or waits for its queue, so that the scheduler has not tried it yet."""
     found = conditions.find(_conditions(pod), conditions.POD_SCHEDULED)
     return found is not None and found.get("status") == "False" and found.get("reason") in _HELD
 
@@ -90,9 +90,9 @@ def pod_from_template(
     prefix: str = "",
     finalizers: tuple[str, ...] = (),
 ) -> Object:
-    """The pod that a template asks for, controlled by ``owner``. ``prefix`` is what its name was drawn after.
+    """The pod of a template, controlled by ``owner``. ``prefix``: its ``generateName``.
 
-    Labels, annotations and the spec are new dicts on their top level: changing them does not change the template.
+    Labels, annotations and the top level of the spec are copies, so that changes do not affect the template.
     """
     meta: Mapping[str, Any] = template.get("metadata") or {}
     metadata: Object = {
@@ -109,13 +109,13 @@ def pod_from_template(
 
 
 def prefix_of(owner_name: str) -> str:
-    """What the names of its pods begin with: a dash is left out where it would make no name."""
+    """The prefix of the names of its pods: with a dash, unless that would make an invalid name."""
     prefix = f"{owner_name}-"
     return owner_name if names.name_is_dns_subdomain(prefix, prefix=True) else prefix
 
 
 def generated_name(prefix: str, suffix: str) -> str:
-    """As the server makes names: what is too long in front is cut off."""
+    """A name as the API server generates it: a long prefix is truncated."""
     return prefix[:_MAX_PREFIX] + suffix
 
 

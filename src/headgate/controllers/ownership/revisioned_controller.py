@@ -26,12 +26,12 @@ from headgate.kube.schema import GroupVersionKind
 
 Object = dict[str, Any]
 NewRevision = Callable[[int, int], Object]
-"""The body of a revision, from its number and how often its name was found to be taken."""
+"""Returns the body of a revision, from its number and the number of name collisions."""
 
 
 class RevisionedController(Controller):
-    """``gather_s``: pod events come in bursts and are batched for this long. ``told`` is called for every change of a
-    pod.
+    """``batch_s``: pod events come in bursts and are batched for this long. ``on_pod_change`` is called for every
+    change of a pod.
     """
 
     def __init__(
@@ -79,13 +79,13 @@ class RevisionedController(Controller):
 
     @abstractmethod
     def _other_applied(self, obj: Object) -> Iterable[Enqueue]:
-        """An object of the further kind that this controller listens to."""
+        """An object of the additional kind that this controller watches changed."""
 
     @abstractmethod
     def _other_removed(self, namespace: str, name: str, uid: str) -> Iterable[Enqueue]: ...
 
     def _on_owner_removed(self, uid: str) -> None:
-        """An owner is gone; the ownership caches are updated next."""
+        """An owner was deleted; the ownership caches are updated next."""
         return
 
     def _owner_changed(self, owner: Object) -> list[Key]:
@@ -101,7 +101,7 @@ class RevisionedController(Controller):
         return controller_revisions.in_order(self._revisions.dependents(owner["metadata"]["uid"]).values())
 
     def _revision(self, owner: Object, new: NewRevision) -> Generator[Effect, EffectResponse, RevisionResult]:
-        """The revision that the present template is, or becomes now. An owner that is going gets no new one."""
+        """Finds or creates the revision of the present template. A terminating owner gets no new one."""
         collisions = (owner.get("status") or {}).get("collisionCount") or 0
         match controller_revisions.choose_revision(
             self._history(owner), controller_revisions.data_of(owner, self._kind), self._kind

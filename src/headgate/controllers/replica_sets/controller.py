@@ -37,11 +37,11 @@ from headgate.kube.schema import GroupVersionKind
 from headgate.kube.timestamps import format_time
 
 BURST: Final = 500
-"""As many pods are made or ended in one go; the rest follow in the next."""
+"""The maximum number of pods that one reconcile creates or deletes."""
 
 
 class ReplicaPlan(msgspec.Struct, frozen=True):
-    """At most one of them is more than zero. ``unfinished``: there will be more to do after that."""
+    """At most one of ``create`` and ``delete`` is above zero. ``unfinished``: more is left for the next reconcile."""
 
     create: int = 0
     delete: int = 0
@@ -65,7 +65,7 @@ _POD_FIELDS: Final = facts.FIELDS | {
     "status.initContainerStatuses",
 }
 BATCH_S: Final = 0.02
-"""Pods come and change in bursts: what happens within this time is looked at in one go."""
+"""The delay after a change of a pod: changes come in bursts and are reconciled together."""
 
 
 class _Problem(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ class ReplicaSetController(Controller):
         self._batch_s = batch_s
         self._counter: Final = ReplicaSetCounter()
         self._cache: Final = OwnershipCache(_OWNER, self._on_pod_change)
-        self._siblings: Final[dict[str, dict[str, None]]] = {}  # by the uid of who controls them
+        self._siblings: Final[dict[str, dict[str, None]]] = {}  # ReplicaSets by the uid of their controller
         self._parents: Final[dict[str, str]] = {}  # the other way round
 
     def watches(self) -> Iterable[WatchSpec]:

@@ -20,14 +20,14 @@ Object = dict[str, Any]
 
 
 class ReplicaSetCounts(msgspec.Struct):
-    """Of one ReplicaSet. Changed in place, by this module only."""
+    """The counts of one ReplicaSet. Only this module changes them."""
 
     active: int = 0
     labelled: int = 0
     terminating: int = 0
     unselected: int = 0
     ready_since_s: list[float] = msgspec.field(default_factory=list)
-    """When each of the ready ones became so, ascending."""
+    """When each ready pod became ready, ascending."""
 
     @property
     def ready(self) -> int:
@@ -37,7 +37,7 @@ class ReplicaSetCounts(msgspec.Struct):
         return self.ready if min_ready_s <= 0 else bisect_right(self.ready_since_s, now_s - min_ready_s)
 
     def next_available_s(self, min_ready_s: float, now_s: float) -> float | None:
-        """How long until the next one has been ready for long enough."""
+        """How long until the next pod becomes available."""
         index = self.available(min_ready_s, now_s)
         return None if index >= self.ready else self.ready_since_s[index] + min_ready_s - now_s
 
@@ -79,7 +79,7 @@ class ReplicaSetCounter:
         self._stale.discard(uid)
 
     def pod(self, uid: str, owner: str | None, pod: Object | None, is_terminating: bool) -> None:
-        """A pod has changed, got another owner, or is gone."""
+        """A pod changed, got another owner, or was deleted."""
         before = self._shares.get(uid)
         known = self._owners.get(owner) if owner is not None else None
         if owner is not None and pod is not None and known is not None:
@@ -96,7 +96,7 @@ class ReplicaSetCounter:
             self._add(now, 1)
 
     def counts(self, owner: str, pods: Mapping[str, Object], is_terminating: Callable[[str], bool]) -> ReplicaSetCounts:
-        """``pods`` are all that the owner controls; they are looked at only when there is nothing to go by."""
+        """``pods``: all that the owner controls. They are counted again only if the counts are stale."""
         if owner in self._stale:
             self._stale.discard(owner)
             for uid, pod in pods.items():

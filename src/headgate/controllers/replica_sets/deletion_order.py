@@ -26,7 +26,7 @@ _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 class _DeletionRank(msgspec.Struct, frozen=True):
     first: tuple[bool, int, bool, int, int]
-    """What is compared before any time is."""
+    """The criteria that precede all times."""
     uid: str
     ready_s: float | None
     restarts: tuple[int, int]
@@ -35,7 +35,7 @@ class _DeletionRank(msgspec.Struct, frozen=True):
 
 
 def pods_to_delete(active: Iterable[Object], related: Mapping[str, int], count: int, now_s: float) -> list[Object]:
-    """``count`` of these pods. ``related`` says how many active pods of the same Deployment each node has."""
+    """The ``count`` pods to delete. ``related``: the number of active pods of the same Deployment by node."""
     pods = sorted(active, key=lambda pod: str(pod["metadata"]["name"]))
     if count >= len(pods):
         return pods
@@ -45,7 +45,7 @@ def pods_to_delete(active: Iterable[Object], related: Mapping[str, int], count: 
 
 
 def on_nodes(pods: Iterable[Object]) -> dict[str, int]:
-    """How many of them are on each node."""
+    """The number of pods by node."""
     counts: dict[str, int] = {}
     for pod in pods:
         node = (pod.get("spec") or {}).get("nodeName", "")
@@ -54,7 +54,7 @@ def on_nodes(pods: Iterable[Object]) -> dict[str, int]:
 
 
 def deletion_cost(pod: Object) -> int:
-    """What its owner says it costs to lose it; zero where that is no plain number of 32 bits."""
+    """The value of the deletion cost annotation; zero if it is not a 32-bit integer."""
     text = (pod["metadata"].get("annotations") or {}).get(DELETION_COST, "")
     digits = text.removeprefix("-")
     if not digits.isascii() or not digits.isdigit() or (text[0] == "0" and text != "0"):
@@ -101,7 +101,7 @@ def _compare(one: _DeletionRank, other: _DeletionRank, now_s: float) -> int:
 def _by_time(
     time_s: float | None, other_s: float | None, one: _DeletionRank, other: _DeletionRank, now_s: float
 ) -> int:
-    """A pod without a time comes first, then the later one, roughly; zero if the times are the same."""
+    """A pod without a time comes first, then the one with the later magnitude; zero if the times are equal."""
     if time_s == other_s:
         return 0
     if time_s is None or other_s is None:

@@ -23,8 +23,8 @@ def desired_replicas(owner: Object) -> int:
 
 
 def status(owner: Object, counts: ReplicaSetCounts, failed: Object | None, now_s: float) -> Object:
-    """Every field of it, also zeros. ``failed`` is a condition, if pods could not be made or ended; one
-    that stands already is kept as it is."""
+    """The whole status, including zeros. ``failed``: the condition, if pods could not be created or deleted; an
+    existing one is kept."""
     known: list[conditions.Condition] = (owner.get("status") or {}).get("conditions") or []
     if failed is None:
         known = conditions.without_condition(known, REPLICA_FAILURE)
@@ -42,7 +42,7 @@ def status(owner: Object, counts: ReplicaSetCounts, failed: Object | None, now_s
 
 
 def differs(owner: Object, new: Object) -> bool:
-    """Whether the stored status says anything else. A zero of terminating pods is written, other zeros are not."""
+    """Whether the stored status differs. A zero of terminating pods is stored, other zeros are not."""
     old = owner.get("status") or {}
     if "terminatingReplicas" not in old:
         return True
@@ -50,7 +50,7 @@ def differs(owner: Object, new: Object) -> bool:
 
 
 def failure(missing: int, message: str, now: str) -> Object:
-    """The condition that tells of it; ``missing`` is how many pods were too few, or negative, too many."""
+    """The ReplicaFailure condition. ``missing``: the number of missing pods; negative if there are too many."""
     return {
         "type": REPLICA_FAILURE,
         "status": "True",

@@ -22,7 +22,7 @@ class ClaimCache:
         return self._claims.get((namespace, name))
 
     def wait_until_gone(self, namespace: str, name: str, owner: Key) -> None:
-        """Until the claim is gone."""
+        """Records that the owner waits until the claim is deleted."""
         self._waiting.setdefault((namespace, name), {})[owner] = None
 
     def applied(self, obj: Object) -> None:
@@ -32,12 +32,12 @@ class ClaimCache:
         self._claims.put(_key(obj), obj, from_watch=False)
 
     def removed(self, namespace: str, name: str, uid: str) -> list[Key]:
-        """Who waited for it."""
+        """Returns the owners that waited for the deletion."""
         key = namespace, name
         return [] if self._claims.remove(key, uid) is None else list(self._waiting.pop(key, ()))
 
     def synced(self, revision: str) -> None:
-        """A whole list was told: what it did not have is no more."""
+        """A complete list was delivered: removes claims that it did not have."""
         self._claims.remove_missing(revision)
 
 

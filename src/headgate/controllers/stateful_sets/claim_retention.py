@@ -40,7 +40,7 @@ def policy_of(set_: Object) -> tuple[str, str]:
 
 
 def wanted_owners(claim: Object, set_: Object, pod: Object, *, scaled_away: bool) -> list[OwnerReference] | None:
-    """The claim's new owner references; ``None``: they are as they should be, or not for us to touch."""
+    """The claim's new owner references; ``None`` if they are correct or must not be changed."""
     references = owner_references(claim)
     if _is_stale(references, set_, KIND) or _is_stale(references, pod, POD):
         return None
@@ -78,7 +78,7 @@ def has_conflict(claim: Object, set_: Object, pod: Object) -> bool:
 
 
 def belongs_to_deleted_pod(claim: Object, set_: Object, pod_name: str) -> bool:
-    """Whether it goes with a pod of this name that was scaled away: the new pod has to wait until it is gone."""
+    """Whether it is deleted with a pod of this name that was scaled down: the new pod waits for that."""
     if policy_of(set_)[0] == _RETAIN:
         return False
     return any(

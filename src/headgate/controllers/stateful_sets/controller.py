@@ -138,7 +138,7 @@ def _template_revision(revision: Object) -> TemplateRevision:
 
 
 def _next_check(members: Iterable[StatefulSetPod], rules: StatefulSetRules, now_s: float) -> Done | RequeueAfter:
-    """When the next pod that is ready has been so for long enough."""
+    """Requeues for the time at which the next ready pod becomes available."""
     soon = [pods.available_at_s(each.pod, rules.min_ready_s) for each in members if not each.is_available]
     times = [each for each in soon if each < float("inf")]
     return RequeueAfter(max(min(times) - now_s, 0.001)) if times else Done()

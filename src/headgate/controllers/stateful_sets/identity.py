@@ -24,7 +24,7 @@ _MAX_ORDINAL: Final = 2**31 - 1
 
 
 def ordinal_of(set_name: str, pod_name: str) -> int | None:
-    """The ordinal, if that is a name of one of the set's pods."""
+    """The ordinal, if the name is one of the set's pod names."""
     match = _NAME.fullmatch(pod_name)
     if match is None or match.group(1) != set_name or int(match.group(2)) > _MAX_ORDINAL:
         return None
@@ -85,7 +85,7 @@ def member_from(set_: Object, template: Object, revision_name: str, ordinal: int
 
 
 def _volumes(set_: Object, own: list[Object] | tuple[()], ordinal: int) -> list[Object]:
-    """The claims take the place of volumes of the same name."""
+    """The volumes of the pod. Claims replace volumes of the same name."""
     templates = claim_templates(set_)
     claimed = [
         {

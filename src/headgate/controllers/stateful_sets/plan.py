@@ -26,7 +26,7 @@ class StatefulSetRules(msgspec.Struct, frozen=True):
     replicas: int
     is_ordered: bool
     partition: int | None
-    """How many of the lowest ordinals stay as they are; ``None``: pods are updated when other clients delete them."""
+    """How many of the lowest ordinals are not updated; ``None``: OnDelete, pods are updated when they are deleted."""
     min_ready_s: int
 
     @property
@@ -60,13 +60,13 @@ class StopPod(msgspec.Struct, frozen=True):
 
 
 class ProvideClaims(msgspec.Struct, frozen=True):
-    """Claims that a waiting pod may miss."""
+    """Create claims that a pending pod may lack."""
 
     member: StatefulSetPod
 
 
 class RepairPod(msgspec.Struct, frozen=True):
-    """Its labels, and the owners of its claims."""
+    """Correct its labels, and the owners of its claims."""
 
     member: StatefulSetPod
 
@@ -104,7 +104,7 @@ def member_of(pod: Object, ordinal: int, min_ready_s: int, now_s: float, *, is_t
 
 
 def starts_at_current(rules: StatefulSetRules, ordinal: int) -> bool:
-    """Whether a pod that is started now is still made from the current revision, not from the one updated to."""
+    """Whether a new pod is created from the current revision, not from the update revision."""
     return rules.partition is not None and ordinal < rules.start + rules.partition
 
 
@@ -156,7 +156,7 @@ def _keep_ordinal(ordinal: int, member: StatefulSetPod | None) -> PlanStage:
 
 
 def _may_delete(condemned: list[StatefulSetPod]) -> bool:
-    """The highest goes first, one at a time; when somebody is unavailable, only if it is that one, the lowest such."""
+    """Whether the highest condemned pod may be deleted: one at a time, and only if all others are available."""
     highest = condemned[0]
     if highest.is_terminating:
         return False
@@ -166,11 +166,11 @@ def _may_delete(condemned: list[StatefulSetPod]) -> bool:
 
 
 def _update(rules: StatefulSetRules, kept: list[StatefulSetPod | None], update_revision: str) -> PlanStage:
-    """One that is not of the wanted revision, from the highest down, if all above it are available."""
+    """Stops the highest pod that is not of the update revision, if all above it are available."""
     if rules.partition is None:
         return []
     for member in reversed(kept[rules.partition :]):
-        if member is None or member.phase in _FINISHED:  # it is being started, or replaced, as it is
+        if member is None or member.phase in _FINISHED:  # another step creates or replaces it
             return []
         if member.revision != update_revision and not member.is_terminating:
             return [StopPod(member)]

@@ -109,7 +109,7 @@ def _batch(task: StatefulSetTask, steps: Sequence[PlanStep]) -> TaskSteps:
 
 
 def _must_wait(task: StatefulSetTask, ordinal: int) -> bool:
-    """A claim that goes with a pod that was scaled away must be gone before a pod of the same name starts."""
+    """Whether the pod must wait until the claim of a scaled-down pod of the same name is deleted."""
     metadata = task.set_["metadata"]
     for name in identity.claim_names(task.set_, ordinal):
         claim = task.claims.get(task.namespace, name)
@@ -120,7 +120,7 @@ def _must_wait(task: StatefulSetTask, ordinal: int) -> bool:
 
 
 def _create_claims(task: StatefulSetTask, ordinals: Sequence[int]) -> Generator[Effect, EffectResponse, dict[int, str]]:
-    """Create the claims that are missing; for whom it did not work out, and why."""
+    """Creates missing claims. Returns the failures by ordinal."""
     failures: dict[int, str] = {}
     wanted: list[tuple[int, Object]] = []
     for ordinal in ordinals:
@@ -148,7 +148,7 @@ def _create_claims(task: StatefulSetTask, ordinals: Sequence[int]) -> Generator[
 
 
 def _claims_with_wrong_owners(task: StatefulSetTask, pod: Object, ordinal: int) -> list[tuple[Object, list[Object]]]:
-    """Claims whose owners are not as the policy wants them, with the right ones."""
+    """Claims whose owners do not match the policy, with the correct owners."""
     found = []
     scaled_away = ordinal not in task.rules.ordinals
     for name in identity.claim_names(task.set_, ordinal):
@@ -198,7 +198,7 @@ def _create_pods(task: StatefulSetTask, ordinals: Sequence[int]) -> TaskSteps:
             problem = (yield from _update_claim_owners(task, each.body, ordinal)) or problem
         else:
             problem = problem or each.message
-        if not each.conflict:  # somebody of that name is there, or was: the watch will tell
+        if not each.conflict:  # a conflict: a pod of that name exists, and the watch will deliver it
             yield _pod_event(task, "Create", identity.pod_name(task.set_, ordinal), None if each.ok else each.message)
     return problem
 
@@ -214,7 +214,7 @@ def _delete_pods(task: StatefulSetTask, members: Sequence[StatefulSetPod]) -> Ta
             task.pods.deletion_accepted(metadata["uid"])
         elif each.missing:
             task.pods.deletion_confirmed(metadata["uid"])
-        elif not each.conflict:  # another one has that name by now
+        elif not each.conflict:  # a conflict: a new pod has the name
             problem = problem or each.message
         if each.ok or not (each.missing or each.conflict):
             yield _pod_event(task, "Delete", metadata["name"], None if each.ok else each.message)
@@ -227,7 +227,7 @@ def _deletion(task: StatefulSetTask, member: StatefulSetPod) -> Delete:
 
 
 def _repair_pod(task: StatefulSetTask, member: StatefulSetPod) -> TaskSteps:
-    if not needs_repair(task, member):  # what came before it may have seen to it
+    if not needs_repair(task, member):  # an earlier step may have corrected it
         return None
     metadata = member.pod["metadata"]
     problem = yield from _update_claim_owners(task, member.pod, member.ordinal)

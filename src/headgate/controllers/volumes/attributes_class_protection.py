@@ -38,7 +38,7 @@ class VolumeAttributesClassProtection(Controller):
 
     def __init__(self) -> None:
         self._pending: Final[dict[str, Object]] = {}
-        """Classes about which something is to be done."""
+        """Classes whose finalizer may have to be changed."""
         self._classes_of: Final[dict[str, frozenset[str]]] = {}
         self._users: Final[dict[str, set[str]]] = {}
 

@@ -66,7 +66,7 @@ def _waiting_reason(consumers: Sequence[str]) -> tuple[str, str]:
 
 
 def _delegate_provisioning(cache: PersistentVolumeCache, claim: Object) -> Step:
-    """An external provisioner creates the volume: the claim names it."""
+    """Sets the annotations that name the external provisioner of the volume."""
     found = cache.class_of(claim)
     if found is None:
         text = f'storageclass.storage.k8s.io "{object_fields.class_of(claim)}" not found'
@@ -138,7 +138,7 @@ def _mark_lost(cache: PersistentVolumeCache, claim: Object, reason: str, text: s
 
 
 def bind(cache: PersistentVolumeCache, volume: Object, claim: Object) -> Step:
-    """What is not written yet of a volume and a claim being each other's."""
+    """Performs the missing writes of a binding."""
     key, name = object_fields.key_of(claim), object_fields.name_of(volume)
     problem = yield from _bind_volume_to_claim(cache, volume, claim)
     if problem is None and name in cache.volumes:

@@ -22,7 +22,7 @@ _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
 class ClaimUser(msgspec.Struct, frozen=True):
-    """A pod that uses claims, by name; ``own`` are those that were created for it."""
+    """A pod that uses claims. ``own``: claims that were created for it."""
 
     namespace: str
     name: str
@@ -57,7 +57,7 @@ def read_claim_user(pod: Object) -> ClaimUser:
 
 
 def uses(pod: ClaimUser, claim: Object) -> bool:
-    """Whether a pod on a node needs the claim; a pod that has ended does, too, until it is gone."""
+    """Whether a pod on a node needs the claim. A finished pod needs it until it is deleted."""
     name = claim["metadata"]["name"]
     if not pod.node or pod.namespace != claim["metadata"]["namespace"]:
         return False
@@ -65,7 +65,7 @@ def uses(pod: ClaimUser, claim: Object) -> bool:
 
 
 def is_made_for(claim: Object, pod_uid: str) -> bool:
-    """Whether the claim was made for this pod, and not by another client under its name."""
+    """Whether the claim was created for this pod, and not by another client with the same name."""
     owners = claim["metadata"].get("ownerReferences") or ()
     return any(each.get("controller") and each.get("uid") == pod_uid for each in owners)
 
@@ -76,7 +76,7 @@ class ClaimUserIndex:
         self._users_of: Final[dict[ClaimKey, dict[str, None]]] = {}
 
     def put(self, pod: Object) -> ClaimUser | None:
-        """The pod if it uses claims, and something about it is new."""
+        """Returns the pod if it uses claims and has changed."""
         if not (pod.get("spec") or {}).get("volumes"):
             return None  # most pods
         user = read_claim_user(pod)
@@ -97,5 +97,5 @@ class ClaimUserIndex:
         return user
 
     def of(self, key: ClaimKey) -> list[ClaimUser]:
-        """By name."""
+        """The users of a claim, by name."""
         return sorted((self._pods[uid] for uid in self._users_of.get(key, ())), key=lambda each: each.name)

@@ -29,7 +29,7 @@ from headgate.kube.api_resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOL
 
 _BATCH_S: Final = 0.05
 _SCHEDULED_S: Final = 5.0
-"""How long a pod is given to find a node before its claims say that they wait for that."""
+"""How long a pod may be unscheduled before its claims report that they wait for it."""
 
 
 class _Claim(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class _Volume(msgspec.Struct, frozen=True):
 
 
 class _Class(msgspec.Struct, frozen=True):
-    """There is something new for the claims of a class that wait."""
+    """The pending claims of a class may have a volume now."""
 
     name: str
 
@@ -139,7 +139,7 @@ class PersistentVolumeController(Controller):
         return Done() if problem is None else RequeueWithBackoff(problem)
 
     def _offer(self, storage_class: str) -> Iterable[Enqueue]:
-        """The claims of a class for which there is a volume now, the longest waiting first."""
+        """Enqueues the pending claims of a class that have a matching volume, oldest first."""
         if object_fields.waits_for_first_consumer(self._cache.classes.get(storage_class)):
             return
         waiting = [self._cache.claims[key] for key in self._cache.unbound_claims(storage_class)]

@@ -36,7 +36,7 @@ class _Pod(msgspec.Struct, frozen=True):
     name: str
     uid: str
     templates: dict[str, Any]
-    """By the name of the claim."""
+    """Claim templates by the name of the claim."""
 
 
 class EphemeralVolumeController(Controller):

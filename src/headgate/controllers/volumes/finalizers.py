@@ -28,12 +28,12 @@ def is_protected(resource: APIResource, obj: Object) -> bool:
 
 
 def change_protection(resource: APIResource, obj: Object) -> Step:
-    """Takes the finalizer off what is going, and gives it to what is not."""
+    """Removes the finalizer from a terminating object, and adds it to another one."""
     finalizer, metadata = _FINALIZERS[resource], obj["metadata"]
     others = [each for each in metadata.get("finalizers") or () if each != finalizer]
     wanted = others if object_fields.is_being_deleted(obj) else [*others, finalizer]
     known = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
     body = {"metadata": {**known, "finalizers": wanted or None}}
     response = yield Patch(resource, metadata.get("namespace") or "", metadata["name"], body, how="merge")
-    # What changed meanwhile is heard of, and looked at again then.
+    # After a conflict the watch delivers the change, which enqueues the object again.
     return None if response.ok or response.missing or response.conflict else response.message

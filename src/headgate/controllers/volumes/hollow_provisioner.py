@@ -28,7 +28,7 @@ from headgate.controllers.volumes.object_fields import ClaimKey, Object
 from headgate.kube.api_resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES, APIResource
 
 PROVISIONER: Final = "headgate.dev/hollow"
-_DRIVER: Final = "hollow.headgate.dev"  # drivers are named as hosts are
+_DRIVER: Final = "hollow.headgate.dev"  # driver names have the form of host names
 
 
 class _Claim(msgspec.Struct, frozen=True):
@@ -114,7 +114,7 @@ class HollowProvisioner(Controller):
 
 
 def make_volume(claim: Object, storage_class: Object) -> Object:
-    """The volume for a claim. Its name follows from the claim, so that no claim gets two."""
+    """The volume for a claim. Its name is derived from the claim, so that no claim gets two."""
     metadata, spec, name = claim["metadata"], object_fields.spec_of(claim), f"pvc-{object_fields.uid_of(claim)}"
     ref = {
         "apiVersion": "v1",
@@ -144,7 +144,7 @@ def make_volume(claim: Object, storage_class: Object) -> Object:
 
 
 def _node_affinity(storage_class: Object) -> Object | None:
-    """Where the class lets volumes be, as a node affinity."""
+    """The allowed topologies of the class, as a node affinity."""
     terms = [
         {"matchExpressions": [{"key": each["key"], "operator": "In", "values": each["values"]} for each in expressions]}
         for term in storage_class.get("allowedTopologies") or ()

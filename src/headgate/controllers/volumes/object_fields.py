@@ -19,7 +19,7 @@ PROVISIONERS: Final = (
     "volume.beta.kubernetes.io/storage-provisioner",
     "volume.kubernetes.io/storage-provisioner",
 )
-"""Under both names a claim says who is to make its volume."""
+"""Both annotations name the provisioner of the volume."""
 _CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 _DEFAULT_CLASS: Final = (
     "storageclass.kubernetes.io/is-default-class",
@@ -56,7 +56,7 @@ def is_being_deleted(obj: Object) -> bool:
 
 
 def class_of(obj: Object) -> str:
-    """Of a claim or a volume; an older annotation has the first word."""
+    """The class of a claim or a volume. The legacy annotation has precedence."""
     named = annotations_of(obj).get(_CLASS)
     return (spec_of(obj).get("storageClassName") or "") if named is None else str(named)
 
@@ -66,7 +66,7 @@ def names_a_class(claim: Object) -> bool:
 
 
 def waits_for_first_consumer(storage_class: Object | None) -> bool:
-    """Whether claims of this class wait for a pod."""
+    """Whether claims of this class are bound when a pod uses them."""
     return storage_class is not None and storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
 
 
@@ -75,7 +75,7 @@ def is_default(storage_class: Object) -> bool:
 
 
 def requested(claim: Object) -> int:
-    """In nano-units, exactly."""
+    """The requested storage, in nano-units."""
     return _nano((spec_of(claim).get("resources") or {}).get("requests"))
 
 
@@ -88,7 +88,7 @@ def access_modes(obj: Object) -> frozenset[str]:
 
 
 def kind_of(obj: Object) -> tuple[str, str]:
-    """What a claim and its volume must have in common, whatever else is said of them: mode and attributes."""
+    """The mode and the attributes class, which must be equal in a claim and its volume."""
     spec = spec_of(obj)
     return spec.get("volumeMode") or "Filesystem", spec.get("volumeAttributesClassName") or ""
 
@@ -99,19 +99,19 @@ def claim_ref(volume: Object) -> Object | None:
 
 
 def claim_key(volume: Object) -> ClaimKey | None:
-    """The claim that a volume is meant for."""
+    """The claim that a volume is reserved for."""
     ref = claim_ref(volume)
     return None if ref is None else (ref.get("namespace") or "", ref.get("name") or "")
 
 
 def is_reserved_for(volume: Object, claim: Object) -> bool:
-    """One that somebody gave to the claim by hand may lack the claim's uid."""
+    """Whether the volume is reserved for the claim. A reservation by a user may lack the uid."""
     ref = claim_ref(volume)
     return ref is not None and claim_key(volume) == key_of(claim) and (ref.get("uid") or "") in ("", uid_of(claim))
 
 
 def find_mismatch(volume: Object, claim: Object) -> str:
-    """Why a claim cannot have the volume that it names; empty if it can."""
+    """Why a claim cannot use the volume that it names; empty if it can."""
     mode, attributes = kind_of(volume)
     wanted_mode, wanted_attributes = kind_of(claim)
     if is_being_deleted(volume):
@@ -128,7 +128,7 @@ def find_mismatch(volume: Object, claim: Object) -> str:
 
 
 def is_older(one: Object, other: Object) -> bool:
-    """Whether it is an earlier state of the same object."""
+    """Whether it is an earlier version of the same object."""
     return uid_of(one) == uid_of(other) and _revision(one) < _revision(other)
 
 

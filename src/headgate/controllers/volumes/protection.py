@@ -45,7 +45,7 @@ class StorageProtectionController(Controller):
         """Claims that are being deleted and still protected, by namespace."""
         self._unprotected: Final[dict[str, dict[ClaimKey, Object]]] = {}
         self._volumes: Final[dict[str, Object]] = {}
-        """Volumes about which something is to be done."""
+        """Volumes whose finalizer may have to be changed."""
 
     def watches(self) -> Iterable[WatchSpec]:
         return (

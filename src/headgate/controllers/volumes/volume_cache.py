@@ -15,7 +15,7 @@ from headgate.controllers.volumes.volume_index import AvailableVolumeIndex
 from headgate.kube.api_resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, APIResource
 
 Step = Generator[Effect, EffectResponse, str | None]
-"""Steps that end with what went wrong, if anything did."""
+"""Steps that return an error message, or None."""
 
 COMPONENT: Final = "persistentvolume-controller"
 _KINDS: Final = {PERSISTENT_VOLUME_CLAIMS: "PersistentVolumeClaim", PERSISTENT_VOLUMES: "PersistentVolume"}
@@ -34,7 +34,7 @@ class PersistentVolumeCache:
     # -- what there is ---------------------------------------------------------------------------------------------
 
     def put_claim(self, claim: Object) -> bool:
-        """False: that is older than what is known."""
+        """Returns False if the version is older than the known one."""
         key = object_fields.key_of(claim)
         known = self.claims.get(key)
         if known is not None and object_fields.is_older(claim, known):
@@ -72,7 +72,7 @@ class PersistentVolumeCache:
         self.available.drop(name)
 
     def claims_naming(self, volume: str) -> Collection[ClaimKey]:
-        """The claims that name a volume: one, unless there is a mistake."""
+        """The claims that name a volume: normally one."""
         return self._by_volume.get(volume, {})
 
     def unbound_claims(self, storage_class: str) -> Collection[ClaimKey]:
@@ -83,7 +83,7 @@ class PersistentVolumeCache:
         return self.classes.get(object_fields.class_of(claim))
 
     def default_class(self) -> str:
-        """Of several the newest, then the first by name; empty if there is none."""
+        """The default class: of several the newest, then the first by name; empty if there is none."""
         found = sorted(
             (each for each in self.classes.values() if object_fields.is_default(each)), key=object_fields.name_of
         )
@@ -94,7 +94,7 @@ class PersistentVolumeCache:
     # -- what is done to it ----------------------------------------------------------------------------------------
 
     def write(self, resource: APIResource, obj: Object, body: Object, subresource: str = "") -> Step:
-        """A merge patch of an object as it is known; the result is in the cache."""
+        """Patches the known version of an object, and puts the result into the cache."""
         metadata = obj["metadata"]
         state = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
         body = {**body, "metadata": {**body.get("metadata", {}), **state}}
@@ -102,7 +102,7 @@ class PersistentVolumeCache:
         response = yield Patch(resource, *key, body, how="merge", subresource=subresource)
         if not response.ok:
             return response.message
-        # Who is gone stays gone, however late an answer comes.
+        # A late response does not restore a deleted object.
         is_volume = resource == PERSISTENT_VOLUMES
         known = self.volumes.get(metadata["name"]) if is_volume else self.claims.get(key)
         if known is not None and object_fields.uid_of(known) == metadata["uid"]:
@@ -112,7 +112,7 @@ class PersistentVolumeCache:
     def emit_event(
         self, resource: APIResource, obj: Object, type_: Literal["Normal", "Warning"], reason: str, message: str
     ) -> Generator[Effect, EffectResponse, None]:
-        """An Event, unless it is what was last said of the object."""
+        """Emits an Event, unless it equals the last one of the object."""
         uid = object_fields.uid_of(obj)
         if self._last_event.get(uid) == (reason, message):
             return
@@ -125,5 +125,5 @@ class PersistentVolumeCache:
         )
 
     def forget_events(self, uid: str) -> None:
-        """Nothing more will be said of it."""
+        """Forgets the last Event of a deleted object."""
         self._last_event.pop(uid, None)

@@ -68,7 +68,7 @@ class AvailableVolumeIndex:
         return self._reserved.get(key, {})
 
     def find(self, claim: Object, *, only_reserved: bool, taken: Collection[str] = ()) -> Object | None:
-        """``only_meant``: the claim is not to choose for itself. ``taken`` are promised to others."""
+        """``only_reserved``: only volumes that are reserved for the claim. ``taken``: volumes for other claims."""
         reserved = {object_fields.access_modes(each): each for each in reversed(list(self._matching_reserved(claim)))}
         for modes in _in_order({*self._available, *reserved}, object_fields.access_modes(claim)):
             if modes in reserved:

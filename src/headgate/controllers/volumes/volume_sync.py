@@ -19,7 +19,7 @@ from headgate.kube.api_resources import PERSISTENT_VOLUME_CLAIMS as CLAIMS
 from headgate.kube.api_resources import PERSISTENT_VOLUMES as VOLUMES
 
 _RELEASED: Final = frozenset({"Released", "Failed"})
-_REMOVABLE: Final = re.compile(r"/tmp/.+")  # as far as a host path goes, everywhere
+_REMOVABLE: Final = re.compile(r"/tmp/.+")  # the same limit as upstream for host paths
 
 
 def sync_volume(cache: PersistentVolumeCache, name: str) -> Step:
@@ -48,7 +48,7 @@ def sync_volume(cache: PersistentVolumeCache, name: str) -> Step:
 def _find_claim(
     cache: PersistentVolumeCache, volume: Object, key: ClaimKey
 ) -> Generator[Effect, EffectResponse, Object | str | None]:
-    """The claim with the uid that the volume names; a text if the server cannot say whether there is one."""
+    """The claim with the uid that the volume names; an error message if the server cannot be asked."""
     uid = (object_fields.claim_ref(volume) or {}).get("uid")
     claim = cache.claims.get(key)
     if claim is None and object_fields.phase_of(volume) in _RELEASED:
@@ -62,7 +62,8 @@ def _find_claim(
 
 
 def _report_mismatch(cache: PersistentVolumeCache, volume: Object, claim: Object) -> Step:
-    """The claim does not know of its volume yet. It is woken for every news of it, so there is no more to do here."""
+    """The claim does not name its volume yet. Events of the volume enqueue the claim, so that only a mismatch is
+    reported here."""
     if object_fields.kind_of(volume)[0] != object_fields.kind_of(claim)[0]:
         name = object_fields.name_of(claim)
         text = (
@@ -78,7 +79,7 @@ def _report_mismatch(cache: PersistentVolumeCache, volume: Object, claim: Object
 
 
 def _unbind(cache: PersistentVolumeCache, volume: Object) -> Step:
-    """Who gave the volume to the claim takes it back; what a user gave stays meant for that claim."""
+    """Removes a binding that the controller made; a reservation by a user keeps the claim and loses the uid."""
     body: Object = {"spec": {"claimRef": {"uid": None}}}
     if object_fields.BOUND_BY_CONTROLLER in object_fields.annotations_of(volume):
         body = {"spec": {"claimRef": None}, "metadata": {"annotations": {object_fields.BOUND_BY_CONTROLLER: None}}}
