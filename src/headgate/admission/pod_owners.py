@@ -103,8 +103,8 @@ def validate_scale(request: AdmissionRequest, policy: AdmissionPolicy, view: Clu
     owner = view.get(STATEFUL_SETS, request.namespace, request.name)
     if owner is None or not _is_marked(owner):
         return ALLOWED
-    wanted, had = (get_path(scale, ("spec", "replicas")) or 0 for scale in (request.obj, request.old))
-    problems = scale_problems(wanted, had, get_path(owner, ("status", "replicas")) or 0)
+    wanted, before = (get_path(scale, ("spec", "replicas")) or 0 for scale in (request.obj, request.old))
+    problems = scale_problems(wanted, before, get_path(owner, ("status", "replicas")) or 0)
     return AdmissionResponse(refusal=aggregate(problems)) if problems else ALLOWED
 
 

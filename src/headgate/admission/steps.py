@@ -146,16 +146,16 @@ STEPS: Final = (
         keeps_jobs=True,
     ),
 )
-"""Those of kinds of jobs aside: which there are an installation says."""
+"""All steps except those of job kinds, which depend on the installation."""
 
 
 def all_steps(policy: AdmissionPolicy) -> tuple[AdmissionStep, ...]:
-    """Also those that nobody is asked about: another replica may have been told otherwise."""
+    """All steps, including disabled ones: another replica may have other settings."""
     return STEPS + _of_kinds(policy.jobs.kinds)
 
 
 def enabled_steps(policy: AdmissionPolicy) -> tuple[AdmissionStep, ...]:
-    """Those that there is something to ask about."""
+    """The steps that the policy enables."""
     return tuple(
         step
         for step in all_steps(policy)

@@ -244,9 +244,9 @@ class QuotaEngine:
             self.ledger.put(msgspec.structs.replace(holder, is_waiting=False))
             self._starting[holder.key] = holder.uid
             type_ = names.WAITING_FOR_TERMINATING_PODS
-            reason, said = WAIT_OVER_REASONS[cause if self._settings.starts_after_terminating else "disabled"]
-            effects.append(SetCondition(holder.key, holder.uid, type_, False, reason, said))
-            effects.append(EmitWorkloadEvent(holder.key, holder.uid, False, reason, said))
+            reason, event_message = WAIT_OVER_REASONS[cause if self._settings.starts_after_terminating else "disabled"]
+            effects.append(SetCondition(holder.key, holder.uid, type_, False, reason, event_message))
+            effects.append(EmitWorkloadEvent(holder.key, holder.uid, False, reason, event_message))
         return effects
 
     def _assume_admission(self, pending: PendingWorkload, assignment: Assignment) -> bool:
@@ -452,8 +452,8 @@ class QuotaEngine:
             SetCondition(workload.key, workload.uid, names.QUOTA_RESERVED, False, reason.reason, reason.message)
         ]
         if reason.reason == names.ADMISSION_GATED:
-            said = f"Workload admission is gated by: {workload.gates}"
-            effects.append(EmitWorkloadEvent(workload.key, workload.uid, False, reason.reason, said))
+            event_message = f"Workload admission is gated by: {workload.gates}"
+            effects.append(EmitWorkloadEvent(workload.key, workload.uid, False, reason.reason, event_message))
         return effects
 
     def _dequeue(self, key: str) -> None:

@@ -253,10 +253,10 @@ class DaemonSetController(RevisionedController):
             placement.pod_for(owner, node, facts.generated_name(prefix, self._random_suffix()), rules.revision_hash)
             for node in nodes
         ]
-        made = yield from create_dependents(self._pods, owner, bodies)
-        progress.is_namespace_terminating = made.stop
+        created = yield from create_dependents(self._pods, owner, bodies)
+        progress.is_namespace_terminating = created.stop
         problem = yield from delete_dependents(self._pods, owner, deletes)
-        progress.problem = (None if made.stop else made.problem) or problem
+        progress.problem = (None if created.stop else created.problem) or problem
 
     def _sync_status(self, owner: Object, collisions: int) -> Generator[Effect, EffectResponse, Problem]:
         status = status_of(owner, self._daemon_nodes(owner["metadata"]["uid"]).counts, collisions)

@@ -47,11 +47,11 @@ class CompletionIndexes(msgspec.Struct, frozen=True):
 
     def common(self, other: CompletionIndexes) -> int:
         """The number of indexes that both have."""
-        count = mine = theirs = 0
-        while mine < len(self.ranges) and theirs < len(other.ranges):
-            (first, last), (other_first, other_last) = self.ranges[mine], other.ranges[theirs]
+        count = own_at = other_at = 0
+        while own_at < len(self.ranges) and other_at < len(other.ranges):
+            (first, last), (other_first, other_last) = self.ranges[own_at], other.ranges[other_at]
             count += max(0, min(last, other_last) - max(first, other_first) + 1)
-            mine, theirs = (mine + 1, theirs) if last <= other_last else (mine, theirs + 1)
+            own_at, other_at = (own_at + 1, other_at) if last <= other_last else (own_at, other_at + 1)
         return count
 
     def absent(self, count: int, completions: int) -> list[int]:

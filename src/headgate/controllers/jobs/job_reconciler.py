@@ -112,12 +112,12 @@ class JobReconciler:
         bodies = [
             pod_body(self._job, self._spec, each, held.get(each), self._random_suffix()) for each in planned.creates
         ]
-        made = yield from dependents.create_dependents(self._cache, self._job, bodies)
-        if not made.stop:
-            self._problem = self._problem or made.problem
+        created = yield from dependents.create_dependents(self._cache, self._job, bodies)
+        if not created.stop:
+            self._problem = self._problem or created.problem
         if any(index in held for index in planned.creates):
             self._requeue_after(_REPLACED_S)  # the failed pods that were replaced may be counted now
-        return msgspec.structs.replace(live_counts, active=live_counts.active + made.count)
+        return msgspec.structs.replace(live_counts, active=live_counts.active + created.count)
 
     def _delete_surplus_pods(
         self, live_counts: LivePodCounts, planned: JobPodPlan

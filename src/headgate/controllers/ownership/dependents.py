@@ -54,8 +54,8 @@ def create_dependents(
     count, size = 0, _FIRST_BATCH
     while count < len(bodies):
         batch = bodies[count : count + size]
-        made, failed = yield from _create_batch(cache, owner, batch, without_events)
-        count += made
+        created, failed = yield from _create_batch(cache, owner, batch, without_events)
+        count += created
         if failed is not None:
             stop = failed.has_cause(_TERMINATING)
             if not without_events and not stop and not failed.unknown:
@@ -111,7 +111,7 @@ def _create_batch(
     retried = {body["metadata"]["name"] for body in batch if body["metadata"]["name"] in creates}
     creates.update((body["metadata"]["name"], body) for body in batch)
     responses = yield ParallelRequests(tuple(Create(cache.kind.dependents, namespace, body) for body in batch))
-    made, failed = 0, None
+    created, failed = 0, None
     for body, response in zip(batch, responses.parts, strict=True):
         name = body["metadata"]["name"]
         if response.conflict and name in retried:
@@ -125,14 +125,14 @@ def _create_batch(
         if not response.ok:
             failed = failed or response
             continue
-        made += 1
+        created += 1
         cache.observe_write(response.body)
         if not without_events:
             yield _event(cache, owner, "Normal", "SuccessfulCreate", f"Created {_kind_name(cache)}: {name}")
     unconfirmed = cache.unconfirmed_writes.get(owner["metadata"]["uid"])  # dropped if the owner was deleted
     if unconfirmed is not None and not unconfirmed.creates and not unconfirmed.deletes:
         del cache.unconfirmed_writes[owner["metadata"]["uid"]]
-    return made, failed
+    return created, failed
 
 
 def _deletion(cache: OwnershipCache, obj: Object) -> Delete:

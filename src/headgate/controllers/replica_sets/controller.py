@@ -168,11 +168,11 @@ class ReplicaSetController(Controller):
         bodies = [
             facts.pod_from_template(template, owner, KIND, name, prefix=prefix) for name in self._names(owner, count)
         ]
-        made = yield from create_dependents(self._cache, owner, bodies)
-        if made.problem is None or made.stop:
+        created = yield from create_dependents(self._cache, owner, bodies)
+        if created.problem is None or created.stop:
             return None
-        unknown = made.response is not None and made.response.unknown
-        return _Problem(made.problem, None if unknown else failure(1, made.problem, format_time(now_s)))
+        unknown = created.response is not None and created.response.unknown
+        return _Problem(created.problem, None if unknown else failure(1, created.problem, format_time(now_s)))
 
     def _names(self, owner: Object, count: int) -> list[str]:
         prefix = facts.prefix_of(owner["metadata"]["name"])

@@ -53,10 +53,10 @@ class PersistentVolumeCache:
         if claim is None:
             return
         name = object_fields.spec_of(claim).get("volumeName")
-        index, place = (self._by_volume, name) if name else (self._unbound, object_fields.class_of(claim))
-        del index[place][key]
-        if not index[place]:
-            del index[place]
+        index, index_key = (self._by_volume, name) if name else (self._unbound, object_fields.class_of(claim))
+        del index[index_key][key]
+        if not index[index_key]:
+            del index[index_key]
 
     def put_volume(self, volume: Object) -> bool:
         name = object_fields.name_of(volume)

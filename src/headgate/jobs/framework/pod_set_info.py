@@ -144,8 +144,8 @@ def merge_patches(one: Object, other: Object) -> Object:
     """Two merge patches as one."""
     merged = dict(one)
     for key, value in other.items():
-        mine = merged.get(key)
-        merged[key] = merge_patches(mine, value) if isinstance(mine, dict) and isinstance(value, dict) else value
+        known = merged.get(key)
+        merged[key] = merge_patches(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
     return merged
 
 

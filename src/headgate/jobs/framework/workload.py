@@ -79,10 +79,10 @@ def pod_sets(kind: JobKind, job: Object) -> list[Object]:
         metadata = _without_empty({key: (template.get("metadata") or {}).get(key) for key in KEPT})
         labels = {key: value for key, value in metadata.get("labels", {}).items() if key not in kind.managed_labels}
         metadata = _without_empty({**metadata, "labels": labels})
-        made = {"spec": template.get("spec") or {}, **({"metadata": metadata} if metadata else {})}
+        kept_template = {"spec": template.get("spec") or {}, **({"metadata": metadata} if metadata else {})}
         count, min_count = each.count(job), each.min_count(job)
         optional = {"minCount": min_count} if min_count is not None and min_count < count else {}
-        found.append({"name": each.name, "count": count, "template": made, **optional})
+        found.append({"name": each.name, "count": count, "template": kept_template, **optional})
     return found
 
 

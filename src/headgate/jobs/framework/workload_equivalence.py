@@ -106,8 +106,8 @@ def _amounts(amounts: Mapping[str, Any] | None) -> dict[str, Any]:
 def _is_part(part: Any, whole: Any) -> bool:
     """Whether everything that ``one`` says is said by ``whole``; nothing, and what is empty, says nothing."""
     if isinstance(part, dict):
-        there = whole if isinstance(whole, dict) else {}
-        return all(_is_part(value, there.get(key)) for key, value in part.items())
+        fields = whole if isinstance(whole, dict) else {}
+        return all(_is_part(value, fields.get(key)) for key, value in part.items())
     if isinstance(part, list) and part:
         return isinstance(whole, list) and len(part) == len(whole) and all(map(_is_part, part, whole))
     return part in (None, [], "") or bool(part == whole)

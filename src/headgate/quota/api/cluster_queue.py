@@ -191,7 +191,7 @@ def find_active_condition(
         ),
         ("CohortCycle", "is below cohorts that lead in a circle: ", list(cycle)),
     )
-    found = [(reason, words + ",".join(what)) for reason, words, what in blockers if what]
+    found = [(reason, words + ",".join(listed)) for reason, words, listed in blockers if listed]
     if not found:
         return READY
-    return ActiveCondition(False, found[0][0], f"Can't admit new workloads: {', '.join(said for _, said in found)}.")
+    return ActiveCondition(False, found[0][0], f"Can't admit new workloads: {', '.join(text for _, text in found)}.")

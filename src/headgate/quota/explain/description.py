@@ -115,7 +115,7 @@ def describe_workload(engine: QuotaEngine, wire: Wire, knows_positions: bool, no
     found = explain_workload(engine, workload.key) if knows_positions else WorkloadExplanation(workload.key, "Unknown")
     remedy = find_remedy(engine, workload.key, now_s) if found.state == "Pending" else QuotaRemedy()
     local = engine.cache.local_queues.get(workload.queue_key)
-    place = QueuePositions(engine).position_of(workload.key) if knows_positions and state == "pending" else None
+    position = QueuePositions(engine).position_of(workload.key) if knows_positions and state == "pending" else None
     description = WorkloadDescription(
         workload.namespace,
         workload.name,
@@ -130,8 +130,8 @@ def describe_workload(engine: QuotaEngine, wire: Wire, knows_positions: bool, no
         else local.cluster_queue,
         workload.priority,
         metadata.get("creationTimestamp") or "",
-        None if place is None else place[0],
-        None if place is None else place[1],
+        None if position is None else position[0],
+        None if position is None else position[1],
         found.behind,
         state_reason(workload, state),
         tuple(each.strip() for each in workload.gates.split(",") if each.strip()),

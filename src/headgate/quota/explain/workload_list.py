@@ -69,8 +69,8 @@ class QueuePositions:
         if pending.queue not in self._lines:
             before: Counter[str] = Counter()
             line = self._lines[pending.queue] = {}
-            for place, each in enumerate(self._engine.queue_manager.pending(pending.queue)):
-                line[each.key] = before[each.workload.queue_key], place
+            for position, each in enumerate(self._engine.queue_manager.pending(pending.queue)):
+                line[each.key] = before[each.workload.queue_key], position
                 before[each.workload.queue_key] += 1
         return self._lines[pending.queue].get(key)
 
@@ -109,7 +109,7 @@ def _row(engine: QuotaEngine, wire: Wire, positions: QueuePositions | None) -> W
         )
     state = state_of(workload)
     local = engine.cache.local_queues.get(workload.queue_key)
-    place = positions.position_of(workload.key) if positions is not None and state == "pending" else None
+    position = positions.position_of(workload.key) if positions is not None and state == "pending" else None
     reason, message = state_reason(workload, state)
     admitted, finished = workload.conditions.get(names.ADMITTED), workload.conditions.get(names.FINISHED)
     return WorkloadRow(
@@ -123,8 +123,8 @@ def _row(engine: QuotaEngine, wire: Wire, positions: QueuePositions | None) -> W
         else ""
         if local is None
         else local.cluster_queue,
-        None if place is None else place[0],
-        None if place is None else place[1],
+        None if position is None else position[0],
+        None if position is None else position[1],
         workload.priority,
         reason,
         message,

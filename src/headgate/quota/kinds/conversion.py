@@ -47,8 +47,8 @@ def _convert(
     lost_fields, bare = _pop_kept(obj, restored_by)
     converted = forward(bare)
     lost = conversion_loss.find_lost_fields({**backward(converted), "apiVersion": bare["apiVersion"]}, bare)
-    made = {**conversion_loss.restore_lost_fields(converted, lost_fields, LINKED_FIELDS), "apiVersion": api_version}
-    return _annotated(made, kept_by, conversion_loss.encode_lost_fields(lost)) if lost else made
+    restored = {**conversion_loss.restore_lost_fields(converted, lost_fields, LINKED_FIELDS), "apiVersion": api_version}
+    return _annotated(restored, kept_by, conversion_loss.encode_lost_fields(lost)) if lost else restored
 
 
 def _pop_kept(obj: Object, key: str) -> tuple[tuple[LostField, ...], Object]:

@@ -34,7 +34,7 @@ class LostField(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 _PARTS: Final = ("spec", "status")
-_places: Final = msgspec.json.Decoder(tuple[LostField, ...])
+_lost_fields_decoder: Final = msgspec.json.Decoder(tuple[LostField, ...])
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -61,7 +61,7 @@ def encode_lost_fields(lost_fields: Sequence[LostField]) -> str:
 def decode_lost_fields(text: str) -> tuple[LostField, ...] | None:
     """None if :func:`encode_lost_fields` cannot have written the text: any client can write annotations."""
     try:
-        lost_fields = _places.decode(text)
+        lost_fields = _lost_fields_decoder.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return None
     return lost_fields if all(map(_is_inside, lost_fields)) else None

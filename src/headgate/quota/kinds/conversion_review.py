@@ -18,7 +18,7 @@ REVIEW_VERSION: Final = "apiextensions.k8s.io/v1"
 KIND: Final = "ConversionReview"
 
 
-def answer(body: bytes) -> bytes | str:
+def review_response(body: bytes) -> bytes | str:
     """The ConversionReview with its response, or why the body is not a ConversionReview."""
     try:
         review = msgspec.json.decode(body)

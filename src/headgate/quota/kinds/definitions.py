@@ -115,7 +115,7 @@ def _definition(row: _Row, *, with_older: bool) -> Object:
         **_version_options(row, older=True),
     )
     stored = crd_version(names.STORED, row.schema(older=False), stored=True, **_version_options(row, older=False))
-    made = custom_resource_definition(
+    definition = custom_resource_definition(
         GROUP,
         row.kind,
         row.resource.plural,
@@ -123,7 +123,7 @@ def _definition(row: _Row, *, with_older: bool) -> Object:
         namespaced=row.resource.namespaced,
         versions=[older, stored],
     )
-    return {**made, "metadata": {**made["metadata"], "labels": {MANAGED_BY: HEADGATE}}}
+    return {**definition, "metadata": {**definition["metadata"], "labels": {MANAGED_BY: HEADGATE}}}
 
 
 def _version_options(row: _Row, *, older: bool) -> Object:

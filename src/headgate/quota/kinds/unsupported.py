@@ -52,9 +52,9 @@ def _in_workload(obj: Object) -> Found:
             yield f"{path}.topologyRequest", _TOPOLOGY
     if spec.get("preemptionGates"):
         yield "spec.preemptionGates", "gates that hold up preemption are not supported"
-    for path, given in find_objects(find_object(status, "admission"), "podSetAssignments", "status.admission"):
+    for path, assignment in find_objects(find_object(status, "admission"), "podSetAssignments", "status.admission"):
         for name in ("topologyAssignment", "delayedTopologyRequest"):
-            if given.get(name) is not None:
+            if assignment.get(name) is not None:
                 yield f"{path}.{name}", _TOPOLOGY
     for name in ("clusterName", "nominatedClusterNames"):
         if status.get(name):

@@ -75,10 +75,10 @@ class QuotaMetrics:
         for effect in done:
             match effect:
                 case effects.Admit(_, _, admission, is_admitted, waited_s):
-                    given = self._with_cluster_queue(workload_labels, admission.cluster_queue)
-                    self._counters.reserved(given, waited_s)
+                    reserved_labels = self._with_cluster_queue(workload_labels, admission.cluster_queue)
+                    self._counters.reserved(reserved_labels, waited_s)
                     if is_admitted:
-                        self._counters.admitted(given, waited_s, 0.0)
+                        self._counters.admitted(reserved_labels, waited_s, 0.0)
                 case effects.SetCondition(_, _, names.ADMITTED, True):
                     reserved = workload.conditions.get(names.QUOTA_RESERVED)
                     checked_s = 0.0 if reserved is None else now_s - reserved.since_s

@@ -60,17 +60,22 @@ def _own_blocker(workload: Workload, context: WorkloadContext, now_s: float) -> 
 
 def _queue_blocker(workload: Workload, context: WorkloadContext, now_s: float) -> Blocker | None:
     local, queue, activity = context.local_queue, context.cluster_queue, context.activity
-    here: Topic = ("local queue", workload.queue_key)
+    local_queue_topic: Topic = ("local queue", workload.queue_key)
     if local is None:
-        return Blocker(PendingReason(names.MISCONFIGURED, f"LocalQueue {workload.queue} doesn't exist"), (here,))
+        return Blocker(
+            PendingReason(names.MISCONFIGURED, f"LocalQueue {workload.queue} doesn't exist"), (local_queue_topic,)
+        )
     if local.stop_policy != names.NONE or local.is_terminating:
-        return Blocker(PendingReason(names.SUSPENDED, f"LocalQueue {workload.queue} is inactive"), (here,))
-    there: Topic = ("cluster queue", local.cluster_queue)
+        return Blocker(PendingReason(names.SUSPENDED, f"LocalQueue {workload.queue} is inactive"), (local_queue_topic,))
+    cluster_queue_topic: Topic = ("cluster queue", local.cluster_queue)
     if queue is None:
         message = f"ClusterQueue {local.cluster_queue} doesn't exist"
-        return Blocker(PendingReason(names.MISCONFIGURED, message), (here, there))
+        return Blocker(PendingReason(names.MISCONFIGURED, message), (local_queue_topic, cluster_queue_topic))
     if activity is None or not activity.is_active:
-        return Blocker(PendingReason(names.SUSPENDED, f"ClusterQueue {queue.name} is inactive"), (here, there))
+        return Blocker(
+            PendingReason(names.SUSPENDED, f"ClusterQueue {queue.name} is inactive"),
+            (local_queue_topic, cluster_queue_topic),
+        )
     return None
 
 

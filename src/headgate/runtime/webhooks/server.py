@@ -209,7 +209,7 @@ class WebhookServer:
 
     async def _convert(self, body: bytes) -> HandlerResponse:
         # A long list takes its time, in which admission goes on.
-        converted = await asyncio.to_thread(conversion_review.answer, body)
+        converted = await asyncio.to_thread(conversion_review.review_response, body)
         return _text(400, converted) if isinstance(converted, str) else _json(converted)
 
     def _review(self, path: str, body: bytes) -> HandlerResponse | Coroutine[Any, Any, HandlerResponse]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headgate.quota.kinds.conversion_review import answer
+from headgate.quota.kinds.conversion_review import review_response
 
 REVIEW = "apiextensions.k8s.io/v1"
 QUEUE = {
@@ -20,7 +20,7 @@ QUEUE = {
 
 def asked(**request: Any) -> dict[str, Any]:
     body = {"apiVersion": REVIEW, "kind": "ConversionReview", "request": {"uid": "u", **request}}
-    said = answer(json.dumps(body).encode())
+    said = review_response(json.dumps(body).encode())
     assert isinstance(said, bytes), said
     found: dict[str, Any] = json.loads(said)
     assert (found["apiVersion"], found["kind"], found["response"]["uid"]) == (REVIEW, "ConversionReview", "u")
@@ -53,4 +53,4 @@ def test_what_is_no_list_of_objects_is_refused(objects: Any) -> None:
     [b"", b"{", b"[]", b"{}", b'{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}', b"[" * 100_000],
 )
 def test_a_body_that_is_no_review_gets_a_reason(body: bytes) -> None:
-    assert isinstance(answer(body), str)
+    assert isinstance(review_response(body), str)
