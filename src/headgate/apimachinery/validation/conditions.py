@@ -1,4 +1,4 @@
-"""The rules of a standard condition list, ``metav1.Condition``."""
+"""Validation of a list of standard conditions, ``metav1.Condition``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STATUSES: Final = ("False", "True", "Unknown")
 _MAX_REASON: Final = 1024
 _MAX_MESSAGE: Final = 32 * 1024
 _REASON: Final = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
-_REASON_COMPLAINT: Final = names.regex_error(
+_REASON_ERROR: Final = names.regex_error(
     "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
     "characters or '_,:', and must end with an alphanumeric character or '_'",
     _REASON,
@@ -53,7 +53,7 @@ def _validate_condition(condition: Object, path: str) -> FieldErrors:
         errors.append(required(f"{path}.reason"))
     else:
         if re.fullmatch(_REASON, reason) is None:
-            errors.append(invalid(f"{path}.reason", reason, _REASON_COMPLAINT))
+            errors.append(invalid(f"{path}.reason", reason, _REASON_ERROR))
         if len(reason.encode()) > _MAX_REASON:
             errors.append(too_long(f"{path}.reason", _MAX_REASON))
     if len(condition.get("message", "").encode()) > _MAX_MESSAGE:

@@ -1,4 +1,4 @@
-"""The rules of ConfigMap, Secret and ServiceAccount: keys, sizes, and what the type of a secret asks for."""
+"""Validation of ConfigMap, Secret and ServiceAccount: keys, sizes, and the required data of each type of secret."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _decoded_bytes(text: str) -> int:
     return len(text) // 4 * 3 - text[-2:].count("=")
 
 
-def _frozen(new: Object, old: Object, fields: tuple[str, ...]) -> FieldErrors:
+def _validate_immutable(new: Object, old: Object, fields: tuple[str, ...]) -> FieldErrors:
     if not old.get("immutable"):
         return []
     errors = [] if new.get("immutable") else [forbidden("immutable", _FROZEN)]
@@ -49,7 +49,7 @@ def validate_config_map(obj: Object) -> FieldErrors:
 
 def validate_config_map_update(new: Object, old: Object) -> FieldErrors:
     errors = validate_object_meta_update(new["metadata"], old["metadata"])
-    return errors + _frozen(new, old, ("data", "binaryData")) + validate_config_map(new)
+    return errors + _validate_immutable(new, old, ("data", "binaryData")) + validate_config_map(new)
 
 
 def validate_secret(obj: Object) -> FieldErrors:
@@ -66,7 +66,7 @@ def validate_secret(obj: Object) -> FieldErrors:
 def validate_secret_update(new: Object, old: Object) -> FieldErrors:
     errors = validate_object_meta_update(new["metadata"], old["metadata"])
     errors += immutable(new.get("type", ""), old.get("type", ""), "type")
-    return errors + _frozen(new, old, ("data",)) + validate_secret(new)
+    return errors + _validate_immutable(new, old, ("data",)) + validate_secret(new)
 
 
 def _token(obj: Object, data: Mapping[str, str]) -> FieldErrors:
@@ -86,7 +86,7 @@ def _json_in(key: str) -> Callable[[Object, Mapping[str, str]], FieldErrors]:
 
 
 def _json_problem(encoded: str) -> str:
-    """Docker's configuration must be a JSON object; the words are those of Go's decoder for the common mistakes."""
+    """Docker's configuration must be a JSON object; common mistakes get the messages of Go's decoder."""
     try:
         text = base64.b64decode(encoded).decode()
         value = json.loads(text)

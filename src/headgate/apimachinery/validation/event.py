@@ -1,6 +1,6 @@
-"""The rules of an Event. Two API groups serve the same objects; the newer one is strict.
+"""Validation of an Event. Two API groups serve the same objects; the newer one is strict.
 
-Objects are in their stored form, which is the core group's, whichever group the request came through.
+Objects are in the form of the core group, whichever group the request used.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ _STRICT_NAMES: Final = {"reportingComponent": "reportingController"}
 
 
 def validate_event(event: Object, *, strict: bool) -> FieldErrors:
-    """The rules of every event, old or new. An ``eventTime`` marks those of the new kind."""
+    """The rules for all events. An event with an ``eventTime`` is of the new style."""
     namespace = event["metadata"].get("namespace", "")
     involved = (event.get("involvedObject") or {}).get("namespace", "")
     errors: FieldErrors = []
-    wrong = invalid("involvedObject.namespace", involved, _WRONG_NAMESPACE)
+    error = invalid("involvedObject.namespace", involved, _WRONG_NAMESPACE)
     if not event.get("eventTime"):
         if involved != namespace and not (not involved and namespace in ("", "default")):
-            errors.append(wrong)
+            errors.append(error)
     else:
         if not involved and namespace not in ("default", "kube-system"):
-            errors.append(wrong)
+            errors.append(error)
         errors += _validate_new_style(event, "reportingController" if strict else "reportingComponent")
     return errors + validate_text(names.is_dns1123_subdomain, namespace, "namespace")
 
@@ -112,10 +112,14 @@ def validate_strict_event_update(new: Object, old: Object) -> FieldErrors:
         errors += _validate_series(new)
     for field in _IMMUTABLE:
         zero = _ZEROS.get(field, "")
-        errors += immutable(_or(new.get(field), zero), _or(old.get(field), zero), _STRICT_NAMES.get(field, field))
+        errors += immutable(
+            _default_if_absent(new.get(field), zero),
+            _default_if_absent(old.get(field), zero),
+            _STRICT_NAMES.get(field, field),
+        )
     return errors
 
 
-def _or(value: Any, zero: Any) -> Any:
-    """Where absence has a value of its own, an empty object is not absent."""
+def _default_if_absent(value: Any, zero: Any) -> Any:
+    """``zero`` for an absent value; an empty object is not absent."""
     return value if value or (zero is None and value == {}) else zero

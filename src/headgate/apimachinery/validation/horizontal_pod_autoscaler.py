@@ -1,4 +1,4 @@
-"""The rules of a HorizontalPodAutoscaler in its stored form, ``autoscaling/v2``, and of a Scale."""
+"""Validation of a HorizontalPodAutoscaler in the form of ``autoscaling/v2``, and of a Scale."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _validate_spec(spec: Object, old: Object | None) -> FieldErrors:
     return errors
 
 
-def _version_complaint(version: str, *, any_group: bool) -> str:
+def _version_error(version: str, *, any_group: bool) -> str:
     if version.count("/") > 1:
         return f"unexpected GroupVersion string: {version}"
     if not any_group and "/" not in version:
@@ -83,7 +83,7 @@ def _validate_reference(reference: Object, path: str, *, any_group: bool, any_ve
         value = reference.get(field, "")
         errors += _segment(value, f"{path}.{field}") if value else [required(f"{path}.{field}")]
     version = reference.get("apiVersion", "")
-    message = "" if any_version else _version_complaint(version, any_group=any_group)
+    message = "" if any_version else _version_error(version, any_group=any_group)
     return [*errors, invalid(f"{path}.apiVersion", version, message)] if message else errors
 
 

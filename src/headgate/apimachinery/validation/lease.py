@@ -1,4 +1,4 @@
-"""The rules of a Lease."""
+"""Validation of a Lease."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of a LimitRange: per limit type, its minimum, maximum, defaults and ratio must agree."""
+"""Validation of a LimitRange: for each type, minimum, maximum, defaults and ratio must be consistent."""
 
 from __future__ import annotations
 
@@ -81,9 +81,11 @@ def _validate_bounds(
 ) -> FieldErrors:
     errors: FieldErrors = []
 
-    def ordered(small: Quantity | None, large: Quantity | None, field: str, shown: Quantity | None, text: str) -> None:
-        if small is not None and large is not None and shown is not None and small > large:
-            errors.append(invalid(f"{path}.{field}[{name}]", shown.canonical, text.format(small, large)))
+    def ordered(
+        small: Quantity | None, large: Quantity | None, field: str, printed: Quantity | None, text: str
+    ) -> None:
+        if small is not None and large is not None and printed is not None and small > large:
+            errors.append(invalid(f"{path}.{field}[{name}]", printed.canonical, text.format(small, large)))
 
     ordered(low, high, "min", low, "min value {} is greater than max value {}")
     ordered(low, request, "defaultRequest", request, "min value {} is greater than default request value {}")

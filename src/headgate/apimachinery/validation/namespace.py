@@ -1,4 +1,4 @@
-"""The rules of a Namespace: its finalizers, and that its phase follows its deletion."""
+"""Validation of a Namespace: its finalizers, and that its phase matches its deletion."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def validate_namespace_update(new: Object, old: Object) -> FieldErrors:
 def validate_namespace_status_update(new: Object, old: Object) -> FieldErrors:
     errors = validate_object_meta_update(new["metadata"], old["metadata"])
     phase = (new.get("status") or {}).get("phase", "")
-    # The path's capital is upstream's.
+    # Kubernetes has a capital letter in this path.
     if new["metadata"].get("deletionTimestamp") is None:
         if phase != "Active":
             errors.append(invalid("status.Phase", phase, "may only be 'Active' if `deletionTimestamp` is empty"))

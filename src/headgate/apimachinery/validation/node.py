@@ -1,6 +1,6 @@
-"""The rules of a Node: taints, addresses, resources, and what never changes once it is known.
+"""Validation of a Node: taints, addresses, resources, and fields that cannot change after they are set.
 
-A node is created with its status: kubelets and cluster autoscalers register it whole.
+A node is created with its status, because kubelets and cluster autoscalers register it that way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Object = dict[str, Any]
 def validate_node_create(node: Object) -> FieldErrors:
     spec, status = node.get("spec") or {}, node.get("status") or {}
     errors = validate_object_meta(node["metadata"], namespaced=False, name_rule=names.name_is_dns_subdomain)
-    # The path is wrong upstream; clients read it so.
+    # The path is wrong in Kubernetes too.
     errors += validate_taints(spec.get("taints") or [], "metadata.taints")
     errors += _validate_resources(status)
     swap = (status.get("nodeInfo") or {}).get("swap") or {}
@@ -63,8 +63,8 @@ def validate_node_status_update(new: Object, old: Object) -> FieldErrors:
     for i, address in enumerate(status.get("addresses") or ()):
         pair = (address.get("type", ""), address.get("address", ""))
         if pair in seen:
-            shown = {"Type": pair[0], "Address": pair[1]}
-            errors.append(duplicate(f"status.addresses[{i}]", msgspec.Raw(msgspec.json.encode(shown))))
+            printed = {"Type": pair[0], "Address": pair[1]}
+            errors.append(duplicate(f"status.addresses[{i}]", msgspec.Raw(msgspec.json.encode(printed))))
         seen.add(pair)
     errors += _validate_cidrs_kept(spec.get("podCIDRs") or [], old_spec.get("podCIDRs") or [])
     if old_spec.get("providerID") and old_spec["providerID"] != spec.get("providerID"):

@@ -1,6 +1,6 @@
-"""The rules of a PersistentVolume. Sources that pods use too are checked by the pod's rules.
+"""Validation of a PersistentVolume. Sources that pods also have are validated by the rules for pods.
 
-Cloud disks and other in-tree sources of the past are accepted by their required fields alone.
+For cloud disks and other removed in-tree sources only the required fields are checked.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SECRETS: Final = (
     "nodeExpandSecretRef",
 )
 _NOT_INLINE: Final = "may not be specified in the context of inline volumes"
-# Beta topology labels may become their successors; a volume must survive that renaming.
+# Beta topology labels of a volume may be replaced by their successors.
 _SUCCESSORS: Final = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
     "beta.kubernetes.io/os": "kubernetes.io/os",
@@ -70,7 +70,7 @@ _SOURCES: Final[dict[str, Callable[[Object, str], FieldErrors]]] = {
 
 
 def validate_volume_spec(spec: Object, path: str, *, inline: bool = False, any_value: bool = False) -> FieldErrors:
-    """``inline`` is the spec inside a VolumeAttachment, which has no life of its own."""
+    """``inline``: the spec is part of a VolumeAttachment."""
     errors = _validate_inline(spec, path) if inline else []
     modes = spec.get("accessModes") or []
     if not modes:
@@ -165,7 +165,7 @@ def validate_volume_create(obj: Object, old: Object | None = None) -> FieldError
 
 def validate_volume_update(new: Object, old: Object) -> FieldErrors:
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
-    # Twice, because the server reports each problem twice.
+    # Twice, because kube-apiserver reports each error twice.
     errors = validate_volume_create(new, old) * 2
     source, old_source = _source_of(spec, old_spec), _source_of(old_spec, old_spec)
     if source != old_source:
@@ -182,7 +182,7 @@ def validate_volume_update(new: Object, old: Object) -> FieldErrors:
 
 
 def _source_of(spec: Object, old_spec: Object) -> Object:
-    """The source; an expansion secret may be added to a CSI volume that had none."""
+    """The source without an expansion secret that is added to a CSI volume, which is allowed."""
     source = {name: spec[name] for name in _SOURCES if spec.get(name) is not None}
     if "csi" in source and "controllerExpandSecretRef" not in (old_spec.get("csi") or {}):
         source["csi"] = {name: value for name, value in source["csi"].items() if name != "controllerExpandSecretRef"}
@@ -190,7 +190,7 @@ def _source_of(spec: Object, old_spec: Object) -> Object:
 
 
 def _with_successors(old: Object, new: Object | None) -> Object:
-    """The old affinity with each beta key renamed where the new one did so."""
+    """The old affinity with the beta keys replaced that the new one replaces."""
     renamed = [
         {**term, "matchExpressions": [_successor(each, i, j, new) for j, each in enumerate(term["matchExpressions"])]}
         if term.get("matchExpressions")
@@ -203,7 +203,7 @@ def _with_successors(old: Object, new: Object | None) -> Object:
 def _successor(expression: Object, term: int, index: int, new: Object | None) -> Object:
     terms = ((new or {}).get("required") or {}).get("nodeSelectorTerms") or []
     expressions = (terms[term].get("matchExpressions") or []) if term < len(terms) else []
-    # A key without a successor may become none: the real server looks it up and compares with what it did not find.
+    # A key without a successor may be replaced by an empty key, as in kube-apiserver.
     successor = _SUCCESSORS.get(expression.get("key", ""), "")
     if index < len(expressions) and expressions[index].get("key", "") == successor:
         return {**expression, "key": successor}

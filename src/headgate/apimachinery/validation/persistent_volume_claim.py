@@ -1,5 +1,5 @@
-"""The rules of a PersistentVolumeClaim: that it may only grow. What a claim's spec may ask for is the same everywhere
-(``apimachinery/validation/pod/claim_template.py``).
+"""Validation of a PersistentVolumeClaim, which may only grow. ``apimachinery/validation/pod/claim_template.py``
+validates the spec.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _storage(owner: Object) -> quantity.Quantity:
 def validate_claim_update(new: Object, old: Object) -> FieldErrors:
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     errors = validate_object_meta_update(new["metadata"], old["metadata"]) + validate_claim_create(new, old)
-    allowed, class_moved = _as_allowed(new, old)
+    allowed, class_moved = _with_allowed_changes(new, old)
     if not class_moved:
         annotations = new["metadata"].get("annotations") or {}
         old_annotations = old["metadata"].get("annotations") or {}
@@ -68,26 +68,26 @@ def validate_claim_update(new: Object, old: Object) -> FieldErrors:
     return errors + _validate_attributes_class_kept(new, old)
 
 
-def _as_allowed(new: Object, old: Object) -> tuple[Object, bool]:
-    """The old spec with every permitted change of the new one, and whether its class moved out of the annotation."""
+def _with_allowed_changes(new: Object, old: Object) -> tuple[Object, bool]:
+    """The old spec with every allowed change of the new one, and whether the class moved from the annotation."""
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     allowed = dict(old_spec)
 
-    def take(field: str) -> None:
+    def copy_field(field: str) -> None:
         allowed.pop(field, None)
         if field in spec:
             allowed[field] = spec[field]
 
     if not old_spec.get("volumeName"):
-        take("volumeName")
+        copy_field("volumeName")
     old_class = (old["metadata"].get("annotations") or {}).get(_CLASS_ANNOTATION)
     new_class = (new["metadata"].get("annotations") or {}).get(_CLASS_ANNOTATION)
     unset = old_spec.get("storageClassName") is None and spec.get("storageClassName") is not None
     moved = unset and old_class is not None and spec["storageClassName"] == old_class and new_class in (None, old_class)
     if unset and (old_class is None or spec["storageClassName"] == old_class):
-        take("storageClassName")
+        copy_field("storageClassName")
     if (new.get("status") or {}).get("phase") == "Bound":
-        take("volumeAttributesClassName")
+        copy_field("volumeAttributesClassName")
         requests = (spec.get("resources") or {}).get("requests")
         if requests is not None:
             old_resources = old_spec.get("resources") or {}

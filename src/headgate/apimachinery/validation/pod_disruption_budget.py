@@ -1,4 +1,4 @@
-"""The rules of a PodDisruptionBudget. Its name is checked like any other's, with no rule of its own."""
+"""Validation of a PodDisruptionBudget. Its name has only the common rules."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def validate_disruption_budget(obj: Object, old: Object | None = None) -> FieldE
 
 
 def _spec_value(spec: Object) -> Any:
-    shown = {
+    printed = {
         "MinAvailable": spec.get("minAvailable"),
         "Selector": spec.get("selector"),
         "MaxUnavailable": spec.get("maxUnavailable"),
         "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
     }
-    return msgspec.Raw(msgspec.json.encode(shown))
+    return msgspec.Raw(msgspec.json.encode(printed))
 
 
 def validate_disruption_budget_status(obj: Object) -> FieldErrors:

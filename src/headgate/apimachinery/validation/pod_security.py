@@ -1,7 +1,7 @@
 """Validation of the Pod Security labels of a namespace: the levels, and invalid labels.
 
 Headgate does not evaluate the levels: a namespace that sets one gets a warning.
-``apiserver/admission_plugins/pod_security.py`` refuses invalid labels.
+``apiserver/admission_plugins/pod_security.py`` rejects invalid labels.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def validate_pod_security_labels(labels: Mapping[str, str]) -> FieldErrors:
 
 
 def pod_security_warnings(labels: Mapping[str, str], before: Mapping[str, str]) -> list[str]:
-    """One warning for each label that asks for what is not done, when it is new or has changed."""
+    """One warning for each new or changed label whose level is not evaluated."""
     asked = ((f"{PREFIX}{mode}", labels.get(f"{PREFIX}{mode}", "")) for mode in _MODES)
     return [
         f"metadata.labels[{label}]: pod security is not evaluated by the embedded API server: pods that violate"

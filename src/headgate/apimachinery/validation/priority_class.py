@@ -1,4 +1,4 @@
-"""The rules of a PriorityClass: names and values that belong to the system, and that a priority never changes."""
+"""Validation of a PriorityClass: reserved names and values, and an immutable priority."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of roles and their bindings. Names need only fit in a URL."""
+"""Validation of roles and their bindings. Names only need to be valid path segments."""
 
 from __future__ import annotations
 
@@ -132,12 +132,12 @@ def _validate_role_kept(new: Object, old: Object) -> FieldErrors:
     errors = _meta_update(new, old)
     if new.get("roleRef") != old.get("roleRef"):
         role = new.get("roleRef") or {}
-        shown = {
+        printed = {
             "APIGroup": role.get("apiGroup", ""),
             "Kind": role.get("kind", ""),
             "Name": role.get("name", ""),
         }
-        errors.append(invalid("roleRef", msgspec.Raw(msgspec.json.encode(shown)), "cannot change roleRef"))
+        errors.append(invalid("roleRef", msgspec.Raw(msgspec.json.encode(printed)), "cannot change roleRef"))
     return errors
 
 

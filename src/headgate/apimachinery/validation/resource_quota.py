@@ -1,4 +1,4 @@
-"""The rules of a ResourceQuota: what may be counted, within which scopes."""
+"""Validation of a ResourceQuota: its resources and scopes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _EXISTS_ONLY: Final = frozenset(
 )
 
 _MISAPPLIED: Final = "unsupported scope applied to resource"
-_MAX_MISAPPLIED: Final = 10_000
+_MAX_SCOPE_MISMATCHES: Final = 10_000
 
 
 def _is_standard(name: str) -> bool:
@@ -81,12 +81,12 @@ def _validate_spec(spec: Object) -> FieldErrors:
     return _validate_amounts(spec.get("hard"), "spec.hard") + _validate_scopes(spec) + _validate_selector(spec)
 
 
-class _Misapplied:
-    """Errors for scopes that do not cover the limited resources: one for each scope that is given and each resource.
+class _ScopeMismatches:
+    """Errors for scopes that do not cover the limited resources: one for each given scope and resource.
 
-    A scope may be given any number of times, so the number of errors is a product of two sizes that a client chooses.
-    Each scope is compared with the resources once, and at most :data:`_MAX_MISAPPLIED` errors are made: fewer fill what
-    an answer tells of errors.
+    A scope may be given any number of times, so a client could cause a very large number of errors. Each scope is
+    compared with the resources once, and there are at most :data:`_MAX_SCOPE_MISMATCHES` errors, which is more than a
+    response can contain.
     """
 
     def __init__(self, spec: Object) -> None:
@@ -94,22 +94,22 @@ class _Misapplied:
         self._counts: Final = {
             scope: sum(name not in covered for name in standard) for scope, covered in _SCOPES.items()
         }
-        self._room = _MAX_MISAPPLIED
+        self._remaining = _MAX_SCOPE_MISMATCHES
 
     def errors(self, scope: str, error: Callable[[], FieldError]) -> FieldErrors:
-        count = min(self._counts.get(scope, 0), self._room)
-        self._room -= count
+        count = min(self._counts.get(scope, 0), self._remaining)
+        self._remaining -= count
         return [error()] * count if count else []
 
 
 def _validate_scopes(spec: Object) -> FieldErrors:
     scopes = spec.get("scopes") or []
     errors: FieldErrors = []
-    misapplied = _Misapplied(spec)
+    mismatches = _ScopeMismatches(spec)
     for scope in scopes:
         if scope not in _SCOPES:
             errors.append(invalid("spec.scopes", scopes, "unsupported scope"))
-        errors += misapplied.errors(scope, lambda: invalid("spec.scopes", scopes, _MISAPPLIED))
+        errors += mismatches.errors(scope, lambda: invalid("spec.scopes", scopes, _MISAPPLIED))
     return errors + [invalid("spec.scopes", scopes, "conflicting scopes") for pair in _CONFLICTS if pair <= set(scopes)]
 
 
@@ -119,10 +119,10 @@ def _validate_selector(spec: Object) -> FieldErrors:
     path = "spec.scopeSelector.matchExpressions"
     expressions = spec["scopeSelector"].get("matchExpressions") or []
     errors: FieldErrors = []
-    misapplied = _Misapplied(spec)
+    mismatches = _ScopeMismatches(spec)
 
     @cache
-    def misapplied_error() -> FieldError:
+    def mismatch_error() -> FieldError:
         return invalid(path, _selector_value(expressions), _MISAPPLIED)
 
     for expression in expressions:
@@ -130,7 +130,7 @@ def _validate_selector(spec: Object) -> FieldErrors:
         values = expression.get("values") or []
         if scope not in _SCOPES:
             errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
-        errors += misapplied.errors(scope, misapplied_error)
+        errors += mismatches.errors(scope, mismatch_error)
         if scope in _EXISTS_ONLY and operator != "Exists":
             text = (
                 "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating,"
@@ -153,11 +153,11 @@ def _validate_selector(spec: Object) -> FieldErrors:
 
 
 def _selector_value(expressions: list[Object]) -> Any:
-    shown = [
+    printed = [
         {"ScopeName": each.get("scopeName", ""), "Operator": each.get("operator", ""), "Values": each.get("values")}
         for each in expressions
     ]
-    return msgspec.Raw(msgspec.json.encode({"MatchExpressions": shown}))
+    return msgspec.Raw(msgspec.json.encode({"MatchExpressions": printed}))
 
 
 def validate_resource_quota_update(new: Object, old: Object) -> FieldErrors:

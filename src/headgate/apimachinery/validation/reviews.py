@@ -1,4 +1,4 @@
-"""Validation of access reviews and of TokenRequests. Neither is ever stored.
+"""Validation of access reviews and of TokenRequests. Neither is stored.
 
 ``apiserver/verbs/access_reviews.py`` answers a review, ``apiserver/subresources/token.py`` a TokenRequest.
 """
@@ -17,38 +17,40 @@ Object = dict[str, Any]
 
 def validate_self_review(review: Object) -> FieldErrors:
     """A SelfSubjectAccessReview."""
-    return _subject_matter(review.get("spec") or {}) + _selectors(review) + _empty_metadata(review)
+    return (
+        _validate_attributes(review.get("spec") or {}) + _validate_selectors(review) + _validate_empty_metadata(review)
+    )
 
 
 def validate_review(review: Object) -> FieldErrors:
     """A SubjectAccessReview."""
-    return _about_somebody(review) + _empty_metadata(review)
+    return _validate_subject_review(review) + _validate_empty_metadata(review)
 
 
 def validate_local_review(review: Object) -> FieldErrors:
-    """A LocalSubjectAccessReview: of one namespace, and of resources only."""
-    found = _about_somebody(review)
+    """A LocalSubjectAccessReview: for one namespace, and only for resources."""
+    errors = _validate_subject_review(review)
     metadata, spec = review["metadata"], review.get("spec") or {}
     if any(value for field, value in metadata.items() if field not in ("namespace", "managedFields")):
-        found.append(invalid("metadata", _shown(metadata), "must be empty except for namespace"))
+        errors.append(invalid("metadata", _printed(metadata), "must be empty except for namespace"))
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and resource.get("namespace", "") != metadata.get("namespace", ""):
         text = "must match metadata.namespace"
-        found.append(invalid("spec.resourceAttributes.namespace", resource.get("namespace", ""), text))
+        errors.append(invalid("spec.resourceAttributes.namespace", resource.get("namespace", ""), text))
     if path is not None:
-        found.append(invalid("spec.nonResourceAttributes", path, "disallowed on this kind of request"))
-    return found
+        errors.append(invalid("spec.nonResourceAttributes", path, "disallowed on this kind of request"))
+    return errors
 
 
-def _about_somebody(review: Object) -> FieldErrors:
+def _validate_subject_review(review: Object) -> FieldErrors:
     spec = review.get("spec") or {}
-    found = _subject_matter(spec)
+    errors = _validate_attributes(spec)
     if not spec.get("user") and not spec.get("groups"):
-        found.append(invalid("spec.user", spec.get("user", ""), "at least one of user or group must be specified"))
-    return found + _selectors(review)
+        errors.append(invalid("spec.user", spec.get("user", ""), "at least one of user or group must be specified"))
+    return errors + _validate_selectors(review)
 
 
-def _subject_matter(spec: Object) -> FieldErrors:
+def _validate_attributes(spec: Object) -> FieldErrors:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
         text = "cannot be specified in combination with resourceAttributes"
@@ -59,34 +61,34 @@ def _subject_matter(spec: Object) -> FieldErrors:
     return []
 
 
-def _empty_metadata(review: Object) -> FieldErrors:
+def _validate_empty_metadata(review: Object) -> FieldErrors:
     metadata = review["metadata"]
     if any(value for field, value in metadata.items() if field != "managedFields"):
-        return [invalid("metadata", _shown(metadata), "must be empty")]
+        return [invalid("metadata", _printed(metadata), "must be empty")]
     return []
 
 
-def _shown(metadata: Object) -> Verbatim:
-    """In the order in which an object is printed."""
+def _printed(metadata: Object) -> Verbatim:
+    """The metadata with the fields in the order of an encoded object."""
     return Verbatim(msgspec.json.encode(metadata).decode())
 
 
-def _selectors(review: Object) -> FieldErrors:
+def _validate_selectors(review: Object) -> FieldErrors:
     attributes = (review.get("spec") or {}).get("resourceAttributes") or {}
     path = "spec.resourceAttributes"
-    found = _selector(attributes.get("fieldSelector"), f"{path}.fieldSelector")
+    errors = _validate_selector(attributes.get("fieldSelector"), f"{path}.fieldSelector")
     for i, each in enumerate((attributes.get("fieldSelector") or {}).get("requirements") or ()):
-        place = f"{path}.fieldSelector.requirements[{i}]"
+        field_path = f"{path}.fieldSelector.requirements[{i}]"
         if not each.get("key"):
-            found.append(required(f"{place}.key", "must be specified"))
-        found += validate_operator(each, place, any_operator=True)
-    found += _selector(attributes.get("labelSelector"), f"{path}.labelSelector")
+            errors.append(required(f"{field_path}.key", "must be specified"))
+        errors += validate_operator(each, field_path, any_operator=True)
+    errors += _validate_selector(attributes.get("labelSelector"), f"{path}.labelSelector")
     for i, each in enumerate((attributes.get("labelSelector") or {}).get("requirements") or ()):
-        found += validate_requirement(each, f"{path}.labelSelector.requirements[{i}]", any_operator=True)
-    return found
+        errors += validate_requirement(each, f"{path}.labelSelector.requirements[{i}]", any_operator=True)
+    return errors
 
 
-def _selector(selector: Object | None, path: str) -> FieldErrors:
+def _validate_selector(selector: Object | None, path: str) -> FieldErrors:
     if selector is None:
         return []
     raw, requirements = selector.get("rawSelector", ""), selector.get("requirements")

@@ -1,4 +1,4 @@
-"""The rules of a RuntimeClass: its handler, and the overhead and placement it imposes on pods."""
+"""Validation of a RuntimeClass: its handler, and the overhead and scheduling of its pods."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def _validate_tolerations(tolerations: list[Object]) -> FieldErrors:
     for i, toleration in enumerate(tolerations):
         key = tuple(toleration.get(field, "") for field in ("key", "operator", "value", "effect"))
         if key in seen:
-            shown = dict(zip(("Key", "Operator", "Value", "Effect"), key, strict=True))
-            value = {**shown, "TolerationSeconds": toleration.get("tolerationSeconds")}
+            printed = dict(zip(("Key", "Operator", "Value", "Effect"), key, strict=True))
+            value = {**printed, "TolerationSeconds": toleration.get("tolerationSeconds")}
             errors.append(duplicate(f"{path}[{i}]", msgspec.Raw(msgspec.json.encode(value))))
         seen.add(key)
     return errors

@@ -1,4 +1,4 @@
-"""The rules of the storage group: classes, CSI drivers and nodes, attachments, capacities."""
+"""Validation of the storage group: classes, CSI drivers and nodes, attachments, capacities."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Object = dict[str, Any]
 _MAX_PARAMETERS: Final = 512
 _MAX_PARAMETER_BYTES: Final = 256 * 1024
 _MAX_NODE_ID: Final = 256
-_MOST_REPETITIONS: Final = 100  # of one term: all have the same text
+_MAX_REPETITIONS: Final = 100  # of one term; all have the same error text
 _BINDING_MODES: Final = ("Immediate", "WaitForFirstConsumer")
 _RECLAIM_POLICIES: Final = ("Delete", "Retain")
 _FS_GROUP_POLICIES: Final = ("File", "None", "ReadWriteOnceWithFSType")
@@ -56,13 +56,13 @@ def validate_storage_class_create(obj: Object) -> FieldErrors:
 
 
 def _validate_topologies(terms: list[Object]) -> FieldErrors:
-    """No term is empty, and no two say the same."""
+    """Terms must not be empty and must be unique."""
     errors: FieldErrors = []
-    # An empty term always counts as a repetition: as many as there are terms, upstream.
+    # As in Kubernetes, an empty term always counts as a duplicate.
     seen = Counter({frozenset[tuple[str, frozenset[str]]](): len(terms)})
     for i, term in enumerate(terms):
         path = f"allowedTopologies[{i}].matchLabelExpressions"
-        meaning: dict[str, frozenset[str]] = {}
+        values_by_key: dict[str, frozenset[str]] = {}
         for j, expression in enumerate(term.get("matchLabelExpressions") or ()):
             key, values = expression.get("key", ""), expression.get("values") or []
             if not values:
@@ -73,12 +73,12 @@ def _validate_topologies(terms: list[Object]) -> FieldErrors:
                 if repeated
             ]
             errors += validate_text(names.is_qualified_name, key, f"{path}[{j}].key")
-            if key in meaning:
+            if key in values_by_key:
                 errors.append(duplicate(f"{path}[{j}].key", key))
-            meaning[key] = frozenset(values)
-        said = frozenset(meaning.items())
-        errors += [duplicate(path, "")] * min(seen[said], _MOST_REPETITIONS)
-        seen[said] += 1
+            values_by_key[key] = frozenset(values)
+        term_values = frozenset(values_by_key.items())
+        errors += [duplicate(path, "")] * min(seen[term_values], _MAX_REPETITIONS)
+        seen[term_values] += 1
     return errors
 
 
@@ -166,17 +166,17 @@ def _validate_topology_keys(keys: list[str], path: str) -> FieldErrors:
 
 
 def validate_csi_node_update(new: Object, old: Object) -> FieldErrors:
-    # Twice, because the server reports each problem twice.
+    # Twice, because kube-apiserver reports each error twice.
     errors = validate_csi_node(new) * 2
     old_drivers = {each.get("name"): each for each in (old.get("spec") or {}).get("drivers") or ()}
     for driver in (new.get("spec") or {}).get("drivers") or ():
         stored = old_drivers.get(driver.get("name"))
-        if stored is not None and _fixed(driver) != _fixed(stored):
-            errors.append(invalid("spec.drivers", _fixed(driver), IMMUTABLE))
+        if stored is not None and _immutable_part(driver) != _immutable_part(stored):
+            errors.append(invalid("spec.drivers", _immutable_part(driver), IMMUTABLE))
     return errors
 
 
-def _fixed(driver: Object) -> Object:
+def _immutable_part(driver: Object) -> Object:
     return {name: value for name, value in driver.items() if name != "allocatable"}
 
 

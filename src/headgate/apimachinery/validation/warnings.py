@@ -1,6 +1,6 @@
-"""Warnings of the API server for the kinds that have only these few.
+"""Warnings of the API server for kinds with few warnings.
 
-Pods have ``apimachinery/pods/warnings.py``; services, nodes, endpoints and workloads warn from their own modules.
+``apimachinery/pods/warnings.py`` is for pods; services, nodes, endpoints and workloads have them in their own modules.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def service_account_warnings(obj: Object, old: Object | None = None) -> list[str
 
 
 def secret_warnings(obj: Object) -> list[str]:
-    """Only that a certificate and its key are PEM at all; that they belong together is not checked."""
+    """Checks only that a certificate and its key are PEM, not that they belong together."""
     data = obj.get("data") or {}
     if obj.get("type") != "kubernetes.io/tls":
         return []

@@ -1,6 +1,6 @@
-"""The rules of webhook configurations, and of the parts they share with admission policies (``admission_policy.py``).
+"""Validation of webhook configurations, and of the fields that admission policies have too (``admission_policy.py``).
 
-Expressions are CEL: they must be there, and are not compiled.
+CEL expressions are required, but not compiled.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAX_CONDITIONS: Final = 64
 
 
 def validate_webhook_configuration(obj: Object, old: Object | None = None) -> FieldErrors:
-    """Mutating and validating alike. What a stored configuration already breaks, it may go on breaking."""
+    """For mutating and validating webhooks. Violations in the stored configuration ``old`` are tolerated."""
     stored = (old or {}).get("webhooks") or []
     strict_versions = all(set(each.get("admissionReviewVersions") or ()) & set(_REVIEW_VERSIONS) for each in stored)
     strict_names = len({each.get("name") for each in stored}) == len(stored)
@@ -110,14 +110,14 @@ def _validate_name(name: str, path: str) -> FieldErrors:
 def validate_rule(rule: Object, path: str) -> FieldErrors:
     operations = rule.get("operations") or []
     errors = [] if operations else [required(f"{path}.operations")]
-    errors += _alone(operations, f"{path}.operations", "operations")
+    errors += _validate_wildcard_alone(operations, f"{path}.operations", "operations")
     for i, operation in enumerate(operations):
         errors += one_of(operation, f"{path}.operations[{i}]", _OPERATIONS)
     groups, versions = rule.get("apiGroups") or [], rule.get("apiVersions") or []
     errors += [] if groups else [required(f"{path}.apiGroups")]
-    errors += _alone(groups, f"{path}.apiGroups", "API groups")
+    errors += _validate_wildcard_alone(groups, f"{path}.apiGroups", "API groups")
     errors += [] if versions else [required(f"{path}.apiVersions")]
-    errors += _alone(versions, f"{path}.apiVersions", "API versions")
+    errors += _validate_wildcard_alone(versions, f"{path}.apiVersions", "API versions")
     errors += [required(f"{path}.apiVersions[{i}]") for i, version in enumerate(versions) if not version]
     errors += _validate_resources(rule.get("resources") or [], f"{path}.resources")
     if rule.get("scope") is not None:
@@ -125,7 +125,7 @@ def validate_rule(rule: Object, path: str) -> FieldErrors:
     return errors
 
 
-def _alone(values: list[str], path: str, noun: str) -> FieldErrors:
+def _validate_wildcard_alone(values: list[str], path: str, noun: str) -> FieldErrors:
     if len(values) > 1 and "*" in values:
         return [invalid(path, values, f"if '*' is present, must not specify other {noun}")]
     return []
@@ -206,7 +206,7 @@ def validate_url(url: str, path: str) -> FieldErrors:
 
 
 def validate_service(service: Object, path: str) -> FieldErrors:
-    # Upstream passes the two names in each other's place; with both missing the order shows.
+    # Kubernetes swaps the two names; the order of the errors shows it if both are missing.
     errors = [
         required(f"{path}.{ours}")
         for ours, theirs in (("name", "namespace"), ("namespace", "name"))

@@ -1,5 +1,5 @@
-"""What a schema of a definition may contain: no references, known types, sound list and map types, no default where
-it could not be pruned."""
+"""Validation of the schemas of a definition: no references, known types, valid list and map types, and defaults only
+where they can be pruned."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _MAP_TYPES: Final = ("atomic", "granular")
 _REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 _ABSENT: Final = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
 _NEWLINE: Final = re.compile(r"[\n\r]")
-# Go's names of what may stand at the root beside a status subresource, in its order: the text lists them.
-_AT_ROOT: Final = {
+# The fields that are allowed at the root with a status subresource, with Go's names, in the order of the error text.
+_ROOT_FIELDS: Final = {
     "description": "Description",
     "type": "Type",
     "format": "Format",
@@ -48,8 +48,8 @@ _AT_ROOT: Final = {
 _BEFORE_TYPE: Final = ("id", "$schema", "$ref")
 
 
-class _Place(msgspec.Struct, frozen=True):
-    """Where in a schema we are: whether defaults may stand here and if not why; inside metadata?"""
+class _SchemaContext(msgspec.Struct, frozen=True):
+    """The context of a subschema: why defaults are not allowed (None: they are), and whether it is in metadata."""
 
     no_defaults: str | None = None
     in_metadata: bool = False
@@ -58,15 +58,15 @@ class _Place(msgspec.Struct, frozen=True):
 def check_root(schema: Object, path: str, *, has_status: bool) -> FieldErrors:
     problems: FieldErrors = []
     if has_status:
-        only = f"only [{' '.join(_AT_ROOT.values())}] fields are allowed at the root of the schema if the status"
+        only = f"only [{' '.join(_ROOT_FIELDS.values())}] fields are allowed at the root of the schema if the status"
         only = f"{only} subresource is enabled"
-        odd = [name for name, value in schema.items() if name not in _AT_ROOT and _is_set(value)]
-        if any(name in _BEFORE_TYPE for name in odd):
+        unexpected = [name for name, value in schema.items() if name not in _ROOT_FIELDS and _is_set(value)]
+        if any(name in _BEFORE_TYPE for name in unexpected):
             problems.append(invalid(path, schema, only))
         elif schema.get("type") and schema["type"] != "object":
             text = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
             problems.append(invalid(f"{path}.type", schema["type"], text))
-        elif odd:
+        elif unexpected:
             problems.append(invalid(path, schema, only))
     if schema.get("nullable"):
         problems.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
@@ -78,62 +78,62 @@ def _is_set(value: Any) -> bool:
 
 
 def check_schema(schema: Any, path: str) -> FieldErrors:
-    return _check(schema, path, _Place(), is_root=True)
+    return _check(schema, path, _SchemaContext(), is_root=True)
 
 
-def _check(schema: Any, path: str, place: _Place, *, is_root: bool = False) -> FieldErrors:
+def _check(schema: Any, path: str, context: _SchemaContext, *, is_root: bool = False) -> FieldErrors:
     if not isinstance(schema, dict):
         return []
-    problems = _check_words(schema, path, place)
+    problems = _check_keywords(schema, path, context)
     additional, properties = schema.get("additionalProperties"), schema.get("properties") or {}
     if additional is not None:
         if properties and additional is not True:
             text = "additionalProperties and properties are mutual exclusive"
             problems.append(forbidden(f"{path}.additionalProperties", text))
-        inner = place
-        if place.in_metadata:
-            inner = _Place("inside additionalProperties applying to object metadata", True)
+        inner = context
+        if context.in_metadata:
+            inner = _SchemaContext("inside additionalProperties applying to object metadata", True)
         problems += _check(additional, f"{path}.additionalProperties", inner)
     for name, below in properties.items():
-        inner = place
+        inner = context
         if (is_root or schema.get("x-kubernetes-embedded-resource")) and name in META_FIELDS:
-            inner = _Place(f"in top-level {name}" if is_root else place.no_defaults, True)
+            inner = _SchemaContext(f"in top-level {name}" if is_root else context.no_defaults, True)
         problems += _check(below, f"{path}.properties[{name}]", inner)
-    problems += _check(schema.get("not"), f"{path}.not", place)
-    for word in ("allOf", "oneOf", "anyOf"):
-        for index, below in enumerate(schema.get(word) or ()):
-            problems += _check(below, f"{path}.{word}[{index}]", place)
+    problems += _check(schema.get("not"), f"{path}.not", context)
+    for keyword in ("allOf", "oneOf", "anyOf"):
+        for index, below in enumerate(schema.get(keyword) or ()):
+            problems += _check(below, f"{path}.{keyword}[{index}]", context)
     for name, below in (schema.get("definitions") or {}).items():
-        problems += _check(below, f"{path}.definitions[{name}]", place)
+        problems += _check(below, f"{path}.definitions[{name}]", context)
     items = schema.get("items")
-    problems += _check(items, f"{path}.items", place)
+    problems += _check(items, f"{path}.items", context)
     if isinstance(items, list):
         for index, below in enumerate(items):
-            problems += _check(below, f"{path}.items[{index}]", place)
+            problems += _check(below, f"{path}.items[{index}]", context)
     for name, below in (schema.get("dependencies") or {}).items():
-        problems += _check(below, f"{path}.dependencies[{name}]", place)
+        problems += _check(below, f"{path}.dependencies[{name}]", context)
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         field_path = f"{path}.x-kubernetes-preserve-unknown-fields"
         problems.append(invalid(field_path, False, "must be true or undefined"))
     return problems + _check_map(schema, path) + _check_list(schema, path) + _check_rules(schema, path)
 
 
-def _check_words(schema: Object, path: str, place: _Place) -> FieldErrors:
+def _check_keywords(schema: Object, path: str, context: _SchemaContext) -> FieldErrors:
     problems: FieldErrors = []
     kind = schema.get("type") or ""
     if kind and kind not in _TYPES:
         problems.append(not_supported(f"{path}.type", kind, _TYPES))
-    if schema.get("default") is not None and place.no_defaults is not None:
-        problems.append(forbidden(f"{path}.default", f"must not be set {place.no_defaults}"))
-    for word in _ABSENT:
-        if schema.get(word) not in (None, "", {}) or (word in ("additionalItems", "$ref") and word in schema):
-            problems.append(forbidden(f"{path}.{word}", f"{word} is not supported"))
+    if schema.get("default") is not None and context.no_defaults is not None:
+        problems.append(forbidden(f"{path}.default", f"must not be set {context.no_defaults}"))
+    for keyword in _ABSENT:
+        if schema.get(keyword) not in (None, "", {}) or (keyword in ("additionalItems", "$ref") and keyword in schema):
+            problems.append(forbidden(f"{path}.{keyword}", f"{keyword} is not supported"))
     if kind == "null":
         text = "type cannot be set to null, use nullable as an alternative"
         problems.append(forbidden(f"{path}.type", text))
     if isinstance(schema.get("items"), list) and schema["items"]:
         problems.append(forbidden(f"{path}.items", "items must be a schema object and not an array"))
-    if place.in_metadata and schema.get("x-kubernetes-embedded-resource"):
+    if context.in_metadata and schema.get("x-kubernetes-embedded-resource"):
         field_path = f"{path}.x-kubernetes-embedded-resource"
         problems.append(forbidden(field_path, "must not be used inside of resource meta"))
     if schema.get("uniqueItems"):
@@ -142,11 +142,11 @@ def _check_words(schema: Object, path: str, place: _Place) -> FieldErrors:
     return problems
 
 
-def _wrong_type(schema: Object, path: str, wanted: str, word: str) -> FieldErrors:
+def _wrong_type(schema: Object, path: str, wanted: str, keyword: str) -> FieldErrors:
     kind = schema.get("type") or ""
     if kind == wanted:
         return []
-    text = f"must be {wanted} if {word} is specified"
+    text = f"must be {wanted} if {keyword} is specified"
     return [invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text)]
 
 
@@ -162,7 +162,7 @@ def _check_map(schema: Object, path: str) -> FieldErrors:
 
 def _check_list(schema: Object, path: str) -> FieldErrors:
     list_type, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or []
-    at, items = f"{path}.x-kubernetes-list-type", schema.get("items")
+    field_path, items = f"{path}.x-kubernetes-list-type", schema.get("items")
     problems: FieldErrors = []
     if list_type is not None:
         wrong = _wrong_type(schema, path, "array", "x-kubernetes-list-type")
@@ -170,10 +170,10 @@ def _check_list(schema: Object, path: str) -> FieldErrors:
         if not wrong and list_type == "set" and isinstance(items, dict):
             problems += _check_atomic(items, f"{path}.items")
         if list_type not in _LIST_TYPES:
-            problems.append(not_supported(at, list_type, _LIST_TYPES))
+            problems.append(not_supported(field_path, list_type, _LIST_TYPES))
     if keys and list_type != "map":
         text = "must be map if x-kubernetes-list-map-keys is non-empty"
-        problems.append(required(at, text) if list_type is None else invalid(at, list_type, text))
+        problems.append(required(field_path, text) if list_type is None else invalid(field_path, list_type, text))
     if list_type == "map":
         problems += _check_keys(schema, keys, path)
     if list_type in ("set", "map") and isinstance(items, dict):
@@ -182,7 +182,7 @@ def _check_list(schema: Object, path: str) -> FieldErrors:
 
 
 def _check_atomic(items: Object, path: str) -> FieldErrors:
-    """Whatever is in a set is one piece."""
+    """The items of a set must be atomic."""
     text = "must be atomic as item of a list with x-kubernetes-list-type=set"
     inner = items.get("x-kubernetes-list-type")
     if items.get("type") == "array" and inner is not None and inner != "atomic":
@@ -194,9 +194,9 @@ def _check_atomic(items: Object, path: str) -> FieldErrors:
 
 def _check_keys(schema: Object, keys: list[str], path: str) -> FieldErrors:
     problems: FieldErrors = []
-    items, at = schema.get("items"), f"{path}.x-kubernetes-list-map-keys"
+    items, field_path = schema.get("items"), f"{path}.x-kubernetes-list-map-keys"
     if not keys:
-        problems.append(required(at, "must not be empty if x-kubernetes-list-type is map"))
+        problems.append(required(field_path, "must not be empty if x-kubernetes-list-type is map"))
     if items is None:
         problems.append(required(f"{path}.items", "must have a schema if x-kubernetes-list-type is map"))
         return problems
@@ -210,12 +210,12 @@ def _check_keys(schema: Object, keys: list[str], path: str) -> FieldErrors:
     for key in keys:
         field = (items.get("properties") or {}).get(key)
         if field is None:
-            problems.append(invalid(at, keys, "entries must all be names of item properties"))
+            problems.append(invalid(field_path, keys, "entries must all be names of item properties"))
         elif field.get("type") in ("array", "object"):
             text = "must be a scalar type if parent array's x-kubernetes-list-type is map"
             problems.append(invalid(f"{path}.items.properties[{key}].type", items["type"], text))
         if key in seen:
-            problems.append(invalid(at, keys, "must not contain duplicate entries"))
+            problems.append(invalid(field_path, keys, "must not contain duplicate entries"))
         seen.add(key)
     return problems
 
@@ -225,21 +225,23 @@ def _check_items(items: Object, list_type: str, keys: list[str], path: str) -> F
     if items.get("nullable"):
         text = f"cannot be nullable when x-kubernetes-list-type is {list_type}"
         problems.append(forbidden(f"{path}.items.nullable", text))
-    obligatory = set(items.get("required") or ())
+    required_keys = set(items.get("required") or ())
     for key in keys if list_type == "map" else ():
         field = (items.get("properties") or {}).get(key)
         if field is None:
             continue
-        at, because = f"{path}.items.properties[{key}]", "this property is in x-kubernetes-list-map-keys, so it"
-        if key not in obligatory and field.get("default") is None:
-            problems.append(required(f"{at}.default", f"{because} must have a default or be a required property"))
+        field_path, reason = f"{path}.items.properties[{key}]", "this property is in x-kubernetes-list-map-keys, so it"
+        if key not in required_keys and field.get("default") is None:
+            problems.append(
+                required(f"{field_path}.default", f"{reason} must have a default or be a required property")
+            )
         if field.get("nullable"):
-            problems.append(forbidden(f"{at}.nullable", f"{because} cannot be nullable"))
+            problems.append(forbidden(f"{field_path}.nullable", f"{reason} cannot be nullable"))
     return problems
 
 
 def _check_rules(schema: Object, path: str) -> FieldErrors:
-    """The form of CEL rules; what they say is not looked at."""
+    """Validates the fields of CEL rules; expressions are not compiled."""
     problems: FieldErrors = []
     for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
         field_path = f"{path}.x-kubernetes-validations[{index}]"
@@ -263,13 +265,13 @@ def _check_rules(schema: Object, path: str) -> FieldErrors:
     return problems
 
 
-def _check_field_path(schema: Object, given: str, path: str) -> FieldErrors:
+def _check_field_path(schema: Object, field_name: str, path: str) -> FieldErrors:
     problems: FieldErrors = []
-    if given and not given.strip():
-        problems.append(invalid(path, given, "must be non-empty if specified"))
-    if _NEWLINE.search(given):
-        problems.append(invalid(path, given, "must not contain line breaks"))
-    dotted = re.sub(r"\['((?:[^'\\]|\\.)*)'\]", r".\1", given)
-    if given and isinstance(find_field(dotted, schema), str):
-        problems.append(invalid(path, given, "must be a valid path"))
+    if field_name and not field_name.strip():
+        problems.append(invalid(path, field_name, "must be non-empty if specified"))
+    if _NEWLINE.search(field_name):
+        problems.append(invalid(path, field_name, "must not contain line breaks"))
+    dotted = re.sub(r"\['((?:[^'\\]|\\.)*)'\]", r".\1", field_name)
+    if field_name and isinstance(find_field(dotted, schema), str):
+        problems.append(invalid(path, field_name, "must be a valid path"))
     return problems

@@ -1,6 +1,7 @@
-"""Whether a schema is structural: every field has a type outside of logic, and logic restricts only what is there.
+"""Checks that a schema is structural: fields have types outside combinators, which restrict only specified fields.
 
-The rules are what makes pruning and defaulting well defined; apiextensions.k8s.io/v1 asks for them in every schema.
+Combinators are allOf, anyOf, oneOf and not. Pruning and defaulting need these rules; apiextensions.k8s.io/v1 requires
+them.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ _EMPTY_TYPE: Final = {
     "item": "must not be empty for specified array items",
     "field": "must not be empty for specified object fields",
 }
-# In the order of the real server: what may not stand below a junctor, and how that is said.
-_FORBIDDEN_BELOW: Final = (
+# Keywords that are forbidden in combinators, with the error texts, in the order of kube-apiserver.
+_FORBIDDEN_IN_COMBINATORS: Final = (
     ("type", "must be empty to be structural"),
     ("additionalProperties", "must be undefined to be structural"),
     ("default", "must be undefined to be structural"),
@@ -44,13 +45,13 @@ _UNSUPPORTED: Final = (
     ("additionalItems", "additionalItems"),
     ("definitions", "definitions"),
 )
-_JUNCTORS: Final = ("allOf", "anyOf", "oneOf")
+_COMBINATORS: Final = ("allOf", "anyOf", "oneOf")
 _NOT_STRUCTURE: Final = frozenset({"type", "default", "properties", "example", "externalDocs"})
 _OWN_NAMES: Final = ({"name"}, {"generateName"}, {"name", "generateName"})
 
 
 def parse_error(schema: Object) -> str:
-    """Why no structure can be made of a schema at all; empty if one can."""
+    """Why a schema cannot be parsed as a structural schema; empty if it can."""
     for field, name in _UNSUPPORTED:
         if schema.get(field) not in (None, "", {}) or (field == "additionalItems" and field in schema):
             return f"OpenAPIV3Schema '{name}' is not supported"
@@ -58,21 +59,21 @@ def parse_error(schema: Object) -> str:
         return "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined"
     if isinstance(schema.get("items"), list) and schema["items"]:
         return "OpenAPIV3Schema 'items' must be a schema, but is an array"
-    for below in _below(schema):
+    for below in _subschemas(schema):
         if problem := parse_error(below):
             return problem
     return ""
 
 
-def _below(schema: Object) -> list[Object]:
-    found = [each for word in _JUNCTORS for each in schema.get(word) or ()]
+def _subschemas(schema: Object) -> list[Object]:
+    found = [each for word in _COMBINATORS for each in schema.get(word) or ()]
     found += (schema.get("properties") or {}).values()
     found += [schema[word] for word in ("not", "items", "additionalProperties") if isinstance(schema.get(word), dict)]
     return found
 
 
 def check_structural(schema: Object, path: str) -> FieldErrors:
-    problems = _check(schema, "root", path) + _check_junctors(schema, schema, path, path)
+    problems = _check(schema, "root", path) + _check_combinators(schema, schema, path, path)
     return sorted(problems, key=str)
 
 
@@ -113,22 +114,22 @@ def _check(schema: Object, level: Level, path: str) -> FieldErrors:
 
 
 def _check_type(schema: Object, level: Level, path: str) -> FieldErrors:
-    kind, at = schema.get("type") or "", f"{path}.type"
+    kind, nested_path = schema.get("type") or "", f"{path}.type"
     problems: FieldErrors = []
     if schema.get("x-kubernetes-embedded-resource") and kind != "object":
         text = "must be object if x-kubernetes-embedded-resource is true"
-        problems.append(invalid(at, kind, text) if kind else required(at, text))
+        problems.append(invalid(nested_path, kind, text) if kind else required(nested_path, text))
     elif not kind and not (
         schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
     ):
-        problems.append(required(at, _EMPTY_TYPE[level]))
+        problems.append(required(nested_path, _EMPTY_TYPE[level]))
     if level == "root" and kind and kind != "object":
-        problems.append(invalid(at, kind, "must be object at the root"))
+        problems.append(invalid(nested_path, kind, "must be object at the root"))
     return problems
 
 
 def _check_type_fields(properties: Object, path: str) -> FieldErrors:
-    """The type of an object is text, its metadata an object, whatever a schema would like."""
+    """``apiVersion`` and ``kind`` must be strings, and ``metadata`` an object."""
     problems = []
     for name, wanted in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
         if name in properties and (properties[name].get("type") or "") != wanted:
@@ -138,7 +139,7 @@ def _check_type_fields(properties: Object, path: str) -> FieldErrors:
 
 
 def _is_plain_metadata(schema: Object) -> bool:
-    """It may restrict the names, nothing else."""
+    """A schema of metadata may only restrict names."""
     names = set(schema.get("properties") or {})
     others = {
         name for name, value in schema.items() if name not in _NOT_STRUCTURE and value not in (None, "", [], False)
@@ -162,7 +163,7 @@ def _is_all_of_pattern(schema: Object) -> bool:
 
 
 def _check_values(schema: Object, path: str, skip_any: bool, skip_first: bool) -> FieldErrors:
-    """``skip_any``, ``skip_first``: the two ways to say that an integer or a string is meant are allowed."""
+    """``skip_any``, ``skip_first``: allow the two patterns for an integer or a string."""
     problems: FieldErrors = []
     if not skip_any:
         for index, below in enumerate(schema.get("anyOf") or ()):
@@ -186,7 +187,7 @@ def _check_nested(schema: Object, path: str, skip_any: bool) -> FieldErrors:
         problems += _check_nested(schema["items"], f"{path}.items", False)
     for name, below in (schema.get("properties") or {}).items():
         problems += _check_nested(below, f"{path}.properties[{name}]", False)
-    for word, text in _FORBIDDEN_BELOW:
+    for word, text in _FORBIDDEN_IN_COMBINATORS:
         if schema.get(word) not in (None, "", False, [], {}):
             problems.append(forbidden(f"{path}.{word}", text))
     if "metadata" in (schema.get("properties") or {}):
@@ -194,31 +195,31 @@ def _check_nested(schema: Object, path: str, skip_any: bool) -> FieldErrors:
     return problems
 
 
-def _check_junctors(logic: Object, schema: Object | None, path: str, logic_path: str) -> FieldErrors:
-    """Logic may only speak of fields that the schema beside it knows."""
-    places = [(logic.get("not"), f"{logic_path}.not")]
-    places += [
+def _check_combinators(logic: Object, schema: Object | None, path: str, logic_path: str) -> FieldErrors:
+    """A combinator may only restrict fields that the schema outside specifies."""
+    nested = [(logic.get("not"), f"{logic_path}.not")]
+    nested += [
         (each, f"{logic_path}.{word}[{index}]")
-        for word in _JUNCTORS
+        for word in _COMBINATORS
         for index, each in enumerate(logic.get(word) or ())
     ]
     return [
         problem
-        for below, at in places
+        for below, nested_path in nested
         if isinstance(below, dict)
-        for problem in _check_complete(below, schema, path, at)
+        for problem in _check_complete(below, schema, path, nested_path)
     ]
 
 
 def _check_complete(logic: Object, schema: Object | None, path: str, logic_path: str) -> FieldErrors:
     if schema is None:
         return [required(path, f"because it is defined in {logic_path}")]
-    problems = _check_junctors(logic, schema, path, logic_path)
+    problems = _check_combinators(logic, schema, path, logic_path)
     if isinstance(logic.get("items"), dict):
         items = schema.get("items")
         known = items if isinstance(items, dict) else None
         problems += _check_complete(logic["items"], known, f"{path}.items", f"{logic_path}.items")
     for name, below in (logic.get("properties") or {}).items():
-        at, logic_at = f"{path}.properties[{name}]", f"{logic_path}.properties[{name}]"
-        problems += _check_complete(below, (schema.get("properties") or {}).get(name), at, logic_at)
+        nested_path, logic_at = f"{path}.properties[{name}]", f"{logic_path}.properties[{name}]"
+        problems += _check_complete(below, (schema.get("properties") or {}).get(name), nested_path, logic_at)
     return problems

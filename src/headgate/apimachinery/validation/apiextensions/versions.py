@@ -1,4 +1,4 @@
-"""Validation of a version besides its schema: subresources, columns, selectable fields, deprecation warning."""
+"""Validation of a version without its schema: subresources, columns, selectable fields, deprecation warning."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def check_selectable(fields: list[Object], schema: Object, path: str) -> FieldEr
 
 
 def find_field(path: str, schema: Object) -> tuple[list[str], Object] | str:
-    """The steps of a path in dots and the schema that it leads to, or what is wrong with it."""
+    """The steps of a path and the schema of its field, or the error text."""
     steps: list[str] = []
     rest = path
     while rest:
@@ -131,8 +131,8 @@ def find_field(path: str, schema: Object) -> tuple[list[str], Object] | str:
 
 
 def _token(text: str) -> str:
-    """Up to the next dot or bracket, which is a token of its own."""
+    """The text up to the next dot or bracket, which is a separate token."""
     if text[0] in ".[]":
         return text[0]
-    ends = [at for at in (text.find(mark) for mark in ".[]") if at >= 0]
+    ends = [index for index in (text.find(char) for char in ".[]") if index >= 0]
     return text[: min(ends)] if ends else text

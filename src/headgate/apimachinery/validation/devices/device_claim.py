@@ -1,7 +1,7 @@
 """Validation of a device claim: requests, constraints between them, and configuration for their drivers.
 
-Claims and their templates share all of it, device classes the selectors and the configuration. Selectors are CEL: they
-are stored and not compiled. ``resource_claim.py`` validates the objects around it.
+Claims and their templates use all of it, device classes only the selectors and the configuration. Selectors are CEL:
+they are not compiled. ``resource_claim.py`` validates the whole objects.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MAX_RAW: Final = 10 * 1024
 _UNKNOWN_REQUEST: Final = (
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 )
-# Of all that a compiler of CEL would say, the one thing that can be said without: nothing is no expression.
+# The error of the CEL compiler for an empty expression; no other expression is compiled.
 _NO_EXPRESSION: Final = (
     "compilation failed: ERROR: <input>:1:0: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', "
     "'-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
@@ -62,7 +62,7 @@ def validate_device_claim(devices: Object, path: str) -> FieldErrors:
 
 
 def request_names(devices: Object) -> frozenset[str]:
-    """What a constraint, a configuration or a result may refer to: ``request`` or ``request/alternative``."""
+    """The names that a constraint, a configuration or a result may refer to: ``request`` or ``request/alternative``."""
     known: set[str] = set()
     for request in devices.get("requests") or ():
         name = name_of(request)
@@ -144,7 +144,7 @@ def _validate_constraint(constraint: Object, path: str, known: frozenset[str]) -
 
 
 def validate_configuration(config: Object, path: str, *, stored: bool = False) -> FieldErrors:
-    """``stored`` parameters came before there was a limit to their length."""
+    """``stored`` parameters may be longer, because older versions had no limit."""
     opaque, at = config.get("opaque"), f"{path}.opaque"
     if opaque is None:
         return [required(at)]
@@ -153,7 +153,7 @@ def validate_configuration(config: Object, path: str, *, stored: bool = False) -
 
 
 def validate_raw(value: Any, path: str, *, stored: bool = False) -> FieldErrors:
-    """An object of the driver's own kind."""
+    """Opaque parameters: an object for the driver."""
     if value is None:
         return [required(path)]
     if not stored and len(msgspec.json.encode(value)) > _MAX_RAW:

@@ -36,7 +36,7 @@ def validate_pool_name(name: str, path: str) -> FieldErrors:
 
 
 def validate_qualified_name(name: str, path: str) -> FieldErrors:
-    """``id`` or ``domain/id``. More than one slash is let pass, as Kubernetes does it."""
+    """``id`` or ``domain/id``. More than one slash is accepted, as in Kubernetes."""
     parts = name.split("/")
     if len(parts) == 1:
         return _validate_id(name, path)
@@ -65,7 +65,7 @@ def _validate_id(identifier: str, path: str) -> FieldErrors:
 def validate_qualified_map(
     items: Mapping[str, Any] | None, path: str, check: Callable[[Any, str], FieldErrors]
 ) -> FieldErrors:
-    """Attributes and capacities: names with values. A long key is shown with its middle left out."""
+    """Attributes and capacities. A long key is printed without its middle."""
     errors: FieldErrors = []
     for key, item in (items or {}).items():
         field_path = f"{path}[{_shortened(key)}]"
@@ -81,7 +81,7 @@ def _shortened(key: str) -> str:
 
 
 def each_of(items: Sequence[Any], path: str, limit: int, check: Callable[[Any, str], FieldErrors]) -> FieldErrors:
-    """A list that is not looked at when it is too long."""
+    """Checks the items of a list, unless it is too long."""
     if len(items) > limit:
         return [too_many(path, len(items), limit)]
     return [error for i, item in enumerate(items) for error in check(item, f"{path}[{i}]")]
@@ -94,7 +94,7 @@ def each_once(
     check: Callable[[Any, str], FieldErrors],
     key_of: Callable[[Any], Hashable],
 ) -> FieldErrors:
-    """The same for a list in which no key may come twice."""
+    """Like :func:`each_of`, for a list with unique keys."""
     if len(items) > limit:
         return [too_many(path, len(items), limit)]
     found = each_of(items, path, limit, check)

@@ -1,6 +1,6 @@
-"""The rules of ResourceClaim, ResourceClaimTemplate and DeviceClass; what is inside a claim is in ``device_claim.py``.
+"""Validation of ResourceClaim, ResourceClaimTemplate and DeviceClass; ``device_claim.py`` validates a claim's content.
 
-A claim's status has rules of its own: ``resource_claim_status.py``. Devices themselves: ``resource_slice.py``.
+``resource_claim_status.py`` validates the status of a claim, ``resource_slice.py`` the devices.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _validate_admin_access(devices: Object, namespace_labels: Mapping[str, str])
 
 
 def admin_access(path: str, namespace_labels: Mapping[str, str]) -> FieldErrors:
-    """Only namespaces that an administrator labelled may look into devices that others use."""
+    """Admin access requires a label on the namespace."""
     if namespace_labels.get(_ADMIN_LABEL) == "true":
         return []
     text = f"admin access to devices requires the `{_ADMIN_LABEL}: true` label on the containing namespace"
@@ -81,8 +81,8 @@ def validate_device_class(obj: Object) -> FieldErrors:
 
 
 def validate_device_class_update(new: Object, old: Object) -> FieldErrors:
-    found = _class_meta(new) + validate_object_meta_update(new["metadata"], old["metadata"])
-    return found + _validate_class_spec(new.get("spec") or {}, old.get("spec") or {})
+    errors = _class_meta(new) + validate_object_meta_update(new["metadata"], old["metadata"])
+    return errors + _validate_class_spec(new.get("spec") or {}, old.get("spec") or {})
 
 
 def _validate_class_spec(spec: Object, old: Object) -> FieldErrors:

@@ -46,7 +46,7 @@ _SOURCES: Final = ("FromClaim", "FromClass")
 
 
 def device_id(device: Object) -> Verbatim:
-    """Which device of which pool of which driver, as messages show it."""
+    """Driver, pool and device, as printed in messages."""
     parts = [f'"{part.title()}":{quote(device.get(part, ""))}' for part in ("driver", "pool", "device")]
     return Verbatim("{" + ",".join(parts) + ',"ShareID":""}')
 
@@ -117,7 +117,7 @@ def _validate_allocation(allocation: Object, path: str, known: frozenset[str]) -
     found += each_of(
         devices.get("config") or [],
         f"{path}.devices.config",
-        2 * MAX_CONFIG,  # a class's and a claim's together
+        2 * MAX_CONFIG,  # of a class and of a claim
         lambda config, at: _validate_config(config, at, known),
     )
     selector = allocation.get("nodeSelector")
@@ -146,7 +146,7 @@ def _validate_config(config: Object, path: str, known: frozenset[str]) -> FieldE
 
 
 def _validate_report(device: Object, path: str, allocated: set[Verbatim]) -> FieldErrors:
-    """What a driver says about one device of the allocation."""
+    """The status that a driver reports for one allocated device."""
     errors = _validate_identity(device, path)
     if device_id(device) not in allocated:
         errors.append(invalid(path, device_id(device), "must be an allocated device in the claim"))

@@ -72,7 +72,7 @@ def _validate_pool(pool: Object, path: str) -> FieldErrors:
 
 
 def _validate_nodes(spec: Object) -> FieldErrors:
-    """Who reaches the devices: one node, the nodes of a selector, or all."""
+    """The nodes that can access the devices: one node, the nodes of a selector, or all."""
     errors: FieldErrors = []
     chosen: list[str] = []
     node, selector, everywhere = spec.get("nodeName"), spec.get("nodeSelector"), spec.get("allNodes")
@@ -95,8 +95,8 @@ def _validate_nodes(spec: Object) -> FieldErrors:
     if not chosen:
         errors.append(required("spec", _ONE_CHOICE))
     if len(chosen) > 1:
-        shown = "{" + ", ".join(chosen) + "}"
-        errors.append(invalid("spec", shown, f"{_ONE_CHOICE}, but multiple fields are set"))
+        printed = "{" + ", ".join(chosen) + "}"
+        errors.append(invalid("spec", printed, f"{_ONE_CHOICE}, but multiple fields are set"))
     return errors
 
 

@@ -1,1 +1,1 @@
-"""Validation of Services, EndpointSlices, Ingresses and their relatives."""
+"""Validation of the networking kinds: Services, EndpointSlices, Ingresses and others."""

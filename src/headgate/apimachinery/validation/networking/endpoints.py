@@ -1,4 +1,4 @@
-"""The rules of Endpoints and EndpointSlice, and which addresses traffic may be sent to."""
+"""Validation of Endpoints and EndpointSlice, and of their addresses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OWN_CONTROLLERS: Final = ("endpointslice-controller.k8s.io", "endpointslicemirr
 
 
 def validate_endpoint_ip(address: str, path: str) -> FieldErrors:
-    """Not the unspecified address, loopback or link-local: nothing in a cluster can be reached there."""
+    """Rejects unspecified, loopback and link-local addresses, which other machines cannot reach."""
     parsed = parse_ip(address)
     if parsed is None:
         return [invalid(path, address, "must be a valid IP address")]
@@ -44,7 +44,7 @@ def validate_endpoints(obj: Object, old: Object | None = None) -> FieldErrors:
     errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
     subsets = obj.get("subsets") or []
     problems = [error for i, subset in enumerate(subsets) for error in _validate_subset(subset, f"subsets[{i}]")]
-    # What an older server accepted may stay as it is.
+    # An invalid stored object may stay unchanged.
     if problems and old is not None and (old.get("subsets") or []) == subsets:
         problems = []
     return errors + problems

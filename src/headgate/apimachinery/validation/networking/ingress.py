@@ -1,4 +1,4 @@
-"""The rules of Ingress and IngressClass."""
+"""Validation of Ingress and IngressClass."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def _segment(value: str, path: str) -> FieldErrors:
 def validate_ingress_create(obj: Object) -> FieldErrors:
     errors = _validate_ingress(obj, None)
     annotations, spec = obj["metadata"].get("annotations") or {}, obj.get("spec") or {}
-    named, noted = spec.get("ingressClassName"), annotations.get(CLASS_ANNOTATION)
-    if noted is not None and named is not None and noted != named:
+    class_name, annotated_class = spec.get("ingressClassName"), annotations.get(CLASS_ANNOTATION)
+    if annotated_class is not None and class_name is not None and annotated_class != class_name:
         text = "must match `ingressClassName` when both are specified"
-        errors.append(invalid(f"annotations.{CLASS_ANNOTATION}", noted, text))
+        errors.append(invalid(f"annotations.{CLASS_ANNOTATION}", annotated_class, text))
     return errors
 
 
@@ -38,13 +38,13 @@ def validate_ingress_update(new: Object, old: Object) -> FieldErrors:
     return validate_object_meta_update(new["metadata"], old["metadata"]) + _validate_ingress(new, old)
 
 
-def _bad_secret(name: str) -> list[str]:
+def _secret_name_errors(name: str) -> list[str]:
     return names.is_dns1123_subdomain(name) if name else []
 
 
 def _validate_ingress(obj: Object, old: Object | None) -> FieldErrors:
     spec, old_spec = obj.get("spec") or {}, (old or {}).get("spec") or {}
-    any_secret = any(_bad_secret(each.get("secretName", "")) for each in old_spec.get("tls") or ())
+    any_secret = any(_secret_name_errors(each.get("secretName", "")) for each in old_spec.get("tls") or ())
     any_wildcard = any("*" in each.get("host", "") and _validate_http(each, "") for each in old_spec.get("rules") or ())
     errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
     rules, backend = spec.get("rules") or [], spec.get("defaultBackend")
@@ -64,7 +64,7 @@ def _validate_ingress(obj: Object, old: Object | None) -> FieldErrors:
         for j, host in enumerate(tls.get("hosts") or ()):
             errors += _validate_host(host, f"spec.tls[{i}].hosts[{j}]")
         if not any_secret:
-            errors += validate_text(_bad_secret, tls.get("secretName", ""), f"spec.tls[{i}].secretName")
+            errors += validate_text(_secret_name_errors, tls.get("secretName", ""), f"spec.tls[{i}].secretName")
     if spec.get("ingressClassName") is not None:
         errors += validate_text(names.is_dns1123_subdomain, spec["ingressClassName"], "spec.ingressClassName")
     return errors

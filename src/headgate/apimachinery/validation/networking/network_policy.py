@@ -1,4 +1,4 @@
-"""The rules of a NetworkPolicy."""
+"""Validation of a NetworkPolicy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def validate_network_policy_update(new: Object, old: Object) -> FieldErrors:
     old_spec = old.get("spec") or {}
     any_value = bool(validate_label_selector(old_spec.get("podSelector"), ""))
     known = {cidr for _, cidr in ip_blocks(old_spec)}
-    # The server checks the new object as such, too, and reports both; so what was wrong before is not forgiven.
+    # kube-apiserver also validates the new object like a created one and reports both, so old errors are reported too.
     errors = validate_object_meta(new["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
     errors += _validate_spec(new.get("spec") or {}, any_value=any_value, known=())
     errors += validate_object_meta_update(new["metadata"], old["metadata"])
@@ -37,7 +37,7 @@ def validate_network_policy_update(new: Object, old: Object) -> FieldErrors:
 
 
 def ip_blocks(spec: Object) -> Iterator[tuple[str, str]]:
-    """Every CIDR block of a policy, with its path."""
+    """All CIDRs of a policy, with their paths."""
     for direction, peers in _DIRECTIONS:
         for i, rule in enumerate(spec.get(direction) or ()):
             for j, peer in enumerate(rule.get(peers) or ()):
@@ -46,8 +46,8 @@ def ip_blocks(spec: Object) -> Iterator[tuple[str, str]]:
                     continue
                 path = f"spec.{direction}[{i}].{peers}[{j}].ipBlock"
                 yield f"{path}.cidr", block.get("cidr", "")
-                for k, hole in enumerate(block.get("except") or ()):
-                    yield f"{path}.except[{k}]", hole
+                for k, excluded in enumerate(block.get("except") or ()):
+                    yield f"{path}.except[{k}]", excluded
 
 
 def _validate_spec(spec: Object, *, any_value: bool, known: Collection[str]) -> FieldErrors:
@@ -110,11 +110,11 @@ def _validate_block(block: Object, path: str, known: Collection[str]) -> FieldEr
     errors = [] if cidr in known else validate_text(is_valid_cidr_for_legacy_field, cidr, f"{path}.cidr")
     if is_valid_cidr_for_legacy_field(cidr):
         return errors
-    for i, hole in enumerate(block.get("except") or ()):
+    for i, excluded in enumerate(block.get("except") or ()):
         field_path = f"{path}.except[{i}]"
-        errors += [] if hole in known else validate_text(is_valid_cidr_for_legacy_field, hole, field_path)
-        if not is_valid_cidr_for_legacy_field(hole) and not _strictly_within(hole, cidr):
-            errors.append(invalid(field_path, hole, "must be a strict subset of `cidr`"))
+        errors += [] if excluded in known else validate_text(is_valid_cidr_for_legacy_field, excluded, field_path)
+        if not is_valid_cidr_for_legacy_field(excluded) and not _strictly_within(excluded, cidr):
+            errors.append(invalid(field_path, excluded, "must be a strict subset of `cidr`"))
     return errors
 
 

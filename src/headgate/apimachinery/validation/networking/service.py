@@ -1,4 +1,4 @@
-"""The rules of a Service. Its addresses and families have a module of their own, ``service_addresses.py``."""
+"""Validation of a Service. ``service_addresses.py`` validates its addresses and IP families."""
 
 from __future__ import annotations
 
@@ -83,9 +83,9 @@ def _validate(obj: Object, old: Object | None) -> FieldErrors:
     errors += _validate_session(spec)
     errors += validate_addresses(spec, old_spec.get("clusterIPs") or ())
     for i, address in enumerate(spec.get("externalIPs") or ()):
-        bad = [] if address in (old_spec.get("externalIPs") or ()) else is_valid_ip_for_legacy_field(address)
+        messages = [] if address in (old_spec.get("externalIPs") or ()) else is_valid_ip_for_legacy_field(address)
         path = f"spec.externalIPs[{i}]"
-        errors += [invalid(path, address, text) for text in bad] or validate_endpoint_ip(address, path)
+        errors += [invalid(path, address, text) for text in messages] or validate_endpoint_ip(address, path)
     errors += required_one_of(spec.get("type", ""), "spec.type", _TYPES)
     errors += _validate_port_numbers(spec, ports)
     errors += _validate_source_ranges(obj, old)
@@ -163,17 +163,17 @@ def _validate_session(spec: Object) -> FieldErrors:
 
 
 def _validate_port_numbers(spec: Object, ports: list[Object]) -> FieldErrors:
-    """No two ports share a number and protocol, on the service or on the nodes."""
+    """Ports must be unique by number and protocol, and so must node ports."""
     errors: FieldErrors = []
     if spec.get("type") == "ClusterIP":
         text = "may not be used when `type` is 'ClusterIP'"
         errors += [forbidden(f"spec.ports[{i}].nodePort", text) for i, port in enumerate(ports) if port.get("nodePort")]
-    taken: set[tuple[str, int]] = set()
+    used: set[tuple[str, int]] = set()
     for i, port in enumerate(ports):
         key = (port.get("protocol", ""), port.get("nodePort", 0))
-        if key[1] and key in taken:
+        if key[1] and key in used:
             errors.append(duplicate(f"spec.ports[{i}].nodePort", key[1]))
-        taken.add(key)
+        used.add(key)
     seen: set[tuple[str, int]] = set()
     for i, port in enumerate(ports):
         key = (port.get("protocol", ""), port.get("port", 0))
@@ -184,8 +184,8 @@ def _validate_port_numbers(spec: Object, ports: list[Object]) -> FieldErrors:
 
 
 def _port_value(protocol: str, port: int) -> Any:
-    shown = {"Name": "", "Protocol": protocol, "AppProtocol": None, "Port": port, "TargetPort": 0, "NodePort": 0}
-    return msgspec.Raw(msgspec.json.encode(shown))
+    printed = {"Name": "", "Protocol": protocol, "AppProtocol": None, "Port": port, "TargetPort": 0, "NodePort": 0}
+    return msgspec.Raw(msgspec.json.encode(printed))
 
 
 def _validate_source_ranges(obj: Object, old: Object | None) -> FieldErrors:
@@ -194,7 +194,7 @@ def _validate_source_ranges(obj: Object, old: Object | None) -> FieldErrors:
     ranges = spec.get("loadBalancerSourceRanges") or []
     errors: FieldErrors = []
     if ranges:
-        path = "spec.LoadBalancerSourceRanges"  # the capital is upstream's
+        path = "spec.LoadBalancerSourceRanges"  # with a capital letter, as in Kubernetes
         if not balanced:
             errors.append(forbidden(path, _ONLY_BALANCER))
         known = {each.strip() for each in old_spec.get("loadBalancerSourceRanges") or ()}

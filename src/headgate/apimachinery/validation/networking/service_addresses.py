@@ -1,6 +1,6 @@
-"""A Service's cluster IPs and IP families: that they agree, and that what was handed out once stays.
+"""Validation of a Service's cluster IPs and IP families: they must be consistent, and allocated values do not change.
 
-Handing them out is ``apimachinery/strategy/service.py``.
+``apimachinery/strategy/service.py`` allocates them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def family_of(address: str) -> str:
 
 
 def validate_addresses(spec: Object, known: Collection[str]) -> FieldErrors:
-    """``known`` are the addresses that the stored service has; they were valid by some rule."""
+    """``known`` are the addresses of the stored service, which were valid by older rules."""
     if spec.get("type") == "ExternalName":
         return []
     addresses, families = spec.get("clusterIPs") or [], spec.get("ipFamilies") or []
@@ -58,7 +58,7 @@ def validate_addresses(spec: Object, known: Collection[str]) -> FieldErrors:
 
 
 def _validate_pair(address: str, addresses: list[str]) -> FieldErrors:
-    """``clusterIP`` is the old field, ``clusterIPs`` the new one; the first of the new is the old."""
+    """``clusterIP`` must be the first of ``clusterIPs``."""
     if not address:
         text = "must be empty when `clusterIP` is not specified"
         return [invalid("spec.clusterIPs", addresses, text)] if addresses else []
@@ -88,8 +88,8 @@ def validate_addresses_kept(spec: Object, old: Object) -> FieldErrors:
     if len(addresses) == len(stored):
         return [
             invalid(f"spec.clusterIPs[{i}]", addresses, _FIXED)
-            for i, (ours, theirs) in enumerate(zip(addresses, stored, strict=True))
-            if ours != theirs
+            for i, (new_value, old_value) in enumerate(zip(addresses, stored, strict=True))
+            if new_value != old_value
         ]
     errors: FieldErrors = []
     if not addresses:
@@ -107,7 +107,7 @@ def validate_families_kept(spec: Object, old: Object) -> FieldErrors:
         return []
     families, stored = spec.get("ipFamilies") or [], old.get("ipFamilies") or []
     if len(families) == len(stored):
-        changed = sum(ours != theirs for ours, theirs in zip(families, stored, strict=True))
+        changed = sum(new_value != old_value for new_value, old_value in zip(families, stored, strict=True))
         return [invalid("spec.ipFamilies[0]", families, _FIXED)] * changed
     errors: FieldErrors = []
     if len(stored) > len(families) and not spec.get("clusterIPs"):

@@ -1,4 +1,4 @@
-"""The rules of IPAddress and ServiceCIDR, by which a cluster records which service addresses it has."""
+"""Validation of IPAddress and ServiceCIDR, which record the service addresses of a cluster."""
 
 from __future__ import annotations
 
@@ -67,7 +67,11 @@ def validate_service_cidr_update(new: Object, old: Object) -> FieldErrors:
     cidrs, stored = _cidrs(new), _cidrs(old)
     if len(cidrs) == len(stored):
         pairs = enumerate(zip(cidrs, stored, strict=True))
-        return errors + [invalid(f"spec.cidrs[{i}]", ours, IMMUTABLE) for i, (ours, theirs) in pairs if ours != theirs]
+        return errors + [
+            invalid(f"spec.cidrs[{i}]", new_cidr, IMMUTABLE)
+            for i, (new_cidr, old_cidr) in pairs
+            if new_cidr != old_cidr
+        ]
     if len(stored) == 1 and len(cidrs) == 2:
         if cidrs[0] != stored[0]:
             errors.append(invalid("spec.cidrs[0]", cidrs[0], IMMUTABLE))

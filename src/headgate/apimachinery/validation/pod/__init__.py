@@ -1,6 +1,6 @@
-"""Rules for pods, as deep as the API server's: on create, update, status, resize, and inside workload templates.
+"""Validation of pods on create, update, status update and resize, and of pod templates.
 
-``create.py`` and ``update.py`` are where to start reading; ``options.py`` says what updates tolerate.
+Start with ``create.py`` and ``update.py``; ``options.py`` defines what an update tolerates.
 """
 
 from __future__ import annotations

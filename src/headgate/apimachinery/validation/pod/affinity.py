@@ -1,4 +1,4 @@
-"""Rules for affinity: which nodes (node selector terms), and next to which pods (pod affinity terms)."""
+"""Validation of node affinity and pod affinity."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def validate_affinity(affinity: Object, path: str, options: PodOptions) -> Field
     for index, term in enumerate(node.get(PREFERRED) or ()):
         field_path = f"{path}.nodeAffinity.{PREFERRED}[{index}]"
         errors += _validate_weight(term, field_path)
-        # An impossible value in a preference costs nothing; the user gets a warning instead.
+        # An invalid value in a preference gives a warning, not an error.
         errors += _validate_node_term(term.get("preference") or {}, f"{field_path}.preference", any_value=True)
     for kind in ("podAffinity", "podAntiAffinity"):
         pods = affinity.get(kind) or {}
@@ -46,7 +46,7 @@ def _validate_weight(term: Object, path: str) -> FieldErrors:
 
 
 def validate_node_selector(selector: Object, path: str, *, any_value: bool = False) -> FieldErrors:
-    """Also a volume's or a device's. ``any_value`` tolerates label values that no node can have."""
+    """Also for volumes and devices. ``any_value`` allows invalid label values."""
     terms: Sequence[Object] = selector.get("nodeSelectorTerms") or ()
     field_path = f"{path}.nodeSelectorTerms"
     if not terms:
@@ -90,7 +90,7 @@ def _validate_expression(expression: Object, path: str, any_value: bool) -> Fiel
 
 
 def _validate_field_expression(expression: Object, path: str) -> FieldErrors:
-    """By a field of the node; its name is the only one that nodes can be selected by."""
+    """``metadata.name`` is the only field that can be selected."""
     errors: FieldErrors = []
     operator, values = expression.get("operator", ""), expression.get("values") or ()
     key = expression.get("key", "")

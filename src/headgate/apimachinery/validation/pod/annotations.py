@@ -1,6 +1,6 @@
-"""Rules for annotations that mean something to a pod: mirror pods, deletion cost, and what fields have replaced.
+"""Validation of annotations with a meaning for pods: mirror pods, deletion cost, and those that fields have replaced.
 
-Seccomp and AppArmor profiles and tolerations were annotations before they were fields; both forms must agree.
+Seccomp and AppArmor profiles and tolerations were annotations before they were fields; both must be consistent.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def validate_pod_annotations(
     for key, profile in annotations.items():
         if key.startswith(SECCOMP_CONTAINER):
             errors += _validate_seccomp(profile, f"{path}.{key}")
-    armored = {key: profile for key, profile in annotations.items() if key.startswith(APP_ARMOR)}
-    names = {each.get("name", "") for each, _ in containers_with_paths(spec, "")} if armored else set[str]()
-    for key, profile in armored.items():
+    profiles = {key: profile for key, profile in annotations.items() if key.startswith(APP_ARMOR)}
+    names = {each.get("name", "") for each, _ in containers_with_paths(spec, "")} if profiles else set[str]()
+    for key, profile in profiles.items():
         errors += _validate_app_armor(key, profile, names, f"{path}[{key}]")
     return errors
 
@@ -100,7 +100,7 @@ def validate_annotation_updates(
 
 
 def validate_profiles_match(annotations: Annotations | None, spec: Object, path: str) -> FieldErrors:
-    """Where both the annotation and the field name a profile, they must name the same."""
+    """If annotation and field are both set, they must be the same profile."""
     if not annotations:
         return []
     return _match_seccomp(annotations, spec, path) + _match_app_armor(annotations, spec, path)
@@ -112,8 +112,8 @@ def _match_seccomp(annotations: Annotations, spec: Object, path: str) -> FieldEr
     holders += [
         (each, at, f"{SECCOMP_CONTAINER}{each.get('name', '')}") for each, at in containers_with_paths(spec, path)
     ]
-    for holder, field_path, key in holders:
-        profile = (holder.get("securityContext") or {}).get("seccompProfile")
+    for owner, field_path, key in holders:
+        profile = (owner.get("securityContext") or {}).get("seccompProfile")
         if profile is not None and key in annotations:
             field_path = f"{field_path}.securityContext.seccompProfile"
             errors += _match(annotations[key], profile, _SECCOMP_DEFAULTS, "seccomp", field_path)

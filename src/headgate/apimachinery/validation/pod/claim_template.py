@@ -1,4 +1,4 @@
-"""Rules for the claim that an ephemeral volume asks for; the spec's rules are those of any PersistentVolumeClaim."""
+"""Validation of the claim template of an ephemeral volume, and of the spec of any PersistentVolumeClaim."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Object = dict[str, Any]
 
 _ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES: Final = ("Block", "Filesystem")
-# A template's metadata may hold labels and annotations; the other fields in their order, as Go spells them.
+# Metadata fields that a template may not have, with Go's names: all except labels and annotations.
 _NOT_IN_TEMPLATE: Final = (
     ("name", "name"),
     ("generateName", "generateName"),
@@ -40,16 +40,16 @@ def validate_claim_template(template: Object, path: str) -> FieldErrors:
 
 
 def validate_template_meta(meta: Object, path: str) -> FieldErrors:
-    """Also of a resource claim's template: only labels and annotations may stand there."""
+    """Only labels and annotations are allowed. Also for ResourceClaimTemplates."""
     errors = validate_annotations(meta.get("annotations"), f"{path}.annotations")
     errors += validate_labels(meta.get("labels"), f"{path}.labels")
     return errors + [
-        forbidden(f"{path}.{shown}", "cannot be set") for field, shown in _NOT_IN_TEMPLATE if meta.get(field)
+        forbidden(f"{path}.{printed}", "cannot be set") for field, printed in _NOT_IN_TEMPLATE if meta.get(field)
     ]
 
 
 def validate_claim_spec(spec: Object, path: str, *, any_value: bool = False, any_group: bool = False) -> FieldErrors:
-    """``any_value`` and ``any_group`` tolerate what a claim stored before the rule has in its selector and source."""
+    """``any_value`` and ``any_group`` allow invalid values in the selector and source of a stored claim."""
     errors: FieldErrors = []
     modes = spec.get("accessModes") or ()
     if not modes:

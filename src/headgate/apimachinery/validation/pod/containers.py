@@ -1,7 +1,7 @@
-"""Rules for the containers of a pod: init containers, the regular ones, ephemeral ones.
+"""Validation of the containers of a pod: init containers, regular and ephemeral ones.
 
-What a container's parts must look like is in ``env.py``, ``mounts.py``, ``probes.py``, ``resources.py`` and
-``security.py``; this module puts them in the order in which the API server complains.
+``env.py``, ``mounts.py``, ``probes.py``, ``resources.py`` and ``security.py`` validate the fields of a container; this
+module calls them in the order of the API server's errors.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 _MESSAGE_POLICIES: Final = ("File", "FallbackToLogsOnError")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _HOOKS: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
-# In the order of the fields; what an ephemeral container may not have, since it joins a pod that already runs.
+# Fields that an ephemeral container may not have, because the pod already runs.
 _NOT_EPHEMERAL: Final = (
     "ports",
     "resources",
@@ -49,7 +49,7 @@ _NOT_EPHEMERAL: Final = (
 
 
 class ContainerContext(msgspec.Struct, frozen=True):
-    """What a container's rules need to know of the pod around it."""
+    """What the validation of a container needs from its pod."""
 
     volumes: Mapping[str, Object]
     claim_names: AbstractSet[str]
@@ -66,7 +66,7 @@ def containers_with_paths(spec: Object, path: str) -> Iterator[tuple[Object, str
             yield container, f"{path}.{field}[{index}]"
 
 
-def validate_containers(spec: Object, around: ContainerContext, path: str) -> FieldErrors:
+def validate_containers(spec: Object, context: ContainerContext, path: str) -> FieldErrors:
     containers = spec.get("containers")
     if not containers:
         return [required(path)]
@@ -74,30 +74,30 @@ def validate_containers(spec: Object, around: ContainerContext, path: str) -> Fi
     names: set[str] = set()
     for index, container in enumerate(containers):
         at, name = f"{path}[{index}]", container.get("name", "")
-        errors += _validate_container(container, around, at)
+        errors += _validate_container(container, context, at)
         if name in names:
             errors.append(duplicate(f"{at}.name", name))
         names.add(name)
-        errors += _validate_hooks(container, around, at)
+        errors += _validate_hooks(container, context, at)
         errors += validate_restart_policy(container, at)
     return errors + _validate_host_ports(containers, path)
 
 
-def validate_init_containers(spec: Object, around: ContainerContext, path: str) -> FieldErrors:
+def validate_init_containers(spec: Object, context: ContainerContext, path: str) -> FieldErrors:
     errors: FieldErrors = []
     names = {each.get("name", "") for each in spec.get("containers") or ()}
     for index, container in enumerate(spec.get("initContainers") or ()):
         at, name = f"{path}[{index}]", container.get("name", "")
-        errors += _validate_container(container, around, at)
+        errors += _validate_container(container, context, at)
         errors += validate_init_restart_policy(container, at)
         if name in names:
             errors.append(duplicate(f"{at}.name", name))
         elif name:
             names.add(name)
-        # One at a time, since plain init containers never run together; the path says [0] for each.
+        # One at a time, because init containers do not run together; the path of each has [0].
         errors += _validate_host_ports([container], path)
         if is_sidecar(container):
-            errors += _validate_hooks(container, around, at)
+            errors += _validate_hooks(container, context, at)
         else:
             errors += [
                 forbidden(f"{at}.{field}", "may not be set for init containers without restartPolicy=Always")
@@ -107,14 +107,14 @@ def validate_init_containers(spec: Object, around: ContainerContext, path: str) 
     return errors
 
 
-def validate_ephemeral_containers(spec: Object, around: ContainerContext, path: str) -> FieldErrors:
+def validate_ephemeral_containers(spec: Object, context: ContainerContext, path: str) -> FieldErrors:
     errors: FieldErrors = []
     others = {each.get("name", "") for field in ("containers", "initContainers") for each in spec.get(field) or ()}
     names = set(others)
     detail = "cannot be set for an Ephemeral Container"
     for index, container in enumerate(spec.get("ephemeralContainers") or ()):
         at, name = f"{path}[{index}]", container.get("name", "")
-        errors += _validate_container(container, around, at)
+        errors += _validate_container(container, context, at)
         errors += validate_image_text(container, at)
         if name in names:
             errors.append(duplicate(f"{at}.name", name))
@@ -133,7 +133,7 @@ def validate_ephemeral_containers(spec: Object, around: ContainerContext, path: 
 
 
 def _is_set(container: Object, field: str) -> bool:
-    # resources is a plain struct: {} means nothing was set.
+    # resources is a plain struct: {} means absent.
     return bool(container.get(field)) if field == "resources" else container.get(field) is not None
 
 
@@ -144,16 +144,16 @@ def validate_image_text(container: Object, path: str) -> FieldErrors:
     return [invalid(f"{path}.image", image, "must not have leading or trailing whitespace")]
 
 
-def _validate_hooks(container: Object, around: ContainerContext, path: str) -> FieldErrors:
+def _validate_hooks(container: Object, context: ContainerContext, path: str) -> FieldErrors:
     errors: FieldErrors = []
     lifecycle = container.get("lifecycle")
     if lifecycle is not None:
-        errors += validate_lifecycle(lifecycle, around.grace_s, f"{path}.lifecycle")
-    return errors + validate_probes(container, around.grace_s, path)
+        errors += validate_lifecycle(lifecycle, context.grace_s, f"{path}.lifecycle")
+    return errors + validate_probes(container, context.grace_s, path)
 
 
-def _validate_container(container: Object, around: ContainerContext, path: str) -> FieldErrors:
-    """What all three kinds of container have in common."""
+def _validate_container(container: Object, container_context: ContainerContext, path: str) -> FieldErrors:
+    """The rules for all three kinds of containers."""
     errors: FieldErrors = []
     name = container.get("name", "")
     if not name:
@@ -171,23 +171,25 @@ def _validate_container(container: Object, around: ContainerContext, path: str) 
     if container.get("envFrom"):
         errors += validate_env_from(container["envFrom"], f"{path}.envFrom")
     if container.get("volumeMounts"):
-        errors += validate_volume_mounts(container, around.volumes, f"{path}.volumeMounts")
+        errors += validate_volume_mounts(container, container_context.volumes, f"{path}.volumeMounts")
     if container.get("volumeDevices"):
-        errors += validate_volume_devices(container, around.volumes, f"{path}.volumeDevices")
+        errors += validate_volume_devices(container, container_context.volumes, f"{path}.volumeDevices")
     errors += validate_choice(container.get("imagePullPolicy", ""), _PULL_POLICIES, f"{path}.imagePullPolicy")
     resources = container.get("resources")
-    errors += validate_container_resources(resources, around.claim_names, f"{path}.resources", around.options)
+    errors += validate_container_resources(
+        resources, container_context.claim_names, f"{path}.resources", container_context.options
+    )
     if container.get("resizePolicy"):
         policies = container["resizePolicy"]
-        errors += validate_resize_policies(policies, around.restart_policy, f"{path}.resizePolicy")
+        errors += validate_resize_policies(policies, container_context.restart_policy, f"{path}.resizePolicy")
     if container.get("securityContext") is not None:
         context, at = container["securityContext"], f"{path}.securityContext"
-        errors += validate_security_context(context, around.host_users, at, around.options)
+        errors += validate_security_context(context, container_context.host_users, at, container_context.options)
     return errors
 
 
 def validate_choice(text: str, choices: Sequence[str], path: str) -> FieldErrors:
-    """A required text out of a list, printed as listed."""
+    """A required enumeration; the error lists the values in their given order."""
     if text in choices:
         return []
     return [not_supported(path, named_string(text), choices)] if text else [required(path)]
@@ -223,8 +225,8 @@ def _validate_host_ports(containers: Sequence[Object], path: str) -> FieldErrors
         for number, port in enumerate(container.get("ports") or ()):
             if not port.get("hostPort"):
                 continue
-            taken = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
-            if taken in seen:
-                errors.append(duplicate(f"{path}[{index}].ports[{number}].hostPort", taken))
-            seen.add(taken)
+            host_port = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
+            if host_port in seen:
+                errors.append(duplicate(f"{path}[{index}].ports[{number}].hostPort", host_port))
+            seen.add(host_port)
     return errors

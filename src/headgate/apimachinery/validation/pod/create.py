@@ -1,4 +1,4 @@
-"""Rules for a new pod, and for the template that a workload makes pods from."""
+"""Validation of a new pod, and of the pod template of a workload."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Object = dict[str, Any]
 
 
 def validate_pod_create(obj: Object, features: FeatureGates) -> FieldErrors:
-    """A defaulted and prepared pod (``apimachinery/pods/preparation.py``), its name generated."""
+    """For a pod with defaults, preparation (``apimachinery/pods/preparation.py``) and a generated name."""
     options = options_for_create(is_pod=True, allow_privileged=features.allow_privileged)
     meta, spec = obj["metadata"], obj["spec"]
     errors = validate_metadata_and_spec(meta, spec, options)
@@ -30,7 +30,7 @@ def validate_pod_create(obj: Object, features: FeatureGates) -> FieldErrors:
 
 
 def validate_metadata_and_spec(meta: Object, spec: Object, options: PodOptions) -> FieldErrors:
-    """What holds for a pod at any time."""
+    """The rules for new and existing pods."""
     errors = validate_object_meta(meta, namespaced=True, name_rule=name_is_dns_subdomain)
     errors += validate_pod_annotations(meta.get("annotations"), spec, "metadata.annotations", options)
     errors += validate_pod_spec(spec, meta, "spec", options)
@@ -55,7 +55,7 @@ def _validate_no_tokens(spec: Object) -> FieldErrors:
 def validate_pod_template_spec(
     template: Object, path: str, features: FeatureGates, old: Object | None = None
 ) -> FieldErrors:
-    """A workload's pod template. ``old`` is the stored one, whose sins against newer rules are tolerated."""
+    """A workload's pod template. Violations of newer rules in the stored template ``old`` are tolerated."""
     meta, spec = template.get("metadata") or {}, template.get("spec") or {}
     if old is None:
         options = options_for_create(is_pod=False, allow_privileged=features.allow_privileged)

@@ -1,4 +1,4 @@
-"""Rules for names and addresses of a pod on the network: DNS settings, host aliases, hostnames."""
+"""Validation of DNS settings, host aliases and hostnames."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Rules for a container's environment: variables, where their values come from, and whole sources of them.
+"""Validation of a container's environment: variables, the sources of their values, and ``envFrom``.
 
-The references into the pod itself (``fieldRef``, ``resourceFieldRef``) are also what downward API volumes use.
+Downward API volumes also use ``fieldRef`` and ``resourceFieldRef``.
 """
 
 from __future__ import annotations
@@ -140,13 +140,13 @@ def validate_resource_ref(reference: Object, path: str, *, in_volume: bool) -> F
     elif resource not in _RESOURCES and not resource.startswith(_HUGE_PAGES):
         errors.append(not_supported(f"{path}.resource", resource, _RESOURCES))
     divisor = quantity.amount(reference.get("divisor") or "0")
-    rule = _DIVISORS.get("hugepages" if resource.startswith(_HUGE_PAGES) else _measured(resource))
+    rule = _DIVISORS.get("hugepages" if resource.startswith(_HUGE_PAGES) else _base_resource(resource))
     if divisor.nano != 0 and rule is not None and divisor.canonical not in rule[0]:
         errors.append(invalid(f"{path}.divisor", resource, rule[1]))
     return errors
 
 
-def _measured(resource: str) -> str:
+def _base_resource(resource: str) -> str:
     return resource.partition(".")[2] if resource in _RESOURCES else ""
 
 
@@ -210,5 +210,5 @@ def validate_env_from(sources: Sequence[Object], path: str) -> FieldErrors:
 
 
 def _validate_env_reference(name: str, path: str) -> FieldErrors:
-    # Checked as if something were appended to it, so that a trailing dash passes.
+    # Checked like a prefix, so that a trailing dash is valid.
     return [invalid(path, name, each) for each in name_is_dns_subdomain(name, True)] if name else [required(path)]

@@ -1,4 +1,4 @@
-"""Rules for gates: scheduling gates (KEP-3521), which an update may only remove, and readiness gates."""
+"""Validation of scheduling gates (KEP-3521), which an update may only remove, and of readiness gates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def validate_readiness_gates(gates: Sequence[Object], path: str) -> FieldErrors:
 
 
 def validate_scheduling_gates(gates: Sequence[Object], path: str) -> FieldErrors:
-    """The path stops at the gate; it does not name ``name``."""
+    """The error path ends at the gate, without ``name``."""
     errors: FieldErrors = []
     seen: set[str] = set()
     for index, gate in enumerate(gates):

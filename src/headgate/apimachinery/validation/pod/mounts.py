@@ -1,4 +1,4 @@
-"""Rules for what a container mounts: volumes as directories, or as block devices."""
+"""Validation of a container's volume mounts and block devices."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def validate_volume_mounts(container: Object, volumes: Mapping[str, Object], pat
     return errors
 
 
-def _validate_sub_paths(mount: Object, path: str, at: str) -> FieldErrors:
-    """Complaints about the paths themselves name the list, not the mount."""
+def _validate_sub_paths(mount: Object, path: str, mount_path: str) -> FieldErrors:
+    """Errors of sub paths have the path of the list, not of the mount."""
     errors: FieldErrors = []
     sub_path, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
     if sub_path:
@@ -57,7 +57,7 @@ def _validate_sub_paths(mount: Object, path: str, at: str) -> FieldErrors:
     if expression:
         if sub_path:
             detail = "subPathExpr and subPath are mutually exclusive"
-            errors.append(invalid(f"{at}.subPathExpr", expression, detail))
+            errors.append(invalid(f"{mount_path}.subPathExpr", expression, detail))
         errors += validate_descending(expression, f"{path}.subPathExpr")
     return errors
 

@@ -1,8 +1,8 @@
-"""Which violations an update tolerates because the stored pod already has them; and which sysctls are namespaced.
+"""The violations that an update tolerates because the stored pod has them, and the namespaces of sysctls.
 
-Rules tighten over the years, and an object that was valid before a rule existed must stay writable. Each tolerance is
-read from the *old* pod; a new pod gets none. The other modules of ``apimachinery/validation/pod/`` take a
-:class:`PodOptions`. A pod that shares the host's namespace must not change the sysctls of that namespace.
+An object that was valid before a rule existed must stay writable. Each option is computed from the *old* pod; a new pod
+has none. The other modules of ``apimachinery/validation/pod/`` receive a :class:`PodOptions`. A pod that shares the
+host's namespace must not change the sysctls of that namespace.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _IPC_NAMES: Final = frozenset(
 
 
 def shares_host_namespace(name: str, spec: dict[str, Any]) -> str:
-    """The pod field (``hostNetwork``, ``hostIPC``) that makes this sysctl the host's own; empty if none does."""
+    """The field (``hostNetwork``, ``hostIPC``) because of which this sysctl is the host's; empty if there is none."""
     name = _normalize(name).partition("*")[0]
     if name.startswith("net.") and spec.get("hostNetwork"):
         return "hostNetwork"
@@ -38,7 +38,7 @@ def shares_host_namespace(name: str, spec: dict[str, Any]) -> str:
 
 
 def _normalize(name: str) -> str:
-    """Slashes may separate the parts instead of dots; then dots stand for slashes."""
+    """The parts may be separated by slashes instead of dots; then dots and slashes are swapped."""
     first = next((char for char in name if char in "./"), ".")
     return name if first == "." else name.translate(str.maketrans("./", "/."))
 
@@ -84,8 +84,8 @@ def options_for_update(
         is_pod=is_pod,
         allow_privileged=allow_privileged,
         any_deletion_cost=not is_deletion_cost(old_annotations),
-        any_affinity_value=bool(affinity) and _has_odd_selector(affinity),
-        any_node_affinity_value=bool(affinity) and _has_odd_node_value(affinity),
+        any_affinity_value=bool(affinity) and _has_invalid_selector(affinity),
+        any_node_affinity_value=bool(affinity) and _has_invalid_node_value(affinity),
         partial_huge_pages=_has_partial_huge_pages(old_spec),
         any_spread_selector=any(validate_label_selector(each.get("labelSelector"), "") for each in spread),
         legacy_spread_keys=any(
@@ -101,7 +101,7 @@ def options_for_update(
 
 
 def is_deletion_cost(annotations: Mapping[str, str] | None) -> bool:
-    """A 32 bit integer as ``str()`` would print it (``-0`` and ``-01`` pass too), or nothing at all."""
+    """Whether the annotation is absent or a 32-bit integer without a plus sign or leading zeros (``-01`` is valid)."""
     text = (annotations or {}).get(DELETION_COST)
     if text is None:
         return True
@@ -118,7 +118,7 @@ def _containers(spec: Object) -> Iterator[Object]:
         yield from spec.get(field) or ()
 
 
-def _has_odd_selector(affinity: Object) -> bool:
+def _has_invalid_selector(affinity: Object) -> bool:
     for kind in ("podAffinity", "podAntiAffinity"):
         for field in _TERMS:
             for term in (affinity.get(kind) or {}).get(field) or ():
@@ -129,7 +129,7 @@ def _has_odd_selector(affinity: Object) -> bool:
     return False
 
 
-def _has_odd_node_value(affinity: Object) -> bool:
+def _has_invalid_node_value(affinity: Object) -> bool:
     required = (affinity.get("nodeAffinity") or {}).get(_TERMS[0]) or {}
     return any(
         is_valid_label_value(value)
@@ -146,8 +146,8 @@ def _has_partial_huge_pages(spec: Object) -> bool:
         holders += [resources.get("limits") or {}, resources.get("requests") or {}]
     return any(
         is_huge_page(name) and not is_whole_pages(name, quantity.amount(value))
-        for holder in holders
-        for name, value in holder.items()
+        for owner in holders
+        for name, value in owner.items()
     )
 
 

@@ -1,4 +1,4 @@
-"""Rules for what the kubelet calls: probes and lifecycle hooks, and the handlers that both are made of."""
+"""Validation of probes, lifecycle hooks and their handlers."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def validate_lifecycle(lifecycle: Object, grace_s: int | None, path: str) -> Fie
     return errors
 
 
-def _validate_handler(holder: Object, kinds: tuple[str, ...], grace_s: int | None, path: str) -> FieldErrors:
+def _validate_handler(owner: Object, kinds: tuple[str, ...], grace_s: int | None, path: str) -> FieldErrors:
     errors: FieldErrors = []
     found = False
     for kind in kinds:
-        handler = holder.get(kind)
+        handler = owner.get(kind)
         if handler is None:
             continue
         field_path = f"{path}.{kind}"

@@ -1,4 +1,4 @@
-"""Rules for ``pods/resize``: cpu and memory of containers and sidecars may change, the QoS class may not (KEP-1287)."""
+"""Validation of ``pods/resize`` (KEP-1287): cpu and memory of containers may change, the QoS class may not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Object = dict[str, Any]
 
 
 def validate_pod_resize(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
-    """``new`` as :func:`headgate.apimachinery.pods.preparation.prepare_pod_resize` leaves it."""
+    """``new`` is the result of :func:`headgate.apimachinery.pods.preparation.prepare_pod_resize`."""
     meta, spec, old_spec = new["metadata"], new["spec"], old["spec"]
     if MIRROR in (old["metadata"].get("annotations") or {}):
         return [forbidden("[]", "static pods cannot be resized")]
@@ -28,8 +28,8 @@ def validate_pod_resize(new: Object, old: Object, features: FeatureGates) -> Fie
     errors = validate_object_meta_update(meta, old["metadata"])
     errors += validate_metadata_and_spec(meta, spec, options_of(old, features))
     if qos_class(old) != compute_qos_class(spec):
-        shown = named_string((new.get("status") or {}).get("qosClass") or "")
-        errors.append(invalid("spec", shown, "Pod QOS Class may not change as a result of resizing"))
+        printed = named_string((new.get("status") or {}).get("qosClass") or "")
+        errors.append(invalid("spec", printed, "Pod QOS Class may not change as a result of resizing"))
     if not _node_can_resize(old):
         errors.append(forbidden("spec", "Pod running on node without support for resize"))
     if _has_pod_level(old_spec) or _has_pod_level(spec):
@@ -50,7 +50,7 @@ def validate_pod_resize(new: Object, old: Object, features: FeatureGates) -> Fie
 
 
 def _node_can_resize(pod: Object) -> bool:
-    """A kubelet that can resize reports the resources of what runs."""
+    """A kubelet that can resize reports the resources of running containers."""
     for status in (pod.get("status") or {}).get("containerStatuses") or ():
         if (status.get("state") or {}).get("running") is not None:
             return status.get("resources") is not None
@@ -107,7 +107,7 @@ def _validate_only_cpu_and_memory(spec: Object, old_spec: Object) -> FieldErrors
 
 
 def _without_resize(container: Object, before: Object) -> Object:
-    """The container with its old cpu and memory. Claims are left out, and so must not be there at all."""
+    """The container with its old cpu and memory. Claims are dropped, so a container with claims is rejected."""
     resources, old = container.get("resources") or {}, before.get("resources") or {}
     munged: Object = {}
     for which in ("limits", "requests"):

@@ -1,4 +1,4 @@
-"""Rules for resource requests and limits: names, amounts, whole pages, what may be overcommitted, claims."""
+"""Validation of resource requests and limits: names, amounts, huge pages, overcommitment, claims."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _STANDARD: Final = (
     | {f"{which}.{name}" for which in ("requests", "limits") for name in _CONTAINER_RESOURCES}
     | {"storage", "requests.storage"}
 )
-_MOST_MILLI: Final = 2**63 - 1
+_MAX_MILLI: Final = 2**63 - 1
 
 
 def is_standard_resource(name: str) -> bool:
@@ -81,7 +81,7 @@ def is_whole_pages(name: str, value: Quantity) -> bool:
 
 
 def validate_resource_name(name: str, path: str) -> FieldErrors:
-    """A name that quota, nodes and containers share: a standard one, or one with a domain."""
+    """A resource name of quotas, nodes and containers: a standard name, or one with a domain."""
     errors = [invalid(path, named_string(name), message) for message in is_qualified_name(name)]
     if not errors and "/" not in name and not is_standard_resource(name):
         errors.append(invalid(path, named_string(name), "must be a standard resource type or fully qualified"))
@@ -111,8 +111,8 @@ def validate_amount(name: str, value: Quantity, path: str) -> FieldErrors:
     errors: FieldErrors = []
     if value.nano < 0:
         errors.append(invalid(path, value.canonical, "must be greater than or equal to 0"))
-    # Thousandths are counted in 64 bits, and an amount that has too many of them counts as a broken one.
-    if is_integer_resource(name) and min(value.milli_value(), _MOST_MILLI) % 1000:
+    # Kubernetes keeps thousandths in 64 bits, and an amount that is too large counts as fractional.
+    if is_integer_resource(name) and min(value.milli_value(), _MAX_MILLI) % 1000:
         errors.append(invalid(path, named_string(value.canonical), "must be an integer"))
     return errors
 
@@ -175,10 +175,10 @@ def _validate_pages(name: str, value: Quantity, path: str, options: PodOptions) 
 
 
 def _validate_claims(claims: list[Object], claim_names: AbstractSet[str], path: str) -> FieldErrors:
-    """A claim may be named once as a whole, or several times with a different request of it each."""
+    """A claim may be listed once as a whole, or several times with different requests."""
     errors: FieldErrors = []
     seen: set[str] = set()
-    requests: Counter[str] = Counter()  # by claim: how many different requests of it were named
+    requests: Counter[str] = Counter()  # by claim: the number of its listed requests
     known = f": {', '.join(sorted(claim_names))}" if claim_names else " which is empty"
     for index, claim in enumerate(claims):
         name, request, at = claim.get("name", ""), claim.get("request", ""), f"{path}[{index}]"
@@ -206,7 +206,7 @@ def _validate_claims(claims: list[Object], claim_names: AbstractSet[str], path: 
 
 
 def validate_pod_resources(spec: Object, claim_names: AbstractSet[str], path: str, options: PodOptions) -> FieldErrors:
-    """Resources of the pod as a whole (KEP-2837)."""
+    """Pod-level resources (KEP-2837)."""
     resources = spec.get("resources")
     if resources is None:
         return []

@@ -1,4 +1,4 @@
-"""Rules for restarting one container: its own policy and rules by exit code (KEP-5307), and restarts while resizing."""
+"""Validation of container restart policies, restart rules (KEP-5307) and resize policies."""
 
 from __future__ import annotations
 

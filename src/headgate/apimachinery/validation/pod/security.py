@@ -1,4 +1,4 @@
-"""Rules for security contexts, of a pod and of a container: identities, seccomp, AppArmor, sysctls, privileges."""
+"""Validation of security contexts of pods and containers: users, seccomp, AppArmor, sysctls, privileges."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_PROFILE_BYTES: Final = 4095
 _MAX_SYSCTL_BYTES: Final = 253
 _SYSCTL_PART: Final = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL_PATTERN: Final = rf"^({_SYSCTL_PART}[\./])*{_SYSCTL_PART}$"
-# Possessive, because the printed pattern can take exponential time on a long wrong name.
+# Possessive quantifiers: the pattern in the error text can take exponential time on a long invalid name.
 _SYSCTL: Final = re.compile(r"[a-z0-9](?:[-_a-z0-9]*+(?<![-_]))?(?:[./][a-z0-9](?:[-_a-z0-9]*+(?<![-_]))?)*+")
 
 
@@ -75,8 +75,8 @@ def _validate_no_escalation(context: Object, privileged: bool, path: str) -> Fie
     problems = ["`privileged` to true"] if privileged else []
     added = (context.get("capabilities") or {}).get("add") or ()
     problems += ["`capabilities.Add` CAP_SYS_ADMIN" for each in added if each == "CAP_SYS_ADMIN"]
-    shown = struct("SecurityContext", context)
-    return [invalid(path, shown, f"cannot set `allowPrivilegeEscalation` to false and {each}") for each in problems]
+    printed = struct("SecurityContext", context)
+    return [invalid(path, printed, f"cannot set `allowPrivilegeEscalation` to false and {each}") for each in problems]
 
 
 def _validate_optional_choice(context: Object, field: str, choices: tuple[str, ...], path: str) -> FieldErrors:

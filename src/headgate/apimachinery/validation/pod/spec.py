@@ -1,7 +1,7 @@
-"""Rules for a pod spec, in a pod or in a template: every field, in the order in which the API server complains.
+"""Validation of a pod spec, in a pod or in a template, in the order of the API server's errors.
 
-The rules of the larger fields are in the modules beside this one. What only a pod must obey is in ``create.py``; what
-a change must obey is in ``update.py``.
+Other modules of this package validate the larger fields. ``create.py`` has the rules that apply only to pods,
+``update.py`` the rules for changes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _HOST_NAMES: Final[tuple[tuple[str, Callable[[str], list[str]]], ...]] = (
 
 
 def validate_pod_spec(spec: Object, meta: Mapping[str, Any] | None, path: str, options: PodOptions) -> FieldErrors:
-    """``meta`` is that of the pod; a template has none that counts."""
+    """``meta`` is the metadata of a pod; ``None`` for a template."""
     errors: FieldErrors = []
     grace_s = spec.get("terminationGracePeriodSeconds")
     if grace_s is None:
@@ -69,7 +69,7 @@ def validate_pod_spec(spec: Object, meta: Mapping[str, Any] | None, path: str, o
     if claims:
         is_mirror = bool(meta) and MIRROR in ((meta or {}).get("annotations") or {})
         errors += _validate_resource_claims(claims, is_mirror, f"{path}.resourceClaims")
-    around = ContainerContext(
+    context = ContainerContext(
         volumes,
         claim_names,
         grace_s,
@@ -77,11 +77,11 @@ def validate_pod_spec(spec: Object, meta: Mapping[str, Any] | None, path: str, o
         spec.get("hostUsers") is not False,
         options,
     )
-    errors += validate_containers(spec, around, f"{path}.containers")
+    errors += validate_containers(spec, context, f"{path}.containers")
     if spec.get("initContainers"):
-        errors += validate_init_containers(spec, around, f"{path}.initContainers")
+        errors += validate_init_containers(spec, context, f"{path}.initContainers")
     if spec.get("ephemeralContainers"):
-        errors += validate_ephemeral_containers(spec, around, f"{path}.ephemeralContainers")
+        errors += validate_ephemeral_containers(spec, context, f"{path}.ephemeralContainers")
     errors += validate_pod_resources(spec, claim_names, path, options)
     errors += _validate_host_network_ports(spec, f"{path}.containers", options)
     errors += validate_choice(spec.get("restartPolicy", ""), _RESTART_POLICIES, f"{path}.restartPolicy")
@@ -183,17 +183,17 @@ def _validate_host_network_ports(spec: Object, path: str, options: PodOptions) -
 def _validate_host_users(
     spec: Object, containers: list[tuple[Object, str]], path: str, options: PodOptions
 ) -> FieldErrors:
-    """A pod with users of its own (KEP-127) cannot share the host's namespaces."""
+    """A pod with a user namespace (KEP-127) cannot share the host's namespaces."""
     if spec.get("hostUsers") is not False:
         return []
     errors: FieldErrors = []
     detail = "when `hostUsers` is false"
     if spec.get("hostNetwork"):
         errors.append(forbidden(f"{path}.hostNetwork", detail))
-    # These two paths have begun with a capital since their first day.
+    # These two paths begin with a capital letter, as in Kubernetes.
     errors += [
-        forbidden(f"{path}.{shown}", detail)
-        for field, shown in (("hostPID", "HostPID"), ("hostIPC", "HostIPC"))
+        forbidden(f"{path}.{printed}", detail)
+        for field, printed in (("hostPID", "HostPID"), ("hostIPC", "HostIPC"))
         if spec.get(field)
     ]
     if not options.users_with_devices:
@@ -202,7 +202,7 @@ def _validate_host_users(
 
 
 def _validate_file_key_volumes(spec: Object, containers: list[tuple[Object, str]]) -> FieldErrors:
-    """A variable may be read from a file only if the file is in an ``emptyDir`` of the pod."""
+    """A variable can be read only from a file in an ``emptyDir`` of the pod."""
     errors: FieldErrors = []
     sources = {each.get("name", ""): each for each in spec.get("volumes") or ()}
     for container, at in containers:

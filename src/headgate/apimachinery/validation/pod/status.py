@@ -1,4 +1,4 @@
-"""Rules for a pod's status, which kubelets, schedulers and other clients write through ``pods/status``."""
+"""Validation of a pod's status, which kubelets, schedulers and other clients write to ``pods/status``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headgate.kube.validation.object_meta import IMMUTABLE, validate_object_meta
 
 Object = dict[str, Any]
 
-# One error for each pair of an old and a new status of the same name; fewer fill what an answer tells of errors.
+# There is one error per pair of old and new statuses of the same name; a response cannot contain more than this.
 _MAX_TRANSITIONS: Final = 10_000
 _NOT_NEGATIVE: Final = "must be a non-negative integer"
 _SYSTEM_CONDITIONS: Final = frozenset({"PodScheduled", "Ready", "Initialized"})
@@ -76,11 +76,11 @@ def _validate_nomination(status: Object, old_status: Object, is_bound: bool) -> 
 
 
 def _validate_transitions(new: Sequence[Object], old: Sequence[Object], spec: Object, field: str) -> FieldErrors:
-    """A container that has terminated stays so, unless its restart policy starts it again."""
+    """A terminated container cannot run again, unless its restart policy allows it."""
     errors: FieldErrors = []
     containers = {each.get("name", ""): each for each in spec.get(_CONTAINERS.get(field, "")) or ()}
     restarted = Counter(each.get("name", "") for each in new if (each.get("state") or {}).get("terminated") is None)
-    room = _MAX_TRANSITIONS
+    remaining = _MAX_TRANSITIONS
     for index, before in enumerate(old):
         name, terminated = before.get("name", ""), (before.get("state") or {}).get("terminated")
         if terminated is None:
@@ -90,15 +90,15 @@ def _validate_transitions(new: Sequence[Object], old: Sequence[Object], spec: Ob
         container = containers.get(name)
         if container is not None and _may_restart(container, spec, terminated.get("exitCode", 0)):
             continue
-        count = min(restarted[name] if field == "ephemeralContainerStatuses" else 1, room)
-        room -= count
+        count = min(restarted[name] if field == "ephemeralContainerStatuses" else 1, remaining)
+        remaining -= count
         detail = "may not be transitioned to non-terminated state"
         errors += [forbidden(f"status.{field}[{index}].state", detail)] * count
     return errors
 
 
 def _may_restart(container: Mapping[str, Any], spec: Object, exit_code: int) -> bool:
-    """The first rule that matches the exit code decides, then the container's own policy, then the pod's."""
+    """The first rule that matches the exit code decides, else the container's policy, else the pod's."""
     policy = container.get("restartPolicy")
     if policy is not None:
         for rule in container.get("restartPolicyRules") or ():

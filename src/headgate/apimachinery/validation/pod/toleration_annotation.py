@@ -1,4 +1,4 @@
-"""Reading tolerations out of the annotation that they were before Kubernetes 1.6; errors as Go's reader words them."""
+"""Parses the annotation for tolerations from before Kubernetes 1.6, with the errors of Go's decoder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headgate.kube.serializer.json_syntax import syntax_error
 
 Object = dict[str, Any]
 
-# Read whatever the case of the key, since the internal type has no JSON names of its own.
+# Keys are case-insensitive, because the internal type has no JSON names.
 _FIELDS: Final = {
     "key": ("key", "Key", "string"),
     "operator": ("operator", "Operator", "core.TolerationOperator"),
@@ -51,15 +51,15 @@ def _read(item: Any) -> Object | str:
         if row is None or value is None:
             continue
         field, go_field, go_type = row
-        if not _fits(value, go_type):
+        if not _has_type(value, go_type):
             is_number = go_type == "int64" and type(value) in (int, float)
-            shown = f"number {value}" if is_number else _WORDS[type(value)]
-            return f"json: cannot unmarshal {shown} into Go struct field Toleration.{go_field} of type {go_type}"
+            printed = f"number {value}" if is_number else _WORDS[type(value)]
+            return f"json: cannot unmarshal {printed} into Go struct field Toleration.{go_field} of type {go_type}"
         toleration[field] = value
     return toleration
 
 
-def _fits(value: Any, go_type: str) -> bool:
+def _has_type(value: Any, go_type: str) -> bool:
     if go_type == "int64":
         return type(value) is int and -(1 << 63) <= value < 1 << 63
     return isinstance(value, str)

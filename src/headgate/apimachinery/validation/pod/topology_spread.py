@@ -1,4 +1,4 @@
-"""Rules for topology spread constraints, and for the label keys that they share with pod affinity terms."""
+"""Validation of topology spread constraints, and of label keys, which pod affinity terms have too."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def validate_spread_constraints(constraints: Sequence[Object], path: str, option
 
 
 def _pair(constraint: Object) -> tuple[str, str]:
-    """What no two constraints may share."""
+    """The key by which constraints must be unique."""
     return constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
 
 
@@ -66,7 +66,7 @@ def _validate_min_domains(count: int | None, action: str, path: str) -> FieldErr
 def validate_label_keys(
     match: Sequence[str] | None, mismatch: Sequence[str] | None, selector: Object | None, path: str
 ) -> FieldErrors:
-    """``matchLabelKeys`` and ``mismatchLabelKeys``. The path of a clash with the selector lacks the field's name."""
+    """``matchLabelKeys`` and ``mismatchLabelKeys``. The path of a conflict with the selector lacks the field's name."""
     if not match and not mismatch:
         return []
     match, mismatch = match or (), mismatch or ()
@@ -101,7 +101,7 @@ def _validate_keys(keys: Sequence[str], selector: Object | None, path: str) -> F
 
 
 def _validate_legacy_keys(keys: Sequence[str] | None, selector: Object | None, path: str) -> FieldErrors:
-    """The rule of before 1.34, for pods that were stored under it."""
+    """The rule before Kubernetes 1.34, for stored pods."""
     if not keys:
         return []
     errors: FieldErrors = []

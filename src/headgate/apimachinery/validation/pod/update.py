@@ -1,4 +1,4 @@
-"""Rules for changing a pod: almost nothing of its spec may change, and a little more while it is gated (KEP-3838)."""
+"""Validation of pod updates: few fields of the spec may change, and a few more while the pod is gated (KEP-3838)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _UPDATABLE: Final = (
     "`spec.tolerations` (only additions to existing tolerations)",
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
 )
-# Fields with rules of their own above; the comparison of the rest takes them from the old spec.
-_CHECKED: Final = ("activeDeadlineSeconds", "schedulingGates", "tolerations")
+# Fields with their own rules; they are ignored in the comparison of the specs.
+_CHECKED_FIELDS: Final = ("activeDeadlineSeconds", "schedulingGates", "tolerations")
 
 
 def options_of(old: Object, features: FeatureGates) -> PodOptions:
@@ -41,7 +41,7 @@ def options_of(old: Object, features: FeatureGates) -> PodOptions:
 def validate_pod_update(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
     options = options_of(old, features)
     spec, old_spec = new["spec"], old["spec"]
-    errors = _validate_whole(new, old, options)
+    errors = _validate_metadata_and_spec(new, old, options)
     for field in ("containers", "initContainers"):
         found, stop = _validate_images(spec.get(field) or (), old_spec.get(field) or (), f"spec.{field}")
         errors += found
@@ -63,13 +63,13 @@ def validate_pod_update(new: Object, old: Object, features: FeatureGates) -> Fie
         found, munged = _validate_directives(munged, old_spec)
         errors += found
     if not same_spec(munged, old_spec):
-        shown = object_diff(old_spec, munged)
-        detail = f"pod updates may not change fields other than {','.join(_UPDATABLE)}\n{shown}"
+        printed = object_diff(old_spec, munged)
+        detail = f"pod updates may not change fields other than {','.join(_UPDATABLE)}\n{printed}"
         errors.append(forbidden("spec", detail))
     return errors
 
 
-def _validate_whole(new: Object, old: Object, options: PodOptions) -> FieldErrors:
+def _validate_metadata_and_spec(new: Object, old: Object, options: PodOptions) -> FieldErrors:
     meta, old_meta = new["metadata"], old["metadata"]
     errors = validate_object_meta_update(meta, old_meta)
     errors += validate_metadata_and_spec(meta, new["spec"], options)
@@ -102,7 +102,7 @@ def _validate_deadline(new_s: int | None, old_s: int | None) -> tuple[FieldError
 
 
 def _with_old_values(spec: Object, old_spec: Object) -> Object:
-    """The new spec with everything taken back that an update may change."""
+    """The new spec with the old values of all fields that an update may change."""
     munged = dict(spec)
     for field in ("containers", "initContainers"):
         if spec.get(field):
@@ -110,8 +110,8 @@ def _with_old_values(spec: Object, old_spec: Object) -> Object:
                 {**container, "image": before.get("image", "")}
                 for container, before in zip(spec[field], old_spec[field], strict=True)
             ]
-    for field in _CHECKED:
-        _put(munged, field, old_spec.get(field))
+    for field in _CHECKED_FIELDS:
+        _set_or_remove(munged, field, old_spec.get(field))
     old_grace_s = old_spec.get("terminationGracePeriodSeconds")
     if old_grace_s is not None and old_grace_s < 0 and munged.get("terminationGracePeriodSeconds") == 1:
         munged["terminationGracePeriodSeconds"] = old_grace_s
@@ -119,22 +119,22 @@ def _with_old_values(spec: Object, old_spec: Object) -> Object:
 
 
 def _validate_directives(munged: Object, old_spec: Object) -> tuple[FieldErrors, Object]:
-    """While a pod is gated its node selector and node affinity may become stricter, since nothing was decided yet.
+    """While a pod is gated, its node selector and node affinity may become stricter.
 
-    Returns the complaints, and the spec with these two taken back.
+    Returns the errors, and the spec with the old values of these two fields.
     """
     errors: FieldErrors = []
     selector, old_selector = munged.get("nodeSelector"), old_spec.get("nodeSelector") or {}
     if (selector or {}) != old_selector:
         errors += _validate_selector_mutation(selector, old_selector, "spec.nodeSelector")
         munged = dict(munged)
-        _put(munged, "nodeSelector", old_spec.get("nodeSelector"))
+        _set_or_remove(munged, "nodeSelector", old_spec.get("nodeSelector"))
     affinity, old_affinity = munged.get("affinity"), old_spec.get("affinity")
     node, old_node = (affinity or {}).get("nodeAffinity"), (old_affinity or {}).get("nodeAffinity")
     if (node is None) != (old_node is None) or not same_spec(node, old_node):
         errors += validate_node_affinity_mutation(node, old_node, "spec.affinity.nodeAffinity")
         munged = dict(munged)
-        _put(munged, "affinity", _with_old_node_affinity(affinity, old_affinity, old_node))
+        _set_or_remove(munged, "affinity", _with_old_node_affinity(affinity, old_affinity, old_node))
     return errors, munged
 
 
@@ -146,7 +146,7 @@ def _with_old_node_affinity(
     if old_affinity is None and not any(affinity.get(kind) for kind in ("podAffinity", "podAntiAffinity")):
         return None
     result = dict(affinity)
-    _put(result, "nodeAffinity", old_node)
+    _set_or_remove(result, "nodeAffinity", old_node)
     return result
 
 
@@ -158,7 +158,7 @@ def _validate_selector_mutation(new: Mapping[str, str] | None, old: Mapping[str,
 
 
 def validate_node_affinity_mutation(new: Object | None, old: Object | None, path: str) -> FieldErrors:
-    """Terms are alternatives: another one, or one less, would not be stricter. More expressions in a term are."""
+    """Terms are alternatives, so their number must not change. More expressions in a term are stricter."""
     old_required = (old or {}).get(REQUIRED)
     if old_required is None:
         return []
@@ -181,7 +181,7 @@ def validate_node_affinity_mutation(new: Object | None, old: Object | None, path
 
 def _only_adds(new: Object, old: Object) -> bool:
     fields = ("matchExpressions", "matchFields")
-    # An empty term selects nothing; filling it would select something.
+    # An empty term selects nothing; a term with expressions would select something.
     if not any(old.get(field) for field in fields) and any(new.get(field) for field in fields):
         return False
     for field in fields:
@@ -193,7 +193,7 @@ def _only_adds(new: Object, old: Object) -> bool:
     return True
 
 
-def _put(spec: Object, field: str, value: Any) -> None:
+def _set_or_remove(spec: Object, field: str, value: Any) -> None:
     if value is None:
         spec.pop(field, None)
     else:
@@ -202,7 +202,7 @@ def _put(spec: Object, field: str, value: Any) -> None:
 
 def validate_pod_ephemeral_containers(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
     """The ``ephemeralcontainers`` subresource: containers may be added, never changed or removed."""
-    errors = _validate_whole(new, old, options_of(old, features))
+    errors = _validate_metadata_and_spec(new, old, options_of(old, features))
     if MIRROR in (old["metadata"].get("annotations") or {}):
         return [forbidden("[]", "static pods do not support ephemeral containers")]
     after = {each.get("name", ""): each for each in new["spec"].get("ephemeralContainers") or ()}
@@ -212,7 +212,7 @@ def validate_pod_ephemeral_containers(new: Object, old: Object, features: Featur
         if name not in after:
             errors.append(forbidden(path, f"existing ephemeral containers {quote(name)} may not be removed\n"))
         elif not same_container(after[name], before):
-            shown = object_diff(before, after[name])
-            detail = f"existing ephemeral containers {quote(name)} may not be changed\n{shown}"
+            printed = object_diff(before, after[name])
+            detail = f"existing ephemeral containers {quote(name)} may not be changed\n{printed}"
             errors.append(forbidden(path, detail))
     return errors

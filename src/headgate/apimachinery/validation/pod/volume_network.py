@@ -1,6 +1,6 @@
-"""Rules for volumes of storage systems that Kubernetes once had drivers for, and of NFS, iSCSI and Fibre Channel.
+"""Validation of volumes of storage systems with former in-tree drivers, and of NFS, iSCSI and Fibre Channel.
 
-Most of them only have fields that must not be empty; a table says which.
+Most of them only have required fields, which are in a table.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _validate_quobyte(source: Object, path: str) -> FieldErrors:
 
 
 def _is_host_port(text: str) -> bool:
-    """What Go's net.SplitHostPort splits: one colon outside brackets, the last one."""
+    """Whether Go's net.SplitHostPort accepts the text: one colon outside brackets, before the port."""
     host, colon, port = text.rpartition(":")
     if not colon:
         return False

@@ -1,7 +1,7 @@
-"""Rules for projected volumes: several sources in one directory, no two of them at the same path.
+"""Validation of projected volumes: several sources in one directory, with unique paths.
 
 Sources that Kubernetes v1.35 has behind gates that are off (trust bundles, pod certificates) are removed from a pod
-before it is validated (``apimachinery/pods/disabled_fields.py``) and so have no rules here.
+before validation (``apimachinery/pods/disabled_fields.py``), so there are no rules for them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _SOURCES: Final = ("secret", "configMap", "downwardAPI", "serviceAccountToken")
 
 def validate_projected(projected: Object, path: str, options: PodOptions) -> FieldErrors:
     errors = validate_mode(projected.get("defaultMode"), f"{path}.defaultMode")
-    taken: set[str] = set()
+    used_paths: set[str] = set()
     for index, source in enumerate(projected.get("sources") or ()):
         field_path = f"{path}.sources[{index}]"
         for field in ("secret", "configMap"):
             if source.get(field) is not None:
-                errors += _validate_keyed(source[field], taken, path, f"{field_path}.{field}")
+                errors += _validate_keyed(source[field], used_paths, path, f"{field_path}.{field}")
         if source.get("downwardAPI") is not None:
-            errors += _validate_downward(source["downwardAPI"], taken, path, f"{field_path}.downwardAPI")
+            errors += _validate_downward(source["downwardAPI"], used_paths, path, f"{field_path}.downwardAPI")
         if source.get("serviceAccountToken") is not None:
             errors += _validate_token(source["serviceAccountToken"], path, f"{field_path}.serviceAccountToken", options)
         if sum(source.get(field) is not None for field in _SOURCES) > 1:
@@ -37,31 +37,31 @@ def validate_projected(projected: Object, path: str, options: PodOptions) -> Fie
     return errors
 
 
-def _validate_keyed(source: Object, taken: set[str], path: str, at: str) -> FieldErrors:
-    errors = [] if source.get("name") else [required(f"{at}.name")]
+def _validate_keyed(source: Object, used_paths: set[str], path: str, source_path: str) -> FieldErrors:
+    errors = [] if source.get("name") else [required(f"{source_path}.name")]
     for index, item in enumerate(source.get("items") or ()):
-        errors += validate_key_to_path(item, f"{at}.items[{index}]")
-        errors += _take(item.get("path", ""), taken, source.get("name", ""), path)
+        errors += validate_key_to_path(item, f"{source_path}.items[{index}]")
+        errors += _validate_unused(item.get("path", ""), used_paths, source.get("name", ""), path)
     return errors
 
 
-def _validate_downward(source: Object, taken: set[str], path: str, at: str) -> FieldErrors:
+def _validate_downward(source: Object, used_paths: set[str], path: str, source_path: str) -> FieldErrors:
     errors: FieldErrors = []
     for item in source.get("items") or ():
-        errors += validate_downward_file(item, at)
-        errors += _take(item.get("path", ""), taken, item.get("path", ""), path)
+        errors += validate_downward_file(item, source_path)
+        errors += _validate_unused(item.get("path", ""), used_paths, item.get("path", ""), path)
     return errors
 
 
-def _validate_token(token: Object, path: str, at: str, options: PodOptions) -> FieldErrors:
+def _validate_token(token: Object, path: str, source_path: str, options: PodOptions) -> FieldErrors:
     errors: FieldErrors = []
     seconds, file = token.get("expirationSeconds", 0), token.get("path", "")
     if seconds < _MIN_TOKEN_S:
         detail = "may not specify a duration less than 10 minutes"
-        errors.append(invalid(f"{at}.expirationSeconds", seconds, detail))
+        errors.append(invalid(f"{source_path}.expirationSeconds", seconds, detail))
     if seconds > _MAX_TOKEN_S:
         detail = "may not specify a duration larger than 2^32 seconds"
-        errors.append(invalid(f"{at}.expirationSeconds", seconds, detail))
+        errors.append(invalid(f"{source_path}.expirationSeconds", seconds, detail))
     if not file:
         errors.append(required(f"{path}.path"))
     elif not options.any_token_path:
@@ -69,10 +69,10 @@ def _validate_token(token: Object, path: str, at: str, options: PodOptions) -> F
     return errors
 
 
-def _take(file: str, taken: set[str], shown: str, path: str) -> FieldErrors:
+def _validate_unused(file: str, used_paths: set[str], printed: str, path: str) -> FieldErrors:
     if not file:
         return []
-    if file in taken:
-        return [invalid(path, shown, "conflicting duplicate paths")]
-    taken.add(file)
+    if file in used_paths:
+        return [invalid(path, printed, "conflicting duplicate paths")]
+    used_paths.add(file)
     return []

@@ -1,4 +1,4 @@
-"""Rules for volumes that come from the node, from the API, from a driver on the node, or from an image."""
+"""Validation of volumes from the node, the API, a CSI driver, or an image."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _validate_git_repo(source: Object, path: str) -> FieldErrors:
 
 
 def _validate_keyed(name_field: str) -> SourceCheck:
-    """Files out of a ConfigMap or a Secret."""
+    """Files from a ConfigMap or a Secret."""
 
     def check(source: Object, path: str) -> FieldErrors:
         errors = [] if source.get(name_field) else [required(f"{path}.{name_field}")]
@@ -85,7 +85,7 @@ def _validate_downward_api(source: Object, path: str) -> FieldErrors:
 
 
 def validate_downward_file(item: Object, path: str) -> FieldErrors:
-    """The path names the volume, not the item."""
+    """Error paths are those of the volume, not of the item."""
     errors = [] if item.get("path") else [required(f"{path}.path")]
     errors += validate_file_path(item.get("path", ""), f"{path}.path")
     field_ref, resource_ref = item.get("fieldRef"), item.get("resourceFieldRef")

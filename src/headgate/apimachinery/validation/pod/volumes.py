@@ -1,4 +1,4 @@
-"""Rules for a pod's volumes: one source each, names, and which source has which rules.
+"""Validation of a pod's volumes: names, one source each, and the rules of each source.
 
 The sources themselves are in ``volume_sources.py`` (files, claims, images), ``volume_network.py`` (storage systems)
 and ``volume_projected.py``.
@@ -18,7 +18,7 @@ from headgate.kube.names import is_dns1123_label, is_dns1123_subdomain
 
 Object = dict[str, Any]
 
-# In the order in which the API server looks for them: the first one found is checked, the others are too many.
+# In the order of the API server: the first source is validated, any other is an error.
 _ORDER: Final = (
     "emptyDir",
     "hostPath",
@@ -51,7 +51,7 @@ _ORDER: Final = (
     "ephemeral",
     "image",
 )
-# Two typing errors that clients have seen for years, and one path of another field's name.
+# Misspelled paths in Kubernetes' errors.
 _NAME_WHEN_TOO_MANY: Final = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 _NAME_WHEN_CHECKED: Final = {"gcePersistentDisk": "persistentDisk"}
 
@@ -61,7 +61,7 @@ _SIMPLE_SOURCES: Final = {**FILE_SOURCES, **NETWORK_SOURCES}
 def validate_volumes(
     volumes: Sequence[Object], pod_name: str, path: str, options: PodOptions
 ) -> tuple[dict[str, Object], FieldErrors]:
-    """The volumes that containers may mount (only faultless ones), and what is wrong with the others."""
+    """The valid volumes, which containers may mount, and the errors of the others."""
     errors: FieldErrors = []
     usable: dict[str, Object] = {}
     created_claims = {
@@ -94,8 +94,8 @@ def _validate_source(volume: Object, name: str, pod_name: str, path: str, option
         if content is None:
             continue
         if found:
-            shown = _NAME_WHEN_TOO_MANY.get(source, source)
-            errors.append(forbidden(f"{path}.{shown}", "may not specify more than 1 volume type"))
+            printed = _NAME_WHEN_TOO_MANY.get(source, source)
+            errors.append(forbidden(f"{path}.{printed}", "may not specify more than 1 volume type"))
         else:
             found = source
             errors += _validate_content(source, content, f"{path}.{_NAME_WHEN_CHECKED.get(source, source)}", options)
@@ -117,5 +117,5 @@ def _validate_content(source: str, content: Object, path: str, options: PodOptio
 
 
 def _validate_claim_name(claim: str, volume: str, path: str) -> FieldErrors:
-    """An ephemeral volume's claim is named after the pod and the volume."""
+    """The name of an ephemeral volume's claim consists of the names of the pod and the volume."""
     return [invalid(path, volume, f"PVC name {quote(claim)}: {message}") for message in is_dns1123_subdomain(claim)]

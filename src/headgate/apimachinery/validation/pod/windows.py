@@ -1,4 +1,4 @@
-"""Rules for Windows: its security options, host process containers, and what each operating system rules out."""
+"""Validation of Windows security options, host process containers, and fields that an operating system excludes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DNS_DOMAIN: Final = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
 _BAD_USER: Final = re.compile(r'["/\\:;|=,+*?<>@\[\]]')
 _DOTS_AND_SPACES: Final = re.compile("[. ]+")
 
-# Where the field stands, and its name; in the order of the API server.
+# The parent field and the field, in the order of the API server.
 _NOT_ON_WINDOWS: Final = (
     ("securityContext", "appArmorProfile"),
     ("securityContext", "seLinuxOptions"),
@@ -53,12 +53,12 @@ _CONTAINER_NOT_ON_WINDOWS: Final = (
     "runAsUser",
     "runAsGroup",
 )
-# Plain booleans and lists: their zero value is as good as absent. The others count when they are there at all.
+# Plain booleans and lists: their zero value counts as absent. Other fields count if they are present.
 _ZERO_IS_ABSENT: Final = frozenset({"hostPID", "hostIPC", "sysctls"})
 
 
 def validate_os(spec: Object, containers: list[tuple[Object, str]], path: str) -> FieldErrors:
-    """``spec.os`` and what follows from it. ``containers`` are all of the pod's, each with its path."""
+    """``spec.os`` and the fields that it excludes. ``containers`` are all containers of the pod, with their paths."""
     os = spec.get("os")
     if os is None:
         return []
@@ -75,18 +75,18 @@ def validate_os(spec: Object, containers: list[tuple[Object, str]], path: str) -
 def _validate_linux(spec: Object, containers: list[tuple[Object, str]], path: str) -> FieldErrors:
     return [
         forbidden(f"{at}.securityContext.windowsOptions", "windows options cannot be set for a linux pod")
-        for holder, at in ((spec, path), *containers)
-        if (holder.get("securityContext") or {}).get("windowsOptions") is not None
+        for owner, at in ((spec, path), *containers)
+        if (owner.get("securityContext") or {}).get("windowsOptions") is not None
     ]
 
 
 def _validate_windows(spec: Object, containers: list[tuple[Object, str]], path: str) -> FieldErrors:
     errors: FieldErrors = []
-    for place, field in _NOT_ON_WINDOWS:
-        holder = (spec.get(place) or {}) if place else spec
-        value = holder.get(field)
+    for parent_field, field in _NOT_ON_WINDOWS:
+        owner = (spec.get(parent_field) or {}) if parent_field else spec
+        value = owner.get(field)
         if value if field in _ZERO_IS_ABSENT else value is not None:
-            field_path = f"{path}.{place}.{field}" if place else f"{path}.{field}"
+            field_path = f"{path}.{parent_field}.{field}" if parent_field else f"{path}.{field}"
             errors.append(forbidden(field_path, "cannot be set for a windows pod"))
     for container, field_path in containers:
         context = container.get("securityContext") or {}
@@ -101,15 +101,15 @@ def _validate_windows(spec: Object, containers: list[tuple[Object, str]], path: 
 def validate_host_process(
     spec: Object, containers: list[tuple[Object, str]], path: str, options: PodOptions
 ) -> FieldErrors:
-    """Containers that are processes of a Windows host: all of a pod's or none."""
+    """All containers of a pod must be host process containers, or none."""
     pod_wide = _host_process(spec)
     errors: FieldErrors = []
     count = 0
     for container, at in containers:
         own = _host_process(container)
         if pod_wide is not None and own is not None and pod_wide != own:
-            was = "true" if pod_wide else "false"
-            detail = f"pod hostProcess value must be identical if both are specified, was {was}"
+            pod_value = "true" if pod_wide else "false"
+            detail = f"pod hostProcess value must be identical if both are specified, was {pod_value}"
             errors.append(invalid(f"{at}.securityContext.windowsOptions.hostProcess", own, detail))
         count += bool(pod_wide if own is None else own)
     if count == 0:
@@ -125,8 +125,8 @@ def validate_host_process(
     return errors
 
 
-def _host_process(holder: Object) -> bool | None:
-    options = (holder.get("securityContext") or {}).get("windowsOptions") or {}
+def _host_process(owner: Object) -> bool | None:
+    options = (owner.get("securityContext") or {}).get("windowsOptions") or {}
     value = options.get("hostProcess")
     return None if value is None else bool(value)
 
@@ -143,7 +143,7 @@ def validate_windows_options(options: Object | None, path: str) -> FieldErrors:
         detail = ""
         if not credential:
             detail = "gmsaCredentialSpec cannot be an empty string"
-        elif _bytes(credential) > _MAX_CREDENTIAL_KIB * 1024:
+        elif _byte_length(credential) > _MAX_CREDENTIAL_KIB * 1024:
             detail = f"gmsaCredentialSpec size must be under {_MAX_CREDENTIAL_KIB} KiB"
         if detail:
             errors.append(invalid(f"{path}.gmsaCredentialSpec", named_string(credential), detail))
@@ -151,12 +151,12 @@ def validate_windows_options(options: Object | None, path: str) -> FieldErrors:
     if user is not None:
         field_path = f"{path}.runAsUserName"
         errors += [
-            invalid(field_path, named_string(user), f"runAsUserName{message}") for message in _user_complaints(user)
+            invalid(field_path, named_string(user), f"runAsUserName{message}") for message in _user_name_errors(user)
         ]
     return errors
 
 
-def _user_complaints(name: str) -> list[str]:
+def _user_name_errors(name: str) -> list[str]:
     if not name:
         return [" cannot be an empty string"]
     if _CONTROL.search(name):
@@ -165,13 +165,13 @@ def _user_complaints(name: str) -> list[str]:
         return [" cannot contain more than one backslash"]
     domain, backslash, user = name.rpartition("\\")
     messages = []
-    if _bytes(domain) >= _MAX_DOMAIN_BYTES:
+    if _byte_length(domain) >= _MAX_DOMAIN_BYTES:
         messages.append(f"'s Domain length must be under {_MAX_DOMAIN_BYTES} characters")
     if backslash and not (_NETBIOS.fullmatch(domain) or _DNS_DOMAIN.fullmatch(domain)):
         messages.append("'s Domain doesn't match the NetBios nor the DNS format")
     if not user:
         messages.append("'s User cannot be empty")
-    elif _bytes(user) > _MAX_USER_BYTES:
+    elif _byte_length(user) > _MAX_USER_BYTES:
         messages.append(f"'s User length must not be longer than {_MAX_USER_BYTES} characters")
     if _DOTS_AND_SPACES.fullmatch(user):
         messages.append("'s User cannot contain only periods or spaces")
@@ -180,5 +180,5 @@ def _user_complaints(name: str) -> list[str]:
     return messages
 
 
-def _bytes(text: str) -> int:
+def _byte_length(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))

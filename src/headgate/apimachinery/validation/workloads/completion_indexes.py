@@ -1,6 +1,6 @@
-"""The index lists of an Indexed Job, ``"0,3-7"``: reading them, counting them, seeing where two of them overlap.
+"""Parses the index lists of an Indexed Job (``"0,3-7"``), counts the indexes, and finds overlaps of two lists.
 
-Errors are the texts that the API puts behind ``error parsing …:``.
+Errors are the texts after ``error parsing …:`` in the API's messages.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _parse_interval(text: str, completions: int) -> tuple[int, int] | InvalidInd
 
 
 def count_indexes(text: str, completions: int) -> int | InvalidIndexes:
-    """How many indexes the list names, or what is wrong with it."""
+    """The number of indexes in the list, or the error."""
     total = 0
     last: int | None = None
     for fragment in text.split(",") if text else ():
@@ -51,7 +51,7 @@ def count_indexes(text: str, completions: int) -> int | InvalidIndexes:
 
 
 def first_overlap(completed: str, failed: str, completions: int) -> int | None:
-    """The smallest index in both lists. Malformed fragments are skipped: they are reported elsewhere."""
+    """The smallest index in both lists. Malformed parts are skipped, because they are reported elsewhere."""
     left = _intervals(completed, completions)
     right = _intervals(failed, completions)
     at_left = at_right = 0

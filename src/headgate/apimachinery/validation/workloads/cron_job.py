@@ -1,4 +1,4 @@
-"""The rules of a CronJob. Reading a schedule is ``kube/cron.py``; the job inside is checked by ``job.py``."""
+"""Validation of a CronJob. ``kube/cron.py`` parses the schedule, ``job.py`` validates the job template."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headgate.kube.validation.values import nonnegative_fields
 Object = dict[str, Any]
 
 _CONCURRENCY: Final = ("Allow", "Forbid", "Replace")
-# The controller appends 11 characters to name a job, and a job's name must fit in 63.
+# The controller appends 11 characters to the name for a job, whose name has at most 63.
 _MAX_NAME: Final = 52
 _ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 

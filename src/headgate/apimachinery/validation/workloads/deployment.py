@@ -1,4 +1,4 @@
-"""The rules of Deployment, ReplicaSet and ReplicationController."""
+"""Validation of Deployment, ReplicaSet and ReplicationController."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _validate_deployment_spec(spec: Object, old: Object | None, features: Featur
 
 
 def _validate_replica_template(spec: Object, old: Object | None, features: FeatureGates) -> FieldErrors:
-    """Messages of a ReplicaSet speak of a deployment, too; upstream shares the code and so the words."""
+    """Messages for a ReplicaSet contain "deployment" too, as in Kubernetes."""
     errors = validate_selected_template(spec, old, features, kind="deployment", bad_selector=_BAD_SELECTOR)
     if any(error.detail == _BAD_SELECTOR for error in errors):
         return errors
@@ -127,7 +127,7 @@ _REPLICA_COUNTERS: Final = (
 
 
 def validate_replica_set_status_update(new: Object, old: Object) -> FieldErrors:
-    """ReplicaSet and ReplicationController alike."""
+    """For ReplicaSet and ReplicationController."""
     status = new.get("status") or {}
     errors = validate_object_meta_update(new["metadata"], old["metadata"])
     errors += validate_counters(status, _REPLICA_COUNTERS, ("terminatingReplicas",))

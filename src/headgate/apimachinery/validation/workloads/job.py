@@ -1,7 +1,7 @@
-"""The rules of a Job: its spec on create, and what may change later.
+"""Validation of a Job: its spec on create, and its updates.
 
-The policies inside a job spec are in ``job_policies.py``, its status in ``job_status.py``, the pod template's rules in
-``apimachinery/validation/pod/``. A CronJob's job template is checked by ``validate_job_spec`` too.
+``job_policies.py`` validates the policies of a job, ``job_status.py`` its status, ``apimachinery/validation/pod/`` the
+pod template. ``validate_job_spec`` also validates the job template of a CronJob.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def validate_job_create(job: Object, features: FeatureGates) -> FieldErrors:
 def _validate_job(job: Object, features: FeatureGates, old: Object | None = None) -> FieldErrors:
     spec = job["spec"]
     old_spec = old["spec"] if old else None
-    # Jobs of before the prefixed labels existed may go without them.
+    # Jobs from before the prefixed labels existed may lack them.
     old_labels = _template_labels(old_spec) if old_spec else None
     prefixed = old_labels is None or (JOB_NAME in old_labels and CONTROLLER_UID in old_labels)
     errors = validate_object_meta(job["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
@@ -75,7 +75,7 @@ def _template_labels(spec: Object) -> dict[str, str]:
 
 
 def _validate_generated_selector(job: Object, prefixed: bool) -> FieldErrors:
-    """The labels and the selector that the server generates must be there unless the user selects by hand."""
+    """The generated labels and selector are required, unless ``manualSelector`` is set."""
     spec = job["spec"]
     if spec.get("manualSelector") or spec.get("selector") is None:
         return []
@@ -106,7 +106,7 @@ def _validate_spec_with_selector(spec: Object, path: str, features: FeatureGates
 
 
 def validate_job_spec(spec: Object, path: str, features: FeatureGates, old: Object | None = None) -> FieldErrors:
-    """A job spec without its selector. ``old`` is the spec it replaces, if any."""
+    """A job spec without its selector. ``old`` is the old spec of an update."""
     found = nonnegative_fields(spec, path, _NUMBERS)
     if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
         found.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
@@ -175,7 +175,7 @@ def _validate_indexed(spec: Object, path: str) -> FieldErrors:
 
 def _validate_restart_policy(spec: Object, path: str) -> FieldErrors:
     policy = spec.get("template", {}).get("spec", {}).get("restartPolicy", "")
-    # The pod's own default is Always, so a job whose author said nothing arrives here with it.
+    # The default of pods is Always, so a job without a policy has it here.
     if policy in ("", "Always"):
         return [required(path, 'valid values: "OnFailure", "Never"')]
     if policy not in ("OnFailure", "Never"):
@@ -204,7 +204,7 @@ def validate_job_update(new: Object, old: Object, features: FeatureGates) -> Fie
 
 
 def _validate_completions(spec: Object, old_spec: Object) -> FieldErrors:
-    """An Indexed Job scales by moving completions and parallelism together; others never change their completions."""
+    """An Indexed Job may change completions together with parallelism; other jobs cannot change completions."""
     completions = spec.get("completions")
     if spec.get("completionMode") != "Indexed":
         return immutable(completions, old_spec.get("completions"), "spec.completions")

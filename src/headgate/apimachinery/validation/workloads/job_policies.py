@@ -1,4 +1,4 @@
-"""The pod failure policy and the success policy of a Job, and the rule which pods it may replace."""
+"""Validation of a Job's pod failure policy, success policy and pod replacement policy."""
 
 from __future__ import annotations
 

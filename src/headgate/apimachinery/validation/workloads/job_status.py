@@ -1,7 +1,7 @@
-"""The rules of a Job's status: a finished job stays finished, counters do not run backwards, times make sense.
+"""Validation of a Job's status: a finished job stays finished, counters do not decrease, times are consistent.
 
-Most rules apply only to what a write changes, so that a status which was wrong already does not block other writes;
-each row of ``_RULES`` says of which change. External job controllers (``spec.managedBy``) write this status too.
+Most rules apply only to changed fields, so that an invalid stored status does not block other writes; each entry of
+``_RULES`` has the changes that trigger it. External job controllers (``spec.managedBy``) write this status too.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from headgate.kube.validation.values import IMMUTABLE, nonnegative
 Object = dict[str, Any]
 
 
-class _View:
-    """A job as its status rules see it."""
+class _JobView:
+    """A job with the values that the rules use."""
 
     def __init__(self, job: Object) -> None:
         self.spec: Final[Object] = job["spec"]
@@ -48,11 +48,11 @@ class _View:
         return self.status.get("uncountedTerminatedPods") or {}
 
 
-def _conditions(text: str) -> FieldError:
+def _conditions_error(text: str) -> FieldError:
     return invalid("status.conditions", OMITTED, text)
 
 
-def _shape(job: _View) -> FieldErrors:
+def _validate_counters(job: _JobView) -> FieldErrors:
     errors: FieldErrors = []
     for field in ("active", "succeeded", "failed"):
         errors += nonnegative(job.number(field), f"status.{field}")
@@ -71,27 +71,27 @@ def _shape(job: _View) -> FieldErrors:
     return errors
 
 
-def _never_both(first: str, second: str) -> Callable[[_View], Iterator[FieldError]]:
-    def rule(job: _View) -> Iterator[FieldError]:
+def _never_both(first: str, second: str) -> Callable[[_JobView], Iterator[FieldError]]:
+    def rule(job: _JobView) -> Iterator[FieldError]:
         if {first, second} <= job.true:
-            yield _conditions(f"cannot set {first}=True and {second}=true conditions")
+            yield _conditions_error(f"cannot set {first}=True and {second}=true conditions")
 
     return rule
 
 
-def _completion_time_only_if_complete(job: _View) -> Iterator[FieldError]:
+def _completion_time_only_if_complete(job: _JobView) -> Iterator[FieldError]:
     time = job.status.get("completionTime")
     if time is not None and "Complete" not in job.true:
         text = "cannot set completionTime when there is no Complete=True condition"
         yield invalid("status.completionTime", named_string(time), text)
 
 
-def _complete_has_completion_time(job: _View) -> Iterator[FieldError]:
+def _complete_has_completion_time(job: _JobView) -> Iterator[FieldError]:
     if job.status.get("completionTime") is None and "Complete" in job.true:
         yield required("status.completionTime", "completionTime is required for Complete jobs")
 
 
-def _completion_after_start(job: _View) -> Iterator[FieldError]:
+def _completion_after_start(job: _JobView) -> Iterator[FieldError]:
     start, end = job.status.get("startTime"), job.status.get("completionTime")
     if start is not None and end is not None and _seconds(end) < _seconds(start):
         yield invalid("status.completionTime", named_string(end), "must be equal to or after `startTime`")
@@ -102,32 +102,32 @@ def _seconds(time: str) -> float:
     return 0.0 if isinstance(parsed, str) else parsed
 
 
-def _needs(outcome: str, target: str) -> Callable[[_View], Iterator[FieldError]]:
-    def rule(job: _View) -> Iterator[FieldError]:
+def _needs(outcome: str, target: str) -> Callable[[_JobView], Iterator[FieldError]]:
+    def rule(job: _JobView) -> Iterator[FieldError]:
         if outcome in job.true and target not in job.true:
-            yield _conditions(f"cannot set {outcome}=True condition without the {target}=true condition")
+            yield _conditions_error(f"cannot set {outcome}=True condition without the {target}=true condition")
 
     return rule
 
 
-def _finished_has_no_active(job: _View) -> Iterator[FieldError]:
+def _finished_has_no_active(job: _JobView) -> Iterator[FieldError]:
     if job.number("active") > 0 and job.finished:
         yield invalid("status.active", job.number("active"), "active>0 is invalid for finished job")
 
 
-def _finished_has_start_time(job: _View) -> Iterator[FieldError]:
+def _finished_has_start_time(job: _JobView) -> Iterator[FieldError]:
     if job.status.get("startTime") is None and job.finished:
         yield required("status.startTime", "startTime is required for finished job")
 
 
-def _finished_has_no_uncounted(job: _View) -> Iterator[FieldError]:
+def _finished_has_no_uncounted(job: _JobView) -> Iterator[FieldError]:
     pods = job.uncounted()
     if job.finished and (pods.get("failed") or pods.get("succeeded")):
         value = uncounted_terminated_pods(pods)
         yield invalid("status.uncountedTerminatedPods", value, "must be empty for finished job")
 
 
-def _completed_indexes_parse(job: _View) -> Iterator[FieldError]:
+def _completed_indexes_parse(job: _JobView) -> Iterator[FieldError]:
     text = job.status.get("completedIndexes", "")
     if "completions" in job.spec:
         counted = count_indexes(text, job.spec["completions"])
@@ -135,7 +135,7 @@ def _completed_indexes_parse(job: _View) -> Iterator[FieldError]:
             yield invalid("status.completedIndexes", text, f"error parsing completedIndexes: {counted.text}")
 
 
-def _failed_indexes_parse(job: _View) -> Iterator[FieldError]:
+def _failed_indexes_parse(job: _JobView) -> Iterator[FieldError]:
     text = job.status.get("failedIndexes")
     if "completions" in job.spec and "backoffLimitPerIndex" in job.spec and text is not None:
         counted = count_indexes(text, job.spec["completions"])
@@ -143,21 +143,21 @@ def _failed_indexes_parse(job: _View) -> Iterator[FieldError]:
             yield invalid("status.failedIndexes", named_string(text), f"error parsing failedIndexes: {counted.text}")
 
 
-def _completed_indexes_only_if_indexed(job: _View) -> Iterator[FieldError]:
+def _completed_indexes_only_if_indexed(job: _JobView) -> Iterator[FieldError]:
     text = job.status.get("completedIndexes", "")
     if text and not job.indexed:
         detail = "cannot set non-empty completedIndexes when non-indexed completion mode"
         yield invalid("status.completedIndexes", text, detail)
 
 
-def _failed_indexes_only_with_limit(job: _View) -> Iterator[FieldError]:
+def _failed_indexes_only_with_limit(job: _JobView) -> Iterator[FieldError]:
     text = job.status.get("failedIndexes")
     if text is not None and "backoffLimitPerIndex" not in job.spec:
         detail = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
         yield invalid("status.failedIndexes", text, detail)
 
 
-def _indexes_do_not_overlap(job: _View) -> Iterator[FieldError]:
+def _indexes_do_not_overlap(job: _JobView) -> Iterator[FieldError]:
     failed = job.status.get("failedIndexes")
     if "completions" not in job.spec or failed is None:
         return
@@ -167,24 +167,24 @@ def _indexes_do_not_overlap(job: _View) -> Iterator[FieldError]:
         yield invalid("status.failedIndexes", failed, text)
 
 
-def _finished_has_no_terminating(job: _View) -> Iterator[FieldError]:
+def _finished_has_no_terminating(job: _JobView) -> Iterator[FieldError]:
     if job.number("terminating") > 0 and job.finished:
         yield invalid("status.terminating", job.number("terminating"), "terminating>0 is invalid for finished job")
 
 
-def _ready_within_active(job: _View) -> Iterator[FieldError]:
+def _ready_within_active(job: _JobView) -> Iterator[FieldError]:
     if "ready" in job.status and job.number("ready") > job.number("active"):
         yield invalid("status.ready", job.number("ready"), "cannot set more ready pods than active")
 
 
-def _success_policy_needs_criteria(job: _View) -> Iterator[FieldError]:
+def _success_policy_needs_criteria(job: _JobView) -> Iterator[FieldError]:
     if "successPolicy" in job.spec and "Complete" in job.true and "SuccessCriteriaMet" not in job.true:
         text = "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True"
-        yield _conditions(text)
+        yield _conditions_error(text)
 
 
-# Each rule with the changes that wake it; a rule without any applies to every write.
-_RULES: Final[tuple[tuple[Callable[[_View], Iterator[FieldError]], frozenset[str]], ...]] = (
+# Each rule with the changes that trigger it; a rule without changes applies to every write.
+_RULES: Final[tuple[tuple[Callable[[_JobView], Iterator[FieldError]], frozenset[str]], ...]] = (
     (_never_both("Complete", "Failed"), frozenset({"Complete", "Failed"})),
     (_never_both("Complete", "FailureTarget"), frozenset({"Complete", "FailureTarget"})),
     (_completion_time_only_if_complete, frozenset({"Complete", "completionTime"})),
@@ -220,32 +220,32 @@ _WATCHED_FIELDS: Final = (
 )
 
 
-def _changes(new: _View, old: _View) -> set[str]:
+def _changes(new: _JobView, old: _JobView) -> set[str]:
     changed = {each for each in _WATCHED_CONDITIONS if (each in new.true) != (each in old.true)}
     changed |= {each for each in _WATCHED_FIELDS if (new.status.get(each) or None) != (old.status.get(each) or None)}
     if new.finished != old.finished:
         changed.add("finished")
-    # A job suspended with nothing to complete finishes without ever starting.
+    # A suspended job with zero completions finishes without starting.
     if not (new.spec.get("suspend") and new.spec.get("completions") == 0):
         changed |= {f"{each} if started" for each in ("finished", "startTime") if each in changed}
     return changed
 
 
 def validate_job_status_update(new_job: Object, old_job: Object) -> FieldErrors:
-    new, old = _View(new_job), _View(old_job)
+    new, old = _JobView(new_job), _JobView(old_job)
     changed = _changes(new, old)
     errors = validate_object_meta_update(new_job["metadata"], old_job["metadata"])
-    errors += _shape(new)
-    for rule, wakers in _RULES:
-        if not wakers or wakers & changed:
+    errors += _validate_counters(new)
+    for rule, triggers in _RULES:
+        if not triggers or triggers & changed:
             errors += rule(new)
     return errors + list(_transitions(new, old))
 
 
-def _transitions(new: _View, old: _View) -> Iterator[FieldError]:
+def _transitions(new: _JobView, old: _JobView) -> Iterator[FieldError]:
     for condition in ("Failed", "Complete", "FailureTarget"):
         if condition in old.true and condition not in new.true:
-            yield _conditions(f"cannot disable the terminal {condition}=True condition")
+            yield _conditions_error(f"cannot disable the terminal {condition}=True condition")
     if new.number("failed") < old.number("failed"):
         yield invalid("status.failed", new.number("failed"), "cannot decrease the failed counter")
     # Indexed jobs whose completions follow their parallelism may be scaled down.
@@ -260,7 +260,7 @@ def _transitions(new: _View, old: _View) -> Iterator[FieldError]:
     if old_start is not None and start != old_start and not resuming and not new.spec.get("suspend"):
         yield required("status.startTime", "startTime cannot be removed for unsuspended job")
     if "SuccessCriteriaMet" in old.true and "SuccessCriteriaMet" not in new.true:
-        yield _conditions("cannot disable the SuccessCriteriaMet=True condition")
+        yield _conditions_error("cannot disable the SuccessCriteriaMet=True condition")
     if "Complete" in old.true and "SuccessCriteriaMet" in new.true - old.true:
         text = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
-        yield _conditions(text)
+        yield _conditions_error(text)

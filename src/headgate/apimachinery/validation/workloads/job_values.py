@@ -1,6 +1,6 @@
-"""Parts of a Job as error messages print them: the internal form, with Go's field names and every field present.
+"""Prints parts of a Job in error messages: the internal form, with Go's field names and every field present.
 
-See ``go_values.py`` for why. The pod template inside a job is printed by that module.
+See ``kube/validation/go_values.py``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Object = dict[str, Any]
 
 
 def _raw(value: Any) -> Any:
-    """Encoded at once: the order of Go's fields is not alphabetical."""
+    """Encoded here, because the order of Go's fields is not alphabetical."""
     return msgspec.Raw(msgspec.json.encode(value))
 
 

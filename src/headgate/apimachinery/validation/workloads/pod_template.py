@@ -1,4 +1,4 @@
-"""The rules of PodTemplate objects and of a Binding."""
+"""Validation of PodTemplate objects and of a Binding."""
 
 from __future__ import annotations
 

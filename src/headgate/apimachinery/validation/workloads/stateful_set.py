@@ -1,4 +1,4 @@
-"""The rules of StatefulSet and DaemonSet, and of the ControllerRevisions that both keep."""
+"""Validation of StatefulSet, DaemonSet and their ControllerRevisions."""
 
 from __future__ import annotations
 
@@ -62,16 +62,16 @@ def validate_stateful_set_create(obj: Object, features: FeatureGates) -> FieldEr
 
 def validate_stateful_set_update(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
     errors = validate_object_meta_update(new["metadata"], old["metadata"])
-    # A set whose stored template breaks today's rules must stay writable.
+    # A set whose stored template is invalid by newer rules must stay writable.
     skip_template = bool(_validate_set_spec(old["spec"], old["spec"], features, is_update=True))
     errors += _validate_set_spec(new["spec"], old["spec"], features, is_update=True, skip_template=skip_template)
-    if _fixed(new["spec"]) != _fixed(old["spec"]):
+    if _immutable_part(new["spec"]) != _immutable_part(old["spec"]):
         listed = ", ".join(f"'{each}'" for each in _MUTABLE[:-1]) + f" and '{_MUTABLE[-1]}'"
         errors.append(forbidden("spec", f"updates to statefulset spec for fields other than {listed} are forbidden"))
     return errors
 
 
-def _fixed(spec: Object) -> Object:
+def _immutable_part(spec: Object) -> Object:
     return {name: value for name, value in spec.items() if name not in _MUTABLE}
 
 
@@ -86,10 +86,10 @@ def _validate_set_spec(
     errors += _validate_set_strategy(spec.get("updateStrategy", {}))
     retention = spec.get("persistentVolumeClaimRetentionPolicy")
     if retention is not None:
-        for moment in ("whenDeleted", "whenScaled"):
-            if retention.get(moment) not in _RETENTION:
-                path = f"spec.persistentVolumeClaimRetentionPolicy.{moment}"
-                errors.append(not_supported(path, retention.get(moment, ""), _RETENTION))
+        for field in ("whenDeleted", "whenScaled"):
+            if retention.get(field) not in _RETENTION:
+                path = f"spec.persistentVolumeClaimRetentionPolicy.{field}"
+                errors.append(not_supported(path, retention.get(field, ""), _RETENTION))
     if not is_update:
         for i, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
             errors += validate_claim_spec(claim.get("spec", {}), f"spec.volumeClaimTemplates[{i}].spec")
@@ -141,20 +141,20 @@ def _validate_set_template(spec: Object, old: Object | None, features: FeatureGa
     if selector is None or not is_empty_selector(selector):
         errors += selects_template(selector, template, "spec.template")
     if not skip_rules:
-        seen = _as_pods_will_see_it(template, spec.get("volumeClaimTemplates") or ())
+        seen = _with_controller_fields(template, spec.get("volumeClaimTemplates") or ())
         errors += validate_template(seen, "spec.template", features, old.get("template") if old else None)
     metadata = template.get("metadata", {})
     errors += validate_labels(metadata.get("labels"), "spec.template.labels")
     return errors + validate_annotations(metadata.get("annotations"), "spec.template.annotations")
 
 
-def _as_pods_will_see_it(template: Object, claims: Any) -> Object:
-    """The controller names host and subdomain itself and adds a volume for each claim template."""
+def _with_controller_fields(template: Object, claims: Any) -> Object:
+    """The template without hostname and subdomain, which the controller sets, and with volumes for claim templates."""
     pod = {name: value for name, value in template.get("spec", {}).items() if name not in ("hostname", "subdomain")}
     if claims:
-        claimed = [each.get("metadata", {}).get("name", "") for each in claims]
-        volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in dict.fromkeys(claimed)]
-        pod["volumes"] = volumes + [each for each in pod.get("volumes") or () if each.get("name") not in claimed]
+        claim_names = [each.get("metadata", {}).get("name", "") for each in claims]
+        volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in dict.fromkeys(claim_names)]
+        pod["volumes"] = volumes + [each for each in pod.get("volumes") or () if each.get("name") not in claim_names]
     return {**template, "spec": pod}
 
 
@@ -249,5 +249,5 @@ def validate_controller_revision_update(new: Object, old: Object) -> FieldErrors
     errors = validate_object_meta_update(new["metadata"], old["metadata"]) + _validate_revision(new)
     if new.get("data") == old.get("data"):
         return errors
-    # Kept as raw text there: what is shown stands in the order in which it was sent.
+    # Kubernetes keeps raw JSON here, so the value is printed in its original order.
     return [*errors, invalid("data", msgspec.Raw(msgspec.json.encode(new.get("data"))), IMMUTABLE)]

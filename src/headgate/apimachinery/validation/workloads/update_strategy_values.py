@@ -1,4 +1,4 @@
-"""Update strategies as error messages print them: Go's field names, every field present (see ``go_values.py``)."""
+"""Prints update strategies in error messages: Go's field names, every field present (see ``go_values.py``)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _rolling(rolling: Object | None) -> Object | None:
 
 
 def deployment_strategy_value(strategy: Object) -> Any:
-    """Also a DaemonSet's."""
+    """Also for DaemonSets."""
     return _raw({"Type": strategy.get("type", ""), "RollingUpdate": _rolling(strategy.get("rollingUpdate"))})
 
 

@@ -1,7 +1,6 @@
-"""The pod template inside a workload: its selector, what the kind forbids of its pods, and its replica counters.
+"""Validation of a workload's pod template: its selector, the restrictions of the kind, and replica counters.
 
-The template's own rules are the pod's (``apimachinery/validation/pod/``); this module adds what depends on the owning
-kind.
+``apimachinery/validation/pod/`` validates the template itself; this module adds the rules that depend on the kind.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def validate_template(template: Object, path: str, features: FeatureGates, old: 
 def validate_selected_template(
     spec: Object, old: Object | None, features: FeatureGates, *, kind: str, bad_selector: str
 ) -> FieldErrors:
-    """A required selector that is not empty and matches, then the template. ``kind`` is how messages name the owner."""
+    """The selector is required and must match; then the template is validated. ``kind`` is for messages."""
     selector = spec.get("selector")
     broken = validate_label_selector(selector, "spec.selector")
     if selector is None:
@@ -55,7 +54,7 @@ def _matches(selector: Object | None, template: Object) -> FieldErrors:
 
 
 def always_restarts(template: Object, path: str, kind: str) -> FieldErrors:
-    """Pods that a controller keeps alive restart always and have no deadline."""
+    """The pods of these controllers must have restart policy Always and no deadline."""
     errors: FieldErrors = []
     pod = template.get("spec", {})
     if pod.get("restartPolicy") != "Always":
@@ -77,7 +76,7 @@ def validate_counters(status: Object, fields: Sequence[str], optional: Sequence[
 
 
 def validate_within_replicas(status: Object, fields: Sequence[str], ready: str) -> FieldErrors:
-    """No counter exceeds ``replicas``, and what is available is ready. ``ready`` is how the message names that."""
+    """No counter may exceed ``replicas``, nor available the ready replicas. ``ready`` is for the message."""
     errors: FieldErrors = []
     for name in fields:
         count = status.get(name) or 0
@@ -90,7 +89,7 @@ def validate_within_replicas(status: Object, fields: Sequence[str], ready: str) 
 
 
 def validate_collision_count(status: Object, old: Object) -> FieldErrors:
-    """The count of hash collisions only grows; losing it counts as a decrease."""
+    """The number of hash collisions must not decrease; an absent value counts as a decrease."""
     new_count, old_count = status.get("collisionCount"), old.get("collisionCount")
     if old_count is not None and (new_count is None or new_count < old_count):
         return [invalid("status.collisionCount", new_count or 0, "cannot be decremented")]
