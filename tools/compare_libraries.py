@@ -1,6 +1,6 @@
 """Compares code that is written by hand with libraries that could replace it: results, speed and size.
 
-The figures of docs/adr/0025 and docs/adr/0026 are from this script. It needs Go, and the libraries beside Headgate:
+The figures of docs/adr/0026 and docs/adr/0028 are from this script. It needs Go, and the libraries beside Headgate:
 
     python3 -m venv /tmp/libraries
     /tmp/libraries/bin/pip install -e . google-re2 croniter python-jsonpath jsonpath-ng jsonpatch PyJWT
