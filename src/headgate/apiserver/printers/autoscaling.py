@@ -34,27 +34,27 @@ _FIELDS: Final = {
 
 def _autoscaler_cells(obj: Object, now: float) -> Cells:
     spec, status = part(obj, "spec"), part(obj, "status")
-    target, least = part(spec, "scaleTargetRef"), spec.get("minReplicas")
+    target, minimum = part(spec, "scaleTargetRef"), spec.get("minReplicas")
     return [
         name_of(obj),
         f"{target.get('kind') or ''}/{target.get('name') or ''}",
         _metrics(spec.get("metrics") or [], status.get("currentMetrics") or []),
-        UNSET if least is None else str(least),
+        UNSET if minimum is None else str(minimum),
         spec.get("maxReplicas") or 0,
         status.get("currentReplicas") or 0,
         age_of(obj, now),
     ]
 
 
-def _metrics(wanted: list[Object], current: list[Object]) -> str:
-    if not wanted:
+def _metrics(specs: list[Object], current: list[Object]) -> str:
+    if not specs:
         return NONE
-    texts = [_metric(spec, current[index] if index < len(current) else {}) for index, spec in enumerate(wanted)]
+    texts = [_metric(spec, current[index] if index < len(current) else {}) for index, spec in enumerate(specs)]
     return shortened(texts, _SHOWN_METRICS, ", ")
 
 
 def _metric(spec: Object, status: Object) -> str:
-    """``current/target`` of one metric; a status counts only if it is of the same type."""
+    """``current/target`` of one metric; a status of another type is ignored."""
     field = _FIELDS.get(spec.get("type") or "")
     if field is None:
         return "<unknown type>"
@@ -68,18 +68,18 @@ def _metric(spec: Object, status: Object) -> str:
         goal = target.get("averageUtilization")
         return f"{prefix}{_percent(current)}/{'<auto>' if goal is None else f'{goal}%'}"
     if field == "pods":
-        return f"{_value(current, 'averageValue')}/{_shown(average)}"
+        return f"{_value(current, 'averageValue')}/{_quantity_text(average)}"
     if average is not None:
         known = current if current is not None and current.get("averageValue") is not None else None
         return f"{_value(known, 'averageValue')}/{average} (avg)"
-    return f"{_value(current, 'value')}/{_shown(target.get('value'))}"
+    return f"{_value(current, 'value')}/{_quantity_text(target.get('value'))}"
 
 
 def _value(current: Object | None, field: str) -> str:
-    return UNKNOWN if current is None else _shown(current.get(field))
+    return UNKNOWN if current is None else _quantity_text(current.get(field))
 
 
-def _shown(quantity: Any) -> str:
+def _quantity_text(quantity: Any) -> str:
     return "<nil>" if quantity is None else str(quantity)
 
 
@@ -90,11 +90,11 @@ def _percent(current: Object | None) -> str:
 
 def _budget_cells(obj: Object, now: float) -> Cells:
     spec = part(obj, "spec")
-    least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
+    minimum, max_unavailable = spec.get("minAvailable"), spec.get("maxUnavailable")
     return [
         name_of(obj),
-        "N/A" if least is None else str(least),
-        "N/A" if most is None else str(most),
+        "N/A" if minimum is None else str(minimum),
+        "N/A" if max_unavailable is None else str(max_unavailable),
         part(obj, "status").get("disruptionsAllowed") or 0,
         age_of(obj, now),
     ]

@@ -15,7 +15,7 @@ def labels_text(labels: Mapping[str, str] | None) -> str:
 
 
 def selector_text(selector: Mapping[str, Any] | None) -> str:
-    """A LabelSelector as a query; one that selects everything or was never set is shown as missing."""
+    """A LabelSelector as a query; ``<none>`` if it is empty or not set."""
     if selector is None:
         return NONE
     return str(from_label_selector(selector)) or NONE
@@ -32,7 +32,7 @@ def template_spec(obj: Object) -> Object:
 
 
 def shortened(entries: Sequence[str], shown: int, separator: str = ",") -> str:
-    """The first few, and how many more there are."""
+    """The first entries, and the number of further ones."""
     text = separator.join(entries[:shown])
     return f"{text} + {len(entries) - shown} more..." if len(entries) > shown else text
 

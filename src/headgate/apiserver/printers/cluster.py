@@ -45,10 +45,10 @@ def _node_cells(node: Object, now: float) -> Cells:
 
 def node_status(node: Object) -> str:
     ready = [each for each in part(node, "status").get("conditions") or () if each.get("type") == "Ready"]
-    word = "Unknown"
+    status_text = "Unknown"
     if ready:
-        word = "Ready" if ready[-1].get("status") == "True" else "NotReady"
-    return f"{word},SchedulingDisabled" if part(node, "spec").get("unschedulable") else word
+        status_text = "Ready" if ready[-1].get("status") == "True" else "NotReady"
+    return f"{status_text},SchedulingDisabled" if part(node, "spec").get("unschedulable") else status_text
 
 
 def node_roles(node: Object) -> list[str]:
@@ -95,13 +95,14 @@ def _runtime_class_cells(obj: Object, now: float) -> Cells:
 def _component_cells(obj: Object, now: float) -> Cells:
     for each in obj.get("conditions") or ():
         if each.get("type") == "Healthy":
-            word = "Healthy" if each.get("status") == "True" else "Unhealthy"
-            return [name_of(obj), word, each.get("message") or "", each.get("error") or ""]
+            status_text = "Healthy" if each.get("status") == "True" else "Unhealthy"
+            return [name_of(obj), status_text, each.get("message") or "", each.get("error") or ""]
     return [name_of(obj), "Unknown", "", ""]
 
 
 def _event_cells(event: Object, now: float) -> Cells:
-    """Of a core event. Newer writers set ``eventTime`` and ``series``, older ones timestamps and ``count``."""
+    """The cells of a core event. Newer writers set ``eventTime`` and ``series``, older ones timestamps and
+    ``count``."""
     first = event.get("firstTimestamp")
     first_seen = since(first, now) if first else since_micro(event.get("eventTime"), now)
     last = event.get("lastTimestamp")
@@ -109,16 +110,16 @@ def _event_cells(event: Object, now: float) -> Cells:
     count, series = event.get("count") or 1, event.get("series")
     if series is not None:
         last_seen, count = since_micro(series.get("lastObservedTime"), now), series.get("count") or 0
-    about, source = part(event, "involvedObject"), part(event, "source")
-    kind = (about.get("kind") or "").lower()
+    involved, source = part(event, "involvedObject"), part(event, "source")
+    kind = (involved.get("kind") or "").lower()
     component = source.get("component") or event.get("reportingComponent") or ""
     instance = source.get("host") or event.get("reportingInstance") or ""
     return [
         last_seen,
         event.get("type") or "",
         event.get("reason") or "",
-        f"{kind}/{about['name']}" if about.get("name") else kind,
-        about.get("fieldPath") or "",
+        f"{kind}/{involved['name']}" if involved.get("name") else kind,
+        involved.get("fieldPath") or "",
         f"{component}, {instance}" if instance else component,
         (event.get("message") or "").strip(),
         first_seen,

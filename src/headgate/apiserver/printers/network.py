@@ -22,7 +22,7 @@ from headgate.apiserver.printers.printer import (
     text,
 )
 
-_SHOWN: Final = 3
+_MAX_SHOWN: Final = 3
 
 
 def _service_cells(obj: Object, now: float) -> Cells:
@@ -65,7 +65,7 @@ def _port(port: Object) -> str:
 
 def _endpoints_cells(obj: Object, now: float) -> Cells:
     subsets = obj.get("subsets")
-    return [name_of(obj), shortened(list(_endpoints(subsets)), _SHOWN) if subsets else NONE, age_of(obj, now)]
+    return [name_of(obj), shortened(list(_endpoints(subsets)), _MAX_SHOWN) if subsets else NONE, age_of(obj, now)]
 
 
 def _endpoints(subsets: Iterable[Object]) -> Iterable[str]:
@@ -84,8 +84,8 @@ def _endpoint_slice_cells(obj: Object, now: float) -> Cells:
     return [
         name_of(obj),
         obj.get("addressType") or "",
-        shortened([_slice_port(each) for each in obj.get("ports") or ()], _SHOWN) or UNSET,
-        shortened(addresses, _SHOWN) or UNSET,
+        shortened([_slice_port(each) for each in obj.get("ports") or ()], _MAX_SHOWN) or UNSET,
+        shortened(addresses, _MAX_SHOWN) or UNSET,
         age_of(obj, now),
     ]
 
@@ -110,16 +110,16 @@ def _ingress_cells(obj: Object, now: float) -> Cells:
 
 
 def _hosts(rules: list[Object]) -> str:
-    """Rules without a host are not shown but do count among those left out."""
+    """Rules without a host are not shown, but count in the number of further ones."""
     hosts: list[str] = []
     more = False
     for rule in rules:
-        more = more or len(hosts) == _SHOWN
+        more = more or len(hosts) == _MAX_SHOWN
         if not more and rule.get("host"):
             hosts.append(rule["host"])
     if not hosts:
         return "*"
-    return f"{','.join(hosts)} + {len(rules) - _SHOWN} more..." if more else ",".join(hosts)
+    return f"{','.join(hosts)} + {len(rules) - _MAX_SHOWN} more..." if more else ",".join(hosts)
 
 
 def _ingress_class_cells(obj: Object, now: float) -> Cells:
@@ -141,7 +141,7 @@ def _service_cidr_cells(obj: Object, now: float) -> Cells:
 
 
 def _ip_address_cells(obj: Object, now: float) -> Cells:
-    """One cell more than there are columns: so it is in Kubernetes, and clients cut it off."""
+    """There is one cell more than columns, as in Kubernetes; clients ignore it."""
     parent, shown = part(obj, "spec").get("parentRef"), NONE
     if parent is not None:
         group, resource = parent.get("group"), parent.get("resource") or ""

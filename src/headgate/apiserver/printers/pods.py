@@ -28,7 +28,7 @@ from headgate.apiserver.printers.printer import (
 )
 
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
-_OVER: Final[Mapping[str, list[dict[str, str]]]] = {
+_TERMINAL_CONDITIONS: Final[Mapping[str, list[dict[str, str]]]] = {
     phase: [{"type": "Completed", "status": "True", "reason": phase, "message": message}]
     for phase, message in (
         ("Succeeded", "The pod has completed successfully."),
@@ -38,7 +38,7 @@ _OVER: Final[Mapping[str, list[dict[str, str]]]] = {
 
 
 class PrintedPodStatus(msgspec.Struct):
-    """What the containers add up to. ``last_restart`` is a timestamp or empty."""
+    """The summary of the containers. ``last_restart`` is a timestamp or empty."""
 
     reason: str
     ready: int = 0
@@ -75,7 +75,7 @@ def pod_status(pod: Object) -> PrintedPodStatus:
 def _initialization(
     result: PrintedPodStatus, spec: Object, status: Object, sidecars: set[Any]
 ) -> tuple[bool, PrintedPodStatus]:
-    """Whether an init container still holds up the pod; the restarts of sidecars count even when none does."""
+    """Whether an init container still blocks the pod, and the restarts of sidecars, which always count."""
     sidecar_restarts = PrintedPodStatus("")
     for index, each in enumerate(status.get("initContainerStatuses") or ()):
         result.count_restarts(each)
@@ -100,7 +100,7 @@ def _initialization(
 
 
 def _containers(result: PrintedPodStatus, status: Object) -> None:
-    """The first container in the list has the last word; one that still runs outvotes those that completed."""
+    """The first container decides the reason; a running container overrides completed ones."""
     any_running, failure = False, ""
     for each in reversed(status.get("containerStatuses") or ()):
         result.count_restarts(each)
@@ -138,15 +138,15 @@ def _termination(terminated: Object) -> str:
 
 def _pod_cells(pod: Object, now: float) -> Cells:
     spec, status = part(pod, "spec"), part(pod, "status")
-    found = pod_status(pod)
-    restarts = str(found.restarts)
-    if found.restarts and found.last_restart:
-        restarts = f"{restarts} ({since(found.last_restart, now)} ago)"
+    printed = pod_status(pod)
+    restarts = str(printed.restarts)
+    if printed.restarts and printed.last_restart:
+        restarts = f"{restarts} ({since(printed.last_restart, now)} ago)"
     ips = status.get("podIPs") or ()
     return [
         name_of(pod),
-        ratio(found.ready, found.total),
-        found.reason,
+        ratio(printed.ready, printed.total),
+        printed.reason,
         restarts,
         age_of(pod, now),
         (ips[0].get("ip") if ips else status.get("podIP")) or NONE,
@@ -165,7 +165,7 @@ def _readiness_gates(spec: Object, status: Object) -> str:
 
 
 def _pod_conditions(pod: Object) -> list[dict[str, str]]:
-    return _OVER.get(part(pod, "status").get("phase", ""), [])
+    return _TERMINAL_CONDITIONS.get(part(pod, "status").get("phase", ""), [])
 
 
 def _template_cells(obj: Object, now: float) -> Cells:

@@ -1,8 +1,8 @@
 """A printer: the columns of a kind, and a function that fills them for one object.
 
 Columns have the names, types, formats and priorities of Kubernetes, because clients sort and select by them; the
-descriptions are ours. A cell is a string, a number or a boolean. Cells are made of stored objects, and must accept any
-object of the kind, even one with nothing but metadata, such as a bookmark of a watch.
+descriptions are Headgate's. A cell is a string, a number or a boolean. Cells are made of stored objects, and must
+accept any object of the kind, even one with only metadata, such as a bookmark of a watch.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _EMPTY: Final[Object] = {}
 class TableColumn(msgspec.Struct, frozen=True):
     name: str
     type: str  # "string", "integer", "boolean", "date"; a custom kind may also have "number"
-    format: str  # "name" for the first, else whatever a custom kind says
+    format: str  # "name" for the first, else the format of a custom kind
     description: str
     priority: int
 
 
 class Printer(msgspec.Struct, frozen=True):
-    """``cells`` gets the stored object and the time; ``conditions`` marks rows that are over and done with.
+    """``cells`` gets the stored object and the time; ``conditions`` marks rows of finished objects.
 
-    The columns of a custom kind are chosen by a client. ``bounded_cells`` makes its cells with what is left of the
-    Table's :class:`VisitBudget`; ``weight`` estimates how many of them a row takes.
+    Clients choose the columns of a custom kind. ``bounded_cells`` makes its cells within the Table's
+    :class:`VisitBudget`; ``weight`` estimates the visits of a row.
     """
 
     columns: tuple[TableColumn, ...]
     cells: Callable[[Object, float], Cells]
     conditions: Callable[[Object], list[dict[str, str]]] | None = None
-    # What an empty list has for rows: the one place where clients can see which of two code paths printed it.
+    # The rows of an empty list, which differ between two code paths of kube-apiserver.
     empty_rows: Literal["[]", "null"] = "[]"
     bounded_cells: Callable[[Object, float, VisitBudget], Cells] | None = None
     weight: int = 0
@@ -77,7 +77,7 @@ SELECTOR: Final = wide("Selector", "Which pods belong to it.")
 
 
 def part(obj: Object, *path: str) -> Object:
-    """The object at a path, empty when it is not there."""
+    """The object at a path; empty if it is absent."""
     for step in path:
         obj = obj.get(step) or _EMPTY
     return obj
@@ -92,13 +92,13 @@ def age_of(obj: Object, now: float) -> str:
 
 
 def since(timestamp: str | None, now: float) -> str:
-    """How long ago a ``Time`` was, for human eyes."""
+    """The time since a ``Time``, as text."""
     moment = parse_time(timestamp) if timestamp else ZERO_TIME_S
     return UNKNOWN if isinstance(moment, str) or moment == ZERO_TIME_S else human_duration(now - moment)
 
 
 def since_micro(timestamp: str | None, now: float) -> str:
-    """How long ago a ``MicroTime`` was."""
+    """The time since a ``MicroTime``, as text."""
     moment = parse_micro_time(timestamp) if timestamp else ZERO_TIME_S * 1_000_000
     if isinstance(moment, str) or moment == ZERO_TIME_S * 1_000_000:
         return UNKNOWN

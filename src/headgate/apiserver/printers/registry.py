@@ -1,7 +1,7 @@
 """Which printer serves which kind, by the group and kind that it is stored as.
 
 A kind that is missing here (limit ranges, roles, storage capacities, custom resources without columns of their own)
-is printed by :data:`DEFAULT`: its name and when it was created.
+is printed by :data:`DEFAULT`: its name and time of creation.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from headgate.apiserver.printers.printer import (
     wide,
 )
 
-# In the order they are shown in.
+# In the order of the output.
 _ACCESS_MODES: Final = (
     ("ReadWriteOnce", "RWO"),
     ("ReadOnlyMany", "ROX"),

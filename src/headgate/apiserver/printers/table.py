@@ -1,7 +1,7 @@
 """Tables of objects, as ``meta.k8s.io`` defines them.
 
-:func:`table` serves lists, single objects and the events of a watch (there, only the first event carries columns).
-Which columns a kind has is in ``registry.py``; kinds without a row there get their name and time of creation.
+:func:`table` is for lists, single objects and the events of a watch (there, only the first event has columns).
+``registry.py`` lists the columns of each kind; other kinds get their name and time of creation.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from headgate.kube.object_meta import TEMPLATE_GENERATION
 Object = dict[str, Any]
 
 VISITS_PER_ROW: Final = 2_000
-"""With ``MAX_VISITS`` for the whole Table: how many values the columns of a custom kind may look at. Thirty columns
-that filter lists of ten conditions take about 1,500."""
+"""The number of values that the columns of a custom kind may read, in addition to ``MAX_VISITS`` for the Table. Thirty
+columns that filter lists of ten conditions read about 1,500."""
 
 
 def table(
@@ -36,9 +36,9 @@ def table(
     version: str = "v1",
     visits: VisitBudget | None = None,
 ) -> Object:
-    """``items`` are objects of ``kind`` in its own version, or answers of a subresource of it; ``now`` is in seconds.
+    """``items`` are objects of ``kind`` in its own version, or of a subresource; ``now`` is in seconds.
 
-    ``include_object``: what a row carries of its object, ``None``, ``Metadata`` or ``Object``.
+    ``include_object``: the part of the object in a row: ``None``, ``Metadata`` or ``Object``.
     """
     printer = _printer(kind, items)
     shared = table_visits(len(items)) if visits is None else visits
@@ -53,17 +53,17 @@ def table(
 
 
 def table_visits(rows: int) -> VisitBudget:
-    """What the columns of a custom kind may look at to fill a Table of so many rows."""
+    """The budget of the columns of a custom kind for a Table of so many rows."""
     return VisitBudget(MAX_VISITS + VISITS_PER_ROW * rows)
 
 
 def _printer(kind: ServedKind, items: Sequence[Object]) -> Printer:
-    answered = items[0].get("kind") if items else None
+    item_kind = items[0].get("kind") if items else None
     if kind.scheme is not None:
-        return (kind.scheme.scale_printer if answered == "Scale" else kind.scheme.printer) or DEFAULT
-    if answered and answered != kind.kind:
+        return (kind.scheme.scale_printer if item_kind == "Scale" else kind.scheme.printer) or DEFAULT
+    if item_kind and item_kind != kind.kind:
         group, _, _ = str(items[0].get("apiVersion") or "").rpartition("/")
-        return PRINTERS.get((group, answered), DEFAULT)
+        return PRINTERS.get((group, item_kind), DEFAULT)
     return PRINTERS.get((kind.stored_as[0], kind.kind), DEFAULT)
 
 
@@ -91,7 +91,7 @@ def _row(
 
 
 def visible_metadata(kind: ServedKind, stored: Object) -> Object:
-    """What a row, or metadata alone, tells of an object; an annotation that stands for a field of old is not told."""
+    """The metadata in a row or in PartialObjectMetadata, without the annotation for a former field of DaemonSets."""
     metadata: Object = stored.get("metadata") or {}
     annotations = metadata.get("annotations")
     if kind.kind != "DaemonSet" or not annotations or TEMPLATE_GENERATION not in annotations:

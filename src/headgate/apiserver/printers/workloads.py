@@ -27,9 +27,9 @@ from headgate.apiserver.printers.printer import (
 from headgate.kube.labels import from_label_selector
 from headgate.kube.timestamps import human_duration, parse_time
 
-# A job has the first of these that is true; one without any runs.
-_ENDED: Final = (("Complete", "Complete"), ("Failed", "Failed"))
-_HELD: Final = (
+# The status of a job is the first of these that is true; without any it is Running.
+_FINISHED_CONDITIONS: Final = (("Complete", "Complete"), ("Failed", "Failed"))
+_OTHER_CONDITIONS: Final = (
     ("Suspended", "Suspended"),
     ("FailureTarget", "FailureTarget"),
     ("SuccessCriteriaMet", "SuccessCriteriaMet"),
@@ -111,12 +111,12 @@ def _controller(obj: Object) -> str:
 
 def job_status(job: Object) -> str:
     conditions = part(job, "status").get("conditions")
-    for condition, word in _ENDED:
+    for condition, shown in _FINISHED_CONDITIONS:
         if is_true(conditions, condition):
-            return word
+            return shown
     if part(job, "metadata").get("deletionTimestamp"):
         return "Terminating"
-    return next((word for condition, word in _HELD if is_true(conditions, condition)), "Running")
+    return next((shown for condition, shown in _OTHER_CONDITIONS if is_true(conditions, condition)), "Running")
 
 
 def _job_cells(job: Object, now: float) -> Cells:

@@ -32,20 +32,20 @@ _DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResou
 
 
 def update_after_write(call: Call, kind: ServedKind, item: Item) -> None:
-    """``item`` was just staged: a definition, or the end of a custom object."""
+    """``item`` was just staged: a definition, or the deletion of a custom object."""
     if kind.resource == DEFINITIONS:
-        _follow_definition(call, kind, item.name)
+        _update_definition(call, kind, item.name)
         return
     definition = call.api.store.peek(DEFINITIONS, "", item.resource)
     row = call.api.kinds.by_gvk(_DEFINITION)
     if definition is not None and row is not None:
         obj = stored_objects.decode(definition.data)
-        if _is_ending(obj) and _reason(obj) != PENDING:
-            _finish(call, row, obj)
+        if _is_terminating(obj) and _terminating_reason(obj) != PENDING:
+            _remove_if_empty(call, row, obj)
 
 
 def refusal(call: Call, obj: Object) -> api_errors.StatusError | None:
-    """Why no object of a custom kind may be created just now: its definition goes, or is gone for writers already."""
+    """The error for a new object of a custom kind whose definition is terminating or already deleted."""
     item = call.api.store.peek(DEFINITIONS, "", call.kind.resource)
     if item is None:
         return api_errors.unknown_path()
@@ -57,25 +57,25 @@ def refusal(call: Call, obj: Object) -> api_errors.StatusError | None:
     return api_errors.forbidden(call.resource, call.info.name or obj["metadata"].get("name", ""), text)
 
 
-def _follow_definition(call: Call, kind: ServedKind, name: str) -> None:
-    """Settle one definition; if it took or gave up names, see to the others of its group."""
+def _update_definition(call: Call, kind: ServedKind, name: str) -> None:
+    """Updates the status of one definition; if its names changed, also of the others in its group."""
     item = call.api.store.peek(DEFINITIONS, "", name)
-    if item is None or _settle(call, kind, stored_objects.decode(item.data)):
-        for other in _registered(call, name.partition(".")[2]):
+    if item is None or _update_status(call, kind, stored_objects.decode(item.data)):
+        for other in _group_entries(call, name.partition(".")[2]):
             if other.waiting and other.item.name != name:
-                _settle(call, kind, stored_objects.decode(other.item.data))
+                _update_status(call, kind, stored_objects.decode(other.item.data))
 
 
-def _settle(call: Call, kind: ServedKind, definition: Object) -> bool:
-    """Write what follows for one definition; whether its names changed."""
-    if _is_ending(definition):
-        if _reason(definition) == PENDING:
-            _end(call, kind, definition)
+def _update_status(call: Call, kind: ServedKind, definition: Object) -> bool:
+    """Writes the next states of one definition. Returns whether its names changed."""
+    if _is_terminating(definition):
+        if _terminating_reason(definition) == PENDING:
+            _delete_instances(call, kind, definition)
         return False
     approved = definition_names.approve(definition, call.now)
     if approved is not None:
         definition = _write_status(call, kind, definition, approved)
-    changed = definition_names.accept(definition, _taken(call, definition), call.now)
+    changed = definition_names.accept(definition, _taken_names(call, definition), call.now)
     if changed is not None:
         definition = _write_status(call, kind, definition, changed)
     established = definition_names.establish(definition, call.now)
@@ -84,27 +84,27 @@ def _settle(call: Call, kind: ServedKind, definition: Object) -> bool:
     return changed is not None
 
 
-def _registered(call: Call, group: str) -> list[DefinitionNamesEntry]:
+def _group_entries(call: Call, group: str) -> list[DefinitionNamesEntry]:
     return call.api.definition_names.group(call.api.store.peek_all(DEFINITIONS, None), group)
 
 
-def _reason(definition: Object) -> str:
-    """Why it is on its way out."""
+def _terminating_reason(definition: Object) -> str:
+    """The reason of the condition Terminating."""
     found = find(definition["status"].get("conditions"), "Terminating")
     return "" if found is None else str(found.get("reason"))
 
 
-def _taken(call: Call, definition: Object) -> definition_names.TakenNames:
-    """The names that the definitions of a group have been given."""
+def _taken_names(call: Call, definition: Object) -> definition_names.TakenNames:
+    """The accepted names of the definitions of a group."""
     taken = definition_names.TakenNames(set(), set())
     if not definition_names.all_names_accepted(definition):
-        for entry in _registered(call, definition["spec"]["group"]):
+        for entry in _group_entries(call, definition["spec"]["group"]):
             taken.add(entry.names)
     return taken
 
 
 def _write_status(call: Call, kind: ServedKind, old: Object, new_status: Object) -> Object:
-    """``old`` with another status. The rest is not printed again: it is as stored, and may be large."""
+    """Writes ``old`` with another status. The other fields are not printed again, because they may be large."""
     printed = stored_objects.canonical(call.api, kind, {"metadata": {}, "spec": {}, "status": new_status})
     tracked = track_update(
         call.api.scheme_of(kind).typed,
@@ -129,34 +129,34 @@ def _stage(call: Call, kind: ServedKind, obj: Object, *, delete: bool = False) -
 
 
 def mark_terminating(definition: Object, now: str) -> Object:
-    """A definition as its deletion leaves it at first."""
+    """The definition with a deletion timestamp, the cleanup finalizer and the condition Terminating."""
     metadata = {**definition["metadata"], "deletionTimestamp": now}
     finalizers = metadata.get("finalizers") or []
     metadata["finalizers"] = finalizers if CLEANUP in finalizers else [*finalizers, CLEANUP]
     message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
-    marked = _with(definition["status"], _terminating("True", PENDING, message), now)
+    marked = _with_condition(definition["status"], _terminating("True", PENDING, message), now)
     return {**definition, "metadata": metadata, "status": marked}
 
 
-def _is_ending(definition: Object) -> bool:
+def _is_terminating(definition: Object) -> bool:
     metadata = definition["metadata"]
     return "deletionTimestamp" in metadata and CLEANUP in (metadata.get("finalizers") or ())
 
 
-def _end(call: Call, kind: ServedKind, definition: Object) -> None:
-    """Delete all objects of a definition that was told to go, and it, too, once none is left."""
+def _delete_instances(call: Call, kind: ServedKind, definition: Object) -> None:
+    """Deletes all objects of a terminating definition, and the definition once none is left."""
     progress = _terminating("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
-    definition = _write_status(call, kind, definition, _with(definition["status"], progress, call.now))
+    definition = _write_status(call, kind, definition, _with_condition(definition["status"], progress, call.now))
     if not is_true(definition, "Established"):
         reason = _terminating("False", "NeverEstablished", "resource was never established")
         _remove(call, kind, definition, reason)
         return
     resource = definition["metadata"]["name"]
-    views = call.api.kinds.by_storage(resource)
-    if views:
+    kinds = call.api.kinds.by_storage(resource)
+    if kinds:
         for item in list(call.api.store.peek_all(resource, None)):
-            _delete_instance(call, views[0], item)
-    _finish(call, kind, definition)
+            _delete_instance(call, kinds[0], item)
+    _remove_if_empty(call, kind, definition)
 
 
 def _delete_instance(call: Call, kind: ServedKind, item: Item) -> None:
@@ -170,27 +170,27 @@ def _delete_instance(call: Call, kind: ServedKind, item: Item) -> None:
         _stage(call, kind, stored_objects.canonical(call.api, kind, {**obj, "metadata": metadata}))
 
 
-def _finish(call: Call, kind: ServedKind, definition: Object) -> None:
+def _remove_if_empty(call: Call, kind: ServedKind, definition: Object) -> None:
     resource = definition["metadata"]["name"]
     if any(True for _ in call.api.store.peek_all(resource, None)):
-        return  # some wait for finalizers: the last one that goes comes back here
+        return  # some wait for finalizers; the deletion of the last one calls this function again
     _remove(call, kind, definition, _terminating("False", "InstanceDeletionCompleted", "removed all instances"))
 
 
 def _remove(call: Call, kind: ServedKind, definition: Object, condition: Object) -> None:
-    left = [each for each in definition["metadata"]["finalizers"] if each != CLEANUP]
-    if left:
-        metadata = {**definition["metadata"], "finalizers": left}
-        last = _with(definition["status"], condition, call.now)
-        _write_status(call, kind, {**definition, "metadata": metadata}, last)
+    finalizers = [each for each in definition["metadata"]["finalizers"] if each != CLEANUP]
+    if finalizers:
+        metadata = {**definition["metadata"], "finalizers": finalizers}
+        status = _with_condition(definition["status"], condition, call.now)
+        _write_status(call, kind, {**definition, "metadata": metadata}, status)
         return
     _stage(call, kind, definition, delete=True)
-    _follow_definition(call, kind, definition["metadata"]["name"])
+    _update_definition(call, kind, definition["metadata"]["name"])
 
 
-def _with(part: Object, condition: Object, now: str) -> Object:
-    return {**part, "conditions": with_condition(part.get("conditions"), condition, now)}
+def _with_condition(status: Object, condition: Object, now: str) -> Object:
+    return {**status, "conditions": with_condition(status.get("conditions"), condition, now)}
 
 
-def _terminating(truth: str, reason: str, message: str) -> Object:
-    return {"type": "Terminating", "status": truth, "reason": reason, "message": message}
+def _terminating(status: str, reason: str, message: str) -> Object:
+    return {"type": "Terminating", "status": status, "reason": reason, "message": message}

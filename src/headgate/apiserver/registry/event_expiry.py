@@ -1,7 +1,7 @@
 """Which events have expired, by the time of their last write.
 
-A queue in the order of writes, filled from the changes in the store: a tick looks only at what is due. The time of a
-write is not stored; for an event that is older than this process, the latest time in the event counts. Pure;
+A queue in the order of writes, filled from the changes in the store: a tick reads only entries that are due. The time
+of a write is not stored; for an event that is older than this process, the latest time in the event counts. Pure;
 ``apiserver/io/event_expirer.py`` provides the time and deletes what is due.
 """
 
@@ -21,10 +21,10 @@ from headgate.store.item import Compacted
 Object = dict[str, Any]
 
 EVENTS: Final = "events"
-_AT_ONCE: Final = 500  # so that a flood that ends does not hold up others
+_BATCH: Final = 500  # a batch must not delay other requests
 
 
-class _Written(msgspec.Struct, frozen=True, gc=False):
+class _EventWrite(msgspec.Struct, frozen=True, gc=False):
     at_s: float
     revision: Revision
     namespace: str
@@ -35,26 +35,26 @@ class EventExpiryQueue:
     def __init__(self, api: ServerState, ttl_s: float) -> None:
         self._api: Final = api
         self._ttl_s: Final = ttl_s
-        self._queue: deque[_Written] = deque()
-        self._under_way: list[_Written] = []
+        self._queue: deque[_EventWrite] = deque()
+        self._staged: list[_EventWrite] = []
         self._seen: Revision | None = None
 
     def tick(self, now_s: float) -> int:
-        """Stage the deletion of what is due, the oldest first, and not more than a batch; says how many."""
-        self._follow(now_s)
-        self._under_way = []
-        while len(self._under_way) < _AT_ONCE and self._queue and self._queue[0].at_s + self._ttl_s <= now_s:
-            written = self._queue.popleft()
-            item = self._api.store.peek(EVENTS, written.namespace, written.name)
-            if item is not None and item.revision == written.revision:
+        """Stages the deletion of due events, the oldest first, at most a batch. Returns their number."""
+        self._update(now_s)
+        self._staged = []
+        while len(self._staged) < _BATCH and self._queue and self._queue[0].at_s + self._ttl_s <= now_s:
+            write = self._queue.popleft()
+            item = self._api.store.peek(EVENTS, write.namespace, write.name)
+            if item is not None and item.revision == write.revision:
                 self._delete(item)
-                self._under_way.append(written)
-        return len(self._under_way)
+                self._staged.append(write)
+        return len(self._staged)
 
     def put_back(self) -> None:
-        """What the last tick staged is lost: those events are still due."""
-        self._queue.extendleft(reversed(self._under_way))
-        self._under_way = []
+        """The commit of the last tick failed: its events are due again."""
+        self._queue.extendleft(reversed(self._staged))
+        self._staged = []
 
     def _delete(self, item: Item) -> None:
         """Ignores finalizers: an expired event is deleted in any case."""
@@ -63,20 +63,20 @@ class EventExpiryQueue:
             store, obj = self._api.store, stored_objects.decode(item.data)
             store.stage(stored_objects.make_item(self._api, kind, obj, store.next_revision()), delete=True)
 
-    def _follow(self, now_s: float) -> None:
+    def _update(self, now_s: float) -> None:
         store = self._api.store
         committed = store.committed
         changes = None if self._seen is None else store.changes(EVENTS, self._seen)
         if changes is None or isinstance(changes, Compacted):
             page = store.page(EVENTS, None)
             items = () if isinstance(page, Compacted) else page.items
-            found = [_Written(_last_write_s(item), item.revision, item.namespace, item.name) for item in items]
+            found = [_EventWrite(_last_write_s(item), item.revision, item.namespace, item.name) for item in items]
             self._queue = deque(sorted(found, key=lambda each: (each.at_s, each.revision)))
         else:
             for change in changes:
                 if not change.deleted:
                     item = change.item
-                    self._queue.append(_Written(now_s, item.revision, item.namespace, item.name))
+                    self._queue.append(_EventWrite(now_s, item.revision, item.namespace, item.name))
         self._seen = committed
 
 

@@ -26,20 +26,20 @@ _SUMMARY_BYTES: Final = 30
 
 
 class RequestBody(msgspec.Struct, frozen=True):
-    """What a request carries: the type that it names and its value, which protobuf has once its type is known."""
+    """The body of a request: its type and its value. Protobuf is decoded when the type is known."""
 
     named: codec.TypeMeta
     parsed: codec.ParsedBody = codec.ParsedBody()
     message: bytes | None = None
 
     def gvk(self, expected: GroupVersionKind) -> GroupVersionKind:
-        """What it is; what it does not say is as expected."""
+        """The type; parts that the body does not name are as expected."""
         group, version, kind = self.named
         return GroupVersionKind(*((group, version) if version else expected[:2]), kind or expected.kind)
 
 
 def read_body(call: Call, numbers: Numbers = "spelled") -> RequestBody | str | api_errors.StatusError:
-    """The body opened far enough to know its type; a text if it cannot be, an error for an unsupported media type."""
+    """The body, parsed as far as its type; a text if it is malformed, an error for an unsupported media type."""
     media_type = negotiation.input_type(call.request.header("content-type"))
     if isinstance(media_type, api_errors.StatusError):
         return media_type
@@ -55,7 +55,7 @@ def read_body(call: Call, numbers: Numbers = "spelled") -> RequestBody | str | a
 
 
 def parsed_body(call: Call, body: RequestBody, type_name: str) -> codec.ParsedBody | str:
-    """The value of a body of that type, or what is wrong with its bytes."""
+    """The value of a body of that type, or the problem with its bytes."""
     if body.message is None:
         return body.parsed
     value = call.api.messages.decode(type_name, body.message)
@@ -68,28 +68,29 @@ def decode_object(
     field_validation: str,
     aliases: frozenset[GroupVersionKind] = frozenset(),
 ) -> Object | api_errors.StatusError:
-    """The body as an object of ``kind`` (or of an alias of the same form), defaulted; warnings go to the call."""
-    expected, form = kind.gvk, call.api.scheme_of(kind)
-    body = read_body(call, "whole" if form.custom else "spelled")
+    """The body as an object of ``kind`` (or of an alias with the same schema), with defaults. Warnings are added to the
+    call."""
+    expected, scheme = kind.gvk, call.api.scheme_of(kind)
+    body = read_body(call, "whole" if scheme.custom else "spelled")
     if isinstance(body, api_errors.StatusError):
         return body
     if isinstance(body, str):
         return _unrecognized(expected.kind, body, call.request.body)
-    if form.custom and body.message is not None:
+    if scheme.custom and body.message is not None:
         return negotiation.no_protobuf()
-    if form.custom and not body.named.kind:
+    if scheme.custom and not body.named.kind:
         missing = f"Object 'Kind' is missing in '{call.request.body.decode('utf-8', 'replace')}'"
         return _unrecognized(expected.kind, missing, call.request.body)
-    actual = GroupVersionKind(*body.named) if form.custom else body.gvk(expected)
+    actual = GroupVersionKind(*body.named) if scheme.custom else body.gvk(expected)
     prefix = f"{actual.kind} in version {field_errors.quote(actual.version)} cannot be handled as a {expected.kind}: "
-    known = call.api.schemas.kinds[actual] if _is_registered(call, actual) else ""
-    parsed = parsed_body(call, body, known) if known else body.parsed
+    type_name = call.api.schemas.kinds[actual] if _is_registered(call, actual) else ""
+    parsed = parsed_body(call, body, type_name) if type_name else body.parsed
     if isinstance(parsed, str):
         return api_errors.bad_request(prefix + parsed)
-    if actual != expected and actual not in aliases and not form.custom:
+    if actual != expected and actual not in aliases and not scheme.custom:
         return _mismatch(call, actual, expected)
-    decoded = form.decode(parsed.value)
-    if form.custom and not parsed.is_yaml:
+    decoded = scheme.decode(parsed.value)
+    if scheme.custom and not parsed.is_yaml:
         decoded = msgspec.structs.replace(decoded, strict_errors=[*parsed.duplicates, *decoded.strict_errors])
     if decoded.error is not None:
         return api_errors.bad_request(prefix + decoded.error)
@@ -97,24 +98,24 @@ def decode_object(
         return api_errors.bad_request(prefix + problem)
     if field_validation == "Warn":
         call.warn(*codec.strict_decoding_warnings(parsed, decoded))
-    if actual[:2] != expected[:2] and form.custom:
+    if actual[:2] != expected[:2] and scheme.custom:
         return _other_version(actual, expected)
-    complete(form, decoded.obj)
-    keep_reset(parsed.value, decoded.obj)
+    set_defaults(scheme, decoded.obj)
+    keep_empty_managed_fields(parsed.value, decoded.obj)
     return decoded.obj
 
 
-def keep_reset(value: Any, obj: Object) -> None:
-    """``managedFields: []`` asks to forget all owners; decoding cannot tell it from silence, so carry it over."""
+def keep_empty_managed_fields(value: Any, obj: Object) -> None:
+    """Copies ``managedFields: []``, which asks to remove all managed fields; decoding drops the empty list."""
     metadata = value.get("metadata") if isinstance(value, dict) else None
     if isinstance(metadata, dict) and metadata.get("managedFields") == []:
         obj["metadata"]["managedFields"] = []
 
 
-def complete(form: KindScheme, obj: Object) -> None:
-    """Fill in what the client left open."""
+def set_defaults(scheme: KindScheme, obj: Object) -> None:
+    """Sets the defaults of the kind."""
     obj.setdefault("metadata", {})
-    form.default(obj)
+    scheme.default(obj)
 
 
 def _unrecognized(kind: str, problem: str, body: bytes) -> api_errors.StatusError:
@@ -138,11 +139,11 @@ def _mismatch(call: Call, actual: GroupVersionKind, expected: GroupVersionKind) 
     if actual in call.api.schemas.kinds and actual.kind == expected.kind:
         return _other_version(actual, expected)
     prefix = f"{actual.kind} in version {field_errors.quote(actual.version)} cannot be handled as a {expected.kind}"
-    return api_errors.bad_request(f"{prefix}: {_foreign(call, actual, expected)}")
+    return api_errors.bad_request(f"{prefix}: {_type_mismatch(call, actual, expected)}")
 
 
-def _foreign(call: Call, actual: GroupVersionKind, expected: GroupVersionKind) -> str:
-    """Why an object that says it is ``actual`` is no ``expected``."""
+def _type_mismatch(call: Call, actual: GroupVersionKind, expected: GroupVersionKind) -> str:
+    """The error for an object of type ``actual`` instead of ``expected``."""
     if not _is_registered(call, actual):
         return unregistered(actual)
     internal = (expected.group or "core").partition(".")[0]
@@ -150,7 +151,7 @@ def _foreign(call: Call, actual: GroupVersionKind, expected: GroupVersionKind) -
 
 
 def _is_registered(call: Call, gvk: GroupVersionKind) -> bool:
-    """Views, such as a Table, are only ever sent."""
+    """Whether the type is accepted in requests; views, such as a Table, are only in responses."""
     return gvk in call.api.schemas.kinds and gvk.group != "meta.k8s.io"
 
 
@@ -161,9 +162,9 @@ def unregistered(gvk: GroupVersionKind) -> str:
 
 
 def type_problem(call: Call, expected: GroupVersionKind, value: Any) -> str | None:
-    """What is wrong with the type that a patched document names; ``None`` if it is the right one, or none."""
+    """The problem with the type of a patched document; ``None`` if it is right or absent."""
     named = codec.interpret(codec.ParsedBody(value))
     if isinstance(named, str):
         return named
     actual = RequestBody(named).gvk(expected)
-    return None if actual == expected else _foreign(call, actual, expected)
+    return None if actual == expected else _type_mismatch(call, actual, expected)

@@ -23,11 +23,11 @@ from headgate.kube.pod_resources import Amounts
 Object = dict[str, Any]
 
 QUOTAS: Final = "resourcequotas"
-_REMEMBERED: Final = 1024
+_CACHED_QUOTAS: Final = 1024
 
 
 class QuotaCharge(msgspec.Struct, frozen=True):
-    """What a quota's status says is used once the write is done."""
+    """The usage of a quota after the write."""
 
     quota: Object
     used: Amounts
@@ -39,18 +39,18 @@ class QuotaCharge(msgspec.Struct, frozen=True):
 
 
 def quotas_of(api: ServerState, namespace: str) -> Iterator[Object]:
-    """The quotas of a namespace as applied. They belong to the store and must not be changed."""
+    """The quotas of a namespace in the applied head. They are cached and must not be changed."""
     for item in api.store.peek_all(QUOTAS, namespace):
         yield _decoded(item.data)
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHED_QUOTAS)
 def _decoded(data: bytes) -> Object:
     return stored_objects.decode(data)
 
 
 def refusal(call: Call, new: Object, old: Object | None) -> api_errors.StatusError | None:
-    """Why the namespace's quotas do not let this write pass, if they do not."""
+    """The error if the write exceeds a quota of the namespace."""
     resource = call.kind.resource
     found = charges(call.api, resource, call.namespace, call.info.subresource, new, old)
     if not isinstance(found, str):
@@ -63,53 +63,53 @@ def refusal(call: Call, new: Object, old: Object | None) -> api_errors.StatusErr
 def charges(
     api: ServerState, resource: str, namespace: str, subresource: str, new: Object, old: Object | None
 ) -> list[QuotaCharge] | str:
-    """What the write adds to each quota, or why it may not be."""
+    """The charge of the write to each quota, or why it is refused."""
     evaluator = evaluator_of(resource) if namespace else None
     if evaluator is None or not is_charged(evaluator, subresource, new, old):
         return []
-    wanted: list[_Wanted] = []
+    requests: list[_QuotaRequest] = []
     for quota in quotas_of(api, namespace):
-        asked = _wanted(evaluator, quota, new, old)
-        if isinstance(asked, str):
-            return asked
-        if asked is not None:
-            wanted.append(asked)
-    for asked in wanted:
-        if subresource != "status" and (problem := asked.exceeded()):
+        request = _quota_request(evaluator, quota, new, old)
+        if isinstance(request, str):
+            return request
+        if request is not None:
+            requests.append(request)
+    for request in requests:
+        if subresource != "status" and (problem := request.exceeded()):
             return problem
-    return [QuotaCharge(asked.quota, {**asked.used, **asked.after}) for asked in wanted if asked.more]
+    return [QuotaCharge(request.quota, {**request.used, **request.after}) for request in requests if request.added]
 
 
 def is_charged(evaluator: Evaluator, subresource: str, new: Object, old: Object | None) -> bool:
-    """Whether a quota is asked before such a write."""
+    """Whether quotas are checked for this write."""
     return not subresource if old is None else evaluator.charges_update(subresource, new, old)
 
 
-class _Wanted(msgspec.Struct, frozen=True):
-    """What a write asks of one quota beyond what its object uses already."""
+class _QuotaRequest(msgspec.Struct, frozen=True):
+    """The usage that a write adds to one quota."""
 
     quota: Object
     hard: Amounts
     used: Amounts
-    more: Amounts
+    added: Amounts
 
     @property
     def after(self) -> Amounts:
-        return {name: self.used.get(name, quantity.ZERO) + value for name, value in self.more.items()}
+        return {name: self.used.get(name, quantity.ZERO) + value for name, value in self.added.items()}
 
     def exceeded(self) -> str:
         names = sorted(name for name, value in self.after.items() if value > self.hard[name])
         if not names:
             return ""
-        parts = (("requested", self.more), ("used", self.used), ("limited", self.hard))
-        shown = ", ".join(f"{word}: {_shown(values, names)}" for word, values in parts)
+        parts = (("requested", self.added), ("used", self.used), ("limited", self.hard))
+        shown = ", ".join(f"{word}: {_amounts_text(values, names)}" for word, values in parts)
         return f"exceeded quota: {self.quota['metadata']['name']}, {shown}"
 
 
-def _wanted(evaluator: Evaluator, quota: Object, new: Object, old: Object | None) -> _Wanted | str | None:
-    """``None``: the quota does not concern the object. A text: it does, and cannot be asked."""
-    name, known = quota["metadata"]["name"], quota.get("status") or {}
-    hard, used = amounts(known.get("hard")), amounts(known.get("used"))
+def _quota_request(evaluator: Evaluator, quota: Object, new: Object, old: Object | None) -> _QuotaRequest | str | None:
+    """``None`` if the quota does not apply to the object; a text if it applies and the usage is unknown."""
+    name, status = quota["metadata"]["name"], quota.get("status") or {}
+    hard, used = amounts(status.get("hard")), amounts(status.get("used"))
     tracked, scopes = evaluator.tracked(hard), requirements(quota)
     cost = evaluator.cost(scopes, new) if tracked else {}
     if not cost:
@@ -123,11 +123,11 @@ def _wanted(evaluator: Evaluator, quota: Object, new: Object, old: Object | None
     if negative:
         return f"quota usage is negative for resource(s): {','.join(negative)}"
     before = evaluator.cost(scopes, old)
-    more = {each: value - before.get(each, quantity.ZERO) for each, value in cost.items() if each in hard}
-    return _Wanted(quota, hard, used, {each: value for each, value in more.items() if value > quantity.ZERO})
+    added = {each: value - before.get(each, quantity.ZERO) for each, value in cost.items() if each in hard}
+    return _QuotaRequest(quota, hard, used, {each: value for each, value in added.items() if value > quantity.ZERO})
 
 
-def _shown(values: Mapping[str, quantity.Quantity], names: list[str]) -> str:
+def _amounts_text(values: Mapping[str, quantity.Quantity], names: list[str]) -> str:
     return ",".join(f"{name}={values[name].canonical}" for name in names if name in values)
 
 

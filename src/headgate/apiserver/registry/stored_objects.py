@@ -79,9 +79,9 @@ def is_served_as_stored(api: ServerState, kind: ServedKind) -> bool:
 
 def load(api: ServerState, kind: ServedKind, item: Item) -> Object:
     """A new copy of a stored object, in the version of ``kind``."""
-    obj, form = decode(item.data), kind.scheme
-    if form is not None:
-        return obj if item.revision > form.since or form.from_stored is None else form.from_stored(obj)
+    obj, scheme = decode(item.data), kind.scheme
+    if scheme is not None:
+        return obj if item.revision > scheme.since or scheme.from_stored is None else scheme.from_stored(obj)
     # The versions differ in the empty fields that they print, so it is printed again.
     return obj if _is_stored_version(api, kind) else canonical(api, kind, from_stored(kind, obj))
 

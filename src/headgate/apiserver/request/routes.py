@@ -26,13 +26,13 @@ _PROXIED: Final = frozenset({"GET", "PUT", "PATCH", "DELETE", "POST", "HEAD", "O
 
 def refusal(info: RequestInfo, kind: ServedKind) -> api_errors.StatusError | None:
     """The error if this request is not served."""
-    form = path_form(info, kind)
-    methods = frozenset[str]() if form is None else methods_of(info, kind, form)
+    scheme = path_form(info, kind)
+    methods = frozenset[str]() if scheme is None else methods_of(info, kind, scheme)
     if not methods:
         return api_errors.unknown_path()
     if info.method not in methods:
         return api_errors.method_not_allowed()
-    if form != "collection" and not info.name:
+    if scheme != "collection" and not info.name:
         return api_errors.bad_request("name must be provided")
     return None
 

@@ -158,8 +158,8 @@ def _decode_patched(
         return _invalid_patch(shown, "strict decoding error: " + ", ".join(problems))
     if patch_options.field_validation == "Warn":
         call.warn(*problems)
-    request_bodies.complete(call.api.scheme_of(kind), decoded.obj)
-    request_bodies.keep_reset(patched, decoded.obj)
+    request_bodies.set_defaults(call.api.scheme_of(kind), decoded.obj)
+    request_bodies.keep_empty_managed_fields(patched, decoded.obj)
     return decoded.obj
 
 
@@ -241,5 +241,5 @@ def _apply(
     if decoded.error is not None:
         return not_convertible(config, decoded.error).error
     scheme = call.api.scheme_of(kind)
-    request_bodies.complete(scheme, decoded.obj)
+    request_bodies.set_defaults(scheme, decoded.obj)
     return scheme.normalize(stored_objects.canonical(call.api, kind, decoded.obj))
