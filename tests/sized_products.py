@@ -133,6 +133,10 @@ PRODUCTS: dict[str, Row] = {
     ),
     "containers by maxima of a LimitRange": (50, lambda n: _limits(n, "max", a_pod(containers=containers(n)))),
     "containers by minima of a LimitRange": (50, lambda n: _limits(n, "min", a_pod(containers=containers(n)))),
+    "containers by ratios of a LimitRange": (
+        50,
+        lambda n: _limits(n, "maxLimitRequestRatio", a_pod(containers=containers(n))),
+    ),
     "containers by defaults of a LimitRange": (50, lambda n: _limits(n, "default", a_pod(containers=containers(n)))),
     "volume mounts by volume devices": (
         150,

@@ -55,7 +55,7 @@ def test_a_release_that_is_heard_before_its_pods_terminate_starts_nothing() -> N
 def test_a_pod_that_never_terminates_after_the_release_is_not_waited_for() -> None:
     api, _ = preempted(is_heard=False)
     api.pass_s(4)
-    assert api.condition("high", WAITS)[0] == "False"
+    assert api.condition("high", WAITS)[:2] == ("False", "TerminatingPodsNotCounted")
 
 
 def test_a_start_is_told_once_though_the_watch_is_late() -> None:

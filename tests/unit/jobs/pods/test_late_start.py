@@ -265,6 +265,17 @@ def test_a_replacement_waits_no_longer_than_the_longest_wait() -> None:
     assert started(world) == ["g-1", "new"]
 
 
+def test_switched_off_a_replacement_takes_the_place_of_a_terminating_pod() -> None:
+    world = a_world(cpu=2, features=OFF, kubelet=SlowKubelet)
+    add_group(world, "g")
+    world.advance(2)
+    delete(world, "g-0")
+    add(world, "new", group="g")
+    world.advance(2)
+    assert "g-0" in pods(world)
+    assert started(world) == ["g-1", "new"]
+
+
 @pytest.mark.parametrize("is_new_process", [False, True])
 def test_switched_off_pods_start_with_their_admission(is_new_process: bool) -> None:
     world = preempting() if is_new_process else a_world(cpu=1, features=OFF, kubelet=SlowKubelet, **PREEMPTION)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from clusters import Cluster, a_node, a_pod
+from hashed_texts import HashedText
 from headgate.scheduling.cache.pod import PodInfo
+from headgate.scheduling.cache.pod_fields import HostPort
 from headgate.scheduling.framework import cluster_events
 from headgate.scheduling.framework.cluster_events import ClusterEvent
 from headgate.scheduling.framework.interface import Unplaced
+from headgate.scheduling.plugins.node_ports import PodFreesPort
 from headgate.waiting.queueing_hints import ClusterEventWithHint, any_event_matches
 
 Object = dict[str, Any]
@@ -119,6 +122,15 @@ def test_only_a_pod_with_the_same_port_frees_it() -> None:
     assert wakes(waiting, pod_gone(a_pod("q", ports=port(80))))
     assert not wakes(waiting, pod_gone(a_pod("q", ports=port(81))))
     assert wakes(waiting, node_added(a_node("b")))
+
+
+def test_the_ports_of_two_pods_are_not_compared_in_pairs() -> None:
+    wanted = PodFreesPort(tuple(HostPort(HashedText("TCP"), number, "10.0.0.1") for number in range(1, 6)))
+    used = [{"containerPort": 1, "hostPort": number, "protocol": "UDP"} for number in range(1, 6)]
+    assert not wanted.matches(pod_gone(a_pod("q", ports=used)))
+    addresses = {HashedText(f"10.0.1.{number}") for number in range(5)}
+    assert not wanted.ports[0].conflicts_with(addresses)
+    assert wanted.ports[0].conflicts_with({*addresses, "10.0.0.1"})
 
 
 def test_pods_of_one_shape_share_their_guards() -> None:
