@@ -94,6 +94,11 @@ class MutationCache(Generic[Place]):
         self._unconfirmed.pop(key, None)
         return self._objects.pop(key)
 
+    def discard(self, key: Place) -> None:
+        """Forgets an object that still exists and that the caller does not need any more."""
+        self._unconfirmed.pop(key, None)
+        self._objects.pop(key, None)
+
     def missing(self, revision: str) -> list[tuple[Place, str]]:
         """The keys and uids of objects that a complete list at ``revision`` did not have. The caller removes them."""
         if not revision.isdecimal():

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from headgate.controllers.framework.mutation_cache import DeletedUIDs
+from headgate.controllers.framework.mutation_cache import MutationCache
 from headgate.jobs.names import IS_GROUP_WORKLOAD, MANAGED
 from headgate.jobs.pods.managed_pod import ManagedPod, read_managed_pod, relevant_fields
 from headgate.jobs.pods.pod_metadata import group_of, is_managed
-from headgate.kube.object_meta import controller_of, group_kind_of, resource_version_of
+from headgate.kube.object_meta import controller_of, group_kind_of
 
 Object = dict[str, Any]
 Key = tuple[str, str, str]
@@ -28,9 +28,10 @@ class ManagedPodCache:
     def __init__(self) -> None:
         self._keys: Final[dict[tuple[str, str], Key]] = {}  # of pods
         self._members: Final[dict[Key, dict[str, ManagedPod]]] = {}
-        self._workloads: Final[dict[Key, dict[str, Object]]] = {}
+        self._workload_names: Final[dict[Key, dict[str, None]]] = {}
         self._workload_keys: Final[dict[tuple[str, str], Key]] = {}  # of Workloads
-        self._deleted: Final = DeletedUIDs()
+        self._pods: Final[MutationCache[tuple[str, str]]] = MutationCache()
+        self._workloads: Final[MutationCache[tuple[str, str]]] = MutationCache()
 
     def members(self, key: Key) -> list[ManagedPod]:
         known = self._members.get(key, {})
@@ -41,86 +42,81 @@ class ManagedPodCache:
 
     def workloads(self, key: Key) -> list[Object]:
         """The Workloads of the group, or those controlled by a pod of that name, with any uid."""
-        known = self._workloads.get(key, {})
-        return [known[name] for name in sorted(known)]
+        found = (self._workloads.get((key[1], name)) for name in sorted(self._workload_names.get(key, ())))
+        return [each for each in found if each is not None]
 
     def known(self, is_pod: bool, namespace: str, name: str) -> Object | None:
         """A pod, or a Workload, by its name."""
-        key = (self._keys if is_pod else self._workload_keys).get((namespace, name))
-        if key is None:
-            return None
-        return self._members[key][name].pod if is_pod else self._workloads[key][name]
+        return (self._pods if is_pod else self._workloads).get((namespace, name))
 
-    def put_pod(self, pod: Object) -> list[Key]:
+    def put_pod(self, pod: Object, *, from_watch: bool) -> list[Key]:
         """Returns the affected keys; none if no relevant field changed."""
         metadata = pod["metadata"]
         ref = metadata["namespace"], metadata["name"]
         before = self._keys.get(ref)
         known = None if before is None else self._members[before][ref[1]]
-        if metadata["uid"] in self._deleted or (known is not None and _is_older(known.pod, pod)):
+        is_kept = is_managed(pod) or MANAGED in (metadata.get("finalizers") or ())
+        if not (is_kept or known) or not self._pods.put(ref, pod, from_watch=from_watch):
             return []
-        if not is_managed(pod) and MANAGED not in (metadata.get("finalizers") or ()):
-            return [] if known is None else self.remove_pod(*ref, known.uid, is_gone=False)
+        if not is_kept:
+            self._pods.discard(ref)
+            return self._drop_pod(ref)
         group = group_of(pod)
         key = (GROUP, ref[0], group) if group else (POD, *ref)
         if not is_managed(pod):
             key = UNKNOWN_OWNER, *ref
         member = read_managed_pod(pod)
         if before is not None and before != key:
-            self._drop(before, ref)
+            self._drop_pod(ref)
         self._keys[ref] = key
         self._members.setdefault(key, {})[ref[1]] = member
         if known is not None and before == key and relevant_fields(known) == relevant_fields(member):
             return []
         return [key] if before in (None, key) else [before, key]
 
-    def remove_pod(self, namespace: str, name: str, uid: str, *, is_gone: bool = True) -> list[Key]:
-        if is_gone:
-            self._deleted.add(uid)
-        key = self._keys.get((namespace, name))
-        if key is None or self._members[key][name].uid != uid:
-            return []
-        self._drop(key, (namespace, name))
-        return [key]
+    def remove_pod(self, namespace: str, name: str, uid: str) -> list[Key]:
+        ref = namespace, name
+        return [] if self._pods.remove(ref, uid) is None else self._drop_pod(ref)
 
-    def put_workload(self, workload: Object) -> list[Key]:
+    def put_workload(self, workload: Object, *, from_watch: bool) -> list[Key]:
         metadata = workload["metadata"]
         ref = metadata["namespace"], metadata["name"]
-        before = self._workload_keys.get(ref)
-        known = None if before is None else self._workloads[before][ref[1]]
-        if metadata["uid"] in self._deleted or (known is not None and _is_older(known, workload)):
+        before, key = self._workload_keys.get(ref), _key_of(workload)
+        if (before is None and key is None) or not self._workloads.put(ref, workload, from_watch=from_watch):
             return []
-        key = _key_of(workload)
         if before is not None and before != key:
-            self._remove_owned(before, ref)
-        if key is not None:
+            self._drop_workload(ref)
+        if key is None:
+            self._workloads.discard(ref)
+        else:
             self._workload_keys[ref] = key
-            self._workloads.setdefault(key, {})[ref[1]] = workload
+            self._workload_names.setdefault(key, {})[ref[1]] = None
         return [each for each in dict.fromkeys((before, key)) if each is not None]
 
     def remove_workload(self, namespace: str, name: str, uid: str) -> list[Key]:
-        self._deleted.add(uid)
-        key = self._workload_keys.get((namespace, name))
-        if key is None or self._workloads[key][name]["metadata"]["uid"] != uid:
-            return []
-        self._remove_owned(key, (namespace, name))
-        return [key]
+        ref = namespace, name
+        return [] if self._workloads.remove(ref, uid) is None else self._drop_workload(ref)
 
-    def _drop(self, key: Key, ref: tuple[str, str]) -> None:
-        del self._keys[ref], self._members[key][ref[1]]
+    def synced(self, is_pod: bool, revision: str) -> list[Key]:
+        """Drops what only responses have shown and a complete list of pods or Workloads did not have."""
+        removed = (self._pods if is_pod else self._workloads).remove_missing(revision)
+        drop = self._drop_pod if is_pod else self._drop_workload
+        refs = ((each["metadata"]["namespace"], each["metadata"]["name"]) for each in removed)
+        return [key for ref in refs for key in drop(ref)]
+
+    def _drop_pod(self, ref: tuple[str, str]) -> list[Key]:
+        key = self._keys.pop(ref)
+        del self._members[key][ref[1]]
         if not self._members[key]:
             del self._members[key]
+        return [key]
 
-    def _remove_owned(self, key: Key, ref: tuple[str, str]) -> None:
-        del self._workload_keys[ref], self._workloads[key][ref[1]]
-        if not self._workloads[key]:
-            del self._workloads[key]
-
-
-def _is_older(known: Object, received: Object) -> bool:
-    return known["metadata"]["uid"] == received["metadata"]["uid"] and resource_version_of(known) > resource_version_of(
-        received
-    )
+    def _drop_workload(self, ref: tuple[str, str]) -> list[Key]:
+        key = self._workload_keys.pop(ref)
+        del self._workload_names[key][ref[1]]
+        if not self._workload_names[key]:
+            del self._workload_names[key]
+        return [key]
 
 
 def _key_of(workload: Object) -> Key | None:

@@ -112,7 +112,7 @@ class ManagedPodController(Controller):
         if resource in flavors_and_priorities.REFERENCED_RESOURCES:
             self._references.put(resource, obj)
         elif resource in (PODS, WORKLOADS):
-            return self._enqueue(self._put(resource, obj))
+            return self._enqueue(self._put(resource, obj, from_watch=True))
         else:
             return self._enqueue(self._ancestor_gates.put(resource, obj))
         return ()
@@ -128,8 +128,12 @@ class ManagedPodController(Controller):
             return self._enqueue(self._ancestor_gates.remove(resource, namespace, name))
         return ()
 
-    def _put(self, resource: APIResource, obj: Object) -> list[Key]:
-        return self._cache.put_pod(obj) if resource == PODS else self._cache.put_workload(obj)
+    def synced(self, resource: APIResource, revision: str, now_s: float) -> Iterable[Enqueue]:
+        return self._enqueue(self._cache.synced(resource == PODS, revision)) if resource in (PODS, WORKLOADS) else ()
+
+    def _put(self, resource: APIResource, obj: Object, *, from_watch: bool) -> list[Key]:
+        put = self._cache.put_pod if resource == PODS else self._cache.put_workload
+        return put(obj, from_watch=from_watch)
 
     def _enqueue(self, keys: Iterable[Key]) -> list[Enqueue]:
         sizes = {key: self._cache.size(key) for key in keys}
@@ -159,7 +163,7 @@ class ManagedPodController(Controller):
             live = yield Get(WORKLOADS, key[1], workload_name(unit))
             if not live.ok and not live.missing:
                 return RequeueWithBackoff(live.message)
-            if live.ok and key in self._cache.put_workload(live.body):
+            if live.ok and key in self._cache.put_workload(live.body, from_watch=False):
                 return Done([Enqueue(key)])
             step = step.writes
         match step:
@@ -187,7 +191,8 @@ class ManagedPodController(Controller):
             for each in response.parts:
                 if not each.ok and not each.missing:
                     return RequeueWithBackoff(each.message)
-                if each.ok and each.body["metadata"]["uid"] in owner_uids and self._cache.put_pod(each.body):
+                is_owner = each.ok and each.body["metadata"]["uid"] in owner_uids
+                if is_owner and self._cache.put_pod(each.body, from_watch=False):
                     return Done([Enqueue(key)])
             done = yield planned.write
             yield from self._observe(planned.write, done)
@@ -271,7 +276,7 @@ class ManagedPodController(Controller):
             if known is not None and not isinstance(write, Create):
                 self._forget(write.resource, write.namespace, name, known["metadata"]["uid"])
         elif response.ok:
-            self._put(write.resource, response.body)
+            self._put(write.resource, response.body, from_watch=False)
 
     def _forget(self, resource: APIResource, namespace: str, name: str, uid: str) -> None:
         remove = self._cache.remove_pod if resource == PODS else self._cache.remove_workload
