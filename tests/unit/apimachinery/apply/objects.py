@@ -1,4 +1,4 @@
-"""Objects and short forms of the calls for the tests of `kube/apply`."""
+"""Objects and helpers for the tests of ``apimachinery/apply``."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def all_schemas() -> Schemas:
     return Schemas.load(tables.read())
 
 
-def printed(type_name: str, obj: Object) -> Object:
+def encoded(type_name: str, obj: Object) -> Object:
     """`obj` as a server prints it."""
     return emit(all_schemas(), type_name, convert(all_schemas(), type_name, obj).obj)
 
 
-def a_config_map(**data: str) -> Object:
+def make_config_map(**data: str) -> Object:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data}
 
 
-def a_pod(*containers: Object, **spec: Any) -> Object:
+def make_pod(*containers: Object, **spec: Any) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -41,15 +41,15 @@ def a_pod(*containers: Object, **spec: Any) -> Object:
     }
 
 
-def stored(obj: Object) -> Object:
-    """As after its creation: with an identity."""
+def with_uid(obj: Object) -> Object:
+    """``obj`` with the uid that it has after its creation."""
     return {**obj, "metadata": {**obj["metadata"], "uid": "u", "resourceVersion": "1"}}
 
 
 def create(type_name: str, obj: Object, manager: str = "creator", now: str = EARLY, **options: Any) -> Object:
-    new = printed(type_name, obj)
+    new = encoded(type_name, obj)
     version = VERSIONS[type_name]
-    return stored(
+    return with_uid(
         track_update(
             parseable_type(all_schemas(), type_name),
             None,
@@ -91,13 +91,13 @@ def apply(
 def applied(
     type_name: str, live: Object | None, config: Object, manager: str, now: str = NOON, **options: Any
 ) -> Object:
-    """The object after an apply that must work."""
+    """The object after an apply that must succeed."""
     result = apply(type_name, live, config, manager, now, **options)
     assert isinstance(result, ApplyResult), result
-    return stored(printed(type_name, result.obj))
+    return with_uid(encoded(type_name, result.obj))
 
 
-def refused(type_name: str, live: Object | None, config: Object, manager: str, **options: Any) -> ApplyError:
+def apply_error(type_name: str, live: Object | None, config: Object, manager: str, **options: Any) -> ApplyError:
     result = apply(type_name, live, config, manager, **options)
     assert isinstance(result, ApplyError)
     return result

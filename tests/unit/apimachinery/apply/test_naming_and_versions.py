@@ -13,14 +13,14 @@ from headgate.apimachinery.apply import (
 from headgate.apimachinery.apply.merge_schema import merge_schema_of
 from headgate.kube.schema import Field, GroupVersionKind, Schemas, TypeDef
 from headgate.kube.schema import Type as T
-from unit.apimachinery.apply.objects import EARLY, NOON, owners, stored
+from unit.apimachinery.apply.objects import EARLY, NOON, owners, with_uid
 
 
-def test_a_named_manager_is_taken_as_it_is() -> None:
+def test_an_explicit_manager_name_is_used() -> None:
     assert manager_name("me", "kubectl/v1") == "me"
 
 
-def test_else_the_program_is_the_manager() -> None:
+def test_the_default_manager_name_is_the_program_in_the_user_agent() -> None:
     assert manager_name("", "kubectl/v1.35.8 (linux/amd64)") == "kubectl"
     assert manager_name("", "a\x00b\x7fc/1") == "abc"
     assert manager_name("", "é" * 100) == "é" * 64
@@ -52,7 +52,7 @@ def box(version: str, **fields: str) -> dict[str, Any]:
 
 
 def made_in_v1(**fields: str) -> dict[str, Any]:
-    return stored(
+    return with_uid(
         track_update(
             parseable_type(SCHEMAS, "V1"),
             None,
@@ -81,7 +81,7 @@ def test_a_change_in_one_version_is_seen_in_the_other() -> None:
     assert owners(tracked) == {"Update old": {"f:color": {}}, "Update new": {"f:width": {}}}
 
 
-def test_a_conflict_is_told_in_the_version_of_its_owner() -> None:
+def test_a_conflict_has_the_path_in_the_version_of_its_owner() -> None:
     live = in_v2(made_in_v1(size="1"))
     result = apply_config(
         parseable_type(SCHEMAS, "V2"),
@@ -96,7 +96,7 @@ def test_a_conflict_is_told_in_the_version_of_its_owner() -> None:
     assert result.error.message == 'Apply failed with 1 conflict: conflict with "old" using x/v1: .size'
 
 
-def test_what_was_applied_in_one_version_is_pruned_in_another() -> None:
+def test_fields_applied_in_one_version_are_pruned_in_another() -> None:
     first = apply_config(
         parseable_type(SCHEMAS, "V1"),
         None,
@@ -107,7 +107,7 @@ def test_what_was_applied_in_one_version_is_pruned_in_another() -> None:
         convert=convert,
     )
     assert isinstance(first, ApplyResult)
-    live = in_v2(stored(first.obj))
+    live = in_v2(with_uid(first.obj))
     second = apply_config(
         parseable_type(SCHEMAS, "V2"),
         live,

@@ -47,5 +47,5 @@ def test_an_owner_of_the_count_alone_loses_its_entry_with_it() -> None:
     assert parent_entries(None, None, "apps/v1", PLACES) == []
 
 
-def test_entries_of_versions_that_are_gone_fall_out() -> None:
+def test_entries_of_removed_versions_are_dropped() -> None:
     assert parent_entries([entry("a", "Update", COUNT, "extensions/v1beta1")], [], "apps/v1", PLACES) == []

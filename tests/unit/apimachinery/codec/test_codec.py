@@ -1,4 +1,4 @@
-"""Asking a body for its kind, and the two forms of the strict decoder's complaints."""
+"""The kind of a body, and the errors of strict decoding as an error and as warnings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STRUCT = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind str
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "expected"),
     [
         (b"{}", ("", "", "")),
         (b"null", ("", "", "")),
@@ -31,11 +31,11 @@ STRUCT = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind str
         ),
     ],
 )
-def test_a_body_is_asked_for_its_kind(body: bytes, told: str | tuple[str, str, str]) -> None:
-    assert codec.interpret(codec.decode_json(body)) == told
+def test_interpret_returns_the_kind_of_a_body(body: bytes, expected: str | tuple[str, str, str]) -> None:
+    assert codec.interpret(codec.decode_json(body)) == expected
 
 
-def test_a_body_of_broken_yaml_says_so_without_the_words_about_json() -> None:
+def test_the_error_for_invalid_yaml_does_not_mention_json() -> None:
     assert codec.interpret(codec.decode_yaml(b"&a [*a]")) == "yaml: anchor 'a' value contains itself"
 
 
@@ -55,7 +55,7 @@ def test_repeated_keys_in_yaml_are_one_error_but_several_warnings(tables: Schema
     )
 
 
-def test_repeated_keys_in_json_are_told_once_and_not_inside_unknown_fields(tables: Schemas) -> None:
+def test_repeated_keys_in_json_are_reported_once_and_not_in_unknown_fields(tables: Schemas) -> None:
     parsed = codec.decode_json(b'{"data":{"a":"1","a":"2"},"foo":{"b":1,"b":2}}')
     messages = ['duplicate field "data.a"', 'unknown field "foo"']
     assert codec.strict_decoding_warnings(parsed, decoded(tables, parsed)) == messages

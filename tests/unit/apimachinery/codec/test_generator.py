@@ -1,4 +1,4 @@
-"""The generator of the tables: its reader of Go declarations, and that the committed tables are its output."""
+"""The generator of the schema tables: its parser of Go declarations, and that the committed tables are its output."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ def walker(tmp_path: Path) -> Walker:
 def test_a_struct_becomes_its_wire_fields_in_order(walker: Walker) -> None:
     name = walker.visit("k8s.io/api/paint/v1", "Paint")
     assert name == "io.k8s.api.paint.v1.Paint"
-    told = [(each.name, each.type, each.pointer, each.omit, each.embedded) for each in walker.structs[name]]
+    reports = [(each.name, each.type, each.pointer, each.omit, each.embedded) for each in walker.structs[name]]
     colour = {"kind": "string", "go": "v1.Colour"}
-    assert told == [
+    assert reports == [
         ("kind", {"kind": "string"}, False, "empty", "TypeMeta"),
         ("parts", {"kind": "list", "items": colour}, False, "empty", "Mixture"),
         ("name", {"kind": "string"}, False, "never", ""),
@@ -92,12 +92,12 @@ def test_a_struct_becomes_its_wire_fields_in_order(walker: Walker) -> None:
     ]
 
 
-def test_only_a_type_that_is_marked_as_closed_has_words(walker: Walker) -> None:
+def test_only_a_type_that_is_marked_as_closed_has_enum_values(walker: Walker) -> None:
     fields = walker.structs[walker.visit("k8s.io/api/paint/v1", "Paint")]
     assert {each.name: each.rules["enum"] for each in fields if each.rules} == {"parts": ["Green", "Red"]}
 
 
-def test_a_line_that_is_no_field_stops_the_reader(tmp_path: Path) -> None:
+def test_a_line_that_is_not_a_field_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "types.go").write_text("type Odd struct {\n\tName chan<- string, error\n}\n")
     with pytest.raises(ValueError, match="cannot read"):
         read_package("k8s.io/api/odd/v1", tmp_path)

@@ -51,7 +51,7 @@ def test_the_index_names_every_group_version(tables: Schemas) -> None:
     assert {"api/v1", "apis/apps/v1", "apis/autoscaling/v1", "apis/autoscaling/v2"} <= set(index(tables))
 
 
-def test_a_document_asked_for_by_its_hash_may_be_kept_for_ever(tables: Schemas) -> None:
+def test_a_document_requested_by_its_hash_may_be_cached_forever(tables: Schemas) -> None:
     path, _, query = index(tables)["apis/apps/v1"].partition("?")
     answer = get(tables, path, query)
     assert answer is not None
@@ -62,7 +62,7 @@ def test_a_document_asked_for_by_its_hash_may_be_kept_for_ever(tables: Schemas) 
     assert (again.status, again.body) == (304, b"")
 
 
-def test_an_old_hash_leads_to_the_present_one(tables: Schemas) -> None:
+def test_an_old_hash_redirects_to_the_current_one(tables: Schemas) -> None:
     answer = get(tables, "/openapi/v3/apis/apps/v1", "hash=OLD&timeout=32s")
     assert answer is not None
     assert answer.status == 301
@@ -87,7 +87,7 @@ def test_documents_are_json_only(tables: Schemas, accept: str, status: int) -> N
 
 
 @pytest.mark.parametrize("path", ["/", "/api/v1/pods", "/openapi/v2/", "/openapi/v3/", "/openapi/v3/apis/foo/v1"])
-def test_other_paths_are_somebody_elses(tables: Schemas, path: str) -> None:
+def test_other_paths_are_not_handled(tables: Schemas, path: str) -> None:
     assert get(tables, path) is None
 
 
@@ -120,7 +120,7 @@ def test_paths_follow_scope_and_verbs(tables: Schemas) -> None:
     assert (attach["x-kubernetes-action"], "requestBody" in attach) == ("connect", False)
 
 
-def test_a_type_says_what_kubectl_explain_and_apply_want_to_know(tables: Schemas) -> None:
+def test_a_type_has_what_kubectl_explain_and_apply_need(tables: Schemas) -> None:
     schemas = document(tables, "api/v1")["components"]["schemas"]
     assert schemas[CORE + "Pod"]["x-kubernetes-group-version-kind"] == [{"group": "", "version": "v1", "kind": "Pod"}]
     spec = schemas[CORE + "PodSpec"]

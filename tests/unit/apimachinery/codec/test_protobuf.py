@@ -1,4 +1,4 @@
-"""Protobuf bodies by hand: what merges, what is passed over, and the words for what is damaged."""
+"""Hand-written protobuf bodies: merged messages, skipped fields, and the errors of invalid bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def messages(tables: Schemas) -> MessageDecoder:
     return MessageDecoder.load(tables, schemas.read_numbers())
 
 
-def test_a_message_that_comes_twice_is_merged(messages: MessageDecoder) -> None:
+def test_a_repeated_message_is_merged(messages: MessageDecoder) -> None:
     data = octets(1, octets(1, "a")) + octets(1, octets(3, "n"))
     assert messages.decode(CORE + "Pod", data) == {"metadata": {"name": "a", "namespace": "n"}}
 
@@ -30,7 +30,7 @@ def test_an_embedded_struct_is_a_message_and_no_field(messages: MessageDecoder) 
     assert messages.decode(CORE + "Volume", data) == {"name": "v", "hostPath": {"path": "/tmp"}}
 
 
-def test_numbers_in_a_list_come_one_by_one_or_packed(messages: MessageDecoder) -> None:
+def test_numbers_in_a_list_may_be_packed(messages: MessageDecoder) -> None:
     data = number(4, 1) + octets(4, varint(2) + varint(300))
     assert messages.decode(CORE + "PodSecurityContext", data) == {"supplementalGroups": [1, 2, 300]}
 
@@ -41,7 +41,7 @@ def test_an_entry_of_a_map_may_lack_its_value(messages: MessageDecoder) -> None:
     assert messages.decode(CORE + "ResourceRequirements", limits) == {"limits": {"cpu": "0"}}
 
 
-def test_a_list_in_a_map_has_a_message_around_it(messages: MessageDecoder) -> None:
+def test_a_list_in_a_map_is_wrapped_in_a_message(messages: MessageDecoder) -> None:
     data = octets(4, octets(1, "scopes") + octets(2, octets(1, "a") + octets(1, "b")))
     name = "io.k8s.api.authentication.v1.UserInfo"
     assert messages.decode(name, data) == {"extra": {"scopes": ["a", "b"]}}
@@ -55,7 +55,7 @@ def test_a_time_has_whole_seconds_and_a_micro_time_has_micros(messages: MessageD
     }
 
 
-def test_a_schema_may_be_something_simpler(messages: MessageDecoder) -> None:
+def test_a_schema_may_be_replaced_by_a_list_or_boolean(messages: MessageDecoder) -> None:
     schema = {
         "type": "object",
         "maximum": 1.5,
@@ -99,9 +99,7 @@ def test_a_schema_that_nests_too_deeply_is_refused(messages: MessageDecoder) -> 
         (octets(1, octets(8, octets(1, "x"))), "proto: wrong wireType = 2 for field Seconds"),
     ],
 )
-def test_damaged_bytes_are_told_in_the_words_of_the_real_server(
-    messages: MessageDecoder, data: bytes, text: str
-) -> None:
+def test_invalid_bytes_give_the_error_of_kube_apiserver(messages: MessageDecoder, data: bytes, text: str) -> None:
     assert messages.decode(CORE + "Pod", data) == text
 
 
@@ -114,14 +112,16 @@ def test_damaged_bytes_are_told_in_the_words_of_the_real_server(
         (CORE + "Event", octets(10, number(1, -(1 << 63))), "no time in JSON"),
     ],
 )
-def test_what_json_cannot_say_is_refused(messages: MessageDecoder, name: str, data: bytes, text: str) -> None:
-    """The real server stores these and then cannot print them."""
-    told = messages.decode(name, data)
-    assert isinstance(told, str)
-    assert told.startswith(text)
+def test_values_that_json_cannot_represent_are_rejected(
+    messages: MessageDecoder, name: str, data: bytes, text: str
+) -> None:
+    """kube-apiserver stores these and then cannot print them."""
+    reports = messages.decode(name, data)
+    assert isinstance(reports, str)
+    assert reports.startswith(text)
 
 
-def test_an_envelope_says_what_is_inside() -> None:
+def test_an_envelope_contains_kind_and_object() -> None:
     assert open_envelope(envelope("apps/v1", "Deployment", b"x")) == Envelope(
         TypeMeta("apps", "v1", "Deployment"), b"x"
     )
@@ -144,7 +144,7 @@ def test_a_body_in_protobuf_is_stored_as_if_it_were_json() -> None:
     assert server.call("DELETE", f"{path}/x", protobuf(options), content_type=PROTOBUF).status == 409
 
 
-def test_a_definition_comes_in_protobuf_and_its_objects_do_not() -> None:
+def test_definitions_support_protobuf_and_custom_resources_do_not() -> None:
     server = Embedded()
     assert server.call("POST", DEFINITIONS, protobuf(a_definition()), content_type=PROTOBUF).status == 201
     widget = envelope("example.com/v1", "Widget", octets(1, octets(1, "w")))

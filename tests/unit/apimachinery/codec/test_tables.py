@@ -1,4 +1,4 @@
-"""What the generated tables say about well-known types."""
+"""The generated schema tables for well-known types."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def field(tables: Schemas, type_name: str, name: str) -> Field:
     return tables.fields[type_name][name]
 
 
-def test_fields_come_in_the_order_of_the_go_struct(tables: Schemas) -> None:
+def test_fields_have_the_order_of_the_go_struct(tables: Schemas) -> None:
     assert list(tables.fields[CORE + "Pod"]) == ["kind", "apiVersion", "metadata", "spec", "status"]
 
 
-def test_every_reference_leads_to_a_type(tables: Schemas) -> None:
+def test_every_reference_has_a_type(tables: Schemas) -> None:
     for each in tables.types.values():
         for inner in each.fields:
             here = inner.type
@@ -49,7 +49,7 @@ def test_every_kind_has_a_type(tables: Schemas) -> None:
         ("", "v1", "WatchEvent"),
     ],
 )
-def test_a_kind_that_clients_name_is_known(tables: Schemas, group: str, version: str, kind: str) -> None:
+def test_well_known_kinds_exist(tables: Schemas, group: str, version: str, kind: str) -> None:
     assert tables.type_of(GroupVersionKind(group, version, kind)) is not None
 
 
@@ -58,7 +58,7 @@ def test_a_pointer_keeps_an_explicit_zero(tables: Schemas) -> None:
     assert not field(tables, CORE + "PodSpec", "hostNetwork").pointer
 
 
-def test_omission_is_told_apart(tables: Schemas) -> None:
+def test_fields_have_the_right_omission_rule(tables: Schemas) -> None:
     assert field(tables, CORE + "Container", "name").omit == "never"
     assert field(tables, CORE + "Container", "image").omit == "empty"
     assert field(tables, META + "ObjectMeta", "creationTimestamp").omit == "zero"
@@ -77,7 +77,7 @@ def test_types_that_marshal_themselves_are_scalars(tables: Schemas) -> None:
     assert data.items.kind == "bytes"
 
 
-def test_lists_say_how_they_merge(tables: Schemas) -> None:
+def test_lists_have_their_merge_strategy(tables: Schemas) -> None:
     ports = field(tables, CORE + "ServiceSpec", "ports")
     assert (ports.list_type, ports.list_keys) == ("map", ("port", "protocol"))
     assert (ports.merge_key, ports.patch_strategy) == ("port", ("merge",))
@@ -90,7 +90,7 @@ def test_defaults_of_list_keys_are_known(tables: Schemas) -> None:
     assert field(tables, CORE + "ContainerPort", "protocol").default == "TCP"
 
 
-def test_inherited_fields_know_where_from(tables: Schemas) -> None:
+def test_inherited_fields_have_their_embedded_struct(tables: Schemas) -> None:
     assert field(tables, CORE + "Volume", "hostPath").embedded == "VolumeSource"
     assert field(tables, CORE + "Probe", "httpGet").embedded == "ProbeHandler"
     assert field(tables, CORE + "Volume", "name").embedded == ""
@@ -100,7 +100,7 @@ def test_named_scalars_keep_their_go_name(tables: Schemas) -> None:
     assert field(tables, CORE + "PodSpec", "restartPolicy").type.go == "v1.RestartPolicy"
 
 
-def test_closed_sets_of_words_are_known(tables: Schemas) -> None:
+def test_enumerations_are_known(tables: Schemas) -> None:
     assert field(tables, CORE + "PodSpec", "restartPolicy").enum == ("Always", "Never", "OnFailure")
     assert field(tables, CORE + "PodSpec", "nodeName").enum == ()
 

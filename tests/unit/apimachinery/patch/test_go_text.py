@@ -1,4 +1,4 @@
-"""JSON values in Go's words."""
+"""JSON values in Go's notation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON Patch: what the RFC says, where the API server is laxer, and what it answers when it refuses."""
+"""JSON Patch: the RFC, the deviations of the API server, and its errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def patched(*operations: dict[str, Any], document: Any = None) -> Any:
     return result.value
 
 
-def refused(*operations: Any) -> PatchError:
+def patch_error(*operations: Any) -> PatchError:
     result = apply_json_patch(DOCUMENT, list(operations))
     assert isinstance(result, PatchError), result
     return result
@@ -46,18 +46,18 @@ def test_keys_are_unescaped() -> None:
     assert patched({"op": "replace", "path": "/x~1y/~0", "value": 2})["x/y"] == {"~": 2}
 
 
-def test_what_stands_before_the_first_slash_is_ignored() -> None:
+def test_text_before_the_first_slash_is_ignored() -> None:
     assert patched(add("junk/new", 1))["new"] == 1
 
 
-def test_replacing_a_key_that_an_object_lacks_adds_it() -> None:
+def test_replacing_a_missing_key_adds_it() -> None:
     assert patched({"op": "replace", "path": "/a/new", "value": 1})["a"]["new"] == 1
 
 
 def test_the_whole_document_can_be_replaced_by_an_object_or_a_list() -> None:
     assert patched({"op": "replace", "path": "", "value": {"z": 1}}) == {"z": 1}
     assert patched({"op": "replace", "path": "", "value": []}) == []
-    assert refused({"op": "replace", "path": "", "value": "text"})
+    assert patch_error({"op": "replace", "path": "", "value": "text"})
 
 
 def test_values_move_and_copy() -> None:
@@ -68,7 +68,7 @@ def test_values_move_and_copy() -> None:
     assert patched({"op": "copy", "from": "/nowhere", "path": "/b"})["b"] is None
 
 
-def test_a_copy_of_something_changed_before_does_not_change_with_it_afterwards() -> None:
+def test_a_copy_does_not_change_with_its_source() -> None:
     result = patched(
         add("/a/d", {"e": []}),
         add("/a/d/e/-", 1),
@@ -118,12 +118,12 @@ def test_a_test_passes_on_equal_values_and_on_null_for_a_missing_key() -> None:
     ],
 )
 def test_an_operation_that_does_not_apply_is_refused_without_a_reason(operation: Any) -> None:
-    problem = refused(add("/new", 1), operation)
+    problem = patch_error(add("/new", 1), operation)
     assert (problem.code, problem.reason, problem.message) == (422, "Invalid", REJECTED)
     assert problem.error.body()["details"] == {}
 
 
-def test_the_document_and_the_patch_stay_as_they_were_and_unchanged_parts_are_shared() -> None:
+def test_document_and_patch_are_not_changed_and_unchanged_parts_are_shared() -> None:
     document = {"a": {"b": [1]}, "keep": {"deep": [1]}}
     value = {"v": [1]}
     result = patched(add("/a/b/-", value), add("/a/b/1/v/-", 2), document=document)
@@ -148,7 +148,7 @@ def test_a_patch_of_the_wrong_form_is_a_bad_request(operations: Any, message: st
     assert apply_json_patch(DOCUMENT, operations) == PatchError(400, "BadRequest", f"error decoding patch: {message}")
 
 
-def test_without_field_validation_only_the_list_form_is_looked_at() -> None:
+def test_without_field_validation_operations_are_not_checked_in_advance() -> None:
     assert apply_json_patch({}, {}, checked=False) == PatchError(
         400, "BadRequest", "json: cannot unmarshal object into Go value of type jsonpatch.Patch"
     )
@@ -160,7 +160,7 @@ def test_without_field_validation_only_the_list_form_is_looked_at() -> None:
     assert loose.code == 422
 
 
-def test_a_field_that_no_operation_has_is_a_complaint_and_nothing_worse() -> None:
+def test_an_unknown_field_of_an_operation_is_a_strict_error() -> None:
     result = apply_json_patch({}, [add("/a", 1), {**add("/b", 2), "foo": 1}])
     assert result == PatchResult({"a": 1, "b": 2}, ('json patch unknown field "[1].foo"',))
     assert apply_json_patch({}, [{**add("/b", 2), "foo": 1}], checked=False) == PatchResult({"b": 2})
@@ -179,7 +179,7 @@ def test_too_many_operations_are_too_large_a_request() -> None:
     )
 
 
-def test_copies_cannot_blow_a_document_up() -> None:
+def test_the_size_of_copies_is_limited() -> None:
     doubling: list[dict[str, Any]] = [{"op": "copy", "from": "/a", "path": f"/a/{i}"} for i in range(30)]
     problem = apply_json_patch({"a": {"text": "x" * 1000}}, doubling)
     assert isinstance(problem, PatchError)
@@ -200,7 +200,7 @@ def test_operations_cannot_nest_deeper_than_a_body_may(nesting: list[dict[str, A
     assert problem.code == 422
 
 
-def test_deep_but_bearable_documents_are_patched() -> None:
+def test_documents_of_the_maximum_depth_are_patched() -> None:
     assert isinstance(apply_json_patch({"a": {}}, [add("/a" * i, {}) for i in range(2, 200)]), PatchResult)
 
 

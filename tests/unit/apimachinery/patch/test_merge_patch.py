@@ -1,4 +1,4 @@
-"""JSON Merge Patch: the cases of RFC 7386, and the answers to patches that are none."""
+"""JSON Merge Patch: the cases of RFC 7386, and the errors for invalid patches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_objects_merge_null_deletes_and_all_else_replaces(document: Any, patch: 
 
 
 @pytest.mark.parametrize(("patch", "word"), [([1], "array"), ("x", "string"), (5, "number"), (True, "bool")])
-def test_a_patch_that_is_no_object_is_a_bad_request(patch: Any, word: str) -> None:
+def test_a_patch_that_is_not_an_object_is_a_bad_request(patch: Any, word: str) -> None:
     assert apply_merge_patch({}, patch) == PatchError(
         400,
         "BadRequest",
@@ -51,7 +51,7 @@ def test_without_field_validation_a_list_replaces_the_document_and_a_scalar_is_n
     assert apply_merge_patch({"a": 1}, 5, checked=False) == PatchError(400, "BadRequest", "Invalid JSON Patch")
 
 
-def test_the_document_stays_as_it_was_and_unchanged_parts_are_shared() -> None:
+def test_the_document_is_not_changed_and_unchanged_parts_are_shared() -> None:
     document = {"a": {"b": {"c": 1}}, "keep": [1]}
     result = apply_merge_patch(document, {"a": {"b": {"c": 2}}})
     assert isinstance(result, PatchResult)

@@ -1,7 +1,8 @@
-"""One write through the kinds' own steps, without requests or storage: decode, default, allocate, prepare, check.
+"""Runs the strategy of a kind for one write, without requests and storage: decode, default, allocate, prepare,
+validate.
 
-Beside that, how an answer of a real server was written down in ``observed/``: uids are one fixed uid, times that the
-server chose are ``NOW``, and values that it prints as Go structs are ``{...}``.
+The recorded responses of kube-apiserver in ``observed/`` have one fixed uid, ``NOW`` for times that the server chose,
+and ``{...}`` for values that it prints as Go structs.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ _EMPTY = re.compile(r"value: (null|\{\}|\[\])(: |$)")
 _DIFFERENCES = re.compile(r"\n.*", re.DOTALL)
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """``problems`` are field, reason and message of each cause, in order; ``body`` is what a success prints."""
+class WriteResult(msgspec.Struct, frozen=True):
+    """``problems`` are field, reason and message of each cause, in order; ``body`` is the object of a success."""
 
     body: Object = {}
     warnings: list[str] = []
     problems: list[list[str]] = []
-    error: str = ""  # the body could not be read as its kind
+    error: str = ""  # the body could not be decoded
 
     @property
-    def refused(self) -> bool:
+    def is_error(self) -> bool:
         return bool(self.problems or self.error)
 
 
@@ -84,7 +85,7 @@ def _print(obj: Object) -> Object:
 
 
 def decode(body: Object) -> Object | str:
-    """As the server takes it in, defaults included; or why it does not."""
+    """The decoded object with defaults, or the error."""
     kind = _kind_of(body)
     parsed = codec.decode_json(json.dumps(body).encode())
     decoded = codec.convert(all_schemas(), all_schemas().kinds[kind], parsed.value)
@@ -102,8 +103,8 @@ def _default(kind: GroupVersionKind, obj: Object) -> None:
         defaulter(obj)
 
 
-def _refusal(errors: FieldErrors) -> Answer:
-    return Answer(problems=[[each.path, each.kind.cause, masked(each.body)] for each in errors])
+def _error_result(errors: FieldErrors) -> WriteResult:
+    return WriteResult(problems=[[each.path, each.kind.cause, masked(each.body)] for each in errors])
 
 
 def masked(message: str) -> str:
@@ -111,12 +112,12 @@ def masked(message: str) -> str:
     return _DIFFERENCES.sub("\n...", message)
 
 
-def create(body: Object, *, features: FeatureGates | None = None, others: tuple[Object, ...] = ()) -> Answer:
+def create(body: Object, *, features: FeatureGates | None = None, others: tuple[Object, ...] = ()) -> WriteResult:
     """``others`` are the stored objects of the same kind."""
     ctx, strategy = context(features), strategy_of(body)
     obj = decode(body)
     if isinstance(obj, str):
-        return Answer(error=obj)
+        return WriteResult(error=obj)
     obj["metadata"] |= {"uid": UID, "creationTimestamp": NOW}
     if strategy.namespaced:
         obj["metadata"].setdefault("namespace", "kk")
@@ -124,23 +125,23 @@ def create(body: Object, *, features: FeatureGates | None = None, others: tuple[
         obj["metadata"].pop("namespace", None)
     pool = AllocationPool({thing for each in others for thing in strategy.allocations(each)}, lambda below: 7)
     if strategy.allocate is not None and (given := strategy.allocate(obj, None, pool)):
-        return _refusal(given) if isinstance(given, list) else Answer(error=given)
+        return _error_result(given) if isinstance(given, list) else WriteResult(error=given)
     strategy.prepare_create(obj, ctx)
     found = strategy.validate_create(obj, ctx)
     found = found or validate_common_meta(obj["metadata"], namespaced=strategy.namespaced)
     if found:
-        return _refusal(found)
+        return _error_result(found)
     warnings = strategy.warnings_create(obj, ctx)
     _default(_kind_of(obj), obj)
-    return Answer(body=_print(obj), warnings=warnings)
+    return WriteResult(body=_print(obj), warnings=warnings)
 
 
-def update(body: Object, old: Object, subresource: str = "", *, features: FeatureGates | None = None) -> Answer:
+def update(body: Object, old: Object, subresource: str = "", *, features: FeatureGates | None = None) -> WriteResult:
     ctx, strategy = context(features), strategy_of(body)
     rules = strategy.subresources[subresource] if subresource else strategy.update
     new, before = decode(body), decode(old)
     if isinstance(new, str):
-        return Answer(error=new)
+        return WriteResult(error=new)
     assert not isinstance(before, str)
     frozen = msgspec.json.encode(before)
     metadata, stored = new["metadata"], before["metadata"]
@@ -151,7 +152,7 @@ def update(body: Object, old: Object, subresource: str = "", *, features: Featur
     allocates = strategy.allocate is not None and not subresource
     pool = AllocationPool(set(strategy.allocations(before)), lambda below: 7)
     if allocates and strategy.allocate and (given := strategy.allocate(new, before, pool)):
-        return _refusal(given) if isinstance(given, list) else Answer(error=given)
+        return _error_result(given) if isinstance(given, list) else WriteResult(error=given)
     rules.prepare(new, before, ctx)
     metadata = new["metadata"]
     metadata.setdefault("uid", stored["uid"])
@@ -160,4 +161,4 @@ def update(body: Object, old: Object, subresource: str = "", *, features: Featur
     found = found + rules.validate(new, before, ctx)
     before["metadata"].pop("resourceVersion", None)
     assert msgspec.json.decode(frozen) | {"metadata": before["metadata"]} == before, "the old object was changed"
-    return _refusal(found) if found else Answer(body=_print(new), warnings=rules.warnings(new, before, ctx))
+    return _error_result(found) if found else WriteResult(body=_print(new), warnings=rules.warnings(new, before, ctx))

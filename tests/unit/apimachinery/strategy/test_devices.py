@@ -1,4 +1,4 @@
-"""Devices, without a server: what a slice must say, and what a claim may refer to."""
+"""Strategies of ResourceSlices and ResourceClaims."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def posted(**spec: Any) -> Any:
         ({"devices": [{"name": str(i)} for i in range(129)]}, "Too many: 129: must have at most 128 items"),
     ],
 )
-def test_a_wrong_slice_is_refused(change: dict[str, Any], message: str) -> None:
-    answer = posted(**change)
-    assert answer.status == 422
-    assert message in answer.body["message"]
+def test_an_invalid_slice_is_rejected(change: dict[str, Any], message: str) -> None:
+    result = posted(**change)
+    assert result.status == 422
+    assert message in result.body["message"]
 
 
-def test_a_slice_loses_what_belongs_to_gates_that_are_off() -> None:
-    answer = posted(devices=[{"name": "a", "taints": [{"key": "k", "effect": "NoSchedule"}]}], sharedCounters=[])
-    assert answer.status == 201
-    assert answer.body["spec"]["devices"] == [{"name": "a"}]
+def test_fields_of_disabled_gates_are_dropped_from_a_slice() -> None:
+    result = posted(devices=[{"name": "a", "taints": [{"key": "k", "effect": "NoSchedule"}]}], sharedCounters=[])
+    assert result.status == 201
+    assert result.body["spec"]["devices"] == [{"name": "a"}]
 
 
-def test_a_driver_in_capitals_is_warned_of() -> None:
+def test_a_driver_name_with_capitals_gets_a_warning() -> None:
     assert "driver names should be lowercase" in posted(driver="GPU.example").warnings[0]
 
 

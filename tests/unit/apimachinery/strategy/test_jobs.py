@@ -1,6 +1,6 @@
-"""Changes of jobs, and of their status, against what a v1.35.8 API server answered to each (``observed/jobs.json``).
+"""Updates of jobs and of their status, compared with responses of kube-apiserver v1.35.8 (``observed/jobs.json``).
 
-The tables below say how each job is made and what each change does; the answers are the server's.
+The tables below define the jobs and the changes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from headgate.kube.feature_gates import FeatureGates
-from unit.apimachinery.strategy.server import Answer, Object, create, masked, update
+from unit.apimachinery.strategy.server import Object, WriteResult, create, masked, update
 
 OBSERVED = json.loads((Path(__file__).parent / "observed" / "jobs.json").read_text())
 
@@ -42,7 +42,7 @@ DIRECTED = {
 FAILURE_POLICY = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [2]}}]}
 INDEXED = {"completionMode": "Indexed", "completions": 3, "parallelism": 3}
 
-# What is special in the spec, and in the pod's spec, of each job.
+# The spec and the pod spec of each job, apart from the common fields.
 JOBS: dict[str, tuple[Object, Object]] = {
     "susp": ({"suspend": True}, DIRECTED),
     "run": ({}, DIRECTED),
@@ -115,7 +115,7 @@ CHANGES: dict[str, Callable[[Object], None]] = {
 }
 
 
-def a_job(name: str, spec: Object | None = None, pod: Object | None = None) -> Object:
+def make_job(name: str, spec: Object | None = None, pod: Object | None = None) -> Object:
     container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "1"}}}
     template = {"spec": {"restartPolicy": "Never", "containers": [container], **(pod or {})}}
     manifest = {
@@ -124,13 +124,13 @@ def a_job(name: str, spec: Object | None = None, pod: Object | None = None) -> O
         "metadata": {"name": name},
         "spec": {"template": template, **(spec or {})},
     }
-    answer = create(manifest)
-    assert not answer.refused, answer
-    return answer.body
+    result = create(manifest)
+    assert not result.is_error, result
+    return result.body
 
 
 def _stored(name: str) -> Object:
-    job = a_job(f"a-{name}", *JOBS[name])
+    job = make_job(f"a-{name}", *JOBS[name])
     return {**job, "status": {"startTime": "2024-01-01T00:00:00Z"}} if name == "started" else job
 
 
@@ -141,20 +141,20 @@ def _changed(job: Object, *changes: str) -> Object:
     return changed
 
 
-def _compare(answer: Answer, observed: dict[str, Any]) -> None:
+def _compare(result: WriteResult, observed: dict[str, Any]) -> None:
     if observed["code"] < 300:
-        assert not answer.refused, answer.problems
+        assert not result.is_error, result.problems
         if "generation" in observed:
-            assert answer.body["metadata"]["generation"] == observed["generation"]
+            assert result.body["metadata"]["generation"] == observed["generation"]
     else:
         causes = [[field, reason, masked(message)] for field, reason, message in observed["causes"]]
-        assert answer.problems == causes
+        assert result.problems == causes
 
 
 @pytest.mark.parametrize(
     ("name", "changes"), [(name, changes) for name, answers in OBSERVED["updates"].items() for changes in answers]
 )
-def test_a_changed_job_is_answered_as_the_real_server_did(name: str, changes: str) -> None:
+def test_an_update_of_a_job_gives_the_response_of_kube_apiserver(name: str, changes: str) -> None:
     old = _stored(name)
     _compare(update(_changed(old, *changes.split(" + ")), old), OBSERVED["updates"][name][changes])
 
@@ -216,31 +216,31 @@ REPORTED: dict[str, Object] = {
 @pytest.mark.parametrize(
     ("before", "after"), [(before, after) for before, answers in OBSERVED["statuses"].items() for after in answers]
 )
-def test_a_jobs_status_moves_only_as_the_real_server_lets_it(before: str, after: str) -> None:
+def test_a_status_update_of_a_job_gives_the_response_of_kube_apiserver(before: str, after: str) -> None:
     name, _, report = before.partition(" ")
-    old = {**a_job(f"s-{name}", REPORTED[name]), "status": STATUSES[report]}
+    old = {**make_job(f"s-{name}", REPORTED[name]), "status": STATUSES[report]}
     _compare(update({**old, "status": STATUSES[after]}, old, "status"), OBSERVED["statuses"][before][after])
 
 
 def test_gates_of_a_suspended_job_that_never_started_may_change() -> None:
     old = _stored("susp")
-    answer = update(_changed(old, "gates"), old)
-    assert answer.body["spec"]["template"]["spec"]["schedulingGates"] == [{"name": "bar"}]
-    assert answer.body["metadata"]["generation"] == 2
+    result = update(_changed(old, "gates"), old)
+    assert result.body["spec"]["template"]["spec"]["schedulingGates"] == [{"name": "bar"}]
+    assert result.body["metadata"]["generation"] == 2
 
 
-def test_gates_of_a_job_that_started_before_it_was_suspended_are_fixed() -> None:
+def test_gates_of_a_job_that_started_before_it_was_suspended_are_immutable() -> None:
     old = _stored("started")
     assert [problem[0] for problem in update(_changed(old, "gates"), old).problems] == ["spec.template"]
 
 
-def test_resources_of_a_suspended_job_are_fixed_unless_the_gate_is_on() -> None:
+def test_resources_of_a_suspended_job_are_immutable_unless_the_gate_is_on() -> None:
     suspended = {"conditions": _conditions(("Suspended", "True"))}
     old = {**_stored("plain"), "status": suspended}
     changed = _changed(old, "res")
     assert update(changed, old).problems[0][0] == "spec.template"
     features = FeatureGates(mutable_pod_resources_for_suspended_jobs=True)
-    assert not update(changed, old, features=features).refused
+    assert not update(changed, old, features=features).is_error
     image_too = _changed(old, "res", "img")
     assert update(image_too, old, features=features).problems[0][0] == "spec.template.spec"
 
@@ -249,12 +249,12 @@ def test_directives_of_a_job_suspended_again_may_change_when_the_gate_is_on_and_
     features = FeatureGates(mutable_scheduling_directives_for_suspended_jobs=True)
     quiet = {**_stored("susp"), "status": STATUSES["susp"]}
     busy = {**quiet, "status": {**STATUSES["susp"], "active": 1}}
-    assert not update(_changed(quiet, "sel"), quiet, features=features).refused
-    assert update(_changed(busy, "sel"), busy, features=features).refused
+    assert not update(_changed(quiet, "sel"), quiet, features=features).is_error
+    assert update(_changed(busy, "sel"), busy, features=features).is_error
 
 
-def test_a_job_gets_its_selector_and_the_labels_that_it_selects_by() -> None:
-    job = a_job("j")
+def test_a_job_gets_a_selector_and_the_labels_of_the_selector() -> None:
+    job = make_job("j")
     uid = job["metadata"]["uid"]
     expected = {
         "batch.kubernetes.io/controller-uid": uid,
@@ -267,7 +267,7 @@ def test_a_job_gets_its_selector_and_the_labels_that_it_selects_by() -> None:
     assert job["metadata"]["labels"] == expected
 
 
-def test_a_job_with_labels_of_its_own_keeps_them() -> None:
+def test_a_job_with_labels_keeps_them() -> None:
     pod = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}
     template = {"metadata": {"labels": {"app": "a"}}, "spec": pod}
     manifest = {

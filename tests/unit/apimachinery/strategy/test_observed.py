@@ -1,7 +1,7 @@
-"""Every kind against what a v1.35.8 API server answered: whole manifests, and manifests with one thing changed.
+"""Every kind, compared with responses of kube-apiserver v1.35.8 to manifests and to manifests with one change.
 
-The answers are in ``observed/``, one file per API group, one case per line. A case names the field that was changed;
-the server's causes must come in the same order, word by word.
+The responses are in ``observed/``, one file per API group, one case per line. A case has the changed field; the causes
+must be equal and in the same order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from headgate.apimachinery.strategy.cel_warnings import policy_binding_warnings, policy_warnings
-from unit.apimachinery.strategy.server import NOW, Answer, Object, create, masked, update
+from unit.apimachinery.strategy.server import NOW, Object, WriteResult, create, masked, update
 
 OBSERVED = Path(__file__).parent / "observed"
 FILES = sorted(path for path in OBSERVED.glob("*.json") if path.stem != "jobs")
@@ -26,7 +26,7 @@ def _label(group: str, entry: Object) -> str:
 
 
 def _cases(operation: str) -> list[Any]:
-    """One test per kind and file rather than per case: there are two thousand of them."""
+    """One test per kind and file, not per case, because there are two thousand cases."""
     return [pytest.param(entry, id=_label(group, entry)) for group, entry in KINDS if entry.get(operation)]
 
 
@@ -43,10 +43,10 @@ def _edited(obj: Object, edit: list[Any]) -> Object:
     return edited
 
 
-def _printable(answer: Answer) -> dict[str, Any]:
-    if answer.error:
-        return {"code": 400, "message": answer.error}
-    return {"code": 422, "causes": answer.problems} if answer.problems else {"code": "accepted"}
+def _printable(result: WriteResult) -> dict[str, Any]:
+    if result.error:
+        return {"code": 400, "message": result.error}
+    return {"code": 422, "causes": result.problems} if result.problems else {"code": "accepted"}
 
 
 def _expected(case: dict[str, Any]) -> dict[str, Any]:
@@ -61,19 +61,19 @@ def _differences(entry: Object, operation: str, old: Object | None, start: Objec
     for case in entry[operation]:
         body = _edited(start, case["edit"])
         if old is None:
-            answer = create(body)
+            result = create(body)
         else:
-            answer = update(body, old, "status" if operation == "status" else "")
-        expected, given = _expected(case), _printable(answer)
-        if "generation" in case and not answer.refused:
+            result = update(body, old, "status" if operation == "status" else "")
+        expected, given = _expected(case), _printable(result)
+        if "generation" in case and not result.is_error:
             expected |= {"generation": case["generation"]}
-            given |= {"generation": answer.body["metadata"].get("generation")}
+            given |= {"generation": result.body["metadata"].get("generation")}
         if expected != given:
             differences.append(f"{case['edit']}\n  expected {expected}\n  given    {given}")
     return differences
 
 
-def _forget_what_was_drawn(spec: Object) -> None:
+def _drop_random_values(spec: Object) -> None:
     spec.pop("healthCheckNodePort", None)
     for port in spec.get("ports", ()):
         port.pop("nodePort", None)
@@ -82,33 +82,33 @@ def _forget_what_was_drawn(spec: Object) -> None:
 
 
 @pytest.mark.parametrize("entry", [pytest.param(entry, id=_label(group, entry)) for group, entry in KINDS])
-def test_a_new_object_is_completed_as_the_real_server_did(entry: Object) -> None:
-    answer = create(entry["object"])
+def test_a_created_object_is_that_of_kube_apiserver(entry: Object) -> None:
+    result = create(entry["object"])
     if "stored" not in entry:
-        assert answer.refused
+        assert result.is_error
         return
-    assert not answer.refused, answer
-    body = json.loads(json.dumps(answer.body).replace(NOW, "NOW"))
+    assert not result.is_error, result
+    body = json.loads(json.dumps(result.body).replace(NOW, "NOW"))
     if entry["kind"] == "Service":
-        _forget_what_was_drawn(body["spec"])
+        _drop_random_values(body["spec"])
     assert body == entry["stored"]
     ours = policy_warnings(body, None) if entry["kind"] == "ValidatingAdmissionPolicy" else []
     ours += policy_binding_warnings(body, None) if entry["kind"] == "ValidatingAdmissionPolicyBinding" else []
-    warnings = [each for each in answer.warnings if each not in ours]
+    warnings = [each for each in result.warnings if each not in ours]
     assert sorted(f"299 - {json.dumps(each)}" for each in warnings) == entry["warnings"]
 
 
 @pytest.mark.parametrize("entry", _cases("create"))
-def test_a_new_object_is_refused_in_the_real_servers_words(entry: Object) -> None:
+def test_an_invalid_object_gives_the_errors_of_kube_apiserver(entry: Object) -> None:
     assert _differences(entry, "create", None, entry["object"]) == []
 
 
 @pytest.mark.parametrize("entry", _cases("update"))
-def test_a_change_is_taken_or_refused_as_the_real_server_did(entry: Object) -> None:
+def test_an_update_gives_the_response_of_kube_apiserver(entry: Object) -> None:
     assert _differences(entry, "update", entry["old"], entry["old"]) == []
 
 
 @pytest.mark.parametrize("entry", _cases("status"))
-def test_a_status_is_taken_or_refused_as_the_real_server_did(entry: Object) -> None:
+def test_a_status_update_gives_the_response_of_kube_apiserver(entry: Object) -> None:
     reported = {**entry["old"], "status": entry["report"]}
     assert _differences(entry, "status", entry["old"], reported) == []

@@ -1,4 +1,4 @@
-"""Facts about kinds that no single answer shows: what PUT may do, what stays through an update, what is reset."""
+"""Properties of strategies: create by PUT, kept and reset fields, graceful deletion."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_only_these_kinds_are_created_by_a_put() -> None:
     assert {key for key, strategy in STRATEGIES.items() if strategy.allow_create_on_update} == CREATED_BY_PUT
 
 
-def test_only_these_kinds_must_say_which_revision_they_replace() -> None:
+def test_only_these_kinds_need_a_resource_version_for_an_update() -> None:
     assert {key for key, strategy in STRATEGIES.items() if not strategy.unconditional_update} == NEEDS_A_REVISION
 
 
@@ -63,14 +63,14 @@ def _namespace(**extra: object) -> Object:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}, **extra}
 
 
-def test_a_namespace_is_born_active_labelled_and_held_by_kubernetes() -> None:
+def test_a_new_namespace_is_active_with_label_and_finalizer() -> None:
     body = create(_namespace(status={"phase": "Terminating"}, spec={"finalizers": ["a.example/b"]})).body
     assert body["status"] == {"phase": "Active"}
     assert body["spec"]["finalizers"] == ["a.example/b", "kubernetes"]
     assert body["metadata"]["labels"] == {"kubernetes.io/metadata.name": "n"}
 
 
-def test_only_the_finalize_endpoint_changes_what_holds_a_namespace() -> None:
+def test_only_the_finalize_endpoint_changes_the_finalizers_of_a_namespace() -> None:
     old = create(_namespace()).body
     released = {**old, "spec": {}}
     assert update(released, old).body["spec"]["finalizers"] == ["kubernetes"]
@@ -78,7 +78,7 @@ def test_only_the_finalize_endpoint_changes_what_holds_a_namespace() -> None:
     assert update(released, old, "status").body["spec"]["finalizers"] == ["kubernetes"]
 
 
-def test_a_namespaces_phase_follows_its_deletion() -> None:
+def test_the_phase_of_a_namespace_matches_its_deletion() -> None:
     old = create(_namespace()).body
     ended = {**old, "status": {"phase": "Terminating"}}
     assert update(ended, old, "status").problems == [
@@ -90,7 +90,7 @@ def test_a_namespaces_phase_follows_its_deletion() -> None:
     ]
 
 
-def test_a_node_registers_with_its_status_and_updates_it_apart() -> None:
+def test_a_node_is_created_with_its_status_and_updates_it_separately() -> None:
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"capacity": {"cpu": "0.5"}}}
     old = create(node).body
     assert old["status"]["allocatable"] == {"cpu": "500m"}
@@ -100,7 +100,7 @@ def test_a_node_registers_with_its_status_and_updates_it_apart() -> None:
     assert update(cordoned, old, "status").body["status"]["capacity"] == {"cpu": "9"}
 
 
-def test_a_deployments_generation_counts_annotations_and_not_labels() -> None:
+def test_the_generation_of_a_deployment_increases_with_annotations_but_not_labels() -> None:
     labels = {"app": "a"}
     pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     manifest = {
@@ -116,7 +116,7 @@ def test_a_deployments_generation_counts_annotations_and_not_labels() -> None:
     assert update(noted, old).body["metadata"]["generation"] == 2
 
 
-def test_a_daemon_set_counts_its_templates_in_an_annotation() -> None:
+def test_a_daemon_set_has_its_template_generation_in_an_annotation() -> None:
     labels = {"app": "a"}
     pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     manifest: Object = {
@@ -131,11 +131,11 @@ def test_a_daemon_set_counts_its_templates_in_an_annotation() -> None:
     changed = {**manifest["spec"], "template": {**pod, "spec": {"containers": [{"name": "c", "image": "j"}]}}}
     assert update({**old, "spec": changed}, old).body["metadata"]["annotations"] == {key: "2"}
     relimited = {**old, "spec": {**old["spec"], "revisionHistoryLimit": 3}}
-    answer = update(relimited, old).body["metadata"]
-    assert (answer["annotations"], answer["generation"]) == ({key: "1"}, 2)
+    result = update(relimited, old).body["metadata"]
+    assert (result["annotations"], result["generation"]) == ({key: "1"}, 2)
 
 
-def test_a_volumes_phase_change_is_timed_by_the_server() -> None:
+def test_the_server_sets_the_time_of_a_phase_change_of_a_volume() -> None:
     volume = {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
@@ -151,7 +151,7 @@ def test_a_volumes_phase_change_is_timed_by_the_server() -> None:
     assert moved["status"]["lastPhaseTransitionTime"] == NOW
 
 
-def test_a_secrets_texts_become_data() -> None:
+def test_string_data_of_a_secret_is_moved_to_data() -> None:
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -166,7 +166,7 @@ def test_a_secrets_texts_become_data() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "Secret"])
-def test_what_is_immutable_stays_so(kind: str) -> None:
+def test_immutable_config_maps_and_secrets_cannot_change(kind: str) -> None:
     body = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "c"}, "data": {"a": "eA=="}, "immutable": True}
     old = create(body).body
     changed = {**old, "data": {"a": "eQ=="}, "immutable": False}
@@ -177,23 +177,23 @@ def test_what_is_immutable_stays_so(kind: str) -> None:
     ]
 
 
-def test_a_config_map_may_hold_a_mebibyte() -> None:
+def test_a_config_map_may_have_one_mebibyte() -> None:
     def config_map(size: int) -> Object:
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "x" * size}}
 
-    assert not create(config_map(1024 * 1024)).refused
+    assert not create(config_map(1024 * 1024)).is_error
     assert create(config_map(1024 * 1024 + 1)).problems[0][1:] == [
         "FieldValueTooLong",
         "Too long: may not be more than 1048576 bytes",
     ]
 
 
-def test_a_limit_range_may_be_nameless() -> None:
+def test_a_limit_range_without_a_name_gets_one() -> None:
     body = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {}, "spec": {"limits": []}}
     assert create(body).body["metadata"]["name"]
 
 
-def test_system_priority_classes_are_fixed_and_others_stay_below() -> None:
+def test_system_priorities_are_reserved() -> None:
     def priority(name: str, value: int) -> Object:
         return {
             "apiVersion": "scheduling.k8s.io/v1",
@@ -202,7 +202,7 @@ def test_system_priority_classes_are_fixed_and_others_stay_below() -> None:
             "value": value,
         }
 
-    assert not create(priority("system-node-critical", 2_000_001_000)).refused
+    assert not create(priority("system-node-critical", 2_000_001_000)).is_error
     assert (
         create(priority("system-node-critical", 5))
         .problems[0][2]

@@ -22,14 +22,14 @@ SPEC = {
 }
 
 
-def complaints(schema: dict[str, Any], value: Any, old: Any = None) -> list[str]:
+def validation_errors(schema: dict[str, Any], value: Any, old: Any = None) -> list[str]:
     return [
         str(each)
         for each in compile_schema(schema)(value, old, StructuralSchema(schema) if old is not None else None, "")
     ]
 
 
-def test_unknown_fields_go_and_are_told_in_order() -> None:
+def test_unknown_fields_are_pruned_and_reported_in_order() -> None:
     value = {"z": 1, "name": "n", "open": {"any": 1}, "items": [{"a": "1", "b": 2}], "a": {"c": 1}}
     assert prune(value, StructuralSchema(SPEC)) == ["a", "items[0].b", "z"]
     assert value == {"name": "n", "open": {"any": 1}, "items": [{"a": "1"}]}
@@ -41,7 +41,7 @@ def test_the_type_of_a_resource_is_not_pruned() -> None:
     assert value == {"apiVersion": "v1", "kind": "K", "metadata": {"odd": 1}}
 
 
-def test_nulls_go_unless_they_may_stand_or_are_replaced() -> None:
+def test_nulls_are_dropped_unless_nullable_or_defaulted() -> None:
     schema = {
         "type": "object",
         "properties": {"a": STRING, "b": {**STRING, "nullable": True}, "c": {**STRING, "default": "d"}},
@@ -53,7 +53,7 @@ def test_nulls_go_unless_they_may_stand_or_are_replaced() -> None:
     assert value == {"b": None, "c": "d"}
 
 
-def test_defaults_are_filled_in_down_to_the_items_of_lists() -> None:
+def test_defaults_are_set_also_in_list_items() -> None:
     value: dict[str, Any] = {"items": [{}, {"a": "own"}]}
     apply_defaults(value, StructuralSchema(SPEC), 1000)
     assert value == {"size": 3, "items": [{"a": "x"}, {"a": "own"}]}
@@ -70,26 +70,26 @@ def test_a_default_is_not_shared_between_objects() -> None:
     assert copy(one) == one
 
 
-def test_of_alternatives_that_all_fail_the_nearest_is_told() -> None:
+def test_the_errors_of_the_best_alternative_are_reported() -> None:
     schema = {
         "type": "object",
         "properties": {"a": STRING, "b": STRING},
         "anyOf": [{"required": ["a", "b"]}, {"properties": {"a": {"minLength": 3}}}],
     }
-    told = complaints(schema, {"a": "xy"})
-    assert told[0] == '<nil>: Invalid value: "": "" must validate at least one schema (anyOf)'
-    assert told[1:] == ['a: Invalid value: "xy": a in body should be at least 3 chars long']
+    reports = validation_errors(schema, {"a": "xy"})
+    assert reports[0] == '<nil>: Invalid value: "": "" must validate at least one schema (anyOf)'
+    assert reports[1:] == ['a: Invalid value: "xy": a in body should be at least 3 chars long']
 
 
-def test_what_did_not_change_is_not_held_against_anybody() -> None:
+def test_unchanged_invalid_values_are_tolerated() -> None:
     old = {"name": "n", "size": 0}
-    assert complaints(SPEC, {"name": "m", "size": 0}, old) == []
-    assert complaints(SPEC, {"name": "m", "size": -1}, old) == [
+    assert validation_errors(SPEC, {"name": "m", "size": 0}, old) == []
+    assert validation_errors(SPEC, {"name": "m", "size": -1}, old) == [
         "size: Invalid value: -1: size in body should be greater than or equal to 1"
     ]
 
 
-def test_one_is_not_true_in_a_set() -> None:
+def test_one_and_true_are_different_items_of_a_set() -> None:
     schema = {"type": "array", "x-kubernetes-list-type": "set", "items": {"x-kubernetes-preserve-unknown-fields": True}}
     node = StructuralSchema({"type": "object", "properties": {"s": schema}})
     assert check_lists({"s": [1, True, 0, False, "1"]}, node) == []

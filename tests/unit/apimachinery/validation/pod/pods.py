@@ -19,8 +19,8 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 GATES_OFF = FeatureGates(pod_scheduling_readiness=False)
 
 
-def a_pod(*, metadata: Object | None = None, container: Object | None = None, **spec: Any) -> Object:
-    """As a client sends it."""
+def make_pod(*, metadata: Object | None = None, container: Object | None = None, **spec: Any) -> Object:
+    """A pod as a client sends it."""
     return {
         "metadata": {"name": "p", "namespace": "default", **(metadata or {})},
         "spec": {"containers": [{"name": "c", "image": "nginx:1", **(container or {})}], **spec},
@@ -33,7 +33,7 @@ def defaulted(pod: Object) -> Object:
 
 
 def stored(pod: Object, features: FeatureGates = DEFAULTS) -> Object:
-    """As the server keeps it."""
+    """A pod as the server stores it."""
     default_pod(pod)
     prepare_pod_create(pod, features, NOW)
     pod["metadata"].update(uid="u1", resourceVersion="7", creationTimestamp=NOW)
@@ -56,19 +56,19 @@ def changed(pod: Object, **spec: Any) -> Object:
     return new
 
 
-def gates(*names: str) -> list[Object]:
+def make_gates(*names: str) -> list[Object]:
     return [{"name": name} for name in names]
 
 
 def create_errors(pod: Object, features: FeatureGates = DEFAULTS) -> list[str]:
     default_pod(pod)
     prepare_pod_create(pod, features, NOW)
-    return shown(validate_pod_create(pod, features))
+    return texts(validate_pod_create(pod, features))
 
 
 def update_errors(new: Object, old: Object, features: FeatureGates = DEFAULTS) -> list[str]:
-    return shown(validate_pod_update(new, old, features))
+    return texts(validate_pod_update(new, old, features))
 
 
-def shown(errors: FieldErrors) -> list[str]:
+def texts(errors: FieldErrors) -> list[str]:
     return [str(error) for error in errors]

@@ -1,4 +1,4 @@
-"""What is refused of a new pod: one rule of each kind, with the words and the order of a v1.35.8 API server.
+"""Validation errors of a new pod: one rule of each kind, with the texts and the order of kube-apiserver v1.35.8.
 
 The systematic comparison with a real server is in ``tests/real/test_pod_differential.py``.
 """
@@ -11,7 +11,7 @@ import pytest
 
 from headgate.apimachinery.validation.pod import validate_pod_create, validate_pod_template_spec
 from headgate.kube.feature_gates import DEFAULTS, FeatureGates
-from unit.apimachinery.validation.pod.pods import REQUIRED, a_pod, create_errors, defaulted, shown
+from unit.apimachinery.validation.pod.pods import REQUIRED, create_errors, defaulted, make_pod, texts
 
 LABEL = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
@@ -21,7 +21,7 @@ LABEL = (
 
 
 def test_errors_come_in_the_order_of_the_server_not_of_the_document() -> None:
-    pod = a_pod(
+    pod = make_pod(
         schedulingGates=[{"name": "/x"}],
         restartPolicy="Sometimes",
         nodeSelector={"a": "b c"},
@@ -39,7 +39,7 @@ def test_errors_come_in_the_order_of_the_server_not_of_the_document() -> None:
 
 
 def test_a_pod_needs_a_container() -> None:
-    assert create_errors(a_pod(containers=[])) == ["spec.containers: Required value"]
+    assert create_errors(make_pod(containers=[])) == ["spec.containers: Required value"]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_pod_needs_a_container() -> None:
     ],
 )
 def test_a_containers_errors(container: dict[str, Any], errors: list[str]) -> None:
-    assert create_errors(a_pod(container=container)) == [f"spec.containers[0].{error}" for error in errors]
+    assert create_errors(make_pod(container=container)) == [f"spec.containers[0].{error}" for error in errors]
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_containers_errors(container: dict[str, Any], errors: list[str]) -> No
     ],
 )
 def test_a_volumes_errors(volume: dict[str, Any], errors: list[str]) -> None:
-    assert create_errors(a_pod(volumes=[{"name": "v", **volume}])) == [f"spec.volumes[0]{error}" for error in errors]
+    assert create_errors(make_pod(volumes=[{"name": "v", **volume}])) == [f"spec.volumes[0]{error}" for error in errors]
 
 
 @pytest.mark.parametrize(
@@ -257,16 +257,16 @@ def test_a_volumes_errors(volume: dict[str, Any], errors: list[str]) -> None:
     ],
 )
 def test_a_pods_errors(spec: dict[str, Any], errors: list[str]) -> None:
-    assert create_errors(a_pod(**spec)) == errors
+    assert create_errors(make_pod(**spec)) == errors
 
 
-def test_a_privileged_container_is_good_where_the_cluster_allows_it() -> None:
-    pod = defaulted(a_pod(container={"securityContext": {"privileged": True}}))
+def test_a_privileged_container_is_valid_if_the_cluster_allows_it() -> None:
+    pod = defaulted(make_pod(container={"securityContext": {"privileged": True}}))
     assert validate_pod_create(pod, FeatureGates(allow_privileged=True)) == []
 
 
 def test_a_value_of_a_named_type_is_printed_as_json() -> None:
-    assert create_errors(a_pod(restartPolicy="<now>")) == [
+    assert create_errors(make_pod(restartPolicy="<now>")) == [
         'spec.restartPolicy: Unsupported value: "\\u003cnow\\u003e": supported values: "Always", "OnFailure", "Never"'
     ]
 
@@ -280,9 +280,9 @@ def test_a_value_of_a_named_type_is_printed_as_json() -> None:
         ('[{"KEY": 5}]', "json: cannot unmarshal number into Go struct field Toleration.Key of type string"),
     ],
 )
-def test_a_hostile_toleration_annotation_is_an_error_and_no_crash(annotation: str, error: str) -> None:
+def test_an_invalid_toleration_annotation_is_an_error(annotation: str, error: str) -> None:
     key = "scheduler.alpha.kubernetes.io/tolerations"
-    assert create_errors(a_pod(metadata={"annotations": {key: annotation}})) == [
+    assert create_errors(make_pod(metadata={"annotations": {key: annotation}})) == [
         f'metadata.annotations: Invalid value: "{key}": {error}'
     ]
 
@@ -290,15 +290,15 @@ def test_a_hostile_toleration_annotation_is_an_error_and_no_crash(annotation: st
 @pytest.mark.parametrize(("cost", "is_good"), [("5", True), ("-01", True), ("+1", False), ("007", False), ("", False)])
 def test_a_deletion_cost_is_a_small_plain_integer(cost: str, is_good: bool) -> None:
     key = "controller.kubernetes.io/pod-deletion-cost"
-    errors = create_errors(a_pod(metadata={"annotations": {key: cost}}))
+    errors = create_errors(make_pod(metadata={"annotations": {key: cost}}))
     assert errors == (
         [] if is_good else [f'metadata.annotations[{key}]: Invalid value: "{cost}": must be a 32bit integer']
     )
 
 
-def test_a_template_is_checked_like_a_pod_under_its_own_path() -> None:
-    template = defaulted(a_pod(schedulingGates=[{"name": ""}], ephemeralContainers=[{"name": "e", "image": "x"}]))
-    errors = shown(validate_pod_template_spec(template, "spec.template", DEFAULTS))
+def test_a_template_is_validated_like_a_pod_with_its_own_path() -> None:
+    template = defaulted(make_pod(schedulingGates=[{"name": ""}], ephemeralContainers=[{"name": "e", "image": "x"}]))
+    errors = texts(validate_pod_template_spec(template, "spec.template", DEFAULTS))
     assert [error.split(": ")[0] for error in errors] == [
         "spec.template.spec.schedulingGates[0]",
         "spec.template.spec.schedulingGates[0]",
@@ -306,9 +306,9 @@ def test_a_template_is_checked_like_a_pod_under_its_own_path() -> None:
     ]
 
 
-def test_a_template_keeps_what_was_stored_before_the_rule() -> None:
+def test_violations_of_a_stored_template_are_tolerated() -> None:
     bad = {"podAffinity": {REQUIRED: [{"topologyKey": "z", "labelSelector": {"matchLabels": {"a": "b c"}}}]}}
-    template = defaulted(a_pod(affinity=bad))
+    template = defaulted(make_pod(affinity=bad))
     assert len(validate_pod_template_spec(template, "t", DEFAULTS)) == 1
     values = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]}
     bad["podAffinity"][REQUIRED][0]["labelSelector"] = values
@@ -316,8 +316,8 @@ def test_a_template_keeps_what_was_stored_before_the_rule() -> None:
     assert validate_pod_template_spec(template, "t", DEFAULTS, template) == []
 
 
-def test_reading_a_pod_changes_nothing_of_it() -> None:
-    pod = defaulted(a_pod(volumes=[{"name": "v", "secret": {}}], nodeSelector={"a": "b c"}))
+def test_validation_does_not_change_a_pod() -> None:
+    pod = defaulted(make_pod(volumes=[{"name": "v", "secret": {}}], nodeSelector={"a": "b c"}))
     before = repr(pod)
     validate_pod_create(pod, DEFAULTS)
     assert repr(pod) == before
@@ -330,6 +330,6 @@ def test_sharing_processes_and_the_host_pid_namespace_exclude_each_other(context
         "spec.securityContext.shareProcessNamespace: Invalid value: true: "
         "ShareProcessNamespace and HostPID cannot both be enabled"
     )
-    assert create_errors(a_pod(shareProcessNamespace=True, hostPID=True, **security)) == [refused]
-    assert create_errors(a_pod(shareProcessNamespace=True, hostPID=False, **security)) == []
-    assert create_errors(a_pod(shareProcessNamespace=False, hostPID=True, **security)) == []
+    assert create_errors(make_pod(shareProcessNamespace=True, hostPID=True, **security)) == [refused]
+    assert create_errors(make_pod(shareProcessNamespace=True, hostPID=False, **security)) == []
+    assert create_errors(make_pod(shareProcessNamespace=False, hostPID=True, **security)) == []

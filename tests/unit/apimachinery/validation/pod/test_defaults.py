@@ -1,4 +1,4 @@
-"""What a pod, and a workload's template, get without asking."""
+"""Defaults of pods and of pod templates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from headgate.apimachinery.defaults.image_references import wants_latest
 from headgate.apimachinery.defaults.pod import default_pod_spec, default_pod_template
-from unit.apimachinery.validation.pod.pods import a_pod, defaulted
+from unit.apimachinery.validation.pod.pods import defaulted, make_pod
 
 HEX = "0123456789abcdef" * 4
 
@@ -18,8 +18,8 @@ def container_of(pod: dict[str, Any]) -> dict[str, Any]:
     return container
 
 
-def test_a_bare_pod_becomes_what_the_server_shows() -> None:
-    assert defaulted(a_pod())["spec"] == {
+def test_a_minimal_pod_gets_the_defaults_of_the_api_server() -> None:
+    assert defaulted(make_pod())["spec"] == {
         "containers": [
             {
                 "name": "c",
@@ -39,12 +39,12 @@ def test_a_bare_pod_becomes_what_the_server_shows() -> None:
 
 
 def test_defaulting_twice_changes_nothing_more() -> None:
-    pod = defaulted(a_pod(container={"resources": {"limits": {"cpu": "1"}}}, volumes=[{"name": "v"}]))
+    pod = defaulted(make_pod(container={"resources": {"limits": {"cpu": "1"}}}, volumes=[{"name": "v"}]))
     assert defaulted({**pod, "spec": {**pod["spec"]}}) == pod
 
 
 def test_a_template_gets_less_than_a_pod() -> None:
-    spec = a_pod(container={"resources": {"limits": {"cpu": "1"}}}, hostNetwork=True)["spec"]
+    spec = make_pod(container={"resources": {"limits": {"cpu": "1"}}}, hostNetwork=True)["spec"]
     spec["containers"][0]["ports"] = [{"containerPort": 80}]
     default_pod_spec(spec)
     assert "enableServiceLinks" not in spec
@@ -58,9 +58,9 @@ def test_a_template_without_a_spec_gets_one() -> None:
     assert template["spec"]["restartPolicy"] == "Always"
 
 
-def test_annotations_of_before_init_containers_are_dropped() -> None:
+def test_old_init_container_annotations_are_dropped() -> None:
     annotations = {"pod.beta.kubernetes.io/init-containers": "[]", "keep": "me"}
-    assert defaulted(a_pod(metadata={"annotations": annotations}))["metadata"]["annotations"] == {"keep": "me"}
+    assert defaulted(make_pod(metadata={"annotations": annotations}))["metadata"]["annotations"] == {"keep": "me"}
 
 
 @pytest.mark.parametrize(
@@ -87,15 +87,15 @@ def test_annotations_of_before_init_containers_are_dropped() -> None:
         ("a" * 300, False),
     ],
 )
-def test_only_an_image_that_parses_and_wants_latest_is_always_pulled(image: str, latest: bool) -> None:
+def test_the_pull_policy_is_always_only_for_the_latest_tag(image: str, latest: bool) -> None:
     assert wants_latest(image) is latest
-    policy = container_of(defaulted(a_pod(container={"image": image})))["imagePullPolicy"]
+    policy = container_of(defaulted(make_pod(container={"image": image})))["imagePullPolicy"]
     assert policy == ("Always" if latest else "IfNotPresent")
 
 
-def test_requests_follow_limits_where_they_are_not_given() -> None:
+def test_missing_requests_are_set_to_limits() -> None:
     resources = {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}
-    assert container_of(defaulted(a_pod(container={"resources": resources})))["resources"]["requests"] == {
+    assert container_of(defaulted(make_pod(container={"resources": resources})))["resources"]["requests"] == {
         "cpu": "1",
         "memory": "1Gi",
     }
@@ -103,7 +103,7 @@ def test_requests_follow_limits_where_they_are_not_given() -> None:
 
 def test_amounts_finer_than_a_thousandth_are_rounded_up() -> None:
     resources = {"requests": {"cpu": "100u", "memory": "1Gi"}}
-    pod = defaulted(a_pod(container={"resources": resources}, overhead={"cpu": "1500u"}))
+    pod = defaulted(make_pod(container={"resources": resources}, overhead={"cpu": "1500u"}))
     assert container_of(pod)["resources"]["requests"] == {"cpu": "1m", "memory": "1Gi"}
     assert pod["spec"]["overhead"] == {"cpu": "2m"}
 
@@ -129,22 +129,22 @@ def test_amounts_finer_than_a_thousandth_are_rounded_up() -> None:
 def test_resources_of_the_pod_are_completed_from_its_containers(
     pod_level: dict[str, Any], container: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    assert defaulted(a_pod(container={"resources": container}, resources=pod_level))["spec"]["resources"] == expected
+    assert defaulted(make_pod(container={"resources": container}, resources=pod_level))["spec"]["resources"] == expected
 
 
 def test_on_the_host_network_container_ports_are_host_ports() -> None:
     ports = [{"containerPort": 80}, {"containerPort": 81, "hostPort": 9}]
-    pod = defaulted(a_pod(container={"ports": ports}, hostNetwork=True))
+    pod = defaulted(make_pod(container={"ports": ports}, hostNetwork=True))
     assert [port["hostPort"] for port in container_of(pod)["ports"]] == [80, 9]
 
 
-def test_both_names_of_the_service_account_are_shown() -> None:
-    assert defaulted(a_pod(serviceAccount="old"))["spec"]["serviceAccountName"] == "old"
-    assert defaulted(a_pod(serviceAccountName="new", serviceAccount="old"))["spec"]["serviceAccount"] == "new"
+def test_both_fields_of_the_service_account_are_set() -> None:
+    assert defaulted(make_pod(serviceAccount="old"))["spec"]["serviceAccountName"] == "old"
+    assert defaulted(make_pod(serviceAccountName="new", serviceAccount="old"))["spec"]["serviceAccount"] == "new"
 
 
 def test_a_negative_grace_period_becomes_one_second_in_a_pod_only() -> None:
-    assert defaulted(a_pod(terminationGracePeriodSeconds=-5))["spec"]["terminationGracePeriodSeconds"] == 1
+    assert defaulted(make_pod(terminationGracePeriodSeconds=-5))["spec"]["terminationGracePeriodSeconds"] == 1
     template = {"terminationGracePeriodSeconds": -5}
     default_pod_spec(template)
     assert template["terminationGracePeriodSeconds"] == -5
@@ -184,7 +184,7 @@ def test_a_negative_grace_period_becomes_one_second_in_a_pod_only() -> None:
     ],
 )
 def test_volumes_get_their_defaults(volume: dict[str, Any], expected: dict[str, Any]) -> None:
-    pod = defaulted(a_pod(volumes=[{"name": "v", **volume}]))
+    pod = defaulted(make_pod(volumes=[{"name": "v", **volume}]))
     assert pod["spec"]["volumes"] == [{"name": "v", **expected}]
 
 
@@ -195,7 +195,7 @@ def test_probes_and_hooks_get_their_defaults() -> None:
         "lifecycle": {"preStop": {"httpGet": {"port": 80}}},
         "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
     }
-    got = container_of(defaulted(a_pod(container=container)))
+    got = container_of(defaulted(make_pod(container=container)))
     common = {"timeoutSeconds": 1, "successThreshold": 1, "failureThreshold": 3}
     get = {"port": 80, "path": "/", "scheme": "HTTP"}
     assert got["livenessProbe"] == {"httpGet": get, "periodSeconds": 5, **common}
@@ -205,7 +205,7 @@ def test_probes_and_hooks_get_their_defaults() -> None:
 
 
 def test_the_first_of_a_pods_addresses_is_its_address() -> None:
-    pod = a_pod()
+    pod = make_pod()
     pod["status"] = {"podIP": "10.0.0.1"}
     assert defaulted(pod)["status"] == {"podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}]}
     pod["status"] = {"podIP": "10.0.0.9", "podIPs": [{"ip": "10.0.0.1"}]}

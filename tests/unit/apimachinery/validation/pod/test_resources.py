@@ -1,4 +1,4 @@
-"""Sums over containers and the QoS class, against slow and obvious references."""
+"""Sums over containers and the QoS class, compared with slow references."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INIT_CONTAINERS = st.lists(
 
 
 def slow_sum(spec: dict[str, Any], name: str) -> int:
-    """The largest amount that runs at the same time, walking through the pod's life."""
+    """The largest amount in use at the same time during the life of the pod."""
 
     def of(container: dict[str, Any]) -> int:
         return int(container["resources"]["requests"].get(name, "0"))
@@ -40,7 +40,7 @@ def slow_sum(spec: dict[str, Any], name: str) -> int:
 
 
 @given(CONTAINERS, INIT_CONTAINERS)
-def test_a_pod_asks_for_its_largest_moment(containers: list[Any], init_containers: list[Any]) -> None:
+def test_the_sum_is_the_largest_amount_at_any_time(containers: list[Any], init_containers: list[Any]) -> None:
     spec = {"containers": containers, "initContainers": init_containers}
     total = sum_containers(spec, "requests")
     for name in NAMES:
@@ -72,6 +72,6 @@ def test_the_qos_class_of_a_pod(containers: list[dict[str, Any]], qos: str) -> N
     ("resources", "qos"),
     [({}, "BestEffort"), ({"requests": BOTH}, "Burstable"), ({"requests": BOTH, "limits": BOTH}, "Guaranteed")],
 )
-def test_resources_of_the_pod_as_a_whole_decide_alone(resources: dict[str, Any], qos: str) -> None:
+def test_pod_level_resources_alone_decide_the_qos_class(resources: dict[str, Any], qos: str) -> None:
     containers = [{"resources": {"requests": {"cpu": "1"}}}]
     assert compute_qos_class({"containers": containers, "resources": resources}) == qos

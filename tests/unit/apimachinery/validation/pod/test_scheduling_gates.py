@@ -1,4 +1,4 @@
-"""Scheduling gates at the API: names, the condition, what a gated pod may change, binding, and the switch off."""
+"""Scheduling gates in the API: names, the condition, updates of gated pods, binding, and the disabled feature."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from unit.apimachinery.validation.pod.pods import (
     NOW,
     PREFERRED,
     REQUIRED,
-    a_pod,
     changed,
     copy_of,
     create_errors,
     defaulted,
-    gates,
+    make_gates,
+    make_pod,
     stored,
     update_errors,
 )
@@ -39,36 +39,36 @@ def duplicates(*indexes: int) -> list[str]:
     return [f'spec.schedulingGates[{index}]: Duplicate value: "{names[index]}"' for index in indexes]
 
 
-def test_a_pod_without_gates_is_good() -> None:
-    assert create_errors(a_pod()) == []
+def test_a_pod_without_gates_is_valid() -> None:
+    assert create_errors(make_pod()) == []
 
 
-def test_two_good_gates_are_good() -> None:
-    assert create_errors(a_pod(schedulingGates=gates("foo", "bar"))) == []
+def test_two_valid_gates_give_no_errors() -> None:
+    assert create_errors(make_pod(schedulingGates=make_gates("foo", "bar"))) == []
 
 
 def test_an_empty_gate_name_gives_two_causes() -> None:
-    assert create_errors(a_pod(schedulingGates=gates("foo", ""))) == [
+    assert create_errors(make_pod(schedulingGates=make_gates("foo", ""))) == [
         'spec.schedulingGates[1]: Invalid value: "": name part must be non-empty',
         f'spec.schedulingGates[1]: Invalid value: "": {NAME_RULE}',
     ]
 
 
 def test_a_gate_name_with_a_line_break_is_invalid() -> None:
-    assert create_errors(a_pod(schedulingGates=gates("foo", "\nbar"))) == [
+    assert create_errors(make_pod(schedulingGates=make_gates("foo", "\nbar"))) == [
         f'spec.schedulingGates[1]: Invalid value: "\\nbar": {NAME_RULE}'
     ]
 
 
 def test_a_repeated_gate_is_a_duplicate() -> None:
-    assert create_errors(a_pod(schedulingGates=gates("foo", "bar", "bar"))) == [
+    assert create_errors(make_pod(schedulingGates=make_gates("foo", "bar", "bar"))) == [
         'spec.schedulingGates[2]: Duplicate value: "bar"'
     ]
 
 
 def test_every_repetition_is_reported_at_its_own_index() -> None:
-    names = gates("foo", "bar", "foo", "baz", "foo", "bar")
-    assert create_errors(a_pod(schedulingGates=names)) == duplicates(2, 4, 5)
+    names = make_gates("foo", "bar", "foo", "baz", "foo", "bar")
+    assert create_errors(make_pod(schedulingGates=names)) == duplicates(2, 4, 5)
 
 
 @pytest.mark.parametrize(
@@ -84,18 +84,18 @@ def test_every_repetition_is_reported_at_its_own_index() -> None:
     ],
 )
 def test_a_gate_is_named_like_a_label_key(name: str, message: str) -> None:
-    (error,) = create_errors(a_pod(schedulingGates=gates(name)))
+    (error,) = create_errors(make_pod(schedulingGates=make_gates(name)))
     assert error.startswith(f'spec.schedulingGates[0]: Invalid value: "{name}": {message}')
 
 
 def test_a_new_pod_may_not_have_both_a_node_and_a_gate() -> None:
-    assert create_errors(a_pod(schedulingGates=gates("foo"), nodeName="n1")) == [
+    assert create_errors(make_pod(schedulingGates=make_gates("foo"), nodeName="n1")) == [
         "spec.nodeName: Forbidden: cannot be set until all schedulingGates have been cleared"
     ]
 
 
-def test_a_gated_pod_is_born_with_the_condition() -> None:
-    pod = stored(a_pod(schedulingGates=gates("foo")))
+def test_a_new_gated_pod_has_the_condition() -> None:
+    pod = stored(make_pod(schedulingGates=make_gates("foo")))
     assert pod["status"] == {
         "phase": "Pending",
         "qosClass": "BestEffort",
@@ -111,12 +111,12 @@ def test_a_gated_pod_is_born_with_the_condition() -> None:
     }
 
 
-def test_a_pod_without_gates_is_born_without_conditions() -> None:
-    assert stored(a_pod())["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
+def test_a_new_pod_without_gates_has_no_conditions() -> None:
+    assert stored(make_pod())["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
 
 
 def test_the_condition_that_a_client_sends_is_replaced() -> None:
-    pod = a_pod(schedulingGates=gates("foo"))
+    pod = make_pod(schedulingGates=make_gates("foo"))
     pod["status"] = {"conditions": [{"type": "PodScheduled", "status": "True"}]}
     assert [each["reason"] for each in stored(pod)["status"]["conditions"]] == ["SchedulingGated"]
 
@@ -133,8 +133,8 @@ def test_the_condition_that_a_client_sends_is_replaced() -> None:
 def test_gates_cannot_be_added_or_renamed(
     old: tuple[str, ...], new: tuple[str, ...], added: tuple[tuple[int, str], ...]
 ) -> None:
-    before = stored(a_pod(schedulingGates=gates(*old)))
-    assert update_errors(changed(before, schedulingGates=gates(*new)), before) == [
+    before = stored(make_pod(schedulingGates=make_gates(*old)))
+    assert update_errors(changed(before, schedulingGates=make_gates(*new)), before) == [
         f"spec.schedulingGates[{index}].name: Forbidden: "
         f"only deletion is allowed, but found new scheduling gate '{name}'"
         for index, name in added
@@ -143,13 +143,13 @@ def test_gates_cannot_be_added_or_renamed(
 
 @pytest.mark.parametrize("left", [(), ("foo",), ("bar",), ("bar", "foo")])
 def test_gates_can_be_removed_and_reordered(left: tuple[str, ...]) -> None:
-    before = stored(a_pod(schedulingGates=gates("foo", "bar")))
-    assert update_errors(changed(before, schedulingGates=gates(*left)), before) == []
+    before = stored(make_pod(schedulingGates=make_gates("foo", "bar")))
+    assert update_errors(changed(before, schedulingGates=make_gates(*left)), before) == []
 
 
-def test_removing_a_gate_counts_a_generation_and_leaves_the_condition() -> None:
-    before = stored(a_pod(schedulingGates=gates("foo", "bar")))
-    after = changed(before, schedulingGates=gates("bar"))
+def test_removing_a_gate_increases_the_generation_and_keeps_the_condition() -> None:
+    before = stored(make_pod(schedulingGates=make_gates("foo", "bar")))
+    after = changed(before, schedulingGates=make_gates("bar"))
     after["status"] = {}
     prepare_pod_update(after, before, GATES_OFF)
     assert after["metadata"]["generation"] == 2
@@ -157,12 +157,12 @@ def test_removing_a_gate_counts_a_generation_and_leaves_the_condition() -> None:
 
 
 def test_a_gated_pod_may_get_more_node_selector_keys() -> None:
-    before = stored(a_pod(schedulingGates=gates("foo"), nodeSelector={"a": "1"}))
+    before = stored(make_pod(schedulingGates=make_gates("foo"), nodeSelector={"a": "1"}))
     assert update_errors(changed(before, nodeSelector={"a": "1", "b": "2"}), before) == []
 
 
 def test_a_pod_without_gates_may_not_get_more_node_selector_keys() -> None:
-    before = stored(a_pod(nodeSelector={"a": "1"}))
+    before = stored(make_pod(nodeSelector={"a": "1"}))
     (error,) = update_errors(changed(before, nodeSelector={"a": "1", "b": "2"}), before)
     assert error.startswith(FORBIDDEN)
 
@@ -171,7 +171,7 @@ def test_a_pod_without_gates_may_not_get_more_node_selector_keys() -> None:
     ("selector", "printed"), [({"a": "2"}, '{"a":"2"}'), ({"b": "1"}, '{"b":"1"}'), ({}, "{}"), (None, "null")]
 )
 def test_a_gated_pods_node_selector_may_only_grow(selector: dict[str, str] | None, printed: str) -> None:
-    before = stored(a_pod(schedulingGates=gates("foo"), nodeSelector={"a": "1"}))
+    before = stored(make_pod(schedulingGates=make_gates("foo"), nodeSelector={"a": "1"}))
     assert update_errors(changed(before, nodeSelector=selector), before) == [
         f"spec.nodeSelector: Invalid value: {printed}: "
         "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
@@ -180,13 +180,13 @@ def test_a_gated_pods_node_selector_may_only_grow(selector: dict[str, str] | Non
 
 @pytest.mark.parametrize("selector", [{"a": "2"}, {"b": "1"}])
 def test_without_gates_a_changed_selector_is_simply_forbidden(selector: dict[str, str]) -> None:
-    before = stored(a_pod(nodeSelector={"a": "1"}))
+    before = stored(make_pod(nodeSelector={"a": "1"}))
     (error,) = update_errors(changed(before, nodeSelector=selector), before)
     assert error.startswith(FORBIDDEN)
 
 
-def test_the_last_gate_may_go_together_with_a_stricter_selector() -> None:
-    before = stored(a_pod(schedulingGates=gates("foo"), nodeSelector={"a": "1"}))
+def test_the_last_gate_may_be_removed_together_with_a_stricter_selector() -> None:
+    before = stored(make_pod(schedulingGates=make_gates("foo"), nodeSelector={"a": "1"}))
     assert update_errors(changed(before, schedulingGates=None, nodeSelector={"a": "1", "b": "2"}), before) == []
 
 
@@ -202,7 +202,7 @@ def node_affinity(*terms: dict[str, Any], preferred: list[Any] | None = None) ->
 
 
 def affinity_errors(old: Any, new: Any, *, gated: bool = True, ungate: bool = False) -> list[str]:
-    before = stored(a_pod(schedulingGates=gates("foo") if gated else [], affinity=old))
+    before = stored(make_pod(schedulingGates=make_gates("foo") if gated else [], affinity=old))
     after = changed(before, affinity=new)
     if ungate:
         after["spec"]["schedulingGates"] = []
@@ -275,17 +275,17 @@ def test_pod_affinity_of_a_gated_pod_stays(kind: str) -> None:
     assert error.startswith(FORBIDDEN)
 
 
-def test_an_impossible_label_value_is_refused_when_it_is_new_and_kept_when_it_is_old() -> None:
+def test_an_invalid_label_value_is_rejected_if_new_and_tolerated_if_stored() -> None:
     bad = node_affinity({"matchExpressions": [{"key": "disk", "operator": "In", "values": ["-1"]}]})
-    (error,) = create_errors(a_pod(affinity=copy_of(bad)))
+    (error,) = create_errors(make_pod(affinity=copy_of(bad)))
     assert error.startswith(f'{TERMS}[0].matchExpressions[0].values[0]: Invalid value: "-1": a valid label must be')
-    before = defaulted(a_pod(affinity=bad, schedulingGates=gates("foo")))
+    before = defaulted(make_pod(affinity=bad, schedulingGates=make_gates("foo")))
     before["metadata"].update(uid="u1", resourceVersion="7")
     assert update_errors(changed(before, schedulingGates=[]), before) == []
 
 
 def test_binding_a_gated_pod_is_a_conflict() -> None:
-    answer = bind_pod(stored(a_pod(schedulingGates=gates("foo"))), BINDING, GATES_ON, NOW)
+    answer = bind_pod(stored(make_pod(schedulingGates=make_gates("foo"))), BINDING, GATES_ON, NOW)
     assert isinstance(answer, StatusError)
     assert (answer.code, answer.reason) == (409, "Conflict")
     assert answer.message == (
@@ -294,13 +294,13 @@ def test_binding_a_gated_pod_is_a_conflict() -> None:
 
 
 def test_binding_a_pod_without_gates_works() -> None:
-    bound = bind_pod(stored(a_pod()), BINDING, GATES_ON, NOW)
+    bound = bind_pod(stored(make_pod()), BINDING, GATES_ON, NOW)
     assert isinstance(bound, dict)
     assert bound["spec"]["nodeName"] == "n1"
 
 
 def test_with_the_feature_off_new_pods_lose_their_gates_and_get_no_condition() -> None:
-    pod = defaulted(a_pod(schedulingGates=gates("foo"), nodeName="n1"))
+    pod = defaulted(make_pod(schedulingGates=make_gates("foo"), nodeName="n1"))
     prepare_pod_create(pod, GATES_OFF, NOW)
     assert "schedulingGates" not in pod["spec"]
     assert "conditions" not in pod["status"]
@@ -308,26 +308,26 @@ def test_with_the_feature_off_new_pods_lose_their_gates_and_get_no_condition() -
 
 
 def test_with_the_feature_off_an_old_pod_keeps_its_gates_until_they_are_removed() -> None:
-    before = stored(a_pod(schedulingGates=gates("foo", "bar")))
-    after = changed(before, schedulingGates=gates("bar"))
+    before = stored(make_pod(schedulingGates=make_gates("foo", "bar")))
+    after = changed(before, schedulingGates=make_gates("bar"))
     prepare_pod_update(after, before, GATES_OFF)
-    assert after["spec"]["schedulingGates"] == gates("bar")
+    assert after["spec"]["schedulingGates"] == make_gates("bar")
     assert update_errors(after, before, GATES_OFF) == []
 
 
-def test_with_the_feature_off_an_update_cannot_bring_gates_to_a_pod_that_has_none() -> None:
-    before = stored(a_pod())
-    after = changed(before, schedulingGates=gates("foo"))
+def test_with_the_feature_off_an_update_cannot_add_gates() -> None:
+    before = stored(make_pod())
+    after = changed(before, schedulingGates=make_gates("foo"))
     prepare_pod_update(after, before, GATES_OFF)
     assert "schedulingGates" not in after["spec"]
     assert after["metadata"]["generation"] == 1
 
 
 def test_with_the_feature_off_a_gated_pod_can_be_bound() -> None:
-    assert isinstance(bind_pod(stored(a_pod(schedulingGates=gates("foo"))), BINDING, GATES_OFF, NOW), dict)
+    assert isinstance(bind_pod(stored(make_pod(schedulingGates=make_gates("foo"))), BINDING, GATES_OFF, NOW), dict)
 
 
-def test_with_the_feature_off_gates_give_no_licence_to_change_the_selector() -> None:
-    before = stored(a_pod(schedulingGates=gates("foo")))
+def test_with_the_feature_off_a_gated_pod_cannot_change_its_selector() -> None:
+    before = stored(make_pod(schedulingGates=make_gates("foo")))
     (error,) = update_errors(changed(before, nodeSelector={"a": "1"}), before, GATES_OFF)
     assert error.startswith(FORBIDDEN)

@@ -6,12 +6,12 @@ from typing import Any
 
 from headgate.apimachinery.validation.pod.status import validate_pod_status_update
 from headgate.kube.feature_gates import DEFAULTS
-from unit.apimachinery.validation.pod.pods import a_pod
+from unit.apimachinery.validation.pod.pods import make_pod
 
 
 def with_statuses(state: dict[str, Any]) -> dict[str, Any]:
     status = {"name": "e", "image": "i", "imageID": "", "state": state}
-    return {**a_pod(metadata={"resourceVersion": "1"}), "status": {"ephemeralContainerStatuses": [status] * 200}}
+    return {**make_pod(metadata={"resourceVersion": "1"}), "status": {"ephemeralContainerStatuses": [status] * 200}}
 
 
 def test_many_statuses_of_one_container_give_a_bounded_number_of_errors() -> None:

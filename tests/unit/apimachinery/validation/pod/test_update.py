@@ -1,4 +1,4 @@
-"""What of a pod may change, through the pod itself, its status, resize and ephemeralcontainers."""
+"""Validation of pod updates: the pod itself, its status, resize and ephemeralcontainers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from headgate.apimachinery.validation.pod import (
     validate_pod_status_update,
 )
 from headgate.kube.feature_gates import DEFAULTS
-from unit.apimachinery.validation.pod.pods import a_pod, changed, copy_of, shown, stored, update_errors
+from unit.apimachinery.validation.pod.pods import changed, copy_of, make_pod, stored, texts, update_errors
 
 FORBIDDEN = (
     "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
@@ -29,8 +29,8 @@ FORBIDDEN = (
 TOLERATION = {"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
 
 
-def test_an_unchanged_pod_is_good_and_keeps_its_generation() -> None:
-    before = stored(a_pod())
+def test_an_unchanged_pod_is_valid_and_keeps_its_generation() -> None:
+    before = stored(make_pod())
     after = copy_of(before)
     prepare_pod_update(after, before, DEFAULTS)
     assert update_errors(after, before) == []
@@ -46,7 +46,7 @@ def test_an_unchanged_pod_is_good_and_keeps_its_generation() -> None:
     ],
 )
 def test_the_few_mutable_fields(spec: dict[str, Any]) -> None:
-    before = stored(a_pod(tolerations=[TOLERATION]))
+    before = stored(make_pod(tolerations=[TOLERATION]))
     after = changed(before, **spec)
     assert update_errors(after, before) == []
     prepare_pod_update(after, before, DEFAULTS)
@@ -54,7 +54,7 @@ def test_the_few_mutable_fields(spec: dict[str, Any]) -> None:
 
 
 def test_an_image_may_change() -> None:
-    before = stored(a_pod())
+    before = stored(make_pod())
     after = copy_of(before)
     after["spec"]["containers"][0]["image"] = "nginx:2"
     assert update_errors(after, before) == []
@@ -65,14 +65,14 @@ def test_an_image_may_change() -> None:
     [{"nodeName": "n1"}, {"priority": 5}, {"schedulerName": "x"}, {"hostNetwork": True}, {"affinity": {}}],
 )
 def test_everything_else_is_forbidden_with_a_diff(spec: dict[str, Any]) -> None:
-    before = stored(a_pod())
+    before = stored(make_pod())
     (error,) = update_errors(changed(before, **spec), before)
     assert error.startswith(FORBIDDEN)
     assert f'+  "{next(iter(spec))}"' in error
 
 
 def test_resources_cannot_change_through_the_pod_itself() -> None:
-    before = stored(a_pod(container={"resources": {"requests": {"cpu": "1"}}}))
+    before = stored(make_pod(container={"resources": {"requests": {"cpu": "1"}}}))
     after = copy_of(before)
     after["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2"
     (error,) = update_errors(after, before)
@@ -89,18 +89,18 @@ def test_resources_cannot_change_through_the_pod_itself() -> None:
     ],
 )
 def test_empty_and_absent_are_the_same_and_amounts_are_numbers(spec: dict[str, Any], other: dict[str, Any]) -> None:
-    before = changed(stored(a_pod()), **spec)
+    before = changed(stored(make_pod()), **spec)
     assert update_errors(changed(before, **other), before) == []
 
 
-def test_false_and_absent_differ_where_the_user_has_the_choice() -> None:
-    before = stored(a_pod(hostUsers=True))
+def test_false_and_absent_differ_for_pointer_fields() -> None:
+    before = stored(make_pod(hostUsers=True))
     (error,) = update_errors(changed(before, hostUsers=None), before)
     assert error.startswith(FORBIDDEN)
 
 
 def test_containers_can_be_neither_added_nor_removed() -> None:
-    before = stored(a_pod())
+    before = stored(make_pod())
     after = copy_of(before)
     after["spec"]["containers"] *= 2
     assert (
@@ -115,28 +115,28 @@ def test_containers_can_be_neither_added_nor_removed() -> None:
         (5, None, "null: must not update from a positive integer to nil value"),
     ],
 )
-def test_a_deadline_may_only_come_closer(old: int, new: int | None, error: str) -> None:
-    before = stored(a_pod(activeDeadlineSeconds=old))
+def test_a_deadline_may_only_decrease(old: int, new: int | None, error: str) -> None:
+    before = stored(make_pod(activeDeadlineSeconds=old))
     assert update_errors(changed(before, activeDeadlineSeconds=new), before)[0] == (
         f"spec.activeDeadlineSeconds: Invalid value: {error}"
     )
 
 
-def test_an_existing_toleration_stays_as_it_is() -> None:
-    before = stored(a_pod(tolerations=[TOLERATION]))
+def test_an_existing_toleration_is_immutable() -> None:
+    before = stored(make_pod(tolerations=[TOLERATION]))
     assert update_errors(changed(before, tolerations=[]), before) == [
         "spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"
     ]
 
 
-def test_a_negative_grace_period_of_long_ago_may_become_one_second() -> None:
-    before = changed(stored(a_pod()), terminationGracePeriodSeconds=-3)
+def test_a_stored_negative_grace_period_may_become_one_second() -> None:
+    before = changed(stored(make_pod()), terminationGracePeriodSeconds=-3)
     assert update_errors(changed(before, terminationGracePeriodSeconds=1), before) == []
     assert update_errors(changed(before, terminationGracePeriodSeconds=2), before) != []
 
 
 def test_the_mirror_annotation_can_be_neither_added_nor_removed() -> None:
-    plain = stored(a_pod(nodeName="n"))
+    plain = stored(make_pod(nodeName="n"))
     mirror = copy_of(plain)
     mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
     path = "metadata.annotations[kubernetes.io/config.mirror]: Forbidden: "
@@ -147,7 +147,7 @@ def test_the_mirror_annotation_can_be_neither_added_nor_removed() -> None:
 def status_errors(new: dict[str, Any], old: dict[str, Any]) -> list[str]:
     prepare_pod_status_update(new, old)
     new["metadata"]["deletionTimestamp"] = old["metadata"].get("deletionTimestamp")
-    return shown(validate_pod_status_update(new, old, DEFAULTS))
+    return texts(validate_pod_status_update(new, old, DEFAULTS))
 
 
 def with_status(pod: dict[str, Any], **status: Any) -> dict[str, Any]:
@@ -156,8 +156,8 @@ def with_status(pod: dict[str, Any], **status: Any) -> dict[str, Any]:
     return new
 
 
-def test_a_status_write_leaves_spec_owners_and_deletion_alone() -> None:
-    before = stored(a_pod(metadata={"ownerReferences": [{"uid": "o"}]}))
+def test_a_status_update_does_not_change_spec_owners_and_deletion() -> None:
+    before = stored(make_pod(metadata={"ownerReferences": [{"uid": "o"}]}))
     after = with_status(changed(before, nodeName="n1"), phase="Running")
     after["metadata"].update(ownerReferences=[], deletionTimestamp="2030-01-01T00:00:00Z")
     prepare_pod_status_update(after, before)
@@ -166,9 +166,9 @@ def test_a_status_write_leaves_spec_owners_and_deletion_alone() -> None:
     assert after["status"]["phase"] == "Running"
 
 
-def test_a_status_write_cannot_clear_what_it_does_not_know() -> None:
+def test_a_status_update_does_not_clear_observed_generations() -> None:
     conditions = [{"type": "Ready", "status": "True", "observedGeneration": 3}]
-    before = with_status(stored(a_pod()), observedGeneration=4, conditions=conditions)
+    before = with_status(stored(make_pod()), observedGeneration=4, conditions=conditions)
     after = with_status(before)
     after["status"] = {"conditions": [{"type": "Ready", "status": "False"}]}
     prepare_pod_status_update(after, before)
@@ -207,13 +207,13 @@ def test_a_status_write_cannot_clear_what_it_does_not_know() -> None:
         ),
     ],
 )
-def test_a_bad_status(status: dict[str, Any], errors: list[str]) -> None:
-    before = stored(a_pod())
+def test_an_invalid_status(status: dict[str, Any], errors: list[str]) -> None:
+    before = stored(make_pod())
     assert status_errors(with_status(before, **status), before) == errors
 
 
 def test_a_bound_pod_is_not_nominated() -> None:
-    before = stored(a_pod(nodeName="n1"))
+    before = stored(make_pod(nodeName="n1"))
     assert status_errors(with_status(before, nominatedNodeName="n2"), before) == [
         "status.nominatedNodeName: Forbidden: may not be set on pods that are already bound to a node"
     ]
@@ -242,7 +242,7 @@ def test_a_terminated_container_runs_again_only_by_its_restart_policy(
     policy: str, container: dict[str, Any], exit_code: int, may_restart: bool
 ) -> None:
     ended = [{"name": "c", "state": {"terminated": {"exitCode": exit_code}}}]
-    before = with_status(stored(a_pod(restartPolicy=policy, container=container)), containerStatuses=ended)
+    before = with_status(stored(make_pod(restartPolicy=policy, container=container)), containerStatuses=ended)
     after = with_status(before, containerStatuses=[{"name": "c", "state": {"running": {}}}])
     error = "status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state"
     assert status_errors(after, before) == ([] if may_restart else [error])
@@ -252,11 +252,11 @@ def resize(before: dict[str, Any], resources: dict[str, Any]) -> tuple[dict[str,
     after = copy_of(before)
     after["spec"]["containers"][0]["resources"] = resources
     prepare_pod_resize(after, before, DEFAULTS)
-    return after, shown(validate_pod_resize(after, before, DEFAULTS))
+    return after, texts(validate_pod_resize(after, before, DEFAULTS))
 
 
 def sized(**spec: Any) -> dict[str, Any]:
-    return stored(a_pod(container={"resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}, **spec))
+    return stored(make_pod(container={"resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}, **spec))
 
 
 def test_cpu_of_a_gated_pod_can_be_resized_and_its_gates_stay() -> None:
@@ -302,7 +302,7 @@ def test_a_resize_does_not_rename_containers() -> None:
     after = copy_of(before)
     after["spec"]["containers"][0]["name"] = "other"
     prepare_pod_resize(after, before, DEFAULTS)
-    assert shown(validate_pod_resize(after, before, DEFAULTS)) == [
+    assert texts(validate_pod_resize(after, before, DEFAULTS)) == [
         "spec.containers[0].name: Forbidden: containers may not be renamed or reordered on resize"
     ]
 
@@ -315,7 +315,7 @@ def test_a_resize_does_not_rename_containers() -> None:
     ],
 )
 def test_some_pods_cannot_be_resized_at_all(metadata: dict[str, Any], spec: dict[str, Any], error: str) -> None:
-    before = stored(a_pod(metadata=metadata, **spec))
+    before = stored(make_pod(metadata=metadata, **spec))
     assert resize(before, {})[1] == [f"[]: Forbidden: {error}"]
 
 
@@ -323,14 +323,14 @@ def ephemeral(before: dict[str, Any], *containers: dict[str, Any]) -> list[str]:
     after = changed(before, ephemeralContainers=list(containers), schedulerName="ignored")
     prepare_pod_ephemeral_containers(after, before, DEFAULTS)
     assert after["spec"]["schedulerName"] == before["spec"]["schedulerName"]
-    return shown(validate_pod_ephemeral_containers(after, before, DEFAULTS))
+    return texts(validate_pod_ephemeral_containers(after, before, DEFAULTS))
 
 
 DEBUGGER = {"name": "d", "image": "x", "imagePullPolicy": "Always", "terminationMessagePolicy": "File"}
 
 
 def test_ephemeral_containers_can_be_added_but_not_changed_or_removed() -> None:
-    before = stored(a_pod())
+    before = stored(make_pod())
     assert ephemeral(before, DEBUGGER) == []
     with_one = changed(before, ephemeralContainers=[DEBUGGER])
     assert ephemeral(with_one, DEBUGGER, {**DEBUGGER, "name": "e"}) == []
@@ -343,8 +343,10 @@ def test_ephemeral_containers_can_be_added_but_not_changed_or_removed() -> None:
     )
 
 
-def test_an_ephemeral_container_has_no_ports_and_no_name_of_another() -> None:
-    errors = ephemeral(stored(a_pod()), {**DEBUGGER, "name": "c", "ports": [{"containerPort": 1, "protocol": "TCP"}]})
+def test_an_ephemeral_container_has_no_ports_and_a_unique_name() -> None:
+    errors = ephemeral(
+        stored(make_pod()), {**DEBUGGER, "name": "c", "ports": [{"containerPort": 1, "protocol": "TCP"}]}
+    )
     assert errors == [
         'spec.ephemeralContainers[0].name: Duplicate value: "c"',
         "spec.ephemeralContainers[0].ports: Forbidden: cannot be set for an Ephemeral Container",
@@ -361,8 +363,8 @@ def test_an_ephemeral_container_has_no_ports_and_no_name_of_another() -> None:
         ({"nodeName": "n"}, "Succeeded", 60, 0),
     ],
 )
-def test_only_a_pod_that_runs_somewhere_takes_time_to_end(
+def test_only_a_running_pod_has_a_grace_period(
     spec: dict[str, Any], phase: str, asked_s: int | None, grace_s: int
 ) -> None:
-    pod = with_status(stored(a_pod(**spec)), phase=phase)
+    pod = with_status(stored(make_pod(**spec)), phase=phase)
     assert grace_period_s(pod, asked_s) == grace_s

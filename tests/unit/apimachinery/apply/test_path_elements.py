@@ -51,22 +51,22 @@ def test_a_malformed_element_has_none(given: str) -> None:
     assert canonical(given) is None
 
 
-def test_integers_beyond_the_precision_of_floats_lose_digits_as_they_do_there() -> None:
+def test_integers_beyond_the_precision_of_floats_lose_digits_as_in_kubernetes() -> None:
     assert canonical("v:9007199254740993") == "v:9007199254740992"
 
 
-def test_fields_stand_before_keys_before_values_before_indexes() -> None:
+def test_fields_sort_before_keys_before_values_before_indexes() -> None:
     elements = ["i:0", 'v:"a"', "v:1", 'k:{"name":"b"}', 'k:{"name":"a"}', "f:z", "f:a"]
     assert sorted(elements, key=sort_key) == ["f:a", "f:z", 'k:{"name":"a"}', 'k:{"name":"b"}', "v:1", 'v:"a"', "i:0"]
 
 
 def test_keys_are_ordered_by_value_not_by_their_json() -> None:
     assert sort_key('k:{"p":9}') < sort_key('k:{"p":10}') < sort_key('k:{"p":"9"}') < sort_key('k:{"p":true}')
-    assert sort_key('k:{"n":"a"}') < sort_key('k:{"n":"a b"}')  # though a quote sorts after a blank
+    assert sort_key('k:{"n":"a"}') < sort_key('k:{"n":"a b"}')  # although a quote sorts after a blank
     assert sort_key('k:{"n":"a"}') < sort_key('k:{"n":"a","p":1}')
 
 
-def test_a_path_is_shown_as_people_know_it() -> None:
+def test_a_path_is_formatted_for_messages() -> None:
     path = ("f:spec", "f:ports", 'k:{"port":80,"protocol":"TCP"}', "f:x.io/y")
     assert format_path(path) == '.spec.ports[port=80,protocol="TCP"].x.io/y'
     assert format_path(("f:finalizers", 'v:"a\\"b"')) == '.finalizers[="a\\"b"]'

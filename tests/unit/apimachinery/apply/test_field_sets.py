@@ -18,7 +18,7 @@ from headgate.apimachinery.apply.field_sets import (
 from headgate.apimachinery.apply.path_elements import sort_key
 
 
-def test_a_field_can_be_a_member_beside_its_parts() -> None:
+def test_a_field_and_its_children_can_be_members() -> None:
     fields = from_paths([("f:a", "f:b"), ("f:a",)])
     assert fields == {"f:a": {".": {}, "f:b": {}}}
     assert has(fields, ("f:a",))
@@ -27,18 +27,18 @@ def test_a_field_can_be_a_member_beside_its_parts() -> None:
     assert not has(fields, ())
 
 
-def test_a_parent_is_no_member_because_its_part_is_one() -> None:
+def test_a_parent_is_not_a_member_because_of_its_child() -> None:
     assert not has(from_paths([("f:a", "f:b")]), ("f:a",))
 
 
-def test_taking_a_parent_away_leaves_its_parts() -> None:
+def test_difference_with_a_parent_keeps_its_children() -> None:
     fields: FieldSet = {"f:a": {".": {}, "f:b": {}}}
     assert difference(fields, {"f:a": {}}) == {"f:a": {"f:b": {}}}
     assert difference(fields, {"f:a": {"f:b": {}}}) == {"f:a": {}}
     assert difference(fields, fields) == {}
 
 
-def test_taking_all_below_a_field_away_takes_its_parts_too() -> None:
+def test_difference_below_a_field_removes_its_children() -> None:
     fields: FieldSet = {"f:a": {".": {}, "f:b": {}}, "f:c": {}}
     assert difference_below(fields, {"f:a": {}}) == {"f:c": {}}
     assert difference_below(fields, {"f:a": {"f:b": {}}}) == {"f:a": {}, "f:c": {}}
@@ -58,17 +58,17 @@ def test_the_wire_order_is_by_value_and_by_kind_of_element() -> None:
     assert list(fields) == [".", "f:a", "f:b", 'k:{"p":9}', 'k:{"p":10}', 'v:"x"']
 
 
-def test_members_of_a_level_come_before_what_is_below_it() -> None:
+def test_members_of_a_level_come_before_their_children() -> None:
     fields: FieldSet = {"f:a": {"f:deep": {}}, "f:b": {}}
     assert list(paths_of(fields)) == [("f:b",), ("f:a", "f:deep")]
 
 
-def test_a_canonical_set_is_read_uncopied() -> None:
+def test_a_canonical_set_is_returned_without_a_copy() -> None:
     fields: FieldSet = {"f:a": {".": {}, "f:b": {}}, "f:c": {'k:{"name":"x"}': {}}}
     assert read(fields) is fields
 
 
-def test_what_a_client_wrote_is_brought_into_form() -> None:
+def test_a_set_of_a_client_is_made_canonical() -> None:
     given: dict[str, Any] = {"f:b": None, "f:a": {"z:later": {}}, "f:c": {'k:{"b":1,"a":2}': {".": {}}}, ".": {}}
     read_back = read(given)
     assert read_back == {"f:a": {}, "f:b": {}, "f:c": {'k:{"a":2,"b":1}': {}}}
@@ -82,7 +82,7 @@ def test_a_malformed_set_is_none() -> None:
     assert read(None) == {}
 
 
-def test_fields_can_be_named_plainly() -> None:
+def test_a_set_can_be_made_from_field_names() -> None:
     assert from_names((("status",), ("metadata", "labels"))) == {"f:metadata": {"f:labels": {}}, "f:status": {}}
 
 

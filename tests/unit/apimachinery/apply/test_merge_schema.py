@@ -1,4 +1,4 @@
-"""What the schema says is one piece, with a hand-made schema small enough to read."""
+"""Atomic and granular values, with a small hand-written schema."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ THING = merge_schema_of(SCHEMAS, "Thing")
 LEFT_A, LEFT_B = 'k:{"name":"a","side":"left"}', 'k:{"name":"b","side":"left"}'
 
 
-def test_structs_on_the_way_are_not_owned_but_items_are() -> None:
+def test_parent_structs_are_not_owned_but_items_are() -> None:
     value = {"inner": {"size": 1}, "tags": {"a": "b"}, "items": [{"name": "a", "size": 1}], "names": ["n"]}
     assert owned_fields(THING, value) == {
         "f:inner": {"f:size": {}},
@@ -54,24 +54,24 @@ def test_structs_on_the_way_are_not_owned_but_items_are() -> None:
     }
 
 
-def test_what_is_one_piece_is_owned_whole() -> None:
+def test_an_atomic_value_is_owned_as_a_whole() -> None:
     value = {"whole": {"a": "b"}, "args": ["x"], "point": {"x": 1}}
     assert owned_fields(THING, value) == {"f:whole": {}, "f:args": {}, "f:point": {}}
 
 
-def test_what_is_explicitly_empty_is_owned_but_an_empty_list_is_not() -> None:
+def test_an_explicit_empty_value_is_owned_but_an_empty_list_is_not() -> None:
     value: dict[str, Any] = {"tags": {}, "inner": None, "items": [], "names": None}
     assert owned_fields(THING, value) == {"f:tags": {}, "f:inner": {}, "f:names": {}}
 
 
-def test_without_a_schema_maps_have_parts_and_lists_have_none() -> None:
+def test_without_a_schema_maps_are_granular_and_lists_are_atomic() -> None:
     assert owned_fields(THING, {"any": {"a": {"b": [1]}, "c": {}}}) == {
         "f:any": {"f:a": {".": {}, "f:b": {}}, "f:c": {}}
     }
     assert owned_fields(THING, {"any": [1]}) == {"f:any": {}}
 
 
-def test_an_item_that_is_there_twice_is_owned_without_its_parts() -> None:
+def test_a_duplicate_item_is_owned_without_its_fields() -> None:
     value = {"items": [{"name": "a", "size": 1}, {"name": "a", "size": 2}, {"name": "b"}]}
     assert owned_fields(THING, value)["f:items"] == {LEFT_A: {}, LEFT_B: {".": {}, "f:name": {}}}
 
@@ -85,12 +85,12 @@ def changes(old: dict[str, Any], new: dict[str, Any]) -> Comparison:
     return compare(THING, old, new)
 
 
-def test_a_container_that_appears_counts_with_itself_and_all_its_parts() -> None:
+def test_an_added_container_counts_with_all_its_fields() -> None:
     added = changes({}, {"items": [{"name": "a"}], "tags": {"x": "y"}}).added
     assert added == {"f:items": {".": {}, LEFT_A: {".": {}, "f:name": {}}}, "f:tags": {".": {}, "f:x": {}}}
 
 
-def test_a_container_that_was_there_is_not_changed_by_its_parts() -> None:
+def test_an_existing_container_is_not_changed_by_its_fields() -> None:
     result = changes({"tags": {"a": "1", "b": "1"}}, {"tags": {"a": "2", "c": "1"}})
     assert result == ({"f:tags": {"f:c": {}}}, {"f:tags": {"f:b": {}}}, {"f:tags": {"f:a": {}}})
 
@@ -116,7 +116,7 @@ def test_null_and_empty_differ_as_leaves() -> None:
         (["1", "1"], [], ({}, {LEFT_A: {}}, {})),
     ],
 )
-def test_items_that_are_there_twice_are_compared_as_one(old: list[str], new: list[str], expected: Any) -> None:
+def test_duplicate_items_are_compared_as_one(old: list[str], new: list[str], expected: Any) -> None:
     def items(sizes: list[str]) -> dict[str, Any]:
         return {"items": [{"name": "b"}, *({"name": "a", "size": int(size)} for size in sizes)]}
 
@@ -128,7 +128,7 @@ def test_true_is_not_one_where_there_is_no_schema() -> None:
     assert changes({"any": {"a": 1}}, {"any": {"a": 1.0}}) == ({}, {}, {})
 
 
-def test_a_map_in_place_of_a_scalar_is_a_change_with_new_parts() -> None:
+def test_a_map_that_replaces_a_scalar_is_a_change_with_added_fields() -> None:
     assert changes({"any": 1}, {"any": {"a": 1}}) == ({"f:any": {"f:a": {}}}, {}, {"f:any": {}})
     assert changes({"any": {"a": 1}}, {"any": None}) == ({}, {"f:any": {"f:a": {}}}, {})
 
@@ -150,29 +150,29 @@ def names(items: Any) -> list[str]:
         ("axbycz", "cba", "xyczba"),
     ],
 )
-def test_applied_items_stand_in_the_order_they_were_applied(live: str, config: str, expected: str) -> None:
+def test_applied_items_have_the_order_of_the_configuration(live: str, config: str, expected: str) -> None:
     merged = merge(THING, {"items": [{"name": n} for n in live]}, {"items": [{"name": n} for n in config]})
     assert "".join(names(merged.get("items", []))) == expected
 
 
-def test_a_null_lays_nothing_over_parts_but_clears_a_leaf() -> None:
+def test_a_null_changes_no_map_but_clears_a_leaf() -> None:
     live = {"tags": {"a": "b"}, "items": [{"name": "a"}], "count": 1, "args": ["x"]}
     config = dict.fromkeys(live)
     assert merge(THING, live, config) == {"tags": {"a": "b"}, "items": [{"name": "a"}], "count": None, "args": None}
 
 
-def test_an_item_that_is_there_twice_is_replaced_by_the_applied_one() -> None:
+def test_duplicate_items_are_replaced_by_the_applied_one() -> None:
     live = {"items": [{"name": "a", "size": 1}, {"name": "b"}, {"name": "a", "size": 2}]}
     assert merge(THING, live, {"items": [{"name": "a"}]}) == {"items": [{"name": "a"}, {"name": "b"}]}
 
 
-def test_a_map_that_loses_its_last_part_becomes_null() -> None:
+def test_a_map_that_loses_its_last_field_becomes_null() -> None:
     value = {"tags": {"a": "b"}, "items": [{"name": "a"}, {"name": "b"}], "any": {"a": {"b": 1}}}
     gone: FieldSet = {"f:tags": {"f:a": {}}, "f:items": {LEFT_A: {}}, "f:any": {"f:a": {"f:b": {}}}}
     assert remove_fields(THING, value, gone) == {"tags": None, "items": [{"name": "b"}], "any": {"a": None}}
 
 
-def test_only_struct_fields_are_named_above_their_parts() -> None:
+def test_only_struct_fields_are_added_as_parents() -> None:
     fields: FieldSet = {"f:inner": {"f:size": {}}, "f:tags": {"f:a": {}}, "f:items": {LEFT_A: {"f:size": {}}}}
     assert with_parent_fields(THING, fields) == {
         "f:inner": {".": {}, "f:size": {}},
@@ -181,7 +181,7 @@ def test_only_struct_fields_are_named_above_their_parts() -> None:
     }
 
 
-def test_parts_of_what_became_one_piece_become_the_piece() -> None:
+def test_fields_of_a_value_that_became_atomic_become_the_value() -> None:
     fields: FieldSet = {"f:whole": {"f:a": {}}, "f:args": {"i:0": {}}, "f:point": {"f:x": {}}, "f:tags": {"f:a": {}}}
     assert reconcile_with_schema(THING, fields) == {"f:whole": {}, "f:args": {}, "f:point": {}, "f:tags": {"f:a": {}}}
     untouched: FieldSet = {"f:any": {"f:a": {"f:b": {}}}, "f:unknown": {"f:a": {}}, "f:count": {"f:odd": {}}}
@@ -210,13 +210,13 @@ def test_parts_of_what_became_one_piece_become_the_piece() -> None:
          "\n  .inner.size: expected numeric (int or float), got []interface {}"),
     ],
 )  # fmt: skip
-def test_a_configuration_that_does_not_fit_is_told_so(value: dict[str, Any], text: str) -> None:
+def test_a_configuration_that_does_not_match_the_schema_gets_an_error(value: dict[str, Any], text: str) -> None:
     assert check(THING, value) == text
 
 
-def test_live_objects_may_hold_an_item_twice() -> None:
+def test_live_objects_may_have_duplicate_items() -> None:
     assert check(THING, {"items": [{"name": "a"}, {"name": "a"}]}, duplicates=True) is None
 
 
-def test_nulls_and_schemaless_values_always_fit() -> None:
+def test_nulls_and_values_without_a_schema_are_always_valid() -> None:
     assert check(THING, {"count": None, "items": None, "tags": None, "any": [{"x": 1}]}) is None

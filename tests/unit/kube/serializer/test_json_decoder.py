@@ -1,4 +1,4 @@
-"""Reading JSON: every text here is the answer of a v1.35.8 API server to the same bytes."""
+"""Decoding of JSON. Every error text is that of kube-apiserver v1.35.8 for the same bytes."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ from headgate.kube.serializer.json_syntax import MAX_DEPTH
         (b'{"a":1e999}', "json: cannot unmarshal number 1e999 into Go value of type float64"),
     ],
 )
-def test_malformed_input_is_refused_in_the_words_of_the_server(body: bytes, text: str) -> None:
+def test_malformed_input_gives_the_error_of_the_api_server(body: bytes, text: str) -> None:
     assert decode_json(body).error == text
 
 
 @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
-def test_depth_is_bounded(opening: bytes, closing: bytes) -> None:
+def test_depth_is_limited(opening: bytes, closing: bytes) -> None:
     assert decode_json(opening * MAX_DEPTH + b"1" + closing * MAX_DEPTH).error is None
     for depth in (MAX_DEPTH + 1, 5_000):
         error = decode_json(opening * depth + b"1" + closing * depth).error
@@ -58,18 +58,18 @@ def test_depth_is_bounded(opening: bytes, closing: bytes) -> None:
     assert decode_json(opening * 100_000 + b"1" + closing * 100_000).error == "exceeded max depth"
 
 
-def test_a_large_malformed_body_is_refused_without_looking_for_the_exact_words() -> None:
+def test_a_large_malformed_body_gets_a_generic_error() -> None:
     error = decode_json(b"[" + b"1," * 100_000).error
     assert error is not None
     assert error.startswith("invalid JSON: ")
 
 
-def test_broken_text_is_replaced_byte_by_byte() -> None:
+def test_invalid_utf8_is_replaced_byte_by_byte() -> None:
     body = b'{"a":"\xff\xe4\xbd z\\ud800 \\ud83d\\ude00 \xed\xa0\x80 \\\\ud800"}'
     assert decode_json(body).value == {"a": "��� z� 😀 ��� \\ud800"}
 
 
-def test_repeated_keys_are_told_once_with_their_path_in_the_order_of_the_document() -> None:
+def test_repeated_keys_are_reported_once_with_their_path_in_document_order() -> None:
     parsed = decode_json(b'{"m":{"l":{"a":"b","a":"c","\\u0061":"d"},"f":1,"f":2},"z":[{"q":1,"q":{"y":1,"y":1}}]}')
     assert parsed.duplicates == (
         'duplicate field "m.l.a"',
@@ -82,12 +82,12 @@ def test_repeated_keys_are_told_once_with_their_path_in_the_order_of_the_documen
 
 
 @pytest.mark.parametrize("body", [b'{"a":"\\"a\\":\\\\"}', b' { "a" : [ "x" , { } ] }\n', b'{"a":"\\u003c"}', b"null"])
-def test_unusual_spelling_is_no_repetition(body: bytes) -> None:
+def test_unusual_spelling_is_not_reported_as_a_repeated_key(body: bytes) -> None:
     parsed = decode_json(body)
     assert (parsed.duplicates, parsed.error) == ((), None)
 
 
-def test_at_most_a_hundred_repetitions_are_told() -> None:
+def test_at_most_a_hundred_repeated_keys_are_reported() -> None:
     body = b"{" + b",".join(b'"k%d":1,"k%d":1' % (each, each) for each in range(200)) + b"}"
     assert len(decode_json(body).duplicates) == 100
 
@@ -108,7 +108,7 @@ def test_whole_floats_become_integers_on_request() -> None:
 
 
 def test_an_integer_of_any_length_is_read() -> None:
-    assert decode_json(b"1" * 5000).error is not None  # beyond a float
+    assert decode_json(b"1" * 5000).error is not None  # too large for a float
     assert decode_json(b"0." + b"1" * 5000).value == pytest.approx(1 / 9)
 
 
@@ -139,9 +139,9 @@ def test_a_long_document_of_too_many_nodes_is_refused_and_a_short_one_is_read(bo
         b"[" + b",".join([b"1"] * (MAX_NODES - 10)) + b"]",
     ],
 )
-def test_only_what_stands_outside_of_strings_is_a_node(body: bytes) -> None:
+def test_tokens_in_strings_are_not_nodes(body: bytes) -> None:
     assert decode_json(body + _LONG).error is None
 
 
-def test_the_count_of_nodes_does_not_change_what_is_said_about_broken_documents() -> None:
+def test_the_node_limit_does_not_change_the_errors_of_malformed_documents() -> None:
     assert "invalid JSON" in (decode_json(b'{"a":"' + b"," * MAX_NODES + _LONG).error or "")

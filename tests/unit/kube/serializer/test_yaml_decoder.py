@@ -1,4 +1,4 @@
-"""Reading YAML: every value and text here is the answer of a v1.35.8 API server to the same bytes."""
+"""Decoding of YAML. Every value and error text is that of kube-apiserver v1.35.8 for the same bytes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from sort_keys import unsorted_map
         ("a: {1: w, 1.5: x, yes: v, 1e3: z}", {"1": "w", "1.5": "x", "1000": "z", "true": "v"}),
     ],
 )
-def test_scalars_mean_what_they_mean_to_the_server(text: str, value: Any) -> None:
+def test_scalars_are_resolved_as_by_the_api_server(text: str, value: Any) -> None:
     found = decode_yaml(text.encode()).value["a"]
     assert found == value
     assert type(found) is type(value)
@@ -69,7 +69,7 @@ def test_scalars_mean_what_they_mean_to_the_server(text: str, value: Any) -> Non
         (b'a: "\xff"', "yaml: invalid leading UTF-8 octet"),
     ],
 )
-def test_bad_documents_are_refused_in_the_words_of_the_server(body: bytes, text: str) -> None:
+def test_invalid_documents_give_the_error_of_the_api_server(body: bytes, text: str) -> None:
     assert decode_yaml(body).error == text
 
 
@@ -77,12 +77,12 @@ def test_bad_documents_are_refused_in_the_words_of_the_server(body: bytes, text:
     ("body", "beginning"),
     [(b"[1]: x", "yaml: invalid map key: "), (b"~: x", "unsupported map key of type: %!s(<nil>), key: <nil>")],
 )
-def test_keys_that_are_no_text_are_refused(body: bytes, beginning: str) -> None:
+def test_keys_that_are_not_scalars_are_rejected(body: bytes, beginning: str) -> None:
     assert (decode_yaml(body).error or "").startswith(beginning)
 
 
 @pytest.mark.parametrize("body", [b"", b"---\n", b"# nothing\n", b"--- \n---\n"])
-def test_an_empty_document_is_nothing(body: bytes) -> None:
+def test_an_empty_document_is_null(body: bytes) -> None:
     parsed = decode_yaml(body)
     assert (parsed.value, parsed.error) == (None, None)
 
@@ -92,31 +92,31 @@ def test_only_the_first_document_counts(second: bytes) -> None:
     assert decode_yaml(b"a: 1\n" + second).value == {"a": 1}
 
 
-def test_repeated_keys_are_told_with_their_lines_and_the_last_one_counts() -> None:
+def test_repeated_keys_are_reported_with_their_lines_and_the_last_one_wins() -> None:
     parsed = decode_yaml(b"zeta: 1\nfoo: 2\ndata:\n  a: x\n  a: z\nfoo: 3\n")
     assert parsed.duplicates == ('line 5: key "a" already set in map', 'line 6: key "foo" already set in map')
     assert parsed.value == {"data": {"a": "z"}, "foo": 3, "zeta": 1}
     assert list(parsed.value) == ["data", "foo", "zeta"]
 
 
-def test_json_is_read_as_yaml_would_read_it() -> None:
+def test_json_is_decoded_as_yaml() -> None:
     assert decode_yaml(b'{\n\t"a": 1.0, "b": [2e2]\n}').value == {"a": 1, "b": [200]}
     assert decode_yaml(b'{"a":1,"a":2}').duplicates == ('line 1: key "a" already set in map',)
 
 
-def test_a_few_lines_cannot_grow_into_a_large_value() -> None:
+def test_aliases_cannot_make_a_short_text_a_large_value() -> None:
     lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]"]
     lines += [f"a{each}: &a{each} [{','.join([f'*a{each - 1}'] * 9)}]" for each in range(1, 9)]
     assert decode_yaml("\n".join(lines).encode()).error == "yaml: document contains excessive aliasing"
 
 
-def test_depth_is_bounded_with_aliases_written_out() -> None:
+def test_depth_is_limited_with_aliases_expanded() -> None:
     assert decode_yaml(b"[" * 20_000).error == "yaml: exceeded max depth of 250"
     chain = ["a0: &a0 [x]", *(f"a{each}: &a{each} [*a{each - 1}]" for each in range(1, 280))]
     assert decode_yaml("\n".join(chain).encode()).error == "yaml: exceeded max depth of 250"
 
 
-def test_the_number_of_nodes_is_bounded() -> None:
+def test_the_number_of_nodes_is_limited() -> None:
     assert decode_yaml(b"- [" + b"1," * 80_000 + b"1]").error is None
     assert "more than" in (decode_yaml(b"- [" + b"1," * MAX_NODES + b"1]").error or "")
 

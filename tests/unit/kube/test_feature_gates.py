@@ -1,4 +1,4 @@
-"""Feature gates as users write them."""
+"""Parsing of feature gates."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import pytest
 from headgate.kube.feature_gates import DEFAULTS, GATES, FeatureGates, contradiction, gate_values, parse_feature_gates
 
 
-def test_nothing_said_is_the_default() -> None:
+def test_an_empty_text_gives_the_defaults() -> None:
     assert parse_feature_gates("") == DEFAULTS
 
 
-def test_gates_are_switched_one_by_one() -> None:
+def test_each_gate_can_be_set() -> None:
     assert parse_feature_gates(
         "PodSchedulingReadiness=false, MutablePodResourcesForSuspendedJobs=true"
     ) == FeatureGates(pod_scheduling_readiness=False, mutable_pod_resources_for_suspended_jobs=True)
@@ -29,7 +29,7 @@ def test_gates_are_switched_one_by_one() -> None:
         ),
     ],
 )
-def test_a_mistake_is_explained(text: str, problem: str) -> None:
+def test_an_invalid_text_gives_an_error(text: str, problem: str) -> None:
     answer = parse_feature_gates(text)
     assert isinstance(answer, str)
     assert answer.startswith(problem)
@@ -39,11 +39,11 @@ def test_every_gate_has_its_field_and_every_field_its_gate() -> None:
     assert sorted(gate.field for gate in GATES) == sorted(set(FeatureGates.__struct_fields__) - {"allow_privileged"})
 
 
-def test_the_listing_shows_what_holds() -> None:
+def test_gate_values_lists_all_gates() -> None:
     assert gate_values(FeatureGates(pod_scheduling_readiness=False))["PodSchedulingReadiness"] is False
 
 
-def test_queue_gates_cannot_do_without_scheduling_gates() -> None:
+def test_the_queue_gate_requires_scheduling_gates() -> None:
     off = parse_feature_gates("PodSchedulingReadiness=false")
     assert isinstance(off, FeatureGates)
     assert "add QueueAllocationGate=false" in contradiction(off)

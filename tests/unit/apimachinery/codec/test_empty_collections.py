@@ -1,4 +1,4 @@
-"""What storage forgets of explicit empties."""
+"""Explicit empty lists and maps that storage drops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headgate.apimachinery.codec.empty_collections import drop_empty_collections
 from headgate.kube.schema import GroupVersionKind, Schemas
 
 
-def forgotten(tables: Schemas, group: str, kind: str, obj: dict[str, Any]) -> dict[str, Any]:
+def drop_empty(tables: Schemas, group: str, kind: str, obj: dict[str, Any]) -> dict[str, Any]:
     return drop_empty_collections(tables, tables.kinds[GroupVersionKind(group, "v1", kind)], obj)
 
 
@@ -31,10 +31,10 @@ def test_an_empty_list_that_is_always_printed_becomes_null(
     tables: Schemas, group: str, kind: str, obj: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     before = repr(obj)
-    assert forgotten(tables, group, kind, obj) == expected
+    assert drop_empty(tables, group, kind, obj) == expected
     assert repr(obj) == before
 
 
-def test_an_object_without_any_is_given_back_as_it_is(tables: Schemas) -> None:
+def test_an_object_without_empty_collections_is_returned_itself(tables: Schemas) -> None:
     pod = {"spec": {"containers": [{"name": "c"}], "tolerations": [], "volumes": [{"projected": {"sources": [{}]}}]}}
-    assert forgotten(tables, "", "Pod", pod) is pod
+    assert drop_empty(tables, "", "Pod", pod) is pod

@@ -1,4 +1,4 @@
-"""Strategic merge patch: objects, lists by key, directives, and the answers to patches that make no sense."""
+"""Strategic merge patch: objects, lists by key, directives, and the errors for invalid patches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from headgate.apimachinery.patch.result import REJECTED, PatchError, PatchResult, undecodable
 from headgate.apimachinery.patch.strategic_merge_patch import apply_strategic
-from unit.apimachinery.patch.shapes import SCHEMAS
+from unit.apimachinery.patch.schemas import SCHEMAS
 
 
 def patched(document: dict[str, Any], patch: Any) -> Any:
@@ -25,7 +25,7 @@ def meta(document: dict[str, Any], patch: dict[str, Any]) -> Any:
     return patched({"metadata": document}, {"metadata": patch})["metadata"]
 
 
-def refused(document: dict[str, Any], patch: Any) -> PatchError:
+def patch_error(document: dict[str, Any], patch: Any) -> PatchError:
     result = apply_strategic(SCHEMAS, "x.Thing", document, patch)
     assert isinstance(result, PatchError), result
     return result
@@ -61,7 +61,7 @@ def test_items_merge_by_their_key_and_new_ones_come_first() -> None:
     ]
 
 
-def test_an_unknown_gate_is_put_in_front() -> None:
+def test_a_new_gate_comes_first() -> None:
     assert spec({"gates": named("a", "b")}, {"gates": named("new")})["gates"] == named("new", "a", "b")
 
 
@@ -132,7 +132,7 @@ def test_a_value_of_another_type_replaces() -> None:
     assert patched({"spec": {"gates": "text"}}, {"spec": {"gates": named("a")}}) == {"spec": {"gates": named("a")}}
 
 
-def test_document_and_patch_stay_as_they_were() -> None:
+def test_document_and_patch_are_not_changed() -> None:
     document = {"spec": {"gates": named("a", "b"), "containers": [{"name": "c", "env": named("X")}]}}
     patch = {
         "spec": {
@@ -167,7 +167,7 @@ BAD = {
 )
 def test_a_malformed_directive_or_patch_is_a_bad_request(patch: Any, message: str) -> None:
     document: dict[str, Any] = {"metadata": {}, "spec": {}}
-    assert refused(document, patch) == PatchError(400, "BadRequest", message)
+    assert patch_error(document, patch) == PatchError(400, "BadRequest", message)
 
 
 DOCUMENT: dict[str, Any] = {
@@ -201,23 +201,23 @@ DOCUMENT: dict[str, Any] = {
         ({"raw": {"any": {"thing": 2}}}, 'unable to find api field in struct RawExtension for the json field "any"'),
     ],
 )  # fmt: skip
-def test_what_kubernetes_never_classified_is_its_own_fault(patch: Any, message: str) -> None:
-    assert refused(DOCUMENT, patch) == PatchError(500, "", message)
+def test_errors_that_kubernetes_does_not_classify_are_internal_errors(patch: Any, message: str) -> None:
+    assert patch_error(DOCUMENT, patch) == PatchError(500, "", message)
 
 
 def test_a_list_of_lists_cannot_be_merged() -> None:
     document = {"spec": {"matrix": [["a"]]}}
-    problem = refused(document, {"spec": {"matrix": [["b"]]}})
+    problem = patch_error(document, {"spec": {"matrix": [["b"]]}})
     assert problem == PatchError(500, "", "unexpected slice of slice")
-    problem = refused({"metadata": {"finalizers": [["a"]]}}, {"metadata": {"finalizers": [["b"]]}})
+    problem = patch_error({"metadata": {"finalizers": [["a"]]}}, {"metadata": {"finalizers": [["b"]]}})
     assert problem == PatchError(422, "Invalid", REJECTED)
 
 
-def test_a_null_in_front_of_a_list_is_refused_and_breaks_nothing() -> None:
-    assert refused({"metadata": {"finalizers": []}}, {"metadata": {"finalizers": [None]}}).code == 500
+def test_a_list_that_begins_with_null_is_rejected() -> None:
+    assert patch_error({"metadata": {"finalizers": []}}, {"metadata": {"finalizers": [None]}}).code == 500
 
 
-def test_a_patched_document_that_is_no_object_of_its_kind_is_invalid_in_the_field_patch() -> None:
+def test_a_patched_document_that_cannot_be_decoded_is_an_error_of_the_field_patch() -> None:
     body = undecodable("map[spec:5]", "cannot restore struct from: int64").body()
     assert body["message"] == ' "" is invalid: patch: Invalid value: "map[spec:5]": cannot restore struct from: int64'
     assert [cause["field"] for cause in body["details"]["causes"]] == ["patch"]

@@ -1,4 +1,4 @@
-"""A small hand-made schema with one field of each way to merge, for the tests of strategic merge patch."""
+"""A small hand-written schema with one field per merge strategy, for the tests of strategic merge patch."""
 
 from __future__ import annotations
 

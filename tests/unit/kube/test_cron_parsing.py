@@ -1,4 +1,4 @@
-"""Schedules: what they match, and the words for those that match nothing."""
+"""Parsing of cron schedules, and its errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def _values(mask: int) -> list[int]:
     return [value for value in range(64) if mask >> value & 1]
 
 
-def test_five_fields_become_the_values_they_match() -> None:
+def test_five_fields_are_parsed_to_masks() -> None:
     schedule = parse_schedule("*/20 8-10 1,15 jan-mar SUN")
     assert isinstance(schedule, CronSchedule)
     assert _values(schedule.minutes) == [0, 20, 40]
@@ -48,7 +48,7 @@ def test_a_stepped_star_is_no_star() -> None:
         ("@hourly", "0 * * * *"),
     ],
 )
-def test_a_descriptor_stands_for_its_fields(descriptor: str, fields: str) -> None:
+def test_a_descriptor_equals_its_fields(descriptor: str, fields: str) -> None:
     assert parse_schedule(descriptor) == parse_schedule(fields)
 
 
@@ -74,5 +74,5 @@ def test_every_is_a_duration_of_at_least_a_second() -> None:
         ("@every soon", 'failed to parse duration @every soon: time: invalid duration "soon"'),
     ],
 )
-def test_a_bad_schedule_is_refused_in_the_librarys_words(text: str, problem: str) -> None:
+def test_an_invalid_schedule_gives_the_error_of_the_go_library(text: str, problem: str) -> None:
     assert parse_schedule(text) == problem

@@ -1,4 +1,4 @@
-"""What a Service is given: addresses, families, node ports; what it keeps, and what its new type makes moot."""
+"""The strategy of Services: allocation of addresses, IP families and node ports, and changes of the type."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 from unit.apimachinery.strategy.server import Object, create, update
 
 
-def a_service(name: str = "s", **spec: Any) -> Object:
+def make_service(name: str = "s", **spec: Any) -> Object:
     spec.setdefault("ports", [{"port": 80}])
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "kk"}, "spec": spec}
 
 
 def stored(**spec: Any) -> Object:
-    answer = create(a_service(**spec))
-    assert not answer.refused, answer.problems
-    return answer.body
+    result = create(make_service(**spec))
+    assert not result.is_error, result.problems
+    return result.body
 
 
 def test_a_plain_service_gets_an_address_of_the_default_family() -> None:
@@ -24,17 +24,17 @@ def test_a_plain_service_gets_an_address_of_the_default_family() -> None:
     assert (spec["ipFamilies"], spec["ipFamilyPolicy"]) == (["IPv4"], "SingleStack")
 
 
-def test_an_address_that_is_taken_is_not_given_twice() -> None:
+def test_an_address_is_not_allocated_twice() -> None:
     first = stored()
-    second = create(a_service("other"), others=(first,)).body
+    second = create(make_service("other"), others=(first,)).body
     assert second["spec"]["clusterIP"] != first["spec"]["clusterIP"]
 
 
-def test_a_wanted_address_must_be_free_and_in_the_range() -> None:
+def test_a_requested_address_must_be_free_and_in_the_range() -> None:
     first = stored()
-    again = create(a_service(clusterIP=first["spec"]["clusterIP"]), others=(first,))
+    again = create(make_service(clusterIP=first["spec"]["clusterIP"]), others=(first,))
     assert again.problems[0][2].endswith("provided IP is already allocated")
-    outside = create(a_service(clusterIP="192.0.2.1"))
+    outside = create(make_service(clusterIP="192.0.2.1"))
     assert outside.problems[0][0] == "spec.clusterIPs"
     assert "192.0.2.1" in outside.problems[0][2]
 
@@ -43,13 +43,13 @@ def test_a_headless_service_gets_no_address() -> None:
     assert stored(clusterIP="None", selector={"a": "b"})["spec"]["clusterIPs"] == ["None"]
 
 
-def test_a_headless_service_without_a_selector_speaks_both_families() -> None:
+def test_a_headless_service_without_a_selector_has_both_ip_families() -> None:
     spec = stored(clusterIP="None")["spec"]
     assert (spec["ipFamilies"], spec["ipFamilyPolicy"]) == (["IPv4", "IPv6"], "RequireDualStack")
 
 
-def test_dual_stack_cannot_be_demanded_of_a_single_stack_cluster() -> None:
-    problems = create(a_service(ipFamilyPolicy="RequireDualStack")).problems
+def test_a_single_stack_cluster_rejects_dual_stack_services() -> None:
+    problems = create(make_service(ipFamilyPolicy="RequireDualStack")).problems
     assert problems[0][2].endswith("this cluster is not configured for dual-stack services")
 
 
@@ -60,7 +60,7 @@ def test_ports_of_one_number_share_their_node_port() -> None:
 
 
 def test_a_node_port_out_of_range_or_taken_is_refused() -> None:
-    low = create(a_service(type="NodePort", ports=[{"port": 80, "nodePort": 80}]))
+    low = create(make_service(type="NodePort", ports=[{"port": 80, "nodePort": 80}]))
     assert low.problems == [
         [
             "spec.ports[0].nodePort",
@@ -69,23 +69,23 @@ def test_a_node_port_out_of_range_or_taken_is_refused() -> None:
         ]
     ]
     first = stored(type="NodePort", ports=[{"port": 80, "nodePort": 30080}])
-    again = create(a_service("other", type="NodePort", ports=[{"port": 80, "nodePort": 30080}]), others=(first,))
+    again = create(make_service("other", type="NodePort", ports=[{"port": 80, "nodePort": 30080}]), others=(first,))
     assert again.problems[0][2] == "Invalid value: 30080: provided port is already allocated"
 
 
-def test_a_balancer_of_local_traffic_gets_a_port_for_its_health_check() -> None:
+def test_a_load_balancer_with_local_traffic_gets_a_health_check_node_port() -> None:
     spec = stored(type="LoadBalancer", externalTrafficPolicy="Local")["spec"]
     assert 30000 <= spec["healthCheckNodePort"] <= 32767
     assert spec["healthCheckNodePort"] != spec["ports"][0]["nodePort"]
 
 
-def test_a_manifest_sent_again_keeps_what_was_given() -> None:
+def test_an_update_with_the_same_manifest_keeps_allocated_values() -> None:
     first = stored(type="NodePort")
-    again = update(a_service(type="NodePort"), first).body
+    again = update(make_service(type="NodePort"), first).body
     assert again["spec"] == first["spec"]
 
 
-def test_an_address_never_changes() -> None:
+def test_an_address_is_immutable() -> None:
     first = stored()
     moved = {**first, "spec": {**first["spec"], "clusterIP": "10.96.9.9", "clusterIPs": ["10.96.9.9"]}}
     assert update(moved, first).problems == [
@@ -93,7 +93,7 @@ def test_an_address_never_changes() -> None:
     ]
 
 
-def test_a_service_that_becomes_a_name_gives_its_address_and_ports_back() -> None:
+def test_a_service_that_becomes_an_external_name_releases_its_address_and_ports() -> None:
     first = stored(type="NodePort")
     renamed = {**first, "spec": {**first["spec"], "type": "ExternalName", "externalName": "a.example"}}
     spec = update(renamed, first).body["spec"]
@@ -102,7 +102,7 @@ def test_a_service_that_becomes_a_name_gives_its_address_and_ports_back() -> Non
     assert "nodePort" not in spec["ports"][0]
 
 
-def test_a_name_that_becomes_a_service_gets_an_address() -> None:
+def test_an_external_name_that_becomes_a_cluster_ip_service_gets_an_address() -> None:
     first = stored(type="ExternalName", externalName="a.example")
     assert "clusterIP" not in first["spec"]
     spec = update({**first, "spec": {"type": "ClusterIP", "ports": [{"port": 1}]}}, first).body["spec"]

@@ -1,4 +1,4 @@
-"""What the server makes of a new pod: selectors from label keys, AppArmor fields, fields of features that are off."""
+"""Preparation of a new pod: selectors from label keys, AppArmor fields, fields of disabled features."""
 
 from __future__ import annotations
 
@@ -6,17 +6,25 @@ from typing import Any
 
 from headgate.apimachinery.pods.app_armor import app_armor_warnings
 from headgate.apimachinery.pods.preparation import prepare_pod_template
-from unit.apimachinery.validation.pod.pods import GATES_OFF, PREFERRED, REQUIRED, a_pod, defaulted, gates, stored
+from unit.apimachinery.validation.pod.pods import (
+    GATES_OFF,
+    PREFERRED,
+    REQUIRED,
+    defaulted,
+    make_gates,
+    make_pod,
+    stored,
+)
 
 ANNOTATION = "container.apparmor.security.beta.kubernetes.io/c"
 
 
-def test_a_new_pod_starts_at_generation_one_whatever_the_client_says() -> None:
-    assert stored(a_pod(metadata={"generation": 9}))["metadata"]["generation"] == 1
+def test_a_new_pod_has_generation_one() -> None:
+    assert stored(make_pod(metadata={"generation": 9}))["metadata"]["generation"] == 1
 
 
-def test_the_qos_class_is_the_only_part_of_a_clients_status_that_counts() -> None:
-    pod = a_pod()
+def test_only_the_qos_class_of_a_clients_status_is_used() -> None:
+    pod = make_pod()
     pod["status"] = {"phase": "Running", "qosClass": "Guaranteed", "message": "hi"}
     assert stored(pod)["status"] == {"phase": "Pending", "qosClass": "Guaranteed"}
 
@@ -29,7 +37,7 @@ def test_match_label_keys_become_part_of_the_selector() -> None:
         "mismatchLabelKeys": ["tenant"],
     }
     pod = stored(
-        a_pod(
+        make_pod(
             metadata={"labels": {"app": "web", "tenant": "t1"}},
             affinity={
                 "podAffinity": {REQUIRED: [term]},
@@ -50,14 +58,14 @@ def test_match_label_keys_become_part_of_the_selector() -> None:
 
 def test_preparing_a_pod_twice_adds_its_label_keys_once() -> None:
     constraint = {"labelSelector": {}, "matchLabelKeys": ["app"]}
-    pod = a_pod(metadata={"labels": {"app": "web"}}, topologySpreadConstraints=[constraint])
+    pod = make_pod(metadata={"labels": {"app": "web"}}, topologySpreadConstraints=[constraint])
     first, second = stored({**pod}), stored({**pod})
     assert first == second
     assert constraint == {"labelSelector": {}, "matchLabelKeys": ["app"]}
 
 
 def test_an_app_armor_annotation_becomes_the_field_with_a_warning() -> None:
-    pod = defaulted(a_pod(metadata={"annotations": {ANNOTATION: "localhost/profile"}}))
+    pod = defaulted(make_pod(metadata={"annotations": {ANNOTATION: "localhost/profile"}}))
     assert app_armor_warnings(pod) == [
         f'metadata.annotations[{ANNOTATION}]: deprecated since v1.30; use the "appArmorProfile" field instead'
     ]
@@ -65,9 +73,9 @@ def test_an_app_armor_annotation_becomes_the_field_with_a_warning() -> None:
     assert stored(pod)["spec"]["containers"][0]["securityContext"] == {"appArmorProfile": profile}
 
 
-def test_an_app_armor_annotation_that_says_what_the_pod_says_is_left_alone() -> None:
+def test_an_app_armor_annotation_equal_to_the_pod_profile_sets_no_field() -> None:
     pod = defaulted(
-        a_pod(
+        make_pod(
             metadata={"annotations": {ANNOTATION: "unconfined"}},
             securityContext={"appArmorProfile": {"type": "Unconfined"}},
         )
@@ -76,15 +84,15 @@ def test_an_app_armor_annotation_that_says_what_the_pod_says_is_left_alone() -> 
     assert "securityContext" not in stored(pod)["spec"]["containers"][0]
 
 
-def test_a_windows_pod_keeps_its_annotations_to_itself() -> None:
-    pod = defaulted(a_pod(metadata={"annotations": {ANNOTATION: "unconfined"}}, os={"name": "windows"}))
+def test_app_armor_annotations_of_a_windows_pod_are_ignored() -> None:
+    pod = defaulted(make_pod(metadata={"annotations": {ANNOTATION: "unconfined"}}, os={"name": "windows"}))
     assert app_armor_warnings(pod) == []
 
 
 def test_fields_of_features_that_are_off_are_dropped() -> None:
     sources = [{"clusterTrustBundle": {"name": "x"}}, {"podCertificate": {}}]
     pod = stored(
-        a_pod(
+        make_pod(
             container={"lifecycle": {"stopSignal": "SIGTERM"}},
             volumes=[{"name": "v", "projected": {"sources": sources}}],
             workloadRef={"name": "w"},
@@ -95,9 +103,9 @@ def test_fields_of_features_that_are_off_are_dropped() -> None:
     assert pod["spec"]["volumes"][0]["projected"]["sources"] == [{}, {}]
 
 
-def test_templates_follow_the_same_rule_for_gates_as_pods() -> None:
-    template = {"spec": {"schedulingGates": gates("foo")}}
-    prepare_pod_template(template, {"spec": {"schedulingGates": gates("foo", "bar")}}, GATES_OFF)
-    assert template["spec"] == {"schedulingGates": gates("foo")}
+def test_disabled_gates_are_dropped_from_templates_too() -> None:
+    template = {"spec": {"schedulingGates": make_gates("foo")}}
+    prepare_pod_template(template, {"spec": {"schedulingGates": make_gates("foo", "bar")}}, GATES_OFF)
+    assert template["spec"] == {"schedulingGates": make_gates("foo")}
     prepare_pod_template(template, None, GATES_OFF)
     assert template["spec"] == {}

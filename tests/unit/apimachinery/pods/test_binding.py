@@ -1,4 +1,4 @@
-"""Binding a pod to a node."""
+"""Binding of a pod to a node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from headgate.apimachinery.api_errors import StatusError
 from headgate.apimachinery.pods.binding import bind_pod, check_binding
 from headgate.kube.feature_gates import DEFAULTS
-from unit.apimachinery.validation.pod.pods import NOW, a_pod, copy_of, stored
+from unit.apimachinery.validation.pod.pods import NOW, copy_of, make_pod, stored
 
 LATER = "2026-11-15T09:00:00Z"
 
@@ -25,13 +25,13 @@ def bound(pod: dict[str, Any], to: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_bound_pod_has_a_node_and_a_true_condition() -> None:
-    pod = bound(stored(a_pod()), binding(kind="Node", name="n1"))
+    pod = bound(stored(make_pod()), binding(kind="Node", name="n1"))
     assert pod["spec"]["nodeName"] == "n1"
     assert pod["status"]["conditions"] == [{"type": "PodScheduled", "status": "True", "lastTransitionTime": LATER}]
 
 
-def test_binding_leaves_the_old_pod_alone() -> None:
-    pod = stored(a_pod(metadata={"labels": {"a": "1"}}))
+def test_binding_does_not_change_the_old_pod() -> None:
+    pod = stored(make_pod(metadata={"labels": {"a": "1"}}))
     before = copy_of(pod)
     to = binding(name="n1")
     to["metadata"] = {"name": "p", "labels": {"a": "2"}}
@@ -40,7 +40,7 @@ def test_binding_leaves_the_old_pod_alone() -> None:
 
 
 def test_labels_and_annotations_of_the_binding_win() -> None:
-    pod = stored(a_pod(metadata={"labels": {"a": "1", "b": "1"}}))
+    pod = stored(make_pod(metadata={"labels": {"a": "1", "b": "1"}}))
     to = binding(name="n1")
     to["metadata"] |= {"labels": {"a": "2"}, "annotations": {"x": "y"}}
     meta = bound(pod, to)["metadata"]
@@ -48,8 +48,8 @@ def test_labels_and_annotations_of_the_binding_win() -> None:
     assert meta["annotations"] == {"x": "y"}
 
 
-def test_an_unschedulable_condition_and_a_nomination_are_forgotten() -> None:
-    pod = stored(a_pod())
+def test_an_unschedulable_condition_and_a_nomination_are_removed() -> None:
+    pod = stored(make_pod())
     pod["status"] |= {
         "nominatedNodeName": "n2",
         "conditions": [
@@ -74,7 +74,7 @@ def test_an_unschedulable_condition_and_a_nomination_are_forgotten() -> None:
     ],
 )
 def test_a_pod_that_cannot_be_bound_is_a_conflict(metadata: dict[str, Any], spec: dict[str, Any], problem: str) -> None:
-    answer = bind_pod(stored(a_pod(metadata=metadata, **spec)), binding(name="n1"), DEFAULTS, NOW)
+    answer = bind_pod(stored(make_pod(metadata=metadata, **spec)), binding(name="n1"), DEFAULTS, NOW)
     assert isinstance(answer, StatusError)
     assert answer.body()["message"] == f'Operation cannot be fulfilled on pods/binding "p": {problem}'
     assert answer.body()["details"] == {"name": "p", "kind": "pods/binding"}
@@ -92,7 +92,7 @@ def test_a_pod_that_cannot_be_bound_is_a_conflict(metadata: dict[str, Any], spec
         ),
     ],
 )
-def test_a_bad_binding_is_refused_before_the_pod_is_read(to: dict[str, Any], code: int, message: str) -> None:
+def test_an_invalid_binding_is_rejected_before_the_pod_is_read(to: dict[str, Any], code: int, message: str) -> None:
     problem = check_binding(to, "p")
     assert problem is not None
     assert (problem.code, problem.message) == (code, message)

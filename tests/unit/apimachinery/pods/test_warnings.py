@@ -1,4 +1,4 @@
-"""What is accepted of a pod with a warning."""
+"""Warnings about pods."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from headgate.apimachinery.pods.volume_warnings import volume_warnings
 from headgate.apimachinery.pods.warnings import pod_template_warnings, pod_warnings
-from unit.apimachinery.validation.pod.pods import REQUIRED, a_pod, defaulted
+from unit.apimachinery.validation.pod.pods import REQUIRED, defaulted, make_pod
 
 NO_MATCH = "a null labelSelector results in matching no pod"
 
@@ -61,7 +61,7 @@ NO_MATCH = "a null labelSelector results in matching no pod"
     ],
 )
 def test_warnings_of_a_pod(spec: dict[str, Any], warnings: list[str]) -> None:
-    assert pod_warnings(defaulted(a_pod(**spec))) == warnings
+    assert pod_warnings(defaulted(make_pod(**spec))) == warnings
 
 
 @pytest.mark.parametrize(
@@ -100,31 +100,31 @@ def test_warnings_of_a_pod(spec: dict[str, Any], warnings: list[str]) -> None:
 )
 def test_warnings_of_a_container(container: dict[str, Any], warnings: list[str]) -> None:
     expected = [f"spec.containers[0].{each}" for each in warnings]
-    assert pod_warnings(defaulted(a_pod(container=container))) == expected
+    assert pod_warnings(defaulted(make_pod(container=container))) == expected
 
 
-def test_a_name_that_is_no_hostname_is_warned_of() -> None:
-    assert pod_warnings(defaulted(a_pod(metadata={"name": "a.b"}))) == [
+def test_a_name_that_is_not_a_hostname_gets_a_warning() -> None:
+    assert pod_warnings(defaulted(make_pod(metadata={"name": "a.b"}))) == [
         "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is "
         "recommended: [must not contain dots]"
     ]
 
 
-def test_changes_of_pods_are_not_warned_of() -> None:
-    pod = defaulted(a_pod(metadata={"name": "a.b"}))
+def test_an_update_gives_no_warnings() -> None:
+    pod = defaulted(make_pod(metadata={"name": "a.b"}))
     assert pod_warnings(pod, pod) == []
 
 
-def test_a_template_is_warned_of_under_its_own_path() -> None:
+def test_warnings_of_a_template_have_its_path() -> None:
     annotation = "container.apparmor.security.beta.kubernetes.io/c"
-    template = defaulted(a_pod(metadata={"annotations": {annotation: "unconfined"}}))
+    template = defaulted(make_pod(metadata={"annotations": {annotation: "unconfined"}}))
     assert pod_template_warnings(template, "spec.template") == [
         f"spec.template.metadata.annotations[{annotation}]: deprecated since v1.30; use the "
         '"appArmorProfile" field instead'
     ]
 
 
-def test_paths_of_very_many_parts_are_not_compared() -> None:
+def test_the_number_of_compared_path_parts_is_limited() -> None:
     def warned(*paths: str) -> list[str]:
         items = [{"key": "k", "path": path} for path in paths]
         volumes = [{"name": "v", "configMap": {"name": "c", "items": items}}]

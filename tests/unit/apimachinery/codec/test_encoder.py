@@ -1,4 +1,4 @@
-"""Objects as they are printed: the answers of a v1.35.8 API server, without what it adds by default."""
+"""Encoding of objects, compared with kube-apiserver v1.35.8 without its defaults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headgate.kube.schema import GroupVersionKind, Schemas
 from sort_keys import unsorted_map
 
 
-def printed(tables: Schemas, group: str, kind: str, obj: dict[str, Any]) -> dict[str, Any]:
+def encode(tables: Schemas, group: str, kind: str, obj: dict[str, Any]) -> dict[str, Any]:
     return codec.emit(tables, tables.kinds[GroupVersionKind(group, "v1", kind)], obj)
 
 
@@ -92,40 +92,40 @@ def printed(tables: Schemas, group: str, kind: str, obj: dict[str, Any]) -> dict
 def test_zeros_are_printed_where_go_prints_them(
     tables: Schemas, group: str, kind: str, obj: dict[str, Any], rest: dict[str, Any]
 ) -> None:
-    out = printed(tables, group, kind, obj)
+    out = encode(tables, group, kind, obj)
     assert out == {"metadata": {}, **rest}
-    assert printed(tables, group, kind, out) == out
+    assert encode(tables, group, kind, out) == out
 
 
 def test_fields_are_printed_in_the_order_of_the_go_struct_and_maps_by_key(tables: Schemas) -> None:
     obj = {"spec": {"nodeName": "n", "containers": []}, "metadata": {"labels": {"b": "1", "a": "2"}, "name": "x"}}
-    out = printed(tables, "", "Pod", {**obj, "apiVersion": "v1", "kind": "Pod"})
+    out = encode(tables, "", "Pod", {**obj, "apiVersion": "v1", "kind": "Pod"})
     assert list(out) == ["kind", "apiVersion", "metadata", "spec", "status"]
     assert list(out["metadata"]) == ["name", "labels"]
     assert list(out["metadata"]["labels"]) == ["a", "b"]
     assert list(out["spec"]) == ["containers", "nodeName"]
 
 
-def test_an_empty_list_that_is_there_is_printed_where_lists_always_are(tables: Schemas) -> None:
-    assert printed(tables, "", "PodList", {"items": []})["items"] == []
-    assert printed(tables, "", "PodList", {})["items"] is None
+def test_an_empty_list_is_printed_if_the_field_is_always_printed(tables: Schemas) -> None:
+    assert encode(tables, "", "PodList", {"items": []})["items"] == []
+    assert encode(tables, "", "PodList", {})["items"] is None
 
 
-def test_printing_leaves_its_input_alone_and_shares_no_containers_with_it(tables: Schemas) -> None:
+def test_encoding_does_not_change_or_share_its_input(tables: Schemas) -> None:
     obj = {"metadata": {"labels": {"a": "b"}, "finalizers": ["x"]}, "spec": {"containers": [{"name": "c"}]}}
-    out = printed(tables, "", "Pod", obj)
+    out = encode(tables, "", "Pod", obj)
     out["metadata"]["labels"]["a"] = out["metadata"]["finalizers"][0] = out["spec"]["containers"][0]["name"] = "changed"
     assert obj == {"metadata": {"labels": {"a": "b"}, "finalizers": ["x"]}, "spec": {"containers": [{"name": "c"}]}}
-    assert printed(tables, "", "Pod", obj)["metadata"]["labels"] == {"a": "b"}
+    assert encode(tables, "", "Pod", obj)["metadata"]["labels"] == {"a": "b"}
 
 
-def test_empty_structs_that_are_printed_are_not_shared_between_answers(tables: Schemas) -> None:
-    printed(tables, "", "Node", {})["status"]["nodeInfo"]["machineID"] = "changed"
-    assert printed(tables, "", "Node", {})["status"]["nodeInfo"]["machineID"] == ""
+def test_empty_structs_are_not_shared_between_results(tables: Schemas) -> None:
+    encode(tables, "", "Node", {})["status"]["nodeInfo"]["machineID"] = "changed"
+    assert encode(tables, "", "Node", {})["status"]["nodeInfo"]["machineID"] == ""
 
 
 def test_the_keys_of_a_map_are_sorted_without_their_values(tables: Schemas) -> None:
-    texts = printed(tables, "", "ConfigMap", {"data": unsorted_map("x")})["data"]
-    lists = printed(tables, "authorization.k8s.io", "SubjectAccessReview", {"spec": {"extra": unsorted_map(["x"])}})
+    texts = encode(tables, "", "ConfigMap", {"data": unsorted_map("x")})["data"]
+    lists = encode(tables, "authorization.k8s.io", "SubjectAccessReview", {"spec": {"extra": unsorted_map(["x"])}})
     assert list(texts) == ["a", "b", "c", "d"]
     assert list(lists["spec"]["extra"]) == ["a", "b", "c", "d"]

@@ -1,4 +1,4 @@
-"""Objects from JSON values: texts and results observed on a v1.35.8 API server."""
+"""Decoding of JSON values to objects: errors and results observed on kube-apiserver v1.35.8."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def test_a_value_of_the_wrong_type_is_refused(tables: Schemas, field: str, value
     assert read_spec(tables, field, value).error == f"json: cannot unmarshal {found}"
 
 
-def test_the_first_wrong_type_is_told_but_a_refused_quantity_trumps_it(tables: Schemas) -> None:
+def test_the_first_wrong_type_is_reported_unless_a_quantity_is_invalid(tables: Schemas) -> None:
     assert "spec.priority" in (read(tables, '{"spec":{"priority":"x","hostNetwork":5}}').error or "")
     error = read(tables, '{"spec":{"priority":"x","overhead":{"cpu":"x"}}}').error
     assert error == "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
-def test_unknown_and_repeated_fields_are_told_in_the_order_of_the_document(tables: Schemas) -> None:
+def test_unknown_and_repeated_fields_are_reported_in_document_order(tables: Schemas) -> None:
     decoded = read(
         tables,
         '{"metadata":{"name":"a","foo":1,"name":"b","bar":{"x":1,"x":2},"labels":{"k":"1","k":"2"}},'
@@ -105,7 +105,7 @@ def test_field_names_are_case_sensitive(tables: Schemas) -> None:
     assert read_spec(tables, "NodeName", '"x"').strict_errors == ['unknown field "spec.NodeName"']
 
 
-def test_a_repeated_struct_is_decoded_on_top_of_the_first(tables: Schemas) -> None:
+def test_a_repeated_struct_is_decoded_into_the_first(tables: Schemas) -> None:
     decoded = read(
         tables,
         '{"spec":{"containers":[{"name":"c","image":"i"}],"priority":5},'
@@ -115,7 +115,7 @@ def test_a_repeated_struct_is_decoded_on_top_of_the_first(tables: Schemas) -> No
     assert decoded.strict_errors == ['duplicate field "spec"']
 
 
-def test_fields_inside_raw_values_are_nobodys_business(tables: Schemas) -> None:
+def test_fields_in_raw_values_are_not_checked(tables: Schemas) -> None:
     decoded = read(tables, '{"metadata":{"managedFields":[{"fieldsV1":{"a":1.50,"a":{"b":1,"b":2}}}]}}')
     assert decoded.strict_errors == []
     raw = decoded.obj["metadata"]["managedFields"][0]["fieldsV1"]
@@ -128,7 +128,7 @@ def test_an_empty_list_that_is_always_printed_is_kept(tables: Schemas) -> None:
 
 
 @pytest.mark.parametrize("value", ["null", "[]", "{}", '""', "0", "false"])
-def test_what_go_cannot_tell_from_absent_is_absent(tables: Schemas, value: str) -> None:
+def test_values_that_go_does_not_distinguish_from_absent_are_absent(tables: Schemas, value: str) -> None:
     fields = {
         "null": ("priority", "hostNetwork", "nodeName", "containers", "nodeSelector", "affinity"),
         "[]": ("tolerations", "schedulingGates"),
@@ -177,7 +177,7 @@ def test_quantities_are_canonical(tables: Schemas, value: str, printed: str) -> 
 
 
 @pytest.mark.parametrize("value", ['"x"', '""', "true", "[]", "{}"])
-def test_what_is_no_quantity_is_refused(tables: Schemas, value: str) -> None:
+def test_an_invalid_quantity_is_rejected(tables: Schemas, value: str) -> None:
     error = read_spec(tables, "overhead", f'{{"cpu":{value}}}').error
     assert error == "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
@@ -191,7 +191,7 @@ def test_times_are_canonical(tables: Schemas) -> None:
     assert start('"0001-01-01T00:00:00Z"') is None
 
 
-def test_what_is_no_time_is_refused(tables: Schemas) -> None:
+def test_an_invalid_time_is_rejected(tables: Schemas) -> None:
     def error(value: str) -> str | None:
         return read(tables, f'{{"status":{{"startTime":{value}}}}}').error
 
@@ -238,16 +238,16 @@ def test_bytes_are_canonical_base64(tables: Schemas, value: str, printed: str) -
         ("[300]", "json: cannot unmarshal number 300 into Go struct field Secret.data of type uint8"),
     ],
 )
-def test_what_is_no_base64_is_refused(tables: Schemas, value: str, text: str) -> None:
+def test_invalid_base64_is_rejected(tables: Schemas, value: str, text: str) -> None:
     assert read(tables, f'{{"data":{{"a":{value}}}}}', "Secret").error == text
 
 
-def test_null_is_an_empty_object_and_other_values_are_none(tables: Schemas) -> None:
+def test_null_is_an_empty_object_and_other_scalars_are_errors(tables: Schemas) -> None:
     assert read(tables, "null").obj == {}
     assert read(tables, "[]").error == "json: cannot unmarshal array into Go value of type v1.Pod"
 
 
-def test_reading_leaves_its_input_alone_and_shares_no_containers_with_it(tables: Schemas) -> None:
+def test_decoding_does_not_change_or_share_its_input(tables: Schemas) -> None:
     text = '{"metadata":{"labels":{"a":"b"},"finalizers":["x"]},"spec":{"containers":[{"name":"c","foo":1}]}}'
     value = json.loads(text)
     obj = codec.convert(tables, tables.kinds[TYPES["Pod"]], value).obj
