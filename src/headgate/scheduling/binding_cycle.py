@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.kube import conditions
+from headgate.kube.backoff import ExponentialBackoff
 from headgate.scheduling.cache.pod import PodInfo
 from headgate.scheduling.framework import cluster_events, result_checks
 from headgate.scheduling.framework.cluster_events import ClusterEvent
@@ -44,11 +45,10 @@ from headgate.scheduling.framework.stable_hints import report_failures
 from headgate.scheduling.metrics.scheduler_metrics import SchedulerMetrics
 from headgate.scheduling.pod_lifecycle import PodEvent, PodState, next_state
 from headgate.scheduling.queue.queued_pod_info import QueuedPodInfo
-from headgate.waiting.heap import Heap
+from headgate.waiting.heap import DeadlineHeap
 from headgate.waiting.parking_lot import ParkingLot
 
-_FIRST_RETRY_S: Final = 1.0
-_LONGEST_RETRY_S: Final = 10.0
+_RETRY_BACKOFF: Final = ExponentialBackoff(1.0, 10.0)
 _POINTS: Final[Mapping[str, str]] = {
     "reserve": RESERVE,
     "unreserve": UNRESERVE,
@@ -110,7 +110,7 @@ class BindingCycles:
         self._failures = metrics.plugin_failures
         self._timers: dict[str, ProfileTimers] = {}
         self._cycles: dict[str, BindingCycle] = {}
-        self._deadlines: Heap[str] = Heap()
+        self._deadlines: DeadlineHeap[str] = DeadlineHeap()
         self._waiting_on_permit: dict[str, None] = {}
         self._waiting_on_pre_bind: ParkingLot[str, str] = ParkingLot()
         self._newly_waiting: list[str] = []
@@ -123,8 +123,7 @@ class BindingCycles:
         return self._cycles.get(uid)
 
     def next_deadline_s(self) -> float | None:
-        first = self._deadlines.first()
-        return None if first is None else float(first[0])
+        return self._deadlines.next_deadline_s()
 
     # Steps
 
@@ -269,14 +268,12 @@ class BindingCycles:
     def retry_later(self, cycle: BindingCycle, now_s: float) -> None:
         """The outcome of the binding is unknown: the binding is repeated later."""
         cycle.advance(PodEvent.OUTCOME_UNKNOWN)
-        wait_s = min(_FIRST_RETRY_S * 2.0**cycle.retries, _LONGEST_RETRY_S)
         cycle.retries += 1
-        self._deadlines.put(cycle.pod.uid, now_s + wait_s)
+        self._deadlines.put(cycle.pod.uid, now_s + _RETRY_BACKOFF.delay_s(cycle.retries))
 
     def due(self, now_s: float) -> Iterator[Step]:
-        while (first := self._deadlines.first()) is not None and first[0] <= now_s:
-            cycle = self._cycles[first[1]]
-            self._deadlines.pop()
+        for uid in self._deadlines.due(now_s):
+            cycle = self._cycles[uid]
             if cycle.state is PodState.BIND_RETRY:
                 yield from self._bind(cycle, PodEvent.RETRIED)
             elif cycle.state is PodState.PERMIT:
@@ -285,7 +282,7 @@ class BindingCycles:
                 text = conditions.plugin_message(late, "timed out waiting on permit", PERMIT)
                 yield self._fail(cycle, Rejection(late, text))
             else:
-                why = self._waiting_on_pre_bind.info(cycle.pod.uid)
+                why = self._waiting_on_pre_bind.info(uid)
                 text = "timed out waiting for what was asked for before binding"
                 yield self._fail(cycle, text if why is None else _plugin_message(PRE_BIND, why.reason, text))
 

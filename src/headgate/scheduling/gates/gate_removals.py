@@ -13,15 +13,15 @@ from typing import Final
 
 import msgspec
 
+from headgate.kube.backoff import ExponentialBackoff
 from headgate.scheduling.cache.pod import PodInfo
 from headgate.scheduling.framework.effects import RemoveSchedulingGate, WriteResult
-from headgate.waiting.heap import Heap
+from headgate.waiting.heap import DeadlineHeap
 
 MAX_CONCURRENT: Final = 64
 """Removals in progress: more would only wait for a connection."""
 
-_FIRST_RETRY_S: Final = 1.0
-_LONGEST_RETRY_S: Final = 30.0
+_BACKOFF: Final = ExponentialBackoff(1.0, 30.0)
 _AGAIN: Final = (WriteResult.LATER, WriteResult.UNKNOWN, WriteResult.TAKEN, WriteResult.GATED)
 
 
@@ -39,7 +39,7 @@ class GateRemovals:
         self._began_s: dict[str, float] = {}  # of each removal that is not over: the response may come after the watch
         self._confirmed: dict[str, str] = {}  # the stamp that was written
         self._refused: dict[str, str] = {}
-        self._retries: Heap[str] = Heap()
+        self._retries: DeadlineHeap[str] = DeadlineHeap()
 
     @property
     def free_slots(self) -> int:
@@ -86,8 +86,8 @@ class GateRemovals:
             self._retries.put(uid, now_s)
             return False
         if result in _AGAIN:
-            self._retries.put(uid, now_s + min(_FIRST_RETRY_S * 2.0**removal.retries, _LONGEST_RETRY_S))
             removal.retries += 1
+            self._retries.put(uid, now_s + _BACKOFF.delay_s(removal.retries))
             return False
         self.forget(uid)
         if result is WriteResult.DONE:
@@ -112,13 +112,11 @@ class GateRemovals:
         return None if began_s is None else now_s - began_s
 
     def due(self, now_s: float) -> Iterator[RemoveSchedulingGate]:
-        while (first := self._retries.first()) is not None and first[0] <= now_s:
-            self._retries.pop()
-            yield self._open[first[1]].effect
+        for uid in self._retries.due(now_s):
+            yield self._open[uid].effect
 
     def next_deadline_s(self) -> float | None:
-        first = self._retries.first()
-        return None if first is None else float(first[0])
+        return self._retries.next_deadline_s()
 
     def forget(self, uid: str) -> None:
         """The pod is gone, or has a node, or the watch shows it without the gate."""

@@ -18,13 +18,13 @@ import msgspec
 
 from headgate.capacity.engine import QueueEngine
 from headgate.capacity.names import STAMP
+from headgate.kube.backoff import ExponentialBackoff
 from headgate.scheduling.cache.pod import PodInfo
 from headgate.scheduling.framework.effects import RemoveStamp, WriteResult
 from headgate.scheduling.queue.scheduling_queue import SchedulingQueue
-from headgate.waiting.heap import Heap
+from headgate.waiting.heap import DeadlineHeap
 
-_FIRST_RETRY_S: Final = 1.0
-_LONGEST_RETRY_S: Final = 30.0
+_BACKOFF: Final = ExponentialBackoff(1.0, 30.0)
 _AGAIN: Final = (WriteResult.LATER, WriteResult.UNKNOWN, WriteResult.GATED)
 
 
@@ -47,7 +47,7 @@ class PromiseRevocation:
         self._queue = queue
         self._open: dict[str, _StampRemoval] = {}
         self._revocations: dict[str, _Revocation] = {}
-        self._retries: Heap[str] = Heap()
+        self._retries: DeadlineHeap[str] = DeadlineHeap()
 
     def is_in_progress(self, uid: str) -> bool:
         """Whether promises are being revoked for this pod, or were and are not released yet."""
@@ -77,8 +77,8 @@ class PromiseRevocation:
         if found is None or found.effect.stamp != stamp:
             return ""
         if result in _AGAIN:
-            self._retries.put(uid, now_s + min(_FIRST_RETRY_S * 2.0**found.retries, _LONGEST_RETRY_S))
             found.retries += 1
+            self._retries.put(uid, now_s + _BACKOFF.delay_s(found.retries))
             return ""
         del self._open[uid]
         self._retries.discard(uid)
@@ -117,10 +117,8 @@ class PromiseRevocation:
         return "" if revocation.pending else found.for_uid
 
     def due(self, now_s: float) -> Iterator[RemoveStamp]:
-        while (first := self._retries.first()) is not None and first[0] <= now_s:
-            self._retries.pop()
-            yield self._open[first[1]].effect
+        for uid in self._retries.due(now_s):
+            yield self._open[uid].effect
 
     def next_deadline_s(self) -> float | None:
-        first = self._retries.first()
-        return None if first is None else float(first[0])
+        return self._retries.next_deadline_s()

@@ -20,6 +20,7 @@ from headgate.capacity.api.task import read_annotations
 from headgate.capacity.engine import GangAttempt, QueueEngine, QueueWait, WaitReason
 from headgate.capacity.names import GATE, OPT_IN, STAMP
 from headgate.kube import conditions, scheduling_gates
+from headgate.kube.backoff import ExponentialBackoff
 from headgate.kube.metrics import Sample
 from headgate.kube.timestamps import format_micro_time
 from headgate.scheduling import pod_conditions
@@ -38,8 +39,7 @@ WAITING_FOR_QUEUE: Final = "WaitingForQueue"
 """The reason that hides a pod without a gate from autoscalers while its queue has no free capacity."""
 
 RELEASES_PER_S: Final = 100
-_FIRST_WAIT_S: Final = 5.0
-_LONGEST_WAIT_S: Final = 300.0
+_REFUSED_BACKOFF: Final = ExponentialBackoff(5.0, 300.0)
 
 
 class QueueAdmissionSettings(msgspec.Struct, frozen=True):
@@ -266,10 +266,8 @@ class QueueAdmission:
 
     def gate_removal_refused(self, uid: str, message: str, now_s: float) -> list[Effect]:
         """The API server refuses the removal: the queue takes the capacity back, and the pod asks again later."""
-        before = self._refusals.get(uid, 0)
-        self._refusals[uid] = before + 1
-        until_s = now_s + min(_FIRST_WAIT_S * 2.0**before, _LONGEST_WAIT_S)
-        self.queues.refused(uid, until_s, message)
+        self._refusals[uid] = self._refusals.get(uid, 0) + 1
+        self.queues.refused(uid, now_s + _REFUSED_BACKOFF.delay_s(self._refusals[uid]), message)
         queued = self._queue.get(uid)
         return [] if queued is None else list(self.waiting_condition(queued.pod))
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import floor, inf, nextafter
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
+from headgate.kube.backoff import ExponentialBackoff
 from headgate.scheduling.queue.queued_pod_info import P, QueuedPodInfo
 from headgate.waiting.heap import Heap
-
-_MAX_DOUBLINGS: Final = 900  # beyond every limit, and still a float
 
 
 class PodBackoff(msgspec.Struct, frozen=True):
@@ -27,9 +26,7 @@ class PodBackoff(msgspec.Struct, frozen=True):
     windows: bool = True
 
     def duration_s(self, count: int) -> float:
-        if count == 0:
-            return 0.0
-        return min(self.initial_s * (1 << min(count - 1, _MAX_DOUBLINGS)), self.max_s)
+        return ExponentialBackoff(self.initial_s, self.max_s).delay_s(count)
 
     def until_s(self, queued: QueuedPodInfo[Any]) -> float:
         """When the back-off ends; minus infinity if there is none. Cached until the pod fails again."""

@@ -1,0 +1,57 @@
+"""Writes whose outcome stays unknown are repeated for as long as an outage lasts: a delay exists for every retry."""
+
+from __future__ import annotations
+
+from headgate.scheduling.framework.effects import Bind, RemoveSchedulingGate, RemoveStamp, WriteResult
+from headgate.scheduling.pod_lifecycle import PodState
+from unit.scheduling.queued_world import QueuedWorld, a_gated_pod, a_queue, ungated
+from unit.scheduling.world import World, a_node, a_pod
+
+RETRIES = 1100  # 2.0 ** 1024 is no float
+
+
+def test_a_binding_is_repeated_through_an_outage_of_hours() -> None:
+    world = World(nodes=[a_node("a")])
+    world.show(a_pod("p"))
+    world.step()
+    for _ in range(RETRIES):
+        world.answer("p", WriteResult.UNKNOWN)
+        assert world.where("p") is PodState.BIND_RETRY
+        assert [type(each) for each in world.step(after_s=10.0)] == [Bind]
+    world.answer("p", WriteResult.DONE)
+    assert world.where("p") is None
+
+
+def test_a_gate_removal_is_repeated_through_an_outage_of_hours() -> None:
+    world = QueuedWorld(a_queue("q", cpu="1"), nodes=[a_node("small", cpu="0")])
+    world.show(a_gated_pod("p"))
+    effects = world.step()
+    for _ in range(RETRIES):
+        assert [type(each) for each in effects if isinstance(each, RemoveSchedulingGate)] == [RemoveSchedulingGate]
+        world.scheduler.gate_removed("uid-p", WriteResult.UNKNOWN, "", world.now_s)
+        effects = world.step(after_s=30.0)
+
+
+def test_the_removal_of_a_stamp_is_repeated_through_an_outage_of_hours() -> None:
+    world = QueuedWorld(a_queue("q", cpu="1"), nodes=[a_node("small", cpu="0")])
+    low = a_gated_pod("low")
+    world.show(low)
+    (removal,) = [each for each in world.step() if isinstance(each, RemoveSchedulingGate)]
+    world.scheduler.gate_removed("uid-low", WriteResult.DONE, "", world.now_s)
+    world.show(ungated(low, removal.stamp))
+    world.show(a_gated_pod("high", priority=100))
+    effects = world.step()
+    for _ in range(RETRIES):
+        (revoked,) = [each for each in effects if isinstance(each, RemoveStamp)]
+        world.scheduler.stamp_removed("uid-low", revoked.stamp, WriteResult.UNKNOWN, world.now_s)
+        effects = world.step(after_s=30.0)
+
+
+def test_a_refused_removal_is_tried_again_however_often_it_was_refused() -> None:
+    world = QueuedWorld(a_queue("q", cpu="1"), nodes=[a_node("a")])
+    world.show(a_gated_pod("p"))
+    effects = world.step()
+    for _ in range(RETRIES):
+        assert [each.pod.name for each in effects if isinstance(each, RemoveSchedulingGate)] == ["p"]
+        world.scheduler.gate_removed("uid-p", WriteResult.REFUSED, "no", world.now_s)
+        effects = world.step(after_s=300.0)
