@@ -15,8 +15,8 @@ from embedded import Embedded
 from headgate.controllers.garbage_collector.controller import GarbageCollector
 from headgate.controllers.jobs.controller import JobController
 from headgate.controllers.ttl_after_finished import TTLAfterFinishedController
-from unit.controllers.branches import UNDISTURBED
-from unit.controllers.deaths import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import Mortal, tell_with_deaths
+from unit.controllers.forked_variants import UNDISTURBED
 from unit.controllers.jobs.fixtures import JOBS_PATH, PODS_PATH
 from unit.controllers.kubelet import ENDS, Kubelet
 from unit.controllers.world import Object, World

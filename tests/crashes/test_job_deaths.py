@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kueueing import Wire, a_cluster_queue, a_local_queue
-from unit.controllers.deaths import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import Mortal, tell_with_deaths
 from unit.controllers.world import World
 from unit.jobs.audited import Meddler, assert_tidy, audited, tell_with_meddling
 from unit.jobs.fixtures import GATE, GATING, JOBS, a_job, a_world, add, has, is_complete, job, running, workload

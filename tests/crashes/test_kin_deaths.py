@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from headgate.kube.conditions import is_true
 from kueueing import Wire
-from unit.controllers.deaths import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import Mortal, tell_with_deaths
 from unit.controllers.world import World
 from unit.jobs.fixtures import a_world, add, has, is_complete, running, workload
 from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS
 from unit.jobs.test_custom_kinds import a_child, a_training_world, run
 from unit.jobs.test_custom_kinds import add as add_run
-from unit.jobs.test_job_shapes import PREBUILT, a_prebuilt, put
+from unit.jobs.test_job_options import PREBUILT, a_prebuilt, put
 
 
 def items(world: World) -> list[Wire]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from kueueing import Wire
-from unit.controllers.deaths import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import Mortal, tell_with_deaths
 from unit.controllers.world import World
 from unit.jobs.fixtures import GATE, GATING, JOBS, a_world, running
 from unit.jobs.fixtures import add as add_job
 from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS
 from unit.jobs.test_custom_kinds import a_training_world, add, is_true, run, workload
-from unit.jobs.test_gated_kinds import count
+from unit.jobs.test_gates import count
 
 
 def test_a_death_at_any_write_leaves_an_invented_kind_where_it_would_have_been() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unit.controllers.deaths import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import Mortal, tell_with_deaths
 from unit.controllers.world import World
 from unit.jobs.audited import of_quota_and_pods
 from unit.jobs.pods.fixtures import SlowKubelet, a_world, add, add_group, is_gated, pods, started

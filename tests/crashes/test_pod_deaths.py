@@ -11,7 +11,7 @@ import pytest
 
 from headgate.controllers.framework.effects import Effect, EffectResponse, Patch
 from headgate.kube.api_resources import PODS as POD
-from unit.controllers.deaths import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import Mortal, tell_with_deaths
 from unit.controllers.world import World
 from unit.jobs.audited import audited, of_quota_and_pods, tell_with_meddling
 from unit.jobs.pods.fixtures import K, SlowKubelet, a_world, add, add_group, delete, end, has, pods, started, workloads

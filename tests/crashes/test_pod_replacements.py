@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from unit.controllers.deaths import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import Mortal, tell_with_deaths
 from unit.jobs.pods.fixtures import (
     SLOW,
     SlowKubelet,

@@ -23,10 +23,10 @@ from headgate.controllers.ownership import pods as facts
 from headgate.controllers.replica_sets.controller import ReplicaSetController
 from headgate.kube.timestamps import parse_time
 from headgate.runtime.time_zones import find_zone
-from unit.controllers.branches import UNDISTURBED
-from unit.controllers.deaths import Mortal, Story, tell_with_deaths
+from unit.controllers.crashing_world import Mortal, Story, tell_with_deaths
+from unit.controllers.forked_variants import UNDISTURBED
 from unit.controllers.kubelet import ENDS, Kubelet
-from unit.controllers.workloads import drawing, get, patch, put
+from unit.controllers.workload_fixtures import drawing, get, patch, put
 from unit.controllers.world import World
 
 Object = dict[str, Any]

@@ -15,7 +15,7 @@ from headgate.controllers.deployments.template_hash import TemplateHash
 from headgate.controllers.framework.reconcile import Controller
 from headgate.controllers.ownership.pods import is_active
 from headgate.controllers.stateful_sets.controller import StatefulSetController
-from unit.controllers.deaths import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import Mortal, tell_with_deaths
 from unit.controllers.kubelet import Kubelet
 from unit.controllers.world import World
 

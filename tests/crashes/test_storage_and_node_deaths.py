@@ -15,8 +15,8 @@ from headgate.controllers.volumes.ephemeral_volumes import EphemeralVolumeContro
 from headgate.controllers.volumes.hollow_provisioner import HollowProvisioner
 from headgate.controllers.volumes.protection import StorageProtectionController
 from headgate.kube.timestamps import format_micro_time, format_time
-from unit.controllers.branches import UNDISTURBED
-from unit.controllers.deaths import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import Mortal, tell_with_deaths
+from unit.controllers.forked_variants import UNDISTURBED
 from unit.controllers.storage_objects import CLAIMS, PODS, VOLUMES, add_claim, add_class, add_user, add_volume
 from unit.controllers.world import World
 

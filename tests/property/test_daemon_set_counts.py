@@ -19,7 +19,7 @@ from headgate.controllers.framework import effects
 from headgate.controllers.framework.effects import Create, Delete
 from headgate.kube.timestamps import format_time
 from property.drawn_worlds import Drawn, chooser
-from unit.controllers.hollow_kubelet import finish, pods, run
+from unit.controllers.kubelet_steps import finish, pods, run
 
 Object = dict[str, Any]
 hashed = TemplateHash(all_schemas())

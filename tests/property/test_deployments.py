@@ -15,7 +15,7 @@ from headgate.controllers.deployments import rolling_update, scaling
 from headgate.controllers.deployments.controller import DeploymentController
 from headgate.controllers.deployments.replica_sets import ReplicaSet
 from headgate.controllers.replica_sets.controller import ReplicaSetController
-from unit.controllers.workloads import (
+from unit.controllers.workload_fixtures import (
     DEPLOYMENTS,
     PODS,
     SETS,

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from headgate.kube.api_resources import PODS
 from headgate.kube.conditions import is_true
-from unit.controllers.budgets.fixtures import Stage
-from unit.controllers.workloads import bury, pods
+from unit.controllers.disruption.fixtures import Stage
+from unit.controllers.workload_fixtures import bury, pods
 
 ACTS = st.sampled_from(("evict", "evict", "pod", "bury"))
 REACTIONS = st.sampled_from(("none", "work", "deaf", "look", "die"))

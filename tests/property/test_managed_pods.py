@@ -13,7 +13,7 @@ from headgate.kube.api_resources import PODS as POD
 from headgate.kube.api_resources import APIResource
 from headgate.kube.feature_gates import FeatureGates
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
-from unit.controllers.deaths import Mortal
+from unit.controllers.crashing_world import Mortal
 from unit.controllers.kubelet import ENDS
 from unit.jobs.pods.fixtures import (
     SLOW,

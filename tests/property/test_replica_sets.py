@@ -14,7 +14,7 @@ from headgate.controllers.replica_sets.controller import ReplicaSetController
 from headgate.controllers.replica_sets.counts import ReplicaSetCounter
 from headgate.controllers.replica_sets.deletion_order import DELETION_COST, on_nodes, pods_to_delete
 from headgate.kube.timestamps import format_time
-from unit.controllers.workloads import SETS, a_set, a_world, drawing, kill, names, pods, put
+from unit.controllers.workload_fixtures import SETS, a_set, a_world, drawing, kill, names, pods, put
 
 Object = dict[str, Any]
 NOW_S = 1_700_000_000.0

@@ -21,7 +21,7 @@ from harness.webhooks import WebhookProcess, prepare, sent
 from headgate.jobs.settings import JobSettings
 from headgate.kube.feature_gates import FeatureGates
 from queued import GATE, MANAGED, QUEUE, Wire, collection, gates, queued
-from unit.admission.test_kueue_doors import DEFAULT, a_server
+from unit.admission.test_kueue_admission import DEFAULT, a_server
 from unit.jobs import training
 
 pytestmark = pytest.mark.real

@@ -9,7 +9,7 @@ import pytest
 from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
 from headgate.admission.pod_groups import validate_group
 from headgate.capacity.names import STATE
-from unit.admission.small_view import POLICY, SmallView
+from unit.admission.fake_cluster_view import POLICY, SmallView
 
 
 def create(view: SmallView, **spec: Any) -> AdmissionResponse:
@@ -36,7 +36,7 @@ def test_an_open_leaf_takes_groups(state: str) -> None:
     assert create(SmallView().queue("q", state=state), queue="q", minMember=3, minResources={"cpu": "1"}) == ALLOWED
 
 
-def test_a_queue_is_closed_as_soon_as_that_is_asked_for_also_from_above() -> None:
+def test_a_queue_is_closed_as_soon_as_it_or_an_ancestor_is_requested_to_close() -> None:
     shut = {STATE: "Closed"}
     view = SmallView().queue("asked", annotations=shut).queue("above", annotations=shut).queue("q", parent="above")
     view.queue("reopened", state="Closed", annotations={STATE: "Open"})
@@ -52,7 +52,7 @@ def test_only_a_leaf_takes_groups() -> None:
     assert create(view, queue="below") == ALLOWED
 
 
-def test_a_group_may_come_before_its_queue() -> None:
+def test_a_group_may_be_created_before_its_queue() -> None:
     answer = create(SmallView(), queue="later")
     assert not answer.refusal
     assert answer.warnings == ('spec.queue: queue "later" does not exist yet; until it does, the group waits',)
@@ -73,20 +73,20 @@ def test_a_group_that_names_no_queue_is_in_the_default_one() -> None:
         ({"minResources": {"memory": "1Qi"}}, "spec.minResources[memory]"),
     ],
 )
-def test_what_cannot_be_counted_is_refused_by_field(spec: dict[str, Any], field: str) -> None:
+def test_invalid_amounts_are_rejected_by_field(spec: dict[str, Any], field: str) -> None:
     assert create(SmallView(), **spec).refusal.startswith(f"{field}: Invalid value: ")
     assert move(SmallView(), {}, "Running", **spec).refusal.startswith(f"{field}: Invalid value: ")
 
 
 @pytest.mark.parametrize("phase", ["Inqueue", "Running", "Unknown", "Completed"])
-def test_a_group_that_was_taken_stays_in_its_queue(phase: str) -> None:
+def test_an_admitted_group_stays_in_its_queue(phase: str) -> None:
     view = SmallView().queue("a").queue("b")
     assert f'the group is {phase} in queue "a"' in move(view, {"queue": "a"}, phase, queue="b").refusal
     assert move(view, {"queue": "a"}, phase, queue="a", minMember=2) == ALLOWED
 
 
 @pytest.mark.parametrize("phase", ["", "Pending"])
-def test_a_group_that_waits_may_move_to_a_queue_that_takes_it(phase: str) -> None:
+def test_a_pending_group_may_move_to_an_open_queue(phase: str) -> None:
     view = SmallView().queue("a").queue("b").queue("shut", state="Closed")
     assert move(view, {"queue": "a"}, phase, queue="b") == ALLOWED
     assert move(view, {"queue": "a"}, phase, queue="shut").refusal
@@ -98,5 +98,5 @@ def test_a_group_in_a_queue_that_was_closed_can_still_be_changed() -> None:
 
 
 @pytest.mark.parametrize("obj", [{}, {"spec": None}, {"spec": {"queue": 1, "minMember": "x", "minResources": []}}])
-def test_an_object_that_is_no_group_breaks_nothing(obj: dict[str, Any]) -> None:
+def test_an_invalid_object_raises_nothing(obj: dict[str, Any]) -> None:
     validate_group(AdmissionRequest("CREATE", "podgroups", "t", "g", obj=obj), POLICY, SmallView())

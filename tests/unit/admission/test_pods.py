@@ -15,7 +15,7 @@ from headgate.apimachinery.patch.result import PatchResult
 from headgate.capacity.kinds.queue_rules import QueueLister
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, STAMP
 from headgate.kube.api_resources import APIResource
-from unit.admission.small_view import POLICY, SmallView, a_create, an_update
+from unit.admission.fake_cluster_view import POLICY, SmallView, a_create, an_update
 
 OPTED: dict[str, str] = {OPT_IN: "true"}
 ALL_PODS = msgspec.structs.replace(POLICY, gates_all=True)
@@ -37,26 +37,26 @@ def gates(pod: Any) -> list[str]:
     return [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
 
 
-def test_w1_a_pod_without_gates_that_opts_in_gets_a_list_with_ours() -> None:
+def test_w1_a_pod_without_gates_that_opts_in_gets_a_list_with_the_queue_gate() -> None:
     answer = asked(a_create(OPTED))
     assert answer == AdmissionResponse(
         patch=({"op": "add", "path": "/spec/schedulingGates", "value": [{"name": GATE}]},)
     )
 
 
-def test_w2_foreign_gates_are_kept_in_their_order_before_ours() -> None:
+def test_w2_foreign_gates_are_kept_in_order_before_the_queue_gate() -> None:
     pod = became(a_create(OPTED, schedulingGates=[{"name": "x"}, {"name": "a"}]))
     assert gates(pod) == ["x", "a", GATE]
 
 
 @pytest.mark.parametrize("others", [[], ["x"], ["x", "y"]])
-def test_w3_a_pod_that_has_our_gate_is_not_patched(others: list[str]) -> None:
+def test_w3_a_pod_with_the_queue_gate_is_not_patched(others: list[str]) -> None:
     listed = [{"name": name} for name in (*others, GATE)]
     assert asked(a_create(OPTED, schedulingGates=listed)) == ALLOWED
     assert asked(a_create(OPTED, schedulingGates=listed[::-1])) == ALLOWED
 
 
-def test_w3_the_answer_to_a_pod_that_was_answered_before_is_nothing() -> None:
+def test_w3_a_second_call_for_a_patched_pod_changes_nothing() -> None:
     request = a_create({STAMP: "mine", "other": "kept"}, schedulingGates=[{"name": "x"}])
     again = msgspec.structs.replace(request, obj=became(request, policy=ALL_PODS))
     assert asked(again, policy=ALL_PODS) == ALLOWED
@@ -86,7 +86,7 @@ def test_a_value_that_means_something_is_not_warned_about(value: str | None) -> 
     assert asked(a_create(None if value is None else {OPT_IN: value})).warnings == ()
 
 
-def test_w6_with_the_feature_off_nothing_is_touched() -> None:
+def test_w6_with_the_feature_off_nothing_is_changed() -> None:
     off = msgspec.structs.replace(ALL_PODS, gates=False)
     assert asked(a_create({**OPTED, STAMP: "x"}), policy=off) == ALLOWED
     assert guard_stamp(an_update({}, {STAMP: "x"}), off, SmallView()) == ALLOWED
@@ -94,20 +94,20 @@ def test_w6_with_the_feature_off_nothing_is_touched() -> None:
 
 
 @pytest.mark.parametrize("operation", ["UPDATE", "DELETE", "CONNECT"])
-def test_w7_what_is_no_creation_is_an_error(operation: str) -> None:
+def test_w7_another_operation_than_create_is_an_error(operation: str) -> None:
     request = msgspec.structs.replace(a_create(OPTED), operation=operation)
     assert asked(request) == AdmissionResponse(refusal="expect operation to be 'CREATE'", code=400)
 
 
 @pytest.mark.parametrize("scheduler", ["default-scheduler", "volcano", "", None])
-def test_w8_a_pod_of_another_scheduler_gets_no_gate_and_a_warning_if_it_asked(scheduler: str | None) -> None:
+def test_w8_a_pod_of_another_scheduler_gets_no_gate_and_a_warning_if_it_opted_in(scheduler: str | None) -> None:
     answer = asked(a_create(OPTED, schedulerName=scheduler))
     assert answer.patch == ()
     assert "does not serve spec.schedulerName" in answer.warnings[0]
     assert asked(a_create(schedulerName=scheduler), policy=ALL_PODS) == ALLOWED
 
 
-def test_w8_a_pod_without_a_scheduler_is_the_default_ones() -> None:
+def test_w8_a_pod_without_a_scheduler_name_belongs_to_the_default_scheduler() -> None:
     ours = msgspec.structs.replace(POLICY, schedulers=frozenset({"default-scheduler"}))
     assert gates(became(a_create(OPTED, schedulerName=None), policy=ours)) == [GATE]
 
@@ -144,13 +144,13 @@ def test_the_other_parts_of_a_pod_stay_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("annotations", [None, {}, {"note": "kept"}, {OPT_IN: "True"}, {OPT_IN: ""}])
-def test_where_somebody_opts_in_for_a_pod_the_pod_says_so_afterwards(annotations: dict[str, str] | None) -> None:
+def test_an_opt_in_by_queue_or_namespace_is_written_to_the_pod(annotations: dict[str, str] | None) -> None:
     pod = became(a_create(annotations), policy=ALL_PODS)
     assert pod["metadata"]["annotations"] == {**(annotations or {}), OPT_IN: "true"}
     assert gates(pod) == [GATE]
 
 
-def test_a_pod_declines_what_others_say_for_it() -> None:
+def test_the_annotation_of_the_pod_overrides_queue_and_namespace() -> None:
     view = SmallView().namespace("t", opt_in="true").queue("default", annotations=OPTED)
     assert asked(a_create({OPT_IN: "false"}), view, ALL_PODS) == ALLOWED
 
@@ -170,7 +170,9 @@ def test_a_pod_declines_what_others_say_for_it() -> None:
         ("", "yes", True, True),
     ],
 )
-def test_the_nearest_word_counts(queue: str | None, namespace: str | None, everybody: bool, is_gated: bool) -> None:
+def test_the_nearest_annotation_counts(
+    queue: str | None, namespace: str | None, everybody: bool, is_gated: bool
+) -> None:
     view = SmallView().queue("default", annotations={} if queue is None else {OPT_IN: queue})
     view.namespace("t", **({} if namespace is None else {"opt_in": namespace}))
     pod = became(a_create(), view, msgspec.structs.replace(POLICY, gates_all=everybody))
@@ -191,20 +193,20 @@ def test_the_nearest_word_counts(queue: str | None, namespace: str | None, every
         ({GROUP_NAMES[0]: "elsewhere", QUEUE_NAME: "gating"}, False),  # a group of another namespace
     ],
 )
-def test_the_queue_whose_word_counts_is_the_pods_queue(annotations: dict[str, str], is_gated: bool) -> None:
+def test_the_opt_in_of_the_pods_queue_counts(annotations: dict[str, str], is_gated: bool) -> None:
     view = SmallView().namespace("t", queue="plain").queue("plain").queue("gating", annotations=OPTED)
     view.group("in-gating", queue="gating").group("in-plain", queue="plain").group("without")
     view.group("elsewhere", namespace="other", queue="gating")
     assert gates(became(a_create(annotations), view)) == ([GATE] if is_gated else [])
 
 
-def test_a_gate_of_ours_that_nobody_asked_for_is_warned_about() -> None:
+def test_a_queue_gate_without_opt_in_gets_a_warning() -> None:
     answer = asked(a_create(schedulingGates=[{"name": GATE}]))
     assert answer.patch == ()
     assert "not lifted" in answer.warnings[0]
 
 
-def test_a_pod_that_brings_our_gate_and_is_opted_in_by_others_gets_the_annotation_only() -> None:
+def test_a_gated_pod_that_is_opted_in_by_its_queue_gets_only_the_annotation() -> None:
     answer = asked(a_create(schedulingGates=[{"name": GATE}]), policy=ALL_PODS)
     assert answer == AdmissionResponse(
         patch=({"op": "add", "path": "/metadata/annotations", "value": {OPT_IN: "true"}},)
@@ -213,12 +215,12 @@ def test_a_pod_that_brings_our_gate_and_is_opted_in_by_others_gets_the_annotatio
 
 @pytest.mark.parametrize("user", ["alice", "headgate-itself"])
 @pytest.mark.parametrize("scheduler", ["headgate", "default-scheduler"])
-def test_a_stamp_that_a_new_pod_brings_is_taken_off(user: str, scheduler: str) -> None:
+def test_a_stamp_on_a_new_pod_is_removed(user: str, scheduler: str) -> None:
     pod = became(a_create({STAMP: "forged", "note": "kept"}, user=user, schedulerName=scheduler))
     assert pod["metadata"]["annotations"] == {"note": "kept"}
 
 
-def test_a_forged_stamp_does_not_keep_the_gate_away() -> None:
+def test_a_forged_stamp_does_not_prevent_the_gate() -> None:
     pod = became(a_create({**OPTED, STAMP: "forged"}))
     assert (pod["metadata"]["annotations"], gates(pod)) == (OPTED, [GATE])
 
@@ -227,27 +229,27 @@ def test_a_forged_stamp_does_not_keep_the_gate_away() -> None:
     ("before", "after"),
     [({}, {STAMP: "x"}), ({STAMP: "x"}, {STAMP: "y"}), ({STAMP: "x"}, {}), ({}, {STAMP: ""}), ({STAMP: ""}, {})],
 )
-def test_a_stamp_is_nobodys_to_write_but_ours(before: dict[str, str], after: dict[str, str]) -> None:
+def test_only_headgate_can_write_a_stamp(before: dict[str, str], after: dict[str, str]) -> None:
     refusal = guard_stamp(an_update(before, after), POLICY, SmallView()).refusal
     assert refusal.startswith(f"metadata.annotations[{STAMP}]: only Headgate itself")
     assert '"alice"' in refusal
     assert guard_stamp(an_update(before, after, user="headgate-itself"), POLICY, SmallView()) == ALLOWED
 
 
-def test_a_change_that_leaves_the_stamp_alone_is_nobodys_business() -> None:
+def test_an_update_without_a_change_of_the_stamp_is_allowed() -> None:
     kept = {STAMP: "x", "note": "one"}
     assert guard_stamp(an_update(kept, {**kept, "note": "two"}), POLICY, SmallView()) == ALLOWED
     assert guard_stamp(an_update({}, {OPT_IN: "false"}), POLICY, SmallView()) == ALLOWED
 
 
-def test_a_binding_carries_no_stamp_of_others() -> None:
+def test_a_binding_with_a_forged_stamp_is_rejected() -> None:
     assert guard_binding(a_create({STAMP: "x"}), POLICY, SmallView()).refusal
     assert guard_binding(a_create({STAMP: "x"}, user="headgate-itself"), POLICY, SmallView()) == ALLOWED
     assert guard_binding(a_create({"note": "x"}), POLICY, SmallView()) == ALLOWED
 
 
 @pytest.mark.parametrize("namespace", ["kube-system", "headgate-system"])
-def test_exempt_namespaces_are_left_alone(namespace: str) -> None:
+def test_exempt_namespaces_are_not_changed(namespace: str) -> None:
     request = msgspec.structs.replace(a_create(OPTED), namespace=namespace)
     assert asked(request, policy=ALL_PODS) == ALLOWED
 
@@ -263,7 +265,7 @@ def test_exempt_namespaces_are_left_alone(namespace: str) -> None:
         {"metadata": {"annotations": {QUEUE_NAME: 7}}, "spec": {}},
     ],
 )
-def test_an_object_that_is_no_pod_breaks_nothing(obj: dict[str, Any]) -> None:
+def test_an_invalid_object_raises_nothing(obj: dict[str, Any]) -> None:
     request = AdmissionRequest("CREATE", "pods", "t", "p", obj=obj)
     assert not asked(request).refusal
     assert guard_stamp(msgspec.structs.replace(request, operation="UPDATE"), POLICY, SmallView()) == ALLOWED

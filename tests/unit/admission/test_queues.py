@@ -6,7 +6,7 @@ from typing import Any
 
 from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
 from headgate.admission.queues import validate_queue
-from unit.admission.small_view import POLICY, SmallView
+from unit.admission.fake_cluster_view import POLICY, SmallView
 
 
 def write(view: SmallView, name: str, old: dict[str, Any] | None = None, **spec: Any) -> AdmissionResponse:
@@ -25,13 +25,13 @@ def a_tree() -> SmallView:
     return SmallView().queue("root").queue("default").queue("a", capability={"cpu": "4"}).queue("b", parent="a")
 
 
-def test_a_queue_that_makes_sense_may_come_change_and_go() -> None:
+def test_a_valid_queue_can_be_created_updated_and_deleted() -> None:
     assert write(a_tree(), "c", parent="a", capability={"cpu": "2"}) == ALLOWED
     assert write(a_tree(), "b", {"parent": "a"}, parent="a", capability={"cpu": "4"}) == ALLOWED
     assert delete(a_tree(), "b") == ALLOWED
 
 
-def test_all_that_is_wrong_is_said_at_once_with_its_fields() -> None:
+def test_all_problems_are_reported_at_once_with_their_fields() -> None:
     refusal = write(a_tree(), "c", parent="a", capability={"cpu": "5"}, deserved={"cpu": "6"}).refusal
     assert "spec.capability.cpu: " in refusal
     assert "spec.deserved.cpu: " in refusal
@@ -44,7 +44,7 @@ def test_bad_trees_and_bad_amounts_are_refused() -> None:
     assert write(a_tree(), "c", capability={"cpu": "NaN"}).refusal
 
 
-def test_a_queue_that_is_used_or_always_there_stays() -> None:
+def test_a_queue_in_use_and_a_builtin_queue_cannot_be_deleted() -> None:
     view = a_tree().group("g", queue="b")
     assert "1 PodGroup" in delete(view, "b").refusal
     assert "below it" in delete(view, "a").refusal
@@ -56,21 +56,21 @@ def test_a_queue_with_groups_cannot_have_queues_below_it() -> None:
     assert "no queue can be below it" in write(a_tree().group("g", queue="b"), "c", parent="b").refusal
 
 
-def test_an_object_that_is_no_queue_breaks_nothing() -> None:
+def test_an_invalid_object_raises_nothing() -> None:
     for obj in ({}, {"metadata": None, "spec": None}, {"metadata": {"name": 7}, "spec": {"parent": []}}):
         validate_queue(AdmissionRequest("CREATE", "queues", "", "x", obj=obj), POLICY, SmallView())
         validate_queue(AdmissionRequest("UPDATE", "queues", "", "x", obj=obj, old=obj), POLICY, SmallView())
         validate_queue(AdmissionRequest("DELETE", "queues", old=obj), POLICY, SmallView())
 
 
-def test_a_limit_of_nothing_is_kept_and_said_to_mean_nothing() -> None:
+def test_a_zero_limit_is_accepted_with_a_warning() -> None:
     answer = write(a_tree(), "c", capability={"cpu": 0, "memory": "0Gi", "example.com/gpu": "1"})
     assert answer.refusal == ""
     assert [text.split(":")[0] for text in answer.warnings] == ["spec.capability.cpu", "spec.capability.memory"]
     assert "0 means that the queue may use no cpu at all; Volcano takes it for no limit" in answer.warnings[0]
 
 
-def test_a_limit_of_nothing_is_said_when_it_comes_and_not_with_every_change() -> None:
+def test_the_warning_about_a_zero_limit_comes_only_with_the_write_that_adds_it() -> None:
     nothing, more = {"capability": {"cpu": 0}}, {"capability": {"cpu": 1}}
     assert write(a_tree(), "c", more, **nothing).warnings
     assert write(a_tree(), "c", nothing, **nothing, weight=2) == ALLOWED

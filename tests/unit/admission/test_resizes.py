@@ -10,7 +10,7 @@ from headgate.admission.admission_review import ALLOWED, AdmissionRequest, Admis
 from headgate.admission.pods import validate_resize
 from headgate.capacity.api.stamp import Stamp, write_stamp
 from headgate.capacity.names import GROUP_NAMES, OPT_IN, QUEUE_NAME, QUEUES, STAMP
-from unit.admission.small_view import POLICY, SmallView
+from unit.admission.fake_cluster_view import POLICY, SmallView
 
 Object = dict[str, Any]
 
@@ -52,31 +52,31 @@ def resize(
     return validate_resize(request, POLICY, view or a_tree())
 
 
-def test_a_resize_over_the_limit_of_the_queue_is_refused_with_the_numbers() -> None:
+def test_a_resize_above_the_limit_of_the_queue_is_rejected_with_numbers() -> None:
     refusal = resize({"cpu": "100"}).refusal
     assert refusal.startswith("spec.containers: queue t1 has no room for 99 cpu: 4 of 6 are in use or promised; ")
 
 
-def test_what_the_queues_above_hold_and_promised_counts() -> None:
+def test_usage_and_promises_of_ancestor_queues_count() -> None:
     assert resize({"cpu": "3"}) == ALLOWED
     view = a_queue(a_tree(), "team", {"cpu": "4"}, {"cpu": "3"}, capability={"cpu": "8"})
     assert "queue team has no room for 2 cpu: 7 of 8" in resize({"cpu": "3"}, view=view).refusal
 
 
-def test_what_is_guaranteed_to_others_is_not_there() -> None:
+def test_capacity_guaranteed_to_other_queues_is_not_available() -> None:
     view = a_queue(a_tree(), "t1", {"cpu": "5"}, parent="team")
     assert resize({"cpu": "3"}, view=view) == ALLOWED
     assert "queue t1 has no room for 3 cpu: 5 of 7" in resize({"cpu": "4"}, view=view).refusal
 
 
-def test_what_gets_smaller_or_stays_passes_even_where_there_is_too_much() -> None:
+def test_a_resize_that_requests_no_more_is_allowed_even_above_the_limit() -> None:
     view = a_queue(a_tree(), "t1", {"cpu": "9"}, capability={"cpu": "6"}, parent="team")
     assert resize({"cpu": "500m"}, view=view) == ALLOWED
     assert resize({"cpu": "1", "memory": "9Gi"}, view=view) == ALLOWED
     assert resize({"cpu": "1001m"}, view=view).refusal
 
 
-def test_the_queue_is_that_of_the_stamp_then_of_the_words() -> None:
+def test_the_queue_is_that_of_the_stamp_then_of_the_annotation() -> None:
     stamp = write_stamp(Stamp("u", "default", {"cpu": 1000}, "2026-01-01T00:00:00.000000Z"))
     assert "queue default" in resize({"cpu": "3"}, words={QUEUE_NAME: "t1", STAMP: stamp}).refusal
     forged = stamp.replace('"u"', '"other"')
@@ -99,11 +99,11 @@ def test_the_queue_is_that_of_the_stamp_then_of_the_words() -> None:
     ],
     ids=["without a node", "of another scheduler", "in an exempt namespace", "that ended", "in a missing queue"],
 )
-def test_other_pods_are_let_alone(more: Object) -> None:
+def test_other_pods_are_allowed(more: Object) -> None:
     assert resize({"cpu": "100"}, **more) == ALLOWED
 
 
-def test_a_pod_that_is_being_resized_is_measured_by_what_it_is_counted_with() -> None:
+def test_a_resize_is_compared_with_the_counted_requests() -> None:
     held: Object = {"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "3"}}}]}
     assert resize({"cpu": "5"}, status=held) == ALLOWED
     refused = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
@@ -111,7 +111,7 @@ def test_a_pod_that_is_being_resized_is_measured_by_what_it_is_counted_with() ->
     assert resize({"cpu": "5"}, {"cpu": "50"}, status=held).refusal
 
 
-def test_statuses_that_cannot_be_read_refuse_only_what_fits_no_limit() -> None:
+def test_with_invalid_statuses_only_requests_above_the_limit_are_rejected() -> None:
     view = a_queue(a_tree(), "t1", {"cpu": "what"}, capability={"cpu": "6"}, parent="team")
     assert resize({"cpu": "3"}, view=view) == ALLOWED
     assert resize({"cpu": "8"}, view=view).refusal

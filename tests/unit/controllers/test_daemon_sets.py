@@ -13,8 +13,8 @@ from headgate.controllers.daemon_sets.placement import target_of
 from headgate.controllers.deployments.template_hash import TemplateHash
 from headgate.controllers.framework.effects import Create, Effect, EffectResponse
 from headgate.kube.api_resources import PODS as POD_RESOURCE
-from unit.controllers.hollow_kubelet import PODS, finish, pods, report
-from unit.controllers.hollow_kubelet import run as run_pods
+from unit.controllers.kubelet_steps import PODS, finish, pods, report
+from unit.controllers.kubelet_steps import run as run_pods
 from unit.controllers.world import World
 
 Object = dict[str, Any]

@@ -10,7 +10,7 @@ from headgate.controllers.deployments.controller import DeploymentController
 from headgate.controllers.framework.effects import Effect, EffectResponse, Replace
 from headgate.controllers.replica_sets.controller import ReplicaSetController
 from headgate.kube.api_resources import REPLICA_SETS
-from unit.controllers.workloads import (
+from unit.controllers.workload_fixtures import (
     A_WHILE_S,
     DEPLOYMENTS,
     PODS,

@@ -7,7 +7,7 @@ import pytest
 from headgate.controllers.framework.effects import Create, Delete, Effect, EffectResponse, Patch
 from headgate.controllers.replica_sets.controller import ReplicaSetController
 from headgate.kube.api_resources import PODS as POD_RESOURCE
-from unit.controllers.workloads import (
+from unit.controllers.workload_fixtures import (
     A_WHILE_S,
     PODS,
     SETS,

@@ -9,8 +9,8 @@ import pytest
 from headgate.controllers.framework.effects import Create, Effect, EffectResponse
 from headgate.controllers.stateful_sets.claim_cache import ClaimCache
 from headgate.controllers.stateful_sets.claim_retention import wanted_owners
-from unit.controllers.hollow_kubelet import PODS, names, pods, run
-from unit.controllers.set_fixtures import CLAIMS, LABELS, SETS, a_world
+from unit.controllers.kubelet_steps import PODS, names, pods, run
+from unit.controllers.stateful_set_fixtures import CLAIMS, LABELS, SETS, a_world
 from unit.controllers.world import World
 
 Object = dict[str, Any]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from headgate.controllers.framework.effects import Create, Effect, EffectResponse
-from unit.controllers.hollow_kubelet import PODS, finish, names, pods, report, run
-from unit.controllers.set_fixtures import LABELS, SETS, a_world
+from unit.controllers.kubelet_steps import PODS, finish, names, pods, report, run
+from unit.controllers.stateful_set_fixtures import LABELS, SETS, a_world
 from unit.controllers.world import World
 
 Object = dict[str, Any]

@@ -12,8 +12,8 @@ from headgate.controllers.framework.effects import Create, Delete, Patch, Reques
 from headgate.kube.api_resources import JOBS as JOB
 from headgate.kube.api_resources import PODS as POD
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
-from unit.controllers.branches import UNDISTURBED, Branches
-from unit.controllers.deaths import Mortal, Story
+from unit.controllers.crashing_world import Mortal, Story
+from unit.controllers.forked_variants import UNDISTURBED, Branches
 from unit.controllers.world import World
 from unit.jobs.fixtures import JOBS
 from unit.jobs.queue_fixtures import WORKLOADS

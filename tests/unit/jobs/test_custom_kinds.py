@@ -11,7 +11,7 @@ from headgate.cli.options.job_options import read_kinds
 from headgate.jobs.kinds.job_kind import JobKind
 from headgate.kube import conditions
 from kueueing import Wire
-from unit.controllers.deaths import Mortal
+from unit.controllers.crashing_world import Mortal
 from unit.controllers.world import World
 from unit.jobs.fixtures import JOBS, a_world, running
 from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS, made
@@ -87,7 +87,7 @@ def test_the_page_shows_the_example_as_it_is() -> None:
         ({"phase": "Aborted"}, False, "Job failed"),
     ],
 )
-def test_an_end_is_told_by_a_condition_or_a_word(status: Wire, succeeded: bool, message: str) -> None:
+def test_the_outcome_is_read_from_a_condition_or_a_value(status: Wire, succeeded: bool, message: str) -> None:
     outcome = the_kind().outcome({**a_run("a"), "status": status})
     assert outcome is not None
     assert (outcome.succeeded, outcome.message) == (succeeded, message)
@@ -96,7 +96,7 @@ def test_an_end_is_told_by_a_condition_or_a_word(status: Wire, succeeded: bool, 
 @pytest.mark.parametrize(
     "status", [{"conditions": "none"}, {"conditions": ["Complete"]}, {"activePods": "two"}, {"activePods": -1}, None]
 )
-def test_a_status_that_says_something_else_answers_no(status: Any) -> None:
+def test_an_unexpected_status_gives_false(status: Any) -> None:
     job, kind = {**a_run("a"), "status": status}, the_kind()
     assert not kind.is_active(job)
     assert kind.outcome(job) is None
@@ -135,13 +135,13 @@ GOOD: Wire = {
         ({"apiVersion": "apps/v1", "kind": "Deployment"}, 'Duplicate value: "apps/v1 Deployment"'),
     ],
 )
-def test_what_is_wrong_is_told_with_its_field_and_what_would_be_right(change: Wire, said: str) -> None:
+def test_a_problem_is_reported_with_its_field_and_a_hint(change: Wire, said: str) -> None:
     read = read_kinds(msgspec.json.encode({"kinds": [{**GOOD, **change}]}))
     assert isinstance(read, list)
     assert any(said in each for each in read), read
 
 
-def test_what_is_wrong_is_told_with_its_line_and_everything_at_once() -> None:
+def test_all_problems_are_reported_at_once_with_their_lines() -> None:
     text = b"kinds:\n- apiVersion: example.com/v1\n  kind: Run\n  plural: runs\n  suspend: 1\n  active: 2\n"
     read = read_kinds(text)
     assert isinstance(read, list)
@@ -149,7 +149,7 @@ def test_what_is_wrong_is_told_with_its_line_and_everything_at_once() -> None:
 
 
 @pytest.mark.parametrize("text", [b"kinds: [", b"- a", b"kinds: []", b"", b"kinds: {}", b"kinds:\n- 3\n"])
-def test_what_is_no_list_of_kinds_is_refused(text: bytes) -> None:
+def test_a_file_without_a_list_of_kinds_is_rejected(text: bytes) -> None:
     assert isinstance(read_kinds(text), list)
 
 
@@ -176,7 +176,7 @@ def test_an_invented_kind_waits_runs_where_it_was_admitted_and_ends() -> None:
     assert is_true(run(world, "b"), "Complete")
 
 
-def test_who_makes_room_gets_back_what_its_user_wrote() -> None:
+def test_a_preempted_job_gets_the_users_template_back() -> None:
     world = a_training_world(cpu=4, **PREEMPTION)
     add(world, "low", workers=5, least=2, priority="low")
     world.advance(3)
@@ -223,7 +223,7 @@ def test_a_child_runs_while_its_ancestor_is_admitted_and_has_no_workload_of_its_
 
 
 @pytest.mark.parametrize("queue", ["", "lq"])
-def test_a_child_is_suspended_while_its_ancestor_waits_and_no_one_else_starts_it(queue: str) -> None:
+def test_a_child_is_suspended_while_its_ancestor_waits(queue: str) -> None:
     world = a_training_world()
     add(world, "a", workers=9)
     world.advance(2)
@@ -248,7 +248,7 @@ def test_a_child_is_suspended_when_its_ancestor_is_evicted() -> None:
     assert running(world) == []
 
 
-def test_a_child_of_a_job_without_a_queue_stands_alone() -> None:
+def test_a_child_of_a_job_without_a_queue_has_no_managed_ancestor() -> None:
     world = a_training_world()
     add(world, "a", queue="")
     a_child(world, run(world, "a"))

@@ -28,7 +28,7 @@ def counts(world: World, name: str) -> list[tuple[str, str, int]]:
     return [(each["reason"], each["underlyingCause"], each["count"]) for each in evictions_of(found)]
 
 
-def test_a_deactivation_by_the_clock_names_its_cause_and_can_be_undone() -> None:
+def test_a_deactivation_by_a_deadline_has_its_cause_and_can_be_undone() -> None:
     world = a_world()
     body = a_job("a")
     body["metadata"]["labels"][LONGEST] = "30"

@@ -33,7 +33,7 @@ def end_pods(world: World) -> None:
         world.server.patch(f"{PODS}/{each['metadata']['name']}", {"metadata": {"annotations": {ENDS: "Succeeded"}}})
 
 
-def test_a_job_that_was_put_out_of_its_queue_may_go_to_another_one() -> None:
+def test_an_evicted_job_may_change_its_queue() -> None:
     world = a_world()
     another_queue(world)
     add(world, "a")
@@ -50,7 +50,7 @@ def test_a_job_that_was_put_out_of_its_queue_may_go_to_another_one() -> None:
     assert found["status"]["admission"]["clusterQueue"] == "other"
 
 
-def test_a_job_that_came_in_running_while_nobody_was_asked_is_stopped_and_gets_its_turn() -> None:
+def test_a_running_job_created_without_admission_is_stopped_and_queued() -> None:
     world = a_world(is_asked=False)
     add(world, "a")
     world.advance(2)
@@ -64,7 +64,7 @@ def test_a_job_that_came_in_running_while_nobody_was_asked_is_stopped_and_gets_i
     assert has(world, "b", "Finished")
 
 
-def test_a_queue_name_that_no_queue_can_have_is_told_to_the_user_and_stops_nobody() -> None:
+def test_an_invalid_queue_name_is_reported_and_stops_no_other_job() -> None:
     world = a_world(is_asked=False)
     body = a_job("bad")
     body["metadata"]["labels"][QUEUE] = "Not_A_Queue"
@@ -81,7 +81,7 @@ def test_a_queue_name_that_no_queue_can_have_is_told_to_the_user_and_stops_nobod
 
 
 @pytest.mark.parametrize(("code", "text"), [(422, "spec.podSets[0].template: Invalid value"), (500, "no webhook")])
-def test_a_job_whose_workload_the_server_refuses_is_told_why_and_gets_one_when_it_may(code: int, text: str) -> None:
+def test_a_job_whose_workload_is_rejected_reports_why_and_gets_one_later(code: int, text: str) -> None:
     world = a_world()
     tries: list[float] = []
 
@@ -104,7 +104,7 @@ def test_a_job_whose_workload_the_server_refuses_is_told_why_and_gets_one_when_i
     assert running(world) == ["bad", "good"]
 
 
-def test_somebody_elses_workload_of_our_name_starts_nothing_even_if_it_is_admitted() -> None:
+def test_a_foreign_workload_of_the_same_name_starts_no_job_even_if_it_is_admitted() -> None:
     world = a_world(cpu=2)
     body = a_job("a")
     made(world.server, JOBS, body)
@@ -120,7 +120,7 @@ def test_somebody_elses_workload_of_our_name_starts_nothing_even_if_it_is_admitt
 
 
 @pytest.mark.parametrize("path", [f"{LOCAL_QUEUES}/lq", f"{API}/clusterqueues/cq"])
-def test_a_job_whose_queue_is_deleted_runs_to_its_end_and_the_next_one_says_what_is_missing(path: str) -> None:
+def test_a_job_whose_queue_is_deleted_runs_on_and_the_next_job_reports_the_missing_queue(path: str) -> None:
     world = a_world()
     add(world, "a")
     world.advance(2)
@@ -136,7 +136,7 @@ def test_a_job_whose_queue_is_deleted_runs_to_its_end_and_the_next_one_says_what
     assert has(world, "a", "Finished")
 
 
-def test_a_workload_that_somebody_gives_other_pods_is_put_right_or_made_anew() -> None:
+def test_a_manually_changed_workload_is_corrected_or_recreated() -> None:
     world = a_world(is_asked=False)
     add(world, "a", cpu="3")
     world.advance(2)
@@ -152,7 +152,7 @@ def test_a_workload_that_somebody_gives_other_pods_is_put_right_or_made_anew() -
     assert running(world) == []
 
 
-def test_a_finalizer_that_somebody_takes_off_is_no_reason_to_wait_for_it() -> None:
+def test_a_manually_removed_finalizer_does_not_block() -> None:
     world = a_world()
     add(world, "a")
     world.advance(2)
@@ -166,7 +166,7 @@ def test_a_finalizer_that_somebody_takes_off_is_no_reason_to_wait_for_it() -> No
     assert workload(world, "a") is None
 
 
-def test_a_job_that_is_said_to_be_finished_by_hand_frees_its_quota_and_nobody_runs_twice() -> None:
+def test_a_manually_finished_workload_releases_its_quota_and_starts_no_job_twice() -> None:
     world = a_world()
     add(world, "a")
     world.advance(2)

@@ -37,7 +37,7 @@ def test_gated_jobs_are_counted_by_gate_until_the_gate_or_the_job_goes() -> None
     assert gated(read(metrics, world.server.epoch_s)) == {by_data: 1}
 
 
-def test_with_the_feature_off_nobody_is_held() -> None:
+def test_with_the_feature_off_no_job_is_gated() -> None:
     metrics = JobMetrics()
     world = a_world(metrics=metrics)
     add(world, "one", annotations=DATA)
@@ -45,7 +45,7 @@ def test_with_the_feature_off_nobody_is_held() -> None:
     assert gated(read(metrics, world.server.epoch_s)) == {}
 
 
-def test_the_making_of_a_workload_is_measured_from_the_making_of_its_job() -> None:
+def test_the_latency_of_a_workload_is_measured_from_the_creation_of_its_job() -> None:
     metrics = JobMetrics()
     world = a_world(features=GATING, metrics=metrics)
     add(world, "free")
@@ -55,7 +55,7 @@ def test_the_making_of_a_workload_is_measured_from_the_making_of_its_job() -> No
     assert found['kueue_workload_creation_latency_seconds_sum{job_kind="Job"}'] <= 2
 
 
-def test_controllers_that_start_anew_tell_anew_who_is_held() -> None:
+def test_restarted_controllers_report_gated_jobs_again() -> None:
     metrics = JobMetrics()
     world = a_world(features=GATING, metrics=metrics)
     add(world, "one", annotations=DATA)
@@ -68,7 +68,7 @@ def test_controllers_that_start_anew_tell_anew_who_is_held() -> None:
     assert gated(read(metrics, world.server.epoch_s)) == held
 
 
-def test_gates_that_come_off_and_pods_that_hold_on_are_measured() -> None:
+def test_gate_removals_and_terminating_pods_are_measured() -> None:
     metrics = JobMetrics()
     metrics.ungated("kueue.x-k8s.io/admission", "cq", True, 5.0, 5.02)
     metrics.set_terminating_released("one", 3)
@@ -80,7 +80,7 @@ def test_gates_that_come_off_and_pods_that_hold_on_are_measured() -> None:
     assert found["headgate_terminating_released_pods"] == 1
 
 
-def test_of_pods_the_making_of_the_workload_the_lifting_of_the_gate_and_who_is_held_are_measured() -> None:
+def test_workload_creation_gate_removal_and_gated_pods_are_measured() -> None:
     world = stage.a_world(features=GATING)
     stage.add(world, "free", ends="Succeeded")
     stage.add(world, "held", annotations=DATA)

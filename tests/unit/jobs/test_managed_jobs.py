@@ -46,7 +46,7 @@ def test_a_job_waits_suspended_runs_where_its_flavor_is_and_the_next_one_follows
     assert has(world, "b", "Finished")
 
 
-def test_who_makes_room_is_stopped_gets_its_template_back_and_comes_back_itself() -> None:
+def test_a_preempted_job_is_stopped_gets_its_template_back_and_is_requeued() -> None:
     world = a_world(**PREEMPTION)
     add(world, "low", priority="low")
     world.advance(2)
@@ -69,7 +69,7 @@ def test_who_makes_room_is_stopped_gets_its_template_back_and_comes_back_itself(
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
 
 
-def test_pods_that_are_done_give_back_their_part_before_the_job_ends() -> None:
+def test_finished_pods_release_their_quota_before_the_job_ends() -> None:
     world = a_world(cpu=2)
     body = a_job("a")
     body["spec"] |= {"parallelism": 2, "completions": 2}
@@ -85,7 +85,7 @@ def test_pods_that_are_done_give_back_their_part_before_the_job_ends() -> None:
     assert running(world) == ["a", "b"]
 
 
-def test_a_job_that_somebody_starts_by_hand_is_stopped_until_it_is_admitted() -> None:
+def test_a_manually_started_job_is_stopped_until_it_is_admitted() -> None:
     world = a_world()
     add(world, "a")
     world.advance(1)
@@ -96,7 +96,7 @@ def test_a_job_that_somebody_starts_by_hand_is_stopped_until_it_is_admitted() ->
     assert running(world) == ["a"]
 
 
-def test_a_waiting_job_that_changes_takes_its_workload_along() -> None:
+def test_a_change_of_a_pending_job_updates_its_workload() -> None:
     world = a_world()
     add(world, "a", cpu="2")
     world.advance(1)
@@ -108,7 +108,7 @@ def test_a_waiting_job_that_changes_takes_its_workload_along() -> None:
     assert found["spec"]["queueName"] == "other"
 
 
-def test_the_queue_of_a_running_job_stays() -> None:
+def test_the_queue_of_a_running_job_is_immutable() -> None:
     world = a_world()
     add(world, "a")
     world.advance(1)
@@ -117,7 +117,7 @@ def test_the_queue_of_a_running_job_stays() -> None:
     assert "field is immutable" in answer.body["message"]
 
 
-def test_a_job_without_a_queue_is_left_alone() -> None:
+def test_a_job_without_a_queue_is_not_managed() -> None:
     world = a_world()
     body = a_job("a")
     del body["metadata"]["labels"]
@@ -127,7 +127,7 @@ def test_a_job_without_a_queue_is_left_alone() -> None:
     assert workload(world, "a") is None
 
 
-def test_a_deleted_workload_stops_its_job_and_is_made_anew() -> None:
+def test_a_deleted_workload_stops_its_job_and_is_recreated() -> None:
     world = a_world()
     add(world, "a")
     world.advance(1)
@@ -144,7 +144,7 @@ def test_a_deleted_workload_stops_its_job_and_is_made_anew() -> None:
 # -- gated jobs ----------------------------------------------------------------------------------------------------
 
 
-def test_a_gated_job_has_no_workload_until_its_gate_goes_and_then_one_with_the_job_as_it_is_then() -> None:
+def test_a_gated_job_has_no_workload_until_its_gate_is_removed() -> None:
     world = a_world(features=GATING)
     add(world, "a", cpu="100m", annotations={GATE: "example.com/mygate"})
     world.advance(5)
@@ -165,14 +165,14 @@ def test_a_gated_job_has_no_workload_until_its_gate_goes_and_then_one_with_the_j
     assert running(world) == ["a"]
 
 
-def test_without_the_feature_gate_the_annotation_means_nothing() -> None:
+def test_without_the_feature_gate_the_annotation_has_no_effect() -> None:
     world = a_world()
     add(world, "a", annotations={GATE: "not a domain"})
     world.advance(1)
     assert running(world) == ["a"]
 
 
-def test_gates_switched_on_later_leave_the_admitted_alone_and_take_the_waiting_out() -> None:
+def test_enabling_gates_later_affects_pending_jobs_and_not_admitted_ones() -> None:
     features = [FeatureGates()]
     world = a_world()
     world._makers = (*world._makers[:1], lambda: ManagedJobController(features[0]), *world._makers[2:])

@@ -9,7 +9,7 @@ import pytest
 
 from headgate.cli.options.job_options import read_kinds
 from kueueing import Wire
-from unit.controllers.deaths import Mortal
+from unit.controllers.crashing_world import Mortal
 from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS, made
 from unit.jobs.test_custom_kinds import GOOD, PATH, a_training_world, run, workload
 from unit.jobs.training import a_run
@@ -88,7 +88,7 @@ def test_a_role_that_is_absent_is_no_pod_set_and_is_not_written_into_the_object(
         ),
     ],
 )
-def test_a_job_whose_pods_cannot_be_counted_is_not_started_and_says_why(spec: Wire, message: str) -> None:
+def test_a_job_whose_pods_cannot_be_counted_is_not_started_and_reports_why(spec: Wire, message: str) -> None:
     world = a_training_world()
     before = add(world, spec)
     world.advance(2)
@@ -98,7 +98,7 @@ def test_a_job_whose_pods_cannot_be_counted_is_not_started_and_says_why(spec: Wi
     assert message in told
 
 
-def test_a_job_that_waits_and_loses_its_containers_gives_up_its_place() -> None:
+def test_a_pending_job_without_containers_loses_its_workload() -> None:
     world = a_training_world(cpu=1)
     add(world, {})
     world.advance(2)

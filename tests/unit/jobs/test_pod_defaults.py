@@ -9,7 +9,7 @@ import pytest
 from headgate.kube.pods.requests import pod_requests
 from headgate.kube.resource_amounts import amount_text, units
 from kueueing import Wire
-from unit.controllers.deaths import Mortal
+from unit.controllers.crashing_world import Mortal
 from unit.jobs import fixtures as stage
 from unit.jobs.fixtures import JOBS, a_world, job, running, workload
 from unit.jobs.pods import fixtures as of_pods

@@ -13,7 +13,7 @@ from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.labels import parse_selector
 
 
-def test_quota_release_is_said_by_integration() -> None:
+def test_quota_release_is_set_by_integration() -> None:
     assert parse_quota_release("batch/job=OnTerminal, pod=OnTerminating") == {
         "batch/job": "OnTerminal",
         "pod": "OnTerminating",
@@ -30,13 +30,13 @@ def test_quota_release_is_said_by_integration() -> None:
         ("pod=OnTerminal,pod=OnTerminating", "pod is given both OnTerminating and OnTerminal"),
     ],
 )
-def test_what_cannot_be_said_is_refused_with_what_can(text: str, says: str) -> None:
+def test_invalid_settings_are_rejected_with_the_valid_ones(text: str, says: str) -> None:
     problem = parse_quota_release(text)
     assert isinstance(problem, str)
     assert problem.endswith(says)
 
 
-def test_the_namespaces_of_the_system_are_left_alone_and_the_default_reads_as_it_is_shown() -> None:
+def test_system_namespaces_are_not_managed_and_the_default_selector_is_as_documented() -> None:
     assert parse_selector(str(MANAGED_NAMESPACES)) == MANAGED_NAMESPACES
     assert not MANAGED_NAMESPACES.matches({"kubernetes.io/metadata.name": "kube-system"})
     assert MANAGED_NAMESPACES.matches({"kubernetes.io/metadata.name": "default"})
@@ -45,9 +45,7 @@ def test_the_namespaces_of_the_system_are_left_alone_and_the_default_reads_as_it
 @pytest.mark.parametrize(
     ("typed", "expected_s"), [((), 600.0), (("--max-wait-for-terminating-pods", "90s"), 90.0)], ids=["default", "typed"]
 )
-def test_the_longest_wait_for_terminating_pods_is_typed_as_a_duration(
-    typed: tuple[str, ...], expected_s: float
-) -> None:
+def test_the_maximum_wait_for_terminating_pods_is_a_duration(typed: tuple[str, ...], expected_s: float) -> None:
     found: list[JobSettings] = []
 
     @click.command()

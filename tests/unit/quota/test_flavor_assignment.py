@@ -29,7 +29,7 @@ def test_the_next_flavor_is_taken_when_the_first_is_full() -> None:
     assert flavors(book.nominate("cq", cpu=4)) == [{"cpu": "fixed"}]
 
 
-def test_more_than_there_ever_is_is_said_with_the_numbers() -> None:
+def test_a_request_above_the_maximum_is_reported_with_numbers() -> None:
     found = Book().queue("cq", {"spot": {"cpu": 4}}).nominate("cq", cpu="4500m")
     assert found.assignment.mode == AssignmentMode.NO_FIT
     assert found.assignment.pending_reason == "ExceedsMaxQuota"
@@ -40,7 +40,7 @@ def test_more_than_there_ever_is_is_said_with_the_numbers() -> None:
     assert found.assignment.short_of == frozenset()
 
 
-def test_what_is_missing_now_is_said_with_the_numbers() -> None:
+def test_a_shortage_is_reported_with_numbers() -> None:
     found = Book().queue("cq", {"spot": {"cpu": 4}}).hold("a", "cq", 3, "spot").nominate("cq", cpu=2)
     assert (found.assignment.mode, found.targets) == (AssignmentMode.PREEMPT, ())
     assert found.assignment.message.endswith("insufficient unused quota for cpu in flavor spot, 1 more needed")
@@ -53,7 +53,7 @@ def test_a_resource_that_the_queue_does_not_have_is_named() -> None:
     assert found.assignment.pending_reason == "NoMatchingFlavor"
 
 
-def test_asking_for_nothing_of_such_a_resource_is_no_problem() -> None:
+def test_a_zero_request_for_an_uncovered_resource_is_accepted() -> None:
     found = Book().queue("cq").nominate("cq", a_pod_set(requests={"cpu": 1, "example.com/gpu": 0}))
     assert found.assignment.mode == AssignmentMode.FIT
 
@@ -78,7 +78,7 @@ def test_all_resources_of_a_group_come_from_one_flavor() -> None:
     assert flavors(found) == [{"cpu": "fixed", "memory": "fixed"}]
 
 
-def test_a_flavor_that_does_not_suit_the_pods_is_passed_over() -> None:
+def test_a_flavor_that_does_not_match_the_pods_is_skipped() -> None:
     book = Book()
     book.flavor("spot", labels={"zone": "a"})
     book.queue("cq", {"spot": {"cpu": 4}, "fixed": {"cpu": 4}})
@@ -97,7 +97,7 @@ def test_a_flavor_that_does_not_exist_is_named() -> None:
 
 
 @pytest.mark.parametrize(("when_can_borrow", "expected"), [("MayStopSearch", "spot"), ("TryNextFlavor", "fixed")])
-def test_borrowing_ends_the_search_or_does_not(when_can_borrow: str, expected: str) -> None:
+def test_when_can_borrow_decides_whether_the_search_stops(when_can_borrow: str, expected: str) -> None:
     book = Book().queue("lender", {"spot": {"cpu": 9}, "fixed": {"cpu": 9}}, cohortName="co")
     book.queue(
         "cq",
@@ -132,7 +132,7 @@ def a_queue_that_may_preempt(**fungibility: str) -> Book:
         ({"whenCanBorrow": "TryNextFlavor", "preference": "PreemptionOverBorrowing"}, ("spot", AssignmentMode.PREEMPT)),
     ],
 )
-def test_to_preempt_or_to_borrow_is_the_queues_choice(fungibility: dict[str, str], expected: Any) -> None:
+def test_the_queue_decides_between_preemption_and_borrowing(fungibility: dict[str, str], expected: Any) -> None:
     found = a_queue_that_may_preempt(**fungibility).nominate("cq", cpu=3)
     assert (flavors(found)[0]["cpu"], found.assignment.mode) == expected
 
@@ -143,7 +143,7 @@ def test_a_flavor_without_candidates_loses_whatever_is_preferred() -> None:
     assert (flavors(found)[0]["cpu"], found.assignment.mode) == ("fixed", AssignmentMode.FIT)
 
 
-def test_a_search_goes_on_where_the_last_one_stopped() -> None:
+def test_a_search_continues_where_the_last_one_stopped() -> None:
     book = a_queue_that_may_preempt(whenCanPreempt="MayStopSearch")
     first = book.nominate("cq", cpu=3).assignment
     assert first.has_flavors_left
@@ -167,13 +167,13 @@ def test_a_workload_is_admitted_in_part_with_as_many_pods_as_fit() -> None:
     assert (found.mode, found.pod_sets[0].count) == (AssignmentMode.PREEMPT, 10)
 
 
-def test_reclaimed_pods_need_no_quota() -> None:
+def test_reclaimable_pods_need_no_quota() -> None:
     status = {"reclaimablePods": [{"name": "main", "count": 3}]}
     found = Book().queue("cq").nominate("cq", a_pod_set(count=5, requests={"cpu": 4}), status=status).assignment
     assert found.usage == {("default", "cpu"): 8000}
 
 
-def test_of_alternatives_the_mildest_reason_is_told() -> None:
+def test_of_alternative_flavors_the_mildest_reason_is_reported() -> None:
     book = Book()
     book.flavor("spot", labels={"zone": "a"})
     book.queue("cq", {"spot": {"cpu": 4}, "fixed": {"cpu": 1}})

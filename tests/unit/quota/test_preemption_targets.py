@@ -12,7 +12,7 @@ _WITHIN = {"withinClusterQueue": "LowerPriority"}
 _RECLAIM = {"reclaimWithinCohort": "Any"}
 
 
-def test_lower_priorities_go_first_and_of_those_who_came_last() -> None:
+def test_lower_priorities_are_preempted_first_and_of_equal_ones_the_latest() -> None:
     book = Book().queue("cq", preemption=_WITHIN)
     book.hold("higher", "cq", 4, priority=2, since_s=9).hold("old", "cq", 3, since_s=1).hold("new", "cq", 3, since_s=5)
     assert book.victims("cq", cpu=3, priority=5) == [("new", "InClusterQueue")]
@@ -28,13 +28,13 @@ def test_an_equal_priority_is_preempted_only_if_it_is_newer_and_the_policy_says_
     assert book.victims("cq", cpu=5, at_s=100) == []
 
 
-def test_nobody_goes_who_is_not_needed() -> None:
+def test_no_unneeded_workload_is_preempted() -> None:
     book = Book().queue("cq", preemption=_WITHIN)
     book.hold("small", "cq", 1, priority=-3).hold("large", "cq", 9, priority=-1)
     assert book.victims("cq", cpu=9) == [("large", "InClusterQueue")]
 
 
-def test_nobody_goes_if_it_would_not_do() -> None:
+def test_no_workload_is_preempted_if_that_is_not_enough() -> None:
     book = Book().queue("cq", preemption=_WITHIN).hold("low", "cq", 2, priority=-1).hold("high", "cq", 8, priority=9)
     found = book.nominate("cq", cpu=5)
     assert (found.assignment.mode, found.targets) == (AssignmentMode.PREEMPT, ())
@@ -45,13 +45,13 @@ def two_queues(**preemption: object) -> Book:
     return book.queue("borrower", {"default": {"cpu": 5}}, cohortName="co")
 
 
-def test_a_queue_gets_back_what_it_lent() -> None:
+def test_a_queue_reclaims_what_it_lent() -> None:
     book = two_queues(**_RECLAIM)
     book.hold("own", "borrower", 5, priority=1, since_s=1).hold("borrowed", "borrower", 10, priority=9, since_s=2)
     assert book.victims("lender", cpu=10) == [("borrowed", "InCohortReclamation")]
 
 
-def test_a_queue_that_borrows_gives_back_no_more_than_it_borrowed() -> None:
+def test_a_borrowing_queue_loses_only_what_it_borrowed() -> None:
     book = two_queues(**_RECLAIM)
     for number in range(5):
         book.hold(f"w{number}", "borrower", 2, since_s=number)
@@ -64,18 +64,18 @@ def test_a_queue_that_borrows_gives_back_no_more_than_it_borrowed() -> None:
     assert book.victims("lender", cpu=6) == []
 
 
-def test_without_reclaim_nobody_in_the_cohort_goes() -> None:
+def test_without_reclaim_no_workload_of_the_cohort_is_preempted() -> None:
     assert two_queues().hold("borrowed", "borrower", 15).victims("lender", cpu=10) == []
 
 
-def test_reclaim_of_lower_priorities_spares_the_others() -> None:
+def test_reclaim_of_lower_priorities_preempts_no_others() -> None:
     book = two_queues(reclaimWithinCohort="LowerPriority")
     book.hold("high", "borrower", 5, priority=5).hold("low", "borrower", 10, priority=-1)
     assert book.victims("lender", cpu=10) == [("low", "InCohortReclamation")]
     assert book.victims("lender", cpu=10, priority=-1) == []
 
 
-def test_who_would_borrow_preempts_in_the_cohort_only_below_the_threshold() -> None:
+def test_while_borrowing_only_workloads_below_the_threshold_are_preempted() -> None:
     policy = {
         "reclaimWithinCohort": "LowerPriority",
         "borrowWithinCohort": {"policy": "LowerPriority", "maxPriorityThreshold": 3},
@@ -89,13 +89,13 @@ def test_who_would_borrow_preempts_in_the_cohort_only_below_the_threshold() -> N
     assert book.victims("mine", cpu=6, priority=3) == []
 
 
-def test_other_queues_go_before_the_own() -> None:
+def test_workloads_of_other_queues_are_preempted_before_those_of_the_own_queue() -> None:
     book = two_queues(**_RECLAIM, **_WITHIN)
     book.hold("own", "lender", 5, priority=-5).hold("borrowed", "borrower", 10)
     assert book.victims("lender", cpu=5) == [("borrowed", "InCohortReclamation")]
 
 
-def test_quota_of_a_nearer_cohort_is_taken_back_from_those_who_stand_farther() -> None:
+def test_quota_of_a_nearer_cohort_is_reclaimed_from_farther_queues() -> None:
     book = Book().cohort("top").cohort("left", "top").cohort("right", "top")
     book.queue("mine", {"default": {"cpu": 2}}, cohortName="left", preemption=_RECLAIM)
     book.queue("sister", {"default": {"cpu": 6}}, cohortName="left")
@@ -104,7 +104,7 @@ def test_quota_of_a_nearer_cohort_is_taken_back_from_those_who_stand_farther() -
     assert book.victims("mine", cpu=6) == [("far", "InCohortReclamation")]
 
 
-def test_whoever_was_told_to_go_is_not_told_again_and_nobody_else_goes_for_it() -> None:
+def test_an_evicted_workload_is_not_preempted_again_nor_another_one_instead() -> None:
     book = (
         Book().queue("cq", preemption=_WITHIN).hold("going", "cq", 5, priority=-1).hold("other", "cq", 5, priority=-1)
     )
@@ -113,7 +113,7 @@ def test_whoever_was_told_to_go_is_not_told_again_and_nobody_else_goes_for_it() 
     assert (found.assignment.mode, found.targets) == (AssignmentMode.DEFERRED, ())
 
 
-def test_what_is_claimed_by_one_preemptor_is_not_counted_on_by_the_next() -> None:
+def test_quota_claimed_by_one_preemptor_is_not_available_to_the_next() -> None:
     book = (
         Book().queue("cq", preemption=_WITHIN).hold("going", "cq", 5, priority=-1).hold("other", "cq", 5, priority=-1)
     )
@@ -122,7 +122,7 @@ def test_what_is_claimed_by_one_preemptor_is_not_counted_on_by_the_next() -> Non
     assert book.victims("cq", cpu=5) == [("other", "InClusterQueue")]
 
 
-def test_trying_it_out_leaves_no_trace() -> None:
+def test_a_simulation_leaves_the_ledger_unchanged() -> None:
     book = two_queues(**_RECLAIM).hold("borrowed", "borrower", 15)
     before = usage(book, "lender"), usage(book, "borrower")
     book.victims("lender", cpu=10)

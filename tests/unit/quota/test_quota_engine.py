@@ -17,7 +17,7 @@ def evicts(effects: list[Effect]) -> list[str]:
     return [each.key.removeprefix("ns/") for each in effects if isinstance(each, Evict)]
 
 
-def test_what_fits_is_admitted_and_what_does_not_says_what_is_missing() -> None:
+def test_a_workload_that_fits_is_admitted_and_another_reports_the_shortage() -> None:
     api = Api()
     api.queue()
     api.submit("a", cpu=6)
@@ -40,7 +40,7 @@ def test_many_of_one_queue_are_admitted_in_one_cycle_by_priority_and_age() -> No
     assert admits(api.cycle()) == ["w01", "w03", "w05", "w07", "w09", "w11", "w00", "w02", "w04", "w06"]
 
 
-def test_a_best_effort_queue_lets_the_small_pass_and_a_strict_one_does_not() -> None:
+def test_a_small_workload_passes_the_head_of_a_best_effort_queue_but_not_of_a_strict_one() -> None:
     for strategy, expected in (("BestEffortFIFO", ["small"]), ("StrictFIFO", [])):
         api = Api()
         api.queue(queueingStrategy=strategy)
@@ -53,7 +53,7 @@ def test_a_best_effort_queue_lets_the_small_pass_and_a_strict_one_does_not() -> 
         assert "large" in admits(api.cycle())
 
 
-def test_of_two_queues_who_need_not_borrow_comes_first() -> None:
+def test_of_two_queues_the_one_that_does_not_borrow_comes_first() -> None:
     api = Api()
     for name in ("one", "two"):
         api.queue(name, {"default": {"cpu": 4}}, local=name, cohortName="co")
@@ -80,7 +80,7 @@ def test_a_parked_workload_is_woken_only_by_what_could_help_it() -> None:
     assert admits(api.cycle()) == ["waits"]
 
 
-def test_too_little_wakes_nobody_who_can_only_wait() -> None:
+def test_too_little_free_quota_wakes_no_workload_that_cannot_preempt() -> None:
     api = Api()
     api.queue()
     api.submit("large", cpu=7)
@@ -107,7 +107,7 @@ def test_a_thousand_of_one_shape_cost_one_attempt() -> None:
     assert api.cycle() == []
 
 
-def test_the_preemptor_waits_for_its_victims_and_gets_what_they_leave() -> None:
+def test_the_preemptor_waits_for_its_victims_and_gets_their_quota() -> None:
     api = Api()
     api.queue(preemption=_WITHIN)
     api.submit("low-a", cpu=5)
@@ -146,7 +146,7 @@ def test_freed_quota_is_not_taken_by_another_queue_of_the_cohort() -> None:
     assert admits(api.cycle()) == ["owner"]
 
 
-def test_victims_that_take_their_time_are_no_reason_to_evict_more() -> None:
+def test_slow_victims_do_not_cause_more_evictions() -> None:
     api = Api()
     api.queue(preemption=_WITHIN)
     for name in ("a", "b"):
@@ -175,7 +175,7 @@ def test_two_preemptors_take_two_victims_at_once() -> None:
     assert sorted(admits(api.cycle())) == ["first", "second"]
 
 
-def test_who_comes_before_the_preemptor_in_a_strict_queue_takes_over() -> None:
+def test_a_new_head_of_a_strict_queue_takes_over_the_claim_of_the_preemptor() -> None:
     api = Api()
     api.queue(preemption=_WITHIN, queueingStrategy="StrictFIFO")
     api.submit("low", cpu=10)
@@ -188,7 +188,7 @@ def test_who_comes_before_the_preemptor_in_a_strict_queue_takes_over() -> None:
     assert admits(api.cycle()) == ["higher"]
 
 
-def test_a_preemptor_that_goes_leaves_what_was_freed_to_others() -> None:
+def test_a_deleted_preemptor_leaves_the_freed_quota_to_other_workloads() -> None:
     api = Api()
     api.queue(preemption=_WITHIN)
     api.submit("low", cpu=10)
@@ -202,7 +202,7 @@ def test_a_preemptor_that_goes_leaves_what_was_freed_to_others() -> None:
     assert admits(api.cycle()) == ["low"]
 
 
-def test_partial_admission_gives_what_there_is() -> None:
+def test_partial_admission_uses_the_available_quota() -> None:
     api = Api()
     api.queue()
     api.submit("holder", cpu=7)
@@ -212,7 +212,7 @@ def test_partial_admission_gives_what_there_is() -> None:
     assert [each.admission.pod_sets[0].count for each in effects if isinstance(each, Admit)] == [3]
 
 
-def test_reclaimed_pods_give_back_their_quota_at_once() -> None:
+def test_reclaimable_pods_release_their_quota_at_once() -> None:
     api = Api()
     api.queue()
     api.submit("job", a_pod_set(count=10, requests={"cpu": 1}))
@@ -223,7 +223,7 @@ def test_reclaimed_pods_give_back_their_quota_at_once() -> None:
     assert admits(api.cycle()) == ["next"]
 
 
-def test_a_late_watch_gives_nothing_twice() -> None:
+def test_a_late_watch_admits_no_workload_twice() -> None:
     api = Api()
     api.queue()
     api.submit("a", cpu=6)
@@ -238,7 +238,7 @@ def test_a_late_watch_gives_nothing_twice() -> None:
     assert admits(api.cycle()) == []
 
 
-def test_a_refused_write_gives_back_what_it_took() -> None:
+def test_a_rejected_write_releases_its_quota() -> None:
     api = Api()
     api.queue()
     api.submit("a", cpu=6)
@@ -247,7 +247,7 @@ def test_a_refused_write_gives_back_what_it_took() -> None:
     assert admits(api.engine.run_cycle(api.now_s)) == ["a"]
 
 
-def test_a_victim_whose_eviction_was_refused_stays_and_is_asked_again() -> None:
+def test_a_victim_whose_eviction_was_rejected_is_evicted_again() -> None:
     api = Api()
     api.queue(preemption=_WITHIN)
     api.submit("low", cpu=10)
@@ -264,7 +264,7 @@ def test_a_victim_whose_eviction_was_refused_stays_and_is_asked_again() -> None:
     assert evicts(api.cycle()) == ["low"]
 
 
-def test_an_engine_that_starts_anew_decides_the_same() -> None:
+def test_a_restarted_engine_makes_the_same_decisions() -> None:
     api = Api()
     api.queue(preemption=_WITHIN)
     api.submit("low", cpu=9)
@@ -277,7 +277,7 @@ def test_an_engine_that_starts_anew_decides_the_same() -> None:
     assert admits(api.cycle()) == ["high"]
 
 
-def test_cohorts_in_a_circle_stop_their_queues_and_nobody_else() -> None:
+def test_cohorts_in_a_cycle_stop_only_their_queues() -> None:
     api = Api()
     api.queue("good", local="good")
     api.queue("bad", local="bad", cohortName="x")
@@ -294,7 +294,7 @@ def test_cohorts_in_a_circle_stop_their_queues_and_nobody_else() -> None:
     assert admits(api.cycle()) == ["stays"]
 
 
-def test_a_poisoned_object_stops_nobody_else() -> None:
+def test_an_invalid_object_stops_no_other_one() -> None:
     api = Api()
     api.queue("good", local="good")
     api.queue("bad", {"default": {"cpu": -1}}, local="bad")
@@ -307,7 +307,7 @@ def test_a_poisoned_object_stops_nobody_else() -> None:
     assert api.condition("lost") == ("False", "Misconfigured", "ClusterQueue bad doesn't exist")
 
 
-def test_a_queue_that_is_deleted_keeps_counting_what_is_held_when_it_comes_back() -> None:
+def test_a_recreated_queue_counts_the_quota_that_is_still_held() -> None:
     api = Api()
     api.queue()
     api.submit("a", cpu=6)

@@ -27,7 +27,7 @@ def test_a_search_over_pod_sets_at_different_flavors_ends() -> None:
     assert api.admitted() == ["both"]
 
 
-def test_a_flavor_that_is_too_small_is_no_reason_where_another_one_of_its_group_can_be_had() -> None:
+def test_a_flavor_that_is_too_small_is_not_the_reason_if_another_one_of_its_group_is_available() -> None:
     """What stands in the way is the other resource group; the reason agrees with the message."""
     api = Api()
     for name in ("small", "large", "gpu"):

@@ -84,7 +84,7 @@ def test_the_execution_time_counts_from_the_start() -> None:
 
 
 @pytest.mark.parametrize("scheduler", ["headgate", "default-scheduler"])
-def test_a_pod_of_an_admitted_workload_is_told_what_it_waits_for_and_what_ends_that(scheduler: str) -> None:
+def test_a_pod_of_an_admitted_workload_is_explained_by_the_terminating_pods(scheduler: str) -> None:
     found = explained(preempted(), scheduler)
     assert found.summary.startswith("it waits for terminating pods to leave (its Workload is admitted)")
     (gate,) = [hold for hold in found.holds if hold.name == GATE]
@@ -93,7 +93,7 @@ def test_a_pod_of_an_admitted_workload_is_told_what_it_waits_for_and_what_ends_t
     assert not any("has to be admitted" in step for step in found.next)
 
 
-def test_a_pod_behind_its_gate_is_not_told_to_wait_for_an_admission_that_was_given() -> None:
+def test_a_gated_pod_of_an_admitted_workload_does_not_report_a_missing_admission() -> None:
     """A replacement in a group that runs waits for the place of the pod before it."""
     api = preempted()
     api.engine.pod_removed("uid-victim")

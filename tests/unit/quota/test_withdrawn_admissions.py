@@ -29,7 +29,7 @@ def evicts(effects: list[Effect]) -> list[str]:
     return [each.key.removeprefix("ns/") for each in effects if isinstance(each, Evict)]
 
 
-def test_what_a_round_lends_and_the_next_one_reclaims_is_not_evicted() -> None:
+def test_a_workload_that_borrows_in_one_round_and_loses_it_in_the_next_is_not_evicted() -> None:
     api = lender_and_borrower(10)
     api.submit("holder", cpu=10, queue="lender")
     api.cycle()
@@ -43,7 +43,7 @@ def test_what_a_round_lends_and_the_next_one_reclaims_is_not_evicted() -> None:
     assert not [each for each in api.events if "preempt" in each.message.lower()]
 
 
-def test_a_withdrawn_workload_keeps_its_place_and_follows_when_quota_comes_free() -> None:
+def test_a_withdrawn_workload_keeps_its_position_and_is_admitted_when_quota_is_free() -> None:
     api = lender_and_borrower(10)
     api.submit("holder", cpu=10, queue="lender")
     api.cycle()
@@ -57,7 +57,7 @@ def test_a_withdrawn_workload_keeps_its_place_and_follows_when_quota_comes_free(
     assert admits(api.cycle()) == ["borrowing0"]
 
 
-def test_what_was_written_is_evicted() -> None:
+def test_a_written_admission_is_evicted() -> None:
     api = lender_and_borrower(10)
     api.submit("borrowing", cpu=5, queue="borrower")
     api.submit("first", cpu=5, queue="lender", at_s=1)
@@ -67,7 +67,7 @@ def test_what_was_written_is_evicted() -> None:
     assert (admits(effects), evicts(effects)) == ([], ["borrowing"])
 
 
-def test_a_preemptor_that_only_withdraws_waits_for_those_who_still_go() -> None:
+def test_a_preemptor_that_only_withdraws_waits_for_evicted_workloads() -> None:
     api = lender_and_borrower(11)
     api.submit("going", cpu=5, queue="borrower")
     api.cycle()
@@ -84,7 +84,7 @@ def test_a_preemptor_that_only_withdraws_waits_for_those_who_still_go() -> None:
     assert admits(api.cycle()) == ["large"]
 
 
-def test_the_load_of_kueues_benchmark_evicts_nobody_in_the_tick_of_its_admission() -> None:
+def test_the_load_of_kueues_benchmark_evicts_no_workload_in_the_cycle_of_its_admission() -> None:
     found = run(BACKLOG, EngineDecider(), 60)
     assert not [tick for tick in found.ticks if found.admitted[tick] & found.evicted[tick]]
     assert found.evictions == 92

@@ -14,7 +14,7 @@ from headgate.controllers.framework.reconcile import Enqueue
 from headgate.controllers.jobs.controller import JobController
 from headgate.kube.api_resources import APIResource
 from headgate.runtime.time_zones import find_zone
-from unit.controllers.deaths import Mortal
+from unit.controllers.crashing_world import Mortal
 from unit.controllers.kubelet import ENDS, Kubelet
 from unit.controllers.world import Object
 

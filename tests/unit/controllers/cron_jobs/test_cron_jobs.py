@@ -7,8 +7,8 @@ import pytest
 from headgate.controllers.framework.effects import Create, Delete, EffectResponse, Get, Replace
 from headgate.kube.api_resources import CRON_JOBS, JOBS
 from headgate.kube.timestamps import parse_time
+from unit.controllers.crashing_world import Mortal
 from unit.controllers.cron_jobs.fixtures import CRONS, PATH, Stage
-from unit.controllers.deaths import Mortal
 
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 

@@ -48,7 +48,7 @@ def test_a_replica_set_that_was_orphaned_holds_no_pods() -> None:
     assert above.gate_of_pod(a_pod_of(orphan), KEY) is None
 
 
-def test_a_replica_set_that_its_user_made_holds_its_pods() -> None:
+def test_a_gated_replica_set_of_a_user_holds_its_pods() -> None:
     above = AncestorGates(known_ancestors(), manages_all=False)
     alone = of("ReplicaSet", "alone", GATE)
     above.put(REPLICA_SETS, alone)

@@ -23,7 +23,7 @@ def force(world: World, *names: str) -> None:
 
 
 @pytest.mark.parametrize("features", [None, SLOW])
-def test_a_member_that_is_deleted_by_force_is_let_go_and_can_be_replaced(features: FeatureGates | None) -> None:
+def test_a_force_deleted_member_loses_its_finalizer_and_can_be_replaced(features: FeatureGates | None) -> None:
     world = a_world(features=features)
     add_group(world, "g")
     world.advance(2)
@@ -40,7 +40,7 @@ def test_a_member_that_is_deleted_by_force_is_let_go_and_can_be_replaced(feature
     assert has(world, "g", "Admitted")
 
 
-def test_a_whole_group_that_is_deleted_by_force_is_gone_with_its_workload() -> None:
+def test_a_force_deleted_group_is_deleted_with_its_workload() -> None:
     world = a_world()
     add_group(world, "g")
     world.advance(2)

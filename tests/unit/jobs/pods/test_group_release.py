@@ -12,7 +12,7 @@ from headgate.controllers.deployments.controller import DeploymentController
 from headgate.controllers.replica_sets.controller import ReplicaSetController
 from headgate.jobs.pods.pod_controller import ManagedPodController
 from headgate.kube.feature_gates import FeatureGates
-from unit.controllers.deaths import Mortal
+from unit.controllers.crashing_world import Mortal
 from unit.jobs.pods.fixtures import (
     HELD_BY,
     SLOW,
@@ -67,7 +67,7 @@ def test_the_preemptor_is_admitted_while_the_victims_terminate() -> None:
     assert controller(world).terminating_released == 0
 
 
-def test_switched_off_the_preemptor_waits_for_the_last_victim() -> None:
+def test_with_slow_release_the_preemptor_waits_for_the_last_victim() -> None:
     world = evicted(SLOW)
     world.advance(55)
     assert has(world, "low", "QuotaReserved")
@@ -95,7 +95,7 @@ def test_a_group_of_which_one_still_runs_holds_its_quota() -> None:
     assert started(world) == ["next"]
 
 
-def test_a_victim_comes_back_when_enough_live_replacements_are_there_and_not_before() -> None:
+def test_a_victim_is_requeued_only_when_enough_live_replacements_exist() -> None:
     """Upstream admits it again while its pods are dying, and then it holds quota that nobody uses."""
     world = evicted()
     delete(world, "high")
@@ -115,7 +115,7 @@ def test_a_victim_comes_back_when_enough_live_replacements_are_there_and_not_bef
     assert not has(world, "low", "WaitingForReplacementPods")
 
 
-def test_switched_off_a_replacement_starts_when_the_one_before_has_ended() -> None:
+def test_with_slow_release_a_replacement_starts_when_its_predecessor_has_ended() -> None:
     world = a_world(cpu=2, features=SLOW, kubelet=SlowKubelet)
     add_group(world, "g")
     world.advance(2)
@@ -144,7 +144,7 @@ def test_many_preemptors_do_not_wait_for_each_others_victims() -> None:
 # -- held back from above -------------------------------------------------------------------------------------------
 
 
-def test_a_held_pod_has_no_workload_keeps_its_gate_and_goes_when_it_is_deleted() -> None:
+def test_a_gated_pod_has_no_workload_keeps_its_gate_and_can_be_deleted() -> None:
     world = a_world(features=GATING)
     add(world, "a", annotations={HELD_BY: "example.com/mygate"})
     add(world, "b", annotations={HELD_BY: "example.com/mygate"})
@@ -160,7 +160,7 @@ def test_a_held_pod_has_no_workload_keeps_its_gate_and_goes_when_it_is_deleted()
     assert started(world) == ["a"]
 
 
-def test_a_group_is_held_until_nobody_holds_one_of_it() -> None:
+def test_a_group_is_held_until_no_pod_is_gated() -> None:
     world = a_world(features=GATING)
     add(world, "a", group="g", annotations={HELD_BY: "example.com/one"})
     add(world, "b", group="g", annotations={HELD_BY: "example.com/two"})
@@ -173,14 +173,14 @@ def test_a_group_is_held_until_nobody_holds_one_of_it() -> None:
     assert started(world) == ["a", "b"]
 
 
-def test_switched_off_the_annotation_means_nothing() -> None:
+def test_with_the_feature_off_the_annotation_has_no_effect() -> None:
     world = a_world()
     add(world, "a", annotations={HELD_BY: "not a domain"})
     world.advance(1)
     assert started(world) == ["a"]
 
 
-def test_gates_switched_on_later_leave_the_admitted_alone_and_take_the_waiting_out() -> None:
+def test_enabling_gates_later_affects_pending_groups_and_not_admitted_ones() -> None:
     features = [FeatureGates()]
     world = a_world(cpu=1)
     world._makers = (*world._makers[:1], lambda: ManagedPodController(features[0]), *world._makers[2:])
@@ -196,7 +196,7 @@ def test_gates_switched_on_later_leave_the_admitted_alone_and_take_the_waiting_o
     assert sorted(pods(world)) == ["a", "b"]
 
 
-def test_the_pods_of_a_held_deployment_wait_for_it() -> None:
+def test_pods_of_a_gated_deployment_wait_for_its_gate() -> None:
     numbers = iter(range(1000))
     world = a_world(
         features=GATING,
@@ -225,7 +225,7 @@ def test_the_pods_of_a_held_deployment_wait_for_it() -> None:
 
 
 @pytest.mark.parametrize("gone", ["example.com/a", "example.com/b"])
-def test_whoever_holds_back_the_admission_of_one_holds_back_the_group(gone: str) -> None:
+def test_an_admission_gate_of_one_pod_gates_the_group(gone: str) -> None:
     world = a_world()
     key = f"{K}/admission-gated-by"
     add(world, "x", group="g", annotations={key: "example.com/b"})

@@ -70,7 +70,7 @@ def test_a_group_that_does_not_fit_stays_out_as_a_whole() -> None:
     assert list(workloads(world)) == ["g"]
 
 
-def test_a_large_group_is_looked_at_as_a_whole_and_not_for_each_of_its_pods() -> None:
+def test_a_large_group_is_reconciled_in_batches_and_not_for_each_pod() -> None:
     world = a_world(cpu=110)
     add_group(world, "g", count=110)
     before = len(world.requests)
@@ -119,7 +119,7 @@ def test_with_fast_admission_the_first_pod_is_enough() -> None:
     assert said(world, "ExcessPodDeleted") == ["Excess pod deleted"]
 
 
-def test_of_too_many_the_youngest_goes() -> None:
+def test_of_too_many_pods_the_youngest_is_deleted() -> None:
     world = a_world()
     for name in ("a", "b", "c"):
         add(world, name, group="g")
@@ -132,7 +132,7 @@ def test_of_too_many_the_youngest_goes() -> None:
     assert reasons(world).count("ExcessPodDeleted") == 2
 
 
-def test_a_failed_pod_is_replaced_and_then_let_go() -> None:
+def test_a_failed_pod_loses_its_finalizer_when_it_is_replaced() -> None:
     world = a_world()
     add_group(world, "g")
     world.advance(1)
@@ -156,7 +156,7 @@ def test_a_failed_pod_is_replaced_and_then_let_go() -> None:
     assert said(world, "OwnerReferencesAdded") == ["Added 1 owner reference(s)"]
 
 
-def test_a_replacement_is_not_too_many_while_the_old_one_terminates() -> None:
+def test_a_replacement_is_no_excess_pod_while_the_old_one_terminates() -> None:
     """kueue#13830, kueue#15424."""
     world = a_world(kubelet=SlowKubelet)
     add_group(world, "g")
@@ -173,7 +173,7 @@ def test_a_replacement_is_not_too_many_while_the_old_one_terminates() -> None:
     assert started(world) == ["g-1", "new"]
 
 
-def test_pods_that_are_done_give_back_their_part_and_all_of_them_end_the_group() -> None:
+def test_succeeded_pods_release_their_quota_and_all_of_them_finish_the_group() -> None:
     world = a_world(cpu=2)
     add_group(world, "g")
     add(world, "next")
@@ -206,7 +206,7 @@ def test_a_succeeded_pod_that_is_deleted_still_counts() -> None:
     assert "g-0" not in pods(world)
 
 
-def test_a_group_of_which_one_is_done_goes_when_all_of_it_is_deleted() -> None:
+def test_a_group_with_a_succeeded_pod_is_removed_when_all_pods_are_deleted() -> None:
     world = a_world(kubelet=SlowKubelet)
     add_group(world, "g")
     world.advance(1)
@@ -218,7 +218,7 @@ def test_a_group_of_which_one_is_done_goes_when_all_of_it_is_deleted() -> None:
     assert not workloads(world)
 
 
-def test_an_unretriable_group_ends_when_all_of_it_has() -> None:
+def test_an_unretriable_group_ends_when_all_pods_have_ended() -> None:
     world = a_world()
     add(world, "a", group="g", annotations={f"{K}/retriable-in-group": "false"})
     add(world, "b", group="g")
@@ -246,7 +246,7 @@ def test_a_serving_group_never_ends_and_reclaims_nothing() -> None:
     assert "reclaimablePods" not in workloads(world)["g"]["status"]
 
 
-def test_a_foreign_workload_of_the_groups_name_is_left_alone() -> None:
+def test_a_foreign_workload_with_the_groups_name_is_not_changed() -> None:
     world = a_world()
     made(world.server, WORKLOADS, queueing("Workload", a_workload("g", cpu=1)))
     add_group(world, "g")
@@ -276,7 +276,7 @@ def test_a_deleted_workload_ends_all_pods_of_its_group() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_waiting_group_that_is_deleted_goes_at_once(count: int) -> None:
+def test_a_deleted_gated_group_is_removed_at_once(count: int) -> None:
     world = a_world(cpu=1)
     add_group(world, "g", cpu="2")
     world.advance(1)
@@ -289,7 +289,7 @@ def test_a_waiting_group_that_is_deleted_goes_at_once(count: int) -> None:
         assert has(world, "g", "WaitingForReplacementPods"), "who is absent cannot be admitted"
 
 
-def test_a_group_of_the_same_name_begins_anew() -> None:
+def test_a_new_group_with_the_same_name_gets_a_new_workload() -> None:
     world = a_world()
     add_group(world, "g", ends="Succeeded")
     world.advance(5)
@@ -313,7 +313,7 @@ def test_a_waiting_group_may_change_its_roles() -> None:
     assert started(world) == ["x", "y"]
 
 
-def test_a_replacement_of_another_shape_is_told_why_it_waits() -> None:
+def test_a_replacement_with_another_role_reports_why_it_waits() -> None:
     world = a_world()
     add_group(world, "g")
     world.advance(1)

@@ -63,7 +63,7 @@ def test_a_pod_waits_and_runs_where_its_flavor_is_and_the_next_one_follows() -> 
     assert not workloads(world)
 
 
-def test_a_pod_that_is_not_managed_is_left_alone() -> None:
+def test_an_unmanaged_pod_is_not_changed() -> None:
     world = a_world()
     add(world, "a", gates=())
     world.server.patch(f"{PODS}/a", {"metadata": {"labels": {f"{K}/managed": None}}})
@@ -73,7 +73,7 @@ def test_a_pod_that_is_not_managed_is_left_alone() -> None:
     assert "finalizers" not in pods(world)["a"]["metadata"], "nobody would take it off later"
 
 
-def test_a_pod_that_runs_without_a_workload_is_told_why_and_ended() -> None:
+def test_a_running_pod_without_a_workload_gets_a_condition_and_is_deleted() -> None:
     world = a_world(kubelet=SlowKubelet)
     add(world, "a", gates=(), nodeName="n")
     world.advance(2)
@@ -118,9 +118,7 @@ def test_quota_is_free_while_the_pod_still_terminates(is_evicted: bool) -> None:
     ("features", "settings"),
     [(SLOW, JobSettings()), (FeatureGates(), JobSettings(quota_release={"pod": "OnTerminal"}))],
 )
-def test_quota_is_free_when_the_pod_has_ended_where_that_is_wanted(
-    features: FeatureGates, settings: JobSettings
-) -> None:
+def test_quota_is_free_when_the_pod_has_ended_with_slow_release(features: FeatureGates, settings: JobSettings) -> None:
     world = a_world(cpu=1, features=features, settings=settings, kubelet=SlowKubelet, **PREEMPTION)
     add(world, "low", priority="low")
     world.advance(2)
@@ -133,7 +131,7 @@ def test_quota_is_free_when_the_pod_has_ended_where_that_is_wanted(
     assert controller(world).terminating_released == 0
 
 
-def test_a_pod_that_is_stuck_holds_its_quota_no_longer_than_its_grace() -> None:
+def test_a_stuck_pod_holds_its_quota_no_longer_than_its_grace_period() -> None:
     """Nobody says that time has passed: it is looked again by itself."""
 
     class NoKubelet(SlowKubelet):
@@ -153,7 +151,7 @@ def test_a_pod_that_is_stuck_holds_its_quota_no_longer_than_its_grace() -> None:
     assert controller(world).terminating_released == 1
 
 
-def test_a_waiting_pod_that_is_deleted_goes_at_once_with_its_workload() -> None:
+def test_a_deleted_gated_pod_is_removed_at_once_with_its_workload() -> None:
     world = a_world(cpu=1)
     add(world, "a", cpu="2")
     world.advance(1)
@@ -163,7 +161,7 @@ def test_a_waiting_pod_that_is_deleted_goes_at_once_with_its_workload() -> None:
     assert not workloads(world)
 
 
-def test_a_deleted_workload_ends_its_pod() -> None:
+def test_a_deleted_workload_stops_its_pod() -> None:
     world = a_world()
     add(world, "a")
     world.advance(1)
@@ -174,7 +172,7 @@ def test_a_deleted_workload_ends_its_pod() -> None:
     assert not workloads(world)
 
 
-def test_a_workload_follows_its_waiting_pod() -> None:
+def test_a_workload_is_updated_from_its_gated_pod() -> None:
     world = a_world(cpu=1)
     add(world, "a", cpu="2", annotations={f"{K}/admission-gated-by": "example.com/a,example.com/b"})
     world.advance(1)

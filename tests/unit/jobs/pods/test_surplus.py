@@ -56,7 +56,7 @@ def test_a_waiting_replacement_of_a_pod_that_succeeded_after_all_is_removed(feat
     assert reasons(world).count("ExcessPodDeleted") == 1
 
 
-def test_a_pod_that_was_replaced_and_let_go_counts_no_more_though_it_succeeds() -> None:
+def test_a_replaced_pod_without_the_finalizer_does_not_count_although_it_succeeds() -> None:
     world = a_world(kubelet=SlowKubelet)
     add_group(world, "g")
     world.advance(1)

@@ -13,9 +13,19 @@ import pytest
 from headgate.controllers.framework.effects import Effect, EffectResponse, Patch
 from headgate.kube import conditions
 from kueueing import Wire, a_cluster_queue, a_cohort, a_flavor, a_local_queue, a_pod_set, a_workload
-from unit.controllers.deaths import Mortal
+from unit.controllers.crashing_world import Mortal
 from unit.controllers.world import World
-from unit.quota.controller.test_quota_serving import API, KINDS, WORKLOADS, a_world, add, admitted, finish, put, status
+from unit.quota.controller.test_quota_controller import (
+    API,
+    KINDS,
+    WORKLOADS,
+    a_world,
+    add,
+    admitted,
+    finish,
+    put,
+    status,
+)
 
 KINDS["cohorts"] = "Cohort"
 QUEUES = f"{API}/clusterqueues"
@@ -43,7 +53,7 @@ def world() -> Mortal:
     return a_world()
 
 
-def test_cohorts_in_a_circle_stop_their_queues_and_no_others(world: Mortal) -> None:
+def test_cohorts_in_a_cycle_stop_only_their_queues(world: Mortal) -> None:
     put(world, "cohorts", a_cohort("x", "y"))
     put(world, "cohorts", a_cohort("y", "x"))
     a_queue(world, "round", cohortName="x")
@@ -60,7 +70,7 @@ def test_cohorts_in_a_circle_stop_their_queues_and_no_others(world: Mortal) -> N
     assert activity(world, "round")[0] == "Ready"
 
 
-def test_a_queue_whose_flavor_is_missing_says_so_until_it_comes(world: Mortal) -> None:
+def test_a_queue_reports_a_missing_flavor_until_it_exists(world: Mortal) -> None:
     a_queue(world, "poor", {"gpu-nodes": {"cpu": 2}})
     add(world, "stuck", queue="of-poor")
     add(world, "free")
@@ -81,9 +91,7 @@ def test_a_queue_whose_flavor_is_missing_says_so_until_it_comes(world: Mortal) -
         ("of-closed", ("Misconfigured", "workload namespace doesn't match ClusterQueue selector")),
     ],
 )
-def test_a_workload_without_a_way_to_quota_says_what_is_missing(
-    world: Mortal, queue: str, said: tuple[str, str]
-) -> None:
+def test_a_workload_without_a_queue_reports_what_is_missing(world: Mortal, queue: str, said: tuple[str, str]) -> None:
     put(world, "localqueues", a_local_queue("dangling", "none"))
     a_queue(world, "closed", namespaceSelector={"matchLabels": {"team": "other"}})
     add(world, "stuck", queue=queue)
@@ -94,7 +102,7 @@ def test_a_workload_without_a_way_to_quota_says_what_is_missing(
 
 
 @pytest.mark.parametrize("amount", ["100E", "-1", "9007199254740993"])
-def test_a_workload_that_asks_for_what_cannot_be_counted_is_set_aside(world: Mortal, amount: str) -> None:
+def test_a_workload_with_invalid_requests_is_inadmissible(world: Mortal, amount: str) -> None:
     put(world, "workloads", a_workload("stuck", a_pod_set(requests={"cpu": amount})))
     add(world, "free")
     world.advance(1)
@@ -102,7 +110,7 @@ def test_a_workload_that_asks_for_what_cannot_be_counted_is_set_aside(world: Mor
     assert why(world, "stuck")[0] in ("Misconfigured", "ExceedsMaxQuota")
 
 
-def test_a_queue_with_less_than_nothing_admits_nothing_and_says_why(world: Mortal) -> None:
+def test_a_queue_with_negative_quota_admits_nothing_and_reports_why(world: Mortal) -> None:
     a_queue(world, "odd", {"default": {"cpu": -5}})
     add(world, "stuck", queue="of-odd")
     add(world, "free")
@@ -112,7 +120,7 @@ def test_a_queue_with_less_than_nothing_admits_nothing_and_says_why(world: Morta
     assert "nominalQuota" in activity(world, "odd")[1]
 
 
-def test_a_quota_beyond_what_can_be_counted_is_as_much_as_can_be_counted(world: Mortal) -> None:
+def test_a_quota_above_the_maximum_is_the_maximum(world: Mortal) -> None:
     a_queue(world, "huge", {"default": {"cpu": 10**30}})
     add(world, "a", queue="of-huge", cpu=1000)
     world.advance(1)
@@ -137,7 +145,7 @@ def _nothing_said(found: Wire) -> Wire:
 
 
 @pytest.mark.parametrize("edit", [_without_quota, _elsewhere, _no_pods, _nothing_said])
-def test_a_status_that_somebody_edits_by_hand_stops_nobody_else(world: Mortal, edit: Callable[[Wire], Wire]) -> None:
+def test_a_manually_edited_status_affects_no_other_workload(world: Mortal, edit: Callable[[Wire], Wire]) -> None:
     add(world, "edited")
     world.advance(1)
     found = world.server.get(f"{WORKLOADS}/edited").body
@@ -152,7 +160,7 @@ def test_a_status_that_somebody_edits_by_hand_stops_nobody_else(world: Mortal, e
     assert {"free", "next"} <= set(admitted(world)), "what it held is free"
 
 
-def test_more_than_there_is_given_by_hand_keeps_others_out_until_it_ends(world: Mortal) -> None:
+def test_a_manual_admission_above_the_quota_blocks_others_until_it_ends(world: Mortal) -> None:
     add(world, "greedy", cpu=1)
     world.advance(1)
     (given,) = status(world, "greedy")["admission"]["podSetAssignments"]
@@ -166,7 +174,7 @@ def test_more_than_there_is_given_by_hand_keeps_others_out_until_it_ends(world: 
     assert "next" in admitted(world)
 
 
-def test_a_queue_that_was_deleted_with_work_in_it_counts_that_work_when_it_is_back(world: Mortal) -> None:
+def test_a_recreated_queue_counts_its_admitted_workloads(world: Mortal) -> None:
     add(world, "a", cpu=2)
     add(world, "waits")
     world.advance(1)
@@ -184,7 +192,7 @@ def test_a_queue_that_was_deleted_with_work_in_it_counts_that_work_when_it_is_ba
 
 
 @pytest.mark.parametrize(("code", "reason"), [(500, "failed calling webhook"), (422, "is invalid"), (403, "denied")])
-def test_an_admission_that_the_server_will_not_have_goes_to_somebody_else(code: int, reason: str) -> None:
+def test_quota_of_a_rejected_admission_goes_to_another_workload(code: int, reason: str) -> None:
     world = a_world(cpu=1)
     tries: list[float] = []
 

@@ -78,7 +78,7 @@ def test_admissions_are_counted_per_queue_and_cohort_and_their_waits_measured() 
     assert read['kueue_build_info{git_version="1.2",compiler="cpython"}'] == 1
 
 
-def test_gauges_say_who_waits_who_holds_and_what_there_is() -> None:
+def test_gauges_have_pending_workloads_usage_and_quota() -> None:
     stage = Stage()
     stage.add("holds", cpu=2)
     stage.add("waits", cpu=1)
@@ -105,7 +105,7 @@ def test_gauges_say_who_waits_who_holds_and_what_there_is() -> None:
     assert read[f"kueue_local_queue_unadmitted_workloads{{{LQ},{CQ},{why.format('ExceedsMaxQuota')}}}"] == 1
 
 
-def test_those_who_wait_by_several_local_queues_are_told_apart() -> None:
+def test_pending_workloads_are_counted_per_local_queue() -> None:
     stage = Stage()
     stage.put("localqueues", "LocalQueue", a_local_queue("other"))
     stage.add("holds", cpu=2)
@@ -117,7 +117,7 @@ def test_those_who_wait_by_several_local_queues_are_told_apart() -> None:
     assert (read[name.format("lq")], read[name.format("other")]) == (1, 2)
 
 
-def test_an_eviction_is_counted_with_its_reason_and_how_long_the_quota_took_to_come_free() -> None:
+def test_an_eviction_is_counted_with_its_reason_and_its_latency() -> None:
     stage = Stage(cpu=1, preemption={"withinClusterQueue": "LowerPriority"})
     stage.add("low")
     stage.add("high", priority=5)
@@ -160,7 +160,7 @@ def _now(stage: Stage) -> str:
     return str(next(each["lastTransitionTime"] for each in found if each["type"] == "Admitted"))
 
 
-def test_counts_stay_when_another_engine_starts_and_nothing_is_counted_again() -> None:
+def test_a_new_engine_keeps_the_counts_and_counts_nothing_twice() -> None:
     stage = Stage()
     stage.add("w")
     before = stage.read()
@@ -175,7 +175,7 @@ def test_counts_stay_when_another_engine_starts_and_nothing_is_counted_again() -
     assert stage.read()[name] == 1
 
 
-def test_a_queue_that_is_gone_takes_its_samples_along() -> None:
+def test_the_samples_of_a_deleted_queue_are_removed() -> None:
     stage = Stage()
     stage.add("w")
     stage.world.server.delete(f"{WORKLOADS}/w")
@@ -185,7 +185,7 @@ def test_a_queue_that_is_gone_takes_its_samples_along() -> None:
     assert [name for name in stage.read() if CQ in name or LQ in name] == []
 
 
-def test_every_sample_belongs_to_a_family_and_families_are_told_once() -> None:
+def test_every_sample_belongs_to_a_family_and_families_are_listed_once() -> None:
     stage = Stage()
     stage.add("w")
     page = stage.metrics.page().decode().splitlines()

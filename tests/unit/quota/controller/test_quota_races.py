@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from headgate.controllers.framework.effects import Effect, Patch
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
-from unit.controllers.deaths import Mortal
-from unit.quota.controller.test_quota_serving import WORKLOADS, a_world, add, admitted
+from unit.controllers.crashing_world import Mortal
+from unit.quota.controller.test_quota_controller import WORKLOADS, a_world, add, admitted
 
 
 def during(world: Mortal, name: str, happens: Callable[[], None]) -> None:
@@ -22,7 +22,7 @@ def during(world: Mortal, name: str, happens: Callable[[], None]) -> None:
     world.lose = carried_out
 
 
-def test_an_answer_that_comes_after_the_end_of_a_workload_holds_no_quota() -> None:
+def test_a_response_after_the_deletion_of_a_workload_holds_no_quota() -> None:
     world = a_world(cpu=1)
 
     def end() -> None:
@@ -38,7 +38,7 @@ def test_an_answer_that_comes_after_the_end_of_a_workload_holds_no_quota() -> No
     assert admitted(world) == ["b"]
 
 
-def test_the_end_of_the_one_before_takes_no_quota_from_who_has_its_name_now() -> None:
+def test_the_deletion_of_a_workload_releases_no_quota_of_its_successor() -> None:
     world = a_world(cpu=1)
     add(world, "a", priority=5)
     add(world, "b")
@@ -51,7 +51,7 @@ def test_the_end_of_the_one_before_takes_no_quota_from_who_has_its_name_now() ->
     assert admitted(world) == ["a"]
 
 
-def test_who_came_and_went_while_the_watch_was_cut_holds_no_quota() -> None:
+def test_a_workload_that_was_created_and_deleted_between_watches_holds_no_quota() -> None:
     world = a_world(cpu=1)
     add(world, "a")
     world.hear_all()

@@ -28,13 +28,13 @@ def kept_on(obj: Object) -> Object:
     return found
 
 
-def test_a_cohort_is_a_cohort_name_and_nothing_has_to_be_kept() -> None:
+def test_a_cohort_becomes_a_cohort_name_without_an_annotation() -> None:
     there = newer("ClusterQueue", {"cohort": "all"})
     assert there == made("ClusterQueue", API_VERSION, {"cohortName": "all"})
     assert older("ClusterQueue", {"cohortName": "all"})["spec"] == {"cohort": "all"}
 
 
-def test_borrow_and_preempt_stop_the_search_and_are_said_again_in_v1beta1() -> None:
+def test_borrow_and_preempt_become_may_stop_search_and_are_restored_in_v1beta1() -> None:
     spec = {"flavorFungibility": {"whenCanBorrow": "Borrow", "whenCanPreempt": "Preempt"}}
     there = newer("ClusterQueue", spec)
     assert there["spec"]["flavorFungibility"] == {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "MayStopSearch"}
@@ -42,7 +42,7 @@ def test_borrow_and_preempt_stop_the_search_and_are_said_again_in_v1beta1() -> N
     assert convert(there, OLDER_API_VERSION) == made("ClusterQueue", OLDER_API_VERSION, spec)
 
 
-def test_a_word_that_was_changed_in_v1beta2_meanwhile_counts_and_the_other_one_stays_as_it_was() -> None:
+def test_a_value_that_was_changed_in_v1beta2_is_kept_and_the_other_one_is_restored() -> None:
     there = newer("ClusterQueue", {"flavorFungibility": {"whenCanBorrow": "Borrow", "whenCanPreempt": "Preempt"}})
     there["spec"]["flavorFungibility"]["whenCanPreempt"] = "TryNextFlavor"
     back = convert(there, OLDER_API_VERSION)
@@ -50,7 +50,7 @@ def test_a_word_that_was_changed_in_v1beta2_meanwhile_counts_and_the_other_one_s
     assert kept_on(back) == {}
 
 
-def test_a_list_of_checks_is_a_strategy_without_flavors_and_a_list_again() -> None:
+def test_a_list_of_checks_becomes_a_strategy_without_flavors_and_back() -> None:
     there = newer("ClusterQueue", {"admissionChecks": ["one", "two"]})
     assert there["spec"] == {"admissionChecksStrategy": {"admissionChecks": [{"name": "one"}, {"name": "two"}]}}
     assert convert(there, OLDER_API_VERSION)["spec"] == {"admissionChecks": ["one", "two"]}
@@ -63,7 +63,7 @@ def test_checks_that_got_flavors_in_v1beta2_are_not_also_listed_without_them() -
     assert convert(there, OLDER_API_VERSION)["spec"] == {"admissionChecksStrategy": strategy}
 
 
-def test_checks_that_went_in_v1beta2_are_not_listed_again_however_they_were_said() -> None:
+def test_checks_that_were_removed_in_v1beta2_are_not_restored() -> None:
     for said in ({"admissionChecks": ["one"]}, {"admissionChecks": ["one"], "admissionChecksStrategy": {}}):
         there = newer("ClusterQueue", said)
         assert convert(there, OLDER_API_VERSION)["spec"] == said
@@ -71,7 +71,7 @@ def test_checks_that_went_in_v1beta2_are_not_listed_again_however_they_were_said
         assert convert(there, OLDER_API_VERSION)["spec"] == {}
 
 
-def test_a_priority_class_is_a_reference_by_its_source() -> None:
+def test_a_priority_class_becomes_a_reference() -> None:
     for source, group, kind in (
         ("kueue.x-k8s.io/workloadpriorityclass", "kueue.x-k8s.io", "WorkloadPriorityClass"),
         ("scheduling.k8s.io/priorityclass", "scheduling.k8s.io", "PriorityClass"),
@@ -83,14 +83,14 @@ def test_a_priority_class_is_a_reference_by_its_source() -> None:
         assert convert(there, OLDER_API_VERSION)["spec"] == spec
 
 
-def test_a_priority_class_without_a_source_has_no_place_in_v1beta2_and_is_kept() -> None:
+def test_a_priority_class_without_a_source_is_kept_in_the_annotation() -> None:
     spec = {"priorityClassName": "high", "priorityClassSource": "", "priority": 7}
     there = newer("Workload", spec)
     assert there["spec"] == {"priority": 7}
     assert convert(there, OLDER_API_VERSION)["spec"] == spec
 
 
-def test_a_source_without_a_name_refers_to_nothing_and_is_kept() -> None:
+def test_a_source_without_a_name_is_kept_in_the_annotation() -> None:
     spec = {"priorityClassSource": "kueue.x-k8s.io/workloadpriorityclass"}
     there = newer("Workload", spec)
     assert there["spec"] == {}
@@ -108,14 +108,14 @@ def test_the_class_of_v1beta2_wins_over_the_one_that_was_kept() -> None:
     assert (back["priorityClassName"], back["priorityClassSource"]) == ("new", "kueue.x-k8s.io/workloadpriorityclass")
 
 
-def test_words_of_a_status_that_were_renamed() -> None:
+def test_renamed_status_fields_are_converted() -> None:
     used = [{"name": "f", "resources": [{"name": "cpu", "total": "1"}]}]
     assert newer("LocalQueue", {}, {"flavorUsage": used})["status"] == {"flavorsUsage": used}
     past = {"accumulatedPastExexcutionTimeSeconds": 5}
     assert newer("Workload", {}, past)["status"] == {"accumulatedPastExecutionTimeSeconds": 5}
 
 
-def test_what_only_v1beta2_has_is_kept_beside_v1beta1_and_survives_a_change_there() -> None:
+def test_fields_of_v1beta2_only_survive_a_change_in_v1beta1() -> None:
     there = older("Workload", {"preemptionGates": [{"name": "g"}], "queueName": "a"})
     assert list(kept_on(there)) == [FROM_STORED]
     there["spec"]["queueName"] = "b"
@@ -124,14 +124,14 @@ def test_what_only_v1beta2_has_is_kept_beside_v1beta1_and_survives_a_change_ther
     assert kept_on(back) == {}
 
 
-def test_the_delay_between_retries_is_kept_only_if_it_is_not_the_usual_one() -> None:
+def test_the_retry_delay_is_kept_only_if_it_is_not_the_default() -> None:
     assert kept_on(newer("AdmissionCheck", {"controllerName": "c", "retryDelayMinutes": 15})) == {}
     there = newer("AdmissionCheck", {"controllerName": "c", "retryDelayMinutes": 30})
     assert there["spec"] == {"controllerName": "c"}
     assert convert(there, OLDER_API_VERSION)["spec"]["retryDelayMinutes"] == 30
 
 
-def test_what_is_kept_of_a_pod_set_follows_its_name_and_not_its_place() -> None:
+def test_kept_fields_of_a_pod_set_follow_its_name_and_not_its_index() -> None:
     constraint = [{"size": 2, "topology": "rack"}]
     sets: list[Object] = [{"name": name, "topologyRequest": {"required": "rack"}} for name in ("a", "b")]
     sets[1]["topologyRequest"]["podsetSliceRequiredTopologyConstraints"] = constraint
@@ -144,13 +144,13 @@ def test_what_is_kept_of_a_pod_set_follows_its_name_and_not_its_place() -> None:
     ]
 
 
-def test_an_annotation_that_somebody_made_up_renames_nothing() -> None:
+def test_a_forged_annotation_changes_nothing() -> None:
     obj = made("ClusterQueue", API_VERSION, {})
     obj["metadata"]["annotations"] = {FROM_OLDER: '[{"at":["metadata","name"],"now":"a","was":"b"}]'}
     assert convert(obj, OLDER_API_VERSION)["metadata"] == obj["metadata"]
 
 
-def test_annotations_of_others_stay_where_they_are() -> None:
+def test_other_annotations_are_kept() -> None:
     obj = made("ClusterQueue", OLDER_API_VERSION, {"flavorFungibility": {"whenCanBorrow": "Borrow"}})
     obj["metadata"]["annotations"] = {"mine": "1"}
     there = convert(obj, API_VERSION)

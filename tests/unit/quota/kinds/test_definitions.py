@@ -28,12 +28,12 @@ def test_seven_kinds_are_stored_in_v1beta2() -> None:
         assert [version["name"] for version in each["spec"]["versions"] if version["storage"]] == ["v1beta2"]
 
 
-def test_v1beta1_is_served_only_where_somebody_converts() -> None:
+def test_v1beta1_is_served_only_with_a_conversion() -> None:
     assert [served(each) for each in CUSTOM] == [["v1beta2"]] * 7
     assert [served(each) for each in definitions(with_older=True)] == [["v1beta1", "v1beta2"]] * 7
 
 
-def test_what_is_not_there_is_brought_as_it_is() -> None:
+def test_a_missing_definition_is_installed_unchanged() -> None:
     assert adapted(CUSTOM[0], None) == CUSTOM[0]
 
 
@@ -42,7 +42,7 @@ def test_a_version_that_is_served_stays_served() -> None:
     assert served(adapted(CUSTOM[1], CUSTOM[1])) == ["v1beta2"]
 
 
-def test_definitions_that_kueue_has_brought_are_left_as_they_are() -> None:
+def test_definitions_of_kueue_are_not_changed() -> None:
     theirs = {**CUSTOM[1], "metadata": {"name": CUSTOM[1]["metadata"]["name"]}}
     assert is_ours(CUSTOM[1])
     assert not is_ours(theirs)

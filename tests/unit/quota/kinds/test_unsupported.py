@@ -35,18 +35,18 @@ ASKED = [
 
 
 @pytest.mark.parametrize(("obj", "field"), ASKED, ids=[field for _, field in ASKED])
-def test_a_field_that_nobody_acts_on_is_refused_by_its_name(obj: Object, field: str) -> None:
+def test_an_unsupported_field_is_rejected_by_name(obj: Object, field: str) -> None:
     (problem,) = problems(obj)
     assert problem.startswith(f"{field}: Forbidden: ")
     assert "not supported" in problem
 
 
 @pytest.mark.parametrize(("obj", "field"), ASKED, ids=[field for _, field in ASKED])
-def test_an_object_that_has_it_already_can_still_lose_its_finalizers(obj: Object, field: str) -> None:
+def test_an_object_with_an_unsupported_field_can_lose_its_finalizers(obj: Object, field: str) -> None:
     assert problems({**obj, "metadata": {**obj["metadata"], "finalizers": []}}, obj) == []
 
 
-def test_a_topology_that_somebody_assigns_is_refused() -> None:
+def test_an_assigned_topology_is_rejected() -> None:
     status = reserved()
     status["admission"]["podSetAssignments"][0]["topologyAssignment"] = {"levels": ["rack"], "slices": []}
     assert problems(a_workload(status=status)) == [
@@ -55,5 +55,5 @@ def test_a_topology_that_somebody_assigns_is_refused() -> None:
     ]
 
 
-def test_a_workload_that_is_said_not_to_be_elastic_is_let_in() -> None:
+def test_a_workload_with_elastic_job_false_is_accepted() -> None:
     assert problems(a_workload(annotations={"kueue.x-k8s.io/elastic-job": "false"})) == []

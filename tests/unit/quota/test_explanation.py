@@ -1,0 +1,79 @@
+"""Why a workload waits: the answer names numbers and neighbours."""
+
+from __future__ import annotations
+
+from headgate.quota.explain.explanation import explain_workload
+from headgate.quota.explain.remedies import find_remedy
+from kueueing import a_pod_set
+from quota_engine import Api
+
+
+def test_an_explanation_has_position_shortage_holders_and_workloads_to_end() -> None:
+    api = Api()
+    api.queue("cq", {"default": {"cpu": (6, None, None)}}, cohortName="co")
+    api.queue("other", {"default": {"cpu": 4}}, local="other", cohortName="co")
+    api.submit("large", cpu=5)
+    api.submit("small", cpu=3, queue="other")
+    api.cycle()
+    api.now_s += 10
+    api.submit("newest", cpu=1)
+    api.cycle()
+    api.submit("first", cpu=3)
+    api.submit("second", cpu=3, at_s=99)
+    api.cycle()
+    found = explain_workload(api.engine, "ns/second")
+    assert (found.state, found.queue, found.position) == ("Pending", "cq", 1)
+    assert found.reason is not None
+    assert found.reason.reason == "WaitingForQuota"
+    (shortage,) = found.shortages
+    assert (shortage.flavor, shortage.resource, shortage.asked) == ("default", "cpu", 3000)
+    assert (shortage.available, shortage.most) == (1000, 10000)
+    assert [(each.key, each.amount) for each in shortage.held_by] == [
+        ("ns/large", 5000),
+        ("ns/small", 3000),
+        ("ns/newest", 1000),
+    ]
+    assert find_remedy(api.engine, "ns/second", api.now_s).workloads_to_end == ("ns/newest", "ns/large")
+    assert [(name, each.flavor) for name, each in found.attempts] == [("main", "default")]
+
+
+def test_behind_the_head_of_a_strict_queue_the_explanation_names_the_head() -> None:
+    api = Api()
+    api.queue(queueingStrategy="StrictFIFO")
+    api.submit("holder", cpu=8)
+    api.cycle()
+    api.submit("first", cpu=9)
+    api.submit("second", cpu=1, at_s=5)
+    api.cycle()
+    found = explain_workload(api.engine, "ns/second")
+    assert (found.behind, found.position) == ("ns/first", 1)
+    assert found.reason is not None
+    assert "7 more needed" in found.reason.message
+
+
+def test_an_explanation_changes_no_state() -> None:
+    api = Api()
+    api.queue(preemption={"withinClusterQueue": "LowerPriority"})
+    api.submit("low", cpu=10)
+    api.cycle()
+    api.submit("high", cpu=5, priority=1)
+    api.cycle()
+    assert explain_workload(api.engine, "ns/low").state == "Evicted"
+    before = dict(api.engine.ledger.claims())
+    assert explain_workload(api.engine, "ns/high").would_evict == ()
+    assert dict(api.engine.ledger.claims()) == before
+    api.gone("low")
+    api.cycle()
+    assert explain_workload(api.engine, "ns/high").state == "QuotaReserved"
+
+
+def test_a_workload_in_no_queue_gets_the_reason() -> None:
+    api = Api()
+    api.submit("early", cpu=1)
+    api.submit("bad", a_pod_set(requests={"cpu": "x"}))
+    found = explain_workload(api.engine, "ns/early")
+    assert found.state == "Inadmissible"
+    assert found.reason is not None
+    assert found.reason.message == "LocalQueue lq doesn't exist"
+    assert explain_workload(api.engine, "ns/bad").state == "SetAside"
+    assert explain_workload(api.engine, "ns/nobody").state == "NotFound"

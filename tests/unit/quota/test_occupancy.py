@@ -1,0 +1,140 @@
+"""Which admitted workloads wait for terminating pods, decided by the engine from Workloads and pods alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.quota.api.pods_ready import WaitForPodsReady
+from headgate.quota.effects import Effect, SetCondition
+from headgate.quota.engine import QuotaSettings
+from headgate.quota.explain.description import describe_workload
+from kueueing import Wire
+from quota_engine import Api
+
+WAITS = "WaitingForTerminatingPods"
+WITHIN: dict[str, Any] = {"preemption": {"withinClusterQueue": "LowerPriority"}}
+
+
+def preempted(settings: QuotaSettings | None = None, *, is_heard: bool = True) -> tuple[Api, Wire]:
+    """A workload took the place of another one; the pod of that terminates, which may not have been heard yet."""
+    api = Api(settings)
+    api.queue("cq", {"default": {"cpu": 1}}, **WITHIN)
+    api.submit("low")
+    api.cycle()
+    pod = api.pod("victim", "low")
+    api.show(pod)
+    api.submit("high", priority=5)
+    api.cycle()
+    if is_heard:
+        api.terminate(pod)
+    api.gone("low")
+    api.cycle()
+    assert "high" in api.admitted()
+    return api, pod
+
+
+def starts(effects: list[Effect]) -> int:
+    return sum(isinstance(each, SetCondition) and each.type == WAITS and not each.is_true for each in effects)
+
+
+def test_a_release_that_is_observed_before_its_pods_terminate_starts_no_workload() -> None:
+    """Workloads and pods come by two watches."""
+    api, pod = preempted(is_heard=False)
+    assert api.condition("high", WAITS)[0] == "True"
+    api.terminate(pod)
+    api.cycle()
+    api.pass_s(30)
+    assert api.condition("high", WAITS)[0] == "True"
+    api.engine.pod_removed("uid-victim")
+    api.cycle()
+    assert api.condition("high", WAITS)[0] == "False"
+
+
+def test_a_pod_that_never_terminates_after_the_release_is_not_waited_for() -> None:
+    api, _ = preempted(is_heard=False)
+    api.pass_s(4)
+    assert api.condition("high", WAITS)[:2] == ("False", "TerminatingPodsNotCounted")
+
+
+def test_a_start_is_reported_once_although_the_watch_is_late() -> None:
+    api, _ = preempted()
+    api.lag = True
+    api.engine.pod_removed("uid-victim")
+    assert starts(api.cycle()) == 1
+    shown = api.objects["workload", "ns/high"]
+    api.engine.workload_applied({**shown, "metadata": {**shown["metadata"], "resourceVersion": "1"}}, api.now_s)
+    assert starts(api.cycle()) == 0
+    api.catch_up()
+    assert starts(api.cycle()) == 0
+
+
+def test_a_start_that_the_server_rejects_is_reported_again() -> None:
+    api, _ = preempted()
+    api.engine.pod_removed("uid-victim")
+    (told,) = [each for each in api.engine.run_cycle(api.now_s) if isinstance(each, SetCondition)]
+    api.perform(api.engine.refused(told, api.now_s))
+    assert starts(api.cycle()) == 1
+
+
+def test_a_restarted_engine_waits_for_the_same_pods() -> None:
+    api, _ = preempted()
+    api.restart()
+    assert starts(api.cycle()) == 0
+    api.pass_s(62)
+    assert api.condition("high", WAITS)[0] == "True"
+    assert api.engine.next_deadline_s() is not None
+    api.pass_s(2)
+    assert api.condition("high", WAITS)[0] == "False", "the pod is overdue"
+
+
+def test_a_borrower_waits_for_terminating_pods_of_other_queues_of_the_cohort() -> None:
+    api = Api()
+    api.queue("one", {"default": {"cpu": 1}}, local="one", cohortName="co")
+    api.queue("two", {"default": {"cpu": 1}}, local="two", cohortName="co")
+    api.submit("borrower", queue="one", cpu=2)
+    api.cycle()
+    pod = api.pod("borrowing", "borrower", cpu=2)
+    api.show(pod)
+    api.terminate(pod)
+    api.remove("workload", "ns/borrower")
+    api.submit("owner", queue="two")
+    api.cycle()
+    assert api.condition("owner", WAITS)[0] == "True"
+    api.queue("two", {"default": {"cpu": 1}}, local="two")  # it leaves the cohort
+    api.cycle()
+    assert api.condition("owner", WAITS)[0] == "False", "pods of other trees are not waited for"
+
+
+@pytest.mark.parametrize("waited", [0, 200])
+def test_the_pods_ready_timeout_begins_when_pods_may_start(waited: int) -> None:
+    api, pod = preempted(QuotaSettings(pods_ready=WaitForPodsReady(timeout_s=100.0)))
+    api.terminate(pod, 600)
+    api.pass_s(waited)
+    assert api.condition("high", "Evicted")[0] == ""
+    api.engine.pod_removed("uid-victim")
+    api.cycle()
+    api.pass_s(99)
+    assert api.condition("high", "Evicted")[0] == ""
+    api.pass_s(2)
+    assert api.condition("high", "Evicted")[:2] == ("True", "PodsReadyTimeout")
+
+
+def test_explain_reports_the_terminating_pods() -> None:
+    api, _ = preempted()
+    found = describe_workload(api.engine, api.objects["workload", "ns/high"], True, api.now_s)
+    assert found.summary.startswith("it is admitted by ClusterQueue cq, and its pods do not start yet: ")
+    assert ", such as ns/victim (waited for until " in found.summary
+    assert found.next[0].startswith("the terminating pods have to end")
+
+
+def test_invalid_annotations_are_not_counted() -> None:
+    api = Api()
+    api.queue()
+    api.submit("w")
+    api.cycle()
+    pod = api.pod("p", "w")
+    for text in ("", "{", "[]", '{"workload": 1}', '{"workload":"u","clusterQueue":"cq"}'):
+        pod["metadata"]["annotations"] = {"headgate.dev/quota-reservation": text}
+        assert not api.engine.pod_applied(pod)
