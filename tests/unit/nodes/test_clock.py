@@ -6,7 +6,7 @@ import pytest
 
 from headgate.nodes.clock import FollowingClock, SteadyClock
 from headgate.nodes.timer_heap import TimerHeap
-from unit.nodes.world import T0, World, a_node, a_pod
+from unit.nodes.fake_cluster import T0, FakeCluster, a_node, a_pod
 
 
 class Times:
@@ -71,7 +71,7 @@ def test_timers_ring_after_the_same_time_though_the_clock_was_set(by_s: float) -
 def test_pods_and_nodes_take_as_long_as_they_would_have(by_s: float) -> None:
     runs = a_pod("runs", "m", annotations={"run-for": "100s"})
     ends = a_pod("ends", "m", activeDeadlineSeconds=100)
-    world = World().start().add(a_node(killed_after="100s"), a_node("m"), runs, ends)
+    world = FakeCluster().start().add(a_node(killed_after="100s"), a_node("m"), runs, ends)
     world.advance(50)
     world.hollow.clock_moved(by_s)
     world.now_s += by_s

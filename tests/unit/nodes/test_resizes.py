@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from headgate.kube.timestamps import format_time
-from unit.nodes.world import T0, World, a_node, a_pod
+from unit.nodes.fake_cluster import T0, FakeCluster, a_node, a_pod
 
 Object = dict[str, Any]
 
 
-def a_world(*objects: Object) -> World:
-    return World().start().add(a_node(), *objects)
+def a_world(*objects: Object) -> FakeCluster:
+    return FakeCluster().start().add(a_node(), *objects)
 
 
-def resize(world: World, cpu: str, name: str = "p") -> World:
+def resize(world: FakeCluster, cpu: str, name: str = "p") -> FakeCluster:
     pod = world.pods[name]
     container = {**pod["spec"]["containers"][0], "resources": {"requests": {"cpu": cpu}}}
     pod["spec"] = {**pod["spec"], "containers": [container]}
@@ -24,19 +24,19 @@ def resize(world: World, cpu: str, name: str = "p") -> World:
     return world.edit(pod)
 
 
-def cpu_of(world: World, name: str = "p") -> str:
+def cpu_of(world: FakeCluster, name: str = "p") -> str:
     (status,) = world.status(name)["containerStatuses"]
     assert status["allocatedResources"] == status["resources"]["requests"]
     cpu: str = status["allocatedResources"]["cpu"]
     return cpu
 
 
-def pending(world: World, name: str = "p") -> Object | None:
+def pending(world: FakeCluster, name: str = "p") -> Object | None:
     found = [each for each in world.status(name)["conditions"] if each["type"] == "PodResizePending"]
     return found[0] if found else None
 
 
-def reason(world: World, name: str = "p") -> str:
+def reason(world: FakeCluster, name: str = "p") -> str:
     condition = pending(world, name)
     return "" if condition is None else condition["reason"]
 
@@ -166,7 +166,7 @@ def asks(cpu: str, memory: str) -> Object:
     return {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
 
 
-def set_resources(world: World, name: str, cpu: str, memory: str) -> None:
+def set_resources(world: FakeCluster, name: str, cpu: str, memory: str) -> None:
     pod = world.pods[name]
     pod["spec"] = {**pod["spec"], "containers": [asks(cpu, memory)]}
     pod["metadata"]["generation"] += 1
@@ -201,7 +201,7 @@ def test_a_running_pod_whose_status_lacks_resources_gets_them_when_the_kubelet_s
 
 
 def test_a_pod_that_is_resized_before_it_is_admitted_is_admitted_with_what_it_asks_for_then() -> None:
-    world = World().start().add(a_node(boot_after="60s"), a_pod())
+    world = FakeCluster().start().add(a_node(boot_after="60s"), a_pod())
     resize(world, "4").advance(60)
     assert (world.phase(), cpu_of(world), pending(world)) == ("Running", "4", None)
 

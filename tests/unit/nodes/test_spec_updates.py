@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from headgate.kube.timestamps import format_time
-from unit.nodes.world import T0, World, a_node, a_pod
+from unit.nodes.fake_cluster import T0, FakeCluster, a_node, a_pod
 
 KUBELETS_OWN = {"PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"}
 MESSAGE = "Pod was active on the node longer than the specified deadline"
 
 
-def a_world(*objects: dict[str, Any]) -> World:
-    return World().start().add(a_node(), *objects)
+def a_world(*objects: dict[str, Any]) -> FakeCluster:
+    return FakeCluster().start().add(a_node(), *objects)
 
 
-def update(world: World, generation: int, **spec: Any) -> World:
+def update(world: FakeCluster, generation: int, **spec: Any) -> FakeCluster:
     """What a client changes in the spec, with the generation that the server counts."""
     pod = world.pods["p"]
     pod["spec"] |= spec
@@ -25,7 +25,7 @@ def update(world: World, generation: int, **spec: Any) -> World:
     return world.edit(pod)
 
 
-def seen_generations(world: World) -> set[int]:
+def seen_generations(world: FakeCluster) -> set[int]:
     own = [each for each in world.status()["conditions"] if each["type"] in KUBELETS_OWN]
     assert {each["type"] for each in own} == KUBELETS_OWN
     return {world.status()["observedGeneration"], *(each["observedGeneration"] for each in own)}

@@ -16,7 +16,7 @@ from headgate.scheduling.cache.pod import PodInfo, read_pod
 from headgate.scheduling.cache.pod_shape import ShapeTable
 from headgate.scheduling.framework.effects import Preempt
 from unit.runtime.serving import a_server, ask, until
-from unit.runtime.test_scheduler import a_scheduler, writer
+from unit.runtime.test_scheduler_runner import a_scheduler, writer
 
 Object = dict[str, Any]
 

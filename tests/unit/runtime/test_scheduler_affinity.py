@@ -10,7 +10,7 @@ from headgate.http.transport import Transport
 from headgate.runtime.scheduler.runner import SchedulerRunner
 from near import AFFINITY, app, term
 from unit.runtime.serving import a_server, ask, until
-from unit.runtime.test_scheduler import a_scheduler, writer
+from unit.runtime.test_scheduler_runner import a_scheduler, writer
 
 Object = dict[str, Any]
 

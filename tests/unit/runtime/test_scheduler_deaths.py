@@ -16,7 +16,7 @@ from headgate.client.io.writer import Writer
 from headgate.http.transport import HTTPRequest, HTTPResponse, LineStream, Transport
 from headgate.runtime.scheduler.runner import SchedulerRunner
 from unit.runtime.serving import a_server, ask, until
-from unit.runtime.test_scheduler import PODS, a_scheduler
+from unit.runtime.test_scheduler_runner import PODS, a_scheduler
 
 Object = dict[str, Any]
 

@@ -15,9 +15,9 @@ from headgate.runtime.scheduler.runner import SchedulerRunner, run_scheduler
 from headgate.scheduling.cache.pod import PodInfo
 from headgate.scheduling.framework.interface import Rejection
 from headgate.scheduling.scheduler import Scheduler
-from unit.client.test_elector import Server as LeaseServer
+from unit.client.test_leader_elector import Server as LeaseServer
 from unit.runtime.serving import a_server, ask, until
-from unit.runtime.test_scheduler import writer
+from unit.runtime.test_scheduler_runner import writer
 from unit.scheduling.world import configured
 
 Object = dict[str, Any]

@@ -20,8 +20,8 @@ from headgate.scheduling.framework.cluster_events import ADD, ClusterEvent, name
 from headgate.scheduling.framework.interface import Rejection
 from headgate.scheduling.scheduler import Scheduler
 from unit.runtime.serving import a_server, ask, until
-from unit.runtime.test_scheduler import writer
-from unit.runtime.test_shell_kinds import DEFINITION
+from unit.runtime.test_controller_manager_kinds import DEFINITION
+from unit.runtime.test_scheduler_runner import writer
 from unit.scheduling.world import configured
 
 Object = dict[str, Any]

@@ -9,14 +9,14 @@ import pytest
 from headgate.kube.timestamps import format_time
 from headgate.nodes.effects import DeletePod, PatchPodStatus
 from headgate.nodes.options import HollowOptions
-from unit.nodes.world import T0, World, a_node, a_pod
+from unit.nodes.fake_cluster import T0, FakeCluster, a_node, a_pod
 
 
-def a_world(*objects: dict[str, Any], options: HollowOptions | None = None) -> World:
-    return World(options).start().add(a_node(), *objects)
+def a_world(*objects: dict[str, Any], options: HollowOptions | None = None) -> FakeCluster:
+    return FakeCluster(options).start().add(a_node(), *objects)
 
 
-def container(world: World, name: str = "p") -> dict[str, Any]:
+def container(world: FakeCluster, name: str = "p") -> dict[str, Any]:
     status: dict[str, Any] = world.status(name)["containerStatuses"][0]
     return status
 
@@ -195,7 +195,7 @@ def test_addresses_are_unique_and_come_back() -> None:
 def test_more_pods_than_the_network_of_a_node_holds_still_get_addresses() -> None:
     node = a_node()
     node["spec"]["podCIDR"] = "10.9.0.0/30"
-    world = World().start().add(node, *(a_pod(f"p{number}", cpu="0") for number in range(4)))
+    world = FakeCluster().start().add(node, *(a_pod(f"p{number}", cpu="0") for number in range(4)))
     addresses = [world.status(f"p{number}")["podIP"] for number in range(4)]
     assert addresses == ["10.9.0.1", "10.9.0.2", "100.64.0.1", "100.64.0.2"]
 
@@ -214,7 +214,7 @@ def test_a_pod_that_does_not_fit_is_rejected_in_the_kubelets_words() -> None:
 
 
 def test_too_many_pods_are_rejected_before_anything_else() -> None:
-    world = World().start().add(a_node(pods="1"), a_pod("p1"), a_pod("p2", cpu="100"))
+    world = FakeCluster().start().add(a_node(pods="1"), a_pod("p1"), a_pod("p2", cpu="100"))
     assert world.status("p2")["reason"] == "OutOfpods"
     assert "requested: 1, used: 1, capacity: 1" in world.status("p2")["message"]
 
@@ -347,7 +347,7 @@ def test_a_fleet_that_starts_again_carries_on() -> None:
 
 
 def test_a_write_that_failed_is_made_again_until_it_arrives() -> None:
-    world = World().start().add(a_node())
+    world = FakeCluster().start().add(a_node())
     world.broken = lambda effect: isinstance(effect, PatchPodStatus)
     world.add(a_pod())
     assert world.phase() == "Pending"

@@ -55,7 +55,7 @@ def a_pod(name: str = "p", node: str = "n", cpu: str = "1", **more: Any) -> Obje
     return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending", "conditions": [scheduled]}}
 
 
-class World:
+class FakeCluster:
     def __init__(self, options: HollowOptions | None = None, wanted: list[Object] | None = None) -> None:
         self.now_s = T0
         self.options = options
@@ -68,7 +68,7 @@ class World:
 
     # -- what a test does ------------------------------------------------------------------------------------------
 
-    def start(self) -> World:
+    def start(self) -> FakeCluster:
         """Tells the machine everything that there is, pods first, as if they were listed sooner."""
         for pod in list(self.pods.values()):
             self.perform(self.hollow.pod_applied(copy.deepcopy(pod), self.now_s))
@@ -78,13 +78,13 @@ class World:
         self.perform(self.hollow.nodes_synced(self.now_s))
         return self
 
-    def restart(self) -> World:
+    def restart(self) -> FakeCluster:
         """The kubelets' process dies and comes back."""
         self.hollow = HollowKubelets(self.options)
         self.done.clear()
         return self.start()
 
-    def add(self, *objects: Object, quietly: bool = False) -> World:
+    def add(self, *objects: Object, quietly: bool = False) -> FakeCluster:
         for obj in objects:
             self._uids += 1
             metadata = {**obj["metadata"], "uid": f"u{self._uids}", "creationTimestamp": format_time(self.now_s)}
@@ -94,7 +94,7 @@ class World:
                 self.tell(kind[metadata["name"]])
         return self
 
-    def advance(self, seconds: float) -> World:
+    def advance(self, seconds: float) -> FakeCluster:
         """Moves the clock, stopping at every timer."""
         end_s = self.now_s + seconds
         while (deadline := self.hollow.next_deadline_s()) is not None and deadline <= end_s:
@@ -103,18 +103,18 @@ class World:
         self.now_s = end_s
         return self
 
-    def delete_pod(self, name: str, grace_s: int = 30) -> World:
+    def delete_pod(self, name: str, grace_s: int = 30) -> FakeCluster:
         pod = self.pods[name]
         terminal = pod["status"]["phase"] in ("Succeeded", "Failed")
         self._delete(pod, 0 if terminal else grace_s)
         return self
 
-    def delete_node(self, name: str) -> World:
+    def delete_node(self, name: str) -> FakeCluster:
         node = self.nodes.pop(name)
         self.perform(self.hollow.node_removed(name, node["metadata"]["uid"], self.now_s))
         return self
 
-    def edit(self, obj: Object) -> World:
+    def edit(self, obj: Object) -> FakeCluster:
         self.tell(obj)
         return self
 

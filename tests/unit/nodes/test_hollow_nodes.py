@@ -11,7 +11,7 @@ from headgate.nodes.effects import CreateNode, DeleteNode, PatchNodeStatus, Patc
 from headgate.nodes.hollow_kubelets import HollowKubelets
 from headgate.nodes.node_template import NodeTemplate, make_nodes
 from headgate.nodes.options import HollowOptions
-from unit.nodes.world import T0, World, a_node, a_pod
+from unit.nodes.fake_cluster import T0, FakeCluster, a_node, a_pod
 
 
 def tainted(name: str = "n", **annotations: str) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def tainted(name: str = "n", **annotations: str) -> dict[str, Any]:
 
 
 def test_a_node_becomes_ready_and_loses_only_the_not_ready_taint() -> None:
-    world = World().start().add(tainted())
+    world = FakeCluster().start().add(tainted())
     assert world.ready() == "True"
     assert world.taints() == ["karpenter.sh/unregistered"]
     status = world.nodes["n"]["status"]
@@ -47,7 +47,7 @@ def test_a_node_without_sizes_gets_them_and_one_with_a_description_keeps_it() ->
     bare["status"] = {}
     told = a_node("told")
     told["status"]["nodeInfo"] = {"kubeletVersion": "v9"}
-    world = World(HollowOptions(resources={"cpu": "7", "pods": "5"})).start().add(bare, told)
+    world = FakeCluster(HollowOptions(resources={"cpu": "7", "pods": "5"})).start().add(bare, told)
     assert world.nodes["bare"]["status"]["allocatable"] == {"cpu": "7", "pods": "5"}
     assert world.nodes["told"]["status"]["nodeInfo"] == {"kubeletVersion": "v9"}
     assert world.nodes["told"]["status"]["allocatable"]["cpu"] == "4"
@@ -56,7 +56,7 @@ def test_a_node_without_sizes_gets_them_and_one_with_a_description_keeps_it() ->
 def test_a_node_of_somebody_else_and_its_pods_are_left_alone() -> None:
     node = tainted()
     node["metadata"]["annotations"] = {}
-    world = World().start().add(node, a_pod()).advance(3600)
+    world = FakeCluster().start().add(node, a_pod()).advance(3600)
     world.delete_pod("p").advance(3600)
     assert world.done == []
     world.nodes["n"]["metadata"]["annotations"] = {"kwok.x-k8s.io/node": "fake"}
@@ -66,7 +66,12 @@ def test_a_node_of_somebody_else_and_its_pods_are_left_alone() -> None:
 
 
 def test_booting_takes_its_time_and_pods_wait_for_it() -> None:
-    world = World(HollowOptions(boot_s=30)).start().add(a_node(), a_node("slow", boot_after="2m"), a_pod()).advance(29)
+    world = (
+        FakeCluster(HollowOptions(boot_s=30))
+        .start()
+        .add(a_node(), a_node("slow", boot_after="2m"), a_pod())
+        .advance(29)
+    )
     assert (world.ready(), world.phase()) == ("", "Pending")
     world.advance(1)
     assert (world.ready(), world.phase(), world.ready("slow")) == ("True", "Running", "")
@@ -75,12 +80,12 @@ def test_booting_takes_its_time_and_pods_wait_for_it() -> None:
 
 
 def test_a_node_may_never_boot() -> None:
-    world = World().start().add(a_node(boot_never="true"), a_pod()).advance(86_400)
+    world = FakeCluster().start().add(a_node(boot_never="true"), a_pod()).advance(86_400)
     assert (world.ready(), world.phase()) == ("", "Pending")
 
 
 def test_a_flapping_node_takes_no_new_pods_while_it_is_not_ready() -> None:
-    world = World().start().add(a_node(not_ready_every="60s", not_ready_for="10s"), a_pod("p1")).advance(60)
+    world = FakeCluster().start().add(a_node(not_ready_every="60s", not_ready_for="10s"), a_pod("p1")).advance(60)
     assert world.ready() == "False"
     assert world.taints() == ["node.kubernetes.io/not-ready"]
     world.add(a_pod("p2"))
@@ -94,7 +99,7 @@ def test_a_flapping_node_takes_no_new_pods_while_it_is_not_ready() -> None:
 
 
 def test_a_silent_node_says_nothing_any_more() -> None:
-    world = World(HollowOptions(controller_manager=True)).start()
+    world = FakeCluster(HollowOptions(controller_manager=True)).start()
     world.add(a_node(silent_after="30s"), a_pod(annotations={"run-for": "60s"})).advance(30)
     world.done.clear()
     world.delete_pod("p").advance(3600)
@@ -103,7 +108,7 @@ def test_a_silent_node_says_nothing_any_more() -> None:
 
 
 def test_a_silent_node_speaks_again_when_it_is_let_and_says_of_its_pods_that_they_run() -> None:
-    world = World(HollowOptions(controller_manager=True)).start()
+    world = FakeCluster(HollowOptions(controller_manager=True)).start()
     world.add(a_node(silent_after="30s"), a_pod()).advance(60)
     world.nodes["n"]["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
     world.pods["p"]["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
@@ -121,7 +126,7 @@ def test_a_silent_node_speaks_again_when_it_is_let_and_says_of_its_pods_that_the
 
 
 def test_a_node_that_is_told_later_falls_silent_then() -> None:
-    world = World(HollowOptions(controller_manager=True)).start().add(a_node()).advance(60)
+    world = FakeCluster(HollowOptions(controller_manager=True)).start().add(a_node()).advance(60)
     world.nodes["n"]["metadata"]["annotations"]["headgate.dev/silent-after"] = "1s"
     world.edit(world.nodes["n"])
     world.done.clear()
@@ -130,7 +135,7 @@ def test_a_node_that_is_told_later_falls_silent_then() -> None:
 
 
 def test_a_spot_node_is_taken_away_and_its_pods_are_left_to_others() -> None:
-    world = World().start().add(a_node(killed_after="5m"), a_pod()).advance(300)
+    world = FakeCluster().start().add(a_node(killed_after="5m"), a_pod()).advance(300)
     assert "n" not in world.nodes
     world.done.clear()
     world.advance(3600)
@@ -138,7 +143,7 @@ def test_a_spot_node_is_taken_away_and_its_pods_are_left_to_others() -> None:
 
 
 def test_resources_may_appear_late() -> None:
-    world = World().start()
+    world = FakeCluster().start()
     world.add(a_node(late_resources="nvidia.com/gpu=8", late_resources_after="30s")).advance(29)
     assert "nvidia.com/gpu" not in world.nodes["n"]["status"]["allocatable"]
     world.advance(1)
@@ -151,26 +156,26 @@ def test_resources_may_appear_late() -> None:
 
 
 def test_pods_of_a_deleted_node_are_left_to_others() -> None:
-    world = World().start().add(a_node(), a_pod())
+    world = FakeCluster().start().add(a_node(), a_pod())
     world.done.clear()
     world.delete_node("n").advance(3600)
     assert (world.phase(), world.done) == ("Running", [])
 
 
 def test_a_node_that_comes_back_in_time_keeps_its_pods() -> None:
-    world = World().start().add(a_node(), a_pod(annotations={"run-for": "60s"}))
+    world = FakeCluster().start().add(a_node(), a_pod(annotations={"run-for": "60s"}))
     world.delete_node("n").advance(20).add(a_node()).advance(40)
     assert world.phase() == "Succeeded"
 
 
 def test_a_pod_may_be_heard_of_before_its_node() -> None:
-    world = World().start().add(a_pod()).advance(10).add(a_node())
+    world = FakeCluster().start().add(a_pod()).advance(10).add(a_node())
     assert world.phase() == "Running"
     assert world.hollow.next_deadline_s() is None
 
 
 def test_with_a_controller_manager_leases_are_renewed_and_taints_are_its_business() -> None:
-    world = World(HollowOptions(controller_manager=True)).start().add(tainted())
+    world = FakeCluster(HollowOptions(controller_manager=True)).start().add(tainted())
     assert world.taints() == ["node.kubernetes.io/not-ready", "karpenter.sh/unregistered"]
     world.advance(100)
     leases = [effect for effect in world.done if isinstance(effect, RenewLease)]
@@ -185,21 +190,21 @@ def test_with_a_controller_manager_leases_are_renewed_and_taints_are_its_busines
 
 
 def test_a_fleet_does_not_beat_as_one() -> None:
-    world = World(HollowOptions(controller_manager=True)).start()
+    world = FakeCluster(HollowOptions(controller_manager=True)).start()
     world.add(*(a_node(f"n{number}") for number in range(50))).advance(60)
     moments = {effect.renewed_s for effect in world.done if isinstance(effect, RenewLease) and effect.renewed_s > T0}
     assert len(moments) > 100
 
 
 def test_a_ready_node_that_others_declared_lost_says_that_it_is_there() -> None:
-    world = World().start().add(a_node())
+    world = FakeCluster().start().add(a_node())
     world.nodes["n"]["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
     world.edit(world.nodes["n"])
     assert world.ready() == "True"
 
 
 def test_a_fleet_that_starts_again_does_not_boot_its_nodes_again() -> None:
-    world = World(HollowOptions(boot_s=30)).start().add(a_node(killed_after="100s")).advance(40)
+    world = FakeCluster(HollowOptions(boot_s=30)).start().add(a_node(killed_after="100s")).advance(40)
     world.restart()
     assert world.done == []
     world.advance(90)
@@ -207,7 +212,7 @@ def test_a_fleet_that_starts_again_does_not_boot_its_nodes_again() -> None:
 
 
 def test_writes_to_nodes_that_failed_are_made_again() -> None:
-    world = World()
+    world = FakeCluster()
     world.broken = lambda effect: isinstance(effect, (PatchNodeStatus, PatchNodeTaints))
     world.start().add(tainted()).advance(30)
     assert world.ready() == ""
@@ -218,7 +223,7 @@ def test_writes_to_nodes_that_failed_are_made_again() -> None:
 
 
 def test_wanted_nodes_are_made_once_and_not_again_when_somebody_deletes_them() -> None:
-    world = World(wanted=make_nodes(3, NodeTemplate(zones=("east", "west"))))
+    world = FakeCluster(wanted=make_nodes(3, NodeTemplate(zones=("east", "west"))))
     world.broken = lambda effect: isinstance(effect, CreateNode) and effect.node["metadata"]["name"] == "node-0002"
     world.start().advance(1)
     assert sorted(world.nodes) == ["node-0001", "node-0003"]

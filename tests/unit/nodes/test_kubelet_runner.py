@@ -18,8 +18,8 @@ from headgate.nodes.io.kubelet_runner import HollowKubeletRunner
 from headgate.nodes.node_template import NodeTemplate, make_nodes
 from headgate.nodes.options import HollowOptions
 from headgate.nodes.pod_record import HollowPod
-from unit.nodes.virtual import run
-from unit.nodes.world import T0, a_node, a_pod
+from unit.nodes.fake_cluster import T0, a_node, a_pod
+from unit.nodes.virtual_loop import run
 
 Object = dict[str, Any]
 
