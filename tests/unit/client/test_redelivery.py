@@ -84,6 +84,22 @@ def test_a_newer_event_of_the_same_object_takes_the_place_of_the_one_that_failed
 
 
 @on_both_loops
+def test_of_two_events_of_one_object_that_failed_the_newer_one_is_delivered_again(run: Run) -> None:
+    async def story() -> None:
+        broken = True
+        handler = Handler(lambda event: broken)
+        events = delivery(handler)
+        events.deliver(an_object("a", state=1))
+        events.deliver(an_object("a", state=2))
+        broken = False
+        await until(lambda: bool(handler.taken))
+        assert handler.taken == [an_object("a", state=2)]
+        assert len(events) == 0
+
+    run(story())
+
+
+@on_both_loops
 def test_a_removal_that_failed_is_delivered_again_though_a_successor_has_come(run: Run) -> None:
     async def story() -> None:
         broken = True
