@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from headgate.quota.api.pods_ready import WaitForPodsReady
 from headgate.quota.effects import Effect, SetCondition
 from headgate.quota.engine import QuotaSettings
 from headgate.quota.explain.description import describe_workload
-from kueueing import Wire
+from kueueing import Wire, a_pod_set
 from quota_engine import Api
 
 WAITS = "WaitingForTerminatingPods"
@@ -93,18 +94,81 @@ def test_a_borrower_waits_for_terminating_pods_of_other_queues_of_the_cohort() -
     api = Api()
     api.queue("one", {"default": {"cpu": 1}}, local="one", cohortName="co")
     api.queue("two", {"default": {"cpu": 1}}, local="two", cohortName="co")
-    api.submit("borrower", queue="one", cpu=2)
-    api.cycle()
-    pod = api.pod("borrowing", "borrower", cpu=2)
-    api.show(pod)
-    api.terminate(pod)
-    api.remove("workload", "ns/borrower")
+    _borrow_and_terminate(api)
     api.submit("owner", queue="two")
     api.cycle()
     assert api.condition("owner", WAITS)[0] == "True"
     api.queue("two", {"default": {"cpu": 1}}, local="two")  # it leaves the cohort
     api.cycle()
     assert api.condition("owner", WAITS)[0] == "False", "pods of other trees are not waited for"
+
+
+def test_pods_of_a_queue_that_is_deleted_are_not_waited_for() -> None:
+    api = Api()
+    api.queue("one", {"default": {"cpu": 1}}, local="one", cohortName="co")
+    api.queue("two", {"default": {"cpu": 1}}, local="two", cohortName="co")
+    _borrow_and_terminate(api)
+    api.submit("owner", queue="two")
+    api.cycle()
+    assert api.condition("owner", WAITS)[0] == "True"
+    api.remove("cluster_queue", "one")
+    api.cycle()
+    assert api.condition("owner", WAITS)[0] == "False"
+
+
+def test_pods_of_another_tree_of_cohorts_are_not_waited_for() -> None:
+    api = Api()
+    api.cohort("left", "root")
+    api.queue("one", {"default": {"cpu": 1}}, local="one", cohortName="left")
+    api.queue("two", {"default": {"cpu": 1}}, local="two", cohortName="root")
+    _borrow_and_terminate(api)
+    api.submit("owner", queue="two")
+    api.cycle()
+    assert api.condition("owner", WAITS)[0] == "True"
+    api.remove("cohort", "left")
+    api.cycle()
+    assert api.condition("owner", WAITS)[0] == "False"
+
+
+def _borrow_and_terminate(api: Api) -> None:
+    """A pod of a workload in the LocalQueue "one" terminates that borrowed the quota of another queue."""
+    api.submit("borrower", queue="one", cpu=2)
+    api.cycle()
+    pod = api.pod("borrowing", "borrower", cpu=2)
+    api.show(pod)
+    api.terminate(pod)
+    api.remove("workload", "ns/borrower")
+
+
+def _give_to_cohort(api: Api) -> None:
+    api.cohort("co", "", {"default": {"cpu": 1}})
+
+
+def _end(api: Api) -> None:
+    api.remove("workload", "ns/other")
+
+
+def _reclaim(api: Api) -> None:
+    api.change("other", lambda wire: wire["status"].update(reclaimablePods=[{"name": "main", "count": 1}]))
+
+
+@pytest.mark.parametrize("change", [_give_to_cohort, _end, _reclaim], ids=["cohort", "other ends", "other shrinks"])
+def test_a_workload_that_fits_beside_the_terminating_pods_starts(change: Callable[[Api], object]) -> None:
+    api = Api()
+    api.queue("cq", {"default": {"cpu": 3}}, cohortName="co", **WITHIN)
+    api.submit("other", a_pod_set(count=2))
+    api.submit("low")
+    api.cycle()
+    pod = api.pod("victim", "low")
+    api.show(pod)
+    api.terminate(pod)
+    api.remove("workload", "ns/low")
+    api.submit("high")
+    api.cycle()
+    assert api.condition("high", WAITS)[0] == "True"
+    change(api)
+    api.cycle()
+    assert api.condition("high", WAITS)[:2] == ("False", "FitsBesideTerminatingPods")
 
 
 @pytest.mark.parametrize("waited", [0, 200])
