@@ -1,7 +1,7 @@
-"""Kept connections to one server, for requests one after the other.
+"""A pool of client connections to one server.
 
-The pool opens connections and keeps them for a while; how many requests may be in flight, and which of them are
-retried, is up to its user: ``client/io/http_transport.py`` for requests to an API server,
+The pool opens connections and keeps them for a while. Its user limits the number of requests in flight and decides
+about retries: ``client/io/http_transport.py`` for requests to an API server,
 ``apiserver/io/webhook_client.py`` for calls of webhooks. ``client_connection.py`` is one connection.
 """
 
@@ -40,7 +40,7 @@ class ClientConnectionPool:
         self._tls_age = 0  # how often the TLS settings changed; older connections are not kept
 
     def use_tls(self, context: SSLContext) -> None:
-        """For connections from here on. Connections in use are closed after their response."""
+        """Sets the TLS context of new connections. Connections in use are closed after their response."""
         self._context = context
         self.drop()
 
@@ -81,7 +81,7 @@ class ClientConnectionPool:
     async def fetch(
         self, connection: HTTPClientConnection, payload: bytes, deadline_s: float, max_bytes: int = LONGEST_BODY
     ) -> ResponseParser:
-        """The whole response; the connection is kept if it can be. Raises ``ConnectionBroken``."""
+        """The whole response; a reusable connection returns to the pool. Raises ``ConnectionBroken``."""
         timer = self._loop.call_at(deadline_s, connection.fail, "no answer came in time")
         try:
             return await connection.fetch(payload, max_bytes)
@@ -102,7 +102,7 @@ class ClientConnectionPool:
             self._expiry = self._loop.call_later(self._keep_alive_s, self._expire)
 
     async def close(self) -> None:
-        """Closes all connections, those in use, too."""
+        """Closes all connections, including those in use."""
         self.drop()
         if self._expiry is not None:
             self._expiry.cancel()
@@ -110,7 +110,7 @@ class ClientConnectionPool:
         await close_connections(self._connections)
 
     def _expire(self) -> None:
-        """Closes connections that have been idle for too long: the longest idle ones are at the front."""
+        """Closes connections that have been idle for too long; the longest idle ones are at the front."""
         self._expiry = None
         now_s = self._loop.time()
         while self._idle and self._idle[0].idle_since_s + self._keep_alive_s <= now_s:

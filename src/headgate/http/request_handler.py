@@ -31,29 +31,29 @@ class StreamedBody(Protocol):
     """A body that is produced while it is sent. The connection takes parts when the client reads them."""
 
     def begin(self, wake: Callable[[], None]) -> None:
-        """The head is about to be sent. ``wake`` says that there is more to take."""
+        """Called before the head is sent. The body calls ``wake`` when it has more parts."""
 
     def take(self, now_s: float, limit_bytes: int) -> bytes:
         """The next part; empty if there is none now."""
 
     @property
     def ended(self) -> bool:
-        """Nothing follows what was taken."""
+        """Whether there are no more parts."""
 
     @property
     def behind(self) -> bool:
-        """There is more to take already."""
+        """Whether another part is available now."""
 
     @property
     def due_s(self) -> float:
-        """When to take again although nothing has called ``wake``."""
+        """When to call ``take`` again without a call of ``wake``."""
 
     def close(self) -> None:
-        """Nothing more is taken."""
+        """Called when no more parts are taken."""
 
 
 class HandlerResponse(msgspec.Struct, frozen=True):
-    """``body``: the whole of it, or parts. ``closes``: the connection serves no further request."""
+    """``body``: the whole body, or a stream. ``closes``: the connection is closed after the response."""
 
     status: int
     body: bytes | StreamedBody = b""
@@ -74,7 +74,7 @@ ProblemKind = Literal[
 
 
 class RequestProblem(msgspec.Struct, frozen=True):
-    """Why a request did not reach the handler, or was not answered by it. ``status`` is the usual one."""
+    """Why a request did not reach the handler, or why the handler failed. ``status`` is the default status."""
 
     kind: ProblemKind
     status: int
@@ -85,13 +85,12 @@ class RequestHandler(Protocol):
     """Called in the event loop."""
 
     def wants_body(self, head: RequestHead, peer: ClientPeer) -> bool:
-        """Whether to wait for the rest of the body. If not, the request is handled without it, and is not
-        ``complete``."""
+        """Whether the server reads the body. If not, the request is handled without it and is not ``complete``."""
 
     def handle(
         self, request: ReceivedRequest, peer: ClientPeer
     ) -> HandlerResponse | Coroutine[Any, Any, HandlerResponse]: ...
 
     def refuse(self, problem: RequestProblem) -> HandlerResponse | None:
-        """The response to a request with a problem. ``None`` leaves it to the server: a malformed head gets the
-        response of a Go server, a missing head none, and any other problem its status and text."""
+        """The response to a request with a problem. With ``None`` the server responds: to a malformed head like a Go
+        server, to a missing head not at all, and to any other problem with its status and text."""

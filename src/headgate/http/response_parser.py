@@ -93,21 +93,21 @@ class ResponseParser:
             if self._state == "head" and not self._has_head():
                 return
             data, self._unparsed = bytes(self._unparsed), bytearray()
-        at = 0
+        position = 0
         if self._state == "head":
-            at = self._read_head(data)
+            position = self._read_head(data)
             if self._state == "head":
-                self._unparsed += data[at:]
+                self._unparsed += data[position:]
                 return
         if self._state == "sized":
-            at = self._take_body(data, at, "done")
+            position = self._take_body(data, position, "done")
         elif self._state == "until close":
-            self._add_part(data[at:] if at else data)
+            self._add_part(data[position:] if position else data)
             return
         elif self._state != "done":
-            at = self._read_chunks(data, at)
-        if at < len(data):
-            self._unparsed += data[at:]
+            position = self._read_chunks(data, position)
+        if position < len(data):
+            self._unparsed += data[position:]
 
     def closed(self) -> None:
         """The server closed the connection, which completes a response without a length."""
@@ -134,18 +134,18 @@ class ResponseParser:
 
     def _read_head(self, data: bytes) -> int:
         """The offset of the body, or of an incomplete head."""
-        at = 0
-        while (end := data.find(_HEAD_END, at)) >= 0:
-            self._parse_head(data[at:end])
-            at = end + len(_HEAD_END)
+        position = 0
+        while (end := data.find(_HEAD_END, position)) >= 0:
+            self._parse_head(data[position:end])
+            position = end + len(_HEAD_END)
             if self.status >= 200:
                 self._state = self._body_state()
-                return at
+                return position
             self._informational += 1
             if self._informational > _MOST_INFORMATIONAL:
                 raise MalformedResponse(f"an answer begins with more than {_MOST_INFORMATIONAL} informational ones")
-        _check_unfinished(data[at:])
-        return at
+        _check_unfinished(data[position:])
+        return position
 
     def _parse_head(self, head: bytes) -> None:
         if len(head) > LONGEST_HEAD:
@@ -187,14 +187,14 @@ class ResponseParser:
             raise MalformedResponse(f"an answer of {self._remaining} bytes is longer than {LONGEST_BODY}")
         return "sized" if self._remaining else "done"
 
-    def _take_body(self, data: bytes, at: int, next_state: ResponseState) -> int:
-        part = data[at : at + self._remaining] if at or len(data) > self._remaining else data
+    def _take_body(self, data: bytes, position: int, next_state: ResponseState) -> int:
+        part = data[position : position + self._remaining] if position or len(data) > self._remaining else data
         if part:
             self._remaining -= len(part)
             self._add_part(part)
         if not self._remaining:
             self._state = next_state
-        return at + len(part)
+        return position + len(part)
 
     def _add_part(self, part: bytes) -> None:
         if part:
@@ -206,47 +206,47 @@ class ResponseParser:
         """Bytes of the body so far, whether taken out or not."""
         return self._size
 
-    def _read_chunks(self, data: bytes, at: int) -> int:
+    def _read_chunks(self, data: bytes, position: int) -> int:
         """Reads the chunks in ``data`` as one part: many small ones would take far more memory than their content."""
         first = len(self.parts)
         try:
-            return self._read_framed(data, at)
+            return self._read_framed(data, position)
         finally:
             if len(self.parts) > first + 1:
                 self.parts[first:] = [b"".join(self.parts[first:])]
 
-    def _read_framed(self, data: bytes, at: int) -> int:
+    def _read_framed(self, data: bytes, position: int) -> int:
         while True:
             if self._state == "chunk":
-                at = self._take_body(data, at, "chunk end")
+                position = self._take_body(data, position, "chunk end")
                 if self._remaining:
-                    return at
+                    return position
             elif self._state == "chunk size":
-                end = data.find(b"\r\n", at, at + _LONGEST_SIZE_LINE + 2)
+                end = data.find(b"\r\n", position, position + _LONGEST_SIZE_LINE + 2)
                 if end < 0:
-                    return self._check_line_length(data, at)
-                self._remaining = _chunk_size(data[at:end])
-                self._count_framing(end - at)
+                    return self._check_line_length(data, position)
+                self._remaining = _chunk_size(data[position:end])
+                self._count_framing(end - position)
                 self._state = "chunk" if self._remaining else "trailers"
-                at = end + 2
+                position = end + 2
             elif self._state == "chunk end":
-                if len(data) - at < 2:
-                    return at
-                if data[at : at + 2] != b"\r\n":
-                    raise MalformedResponse(f"a chunk ends with {data[at : at + 2]!r}")
+                if len(data) - position < 2:
+                    return position
+                if data[position : position + 2] != b"\r\n":
+                    raise MalformedResponse(f"a chunk ends with {data[position : position + 2]!r}")
                 self._state = "chunk size"
-                at += 2
+                position += 2
             elif self._state == "trailers":
-                end = data.find(b"\r\n", at, at + _LONGEST_SIZE_LINE + 2)
+                end = data.find(b"\r\n", position, position + _LONGEST_SIZE_LINE + 2)
                 if end < 0:
-                    return self._check_line_length(data, at)
-                self._trailers += end + 2 - at
+                    return self._check_line_length(data, position)
+                self._trailers += end + 2 - position
                 if self._trailers > _LONGEST_TRAILERS:
                     raise MalformedResponse(f"the trailers of an answer are longer than {_LONGEST_TRAILERS} bytes")
-                self._state = "done" if end == at else "trailers"
-                at = end + 2
+                self._state = "done" if end == position else "trailers"
+                position = end + 2
             else:
-                return at
+                return position
 
     def _count_framing(self, size_line: int) -> None:
         """Each chunk may cost 16 bytes of framing, and each byte of content two more, as in Go's reader."""
@@ -254,10 +254,10 @@ class ResponseParser:
         if self._excess > _EXCESS_MAX:
             raise MalformedResponse("an answer is mostly framing between its chunks")
 
-    def _check_line_length(self, data: bytes, at: int) -> int:
-        if len(data) - at > _LONGEST_SIZE_LINE:
+    def _check_line_length(self, data: bytes, position: int) -> int:
+        if len(data) - position > _LONGEST_SIZE_LINE:
             raise MalformedResponse(f"a line between chunks is longer than {_LONGEST_SIZE_LINE} bytes")
-        return at
+        return position
 
 
 def _check_unfinished(head: bytes | bytearray) -> None:

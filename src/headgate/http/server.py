@@ -1,8 +1,8 @@
-"""The HTTP/1.1 server: listening sockets, start, exchange of certificates, and an orderly stop.
+"""The HTTP/1.1 server: listening sockets, change of certificates, and a graceful stop.
 
 Each connection is a ``server_protocol.py`` (TLS and deadlines) that drives a ``server_connection.py`` (requests and
 responses), which calls the ``RequestHandler``. The limits are in ``server_limits.py``; ``connection_tracker.py``
-decides which connections are closed when all together hold too much.
+decides which connections are closed when their total exceeds a limit.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from headgate.http.server_protocol import ServerProtocol
 
 _BACKLOG: Final = 1024
 _DRAIN_STEP_S: Final = 0.02
-_OTHER_FILES: Final = 64  # what the process has open besides its connections
+_OTHER_FILES: Final = 64  # open files other than connections
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Bind at once, so that a port in use is known before anything else is set up."""
+    """Binds at once, so that a port in use is detected before the rest of the setup."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named because asyncio sends small answers at once only on sockets that it knows to be TCP's.
+    # asyncio sets TCP_NODELAY only if the protocol of the socket is given.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -44,17 +44,17 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class HTTPServer:
-    """Without ``tls`` the server speaks plain HTTP."""
+    """Without ``tls`` the server uses plain HTTP."""
 
     def __init__(self, handler: RequestHandler, limits: ServerLimits, tls: ssl.SSLContext | None) -> None:
-        limits = _that_fit(limits)
+        limits = _within_file_limit(limits)
         self._limits = limits
         self._tls = tls
         self._tracker = ConnectionTracker(limits)
         self._context = ServerContext(handler, self._tracker, limits)
 
     def use_tls(self, tls: ssl.SSLContext) -> None:
-        """For connections from here on; the open ones keep what they have."""
+        """Sets the TLS context of new connections; open ones keep theirs."""
         self._tls = tls
 
     @contextlib.asynccontextmanager
@@ -67,14 +67,14 @@ class HTTPServer:
 
     @contextlib.asynccontextmanager
     async def listening_on(self, sock: socket.socket) -> AsyncIterator[None]:
-        """The same on a socket that listens already."""
+        """Like :meth:`listening`, on a socket that already listens."""
         loop = asyncio.get_running_loop()
         async with self._serving(await loop.create_server(self._make_protocol, sock=sock, backlog=_BACKLOG)):
             yield
 
     @contextlib.asynccontextmanager
     async def _serving(self, server: asyncio.Server) -> AsyncIterator[None]:
-        """At the end, what is being answered is answered, within the time that the limits give it."""
+        """At the end, waits for the requests in progress, up to ``stop_s``."""
         self._context.stopping = False
         try:
             yield
@@ -100,11 +100,11 @@ class HTTPServer:
         await asyncio.sleep(0)  # the event loop closes what was aborted in its next turn
 
 
-def _that_fit(limits: ServerLimits) -> ServerLimits:
-    """As many connections as the process may have files, after asking for as many as it may ask for."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+def _within_file_limit(limits: ServerLimits) -> ServerLimits:
+    """Raises the limit of open files to its maximum, and limits the number of connections to it."""
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return limits

@@ -1,8 +1,8 @@
 """HTTP/1 on one server connection: reads requests one after the other, and sends responses in parts.
 
 ``request_reader.py`` parses requests, a handler (``request_handler.py``) answers them, ``server_protocol.py`` does TLS
-and timers, and drops a client that stops reading. Responses keep the order of the requests: the next request is looked
-at when the last one has its response.
+and timers, and drops a client that stops reading. Responses keep the order of the requests: the next request is parsed
+after the response to the one before.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from headgate.http.server_protocol import ServerProtocol
 
 _log: Final = logging.getLogger(__name__)
 
-_AHEAD_BYTES: Final = 64 * 1024  # what a client may send before its last request is answered
+_MAX_PIPELINED_BYTES: Final = 64 * 1024  # reading pauses when a client sends more before the response
 _REQUESTS_PER_TURN: Final = 16
 _UNSERVED: Final = frozenset((401, 403, 429))
 
 
 class ServerContext:
-    """What the connections of a server share."""
+    """The state that all connections of a server share."""
 
     def __init__(self, handler: RequestHandler, tracker: ConnectionTracker, limits: ServerLimits) -> None:
         self.handler: Final = handler
@@ -71,14 +71,14 @@ class ServerConnection:
         self._head: RequestHead | None = None  # of the request being read or handled
         self._peer: ClientPeer | None = None  # known after the handshake
         self._keep_alive = True
-        self._complete = True  # the request being handled has arrived as a whole
-        self._last = False  # the client has closed its half
+        self._complete = True  # the request that is being handled has arrived completely
+        self._half_closed = False  # the client has closed its half
         self._body_ends_s = 0.0
         self._advancing = False
-        self._rest = memoryview(b"")  # of the response being sent
+        self._unsent = memoryview(b"")  # of the response being sent
         self._stream: StreamedBody | None = None
-        self._pump_due = False
-        protocol.waiting_bytes = lambda: len(self._rest)
+        self._pump_scheduled = False
+        protocol.waiting_bytes = lambda: len(self._unsent)
 
     # -- callbacks of the protocol ---------------------------------------------------------------------------------
 
@@ -103,14 +103,14 @@ class ServerConnection:
             self._protocol.close()
 
     def sends_no_more(self) -> bool:
-        self._last = True
+        self._half_closed = True
         if self._phase == "head":
             self._refuse_head("head cut off", 400, "the head ended too early")
-        # An idle connection with bytes in its buffer has further requests, which wait for the next turn.
+        # An idle connection with buffered bytes has more requests, which wait for the next turn of the event loop.
         return self._phase in ("handling", "sending") or (self._phase == "idle" and self._reader.buffered > 0)
 
     def lost(self) -> None:
-        self._rest = memoryview(b"")
+        self._unsent = memoryview(b"")
         self._end_stream()
 
     def finish(self) -> None:
@@ -121,7 +121,7 @@ class ServerConnection:
     # -- requests --------------------------------------------------------------------------------------------------
 
     def _advance(self) -> None:
-        """Handles what has arrived, up to a response that takes time or to the end of this connection's turn."""
+        """Handles the requests that have arrived, until a response takes time or the limit per turn is reached."""
         if self._advancing:
             return
         self._advancing = True
@@ -129,33 +129,33 @@ class ServerConnection:
             for _ in range(_REQUESTS_PER_TURN):
                 if self._phase not in ("head", "idle", "body") or self._protocol.closed:
                     break
-                got = self._reader.next()
-                if got is None:
+                received = self._reader.next()
+                if received is None:
                     self._await_more()
                     return
-                self._take(got)
+                self._process(received)
             else:
                 self._loop.call_soon(self._advance)
         finally:
             self._advancing = False
-        if self._reader.buffered > _AHEAD_BYTES:
+        if self._reader.buffered > _MAX_PIPELINED_BYTES:
             self._protocol.hold_input(True)
 
-    def _take(self, got: ReceivedRequest | MalformedBody | MalformedRequest) -> None:
+    def _process(self, received: ReceivedRequest | MalformedBody | MalformedRequest) -> None:
         self._context.tracker.set_head_bytes(self._protocol, 0)
         if self._phase == "body":
             self._context.tracker.set_body_bytes(self._protocol, 0)
-        match got:
+        match received:
             case MalformedRequest():
-                self._refuse_head("malformed head", got.status, got.reason, got.response())
+                self._refuse_head("malformed head", received.status, received.reason, received.response())
             case MalformedBody(head, problem):
                 self._refuse(head, "malformed body", 400, problem)
             case ReceivedRequest():
-                self._begin(got)
+                self._begin(received)
 
     def _await_more(self) -> None:
         limits, head = self._context.limits, self._reader.in_body
-        if self._last:
+        if self._half_closed:
             self._protocol.close()
         elif head is None:
             if self._reader.buffered and self._phase == "idle":
@@ -169,12 +169,12 @@ class ServerConnection:
                 self._phase, self._head = "body", head
                 self._body_ends_s = now_s + limits.body_s
                 if not self._context.handler.wants_body(head, self._client()):
-                    # A body that is not used must not fill memory.
+                    # A body that is not used is not read.
                     self._begin(ReceivedRequest(head, b"", complete=False))
                     return
                 if head.expects_continue:
                     self._protocol.write(response_encoder.CONTINUE)
-            # A Go server waits for a body without a limit. Here there is one for the body, and one between two pieces.
+            # Unlike a Go server: a deadline for the whole body, and one between two pieces.
             self._protocol.set_deadline(max(min(limits.body_silent_s, self._body_ends_s - now_s), 0.0))
             if not self._context.tracker.set_body_bytes(self._protocol, self._reader.buffered):
                 self._refuse(head, "too many bodies", 429, "Too many requests, please try again later.")
@@ -192,7 +192,7 @@ class ServerConnection:
         try:
             response = context.handler.handle(received, self._client())
         except Exception:
-            response = self._failed(head)
+            response = self._failure_response(head)
         if isinstance(response, HandlerResponse):
             self._respond(head, response)
         else:
@@ -207,34 +207,34 @@ class ServerConnection:
         try:
             response = await pending
         except Exception:
-            response = self._failed(head)
+            response = self._failure_response(head)
         self._respond(head, response)
 
     # -- problems --------------------------------------------------------------------------------------------------
 
-    def _refuse_head(self, kind: ProblemKind, status: int, text: str, usual: bytes = b"") -> None:
+    def _refuse_head(self, kind: ProblemKind, status: int, text: str, encoded_response: bytes = b"") -> None:
         """Responds to a head that is malformed or incomplete, and closes the connection."""
         response = self._context.handler.refuse(RequestProblem(kind, status, text))
         if response is not None:
             assert isinstance(response.body, bytes)
             self._keep_alive = False
-            usual = self._encode_head(1, response, len(response.body)) + response.body
-        if usual:
-            self._protocol.write(usual)
-        self._protocol.close(linger=bool(usual) and not self._last)
+            encoded_response = self._encode_head(1, response, len(response.body)) + response.body
+        if encoded_response:
+            self._protocol.write(encoded_response)
+        self._protocol.close(linger=bool(encoded_response) and not self._half_closed)
 
     def _refuse(self, head: RequestHead, kind: ProblemKind, status: int, text: str) -> None:
-        """Responds to a request whose rest is not read."""
+        """Responds to a request that is not read to its end."""
         self._phase, self._keep_alive, self._complete = "handling", False, False
         self._context.tracker.set_body_bytes(self._protocol, 0)
         self._protocol.set_deadline(None)
-        self._respond(head, self._refusal(kind, status, text))
+        self._respond(head, self._problem_response(kind, status, text))
 
-    def _failed(self, head: RequestHead) -> HandlerResponse:
+    def _failure_response(self, head: RequestHead) -> HandlerResponse:
         _log.exception("%s %s failed", head.method, head.path)
-        return self._refusal("handler failed", 500, "Internal Server Error")
+        return self._problem_response("handler failed", 500, "Internal Server Error")
 
-    def _refusal(self, kind: ProblemKind, status: int, text: str) -> HandlerResponse:
+    def _problem_response(self, kind: ProblemKind, status: int, text: str) -> HandlerResponse:
         response = self._context.handler.refuse(RequestProblem(kind, status, text))
         return HandlerResponse(status, f"{text}\n".encode()) if response is None else response
 
@@ -261,7 +261,7 @@ class ServerConnection:
             self._protocol.write(first + body)
             self._sent()
             return
-        self._phase, self._rest = "sending", memoryview(body)
+        self._phase, self._unsent = "sending", memoryview(body)
         self._protocol.write(first)
         self._send_more()
 
@@ -270,9 +270,9 @@ class ServerConnection:
         if self._phase != "sending" or self._protocol.closed:
             return
         size = self._context.limits.unsent_bytes
-        piece, self._rest = self._rest[:size], self._rest[size:]
+        piece, self._unsent = self._unsent[:size], self._unsent[size:]
         self._protocol.write(piece)
-        if not self._rest:
+        if not self._unsent:
             self._sent()
         elif not self._protocol.stalled:
             self._loop.call_soon(self._send_more)
@@ -296,7 +296,7 @@ class ServerConnection:
         self._phase = "idle"
         self._protocol.set_deadline(self._context.limits.idle_s)
         self._protocol.hold_input(False)
-        if self._reader.buffered or self._last:
+        if self._reader.buffered or self._half_closed:
             self._advance()
 
     # -- responses in parts ----------------------------------------------------------------------------------------
@@ -309,13 +309,13 @@ class ServerConnection:
         self._pump(self._encode_head(head.minor, response, None))
 
     def _wake(self) -> None:
-        if not self._pump_due:
-            self._pump_due = True
+        if not self._pump_scheduled:
+            self._pump_scheduled = True
             self._loop.call_soon(self._pump)
 
     def _pump(self, first: bytes = b"") -> None:
-        """Sends what there is. While the client does not read, nothing is taken from the stream."""
-        self._pump_due = False
+        """Sends the next part of the stream, unless the client has stopped reading."""
+        self._pump_scheduled = False
         stream, head = self._stream, self._head
         if stream is None or head is None or self._protocol.closed or self._protocol.stalled:
             return

@@ -207,7 +207,7 @@ class ServerProtocol(asyncio.Protocol):
             self._transport.write(data)
 
     def _is_not_tls(self, data: bytes) -> bool:
-        """Whether the client speaks plain HTTP; if so, it gets a plain-text explanation."""
+        """Whether the client uses plain HTTP; if so, it gets a plain-text explanation."""
         if len(self._first_bytes) >= _START_BYTES:
             return False
         self._first_bytes = (self._first_bytes + data)[:_START_BYTES]

@@ -37,14 +37,14 @@ def bare_server_context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    context.num_tickets = 0  # Go's clients do not resume sessions unless they are told to
+    context.num_tickets = 0  # Go's clients do not resume sessions by default
     return context
 
 
 def key_pair_context(pair: CertificateKeyPair) -> ssl.SSLContext:
-    """Raises ``ssl.SSLError`` for a certificate and a key that are none, or not of one pair."""
+    """Raises ``ssl.SSLError`` for an invalid certificate or key, or if they do not belong together."""
     context = bare_server_context()
-    with tempfile.NamedTemporaryFile() as file:  # OpenSSL takes a file; this one is 0600 and gone soon
+    with tempfile.NamedTemporaryFile() as file:  # OpenSSL needs a file; this one has mode 0600 and is deleted at once
         file.write(pair.key + b"\n" + pair.certificate)
         file.flush()
         context.load_cert_chain(file.name)
@@ -73,7 +73,7 @@ class ClientCertificate(msgspec.Struct, frozen=True):
 
 
 class TLSServerConnection:
-    """The server's end of one TLS connection. ``decrypt`` raises ``ssl.SSLError`` when it cannot go on."""
+    """The server's end of one TLS connection. ``decrypt`` raises ``ssl.SSLError`` if TLS fails."""
 
     __slots__ = ("_incoming", "_object", "_outgoing", "ended", "established")
 

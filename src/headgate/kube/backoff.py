@@ -1,7 +1,7 @@
 """Exponential back-off: the delay after the n-th failure in a row.
 
-The formula is here once, as in ``wait.Backoff`` of Kubernetes; each user has its own first delay and limit. Pure: the
-user counts the failures and knows the time. ``client/backoff.py`` adds jitter to it for requests to an API server.
+All packages use this formula, like ``wait.Backoff`` in Kubernetes, with their own first delay and limit. Pure: the
+caller counts the failures. ``client/backoff.py`` adds jitter for requests to an API server.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-_MAX_STEPS: Final = 600  # beyond every limit, and still a float: a power that overflows raises
+_MAX_STEPS: Final = 600  # above every limit, and without a float overflow, which would raise
 
 
 class ExponentialBackoff(msgspec.Struct, frozen=True):

@@ -84,7 +84,7 @@ class LogHead(msgspec.Struct, frozen=True):
     """Whether the last process stopped cleanly, so that no revision above ``revision`` was issued."""
     totals: LogTotals = LogTotals()
     store: int = 0
-    """A random number that tells this store from any other; 0 in a file of the format without numbered commits."""
+    """The random identity of the store; 0 in a file of the format without numbered commits."""
     commits: int = 0
     """The number of commits since the store was created."""
     previous: int = 0

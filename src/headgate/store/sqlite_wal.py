@@ -48,7 +48,7 @@ def read(data: bytes, page_bytes: int, *, every_frame: bool = False) -> WALConte
     count = max(len(data) - _HEADER_BYTES, 0) // step
     if not count:
         return WALContents()
-    frames = [data[at : at + step] for at in range(_HEADER_BYTES, _HEADER_BYTES + count * step, step)]
+    frames = [data[offset : offset + step] for offset in range(_HEADER_BYTES, _HEADER_BYTES + count * step, step)]
     byte_order = ">" if struct.unpack_from(">I", data) == (_BIG_ENDIAN_MAGIC,) else "<"
     first = _checksum((0, 0), data[:24], byte_order)
     sound = first == _stored_checksum(data, 24)
@@ -102,8 +102,8 @@ def _is_valid_frame(frame: bytes, checksum: Checksum, salt: bytes, byte_order: s
     return frame[8:16] == salt and _page(frame) > 0 and found == _stored_checksum(frame, 16)
 
 
-def _stored_checksum(data: bytes, at: int) -> Checksum:
-    first, second = struct.unpack_from(">2I", data, at)
+def _stored_checksum(data: bytes, offset: int) -> Checksum:
+    first, second = struct.unpack_from(">2I", data, offset)
     return int(first), int(second)
 
 

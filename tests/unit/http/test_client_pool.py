@@ -1,4 +1,4 @@
-"""Kept connections: used again, closed after a while, and not kept past a change of the TLS settings."""
+"""The pool reuses connections, closes idle ones, and drops them when the TLS settings change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from loops import Run, on_both_loops
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-class Answers:
+class OkHandler:
     def wants_body(self, head: RequestHead, peer: ClientPeer) -> bool:
         return True
 
@@ -32,14 +32,14 @@ class Answers:
 
 
 @contextlib.asynccontextmanager
-async def pooled(keep_alive_s: float = 60.0) -> AsyncIterator[ClientConnectionPool]:
-    async with HTTPServer(Answers(), ServerLimits(), None).listening("127.0.0.1", 0) as port:
+async def open_pool(keep_alive_s: float = 60.0) -> AsyncIterator[ClientConnectionPool]:
+    async with HTTPServer(OkHandler(), ServerLimits(), None).listening("127.0.0.1", 0) as port:
         pool = ClientConnectionPool(ServerAddress("127.0.0.1", port, False, "x"), keep_alive_s=keep_alive_s)
         yield pool
         await pool.close()
 
 
-async def ask(pool: ClientConnectionPool) -> HTTPClientConnection:
+async def fetch_once(pool: ClientConnectionPool) -> HTTPClientConnection:
     deadline_s = asyncio.get_running_loop().time() + 10
     connection = pool.idle_connection() or await pool.connect(deadline_s)
     assert (await pool.fetch(connection, REQUEST, deadline_s)).body() == b"{}"
@@ -48,47 +48,47 @@ async def ask(pool: ClientConnectionPool) -> HTTPClientConnection:
 
 @on_both_loops
 def test_a_connection_is_used_again_and_is_gone_after_the_close(run: Run) -> None:
-    async def story() -> None:
-        async with pooled() as pool:
-            first = await ask(pool)
-            assert await ask(pool) is first
+    async def scenario() -> None:
+        async with open_pool() as pool:
+            first = await fetch_once(pool)
+            assert await fetch_once(pool) is first
         assert first.closed
 
-    run(story())
+    run(scenario())
 
 
 @on_both_loops
-def test_an_idle_connection_is_closed_in_time_though_no_request_follows(run: Run) -> None:
-    async def story() -> None:
-        async with pooled(keep_alive_s=0.05) as pool:
-            first = await ask(pool)
+def test_an_idle_connection_is_closed_without_a_further_request(run: Run) -> None:
+    async def scenario() -> None:
+        async with open_pool(keep_alive_s=0.05) as pool:
+            first = await fetch_once(pool)
             async with asyncio.timeout(10):
                 while not first.closed:
                     await asyncio.sleep(0.01)
             assert pool.idle_connection() is None
 
-    run(story())
+    run(scenario())
 
 
 def test_only_the_longest_idle_connections_expire() -> None:
-    async def story() -> None:
-        async with pooled(keep_alive_s=0.4) as pool:
+    async def scenario() -> None:
+        async with open_pool(keep_alive_s=0.4) as pool:
             loop = asyncio.get_running_loop()
             first, second = [await pool.connect(loop.time() + 10) for _ in range(2)]
             for connection in (first, second):
                 await pool.fetch(connection, REQUEST, loop.time() + 10)
             while not first.closed:
-                assert await ask(pool) is second
+                assert await fetch_once(pool) is second
                 await asyncio.sleep(0.01)
             assert not second.closed
 
-    asyncio.run(asyncio.wait_for(story(), 10))
+    asyncio.run(asyncio.wait_for(scenario(), 10))
 
 
 def test_new_tls_settings_close_idle_connections_and_those_in_use_after_their_response() -> None:
-    async def story() -> None:
-        async with pooled() as pool:
-            idle, used = await ask(pool), await pool.connect(asyncio.get_running_loop().time() + 10)
+    async def scenario() -> None:
+        async with open_pool() as pool:
+            idle, used = await fetch_once(pool), await pool.connect(asyncio.get_running_loop().time() + 10)
             under_way = asyncio.create_task(pool.fetch(used, REQUEST, asyncio.get_running_loop().time() + 10))
             await asyncio.sleep(0)
             pool.use_tls(ssl.create_default_context())
@@ -97,4 +97,4 @@ def test_new_tls_settings_close_idle_connections_and_those_in_use_after_their_re
             assert used.closed
             assert pool.idle_connection() is None
 
-    asyncio.run(story())
+    asyncio.run(scenario())

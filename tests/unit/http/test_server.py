@@ -1,4 +1,4 @@
-"""The server with a small handler: what any handler may rely on, over plain HTTP and over TLS, on both event loops."""
+"""The server with a small handler, over plain HTTP and over TLS, on both event loops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headgate.http.certificates import CertificateKeyPair, make_authority, make_
 from headgate.http.request_handler import ClientPeer, HandlerResponse, RequestProblem
 from headgate.http.request_head import RequestHead
 from headgate.http.request_reader import ReceivedRequest
-from headgate.http.server import HTTPServer, _that_fit, listen
+from headgate.http.server import HTTPServer, _within_file_limit, listen
 from headgate.http.server_limits import ServerLimits
 from headgate.http.server_tls import key_pair_context
 from loops import Run, on_both_loops
@@ -29,11 +29,11 @@ LIMITS = ServerLimits(
 POST = b"POST /echo HTTP/1.1\r\nHost: x\r\n"
 
 
-class Counted:
-    """A body in three parts, the last of which comes later."""
+class CountedStream:
+    """A body in three parts; the last part is delayed."""
 
     def __init__(self) -> None:
-        self._left = 3
+        self._remaining = 3
         self._wake: Callable[[], None] = lambda: None
         self.closed = False
 
@@ -41,18 +41,18 @@ class Counted:
         self._wake = wake
 
     def take(self, now_s: float, limit_bytes: int) -> bytes:
-        self._left -= 1
-        if self._left == 1:
+        self._remaining -= 1
+        if self._remaining == 1:
             asyncio.get_running_loop().call_later(0.01, self._wake)
-        return f"part {2 - self._left};".encode()
+        return f"part {2 - self._remaining};".encode()
 
     @property
     def ended(self) -> bool:
-        return self._left == 0
+        return self._remaining == 0
 
     @property
     def behind(self) -> bool:
-        return self._left > 1
+        return self._remaining > 1
 
     @property
     def due_s(self) -> float:
@@ -62,10 +62,10 @@ class Counted:
         self.closed = True
 
 
-class Echo:
+class EchoHandler:
     def __init__(self) -> None:
         self.handled: list[str] = []
-        self.stream = Counted()
+        self.stream = CountedStream()
 
     def wants_body(self, head: RequestHead, peer: ClientPeer) -> bool:
         return head.path != "/unread"
@@ -92,8 +92,8 @@ class Echo:
 
 
 @contextlib.asynccontextmanager
-async def serving(limits: ServerLimits = LIMITS) -> AsyncIterator[tuple[int, Echo]]:
-    handler = Echo()
+async def serving(limits: ServerLimits = LIMITS) -> AsyncIterator[tuple[int, EchoHandler]]:
+    handler = EchoHandler()
     async with HTTPServer(handler, limits, None).listening("127.0.0.1", 0) as port:
         yield port, handler
 
@@ -112,49 +112,49 @@ async def exchange(port: int, sent: bytes, *, ends: bool = True) -> bytes:
             await writer.wait_closed()
 
 
-def bodies(heard: bytes) -> list[bytes]:
-    return [each.partition(b"\r\n\r\n")[2] for each in heard.split(b"HTTP/1.")[1:]]
+def bodies(received: bytes) -> list[bytes]:
+    return [each.partition(b"\r\n\r\n")[2] for each in received.split(b"HTTP/1.")[1:]]
 
 
 @on_both_loops
-def test_requests_that_come_at_once_are_answered_in_order_though_one_takes_longer(run: Run) -> None:
-    async def story() -> None:
+def test_pipelined_requests_are_answered_in_order_even_if_one_is_slow(run: Run) -> None:
+    async def scenario() -> None:
         async with serving() as (port, handler):
             first = POST + b"Content-Length: 2\r\n\r\n{}"
-            heard = await exchange(port, first + b"GET /later HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert bodies(heard) == [b"2:{}", b"later"]
+            received = await exchange(port, first + b"GET /later HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert bodies(received) == [b"2:{}", b"later"]
             assert handler.handled == ["/echo", "/later"]
 
-    run(story())
+    run(scenario())
 
 
 @on_both_loops
 def test_a_client_that_closes_its_half_gets_every_response(run: Run) -> None:
     """More requests than one turn of the event loop handles."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with serving() as (port, _):
             assert bodies(await exchange(port, b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n" * 40)) == [b"0:"] * 40
 
-    run(story())
+    run(scenario())
 
 
 @on_both_loops
-def test_a_body_in_parts_is_chunked_and_for_an_old_client_ends_with_the_connection(run: Run) -> None:
-    async def story() -> None:
+def test_a_streamed_body_is_chunked_and_for_http_1_0_ends_with_the_connection(run: Run) -> None:
+    async def scenario() -> None:
         async with serving() as (port, handler):
-            heard = await exchange(port, b"GET /parts HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", ends=False)
-            assert heard.endswith(b"7\r\npart 0;\r\n7\r\npart 1;\r\n7\r\npart 2;\r\n0\r\n\r\n")
+            received = await exchange(port, b"GET /parts HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", ends=False)
+            assert received.endswith(b"7\r\npart 0;\r\n7\r\npart 1;\r\n7\r\npart 2;\r\n0\r\n\r\n")
             assert handler.stream.closed
         async with serving() as (port, _):
-            heard = await exchange(port, b"GET /parts HTTP/1.0\r\n\r\n", ends=False)
-            assert bodies(heard) == [b"part 0;part 1;part 2;"]
+            received = await exchange(port, b"GET /parts HTTP/1.0\r\n\r\n", ends=False)
+            assert bodies(received) == [b"part 0;part 1;part 2;"]
 
-    run(story())
+    run(scenario())
 
 
-def test_a_stream_is_closed_when_its_client_is_gone() -> None:
-    async def story() -> None:
+def test_a_stream_is_closed_when_its_client_disconnects() -> None:
+    async def scenario() -> None:
         async with serving() as (port, handler):
             _, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"GET /parts HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -163,7 +163,7 @@ def test_a_stream_is_closed_when_its_client_is_gone() -> None:
                 await asyncio.sleep(0)
         assert handler.stream.closed or not handler.handled
 
-    asyncio.run(asyncio.wait_for(story(), 10))
+    asyncio.run(asyncio.wait_for(scenario(), 10))
 
 
 @pytest.mark.parametrize(
@@ -180,18 +180,18 @@ def test_a_stream_is_closed_when_its_client_is_gone() -> None:
         (POST + b"Expect: more\r\n\r\n", 417, b""),
     ],
 )
-def test_every_problem_has_an_answer_and_ends_the_connection(sent: bytes, status: int, body: bytes) -> None:
-    async def story() -> bytes:
+def test_every_problem_gets_a_response_and_closes_the_connection(sent: bytes, status: int, body: bytes) -> None:
+    async def scenario() -> bytes:
         async with serving() as (port, _):
             return await exchange(port, sent, ends=False)
 
-    heard = asyncio.run(story())
-    assert heard.startswith(f"HTTP/1.1 {status} ".encode())
-    assert bodies(heard) == [body]
+    received = asyncio.run(scenario())
+    assert received.startswith(f"HTTP/1.1 {status} ".encode())
+    assert bodies(received) == [body]
 
 
-def test_a_body_is_asked_for_when_its_client_waits_for_that() -> None:
-    async def story() -> None:
+def test_100_continue_is_sent_to_a_client_that_expects_it() -> None:
+    async def scenario() -> None:
         async with serving() as (port, _):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(POST + b"Content-Length: 2\r\nExpect: 100-continue\r\n\r\n")
@@ -201,27 +201,27 @@ def test_a_body_is_asked_for_when_its_client_waits_for_that() -> None:
             writer.close()
             await writer.wait_closed()
 
-    asyncio.run(asyncio.wait_for(story(), 10))
+    asyncio.run(asyncio.wait_for(scenario(), 10))
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /a HT", POST + b"Content-Length: 2\r\n\r\n{}"])
-def test_a_client_that_sends_nothing_more_is_closed(sent: bytes) -> None:
-    async def story() -> bytes:
+def test_a_connection_without_further_bytes_is_closed(sent: bytes) -> None:
+    async def scenario() -> bytes:
         async with serving() as (port, _):
             return await exchange(port, sent, ends=False)
 
-    assert len(bodies(asyncio.run(story()))) == (1 if sent.endswith(b"{}") else 0)
+    assert len(bodies(asyncio.run(scenario()))) == (1 if sent.endswith(b"{}") else 0)
 
 
-def test_a_stop_waits_for_the_answer_that_is_under_way() -> None:
-    async def story() -> bytes:
+def test_a_stop_waits_for_the_response_in_progress() -> None:
+    async def scenario() -> bytes:
         async with serving() as (port, handler):
-            asked = asyncio.create_task(exchange(port, b"GET /later HTTP/1.1\r\nHost: x\r\n\r\n", ends=False))
+            request_task = asyncio.create_task(exchange(port, b"GET /later HTTP/1.1\r\nHost: x\r\n\r\n", ends=False))
             while not handler.handled:
                 await asyncio.sleep(0)
-        return await asked
+        return await request_task
 
-    assert bodies(asyncio.run(story())) == [b"later"]
+    assert bodies(asyncio.run(scenario())) == [b"later"]
 
 
 def pair_of(authority: CertificateKeyPair, name: str) -> CertificateKeyPair:
@@ -229,14 +229,14 @@ def pair_of(authority: CertificateKeyPair, name: str) -> CertificateKeyPair:
 
 
 @on_both_loops
-def test_new_connections_see_the_new_certificate_and_open_ones_go_on(run: Run) -> None:
-    async def story() -> None:
+def test_new_connections_use_the_new_certificate_and_open_ones_keep_the_old_one(run: Run) -> None:
+    async def scenario() -> None:
         authority = make_authority("test-ca", datetime.datetime.now(datetime.UTC))
         trust = ssl.create_default_context(cadata=authority.certificate.decode())
-        server = HTTPServer(Echo(), msgspec.structs.replace(LIMITS, idle_s=10.0), None)
+        server = HTTPServer(EchoHandler(), msgspec.structs.replace(LIMITS, idle_s=10.0), None)
         server.use_tls(key_pair_context(pair_of(authority, "first")))
 
-        async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str:
+        async def get_subject(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str:
             writer.write(b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n")
             await reader.readuntil(b"\r\n\r\n0:")
             subject = writer.get_extra_info("peercert")["subject"]
@@ -244,27 +244,27 @@ def test_new_connections_see_the_new_certificate_and_open_ones_go_on(run: Run) -
 
         async with server.listening("127.0.0.1", 0) as port:
             kept = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
-            assert await ask(*kept) == "first"
+            assert await get_subject(*kept) == "first"
             server.use_tls(key_pair_context(pair_of(authority, "second")))
             fresh = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
-            assert await ask(*fresh) == "second"
-            assert await ask(*kept) == "first"
+            assert await get_subject(*fresh) == "second"
+            assert await get_subject(*kept) == "first"
             for _, writer in (kept, fresh):
                 writer.close()
                 with contextlib.suppress(ConnectionError, ssl.SSLError):
                     await writer.wait_closed()
 
-    run(story())
+    run(scenario())
 
 
-def test_plain_http_to_a_tls_port_is_told_so() -> None:
-    async def story() -> bytes:
+def test_plain_http_to_a_tls_port_gets_an_explanation() -> None:
+    async def scenario() -> bytes:
         authority = make_authority("test-ca", datetime.datetime.now(datetime.UTC))
-        server = HTTPServer(Echo(), LIMITS, key_pair_context(pair_of(authority, "x")))
+        server = HTTPServer(EchoHandler(), LIMITS, key_pair_context(pair_of(authority, "x")))
         async with server.listening("127.0.0.1", 0) as port:
             return await exchange(port, b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n", ends=False)
 
-    assert asyncio.run(story()).endswith(b"Client sent an HTTP request to an HTTPS server.\n")
+    assert asyncio.run(scenario()).endswith(b"Client sent an HTTP request to an HTTPS server.\n")
 
 
 def test_accepted_connections_have_tcp_nodelay() -> None:
@@ -291,12 +291,12 @@ def test_accepted_connections_have_tcp_nodelay() -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "asked", "connections"),
+    ("files", "requested", "connections"),
     [(1000, 5000, 936), (1000, 936, 936), (1000, 935, 935), (1000, 10, 10), (66, 10, 2), (65, 10, 1), (30, 10, 1)],
 )
 def test_connections_are_bounded_by_the_files_that_the_process_may_open(
-    files: int, asked: int, connections: int, monkeypatch: pytest.MonkeyPatch
+    files: int, requested: int, connections: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda which: (files, files))
     monkeypatch.setattr(resource, "setrlimit", lambda which, limits: None)
-    assert _that_fit(ServerLimits(connections=asked)).connections == connections
+    assert _within_file_limit(ServerLimits(connections=requested)).connections == connections

@@ -28,7 +28,7 @@ def test_any_number_of_failures_has_a_delay(factor: float) -> None:
     assert ExponentialBackoff(1.0, 30.0, factor).delay_s(1_000_000) == 30.0
 
 
-def test_up_to_as_much_again_is_added_at_random() -> None:
+def test_jitter_adds_up_to_the_delay_itself() -> None:
     backoff = Backoff(0.05, 0.3)
     assert [backoff.next(jitter) for jitter in (0.0, 0.5, 0.0, 0.5)] == pytest.approx([0.05, 0.15, 0.2, 0.45])
     backoff.reset()

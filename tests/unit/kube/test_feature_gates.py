@@ -30,9 +30,9 @@ def test_each_gate_can_be_set() -> None:
     ],
 )
 def test_an_invalid_text_gives_an_error(text: str, problem: str) -> None:
-    answer = parse_feature_gates(text)
-    assert isinstance(answer, str)
-    assert answer.startswith(problem)
+    result = parse_feature_gates(text)
+    assert isinstance(result, str)
+    assert result.startswith(problem)
 
 
 def test_every_gate_has_its_field_and_every_field_its_gate() -> None:

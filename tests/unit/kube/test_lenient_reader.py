@@ -32,11 +32,11 @@ def test_a_path_is_followed_through_objects_only() -> None:
 
 
 @pytest.mark.parametrize("path", [("status",), ("metadata", "name"), ("spec", "none", "deeper")])
-def test_an_object_that_is_none_is_empty(path: tuple[str, ...]) -> None:
+def test_a_value_that_is_not_an_object_is_empty(path: tuple[str, ...]) -> None:
     assert find_object(WIRE, *path) == {}
 
 
-def test_what_has_the_type_is_found() -> None:
+def test_values_of_the_right_type_are_found() -> None:
     assert find_object(WIRE, "metadata", "labels") == {"x": "1", "y": 2}
     assert find_text(WIRE, "metadata", "name") == "a"
     assert find_text(WIRE, "spec", "count") == ""

@@ -106,9 +106,9 @@ def test_a_failed_commit_rolls_back_all_staged_writes_and_the_next_write_succeed
         lost.append(committer.flush(put(store, "built-on-lost")))
         unflushed = put(store, "staged-only")
         disk.go.set()
-        for answer in await asyncio.gather(*lost, return_exceptions=True):
-            assert isinstance(answer, CommitFailed)
-            assert "disk I/O error" in str(answer)
+        for error in await asyncio.gather(*lost, return_exceptions=True):
+            assert isinstance(error, CommitFailed)
+            assert "disk I/O error" in str(error)
         disk.broken = False
         assert store.applied == store.committed == 1
         new = put(store, "new")

@@ -89,8 +89,8 @@ def test_compacted_history_stays_compacted_and_its_rows_are_deleted(tmp_path: Pa
     put(store, "two", "gone", delete=True)
     put(store, "three")
     save(store, journal)
-    gone = log_rows.superseded(store.compact(Revision(4)))
-    save(store, journal, gone)
+    compacted = log_rows.superseded(store.compact(Revision(4)))
+    save(store, journal, compacted)
     journal.close(store.committed)
 
     with sqlite3.connect(tmp_path / FILE) as connection:
@@ -110,9 +110,9 @@ def test_rows_left_by_an_unfinished_compaction_are_removed_at_the_next_start(tmp
     put(store, "two")
     put(store, "two", "gone", delete=True)
     save(store, journal)
-    gone = log_rows.superseded(store.compact(Revision(4)))
-    assert gone == [1, 3, 4]
-    save(store, journal, gone[:1])  # the process ends before it deletes the rest
+    compacted = log_rows.superseded(store.compact(Revision(4)))
+    assert compacted == [1, 3, 4]
+    save(store, journal, compacted[:1])  # the process ends before it deletes the rest
     journal.close(store.committed)
 
     assert contents(reopen(tmp_path)) == contents(store)

@@ -114,10 +114,10 @@ def with_entries(obj: Object, managers: Managers) -> Object:
 def _current_managers(live: Object | None, new: Object, subresource: str) -> Managers:
     """The managers before this write. A client may replace them, except in a write to a subresource."""
     if not subresource:
-        given = (new.get("metadata") or {}).get("managedFields")
-        if given is not None and (not given or given == [{}]):
+        client_entries = (new.get("metadata") or {}).get("managedFields")
+        if client_entries is not None and (not client_entries or client_entries == [{}]):
             return {}
-        managers = read_entries(given)
+        managers = read_entries(client_entries)
         if managers and not isinstance(managers, str):
             return managers
     stored = read_entries((live or {}).get("metadata", {}).get("managedFields"))

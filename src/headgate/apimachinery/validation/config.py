@@ -95,10 +95,10 @@ def _json_problem(encoded: str) -> str:
     except RecursionError:
         return "exceeded max depth"
     except ValueError as problem:
-        at = getattr(problem, "pos", 0)
-        if at >= len(text):
+        field_path = getattr(problem, "pos", 0)
+        if field_path >= len(text):
             return "unexpected end of JSON input"
-        return f"invalid character {text[at]!r} looking for beginning of value"
+        return f"invalid character {text[field_path]!r} looking for beginning of value"
     if value is None or isinstance(value, dict):
         return ""
     words = {str: "string", bool: "bool", list: "array"}

@@ -33,10 +33,10 @@ def validate_pod_security_labels(labels: Mapping[str, str]) -> FieldErrors:
 
 def pod_security_warnings(labels: Mapping[str, str], before: Mapping[str, str]) -> list[str]:
     """One warning for each new or changed label whose level is not evaluated."""
-    asked = ((f"{PREFIX}{mode}", labels.get(f"{PREFIX}{mode}", "")) for mode in _MODES)
+    levels = ((f"{PREFIX}{mode}", labels.get(f"{PREFIX}{mode}", "")) for mode in _MODES)
     return [
         f"metadata.labels[{label}]: pod security is not evaluated by the embedded API server: pods that violate"
         f" {level!r} are not refused, audited or warned of"
-        for label, level in asked
+        for label, level in levels
         if level in _LEVELS[1:] and before.get(label) != level
     ]

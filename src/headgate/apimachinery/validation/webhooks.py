@@ -84,15 +84,15 @@ def validate_match_conditions(conditions: list[Object], path: str) -> FieldError
     errors = [too_many(path, len(conditions), _MAX_CONDITIONS)] if too_many_given else []
     seen: set[str] = set()
     for i, condition in enumerate(conditions):
-        at, name = f"{path}[{i}]", condition.get("name", "")
+        field_path, name = f"{path}[{i}]", condition.get("name", "")
         if not condition.get("expression", "").strip():
-            errors.append(required(f"{at}.expression"))
+            errors.append(required(f"{field_path}.expression"))
         if not name:
-            errors.append(required(f"{at}.name"))
+            errors.append(required(f"{field_path}.name"))
             continue
-        errors += validate_text(names.is_qualified_name, name, f"{at}.name")
+        errors += validate_text(names.is_qualified_name, name, f"{field_path}.name")
         if name in seen:
-            errors.append(duplicate(f"{at}.name", name))
+            errors.append(duplicate(f"{field_path}.name", name))
         seen.add(name)
     return errors
 

@@ -104,7 +104,7 @@ class Journal:
             if marks is None and not has_content(folder / FILE):
                 create_mark(
                     folder, high_water_mark.first_mark(new_head)
-                )  # first: whoever finds the file finds the mark
+                )  # before the database: a database without a mark is damage
                 marks = read_marks(folder)
             return cls(folder, lock, connect(folder / FILE, new_head), marks, probe)
         except BaseException:

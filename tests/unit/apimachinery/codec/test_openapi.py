@@ -24,16 +24,16 @@ def get(
 
 
 def document(tables: Schemas, name: str, kinds: KindTable = BUILTIN) -> dict[str, Any]:
-    answer = get(tables, f"/openapi/v3/{name}", kinds=kinds)
-    assert answer is not None
-    assert answer.status == 200
-    return dict(json.loads(answer.body))
+    result = get(tables, f"/openapi/v3/{name}", kinds=kinds)
+    assert result is not None
+    assert result.status == 200
+    return dict(json.loads(result.body))
 
 
 def index(tables: Schemas) -> dict[str, str]:
-    answer = get(tables, "/openapi/v3")
-    assert answer is not None
-    return {name: each["serverRelativeURL"] for name, each in json.loads(answer.body)["paths"].items()}
+    result = get(tables, "/openapi/v3")
+    assert result is not None
+    return {name: each["serverRelativeURL"] for name, each in json.loads(result.body)["paths"].items()}
 
 
 def references(value: Any) -> Iterator[str]:
@@ -53,20 +53,20 @@ def test_the_index_names_every_group_version(tables: Schemas) -> None:
 
 def test_a_document_requested_by_its_hash_may_be_cached_forever(tables: Schemas) -> None:
     path, _, query = index(tables)["apis/apps/v1"].partition("?")
-    answer = get(tables, path, query)
-    assert answer is not None
-    assert answer.status == 200
-    assert "immutable" in dict(answer.headers)["Cache-Control"]
-    again = get(tables, path, query, headers={"if-none-match": dict(answer.headers)["ETag"]})
+    result = get(tables, path, query)
+    assert result is not None
+    assert result.status == 200
+    assert "immutable" in dict(result.headers)["Cache-Control"]
+    again = get(tables, path, query, headers={"if-none-match": dict(result.headers)["ETag"]})
     assert again is not None
     assert (again.status, again.body) == (304, b"")
 
 
 def test_an_old_hash_redirects_to_the_current_one(tables: Schemas) -> None:
-    answer = get(tables, "/openapi/v3/apis/apps/v1", "hash=OLD&timeout=32s")
-    assert answer is not None
-    assert answer.status == 301
-    assert dict(answer.headers)["Location"] == index(tables)["apis/apps/v1"]
+    result = get(tables, "/openapi/v3/apis/apps/v1", "hash=OLD&timeout=32s")
+    assert result is not None
+    assert result.status == 301
+    assert dict(result.headers)["Location"] == index(tables)["apis/apps/v1"]
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_an_old_hash_redirects_to_the_current_one(tables: Schemas) -> None:
     ],
 )
 def test_documents_are_json_only(tables: Schemas, accept: str, status: int) -> None:
-    answer = get(tables, "/openapi/v3/apis/policy/v1", headers={"accept": accept})
-    assert answer is not None
-    assert answer.status == status
+    result = get(tables, "/openapi/v3/apis/policy/v1", headers={"accept": accept})
+    assert result is not None
+    assert result.status == status
 
 
 @pytest.mark.parametrize("path", ["/", "/api/v1/pods", "/openapi/v2/", "/openapi/v3/", "/openapi/v3/apis/foo/v1"])

@@ -19,9 +19,9 @@ def binding(pod: str = "p", /, **target: str) -> dict[str, Any]:
 
 
 def bound(pod: dict[str, Any], to: dict[str, Any]) -> dict[str, Any]:
-    answer = bind_pod(pod, to, DEFAULTS, LATER)
-    assert isinstance(answer, dict)
-    return answer
+    result = bind_pod(pod, to, DEFAULTS, LATER)
+    assert isinstance(result, dict)
+    return result
 
 
 def test_a_bound_pod_has_a_node_and_a_true_condition() -> None:
@@ -74,10 +74,10 @@ def test_an_unschedulable_condition_and_a_nomination_are_removed() -> None:
     ],
 )
 def test_a_pod_that_cannot_be_bound_is_a_conflict(metadata: dict[str, Any], spec: dict[str, Any], problem: str) -> None:
-    answer = bind_pod(stored(make_pod(metadata=metadata, **spec)), binding(name="n1"), DEFAULTS, NOW)
-    assert isinstance(answer, StatusError)
-    assert answer.body()["message"] == f'Operation cannot be fulfilled on pods/binding "p": {problem}'
-    assert answer.body()["details"] == {"name": "p", "kind": "pods/binding"}
+    result = bind_pod(stored(make_pod(metadata=metadata, **spec)), binding(name="n1"), DEFAULTS, NOW)
+    assert isinstance(result, StatusError)
+    assert result.body()["message"] == f'Operation cannot be fulfilled on pods/binding "p": {problem}'
+    assert result.body()["details"] == {"name": "p", "kind": "pods/binding"}
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def _has_bad_bundle(spec: Object) -> bool:
 def _check_spec(spec: Object, *, check_bundle: bool) -> FieldErrors:
     layout = definition_layout(spec)
     problems = check_group(spec.get("group") or "", "spec.group")
-    scope, given = spec.get("scope") or "", spec.get("names") or {}
+    scope, crd_names = spec.get("scope") or "", spec.get("names") or {}
     if not scope:
         problems.append(required("spec.scope"))
     elif scope not in _SCOPES:
@@ -92,7 +92,7 @@ def _check_spec(spec: Object, *, check_bundle: bool) -> FieldErrors:
         text = "must be false in order to use defaults in the schema"
         problems.append(invalid("spec.preserveUnknownFields", True, text))
     problems += _check_versions(spec, layout)
-    problems += check_required(given, "spec.names") + check_names(given, "spec.names")
+    problems += check_required(crd_names, "spec.names") + check_names(crd_names, "spec.names")
     problems += _check_part(layout.top, any(_has_status(part) for part in (layout.top, *layout.versions)))
     conversion = spec.get("conversion")
     if conversion is not None:

@@ -15,19 +15,19 @@ _APPROVED: Final = "api-approved.kubernetes.io"
 _SEE: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 
-def check_names(given: Object, path: str) -> FieldErrors:
+def check_names(crd_names: Object, path: str) -> FieldErrors:
     problems: FieldErrors = []
     for field in ("plural", "singular"):
-        if given.get(field) and (messages := names.is_dns1035_label(given[field])):
-            problems.append(invalid(f"{path}.{field}", given[field], ",".join(messages)))
+        if crd_names.get(field) and (messages := names.is_dns1035_label(crd_names[field])):
+            problems.append(invalid(f"{path}.{field}", crd_names[field], ",".join(messages)))
     for field in ("kind", "listKind"):
-        if given.get(field) and (messages := names.is_dns1035_label(given[field].lower())):
+        if crd_names.get(field) and (messages := names.is_dns1035_label(crd_names[field].lower())):
             text = f"may have mixed case, but should otherwise match: {','.join(messages)}"
-            problems.append(invalid(f"{path}.{field}", given[field], text))
-    problems += _check_labels(given.get("shortNames") or [], f"{path}.shortNames")
-    if given.get("kind") and given["kind"] == given.get("listKind"):
-        problems.append(invalid(f"{path}.listKind", given["listKind"], "kind and listKind may not be the same"))
-    return problems + _check_labels(given.get("categories") or [], f"{path}.categories")
+            problems.append(invalid(f"{path}.{field}", crd_names[field], text))
+    problems += _check_labels(crd_names.get("shortNames") or [], f"{path}.shortNames")
+    if crd_names.get("kind") and crd_names["kind"] == crd_names.get("listKind"):
+        problems.append(invalid(f"{path}.listKind", crd_names["listKind"], "kind and listKind may not be the same"))
+    return problems + _check_labels(crd_names.get("categories") or [], f"{path}.categories")
 
 
 def _check_labels(labels: list[str], path: str) -> FieldErrors:
@@ -38,9 +38,9 @@ def _check_labels(labels: list[str], path: str) -> FieldErrors:
     ]
 
 
-def check_required(given: Object, path: str) -> FieldErrors:
+def check_required(crd_names: Object, path: str) -> FieldErrors:
     fields = ("plural", "singular", "kind", "listKind")
-    return [required(f"{path}.{field}") for field in fields if not given.get(field)]
+    return [required(f"{path}.{field}") for field in fields if not crd_names.get(field)]
 
 
 def check_group(group: str, path: str) -> FieldErrors:

@@ -17,24 +17,24 @@ _SIMPLE: Final = "must be a simple json path starting with ."
 
 
 def check_warning(version: Object, path: str) -> FieldErrors:
-    warning, at = version.get("deprecationWarning"), f"{path}.deprecationWarning"
+    warning, field_path = version.get("deprecationWarning"), f"{path}.deprecationWarning"
     if warning is None:
         return []
     if not version.get("deprecated"):
-        return [invalid(at, warning, "can only be set for deprecated versions")]
+        return [invalid(field_path, warning, "can only be set for deprecated versions")]
     messages = []
     if len(warning.encode()) > _MAX_WARNING_BYTES:
         messages.append("must be <= 256 characters long")
     if not warning:
         messages.append("must not be an empty string")
-    at_byte = 0
+    byte_index = 0
     for char in warning:
         if not char.isprintable():
             text = "must only contain printable UTF-8 characters; non-printable character found at index"
-            messages.append(f"{text} {at_byte}")
+            messages.append(f"{text} {byte_index}")
             break
-        at_byte += len(char.encode())
-    return [invalid(at, warning, each) for each in messages]
+        byte_index += len(char.encode())
+    return [invalid(field_path, warning, each) for each in messages]
 
 
 def check_subresources(subresources: Object | None, path: str) -> FieldErrors:
@@ -43,18 +43,18 @@ def check_subresources(subresources: Object | None, path: str) -> FieldErrors:
         return []
     problems: FieldErrors = []
     for field, root in (("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")):
-        at, given = f"{path}.scale.{field}", scale.get(field) or ""
-        if not given:
-            problems.append(required(at))
-        elif not given.startswith("."):
-            problems.append(invalid(at, given, _SIMPLE))
-        elif not given.startswith(root):
-            problems.append(invalid(at, given, f"should be a json path under {root[:-1]}"))
-    selector, at = scale.get("labelSelectorPath"), f"{path}.scale.labelSelectorPath"
+        field_path, json_path = f"{path}.scale.{field}", scale.get(field) or ""
+        if not json_path:
+            problems.append(required(field_path))
+        elif not json_path.startswith("."):
+            problems.append(invalid(field_path, json_path, _SIMPLE))
+        elif not json_path.startswith(root):
+            problems.append(invalid(field_path, json_path, f"should be a json path under {root[:-1]}"))
+    selector, field_path = scale.get("labelSelectorPath"), f"{path}.scale.labelSelectorPath"
     if selector and not selector.startswith("."):
-        problems.append(invalid(at, selector, _SIMPLE))
+        problems.append(invalid(field_path, selector, _SIMPLE))
     elif selector and not selector.startswith((".spec.", ".status.")):
-        problems.append(invalid(at, selector, "should be a json path under either .spec or .status"))
+        problems.append(invalid(field_path, selector, "should be a json path under either .spec or .status"))
     return problems
 
 
@@ -69,11 +69,11 @@ def check_column(column: Object, path: str) -> FieldErrors:
         problems.append(invalid(f"{path}.type", column["type"], types))
     if column.get("format") and column["format"] not in _FORMATS:
         problems.append(invalid(f"{path}.format", column["format"], f"must be one of {','.join(_FORMATS)}"))
-    given = column.get("jsonPath") or ""
-    if not given:
+    json_path = column.get("jsonPath") or ""
+    if not json_path:
         problems.append(required(f"{path}.JSONPath"))
-    elif not given.startswith("."):
-        problems.append(invalid(f"{path}.JSONPath", given, _SIMPLE))
+    elif not json_path.startswith("."):
+        problems.append(invalid(f"{path}.JSONPath", json_path, _SIMPLE))
     return problems
 
 
@@ -81,23 +81,23 @@ def check_selectable(fields: list[Object], schema: Object, path: str) -> FieldEr
     problems: FieldErrors = []
     seen: set[str] = set()
     for index, field in enumerate(fields):
-        at, given = f"{path}[{index}].jsonPath", field.get("jsonPath") or ""
-        if not given:
-            problems.append(required(at))
+        field_path, json_path = f"{path}[{index}].jsonPath", field.get("jsonPath") or ""
+        if not json_path:
+            problems.append(required(field_path))
             continue
-        found = find_field(given, schema)
+        found = find_field(json_path, schema)
         if isinstance(found, str):
-            problems.append(invalid(at, given, f"is an invalid path: {found}"))
+            problems.append(invalid(field_path, json_path, f"is an invalid path: {found}"))
             continue
         steps, below = found
         if steps and steps[0] == "metadata":
-            problems.append(invalid(at, given, "must not point to fields in metadata"))
+            problems.append(invalid(field_path, json_path, "must not point to fields in metadata"))
         if (below.get("type") or "") not in _SELECTABLE:
             text = "must point to a field of type string, boolean or integer."
             text = f"{text} Enum string fields and strings with formats are allowed."
-            problems.append(invalid(at, given, text))
+            problems.append(invalid(field_path, json_path, text))
         if ".".join(steps) in seen:
-            problems.append(duplicate(at, given))
+            problems.append(duplicate(field_path, json_path))
         seen.add(".".join(steps))
     if len(seen) > _MAX_SELECTABLE:
         problems.append(too_many(path, len(seen), _MAX_SELECTABLE))

@@ -129,27 +129,27 @@ def _validate_selector(selector: Object, path: str) -> FieldErrors:
     cel = selector.get("cel")
     if cel is None:
         return [required(f"{path}.cel")]
-    expression, at = cel.get("expression", ""), f"{path}.cel.expression"
+    expression, field_path = cel.get("expression", ""), f"{path}.cel.expression"
     if not expression:
-        return [invalid(at, expression, _NO_EXPRESSION)]
-    return [too_long(at, _MAX_EXPRESSION)] if size(expression) > _MAX_EXPRESSION else []
+        return [invalid(field_path, expression, _NO_EXPRESSION)]
+    return [too_long(field_path, _MAX_EXPRESSION)] if size(expression) > _MAX_EXPRESSION else []
 
 
 def _validate_constraint(constraint: Object, path: str, known: frozenset[str]) -> FieldErrors:
     errors = validate_requests_of(constraint, path, known)
-    attribute, at = constraint.get("matchAttribute"), f"{path}.matchAttribute"
+    attribute, field_path = constraint.get("matchAttribute"), f"{path}.matchAttribute"
     if attribute is None:
-        return [*errors, required(at)]
-    return errors + validate_fully_qualified_name(attribute, at)
+        return [*errors, required(field_path)]
+    return errors + validate_fully_qualified_name(attribute, field_path)
 
 
 def validate_configuration(config: Object, path: str, *, stored: bool = False) -> FieldErrors:
     """``stored`` parameters may be longer, because older versions had no limit."""
-    opaque, at = config.get("opaque"), f"{path}.opaque"
+    opaque, field_path = config.get("opaque"), f"{path}.opaque"
     if opaque is None:
-        return [required(at)]
-    errors = validate_csi_driver(opaque.get("driver", ""), f"{at}.driver")
-    return errors + validate_raw(opaque.get("parameters"), f"{at}.parameters", stored=stored)
+        return [required(field_path)]
+    errors = validate_csi_driver(opaque.get("driver", ""), f"{field_path}.driver")
+    return errors + validate_raw(opaque.get("parameters"), f"{field_path}.parameters", stored=stored)
 
 
 def validate_raw(value: Any, path: str, *, stored: bool = False) -> FieldErrors:

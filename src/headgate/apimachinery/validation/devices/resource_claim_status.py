@@ -99,8 +99,8 @@ def _validate_reservation(status: Object, before: Object, *, deleted: bool) -> F
         return []
     if status.get("allocation") is None:
         return [forbidden(path, "may not be specified when `allocated` is not set")]
-    held = {frozenset(each.items()) for each in before.get("reservedFor") or ()}
-    if deleted and any(frozenset(each.items()) not in held for each in reserved):
+    was_allocated = {frozenset(each.items()) for each in before.get("reservedFor") or ()}
+    if deleted and any(frozenset(each.items()) not in was_allocated for each in reserved):
         text = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
         return [forbidden(path, text)]
     return []
@@ -136,12 +136,12 @@ def _validate_identity(device: Object, path: str) -> FieldErrors:
 
 
 def _validate_config(config: Object, path: str, known: frozenset[str]) -> FieldErrors:
-    source, at = config.get("source", ""), f"{path}.source"
+    source, field_path = config.get("source", ""), f"{path}.source"
     errors: FieldErrors = []
     if not source:
-        errors.append(required(at))
+        errors.append(required(field_path))
     elif source not in _SOURCES:
-        errors.append(not_supported(at, source, _SOURCES))
+        errors.append(not_supported(field_path, source, _SOURCES))
     return errors + validate_requests_of(config, path, known) + validate_configuration(config, path)
 
 
@@ -150,10 +150,10 @@ def _validate_report(device: Object, path: str, allocated: set[Verbatim]) -> Fie
     errors = _validate_identity(device, path)
     if device_id(device) not in allocated:
         errors.append(invalid(path, device_id(device), "must be an allocated device in the claim"))
-    conditions, at = device.get("conditions") or [], f"{path}.conditions"
+    conditions, field_path = device.get("conditions") or [], f"{path}.conditions"
     if len(conditions) > _MAX_CONDITIONS:
-        errors.append(too_many(at, len(conditions), _MAX_CONDITIONS))
-    errors += validate_conditions(conditions, at)
+        errors.append(too_many(field_path, len(conditions), _MAX_CONDITIONS))
+    errors += validate_conditions(conditions, field_path)
     if device.get("data") is not None:
         errors += validate_raw(device["data"], f"{path}.data")
     network = device.get("networkData")

@@ -73,13 +73,13 @@ def validate_containers(spec: Object, context: ContainerContext, path: str) -> F
     errors: FieldErrors = []
     names: set[str] = set()
     for index, container in enumerate(containers):
-        at, name = f"{path}[{index}]", container.get("name", "")
-        errors += _validate_container(container, context, at)
+        field_path, name = f"{path}[{index}]", container.get("name", "")
+        errors += _validate_container(container, context, field_path)
         if name in names:
-            errors.append(duplicate(f"{at}.name", name))
+            errors.append(duplicate(f"{field_path}.name", name))
         names.add(name)
-        errors += _validate_hooks(container, context, at)
-        errors += validate_restart_policy(container, at)
+        errors += _validate_hooks(container, context, field_path)
+        errors += validate_restart_policy(container, field_path)
     return errors + _validate_host_ports(containers, path)
 
 
@@ -87,20 +87,20 @@ def validate_init_containers(spec: Object, context: ContainerContext, path: str)
     errors: FieldErrors = []
     names = {each.get("name", "") for each in spec.get("containers") or ()}
     for index, container in enumerate(spec.get("initContainers") or ()):
-        at, name = f"{path}[{index}]", container.get("name", "")
-        errors += _validate_container(container, context, at)
-        errors += validate_init_restart_policy(container, at)
+        field_path, name = f"{path}[{index}]", container.get("name", "")
+        errors += _validate_container(container, context, field_path)
+        errors += validate_init_restart_policy(container, field_path)
         if name in names:
-            errors.append(duplicate(f"{at}.name", name))
+            errors.append(duplicate(f"{field_path}.name", name))
         elif name:
             names.add(name)
         # One at a time, because init containers do not run together; the path of each has [0].
         errors += _validate_host_ports([container], path)
         if is_sidecar(container):
-            errors += _validate_hooks(container, context, at)
+            errors += _validate_hooks(container, context, field_path)
         else:
             errors += [
-                forbidden(f"{at}.{field}", "may not be set for init containers without restartPolicy=Always")
+                forbidden(f"{field_path}.{field}", "may not be set for init containers without restartPolicy=Always")
                 for field in _HOOKS
                 if container.get(field) is not None
             ]
@@ -113,19 +113,19 @@ def validate_ephemeral_containers(spec: Object, context: ContainerContext, path:
     names = set(others)
     detail = "cannot be set for an Ephemeral Container"
     for index, container in enumerate(spec.get("ephemeralContainers") or ()):
-        at, name = f"{path}[{index}]", container.get("name", "")
-        errors += _validate_container(container, context, at)
-        errors += validate_image_text(container, at)
+        field_path, name = f"{path}[{index}]", container.get("name", "")
+        errors += _validate_container(container, context, field_path)
+        errors += validate_image_text(container, field_path)
         if name in names:
-            errors.append(duplicate(f"{at}.name", name))
+            errors.append(duplicate(f"{field_path}.name", name))
         names.add(name)
         target = container.get("targetContainerName", "")
         if target and target not in others:
-            errors.append(not_found(f"{at}.targetContainerName", target))
-        errors += [forbidden(f"{at}.{field}", detail) for field in _NOT_EPHEMERAL if _is_set(container, field)]
+            errors.append(not_found(f"{field_path}.targetContainerName", target))
+        errors += [forbidden(f"{field_path}.{field}", detail) for field in _NOT_EPHEMERAL if _is_set(container, field)]
         for number, mount in enumerate(container.get("volumeMounts") or ()):
             errors += [
-                forbidden(f"{at}.volumeMounts[{number}].{field}", detail)
+                forbidden(f"{field_path}.volumeMounts[{number}].{field}", detail)
                 for field in ("subPath", "subPathExpr")
                 if mount.get(field)
             ]
@@ -183,8 +183,10 @@ def _validate_container(container: Object, container_context: ContainerContext, 
         policies = container["resizePolicy"]
         errors += validate_resize_policies(policies, container_context.restart_policy, f"{path}.resizePolicy")
     if container.get("securityContext") is not None:
-        context, at = container["securityContext"], f"{path}.securityContext"
-        errors += validate_security_context(context, container_context.host_users, at, container_context.options)
+        context, field_path = container["securityContext"], f"{path}.securityContext"
+        errors += validate_security_context(
+            context, container_context.host_users, field_path, container_context.options
+        )
     return errors
 
 
@@ -199,22 +201,24 @@ def _validate_ports(ports: Sequence[Object], path: str) -> FieldErrors:
     errors: FieldErrors = []
     names: set[str] = set()
     for index, port in enumerate(ports):
-        at, name = f"{path}[{index}]", port.get("name", "")
+        field_path, name = f"{path}[{index}]", port.get("name", "")
         if name:
             messages = is_valid_port_name(name)
-            errors += [invalid(f"{at}.name", name, message) for message in messages]
+            errors += [invalid(f"{field_path}.name", name, message) for message in messages]
             if not messages:
                 if name in names:
-                    errors.append(duplicate(f"{at}.name", name))
+                    errors.append(duplicate(f"{field_path}.name", name))
                 names.add(name)
         number, host_port = port.get("containerPort", 0), port.get("hostPort", 0)
         if number == 0:
-            errors.append(required(f"{at}.containerPort"))
+            errors.append(required(f"{field_path}.containerPort"))
         else:
-            errors += [invalid(f"{at}.containerPort", number, message) for message in is_valid_port_num(number)]
+            errors += [invalid(f"{field_path}.containerPort", number, message) for message in is_valid_port_num(number)]
         if host_port != 0:
-            errors += [invalid(f"{at}.hostPort", host_port, message) for message in is_valid_port_num(host_port)]
-        errors += validate_choice(port.get("protocol", ""), _PROTOCOLS, f"{at}.protocol")
+            errors += [
+                invalid(f"{field_path}.hostPort", host_port, message) for message in is_valid_port_num(host_port)
+            ]
+        errors += validate_choice(port.get("protocol", ""), _PROTOCOLS, f"{field_path}.protocol")
     return errors
 
 

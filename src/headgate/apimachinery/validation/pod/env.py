@@ -72,14 +72,14 @@ _DIVISORS: Final = {
 def validate_env(variables: Sequence[Object], path: str) -> FieldErrors:
     errors: FieldErrors = []
     for index, variable in enumerate(variables):
-        at, name = f"{path}[{index}]", variable.get("name", "")
+        field_path, name = f"{path}[{index}]", variable.get("name", "")
         if not name:
-            errors.append(required(f"{at}.name"))
+            errors.append(required(f"{field_path}.name"))
         else:
-            errors += [invalid(f"{at}.name", name, message) for message in is_env_var_name(name)]
+            errors += [invalid(f"{field_path}.name", name, message) for message in is_env_var_name(name)]
         source = variable.get("valueFrom")
         if source is not None:
-            errors += _validate_source(source, bool(variable.get("value")), f"{at}.valueFrom")
+            errors += _validate_source(source, bool(variable.get("value")), f"{field_path}.valueFrom")
     return errors
 
 
@@ -194,14 +194,14 @@ _SOURCES: Final = {
 def validate_env_from(sources: Sequence[Object], path: str) -> FieldErrors:
     errors: FieldErrors = []
     for index, source in enumerate(sources):
-        at, prefix = f"{path}[{index}]", source.get("prefix", "")
+        field_path, prefix = f"{path}[{index}]", source.get("prefix", "")
         if prefix:
-            errors += [invalid(f"{at}.prefix", prefix, message) for message in is_env_var_name(prefix)]
+            errors += [invalid(f"{field_path}.prefix", prefix, message) for message in is_env_var_name(prefix)]
         count = 0
         for field in ("configMapRef", "secretRef"):
             if source.get(field) is not None:
                 count += 1
-                errors += _validate_env_reference(source[field].get("name", ""), f"{at}.{field}.name")
+                errors += _validate_env_reference(source[field].get("name", ""), f"{field_path}.{field}.name")
         if count == 0:
             errors.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
         elif count > 1:

@@ -14,8 +14,8 @@ Object = dict[str, Any]
 def validate_readiness_gates(gates: Sequence[Object], path: str) -> FieldErrors:
     errors: FieldErrors = []
     for index, gate in enumerate(gates):
-        kind, at = gate.get("conditionType", ""), f"{path}[{index}].conditionType"
-        errors += [invalid(at, kind, message) for message in is_qualified_name(kind)]
+        kind, field_path = gate.get("conditionType", ""), f"{path}[{index}].conditionType"
+        errors += [invalid(field_path, kind, message) for message in is_qualified_name(kind)]
     return errors
 
 
@@ -24,10 +24,10 @@ def validate_scheduling_gates(gates: Sequence[Object], path: str) -> FieldErrors
     errors: FieldErrors = []
     seen: set[str] = set()
     for index, gate in enumerate(gates):
-        name, at = gate.get("name", ""), f"{path}[{index}]"
-        errors += [invalid(at, name, message) for message in is_qualified_name(name)]
+        name, field_path = gate.get("name", ""), f"{path}[{index}]"
+        errors += [invalid(field_path, name, message) for message in is_qualified_name(name)]
         if name in seen:
-            errors.append(duplicate(at, name))
+            errors.append(duplicate(field_path, name))
         seen.add(name)
     return errors
 

@@ -181,27 +181,27 @@ def _validate_claims(claims: list[Object], claim_names: AbstractSet[str], path: 
     requests: Counter[str] = Counter()  # by claim: the number of its listed requests
     known = f": {', '.join(sorted(claim_names))}" if claim_names else " which is empty"
     for index, claim in enumerate(claims):
-        name, request, at = claim.get("name", ""), claim.get("request", ""), f"{path}[{index}]"
+        name, request, field_path = claim.get("name", ""), claim.get("request", ""), f"{path}[{index}]"
         if not name:
-            errors.append(required(at))
+            errors.append(required(field_path))
             continue
         if name in seen:
-            errors.append(duplicate(at, name))
+            errors.append(duplicate(field_path, name))
         else:
             key = name
             if request:
-                errors += [invalid(f"{at}.request", request, message) for message in is_dns1123_label(request)]
+                errors += [invalid(f"{field_path}.request", request, message) for message in is_dns1123_label(request)]
                 key = f"{name}/{request}"
             if key in seen:
-                errors.append(duplicate(at, key))
+                errors.append(duplicate(field_path, key))
             elif not request:
-                errors += [duplicate(at, name)] * requests[name]
+                errors += [duplicate(field_path, name)] * requests[name]
             if key not in seen:
                 seen.add(key)
                 requests[name] += key != name
         if name not in claim_names:
             detail = "must be one of the names in pod.spec.resourceClaims"
-            errors.append(FieldError(FieldErrorType.NOT_FOUND, at, name, detail, known))
+            errors.append(FieldError(FieldErrorType.NOT_FOUND, field_path, name, detail, known))
     return errors
 
 

@@ -88,17 +88,17 @@ def _validate_sysctls(context: Object, spec: Object, path: str, options: PodOpti
     errors: FieldErrors = []
     seen: set[str] = set()
     for index, sysctl in enumerate(context.get("sysctls") or ()):
-        at, name = f"{path}[{index}].name", sysctl.get("name", "")
+        field_path, name = f"{path}[{index}].name", sysctl.get("name", "")
         if not name:
-            errors.append(required(at))
+            errors.append(required(field_path))
         elif len(name) > _MAX_SYSCTL_BYTES or _SYSCTL.fullmatch(name) is None:
             detail = f"must have at most {_MAX_SYSCTL_BYTES} characters and match regex {_SYSCTL_PATTERN}"
-            errors.append(invalid(at, name, detail))
+            errors.append(invalid(field_path, name, detail))
         elif name in seen:
-            errors.append(duplicate(at, name))
+            errors.append(duplicate(field_path, name))
         shared = "" if options.host_sysctls else shares_host_namespace(name, spec)
         if shared:
-            errors.append(invalid(at, name, f"may not be specified when '{shared}' is true"))
+            errors.append(invalid(field_path, name, f"may not be specified when '{shared}' is true"))
         seen.add(name)
     return errors
 

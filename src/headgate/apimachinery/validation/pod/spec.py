@@ -145,25 +145,27 @@ def _validate_resource_claims(claims: Sequence[Object], is_mirror: bool, path: s
     errors: FieldErrors = []
     names: set[str] = set()
     for index, claim in enumerate(claims):
-        at, name = f"{path}[{index}]", claim.get("name", "")
+        field_path, name = f"{path}[{index}]", claim.get("name", "")
         if not name:
-            errors.append(required(f"{at}.name"))
+            errors.append(required(f"{field_path}.name"))
         elif name in names:
-            errors.append(duplicate(f"{at}.name", name))
+            errors.append(duplicate(f"{field_path}.name", name))
         else:
-            errors += [invalid(f"{at}.name", name, message) for message in is_dns1123_label(name)]
+            errors += [invalid(f"{field_path}.name", name, message) for message in is_dns1123_label(name)]
             names.add(name)
         sources = [
             field for field in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(field) is not None
         ]
         if len(sources) == 2:
             detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            errors.append(invalid(at, struct("PodResourceClaim", claim), detail))
+            errors.append(invalid(field_path, struct("PodResourceClaim", claim), detail))
         if not sources:
             detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            errors.append(invalid(at, struct("PodResourceClaim", claim), detail))
+            errors.append(invalid(field_path, struct("PodResourceClaim", claim), detail))
         for field in sources:
-            errors += [invalid(f"{at}.{field}", claim[field], each) for each in is_dns1123_subdomain(claim[field])]
+            errors += [
+                invalid(f"{field_path}.{field}", claim[field], each) for each in is_dns1123_subdomain(claim[field])
+            ]
     return errors
 
 
@@ -197,7 +199,11 @@ def _validate_host_users(
         if spec.get(field)
     ]
     if not options.users_with_devices:
-        errors += [forbidden(f"{at}.volumeDevices", detail) for each, at in containers if each.get("volumeDevices")]
+        errors += [
+            forbidden(f"{field_path}.volumeDevices", detail)
+            for each, field_path in containers
+            if each.get("volumeDevices")
+        ]
     return errors
 
 
@@ -205,12 +211,15 @@ def _validate_file_key_volumes(spec: Object, containers: list[tuple[Object, str]
     """A variable can be read only from a file in an ``emptyDir`` of the pod."""
     errors: FieldErrors = []
     sources = {each.get("name", ""): each for each in spec.get("volumes") or ()}
-    for container, at in containers:
+    for container, field_path in containers:
         for index, variable in enumerate(container.get("env") or ()):
             reference = (variable.get("valueFrom") or {}).get("fileKeyRef")
             if reference is None:
                 continue
-            volume, name_path = reference.get("volumeName", ""), f"{at}.env[{index}].valueFrom.fileKeyRef.volumeName"
+            volume, name_path = (
+                reference.get("volumeName", ""),
+                f"{field_path}.env[{index}].valueFrom.fileKeyRef.volumeName",
+            )
             if volume not in sources:
                 errors.append(not_found(name_path, volume))
             elif sources[volume].get("emptyDir") is None:

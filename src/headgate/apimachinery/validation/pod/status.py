@@ -156,17 +156,18 @@ def _validate_addresses(status: Object, old_status: Object, field: str) -> Field
 def _validate_users(statuses: Sequence[Object], is_windows: bool, path: str) -> FieldErrors:
     errors: FieldErrors = []
     for index, status in enumerate(statuses):
-        linux, at = (status.get("user") or {}).get("linux"), f"{path}[{index}].user.linux"
+        linux, field_path = (status.get("user") or {}).get("linux"), f"{path}[{index}].user.linux"
         if linux is None:
             continue
         if is_windows:
-            errors.append(forbidden(at, "cannot be set for a windows pod"))
+            errors.append(forbidden(field_path, "cannot be set for a windows pod"))
             continue
         for field, rule in (("uid", is_valid_user_id), ("gid", is_valid_group_id)):
             number = linux.get(field, 0)
-            errors += [invalid(f"{at}.{field}", number, message) for message in rule(number)]
+            errors += [invalid(f"{field_path}.{field}", number, message) for message in rule(number)]
         for number, group in enumerate(linux.get("supplementalGroups") or ()):
             errors += [
-                invalid(f"{at}.supplementalGroups[{number}]", group, message) for message in is_valid_group_id(group)
+                invalid(f"{field_path}.supplementalGroups[{number}]", group, message)
+                for message in is_valid_group_id(group)
             ]
     return errors

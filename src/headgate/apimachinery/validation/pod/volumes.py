@@ -68,21 +68,21 @@ def validate_volumes(
         f"{pod_name}-{each.get('name', '')}" for each in volumes if pod_name and each.get("ephemeral") is not None
     }
     for index, volume in enumerate(volumes):
-        at, name = f"{path}[{index}]", volume.get("name", "")
-        found = _validate_source(volume, name, pod_name, at, options)
+        field_path, name = f"{path}[{index}]", volume.get("name", "")
+        found = _validate_source(volume, name, pod_name, field_path, options)
         if not name:
-            found.append(required(f"{at}.name"))
+            found.append(required(f"{field_path}.name"))
         else:
-            found += [invalid(f"{at}.name", name, message) for message in is_dns1123_label(name)]
+            found += [invalid(f"{field_path}.name", name, message) for message in is_dns1123_label(name)]
         if name in usable:
-            found.append(duplicate(f"{at}.name", name))
+            found.append(duplicate(f"{field_path}.name", name))
         if not found:
             usable[name] = volume
         errors += found
         claim = (volume.get("persistentVolumeClaim") or {}).get("claimName", "")
         if claim in created_claims:
             detail = "must not reference a PVC that gets created for an ephemeral volume"
-            errors.append(invalid(f"{at}.persistentVolumeClaim.claimName", claim, detail))
+            errors.append(invalid(f"{field_path}.persistentVolumeClaim.claimName", claim, detail))
     return usable, errors
 
 

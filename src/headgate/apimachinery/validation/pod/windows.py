@@ -74,8 +74,8 @@ def validate_os(spec: Object, containers: list[tuple[Object, str]], path: str) -
 
 def _validate_linux(spec: Object, containers: list[tuple[Object, str]], path: str) -> FieldErrors:
     return [
-        forbidden(f"{at}.securityContext.windowsOptions", "windows options cannot be set for a linux pod")
-        for owner, at in ((spec, path), *containers)
+        forbidden(f"{field_path}.securityContext.windowsOptions", "windows options cannot be set for a linux pod")
+        for owner, field_path in ((spec, path), *containers)
         if (owner.get("securityContext") or {}).get("windowsOptions") is not None
     ]
 
@@ -105,12 +105,12 @@ def validate_host_process(
     pod_wide = _host_process(spec)
     errors: FieldErrors = []
     count = 0
-    for container, at in containers:
+    for container, field_path in containers:
         own = _host_process(container)
         if pod_wide is not None and own is not None and pod_wide != own:
             pod_value = "true" if pod_wide else "false"
             detail = f"pod hostProcess value must be identical if both are specified, was {pod_value}"
-            errors.append(invalid(f"{at}.securityContext.windowsOptions.hostProcess", own, detail))
+            errors.append(invalid(f"{field_path}.securityContext.windowsOptions.hostProcess", own, detail))
         count += bool(pod_wide if own is None else own)
     if count == 0:
         return errors

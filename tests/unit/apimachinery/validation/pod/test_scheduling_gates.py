@@ -285,10 +285,10 @@ def test_an_invalid_label_value_is_rejected_if_new_and_tolerated_if_stored() -> 
 
 
 def test_binding_a_gated_pod_is_a_conflict() -> None:
-    answer = bind_pod(stored(make_pod(schedulingGates=make_gates("foo"))), BINDING, GATES_ON, NOW)
-    assert isinstance(answer, StatusError)
-    assert (answer.code, answer.reason) == (409, "Conflict")
-    assert answer.message == (
+    result = bind_pod(stored(make_pod(schedulingGates=make_gates("foo"))), BINDING, GATES_ON, NOW)
+    assert isinstance(result, StatusError)
+    assert (result.code, result.reason) == (409, "Conflict")
+    assert result.message == (
         'Operation cannot be fulfilled on pods/binding "p": pod p has non-empty .spec.schedulingGates'
     )
 
