@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from headgate.kube.resource_amounts import MAX_POD_AMOUNT
 from headgate.scheduling.cache.pod import PodInfo, PodScheduledCondition, read_pod
 from headgate.scheduling.cache.pod_fields import HostPort
@@ -140,6 +142,14 @@ def test_more_kinds_of_resource_than_can_be_told_apart_are_a_problem() -> None:
     shape = read(wire({"cpu": "1", **many})).shape
     assert "more than 30 kinds" in shape.problem
     assert (shape.requests["cpu"], len(shape.requests)) == (1000, 32), "another scheduler may have given it a node"
+
+
+@pytest.mark.parametrize("kinds", [300, 3_000], ids=["a specification that is read", "one that is too long"])
+def test_a_bounded_number_of_kinds_of_resource_is_counted_on_a_node_the_usual_ones_first(kinds: int) -> None:
+    requests = {f"example.com/r{number}": "1" for number in range(kinds)}
+    shape = read(wire({**requests, "cpu": "1", "memory": "1Mi", "ephemeral-storage": "1Mi"})).shape
+    assert len(shape.requests) == 256
+    assert {"cpu", "memory", "ephemeral-storage"} <= shape.requests.keys()
 
 
 def test_containers_that_together_ask_for_more_than_can_be_counted_are_a_problem() -> None:
