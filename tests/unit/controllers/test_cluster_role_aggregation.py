@@ -39,7 +39,7 @@ def created(*roles: dict[str, Any]) -> World:
     return world.settle()
 
 
-def test_a_sum_has_the_rules_of_its_parts_by_selector_and_name() -> None:
+def test_an_aggregated_role_has_the_rules_of_its_members_by_selector_and_name() -> None:
     world = created(
         role("z", {"a": "1"}, rule("get")),
         total("sum", {"b": "1"}, {"a": "1"}),
@@ -50,7 +50,7 @@ def test_a_sum_has_the_rules_of_its_parts_by_selector_and_name() -> None:
     assert verbs(world, "sum") == ["watch", "list", "get"]
 
 
-def test_a_sum_follows_its_parts() -> None:
+def test_an_aggregated_role_follows_its_members() -> None:
     world = created(role("x", {"a": "1"}, rule("get")), total("sum", {"a": "1"}))
     world.server.patch(f"{ROLES}/x", {"rules": [rule("get"), rule("list")]})
     assert verbs(world.settle(), "sum") == ["get", "list"]
@@ -62,13 +62,13 @@ def test_a_sum_follows_its_parts() -> None:
     assert verbs(world.settle(), "sum") == []
 
 
-def test_what_somebody_writes_into_a_sum_is_put_right() -> None:
+def test_manual_changes_of_an_aggregated_role_are_reverted() -> None:
     world = created(role("x", {"a": "1"}, rule("get")), total("sum", {"a": "1"}))
     world.server.patch(f"{ROLES}/sum", {"rules": [rule("delete")]})
     assert verbs(world.settle(), "sum") == ["get"]
 
 
-def test_a_sum_is_no_part_of_itself_and_may_be_part_of_another() -> None:
+def test_an_aggregated_role_is_no_member_of_itself_and_may_be_one_of_another() -> None:
     world = created(
         total("small", {"a": "1"}, own={"a": "1", "b": "1"}),
         total("large", {"b": "1"}),
@@ -79,14 +79,14 @@ def test_a_sum_is_no_part_of_itself_and_may_be_part_of_another() -> None:
     assert verbs(world, "large") == ["get", "list"]
 
 
-def test_a_role_that_is_no_sum_any_more_keeps_its_rules() -> None:
+def test_a_role_that_is_no_longer_aggregated_keeps_its_rules() -> None:
     world = created(role("x", {"a": "1"}, rule("get")), total("sum", {"a": "1"}))
     world.server.patch(f"{ROLES}/sum", {"aggregationRule": None})
     world.server.patch(f"{ROLES}/x", {"rules": [rule("list")]})
     assert verbs(world.settle(), "sum") == ["get"]
 
 
-def test_the_sum_is_written_once_and_by_its_own_name() -> None:
+def test_the_role_is_written_once_by_its_own_field_manager() -> None:
     world = created(role("x", {"a": "1"}, rule("get")), total("sum", {"a": "1"}))
     written = [each for each in world.requests if each[0] == "PATCH"]
     assert len(written) == 1
@@ -99,7 +99,7 @@ def test_the_sum_is_written_once_and_by_its_own_name() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_default_sums_come_out_in_whatever_order_things_happen(seed: int) -> None:
+def test_the_default_roles_are_aggregated_in_any_order_of_events(seed: int) -> None:
     world = World(ClusterRoleAggregationController)
     objects = [each for each in default_policy() if each["kind"] == "ClusterRole"]
     order = random.Random(seed)

@@ -88,7 +88,7 @@ def test_without_surge_a_node_has_one_pod(fit: NodeFit, there: str, wanted: str)
         (NodeFit.WANTED, "a:old,ready b:old,ready c:new d:new", "-b -d"),
     ],
 )
-def test_with_surge_an_old_and_a_new_pod_stand_side_by_side(fit: NodeFit, there: str, wanted: str) -> None:
+def test_with_surge_an_old_and_a_new_pod_coexist(fit: NodeFit, there: str, wanted: str) -> None:
     assert short(needed_actions(fit, pods(there), rules(surges=True), NOW_S)) == wanted
 
 
@@ -107,11 +107,11 @@ def test_with_surge_an_old_and_a_new_pod_stand_side_by_side(fit: NodeFit, there:
         ("a:new b:new,ready", NodeUpdateState.MIXED),
     ],
 )
-def test_where_a_node_stands(there: str, turn: NodeUpdateState) -> None:
+def test_the_update_state_of_a_node_follows_its_pods(there: str, turn: NodeUpdateState) -> None:
     assert observe_node(NodeFit.WANTED, pods(there), rules(), NOW_S).update_state == turn
 
 
-def test_what_is_nowhere_is_not_misplaced() -> None:
+def test_a_pod_on_a_deleted_node_is_not_misscheduled() -> None:
     nodes = {"n": PlacementNode("n", {}, ({"key": "k", "effect": "NoSchedule"},))}
     board = DaemonNodes(nodes)
     for name in ("n", "gone"):
@@ -120,7 +120,7 @@ def test_what_is_nowhere_is_not_misplaced() -> None:
     assert board.counts == DaemonSetCounts(misscheduled=1, serving=2)
 
 
-def test_surge_gives_up_a_node_where_none_is_wanted_when_another_one_serves() -> None:
+def test_with_surge_a_pod_on_an_unwanted_node_is_deleted_when_others_serve() -> None:
     groups = {(NodeUpdateState.OLD, False): {"a", "b"}, (NodeUpdateState.NEW, True): {"c", "d"}}
     limits = DaemonRolloutLimits(surge=1, unavailable=0)
     assert replace(groups, limits, desired=2, serving=3) == DaemonPodReplacement(deletes=("a",))
@@ -136,11 +136,13 @@ def test_surge_gives_up_a_node_where_none_is_wanted_when_another_one_serves() ->
         ({"maxUnavailable": 0, "maxSurge": 0}, DaemonRolloutLimits(0, 1)),
     ],
 )
-def test_shares_are_rounded_up_and_something_may_always_move(given: Object, wanted: DaemonRolloutLimits) -> None:
+def test_percentages_are_rounded_up_and_at_least_one_pod_may_be_replaced(
+    given: Object, wanted: DaemonRolloutLimits
+) -> None:
     assert limits_of({"spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": given}}}, 11) == wanted
 
 
-def test_a_toleration_for_a_time_becomes_one_for_ever_where_it_stands() -> None:
+def test_a_limited_toleration_is_replaced_by_an_unlimited_one_in_place() -> None:
     brief = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
     own = {"key": "own", "operator": "Exists"}
     wishes = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}, "podAffinity": {}}

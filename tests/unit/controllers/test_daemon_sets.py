@@ -117,7 +117,7 @@ def history(world: World) -> dict[str, int]:
     return {each["metadata"]["name"]: each["revision"] for each in world.server.get(REVISIONS).body["items"]}
 
 
-def test_every_node_gets_one_pod_that_asks_for_it_by_name(world: World) -> None:
+def test_every_node_gets_one_pod_that_requires_it_by_name(world: World) -> None:
     create(world)
     assert where(world) == ["n0", "n1", "n2"]
     pod = next(iter(pods(world).values()))
@@ -140,7 +140,7 @@ def test_every_node_gets_one_pod_that_asks_for_it_by_name(world: World) -> None:
     assert reasons(world) == ["SuccessfulCreate"] * 3
 
 
-def test_nodes_come_and_go_and_change(world: World) -> None:
+def test_pods_follow_added_removed_and_changed_nodes(world: World) -> None:
     create(world, pod_spec={"nodeSelector": {"role": "edge"}})
     assert where(world) == []
     add_node(world, "n3", {"role": "edge"})
@@ -159,7 +159,7 @@ def test_nodes_come_and_go_and_change(world: World) -> None:
     assert counts(world) == (0, 0, 0, 0, 0)
 
 
-def test_taints_keep_new_pods_away_and_only_some_drive_old_ones_out(world: World) -> None:
+def test_no_schedule_taints_keep_new_pods_away_and_no_execute_taints_evict_old_ones(world: World) -> None:
     create(world)
     run(world)
     taint(world, "n0")
@@ -230,7 +230,7 @@ def test_surge_starts_the_new_pod_beside_the_old_one(world: World) -> None:
     assert where(world, "v1") == []
 
 
-def test_on_delete_waits_for_somebody_to_delete(world: World) -> None:
+def test_on_delete_replaces_only_deleted_pods(world: World) -> None:
     create(world, updateStrategy={"type": "OnDelete"})
     run(world)
     new_image(world, "v2")
@@ -242,7 +242,7 @@ def test_on_delete_waits_for_somebody_to_delete(world: World) -> None:
     assert where(world, "v2") == ["n1"]
 
 
-def test_a_failed_pod_is_replaced_less_and_less_often(world: World) -> None:
+def test_a_failed_pod_is_replaced_with_back_off(world: World) -> None:
     create(world, pod_spec={"nodeSelector": {"kubernetes.io/hostname": "n0"}})
     assert where(world) == []
     world.server.patch(f"{NODES}/n0", {"metadata": {"labels": {"kubernetes.io/hostname": "n0"}}})
@@ -297,13 +297,13 @@ def test_available_only_after_being_ready_for_long_enough(world: World) -> None:
     assert counts(world) == (3, 3, 3, 3, 0)
 
 
-def test_no_more_than_a_burst_is_made_at_a_time_and_all_in_the_end() -> None:
+def test_at_most_a_burst_is_created_at_a_time() -> None:
     world = a_world(7, burst=3)
     create(world)
     assert len(where(world)) == 7
 
 
-def test_a_refusal_stops_the_batch_and_is_told(world: World) -> None:
+def test_a_rejection_stops_the_batch_and_is_reported(world: World) -> None:
     def refuse(effect: Effect) -> EffectResponse | None:
         if isinstance(effect, Create) and effect.resource == POD_RESOURCE:
             return EffectResponse(403, {"message": "no"}, world.server.epoch_s)
@@ -318,7 +318,7 @@ def test_a_refusal_stops_the_batch_and_is_told(world: World) -> None:
     assert where(world) == ["n0", "n1", "n2"]
 
 
-def test_going_back_takes_the_old_revision_up_under_a_new_number(world: World) -> None:
+def test_a_rollback_reuses_the_old_revision_with_a_new_number(world: World) -> None:
     create(world)
     run(world)
     (first,) = history(world)
@@ -338,7 +338,7 @@ def test_history_is_kept_to_its_limit(world: World) -> None:
     assert sorted(history(world).values()) == [3, 4]
 
 
-def test_a_revision_that_pods_are_of_is_never_forgotten(world: World) -> None:
+def test_a_revision_in_use_is_never_deleted(world: World) -> None:
     create(world, revisionHistoryLimit=0, updateStrategy={"type": "OnDelete"})
     run(world)
     for image in ("v2", "v3"):
@@ -346,7 +346,7 @@ def test_a_revision_that_pods_are_of_is_never_forgotten(world: World) -> None:
     assert sorted(history(world).values()) == [1, 3]
 
 
-def test_after_a_crash_nothing_is_made_twice(world: World) -> None:
+def test_after_a_crash_nothing_is_created_twice(world: World) -> None:
     create(world)
     run(world)
     before = sorted(pods(world))
@@ -356,7 +356,7 @@ def test_after_a_crash_nothing_is_made_twice(world: World) -> None:
     assert counts(world) == (3, 3, 3, 3, 0)
 
 
-def test_orphans_are_adopted_and_strangers_let_go(world: World) -> None:
+def test_matching_orphans_are_adopted_and_other_pods_released(world: World) -> None:
     create(world)
     run(world)
     name = min(pods(world))

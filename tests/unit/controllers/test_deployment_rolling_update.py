@@ -21,13 +21,13 @@ def a_set(name: str, replicas: int, there: int) -> ReplicaSet:
     return read({"metadata": {"name": name, "uid": name}, "spec": {"replicas": replicas}, "status": counts})
 
 
-def test_replicas_that_were_given_up_already_are_not_spare() -> None:
+def test_already_removed_replicas_are_not_removed_again() -> None:
     """Of ten sized replicas five new and four old ones will be available: two can go, not three."""
     old, new = a_set("old", replicas=4, there=5), a_set("new", replicas=6, there=5)
     assert shrink_old(DEPLOYMENT, [old], new) == [ReplicaSetResize("old", 2)]
 
 
-def test_nothing_grows_into_room_that_pods_have_not_left_yet() -> None:
+def test_the_new_set_does_not_grow_before_old_pods_are_gone() -> None:
     old, new = a_set("old", replicas=4, there=6), a_set("new", replicas=3, there=3)
     assert new_size(DEPLOYMENT, [old, new], 3) == 4
 

@@ -52,18 +52,20 @@ COMPLETE = {"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "avail
         ([], {}, False, ""),
     ],
 )
-def test_what_progressing_says(before: list[Object], counts: Object, held: bool, after: str) -> None:
+def test_the_progressing_condition_follows_the_counts(
+    before: list[Object], counts: Object, held: bool, after: str
+) -> None:
     told = progress.with_progress(a_deployment(), counts, before, NAME, held, NOW_S)
     assert progress.reason_of(told) == after
 
 
-def test_without_a_deadline_nothing_is_said() -> None:
+def test_without_a_deadline_there_is_no_progressing_condition() -> None:
     deployment = a_deployment(progressDeadlineSeconds=2**31 - 1)
     assert progress.with_progress(deployment, COMPLETE, progressing("ReplicaSetUpdated"), NAME, False, NOW_S) == []
     assert progress.with_pause({**deployment, "spec": {"paused": True}}, [], NOW_S) == []
 
 
-def test_each_move_is_dated_and_the_status_keeps_its_date() -> None:
+def test_progress_updates_the_update_time_and_not_the_transition_time() -> None:
     before = progressing("ReplicaSetUpdated", age_s=30)
     (after,) = progress.with_progress(a_deployment(), {"readyReplicas": 1}, before, NAME, False, NOW_S)
     assert after["lastUpdateTime"] == format_time(NOW_S)
@@ -71,7 +73,7 @@ def test_each_move_is_dated_and_the_status_keeps_its_date() -> None:
     assert after["message"] == f"{NAME} is progressing."
 
 
-def test_fewer_old_pods_are_a_move_and_fewer_ready_ones_are_none() -> None:
+def test_fewer_old_pods_are_progress_and_fewer_ready_ones_are_not() -> None:
     before = {"replicas": 3, "updatedReplicas": 1, "readyReplicas": 2}
     assert progress.has_progressed(before, {**before, "replicas": 2})
     assert not progress.has_progressed(before, {**before, "readyReplicas": 1})
@@ -87,12 +89,12 @@ def test_fewer_old_pods_are_a_move_and_fewer_ready_ones_are_none() -> None:
         ("NewReplicaSetAvailable", None),
     ],
 )
-def test_the_deadline_is_looked_at_when_it_is_over(reason: str, wait_s: float | None) -> None:
+def test_the_deadline_is_checked_when_it_is_over(reason: str, wait_s: float | None) -> None:
     status = {"conditions": progressing(reason, age_s=10)}
     assert progress.next_deadline_check_s(a_deployment(), status, NOW_S) == wait_s
 
 
-def test_a_pause_is_told_once_and_hides_no_failure() -> None:
+def test_a_pause_is_recorded_once_and_hides_no_failure() -> None:
     paused = a_deployment(paused=True)
     told = progress.with_pause(paused, progressing("ReplicaSetUpdated"), NOW_S)
     assert (told[0]["status"], told[0]["reason"]) == ("Unknown", "DeploymentPaused")
@@ -102,13 +104,13 @@ def test_a_pause_is_told_once_and_hides_no_failure() -> None:
     assert progress.with_pause(paused, late, NOW_S) is late
 
 
-def test_the_new_number_is_one_more_than_the_highest_and_odd_notes_do_not_count() -> None:
+def test_the_new_revision_is_the_highest_plus_one_and_invalid_annotations_do_not_count() -> None:
     old = [read(a_set("a", "3")), read(a_set("b", "junk")), read(a_set("c", None))]
     assert revisions.next_revision(old) == 4
     assert revisions.next_revision([]) == 1
 
 
-def test_a_revision_taken_up_again_remembers_its_numbers_and_forgets_the_oldest() -> None:
+def test_a_reused_revision_records_its_numbers_and_drops_the_oldest() -> None:
     known = {REVISION: "3", REVISION_HISTORY: "1"}
     assert revisions.revision_annotations(a_deployment(), known, 5) == {REVISION: "5", REVISION_HISTORY: "1,3"}
     assert revisions.revision_annotations(a_deployment(), known, 3) == known, "it is the newest already"
@@ -118,7 +120,7 @@ def test_a_revision_taken_up_again_remembers_its_numbers_and_forgets_the_oldest(
     assert history.endswith(",1399,9999")
 
 
-def test_annotations_are_copied_but_for_those_of_one_object_alone() -> None:
+def test_annotations_are_copied_except_those_of_one_object_only() -> None:
     deployment = a_deployment()
     mine = {"kubectl.kubernetes.io/last-applied-configuration": "{}", MAX_REPLICAS: "9", "example.com/a": "1"}
     deployment["metadata"]["annotations"] = mine
@@ -132,7 +134,7 @@ def test_annotations_are_copied_but_for_those_of_one_object_alone() -> None:
     )
 
 
-def test_empty_old_sets_of_the_lowest_numbers_are_forgotten() -> None:
+def test_empty_old_sets_with_the_lowest_revisions_are_deleted() -> None:
     old = [
         read(a_set("a", "4")),
         read(a_set("b", "2")),
@@ -148,7 +150,7 @@ def test_empty_old_sets_of_the_lowest_numbers_are_forgotten() -> None:
     assert revisions.beyond_history(a_deployment(), old) == []
 
 
-def test_the_new_set_grows_into_room_that_is_free_and_known_to_be() -> None:
+def test_the_new_set_grows_only_when_all_generations_are_observed() -> None:
     update = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}
     deployment, new = a_deployment(replicas=4, strategy=update), read(a_set("new", "2", replicas=1))
 
@@ -162,7 +164,7 @@ def test_the_new_set_grows_into_room_that_is_free_and_known_to_be() -> None:
     assert size_beside(pods=3, seen=0) == 1, "nobody knows what it has done yet"
 
 
-def test_what_was_reported_before_a_set_was_shrunk_is_not_to_spare() -> None:
+def test_availability_reported_before_a_resize_is_limited_by_the_new_size() -> None:
     update = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}}
     deployment = a_deployment(replicas=10, strategy=update)
     old = read(a_set("old", "1", replicas=8, availableReplicas=10))
@@ -170,7 +172,7 @@ def test_what_was_reported_before_a_set_was_shrunk_is_not_to_spare() -> None:
     assert rolling_update.shrink_old(deployment, [old], new) == [rolling_update.ReplicaSetResize("old", 7)]
 
 
-def test_a_long_name_is_cut_so_that_the_hash_fits() -> None:
+def test_a_long_name_is_truncated_so_that_the_hash_fits() -> None:
     assert revisions.replica_set_name("web", "abc") == "web-abc"
     assert len(revisions.replica_set_name("w" * 253, "6768b9d8f5")) == 253
 

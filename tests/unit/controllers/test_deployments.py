@@ -90,7 +90,7 @@ def texts(world: World) -> list[str]:
     return [each.message for each in world.emitted if each.reason == "ScalingReplicaSet"]
 
 
-def test_a_deployment_makes_a_replica_set_and_tells_when_it_is_available(world: World) -> None:
+def test_a_deployment_creates_a_replica_set_and_reports_its_availability(world: World) -> None:
     put(world, DEPLOYMENTS, a_deployment())
     world.settle(deaf=(REPLICA_SETS,))
     assert told(world)["Progressing"] == ("True", "NewReplicaSetCreated")
@@ -114,7 +114,7 @@ def test_a_deployment_makes_a_replica_set_and_tells_when_it_is_available(world: 
     assert texts(world) == ["Scaled up replica set web-one from 0 to 3"]
 
 
-def test_a_new_template_is_rolled_out_within_its_fences(world: World) -> None:
+def test_a_new_template_is_rolled_out_within_its_limits(world: World) -> None:
     put(world, DEPLOYMENTS, a_deployment(4, strategy=rolling(1, 1)))
     go_on(world)
     change_image(world, "two")
@@ -134,7 +134,7 @@ def test_a_new_template_is_rolled_out_within_its_fences(world: World) -> None:
     ]
 
 
-def test_undo_takes_up_the_old_replica_set_under_a_new_number(world: World) -> None:
+def test_undo_reuses_the_old_replica_set_with_a_new_revision(world: World) -> None:
     put(world, DEPLOYMENTS, a_deployment())
     go_on(world)
     change_image(world, "two")
@@ -182,7 +182,7 @@ def test_the_deadline_does_not_run_while_a_queue_holds_pods(world: World) -> Non
     assert told(world)["Progressing"] == ("False", "ProgressDeadlineExceeded")
 
 
-def test_recreating_waits_until_the_old_pods_are_gone(world: World) -> None:
+def test_recreate_waits_until_the_old_pods_are_deleted(world: World) -> None:
     put(world, DEPLOYMENTS, a_deployment(strategy={"type": "Recreate"}))
     go_on(world)
     change_image(world, "two")
@@ -198,7 +198,7 @@ def test_recreating_waits_until_the_old_pods_are_gone(world: World) -> None:
     assert told(world)["Progressing"] == ("True", "NewReplicaSetAvailable")
 
 
-def test_a_paused_rollout_stands_still_and_scales_in_proportion(world: World) -> None:
+def test_a_paused_rollout_only_scales_in_proportion(world: World) -> None:
     put(world, DEPLOYMENTS, a_deployment(10, strategy=rolling(3, 2)))
     go_on(world)
     change_image(world, "two")
@@ -217,7 +217,7 @@ def test_a_paused_rollout_stands_still_and_scales_in_proportion(world: World) ->
     assert told(world)["Progressing"] == ("True", "NewReplicaSetAvailable")
 
 
-def test_so_many_old_replica_sets_are_kept_as_the_history_says(world: World) -> None:
+def test_old_replica_sets_are_kept_up_to_the_history_limit(world: World) -> None:
     put(world, DEPLOYMENTS, a_deployment(1, revisionHistoryLimit=2))
     go_on(world)
     for image in ("two", "three", "four", "five"):
@@ -226,7 +226,7 @@ def test_so_many_old_replica_sets_are_kept_as_the_history_says(world: World) -> 
     assert sizes(world) == {"web-three": 0, "web-four": 0, "web-five": 1}
 
 
-def test_a_name_that_is_taken_by_another_is_counted_on(world: World) -> None:
+def test_a_name_that_is_taken_increments_the_collision_count(world: World) -> None:
     put(world, SETS, {"metadata": {"name": "web-one"}, "spec": {"replicas": 0, **_selecting("other")}})
     put(world, DEPLOYMENTS, a_deployment(1))
     go_on(world)
@@ -251,7 +251,7 @@ def test_matching_replica_sets_are_adopted(world: World) -> None:
     assert told(world)["Progressing"] == ("True", "NewReplicaSetAvailable")
 
 
-def test_scaling_alone_makes_no_new_revision(world: World) -> None:
+def test_scaling_alone_creates_no_new_revision(world: World) -> None:
     put(world, DEPLOYMENTS, a_deployment())
     go_on(world)
     patch(world, PATH, {"spec": {"replicas": 5}})
@@ -275,7 +275,7 @@ def test_annotations_and_minimal_readiness_reach_the_new_replica_set(world: Worl
     assert get(world, f"{SETS}/web-one")["spec"]["minReadySeconds"] == 7
 
 
-def test_the_answer_to_a_late_write_does_not_bring_a_deployment_back(world: World) -> None:
+def test_a_late_response_does_not_restore_a_deleted_deployment(world: World) -> None:
     """It was deleted while its status was being written, and the watch told so first."""
     put(world, DEPLOYMENTS, a_deployment())
     go_on(world)
@@ -297,7 +297,7 @@ def test_the_answer_to_a_late_write_does_not_bring_a_deployment_back(world: Worl
     assert sizes(world) == {}, "nobody makes it again"
 
 
-def test_a_deployment_at_rest_costs_nothing(world: World) -> None:
+def test_an_idle_deployment_sends_no_requests(world: World) -> None:
     put(world, DEPLOYMENTS, a_deployment())
     go_on(world)
     before = len(world.requests)

@@ -9,7 +9,7 @@ import pytest
 from unit.controllers.forked_variants import UNDISTURBED, Branches
 
 
-def test_every_variant_is_told_to_its_end_and_the_story_goes_on_undisturbed() -> None:
+def test_every_variant_runs_to_its_end_and_the_scenario_continues() -> None:
     branches: Branches[tuple[str, list[str]]] = Branches()
 
     def tell() -> tuple[str, list[str]]:
@@ -50,6 +50,6 @@ def test_a_variant_whose_process_dies_fails_the_test() -> None:
         branches.run(tell)
 
 
-def test_a_failure_of_the_undisturbed_story_is_raised_as_it_is() -> None:
+def test_a_failure_of_the_undisturbed_scenario_is_raised() -> None:
     with pytest.raises(KeyError):
         Branches[None]().run(lambda: dict[str, None]()["absent"])

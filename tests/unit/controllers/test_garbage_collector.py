@@ -14,7 +14,7 @@ def world() -> World:
     return two_namespaces()
 
 
-def test_dependents_go_in_the_background(world: World) -> None:
+def test_dependents_are_deleted_in_the_background(world: World) -> None:
     owner = make(world, "owner")
     make(world, "child", reference(owner))
     drop(world, "owner")
@@ -23,7 +23,7 @@ def test_dependents_go_in_the_background(world: World) -> None:
     assert names(world) == []
 
 
-def test_a_family_goes_generation_by_generation(world: World) -> None:
+def test_dependents_are_deleted_generation_by_generation(world: World) -> None:
     last = make(world, "g0")
     for number in range(1, 8):
         last = make(world, f"g{number}", reference(last))
@@ -43,7 +43,7 @@ def test_foreground_waits_for_the_dependents_that_block(world: World) -> None:
     assert names(world.settle()) == []
 
 
-def test_a_dependent_that_stops_blocking_lets_its_owner_go(world: World) -> None:
+def test_a_dependent_that_stops_blocking_allows_the_deletion_of_its_owner(world: World) -> None:
     owner = make(world, "owner")
     make(world, "blocks", reference(owner, block=True), finalizers=["example.com/hold"])
     drop(world, "owner", "Foreground")
@@ -64,7 +64,7 @@ def test_orphans_stay_and_have_no_owner(world: World) -> None:
     assert owners_of(world, "far", f"{A}/secrets") == []
 
 
-def test_a_dependent_that_nobody_has_heard_of_is_orphaned_all_the_same(world: World) -> None:
+def test_a_dependent_that_was_not_observed_is_orphaned_too(world: World) -> None:
     """Its watch is late: for ever, as far as this deletion goes."""
     owner = make(world, "owner")
     make(world, "late", reference(owner), path=f"{A}/secrets")
@@ -90,7 +90,7 @@ def test_a_kind_that_cannot_be_listed_does_not_keep_every_owner_waiting(world: W
     assert (names(world), owners_of(world, "child", f"{A}/secrets")) == ([], [])
 
 
-def test_one_living_owner_is_enough_and_dead_ones_are_struck_off(world: World) -> None:
+def test_one_existing_owner_is_enough_and_absent_ones_are_removed(world: World) -> None:
     first, second = make(world, "first"), make(world, "second")
     make(world, "child", reference(first), reference(second), reference(first, uid=MISSING, name="never"))
     drop(world, "first")
@@ -98,13 +98,13 @@ def test_one_living_owner_is_enough_and_dead_ones_are_struck_off(world: World) -
     assert owners_of(world, "child") == ["second"]
 
 
-def test_an_owner_that_never_was_takes_its_dependents_along(world: World) -> None:
+def test_dependents_of_an_owner_that_never_existed_are_deleted(world: World) -> None:
     owner = make(world, "owner")
     make(world, "child", reference(owner, uid=MISSING, name="never"))
     assert names(world.settle()) == ["owner"]
 
 
-def test_an_owner_made_again_under_its_name_is_somebody_else(world: World) -> None:
+def test_a_recreated_owner_is_another_object(world: World) -> None:
     owner = make(world, "owner")
     make(world, "child", reference(owner))
     drop(world, "owner")
@@ -112,7 +112,7 @@ def test_an_owner_made_again_under_its_name_is_somebody_else(world: World) -> No
     assert names(world.settle()) == ["owner"]
 
 
-def test_an_owner_in_another_namespace_is_no_owner_and_people_are_told(world: World) -> None:
+def test_an_owner_in_another_namespace_is_invalid_and_reported(world: World) -> None:
     owner = make(world, "owner")
     world.settle()
     make(world, "child", reference(owner), path=f"{B}/configmaps")
@@ -128,7 +128,7 @@ def test_an_owner_in_another_namespace_is_no_owner_and_people_are_told(world: Wo
     assert told.about["name"] == "child"
 
 
-def test_an_owner_in_another_namespace_is_found_out_in_either_order(world: World) -> None:
+def test_an_owner_in_another_namespace_is_detected_in_either_order(world: World) -> None:
     owner = make(world, "owner", path=f"{A}/secrets")
     make(world, "child", reference(owner), path=f"{B}/configmaps")
     world.settle()
@@ -146,7 +146,7 @@ def test_cluster_scoped_owners_have_dependents_everywhere(world: World) -> None:
     assert names(world) == names(world, f"{B}/configmaps") == names(world, NODES) == []
 
 
-def test_a_cluster_scoped_object_with_an_owner_in_a_namespace_is_left_alone(world: World) -> None:
+def test_a_cluster_scoped_object_with_a_namespaced_owner_is_not_deleted(world: World) -> None:
     owner = make(world, "owner")
     metadata = {"name": "n", "ownerReferences": [reference(owner), reference(owner, uid=MISSING)]}
     world.server.post(NODES, {"metadata": metadata})
@@ -155,7 +155,7 @@ def test_a_cluster_scoped_object_with_an_owner_in_a_namespace_is_left_alone(worl
     assert names(world, NODES) == ["n"]
 
 
-def test_an_owner_of_a_kind_that_is_not_served_is_waited_for_at_no_cost(world: World) -> None:
+def test_a_dependent_of_an_unserved_kind_waits_without_requests(world: World) -> None:
     owner = make(world, "owner")
     make(world, "child", reference(owner, apiVersion="example.com/v1", kind="Widget"))
     world.settle()
@@ -179,7 +179,7 @@ def test_an_owner_named_by_another_version_is_that_owner(world: World) -> None:
     assert names(world.settle()) == []
 
 
-def test_two_that_wait_for_each_other_by_command_both_go(world: World) -> None:
+def test_two_objects_that_wait_for_each_other_are_both_deleted(world: World) -> None:
     circle(world)
     world.settle()
     drop(world, "x", "Foreground")
@@ -187,7 +187,7 @@ def test_two_that_wait_for_each_other_by_command_both_go(world: World) -> None:
     assert names(world.settle()) == []
 
 
-def test_one_that_owns_itself_can_go(world: World) -> None:
+def test_an_object_that_owns_itself_can_be_deleted(world: World) -> None:
     x = make(world, "x")
     world.server.patch(f"{A}/configmaps/x", {"metadata": {"ownerReferences": [reference(x, block=True)]}})
     world.settle()
@@ -195,7 +195,7 @@ def test_one_that_owns_itself_can_go(world: World) -> None:
     assert names(world.settle()) == []
 
 
-def test_whoever_only_knows_the_uid_of_an_owner_does_not_hold_it_up(world: World) -> None:
+def test_a_reference_with_only_a_correct_uid_does_not_block_the_owner(world: World) -> None:
     owner = make(world, "owner")
     odd = reference(owner, block=True, apiVersion="example.com/v1", kind="Widget")
     make(world, "stranger", odd, path=f"{B}/configmaps")
@@ -204,13 +204,13 @@ def test_whoever_only_knows_the_uid_of_an_owner_does_not_hold_it_up(world: World
     assert names(world.settle()) == []
 
 
-def test_a_circle_that_nobody_breaks_lives(world: World) -> None:
+def test_a_cycle_without_a_deletion_stays(world: World) -> None:
     circle(world)
     assert names(world.settle()) == ["x", "y"]
 
 
 @pytest.mark.parametrize("policy", ["Background", "Foreground", "Orphan"])
-def test_a_circle_that_is_broken_goes_by_any_way(world: World, policy: str) -> None:
+def test_a_cycle_is_deleted_with_any_propagation_policy(world: World, policy: str) -> None:
     circle(world)
     world.settle()
     drop(world, "x", policy)

@@ -15,7 +15,7 @@ def world() -> World:
     return two_namespaces()
 
 
-def test_a_new_owner_that_comes_meanwhile_saves_it(world: World) -> None:
+def test_a_new_owner_prevents_the_deletion(world: World) -> None:
     owner, other = make(world, "owner"), make(world, "other")
     make(world, "child", reference(owner))
     drop(world, "owner")
@@ -33,7 +33,7 @@ def test_a_new_owner_that_comes_meanwhile_saves_it(world: World) -> None:
     assert names(world) == ["child", "other"]
 
 
-def test_an_object_that_never_stands_still_does_not_escape(world: World) -> None:
+def test_an_object_that_changes_all_the_time_is_deleted(world: World) -> None:
     owner = make(world, "owner")
     make(world, "child", reference(owner))
     drop(world, "owner")
@@ -48,7 +48,7 @@ def test_an_object_that_never_stands_still_does_not_escape(world: World) -> None
     assert names(world.settle()) == []
 
 
-def test_a_namesake_of_a_dependent_is_not_hit(world: World) -> None:
+def test_a_new_object_with_the_name_of_a_dependent_is_not_deleted(world: World) -> None:
     owner = make(world, "owner")
     make(world, "child", reference(owner))
     world.settle()
@@ -59,7 +59,7 @@ def test_a_namesake_of_a_dependent_is_not_hit(world: World) -> None:
     assert names(world.settle()) == ["child"]
 
 
-def test_a_server_that_refuses_is_asked_again(world: World) -> None:
+def test_a_rejected_request_is_retried(world: World) -> None:
     owner = make(world, "owner")
     make(world, "child", reference(owner))
     drop(world, "owner")
@@ -72,7 +72,7 @@ def test_a_server_that_refuses_is_asked_again(world: World) -> None:
     assert names(world) == []
 
 
-def test_a_kind_that_vanished_is_no_proof_that_its_objects_are_gone(world: World) -> None:
+def test_a_kind_that_is_no_longer_served_does_not_prove_that_its_objects_are_deleted(world: World) -> None:
     """A path that is not served answers 404, too."""
     owner = make(world, "owner", path=f"{A}/secrets")
     make(world, "child", reference(owner, uid=MISSING))
@@ -82,7 +82,7 @@ def test_a_kind_that_vanished_is_no_proof_that_its_objects_are_gone(world: World
     assert names(world) == ["child"]
 
 
-def test_kinds_without_strategic_patches_are_patched_otherwise(world: World) -> None:
+def test_kinds_without_strategic_merge_patch_get_merge_patches(world: World) -> None:
     first, second = make(world, "first"), make(world, "second")
     make(world, "child", reference(first), reference(second))
     no = EffectResponse(415, {"reason": "UnsupportedMediaType"}, 0.0)
@@ -97,7 +97,7 @@ def test_kinds_without_strategic_patches_are_patched_otherwise(world: World) -> 
 
 @pytest.mark.parametrize("policy", ["Background", "Foreground", "Orphan"])
 @pytest.mark.parametrize("after", range(12))
-def test_a_process_that_dies_after_any_request_is_finished_by_the_next(world: World, policy: str, after: int) -> None:
+def test_a_crash_after_any_request_is_completed_by_the_next_process(world: World, policy: str, after: int) -> None:
     owner = make(world, "owner")
     for name in ("one", "two"):
         child = make(world, name, reference(owner, block=True))
@@ -135,7 +135,7 @@ def test_writes_that_change_nothing_of_interest_cost_nothing(world: World) -> No
     assert world.requests == []
 
 
-def test_what_is_gone_is_forgotten(world: World) -> None:
+def test_deleted_objects_are_dropped_from_memory(world: World) -> None:
     (collector,) = world.controllers
     assert isinstance(collector, GarbageCollector)
     before = len(collector.graph)

@@ -16,25 +16,25 @@ def latest() -> MutationCache[str]:
     return MutationCache()
 
 
-def test_news_that_are_older_than_an_answer_change_nothing(latest: MutationCache[str]) -> None:
+def test_events_older_than_a_response_change_nothing(latest: MutationCache[str]) -> None:
     assert latest.put("a", an_object("1", 5), from_watch=False)
     assert not latest.put("a", an_object("1", 3), from_watch=True)
     assert latest.get("a") == an_object("1", 5)
 
 
-def test_the_echo_of_an_answer_is_news(latest: MutationCache[str]) -> None:
+def test_the_watch_event_of_a_response_counts_as_a_change(latest: MutationCache[str]) -> None:
     latest.put("a", an_object("1", 5), from_watch=False)
     assert latest.put("a", an_object("1", 5), from_watch=True)
 
 
-def test_an_answer_about_what_has_gone_brings_nothing_back(latest: MutationCache[str]) -> None:
+def test_a_response_about_a_deleted_object_restores_nothing(latest: MutationCache[str]) -> None:
     latest.put("a", an_object("1", 3), from_watch=True)
     assert latest.remove("a", "1") == an_object("1", 3)
     assert not latest.put("a", an_object("1", 5), from_watch=False)
     assert latest.get("a") is None
 
 
-def test_that_somebody_went_is_no_news_of_who_has_the_name_now(latest: MutationCache[str]) -> None:
+def test_a_deletion_does_not_affect_a_new_object_with_the_same_key(latest: MutationCache[str]) -> None:
     latest.put("a", an_object("1", 3), from_watch=True)
     latest.put("a", an_object("2", 7), from_watch=False)
     assert not latest.put("a", an_object("1", 5), from_watch=True), "older, and another one"
@@ -42,26 +42,26 @@ def test_that_somebody_went_is_no_news_of_who_has_the_name_now(latest: MutationC
     assert latest.get("a") == an_object("2", 7)
 
 
-def test_what_only_an_answer_told_of_goes_when_a_whole_list_does_not_have_it(latest: MutationCache[str]) -> None:
+def test_an_object_known_only_from_a_response_is_dropped_if_a_list_does_not_have_it(latest: MutationCache[str]) -> None:
     latest.put("a", an_object("1", 5), from_watch=False)
     assert latest.missing("4") == [], "the list is older"
     assert latest.missing("9") == [("a", "1")]
 
 
-def test_what_the_watch_told_of_is_left_to_the_watch(latest: MutationCache[str]) -> None:
+def test_an_object_known_from_the_watch_is_not_dropped_by_a_list(latest: MutationCache[str]) -> None:
     latest.put("a", an_object("1", 3), from_watch=True)
     latest.put("a", an_object("1", 5), from_watch=False)
     assert latest.missing("9") == []
 
 
-def test_revisions_that_cannot_be_compared_are_believed_in_the_order_they_come(latest: MutationCache[str]) -> None:
+def test_incomparable_revisions_are_accepted_in_order_of_arrival(latest: MutationCache[str]) -> None:
     odd = {"metadata": {"name": "a", "uid": "1", "resourceVersion": "x"}}
     latest.put("a", odd, from_watch=True)
     assert latest.put("a", an_object("1", 1), from_watch=False)
     assert latest.missing("x") == []
 
 
-def test_what_a_whole_list_does_not_have_is_removed_for_good(latest: MutationCache[str]) -> None:
+def test_objects_missing_in_a_complete_list_are_removed_permanently(latest: MutationCache[str]) -> None:
     latest.put("a", an_object("u", 5), from_watch=False)
     latest.put("b", an_object("v", 6), from_watch=True)
     assert latest.remove_missing("4") == []

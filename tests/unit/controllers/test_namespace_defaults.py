@@ -22,7 +22,7 @@ def world() -> World:
     return world.settle()
 
 
-def test_a_new_namespace_has_both(world: World) -> None:
+def test_a_new_namespace_gets_service_account_and_root_ca(world: World) -> None:
     assert world.server.get(ACCOUNT).status == 200
     found = world.server.get(CERTIFICATE).body
     assert found["data"] == {"ca.crt": "PEM"}
@@ -30,14 +30,14 @@ def test_a_new_namespace_has_both(world: World) -> None:
 
 
 @pytest.mark.parametrize("path", [ACCOUNT, CERTIFICATE])
-def test_what_is_deleted_comes_back(world: World, path: str) -> None:
+def test_a_deleted_object_is_recreated(world: World, path: str) -> None:
     before = world.server.get(path).body["metadata"]["uid"]
     world.server.delete(path)
     world.settle()
     assert world.server.get(path).body["metadata"]["uid"] != before
 
 
-def test_a_changed_certificate_is_put_right_and_the_rest_of_it_kept(world: World) -> None:
+def test_a_changed_root_ca_is_restored_and_other_fields_are_kept(world: World) -> None:
     change = {"metadata": {"labels": {"a": "b"}, "annotations": {"mine": "1"}}, "data": {"ca.crt": "forged", "x": "y"}}
     world.server.patch(CERTIFICATE, change)
     world.settle()
@@ -46,13 +46,13 @@ def test_a_changed_certificate_is_put_right_and_the_rest_of_it_kept(world: World
     assert (found["metadata"]["labels"], found["metadata"]["annotations"]["mine"]) == ({"a": "b"}, "1")
 
 
-def test_another_authority_after_a_restart_is_published_everywhere(world: World) -> None:
+def test_a_new_ca_after_a_restart_is_published_everywhere(world: World) -> None:
     world._makers = (lambda: RootCACertPublisher("NEW"),)
     world.crash().settle()
     assert world.server.get(CERTIFICATE).body["data"] == {"ca.crt": "NEW"}
 
 
-def test_nothing_is_made_in_a_namespace_that_is_going(world: World) -> None:
+def test_nothing_is_created_in_a_terminating_namespace(world: World) -> None:
     metadata = {"name": "held", "finalizers": ["example.com/f"]}
     world.server.post(f"{NS}/configmaps", {"metadata": metadata})
     world.server.delete(NS)
@@ -63,7 +63,7 @@ def test_nothing_is_made_in_a_namespace_that_is_going(world: World) -> None:
     assert world.server.get(NS).status == 404
 
 
-def test_a_namespace_made_again_has_both_again(world: World) -> None:
+def test_a_recreated_namespace_gets_both_again(world: World) -> None:
     world.server.delete(NS)
     world.settle()
     world.server.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
@@ -71,7 +71,7 @@ def test_a_namespace_made_again_has_both_again(world: World) -> None:
     assert world.server.get(ACCOUNT).status == world.server.get(CERTIFICATE).status == 200
 
 
-def test_a_refusal_is_not_the_end(world: World) -> None:
+def test_a_rejected_write_is_retried(world: World) -> None:
     no = EffectResponse(500, {"message": "not now"}, 0.0)
     world.refuse = lambda effect: no if isinstance(effect, Create) else None
     world.server.delete(ACCOUNT)
@@ -81,7 +81,7 @@ def test_a_refusal_is_not_the_end(world: World) -> None:
     assert world.server.get(ACCOUNT).status == 200
 
 
-def test_a_cluster_at_rest_is_asked_nothing(world: World) -> None:
+def test_an_idle_cluster_gets_no_requests(world: World) -> None:
     world.crash().settle()
     assert [path for method, path in world.requests if method != "GET"].count(f"{NS}/serviceaccounts") == 1
     world.requests.clear()

@@ -24,14 +24,14 @@ def conditions(world: World) -> dict[str, tuple[str, str, str]]:
     return {each["type"]: (each["status"], each["reason"], each["message"]) for each in found}
 
 
-def test_an_empty_namespace_goes_at_once() -> None:
+def test_an_empty_namespace_is_deleted_at_once() -> None:
     world = a_world()
     assert world.server.delete(NS).body["status"]["phase"] == "Terminating"
     world.settle()
     assert world.server.get(NS).status == 404
 
 
-def test_content_of_every_kind_goes_with_it() -> None:
+def test_content_of_every_kind_is_deleted() -> None:
     world = a_world()
     world.server.post(f"{NS}/configmaps", config_map("a"))
     world.server.post(f"{NS}/pods", {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
@@ -44,7 +44,7 @@ def test_content_of_every_kind_goes_with_it() -> None:
     assert world.server.get(NS).status == 404
 
 
-def test_a_finalizer_on_content_is_told_and_waited_for() -> None:
+def test_a_finalizer_on_content_is_reported_and_blocks() -> None:
     world = a_world()
     world.server.post(f"{NS}/configmaps", config_map("held", finalizers=["example.com/f"]))
     world.server.post(f"{NS}/secrets", config_map("also", finalizers=["example.com/f", "example.com/g"]))
@@ -71,7 +71,7 @@ def test_a_finalizer_on_content_is_told_and_waited_for() -> None:
     assert world.server.get(NS).status == 404, "the last one to go is heard, not waited for"
 
 
-def test_pods_go_before_anything_else_and_are_given_their_time() -> None:
+def test_pods_are_deleted_first_with_their_grace_period() -> None:
     world = a_world()
     spec = {"nodeName": "n", "terminationGracePeriodSeconds": 30, "containers": [{"name": "c", "image": "i"}]}
     world.server.post(f"{NS}/pods", {"metadata": {"name": "p"}, "spec": spec})
@@ -85,7 +85,7 @@ def test_pods_go_before_anything_else_and_are_given_their_time() -> None:
     assert world.server.get(NS).status == 404
 
 
-def test_pods_that_outlive_their_grace_are_a_failure_that_is_told() -> None:
+def test_pods_that_exceed_their_grace_period_are_reported() -> None:
     world = a_world()
     spec = {"nodeName": "n", "terminationGracePeriodSeconds": 2, "containers": [{"name": "c", "image": "i"}]}
     world.server.post(f"{NS}/pods", {"metadata": {"name": "p"}, "spec": spec})
@@ -121,7 +121,7 @@ def test_foreign_entries_of_spec_finalizers_are_left_to_their_owners() -> None:
     assert world.server.get(NS).body["spec"]["finalizers"] == ["example.com/f"]
 
 
-def test_discovery_that_fails_is_told_and_tried_again() -> None:
+def test_a_discovery_failure_is_reported_and_retried() -> None:
     world = a_world()
     world.server.post(f"{NS}/configmaps", config_map("a"))
     down = EffectResponse(503, {"message": "the groups are having a rest"}, 0.0)
@@ -151,7 +151,7 @@ def test_a_kind_that_cannot_be_deleted_does_not_keep_the_others() -> None:
 
 
 @pytest.mark.parametrize("after", range(1, 200, 7))
-def test_a_process_that_dies_after_any_request_is_finished_by_the_next(after: int) -> None:
+def test_a_crash_after_any_request_is_completed_by_the_next_process(after: int) -> None:
     world = a_world()
     world.server.post(f"{NS}/configmaps", config_map("a"))
     world.server.delete(NS)
@@ -173,7 +173,7 @@ def test_a_process_that_dies_after_any_request_is_finished_by_the_next(after: in
     assert world.server.get(NS).status == 404
 
 
-def test_somebody_who_writes_at_the_same_time_does_not_stop_it() -> None:
+def test_concurrent_writes_do_not_stop_the_deletion() -> None:
     world = a_world()
     world.server.delete(NS)
     interfered: list[Effect] = []
@@ -189,7 +189,7 @@ def test_somebody_who_writes_at_the_same_time_does_not_stop_it() -> None:
     assert world.server.get(NS).status == 404
 
 
-def test_a_namesake_that_was_made_since_is_left_alone() -> None:
+def test_a_new_namespace_of_the_same_name_is_not_deleted() -> None:
     world = a_world()
     world.server.delete(NS)
     world.hear_all()

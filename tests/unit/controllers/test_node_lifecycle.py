@@ -75,7 +75,7 @@ def pass_time(world: World, seconds: int, *beating: str) -> None:
         world.advance(1)
 
 
-def test_a_node_that_is_not_ready_is_not_scheduled_to_at_once_and_left_after_a_while(world: World) -> None:
+def test_an_unready_node_gets_no_schedule_at_once_and_no_execute_later(world: World) -> None:
     add_node(world)
     add_node(world, "well")
     report(world, ready="False")
@@ -97,7 +97,7 @@ def test_a_node_that_is_not_ready_is_not_scheduled_to_at_once_and_left_after_a_w
         ("NetworkUnavailable", "network-unavailable"),
     ],
 )
-def test_a_node_in_trouble_is_tainted_as_long_as_it_is(world: World, kind: str, key: str) -> None:
+def test_a_node_under_pressure_is_tainted_while_the_condition_lasts(world: World, kind: str, key: str) -> None:
     add_node(world)
     report(world, **{kind: "True"})
     world.settle()
@@ -139,7 +139,7 @@ def test_a_silent_node_becomes_unknown_and_its_pods_not_ready(world: World) -> N
     assert taints(world) == {("unreachable", SCHEDULE), ("unreachable", EXECUTE)}
 
 
-def test_a_lease_that_is_renewed_is_a_sign_of_life(world: World) -> None:
+def test_a_renewed_lease_is_a_heartbeat(world: World) -> None:
     add_node(world)
     pass_time(world, 3 * int(GRACE_S), "n")
     assert states(world)["Ready"] == ("True", "r")
@@ -147,7 +147,7 @@ def test_a_lease_that_is_renewed_is_a_sign_of_life(world: World) -> None:
     assert states(world)["Ready"][0] == "Unknown"
 
 
-def test_a_node_that_never_spoke_is_given_longer(world: World) -> None:
+def test_a_node_without_a_heartbeat_has_the_startup_grace_period(world: World) -> None:
     add_node(world, ready="")
     world.advance(NodeLifecycleConfig().startup_s)
     assert states(world) == {}
@@ -156,7 +156,7 @@ def test_a_node_that_never_spoke_is_given_longer(world: World) -> None:
     assert "NetworkUnavailable" not in states(world)
 
 
-def test_a_node_that_comes_back_from_silence_to_trouble_swaps_its_taint_at_once(world: World) -> None:
+def test_a_node_that_changes_from_unknown_to_not_ready_swaps_its_taint_at_once(world: World) -> None:
     add_node(world)
     add_node(world, "well")
     pass_time(world, int(GRACE_S + MONITOR_S) + 1, "well")
@@ -166,7 +166,7 @@ def test_a_node_that_comes_back_from_silence_to_trouble_swaps_its_taint_at_once(
     assert taints(world) == {("not-ready", SCHEDULE), ("not-ready", EXECUTE)}
 
 
-def test_nobody_is_sent_away_when_no_node_at_all_is_ready(world: World) -> None:
+def test_no_pod_is_evicted_when_no_node_is_ready(world: World) -> None:
     add_node(world, "m")
     add_node(world)
     report(world, ready="False")
@@ -181,7 +181,7 @@ def test_nobody_is_sent_away_when_no_node_at_all_is_ready(world: World) -> None:
     assert taints(world) == {("not-ready", SCHEDULE), ("not-ready", EXECUTE)}
 
 
-def test_nodes_of_a_zone_are_left_one_after_the_other(world: World) -> None:
+def test_nodes_of_a_zone_are_tainted_one_after_the_other(world: World) -> None:
     for name in ("n", "o", *(f"well-{number}" for number in range(4))):
         add_node(world, name)
     report(world, "n", ready="False")
@@ -193,7 +193,7 @@ def test_nodes_of_a_zone_are_left_one_after_the_other(world: World) -> None:
     assert counts == [1, 1, 2]
 
 
-def test_a_pod_that_comes_to_an_unready_node_ready_is_not(world: World) -> None:
+def test_a_ready_pod_on_an_unready_node_is_marked_not_ready(world: World) -> None:
     add_node(world, ready="False")
     world.server.post(PODS, a_pod("p"))
     world.server.patch(f"{PODS}/p/status", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
@@ -203,7 +203,7 @@ def test_a_pod_that_comes_to_an_unready_node_ready_is_not(world: World) -> None:
     assert conditions["Ready"] == "False"
 
 
-def test_nodes_are_announced_when_they_come_and_when_they_go(world: World) -> None:
+def test_events_report_added_and_removed_nodes(world: World) -> None:
     add_node(world)
     world.settle()
     world.server.delete(f"{NODES}/n")
@@ -212,14 +212,14 @@ def test_nodes_are_announced_when_they_come_and_when_they_go(world: World) -> No
     assert world.emitted[0].message == "Node n event: Registered Node n in Controller"
 
 
-def test_old_names_of_labels_follow_the_new_ones(world: World) -> None:
+def test_deprecated_labels_follow_the_present_ones(world: World) -> None:
     add_node(world, "n", **{"kubernetes.io/os": "linux", "kubernetes.io/arch": "arm64", "beta.kubernetes.io/os": "x"})
     world.settle()
     labels = world.server.get(f"{NODES}/n").body["metadata"]["labels"]
     assert (labels["beta.kubernetes.io/os"], labels["beta.kubernetes.io/arch"]) == ("linux", "arm64")
 
 
-def test_pods_that_could_not_be_told_are_told_later_even_by_a_new_process(world: World) -> None:
+def test_pods_that_could_not_be_marked_are_marked_later_even_by_a_new_process(world: World) -> None:
     add_node(world)
     world.server.post(PODS, a_pod("p", nodeName="n"))
     world.server.patch(f"{PODS}/p/status", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
@@ -237,7 +237,7 @@ def test_pods_that_could_not_be_told_are_told_later_even_by_a_new_process(world:
     assert world.server.get(f"{PODS}/p").body["status"]["conditions"][0]["status"] == "False"
 
 
-def test_renewals_of_a_large_fleet_wake_nobody() -> None:
+def test_lease_renewals_of_many_nodes_enqueue_nothing() -> None:
     controller = NodeLifecycleController()
     lease: dict[str, Any] = {"metadata": {"namespace": "kube-node-lease", "name": "n", "uid": "u"}, "spec": {}}
     for second in range(100):

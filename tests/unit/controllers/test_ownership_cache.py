@@ -112,7 +112,7 @@ def owners(world: World) -> dict[str, list[str]]:
     return {name: [each["name"] for each in found] for name, found in references.items()}
 
 
-def test_pods_are_made_in_growing_batches_and_told(world: World) -> None:
+def test_pods_are_created_in_growing_batches_with_events(world: World) -> None:
     add_set(world, 7)
     world.settle()
     assert len(there(world)) == 7
@@ -120,7 +120,7 @@ def test_pods_are_made_in_growing_batches_and_told(world: World) -> None:
     assert all(each["metadata"]["generateName"] == "web-" for each in there(world))
 
 
-def test_a_watch_that_tells_nothing_of_the_pods_does_not_make_more(world: World) -> None:
+def test_a_late_watch_creates_no_more_pods(world: World) -> None:
     add_set(world)
     for number in range(5):
         world.settle(deaf=[PODS])
@@ -138,7 +138,7 @@ def a_family() -> tuple[OwnershipCache, Object]:
     return family, {"metadata": metadata}
 
 
-def test_a_pod_that_is_heard_to_be_gone_before_its_creation_is_answered_stays_gone() -> None:
+def test_a_pod_whose_deletion_is_observed_before_the_response_to_its_creation_stays_deleted() -> None:
     family, pod = a_family()
     family.dependent_applied(pod)
     assert family.dependent_removed("a", "p", "p") == [("a", "web")]
@@ -146,7 +146,7 @@ def test_a_pod_that_is_heard_to_be_gone_before_its_creation_is_answered_stays_go
     assert family.dependents("w") == {}
 
 
-def test_late_news_do_not_bring_back_what_the_server_said_is_gone() -> None:
+def test_late_events_do_not_restore_a_pod_that_the_server_reported_missing() -> None:
     family, pod = a_family()
     family.observe_write(pod)
     family.deletion_confirmed("p")
@@ -154,7 +154,7 @@ def test_late_news_do_not_bring_back_what_the_server_said_is_gone() -> None:
     assert family.dependents("w") == {}
 
 
-def test_a_pod_that_came_and_went_while_the_watch_was_cut_is_replaced(world: World) -> None:
+def test_a_pod_that_was_created_and_deleted_between_watches_is_replaced(world: World) -> None:
     add_set(world, 1)
     world.settle(deaf=[PODS])
     (pod,) = there(world)
@@ -165,7 +165,7 @@ def test_a_pod_that_came_and_went_while_the_watch_was_cut_is_replaced(world: Wor
 
 
 @pytest.mark.parametrize("kind", [Create, Delete])
-def test_a_write_whose_answer_was_lost_is_settled(world: World, kind: type[Effect]) -> None:
+def test_a_write_with_a_lost_response_is_resolved(world: World, kind: type[Effect]) -> None:
     losses = iter([True, True])
     world.lose = lambda effect: isinstance(effect, kind) and next(losses, False)
     add_set(world, 2)
@@ -175,7 +175,7 @@ def test_a_write_whose_answer_was_lost_is_settled(world: World, kind: type[Effec
     assert next(losses, None) is None, "nothing was lost"
 
 
-def test_what_is_too_much_goes_once_however_late_the_watch(world: World) -> None:
+def test_excess_pods_are_deleted_once_however_late_the_watch(world: World) -> None:
     add_set(world, 5)
     world.settle()
     world.server.patch(f"{SETS_PATH}/web", {"spec": {"replicas": 2}})
@@ -186,7 +186,7 @@ def test_what_is_too_much_goes_once_however_late_the_watch(world: World) -> None
     assert [method for method, _ in world.requests].count("DELETE") == 3
 
 
-def test_orphans_that_are_meant_are_adopted_and_strangers_released(world: World) -> None:
+def test_matching_orphans_are_adopted_and_other_pods_released(world: World) -> None:
     add_pod(world, "meant", app="web")
     add_pod(world, "other", app="db")
     add_set(world, 1)
@@ -198,7 +198,7 @@ def test_orphans_that_are_meant_are_adopted_and_strangers_released(world: World)
     assert owners(world.settle())["meant"] == ["db"]
 
 
-def test_nobody_is_adopted_by_an_owner_that_is_gone_by_now(world: World) -> None:
+def test_no_pod_is_adopted_by_a_deleted_owner(world: World) -> None:
     add_set(world, 1)
     world.hear_all()
     world.server.delete(f"{SETS_PATH}/web")
@@ -207,7 +207,7 @@ def test_nobody_is_adopted_by_an_owner_that_is_gone_by_now(world: World) -> None
     assert owners(world)["late"] == []
 
 
-def test_a_refusal_stops_the_batches_and_is_told_once(world: World) -> None:
+def test_a_rejection_stops_the_batches_and_is_reported_once(world: World) -> None:
     full = EffectResponse(403, {"message": "exceeded quota"}, 0.0)
     world.refuse = lambda effect: full if isinstance(effect, Create) else None
     add_set(world, 100)
@@ -221,7 +221,7 @@ def test_a_refusal_stops_the_batches_and_is_told_once(world: World) -> None:
 
 
 @pytest.mark.parametrize("lost", [Patch, Delete])
-def test_a_write_that_fails_is_done_again(world: World, lost: type[Effect]) -> None:
+def test_a_failed_write_is_retried(world: World, lost: type[Effect]) -> None:
     add_pod(world, "meant", app="web")
     failures = iter([EffectResponse(503, {"message": "busy"}, 0.0)])
     world.refuse = lambda effect: next(failures, None) if isinstance(effect, lost) else None
@@ -239,7 +239,7 @@ def test_after_a_crash_everything_is_known_from_lists(world: World) -> None:
     assert [each["metadata"]["uid"] for each in there(world)] == before
 
 
-def test_a_death_at_any_write_changes_nothing_in_the_end() -> None:
+def test_a_crash_at_any_write_does_not_change_the_result() -> None:
     def never_six(world: World) -> None:
         assert len([pod for pod in there(world) if pods.is_active(pod)]) <= 5
 

@@ -42,7 +42,7 @@ def graph() -> OwnershipGraph:
     return OwnershipGraph()
 
 
-def test_owners_are_looked_at_while_the_keys_are_read(graph: OwnershipGraph) -> None:
+def test_owners_are_checked_while_the_keys_are_read(graph: OwnershipGraph) -> None:
     looks = graph.applied(KIND, an_object("child", *range(MANY)))
     node = graph.get("child")
     assert node is not None
@@ -53,7 +53,7 @@ def test_owners_are_looked_at_while_the_keys_are_read(graph: OwnershipGraph) -> 
     assert verified(list(looks)) == uids(PART, MANY)
 
 
-def test_an_object_that_is_heard_of_again_is_looked_at_to_the_end(graph: OwnershipGraph) -> None:
+def test_an_object_that_changes_again_is_checked_completely(graph: OwnershipGraph) -> None:
     looks = graph.applied(KIND, an_object("child", *range(MANY)))
     first = verified(list(islice(looks, PART)))
     again = graph.applied(KIND, an_object("child", *range(MANY)))
@@ -63,7 +63,7 @@ def test_an_object_that_is_heard_of_again_is_looked_at_to_the_end(graph: Ownersh
     assert list(graph.applied(KIND, an_object("child", *range(MANY)))) == []
 
 
-def test_owners_that_are_named_no_more_leave_no_doubt(graph: OwnershipGraph) -> None:
+def test_removed_owners_are_not_verified(graph: OwnershipGraph) -> None:
     looks = graph.applied(KIND, an_object("child", *range(MANY)))
     assert len(list(islice(looks, PART))) == PART
     assert verified(list(graph.applied(KIND, an_object("child", MANY)))) == [f"u{MANY}"]
@@ -72,7 +72,7 @@ def test_owners_that_are_named_no_more_leave_no_doubt(graph: OwnershipGraph) -> 
     assert graph.is_without_edges()
 
 
-def test_an_object_that_goes_between_two_parts_leaves_nothing(graph: OwnershipGraph) -> None:
+def test_an_object_deleted_between_two_parts_leaves_no_edges(graph: OwnershipGraph) -> None:
     looks = graph.applied(KIND, an_object("child", *range(MANY)))
     assert len(list(islice(looks, PART))) == PART
     assert list(graph.removed(CONFIG_MAPS, "child")) == []
@@ -81,7 +81,7 @@ def test_an_object_that_goes_between_two_parts_leaves_nothing(graph: OwnershipGr
     assert len(graph) == 0
 
 
-def test_an_owner_that_comes_between_two_parts_is_not_doubted(graph: OwnershipGraph) -> None:
+def test_an_owner_observed_between_two_parts_is_not_verified(graph: OwnershipGraph) -> None:
     looks = graph.applied(KIND, an_object("child", *range(MANY)))
     assert len(list(islice(looks, PART))) == PART
     assert list(graph.applied(KIND, {**an_object("u7"), "name": "o7"})) == []
@@ -89,7 +89,7 @@ def test_an_owner_that_comes_between_two_parts_is_not_doubted(graph: OwnershipGr
     assert verified(list(looks)) == uids(PART + 1, MANY)
 
 
-def test_the_dependents_of_an_owner_that_is_gone_are_those_of_that_moment(graph: OwnershipGraph) -> None:
+def test_the_dependents_of_a_deleted_owner_are_those_at_its_deletion(graph: OwnershipGraph) -> None:
     assert list(graph.applied(KIND, {**an_object("u1"), "name": "o1"})) == []
     for number in range(3):
         assert list(graph.applied(KIND, an_object(f"child{number}", 1))) == []
@@ -99,7 +99,7 @@ def test_the_dependents_of_an_owner_that_is_gone_are_those_of_that_moment(graph:
     assert list(looks) == [AttemptToDelete("child1"), AttemptToDelete("child2")]
 
 
-def test_a_dependent_that_is_gone_before_its_turn_is_not_called_misplaced(graph: OwnershipGraph) -> None:
+def test_a_dependent_that_is_deleted_first_is_not_reported(graph: OwnershipGraph) -> None:
     for number in range(2):
         assert len(list(graph.applied(KIND, an_object(f"child{number}", 1)))) == 1
     looks = graph.applied(KIND, {**an_object("u1"), "name": "o1", "namespace": "elsewhere"})

@@ -41,7 +41,7 @@ def names(world: World) -> list[str]:
     return [each["metadata"]["name"] for each in world.server.get(PODS).body["items"]]
 
 
-def test_pods_of_a_lost_node_are_given_time_and_then_removed(world: World) -> None:
+def test_pods_of_a_deleted_node_are_deleted_after_the_quarantine(world: World) -> None:
     add_node(world)
     add_pod(world, "runs", "Running", nodeName="n")
     add_pod(world, "done", "Succeeded", nodeName="n")
@@ -55,7 +55,7 @@ def test_pods_of_a_lost_node_are_given_time_and_then_removed(world: World) -> No
     assert names(world) == ["elsewhere"]
 
 
-def test_a_removed_pod_is_seen_to_have_failed_and_why(world: World) -> None:
+def test_a_deleted_pod_is_set_to_failed_with_a_condition(world: World) -> None:
     watch = world.server.watch(PODS)
     assert events(watch) == []
     add_pod(world, nodeName="never")
@@ -67,7 +67,7 @@ def test_a_removed_pod_is_seen_to_have_failed_and_why(world: World) -> None:
     assert names(world) == []
 
 
-def test_a_node_that_comes_back_in_time_keeps_its_pods(world: World) -> None:
+def test_a_node_that_returns_in_time_keeps_its_pods(world: World) -> None:
     add_node(world)
     add_pod(world, nodeName="n")
     world.settle()
@@ -82,7 +82,7 @@ def test_a_node_that_comes_back_in_time_keeps_its_pods(world: World) -> None:
     assert names(world) == []
 
 
-def test_a_node_of_which_only_the_server_knows_keeps_its_pods(world: World) -> None:
+def test_a_node_that_only_the_server_knows_keeps_its_pods(world: World) -> None:
     """The watch of nodes is late; whoever would not ask would remove the pods of a living node."""
     add_pod(world, nodeName="n")
     world.settle()
@@ -92,7 +92,7 @@ def test_a_node_of_which_only_the_server_knows_keeps_its_pods(world: World) -> N
     assert names(world) == ["p"]
 
 
-def test_a_pod_that_is_going_and_never_had_a_node_goes(world: World) -> None:
+def test_a_terminating_pod_without_a_node_is_deleted(world: World) -> None:
     obj = a_pod("p", schedulingGates=[{"name": "example.com/g"}])
     obj["metadata"]["finalizers"] = ["example.com/hold"]
     world.server.post(PODS, obj)
@@ -103,7 +103,7 @@ def test_a_pod_that_is_going_and_never_had_a_node_goes(world: World) -> None:
     assert names(world.settle()) == []
 
 
-def test_terminating_pods_of_a_node_out_of_service_go_and_others_stay(world: World) -> None:
+def test_terminating_pods_of_an_out_of_service_node_are_deleted_and_others_stay(world: World) -> None:
     add_node(world)
     for name in ("leaving", "staying"):
         add_pod(world, name, nodeName="n")
@@ -115,7 +115,7 @@ def test_terminating_pods_of_a_node_out_of_service_go_and_others_stay(world: Wor
     assert names(world.settle()) == []
 
 
-def test_a_ready_node_looks_after_its_pods_whatever_its_taints(world: World) -> None:
+def test_pods_of_a_ready_node_are_not_deleted_whatever_its_taints(world: World) -> None:
     add_node(world, "n", TAINT)
     ready = {"type": "Ready", "status": "True", "reason": "r", "message": "m"}
     world.server.patch(f"{NODES}/n/status", {"status": {"conditions": [ready]}}, "strategic")
@@ -124,7 +124,7 @@ def test_a_ready_node_looks_after_its_pods_whatever_its_taints(world: World) -> 
     assert names(world.settle()) == ["p"]
 
 
-def test_beyond_a_number_the_oldest_finished_pods_go_evicted_ones_first() -> None:
+def test_above_the_limit_the_oldest_finished_pods_are_deleted_evicted_ones_first() -> None:
     world = a_world(finished_kept=2)
     add_node(world)
     for name in ("a", "b", "c", "d"):
@@ -138,7 +138,7 @@ def test_beyond_a_number_the_oldest_finished_pods_go_evicted_ones_first() -> Non
     assert names(world) == ["c", "d", "runs"], "the evicted one is the youngest"
 
 
-def test_a_refused_deletion_is_tried_again_and_does_not_keep_the_others(world: World) -> None:
+def test_a_rejected_deletion_is_retried_and_does_not_block_others(world: World) -> None:
     for name in ("a", "b"):
         add_pod(world, name, nodeName="never")
     no = EffectResponse(500, {"message": "not now"}, 0.0)
@@ -157,7 +157,7 @@ def test_a_refused_deletion_is_tried_again_and_does_not_keep_the_others(world: W
     assert names(world) == []
 
 
-def test_a_pod_made_again_under_the_name_is_not_hit(world: World) -> None:
+def test_a_recreated_pod_is_not_deleted(world: World) -> None:
     add_pod(world, nodeName="never")
     world.hear_all()
     world.server.delete(f"{PODS}/p", {"gracePeriodSeconds": 0})
@@ -167,14 +167,14 @@ def test_a_pod_made_again_under_the_name_is_not_hit(world: World) -> None:
     assert names(world) == ["p"]
 
 
-def test_after_a_crash_it_starts_anew(world: World) -> None:
+def test_after_a_crash_the_quarantine_starts_again(world: World) -> None:
     add_pod(world, nodeName="never")
     world.advance(20)
     world.crash().advance(QUARANTINE_S)
     assert names(world) == []
 
 
-def test_living_pods_cost_nothing(world: World) -> None:
+def test_running_pods_cause_no_requests(world: World) -> None:
     add_node(world)
     for number in range(10):
         add_pod(world, f"p{number}", "Running", nodeName="n")

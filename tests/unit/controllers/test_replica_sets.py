@@ -42,7 +42,7 @@ def status(world: World, name: str = "web") -> dict[str, int]:
     return {key: value for key, value in found.items() if key != "conditions"}
 
 
-def test_there_are_as_many_pods_as_are_asked_for_and_the_status_counts_them(world: World) -> None:
+def test_the_requested_number_of_pods_is_created_and_counted(world: World) -> None:
     put(world, SETS, a_set())
     world.advance(A_WHILE_S)
     assert len(names(world)) == 3
@@ -60,7 +60,7 @@ def test_there_are_as_many_pods_as_are_asked_for_and_the_status_counts_them(worl
     assert {each.component for each in world.emitted} == {"replicaset-controller"}
 
 
-def test_a_pod_that_ends_or_goes_is_replaced(world: World) -> None:
+def test_a_finished_or_deleted_pod_is_replaced(world: World) -> None:
     put(world, SETS, a_set())
     run(world.advance(A_WHILE_S))
     first, second, third = names(world)
@@ -73,7 +73,7 @@ def test_a_pod_that_ends_or_goes_is_replaced(world: World) -> None:
     assert status(world)["terminatingReplicas"] == 1
 
 
-def test_scaling_down_ends_those_that_would_be_missed_least(world: World) -> None:
+def test_scaling_down_follows_the_deletion_order(world: World) -> None:
     put(world, SETS, a_set(replicas=5))
     world.advance(A_WHILE_S)
     unscheduled, pending, unready, cheap, dear = names(world)
@@ -93,7 +93,7 @@ def test_scaling_down_ends_those_that_would_be_missed_least(world: World) -> Non
     assert reasons(world).count("SuccessfulDelete") == 4
 
 
-def test_more_than_fit_into_one_go_follow_in_the_next() -> None:
+def test_more_pods_than_one_reconcile_creates_follow_in_the_next() -> None:
     draw = drawing()
     world = a_world(lambda: ReplicaSetController(draw, burst=5))
     put(world, SETS, a_set(replicas=17))
@@ -120,7 +120,7 @@ def test_pods_are_available_when_they_have_been_ready_for_long_enough(world: Wor
     assert len(world.requests) == writes, "and then nothing is left to wait for"
 
 
-def test_matching_orphans_are_adopted_and_strangers_released(world: World) -> None:
+def test_matching_orphans_are_adopted_and_other_pods_released(world: World) -> None:
     for name in ("one", "two"):
         put(world, PODS, {"metadata": {"name": name, **template()["metadata"]}, "spec": template()["spec"]})
     put(world, SETS, a_set(replicas=2))
@@ -155,7 +155,7 @@ def test_a_pod_without_all_labels_of_the_template_is_counted_but_not_as_fully_la
     assert (status(world)["replicas"], status(world)["fullyLabeledReplicas"]) == (3, 1)
 
 
-def test_refused_pods_are_told_of_and_few_are_tried(world: World) -> None:
+def test_rejected_pods_are_reported_and_few_are_tried(world: World) -> None:
     world.refuse = lambda effect: REFUSED if isinstance(effect, Create) and effect.resource == POD_RESOURCE else None
     put(world, SETS, a_set(replicas=50))
     world.settle()
@@ -171,7 +171,7 @@ def test_refused_pods_are_told_of_and_few_are_tried(world: World) -> None:
     assert len(names(world)) == 50
 
 
-def test_a_refused_deletion_is_told_of_and_tried_again(world: World) -> None:
+def test_a_rejected_deletion_is_reported_and_retried(world: World) -> None:
     put(world, SETS, a_set())
     world.advance(A_WHILE_S)
     world.refuse = lambda effect: REFUSED if isinstance(effect, Delete) else None
@@ -185,7 +185,7 @@ def test_a_refused_deletion_is_told_of_and_tried_again(world: World) -> None:
     assert "conditions" not in get(world, f"{SETS}/web")["status"]
 
 
-def test_a_set_that_goes_makes_no_more_pods(world: World) -> None:
+def test_a_terminating_set_creates_no_pods(world: World) -> None:
     put(world, SETS, a_set(replicas=2))
     world.advance(A_WHILE_S)
     patch(world, f"{SETS}/web", {"metadata": {"finalizers": ["example.com/hold"]}})
@@ -195,7 +195,7 @@ def test_a_set_that_goes_makes_no_more_pods(world: World) -> None:
     assert len(names(world)) == 1
 
 
-def test_a_set_that_goes_while_its_pods_are_made_leaves_no_doubts(world: World) -> None:
+def test_a_set_deleted_during_a_create_leaves_no_unconfirmed_writes(world: World) -> None:
     def interrupt(effect: Effect) -> EffectResponse | None:
         if isinstance(effect, Create):
             world.refuse = lambda effect: None
@@ -210,7 +210,7 @@ def test_a_set_that_goes_while_its_pods_are_made_leaves_no_doubts(world: World) 
     assert len(names(world)) == 1, "the collector would take it"
 
 
-def test_a_late_watch_makes_no_pod_twice(world: World) -> None:
+def test_a_late_watch_creates_no_pod_twice(world: World) -> None:
     put(world, SETS, a_set())
     world.settle(deaf=(POD_RESOURCE,))
     for annotation in ("1", "2", "3"):
@@ -219,7 +219,7 @@ def test_a_late_watch_makes_no_pod_twice(world: World) -> None:
     assert len(names(world)) == 3
 
 
-def test_creates_of_unknown_outcome_make_no_pod_twice(world: World) -> None:
+def test_creates_of_unknown_outcome_create_no_pod_twice(world: World) -> None:
     lost: list[Effect] = []
 
     def lose(effect: Effect) -> bool:
@@ -235,7 +235,7 @@ def test_creates_of_unknown_outcome_make_no_pod_twice(world: World) -> None:
     assert len(names(world)) == 3
 
 
-def test_after_a_crash_nothing_is_made_twice(world: World) -> None:
+def test_after_a_crash_nothing_is_created_twice(world: World) -> None:
     put(world, SETS, a_set())
     world.settle(steps=3)
     world.crash().advance(A_WHILE_S)
@@ -259,7 +259,7 @@ def test_a_change_that_a_written_status_brings_along_is_not_overlooked(world: Wo
     assert len([pod for pod in pods(world) if "deletionTimestamp" not in pod["metadata"]]) == 1
 
 
-def test_a_set_at_rest_costs_nothing(world: World) -> None:
+def test_an_idle_set_sends_no_requests(world: World) -> None:
     put(world, SETS, a_set(replicas=10))
     run(world.advance(A_WHILE_S))
     world.advance(A_WHILE_S)

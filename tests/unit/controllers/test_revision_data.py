@@ -55,7 +55,7 @@ def test_large_numbers_are_printed_as_kube_controller_manager_prints_them(kind: 
 
 @pytest.mark.parametrize("kind", [STATEFUL, DAEMON], ids=lambda kind: kind.kind)
 @pytest.mark.parametrize("owner", [an_owner(), an_owner(activeDeadlineSeconds=BEYOND)], ids=["usual", "large number"])
-def test_what_an_earlier_version_wrote_is_the_same_revision(kind: GroupVersionKind, owner: Object) -> None:
+def test_a_revision_of_an_earlier_version_is_equal(kind: GroupVersionKind, owner: Object) -> None:
     old = {"metadata": {"name": "o-1"}, "data": old_data(owner), "revision": 1}
     other = {"metadata": {"name": "o-2"}, "data": old_data(an_owner(hostNetwork=True)), "revision": 2}
     data = controller_revisions.data_of(owner, kind)
@@ -64,7 +64,7 @@ def test_what_an_earlier_version_wrote_is_the_same_revision(kind: GroupVersionKi
     assert controller_revisions.choose_revision([other], data, kind) == CreateRevision(3)
 
 
-def test_a_daemon_set_tells_numbers_apart_that_a_float_does_not() -> None:
+def test_a_daemon_set_distinguishes_numbers_that_a_float_does_not() -> None:
     one, other = an_owner(activeDeadlineSeconds=BEYOND), an_owner(activeDeadlineSeconds=BEYOND - 1)
     known = {"metadata": {"name": "o-1"}, "data": controller_revisions.data_of(one, DAEMON), "revision": 1}
     assert controller_revisions.choose_revision(

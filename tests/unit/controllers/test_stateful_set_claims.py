@@ -56,7 +56,7 @@ def change(world: World, **spec: Any) -> None:
     world.advance(0.5)
 
 
-def test_claims_are_there_before_the_pods_that_mount_them(world: World) -> None:
+def test_claims_are_created_before_their_pods(world: World) -> None:
     create(world)
     assert {name: each["metadata"]["labels"] for name, each in claims(world).items()} == {
         "data-db-0": {"of": "data", "app": "db"},
@@ -68,7 +68,7 @@ def test_claims_are_there_before_the_pods_that_mount_them(world: World) -> None:
     assert posted.index("persistentvolumeclaims") < posted.index("pods")
 
 
-def test_a_pod_whose_claim_is_refused_is_not_made(world: World) -> None:
+def test_a_pod_whose_claim_is_rejected_is_not_created(world: World) -> None:
     def refuse(effect: Effect) -> EffectResponse | None:
         if isinstance(effect, Create) and effect.resource.plural == "persistentvolumeclaims":
             return EffectResponse(403, {"message": "no"}, world.server.epoch_s)
@@ -83,7 +83,7 @@ def test_a_pod_whose_claim_is_refused_is_not_made(world: World) -> None:
     )
 
 
-def test_a_claim_that_is_lost_while_its_pod_waits_is_made_again(world: World) -> None:
+def test_a_deleted_claim_of_a_pending_pod_is_recreated(world: World) -> None:
     create(world, 1)
     path = f"{CLAIMS}/data-db-0"
     world.server.patch(path, {"metadata": {"finalizers": None}})
@@ -102,7 +102,7 @@ def test_a_claim_that_is_lost_while_its_pod_waits_is_made_again(world: World) ->
         ("Delete", "Delete", ["StatefulSet db"], ["Pod db-1"]),
     ],
 )
-def test_who_owns_a_claim_is_said_by_the_policy(
+def test_the_retention_policy_decides_the_owner_of_a_claim(
     world: World, scaled: str, deleted: str, kept: list[str], condemned: list[str]
 ) -> None:
     create(world, **policy(scaled, deleted))
@@ -120,7 +120,7 @@ def test_a_policy_that_changes_changes_the_owners(world: World) -> None:
     assert "SuccessfulUpdate" in [each.reason for each in world.emitted]
 
 
-def test_a_new_pod_waits_until_the_claim_of_its_namesake_is_gone(world: World) -> None:
+def test_a_new_pod_waits_until_the_claim_of_its_predecessor_is_deleted(world: World) -> None:
     create(world, **policy("Delete", "Retain"))
     change(world, replicas=1)
     assert names(world) == ["db-0"]
@@ -132,7 +132,7 @@ def test_a_new_pod_waits_until_the_claim_of_its_namesake_is_gone(world: World) -
     assert names(world) == ["db-0", "db-1"]
 
 
-def test_a_claim_that_somebody_else_controls_is_left_alone(world: World) -> None:
+def test_a_claim_with_another_controller_is_not_changed(world: World) -> None:
     create(world, 1)
     other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u", "controller": True}
     world.server.patch(f"{CLAIMS}/data-db-0", {"metadata": {"ownerReferences": [other]}})
@@ -140,7 +140,7 @@ def test_a_claim_that_somebody_else_controls_is_left_alone(world: World) -> None
     assert owners(world) == {"data-db-0": ["ConfigMap x"]}
 
 
-def test_own_writes_count_at_once_and_older_news_change_nothing() -> None:
+def test_own_writes_count_at_once_and_older_events_change_nothing() -> None:
     known = ClaimCache()
 
     def claim(revision: int, uid: str = "u") -> Object:

@@ -117,12 +117,12 @@ def test_the_partition_counts_from_the_first_ordinal() -> None:
     assert stages == []
 
 
-def test_what_needs_mending_is_mended_before_anything_is_ended() -> None:
+def test_repairs_come_before_deletions() -> None:
     stages = plan_pods(StatefulSetRules(0, 1, True, 0, 0), members("0=up 1=up"), "new", lambda member: True)
     assert [short(step) for stage in stages for step in stage] == ["mend 0", "mend 1", "end 1"]
 
 
-def test_who_is_leaving_counts_as_there_but_of_no_revision() -> None:
+def test_a_terminating_pod_counts_as_a_replica_but_of_no_revision() -> None:
     rules = StatefulSetRules(0, 2, True, 0, 0)
     told = status_of({"metadata": {"generation": 3}}, rules, members("0=old:up 1=old:leaving"), "old", "new", 0)
     assert (told["replicas"], told["readyReplicas"], told["currentReplicas"]) == (2, 2, 1)
@@ -157,13 +157,13 @@ def a_world(replicas: int) -> Counting:
     return world
 
 
-def test_batches_grow_as_long_as_all_goes_well() -> None:
+def test_batches_grow_while_all_requests_succeed() -> None:
     world = a_world(12)
     world.advance(0.5)
     assert world.batches == [1, 2, 4, 5]
 
 
-def test_a_late_watch_makes_nobody_start_or_end_a_member_again() -> None:
+def test_a_late_watch_starts_and_stops_no_pod_twice() -> None:
     world = a_world(3)
     for number in range(3):
         world.settle(deaf=(POD_RESOURCE,))

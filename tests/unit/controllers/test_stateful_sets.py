@@ -91,7 +91,7 @@ def test_members_start_in_order_each_when_the_one_before_is_ready(world: World) 
     assert world.emitted[0].message == "Create Pod db-0 in StatefulSet db successful"
 
 
-def test_a_member_is_known_by_name_labels_host_name_and_revision(world: World) -> None:
+def test_a_pod_has_name_labels_host_name_and_revision(world: World) -> None:
     create(world, 1, ordinals={"start": 7})
     (pod,) = pods(world).values()
     assert pod["metadata"]["name"] == "db-7"
@@ -111,7 +111,7 @@ def test_in_parallel_all_start_at_once(world: World) -> None:
     assert names(world) == ["db-0", "db-1"]
 
 
-def test_scaling_down_takes_the_highest_first_and_one_at_a_time(world: World) -> None:
+def test_scaling_down_deletes_the_highest_first_and_one_at_a_time(world: World) -> None:
     create(world)
     run_all(world)
     change(world, replicas=0)
@@ -125,7 +125,7 @@ def test_scaling_down_takes_the_highest_first_and_one_at_a_time(world: World) ->
     assert names(world) == []
 
 
-def test_a_member_that_is_not_ready_holds_up_scaling_down_unless_it_is_that_one(world: World) -> None:
+def test_an_unready_pod_blocks_scaling_down_unless_it_is_the_next_one(world: World) -> None:
     create(world)
     run_all(world)
     report(world, "db-0", "Running")
@@ -150,7 +150,7 @@ def test_a_member_that_ended_is_replaced_under_its_name(world: World, phase: str
     assert "SuccessfulDelete" in reasons(world)
 
 
-def test_an_update_goes_from_the_highest_down_and_waits_for_each(world: World) -> None:
+def test_an_update_proceeds_from_the_highest_ordinal_and_waits_for_each_pod(world: World) -> None:
     create(world)
     run_all(world)
     new_image(world, "v2")
@@ -170,7 +170,7 @@ def test_an_update_goes_from_the_highest_down_and_waits_for_each(world: World) -
     assert told["currentReplicas"] == 3
 
 
-def test_below_the_partition_nobody_is_updated_and_who_is_replaced_comes_back_as_it_was(world: World) -> None:
+def test_below_the_partition_no_pod_is_updated_and_replacements_keep_the_revision(world: World) -> None:
     create(world, updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"partition": 2}})
     run_all(world)
     new_image(world, "v2")
@@ -181,7 +181,7 @@ def test_below_the_partition_nobody_is_updated_and_who_is_replaced_comes_back_as
     assert images(world) == {"db-0": "v1", "db-1": "v1", "db-2": "v2"}
 
 
-def test_on_delete_updates_whom_somebody_else_deletes(world: World) -> None:
+def test_on_delete_updates_only_deleted_pods(world: World) -> None:
     create(world, updateStrategy={"type": "OnDelete"})
     run_all(world)
     new_image(world, "v2")
@@ -192,7 +192,7 @@ def test_on_delete_updates_whom_somebody_else_deletes(world: World) -> None:
     assert images(world) == {"db-0": "v1", "db-1": "v2", "db-2": "v1"}
 
 
-def test_going_back_takes_the_old_revision_up_under_a_new_number(world: World) -> None:
+def test_a_rollback_reuses_the_old_revision_with_a_new_number(world: World) -> None:
     create(world)
     run_all(world)
     (first,) = history(world)
@@ -206,7 +206,7 @@ def test_going_back_takes_the_old_revision_up_under_a_new_number(world: World) -
     assert status(world)["currentRevision"] == first
 
 
-def test_history_is_kept_to_its_limit_and_never_what_is_in_use(world: World) -> None:
+def test_history_is_kept_to_its_limit_and_revisions_in_use_are_kept(world: World) -> None:
     create(world, 1, revisionHistoryLimit=1)
     for number in range(2, 6):
         new_image(world, f"v{number}")
@@ -226,7 +226,7 @@ def test_ready_for_long_enough_comes_before_the_next_start(world: World) -> None
     assert status(world)["availableReplicas"] == 1
 
 
-def test_a_refused_pod_is_told_of_and_tried_again(world: World) -> None:
+def test_a_rejected_pod_is_reported_and_retried(world: World) -> None:
     def refuse(effect: Effect) -> EffectResponse | None:
         if isinstance(effect, Create) and effect.resource.plural == "pods":
             return EffectResponse(403, {"message": "no"}, world.server.epoch_s)
@@ -244,7 +244,7 @@ def test_a_refused_pod_is_told_of_and_tried_again(world: World) -> None:
     assert names(world) == ["db-0"]
 
 
-def test_a_set_that_is_leaving_starts_nobody(world: World) -> None:
+def test_a_terminating_set_starts_no_pod(world: World) -> None:
     create(world)
     world.server.patch(f"{SETS}/db", {"metadata": {"finalizers": ["example.com/wait"]}})
     world.server.delete(f"{SETS}/db", {"propagationPolicy": "Orphan"})

@@ -54,7 +54,7 @@ def said(world: World) -> list[str]:
     return [each.message for each in world.emitted]
 
 
-def test_a_pod_that_does_not_tolerate_the_taint_goes_at_once_and_is_told_why(world: World) -> None:
+def test_a_pod_that_does_not_tolerate_the_taint_is_evicted_at_once_with_a_condition(world: World) -> None:
     watch = world.server.watch(PODS)
     events(watch)
     add_pod(world, "p")
@@ -81,7 +81,7 @@ def test_the_shortest_of_the_times_that_match_counts(world: World) -> None:
     assert going(world) == {"p"}
 
 
-def test_a_pod_stays_when_the_taint_goes_in_time(world: World) -> None:
+def test_a_pod_stays_when_the_taint_is_removed_in_time(world: World) -> None:
     add_pod(world, "p", for_s(30))
     taint(world, TAINT)
     world.advance(29)
@@ -105,7 +105,7 @@ def test_a_further_taint_that_is_not_tolerated_ends_the_wait(world: World) -> No
     assert said(world) == ["Cancelling deletion of Pod a/p", "Marking for deletion Pod a/p"]
 
 
-def test_a_pod_that_comes_to_a_tainted_node_is_looked_at_too(world: World) -> None:
+def test_a_pod_that_is_bound_to_a_tainted_node_is_checked_too(world: World) -> None:
     taint(world, TAINT)
     add_pod(world, "p")
     add_pod(world, "q", for_s(3))
@@ -115,7 +115,7 @@ def test_a_pod_that_comes_to_a_tainted_node_is_looked_at_too(world: World) -> No
     assert going(world) == {"p", "q"}
 
 
-def test_a_toleration_that_is_added_is_heard_of(world: World) -> None:
+def test_an_added_toleration_counts(world: World) -> None:
     add_pod(world, "p", for_s(30))
     taint(world, TAINT)
     pod = world.server.get(f"{PODS}/p").body
@@ -125,14 +125,14 @@ def test_a_toleration_that_is_added_is_heard_of(world: World) -> None:
     assert going(world) == set()
 
 
-def test_taints_that_only_keep_pods_away_end_nobody(world: World) -> None:
+def test_no_schedule_taints_evict_no_pod(world: World) -> None:
     add_pod(world, "p")
     taint(world, {**TAINT, "effect": "NoSchedule"}, {**OTHER, "effect": "PreferNoSchedule"})
     world.advance(3600)
     assert going(world) == set()
 
 
-def test_what_could_not_be_deleted_is_tried_again_and_announced_once(world: World) -> None:
+def test_a_failed_deletion_is_retried_and_announced_once(world: World) -> None:
     add_pod(world, "p")
     world.refuse = lambda effect: _refusal(effect)
     taint(world, TAINT)

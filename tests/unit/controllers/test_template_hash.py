@@ -74,12 +74,12 @@ ODD = {
         (ODD, "746f48fd87", "6c7964b7d8"),
     ],
 )
-def test_a_template_has_the_hash_that_kubernetes_gives_it(template: Any, never: str, three_times: str) -> None:
+def test_a_template_has_the_hash_of_kubernetes(template: Any, never: str, three_times: str) -> None:
     hashed = TemplateHash(all_schemas())
     assert (hashed(template, None), hashed(template, 3)) == (never, three_times)
 
 
-def test_empty_lists_and_maps_are_as_good_as_absent_but_empty_choices_are_not() -> None:
+def test_empty_lists_and_maps_equal_absent_ones_but_empty_structs_do_not() -> None:
     hashed = TemplateHash(all_schemas())
     (container,) = PLAIN["spec"]["containers"]
     empties = {**PLAIN, "spec": {"containers": [{**container, "args": [], "env": None}], "nodeSelector": {}}}

@@ -20,7 +20,7 @@ def is_there(stage: Stage, name: str = "j") -> bool:
     return answer.status == 200 and "deletionTimestamp" not in answer.body["metadata"]
 
 
-def test_a_finished_job_goes_when_its_time_is_over(stage: Stage) -> None:
+def test_a_finished_job_is_deleted_after_its_ttl(stage: Stage) -> None:
     stage.add(ttlSecondsAfterFinished=30)
     stage.succeed(*stage.live())
     stage.advance(28)
@@ -30,7 +30,7 @@ def test_a_finished_job_goes_when_its_time_is_over(stage: Stage) -> None:
     assert stage.job()["metadata"]["finalizers"] == ["foregroundDeletion"]
 
 
-def test_one_that_runs_or_has_no_time_stays(stage: Stage) -> None:
+def test_a_running_job_and_a_job_without_a_ttl_stay(stage: Stage) -> None:
     stage.add(ttlSecondsAfterFinished=0)
     stage.add("k", completions=0)
     stage.advance(100)
@@ -38,7 +38,7 @@ def test_one_that_runs_or_has_no_time_stays(stage: Stage) -> None:
     assert is_there(stage, "k")
 
 
-def test_a_job_that_gets_more_time_at_the_last_moment_stays(stage: Stage) -> None:
+def test_a_job_whose_ttl_is_extended_at_the_last_moment_stays(stage: Stage) -> None:
     stage.add(ttlSecondsAfterFinished=30, completions=0)
     stage.advance(20)
 
@@ -54,13 +54,13 @@ def test_a_job_that_gets_more_time_at_the_last_moment_stays(stage: Stage) -> Non
     assert not is_there(stage)
 
 
-def test_less_time_counts_at_once(stage: Stage) -> None:
+def test_a_shorter_ttl_counts_at_once(stage: Stage) -> None:
     stage.add(ttlSecondsAfterFinished=3000, completions=0)
     stage.change(ttlSecondsAfterFinished=0)
     assert not is_there(stage)
 
 
-def test_an_unreachable_server_is_asked_again(stage: Stage) -> None:
+def test_a_request_to_an_unreachable_server_is_retried(stage: Stage) -> None:
     stage.add(ttlSecondsAfterFinished=1, completions=0)
     stage.world.refuse = lambda effect: EffectResponse(503, {}, 0.0) if isinstance(effect, Get | Delete) else None
     stage.advance(2)
@@ -70,7 +70,7 @@ def test_an_unreachable_server_is_asked_again(stage: Stage) -> None:
     assert not is_there(stage)
 
 
-def test_the_time_counts_from_the_last_word() -> None:
+def test_the_ttl_starts_at_the_finished_condition() -> None:
     condition = {"type": "Failed", "status": "True", "lastTransitionTime": "2023-11-14T22:13:20Z"}
     job = {"metadata": {}, "spec": {"ttlSecondsAfterFinished": 5}, "status": {"conditions": [condition]}}
     assert expires_s(job) == 1_700_000_005

@@ -36,7 +36,7 @@ def a_template() -> dict[str, Any]:
         ),
     ],
 )
-def test_who_applies_what_nobody_looks_after_is_told_what_to_do_instead(path: str, body: Any, says: str) -> None:
+def test_an_object_of_an_unsupported_kind_gets_one_event_with_an_alternative(path: str, body: Any, says: str) -> None:
     world = World(UnsupportedKindsController)
     world.server.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
     assert world.server.post(path, {"metadata": {"name": "x"}, **body}).status == 201

@@ -48,7 +48,7 @@ def test_a_claim_gets_the_smallest_volume_that_is_large_enough(world: World) -> 
     assert volume["spec"]["claimRef"]["uid"] == claim["metadata"]["uid"]
 
 
-def test_a_claim_that_waits_gets_the_volume_that_comes(world: World) -> None:
+def test_a_pending_claim_gets_a_new_volume(world: World) -> None:
     add_claim(world, "c")
     world.advance(1)
     assert said(world) == [("c", "FailedBinding")]
@@ -58,7 +58,7 @@ def test_a_claim_that_waits_gets_the_volume_that_comes(world: World) -> None:
     assert bound(world) == {"c": "v"}
 
 
-def test_what_is_not_asked_for_is_not_given(world: World) -> None:
+def test_a_volume_that_does_not_match_is_not_bound(world: World) -> None:
     add_volume(world, "other-class", storageClassName="other")
     add_volume(world, "block", volumeMode="Block")
     add_volume(world, "read-only", accessModes=["ReadOnlyMany"])
@@ -79,7 +79,7 @@ def test_a_volume_with_fewer_access_modes_is_preferred_to_a_smaller_one(world: W
     assert bound(world) == {"c": "one"}
 
 
-def test_a_volume_that_is_meant_for_a_claim_is_given_to_it_and_to_no_other(world: World) -> None:
+def test_a_reserved_volume_is_bound_only_to_its_claim(world: World) -> None:
     add_volume(world, "meant", "9Gi", claim="c")
     add_volume(world, "free", "1Gi")
     for name in ("b", "c"):
@@ -108,7 +108,7 @@ def test_a_claim_that_names_its_volume_waits_for_it(world: World) -> None:
         ({"accessModes": ["ReadOnlyMany"]}, "incompatible accessMode"),
     ],
 )
-def test_a_named_volume_that_does_not_suit_is_told(world: World, spec: dict[str, Any], reason: str) -> None:
+def test_a_named_volume_that_does_not_match_is_reported(world: World, spec: dict[str, Any], reason: str) -> None:
     add_volume(world, "v", **spec)
     add_claim(world, "c", volumeName="v")
     world.advance(1)
@@ -117,7 +117,7 @@ def test_a_named_volume_that_does_not_suit_is_told(world: World, spec: dict[str,
     assert world.emitted[-1].reason == "VolumeMismatch"
 
 
-def test_a_named_volume_of_somebody_else_is_not_given(world: World) -> None:
+def test_a_named_volume_of_another_claim_is_not_bound(world: World) -> None:
     add_volume(world, "v", claim="other")
     add_claim(world, "c", volumeName="v")
     world.advance(1)
@@ -125,7 +125,7 @@ def test_a_named_volume_of_somebody_else_is_not_given(world: World) -> None:
     assert world.emitted[-1].message == 'volume "v" already bound to a different claim.'
 
 
-def test_a_claim_whose_volume_is_gone_is_lost(world: World) -> None:
+def test_a_claim_whose_volume_is_deleted_is_lost(world: World) -> None:
     add_volume(world, "v")
     add_claim(world, "c")
     world.advance(1)
@@ -154,7 +154,7 @@ def test_a_claim_that_waits_for_a_pod_is_not_bound_before(world: World) -> None:
     assert bound(world) == {"c": "v"}
 
 
-def test_a_class_that_nobody_makes_volumes_of_is_told(world: World) -> None:
+def test_a_class_without_a_provisioner_is_reported(world: World) -> None:
     add_class(world, "local", "kubernetes.io/no-provisioner", waits=True)
     add_claim(world, "c", on_class="local")
     world.server.patch(f"{CLAIMS}/c", {"metadata": {"annotations": {SELECTED: "n"}}})
@@ -166,7 +166,7 @@ def test_a_class_that_nobody_makes_volumes_of_is_told(world: World) -> None:
     }
 
 
-def test_a_claim_without_a_class_is_given_the_default_one_that_comes_later(world: World) -> None:
+def test_a_claim_without_a_class_gets_a_later_default_class(world: World) -> None:
     add_claim(world, "c", on_class=None)
     world.advance(1)
     add_class(world, "std", metadata={"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}})
@@ -175,7 +175,7 @@ def test_a_claim_without_a_class_is_given_the_default_one_that_comes_later(world
     assert list(bound(world)) == ["c"]
 
 
-def test_a_claim_that_went_while_it_was_written_stays_gone(world: World) -> None:
+def test_a_claim_that_is_deleted_during_a_write_stays_deleted(world: World) -> None:
     """The news of its end come before the answer to the write; then a volume comes that it would have liked."""
 
     def refuse(effect: Effect) -> EffectResponse | None:
@@ -199,7 +199,7 @@ def test_a_claim_that_went_while_it_was_written_stays_gone(world: World) -> None
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_whatever_fails_and_whoever_dies_every_claim_ends_with_a_volume_of_its_own(seed: int) -> None:
+def test_with_any_failure_or_crash_every_claim_gets_its_own_volume(seed: int) -> None:
     """As many volumes as claims, and writes that fail or are lost on the way back."""
     draw = random.Random(seed)
     world = a_world()

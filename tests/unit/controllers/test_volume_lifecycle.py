@@ -34,7 +34,7 @@ def world() -> World:
     return a_world()
 
 
-def test_a_hollow_volume_of_the_asked_size_appears_and_goes_with_its_claim(world: World) -> None:
+def test_a_hollow_volume_of_the_requested_size_is_created_and_deleted_with_its_claim(world: World) -> None:
     add_class(world, "hollow", mountOptions=["noatime"])
     add_claim(world, "c", "7Gi", on_class="hollow")
     world.advance(1)
@@ -93,7 +93,7 @@ def test_classes_of_other_drivers_are_left_to_them(world: World) -> None:
         ),
     ],
 )
-def test_what_a_volume_says_of_its_end_is_done(
+def test_the_reclaim_policy_of_a_volume_is_applied(
     world: World, spec: dict[str, Any], phase: str | None, reason: str | None
 ) -> None:
     add_volume(world, "v", **spec)
@@ -105,7 +105,7 @@ def test_what_a_volume_says_of_its_end_is_done(
     assert [each for _, each in said(world)] == ([reason] if reason else [])
 
 
-def test_a_released_volume_is_given_to_nobody_until_its_claim_is_taken_off(world: World) -> None:
+def test_a_released_volume_is_not_bound_until_its_claim_ref_is_removed(world: World) -> None:
     add_volume(world, "v")
     add_claim(world, "c")
     world.advance(1)
@@ -119,7 +119,7 @@ def test_a_released_volume_is_given_to_nobody_until_its_claim_is_taken_off(world
     assert bound(world) == {"c": "v"}
 
 
-def test_a_claim_in_use_stays_until_its_last_pod_is_gone(world: World) -> None:
+def test_a_claim_in_use_stays_until_its_last_pod_is_deleted(world: World) -> None:
     add_volume(world, "v")
     add_claim(world, "c")
     add_user(world, "p", "c", nodeName="n")
@@ -143,7 +143,7 @@ def test_a_pod_without_a_node_does_not_keep_a_claim(world: World) -> None:
     assert world.server.get(f"{CLAIMS}/c").status == 404
 
 
-def test_a_bound_volume_stays_until_its_claim_is_gone(world: World) -> None:
+def test_a_bound_volume_stays_until_its_claim_is_deleted(world: World) -> None:
     add_volume(world, "v")
     add_claim(world, "c")
     world.advance(1)
@@ -155,7 +155,7 @@ def test_a_bound_volume_stays_until_its_claim_is_gone(world: World) -> None:
     assert phases(world) == {}
 
 
-def test_a_protection_that_somebody_took_off_comes_back(world: World) -> None:
+def test_a_removed_protection_finalizer_is_restored(world: World) -> None:
     add_claim(world, "c")
     add_volume(world, "v", "1Mi")
     world.settle()
@@ -165,7 +165,7 @@ def test_a_protection_that_somebody_took_off_comes_back(world: World) -> None:
         assert len(world.server.get(path).body["metadata"]["finalizers"]) == 1
 
 
-def test_a_class_of_attributes_stays_as_long_as_a_claim_or_a_volume_names_it() -> None:
+def test_a_volume_attributes_class_stays_while_a_claim_or_a_volume_names_it() -> None:
     world = World(VolumeAttributesClassProtection)
     world.server.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
     path = "/apis/storage.k8s.io/v1/volumeattributesclasses"
@@ -184,7 +184,7 @@ def test_a_class_of_attributes_stays_as_long_as_a_claim_or_a_volume_names_it() -
     assert world.server.get(f"{path}/gold").status == 404
 
 
-def test_a_pod_brings_its_ephemeral_claim_and_others_of_that_name_are_left_alone(world: World) -> None:
+def test_a_pod_gets_its_ephemeral_claim_and_foreign_claims_of_that_name_are_not_changed(world: World) -> None:
     add_class(world, "hollow")
     template = {"metadata": {"labels": {"l": "1"}}, "spec": {**CLAIM_SPEC, "storageClassName": "hollow"}}
     volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}

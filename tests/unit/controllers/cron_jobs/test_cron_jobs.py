@@ -37,7 +37,7 @@ def test_a_job_is_started_for_every_minute_of_the_schedule(stage: Stage) -> None
     assert stage.said("SawCompletedJob") == f"Saw completed job: {stage.names()[0]}, condition: Complete"
 
 
-def test_a_job_carries_what_its_template_says_and_for_when_it_is(stage: Stage) -> None:
+def test_a_job_has_the_template_and_its_scheduled_time(stage: Stage) -> None:
     metadata = {"labels": {"team": "blue"}, "annotations": {"note": "x"}}
     pod = {"restartPolicy": "OnFailure", "containers": [{"name": "c", "image": "i"}]}
     job = {"metadata": metadata, "spec": {"parallelism": 2, "completions": 2, "template": {"spec": pod}}}
@@ -102,7 +102,7 @@ def test_nothing_is_started_while_suspended_and_the_last_missed_one_afterwards(s
     assert stage.names() == [f"c-{minute('2023-11-14T22:23:00Z')}"]
 
 
-def test_what_was_due_before_the_starting_deadline_is_not_started(stage: Stage) -> None:
+def test_a_time_before_the_starting_deadline_is_not_started(stage: Stage) -> None:
     stage.add(suspend=True, startingDeadlineSeconds=10)
     stage.pass_minutes(10)
     stage.change(suspend=False)
@@ -111,7 +111,7 @@ def test_what_was_due_before_the_starting_deadline_is_not_started(stage: Stage) 
     assert stage.names() == [f"c-{minute('2023-11-14T22:24:00Z')}"]
 
 
-def test_more_than_a_hundred_missed_times_are_told_of_and_the_last_one_is_started(stage: Stage) -> None:
+def test_more_than_a_hundred_missed_times_are_reported_and_the_last_one_is_started(stage: Stage) -> None:
     stage.add(suspend=True, ends="Succeeded")
     stage.last_started("2023-11-10T00:00:00Z")
     stage.change(suspend=False)
@@ -129,14 +129,14 @@ def test_finished_jobs_are_kept_up_to_the_limits(stage: Stage) -> None:
     assert "lastSuccessfulTime" not in stage.status("bad")
 
 
-def test_with_a_limit_of_nought_nothing_is_kept(stage: Stage) -> None:
+def test_with_a_limit_of_zero_no_job_is_kept(stage: Stage) -> None:
     stage.add(ends="Succeeded", successfulJobsHistoryLimit=0)
     stage.pass_minutes(3)
     assert stage.names() == []
     assert stage.status()["lastSuccessfulTime"] == "2023-11-14T22:16:00Z"
 
 
-def test_a_job_that_somebody_else_made_is_told_of_and_not_adopted(stage: Stage) -> None:
+def test_a_foreign_job_is_reported_and_not_adopted(stage: Stage) -> None:
     cron = stage.add(schedule="0 0 1 1 *", ends="Succeeded")
     owner = {
         "apiVersion": "batch/v1",
@@ -154,7 +154,7 @@ def test_a_job_that_somebody_else_made_is_told_of_and_not_adopted(stage: Stage) 
     assert stage.status() == {"lastSuccessfulTime": "2023-11-14T22:13:20Z"}
 
 
-def test_an_interval_counts_from_when_the_cron_job_was_made(stage: Stage) -> None:
+def test_an_interval_starts_at_the_creation_of_the_cron_job(stage: Stage) -> None:
     stage.add(schedule="@every 90s", ends="Succeeded")
     stage.pass_minutes(5)
     due = ("22:14:50", "22:16:20", "22:17:50")
@@ -185,7 +185,7 @@ def test_a_time_zone_moves_the_hour(stage: Stage) -> None:
     assert stage.names()[1] == f"utc-{minute('2023-11-14T23:30:00Z')}"
 
 
-def test_a_schedule_that_never_comes_is_told_of(stage: Stage) -> None:
+def test_a_schedule_without_a_time_is_reported(stage: Stage) -> None:
     stage.add(schedule="0 0 31 2 *")
     stage.pass_minutes(5)
     assert stage.events() == ["InvalidSchedule"]
@@ -202,7 +202,7 @@ def test_a_new_schedule_counts_from_now_on(stage: Stage) -> None:
     assert stage.names() == [f"c-{minute('2023-11-14T22:24:00Z')}"]
 
 
-def test_a_refused_job_is_told_of_and_tried_again(stage: Stage) -> None:
+def test_a_rejected_job_is_reported_and_retried(stage: Stage) -> None:
     refused = EffectResponse(403, {"message": "exceeded quota"}, 0.0)
     stage.world.refuse = lambda effect: refused if isinstance(effect, Create) else None
     stage.add()
@@ -214,7 +214,7 @@ def test_a_refused_job_is_told_of_and_tried_again(stage: Stage) -> None:
     assert len(stage.names()) == 1
 
 
-def test_a_terminating_namespace_is_no_news(stage: Stage) -> None:
+def test_a_terminating_namespace_is_not_reported(stage: Stage) -> None:
     cause = {"reason": "NamespaceTerminating"}
     refused = EffectResponse(403, {"message": "no", "details": {"causes": [cause]}}, 0.0)
     stage.world.refuse = lambda effect: refused if isinstance(effect, Create) else None
@@ -233,7 +233,7 @@ def test_a_job_that_cannot_be_deleted_keeps_its_successor_waiting(stage: Stage) 
     assert stage.said("FailedDelete") == "Deleted job: not you"
 
 
-def test_a_name_that_somebody_else_took_is_left_alone(stage: Stage) -> None:
+def test_a_job_name_that_is_taken_is_not_used(stage: Stage) -> None:
     cron = stage.add()
     taken = f"c-{minute('2023-11-14T22:14:00Z')}"
     stage.server.post(PATH, {"metadata": {"name": taken}, "spec": cron["spec"]["jobTemplate"]["spec"]})
@@ -243,7 +243,7 @@ def test_a_name_that_somebody_else_took_is_left_alone(stage: Stage) -> None:
     assert stage.active() == [f"c-{minute('2023-11-14T22:15:00Z')}"]
 
 
-def test_a_late_watch_makes_no_second_job_and_no_news(stage: Stage) -> None:
+def test_a_late_watch_creates_no_second_job_and_no_event(stage: Stage) -> None:
     stage.add()
     stage.server.epoch_s += 41
     for _ in range(3):
@@ -262,7 +262,7 @@ def test_a_late_watch_of_jobs_is_no_reason_to_miss_or_to_suspect_one(stage: Stag
     assert ("GET", f"{PATH}/{stage.active()[0]}") not in stage.world.requests
 
 
-def test_a_status_that_was_written_by_somebody_else_meanwhile_is_not_lost(stage: Stage) -> None:
+def test_a_concurrent_status_write_is_not_lost(stage: Stage) -> None:
     stage.add()
     conflicts = [EffectResponse(409, {"message": "the object has been modified"}, 0.0)]
     stage.world.refuse = lambda effect: conflicts.pop() if isinstance(effect, Replace) and conflicts else None
@@ -271,7 +271,7 @@ def test_a_status_that_was_written_by_somebody_else_meanwhile_is_not_lost(stage:
     assert len(stage.names()) == 1
 
 
-def test_a_status_that_names_nothing_is_put_right(stage: Stage) -> None:
+def test_a_status_with_an_empty_reference_is_corrected(stage: Stage) -> None:
     stage.add("good", ends="Succeeded")
     stage.add()
     nonsense = [{"kind": "Job"}, {"name": "never", "uid": "x"}]
@@ -281,7 +281,7 @@ def test_a_status_that_names_nothing_is_put_right(stage: Stage) -> None:
     assert stage.status("good")["lastSuccessfulTime"] == "2023-11-14T22:14:00Z"
 
 
-def test_a_server_that_does_not_answer_whether_a_job_is_there_is_asked_again(stage: Stage) -> None:
+def test_an_unanswered_read_of_a_job_is_retried(stage: Stage) -> None:
     stage.add()
     stage.pass_minutes(1)
     [name] = stage.names()
@@ -303,7 +303,7 @@ def test_a_cron_job_that_is_being_deleted_starts_nothing(stage: Stage) -> None:
     assert stage.names() == []
 
 
-def test_a_death_at_any_write_changes_nothing_in_the_end() -> None:
+def test_a_crash_at_any_write_does_not_change_the_result() -> None:
     def told(at: int, *, sent: bool) -> tuple[Mortal, object]:
         stage = Stage()
         stage.add(ends="Succeeded", successfulJobsHistoryLimit=1, concurrencyPolicy="Forbid")

@@ -35,12 +35,12 @@ def test_a_zone_in_the_schedule_counts_and_is_not_supported() -> None:
     )
 
 
-def test_a_zone_that_nobody_knows_is_a_problem() -> None:
+def test_an_unknown_zone_is_a_problem() -> None:
     assert zone_of({"timeZone": "No/Where"}, find_zone) == "unknown time zone No/Where"
     assert zone_of({}, find_zone) is utc
 
 
-def test_a_schedule_that_cannot_be_read_is_a_problem() -> None:
+def test_an_invalid_schedule_is_a_problem() -> None:
     assert read({"schedule": "x"}, utc, find_zone) == "expected exactly 5 fields, found 1: [x]"
 
 
@@ -52,11 +52,11 @@ def test_one_time_is_missed_at_its_instant() -> None:
     assert missed_schedules(timetable(**HOURLY), 0, HOUR_S) == MissedSchedules(0, HOUR_S)
 
 
-def test_the_last_of_several_is_told_with_about_how_many_there_were() -> None:
+def test_the_last_missed_time_is_returned_with_the_approximate_number() -> None:
     assert missed_schedules(timetable(**HOURLY), 0, 5.5 * HOUR_S) == MissedSchedules(0, 5 * HOUR_S, 5)
 
 
-def test_times_at_uneven_distances_are_found_all_the_same() -> None:
+def test_times_at_irregular_intervals_are_found() -> None:
     uneven = timetable(schedule="0 0,1,20 * * *")
     assert missed_schedules(uneven, 0, 47 * HOUR_S).last_s == 44 * HOUR_S
 
@@ -67,13 +67,13 @@ def test_intervals_keep_their_phase() -> None:
     assert next_check_s(every, 7, 1000) == 7 + 12 * 90 + 0.1 - 1000
 
 
-def test_the_next_look_is_a_little_after_the_next_time() -> None:
+def test_the_next_check_is_a_little_after_the_next_time() -> None:
     assert next_check_s(timetable(**HOURLY), 0, 10) == pytest.approx(HOUR_S + 0.1 - 10)
     assert next_check_s(timetable(**HOURLY), 0, 10 * HOUR_S + 1) == pytest.approx(HOUR_S + 0.1 - 1)
     assert next_check_s(timetable(schedule="0 0 31 2 *"), 0, 10) is None
 
 
-def test_a_time_is_told_as_clocks_there_show_it() -> None:
+def test_a_time_is_formatted_in_its_zone() -> None:
     berlin, newfoundland = find_zone("Europe/Berlin"), find_zone("America/St_Johns")
     assert berlin is not None
     assert newfoundland is not None

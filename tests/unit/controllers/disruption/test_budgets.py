@@ -25,7 +25,7 @@ def stage() -> Stage:
     return Stage()
 
 
-def test_a_number_to_keep_counts_the_pods_that_are_there(stage: Stage) -> None:
+def test_an_absolute_min_available_counts_the_existing_pods(stage: Stage) -> None:
     stage.budget(minAvailable=2)
     assert stage.numbers() == (0, 2, 0, 0)
     assert stage.events() == ["NoPods"]
@@ -39,7 +39,7 @@ def test_a_number_to_keep_counts_the_pods_that_are_there(stage: Stage) -> None:
     assert stage.condition() == ("False", "InsufficientPods", "")
 
 
-def test_pods_that_were_there_before_the_budget_count(stage: Stage) -> None:
+def test_pods_older_than_the_budget_count(stage: Stage) -> None:
     stage.pods("one", "two")
     stage.pod("other", app="db")
     stage.budget(minAvailable=1)
@@ -58,7 +58,7 @@ def test_pods_that_were_there_before_the_budget_count(stage: Stage) -> None:
         ({"minAvailable": "100%"}, (4, 4, 3, 0)),
     ],
 )
-def test_shares_are_of_what_the_owner_wants(
+def test_percentages_refer_to_the_replicas_of_the_owner(
     stage: Stage, spec: dict[str, Any], numbers: tuple[int, int, int, int]
 ) -> None:
     deployment = stage.owner("deployments", "Deployment", "web", 4)
@@ -76,14 +76,14 @@ def test_two_replica_sets_of_one_deployment_count_as_their_deployment(stage: Sta
     assert stage.numbers() == (5, 1, 2, 1)
 
 
-def test_owners_of_several_kinds_are_added_up(stage: Stage) -> None:
+def test_replicas_of_several_owners_are_summed(stage: Stage) -> None:
     stage.pods("one", owner=stage.owner("replicasets", "ReplicaSet", "alone", 2))
     stage.pods("two", owner=stage.owner("statefulsets", "StatefulSet", "db", 3))
     stage.budget(minAvailable="40%")
     assert stage.numbers() == (5, 2, 2, 0)
 
 
-def test_an_owner_of_any_kind_is_asked_for_its_scale(stage: Stage) -> None:
+def test_the_scale_of_an_owner_of_any_kind_is_read(stage: Stage) -> None:
     columns = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {
@@ -105,7 +105,7 @@ def test_an_owner_of_any_kind_is_asked_for_its_scale(stage: Stage) -> None:
     assert stage.numbers() == (3, 1, 2, 1)
 
 
-def test_an_owner_that_cannot_be_scaled_is_told_of_and_nothing_may_go(stage: Stage) -> None:
+def test_an_owner_without_a_scale_is_reported_and_no_disruption_is_allowed(stage: Stage) -> None:
     stage.pods("one", owner=stage.owner("daemonsets", "DaemonSet", "d", 0))
     stage.budget(maxUnavailable=1)
     why = "daemonsets.apps does not implement the scale subresource"
@@ -118,7 +118,7 @@ def test_an_owner_that_cannot_be_scaled_is_told_of_and_nothing_may_go(stage: Sta
     assert stage.numbers() == (1, 0, 1, 1)
 
 
-def test_an_owner_that_is_gone_is_told_of(stage: Stage) -> None:
+def test_a_deleted_owner_is_reported(stage: Stage) -> None:
     replica_set = stage.owner("replicasets", "ReplicaSet", "web-1", 3)
     stage.pods("one", owner=replica_set)
     assert stage.server.delete("/apis/apps/v1/namespaces/a/replicasets/web-1").status == 200
@@ -126,7 +126,7 @@ def test_an_owner_that_is_gone_is_told_of(stage: Stage) -> None:
     assert stage.condition() == ("False", "SyncFailed", 'found no controllers for pod "one"')
 
 
-def test_a_namesake_of_the_owner_does_not_count(stage: Stage) -> None:
+def test_an_object_with_the_owners_name_and_another_uid_does_not_count(stage: Stage) -> None:
     replica_set = stage.owner("replicasets", "ReplicaSet", "web-1", 3)
     earlier = {**replica_set, "metadata": {**replica_set["metadata"], "uid": "earlier"}}
     stage.pods("one", owner=earlier)
@@ -134,7 +134,7 @@ def test_a_namesake_of_the_owner_does_not_count(stage: Stage) -> None:
     assert stage.condition()[2] == 'found no controllers for pod "one"'
 
 
-def test_a_budget_that_changes_while_the_server_is_asked_is_not_written_as_it_was(stage: Stage) -> None:
+def test_a_budget_that_changes_during_a_request_is_not_overwritten(stage: Stage) -> None:
     controller: Controller = DisruptionController()
     controller.discovered(DiscoveredKinds(by_name={("example.com/v1", "Rollout"): ROLLOUT}))
     stage.pods("one", owner={"apiVersion": "example.com/v1", "kind": "Rollout", "metadata": {"name": "r", "uid": "u"}})
@@ -149,14 +149,14 @@ def test_a_budget_that_changes_while_the_server_is_asked_is_not_written_as_it_wa
     assert done.value.value == Done()
 
 
-def test_an_owner_of_a_kind_that_nobody_serves_is_told_of(stage: Stage) -> None:
+def test_an_owner_of_an_unserved_kind_is_reported(stage: Stage) -> None:
     strange = {"apiVersion": "example.com/v1", "kind": "Rollout", "metadata": {"name": "r", "uid": "u"}}
     stage.pods("one", owner=strange)
     stage.budget(maxUnavailable=1)
     assert stage.condition()[2] == 'no matches for kind "Rollout" in version "example.com/v1"'
 
 
-def test_pods_without_an_owner_are_told_of_where_a_share_is_asked_for(stage: Stage) -> None:
+def test_unmanaged_pods_are_reported_if_a_percentage_is_requested(stage: Stage) -> None:
     stage.pods("one")
     stage.budget(maxUnavailable=1)
     assert stage.numbers() == (0, 0, 1, 0)
@@ -164,7 +164,7 @@ def test_pods_without_an_owner_are_told_of_where_a_share_is_asked_for(stage: Sta
     assert shown in stage.said("UnmanagedPods")
 
 
-def test_an_empty_selector_means_every_pod_of_the_namespace(stage: Stage) -> None:
+def test_an_empty_selector_selects_all_pods_of_the_namespace(stage: Stage) -> None:
     stage.pod("one", app="web")
     stage.pod("two", app="db")
     stage.budget(selector={}, minAvailable=1)
@@ -180,7 +180,7 @@ def test_a_pod_that_changes_its_labels_changes_its_budget(stage: Stage) -> None:
     assert (stage.numbers(), stage.numbers("db")) == ((1, 1, 1, 0), (1, 1, 1, 0))
 
 
-def test_a_changed_selector_counts_anew(stage: Stage) -> None:
+def test_a_changed_selector_counts_again(stage: Stage) -> None:
     stage.budget(minAvailable=1)
     stage.pod("one", app="web")
     stage.pod("two", app="db")
@@ -193,7 +193,7 @@ def test_a_changed_selector_counts_anew(stage: Stage) -> None:
     assert stage.numbers() == (0, 1, 0, 0)
 
 
-def test_two_budgets_of_one_pod_both_count_it_and_are_told_of(stage: Stage) -> None:
+def test_two_budgets_of_one_pod_both_count_it_and_are_reported(stage: Stage) -> None:
     stage.budget("a", minAvailable=1)
     stage.budget("b", minAvailable=1)
     stage.pods("one", "two")
@@ -232,7 +232,7 @@ def test_a_burst_of_evictions_is_never_granted_more_than_the_budget(stage: Stage
     assert granted == [201, 201, 429, 429, 429]
 
 
-def test_an_eviction_that_was_granted_and_never_came_is_forgotten_after_two_minutes(stage: Stage) -> None:
+def test_a_granted_eviction_that_did_not_happen_expires_after_two_minutes(stage: Stage) -> None:
     stage.budget(minAvailable=1)
     stage.pods("one", "two")
     now = format_time(stage.server.epoch_s)
@@ -246,7 +246,7 @@ def test_an_eviction_that_was_granted_and_never_came_is_forgotten_after_two_minu
     assert stage.said("NotDeleted") == "Pod was expected by PDB a/a to be deleted but it wasn't"
 
 
-def test_an_eviction_that_was_granted_is_forgotten_when_the_pod_is_being_deleted(stage: Stage) -> None:
+def test_a_granted_eviction_is_dropped_when_the_pod_is_being_deleted(stage: Stage) -> None:
     stage.budget(minAvailable=1)
     stage.pods("one", "two")
     assert stage.evict("one").status == 201
@@ -277,7 +277,7 @@ def test_nothing_is_written_when_nothing_changed(stage: Stage) -> None:
     assert stage.world.requests[before:] == []
 
 
-def test_an_announced_disruption_that_never_came_is_taken_back(stage: Stage) -> None:
+def test_a_disruption_target_condition_without_a_disruption_is_reset(stage: Stage) -> None:
     stage.pods("one", "two", "three")
     now = format_time(stage.server.epoch_s)
     target = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": now, "reason": "X", "message": "y"}
@@ -302,7 +302,7 @@ def test_an_announced_disruption_that_never_came_is_taken_back(stage: Stage) -> 
     assert three["status"] == "True", "it has ended, by whatever means"
 
 
-def test_a_process_that_starts_anew_counts_the_same(stage: Stage) -> None:
+def test_a_restarted_process_counts_the_same(stage: Stage) -> None:
     stage.budget(minAvailable=1)
     stage.pods("one", "two", "three")
     before = stage.status()

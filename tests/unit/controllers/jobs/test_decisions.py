@@ -73,7 +73,7 @@ def test_the_first_rule_that_matches_decides(status: Object, action: str) -> Non
 @pytest.mark.parametrize(
     ("failures", "pause_s"), [(0, 0), (1, 10), (2, 20), (3, 40), (6, 320), (7, 600), (8, 600), (10_000, 600)]
 )
-def test_each_pause_is_twice_the_one_before(failures: int, pause_s: float) -> None:
+def test_the_back_off_doubles(failures: int, pause_s: float) -> None:
     assert backoff.wait_s(BackoffRecord(failures, NOW_S), NOW_S) == pause_s
     assert backoff.wait_s(BackoffRecord(failures, NOW_S - 5), NOW_S) == max(0, pause_s - 5)
     assert backoff.wait_s(BackoffRecord(failures, NOW_S - 700), NOW_S) == 0
@@ -98,12 +98,12 @@ def test_only_failures_after_the_last_success_count() -> None:
         ({"conditions": ready(T2), "created": T1}, T1),
     ],
 )
-def test_when_a_pod_ended_is_told_by_the_best_witness(told: Object, finished: str) -> None:
+def test_the_end_of_a_pod_is_read_from_the_best_source(told: Object, finished: str) -> None:
     at_s = {T0: NOW_S - 20, T1: NOW_S - 10, T2: NOW_S}
     assert a_member(**told).finished_s == at_s[finished]
 
 
-def test_who_is_least_far_goes_first() -> None:
+def test_the_least_advanced_pod_is_deleted_first() -> None:
     far: Object = {"conditions": ready(T0)}
     restarted: Object = {"containerStatuses": [{"name": "c", "restartCount": 2}]}
     in_order = [
@@ -131,7 +131,7 @@ def names(found: JobPodPlan) -> list[str]:
     return [each.name for each in found.deletes]
 
 
-def test_how_many_are_made() -> None:
+def test_the_number_of_created_pods_follows_the_spec() -> None:
     running, done, failed = a_member("r"), a_member("s", "Succeeded"), a_member("f", "Failed")
     assert len(planned(JobSpec(parallelism=3, completions=9)).creates) == 3
     assert len(planned(JobSpec(parallelism=3, completions=2)).creates) == 2
@@ -142,30 +142,30 @@ def test_how_many_are_made() -> None:
     assert planned(JobSpec(parallelism=3, is_suspended=True)) == JobPodPlan()
 
 
-def test_a_pause_holds_up_every_pod_of_the_job() -> None:
+def test_a_back_off_delays_all_pods_of_the_job() -> None:
     assert planned(JobSpec(parallelism=3, completions=9), record=BackoffRecord(1, NOW_S - 4)) == JobPodPlan(wait_s=6.0)
 
 
-def test_who_is_going_counts_only_where_failed_pods_alone_are_replaced() -> None:
+def test_terminating_pods_count_only_with_the_replacement_policy_failed() -> None:
     going = a_member("g", going=True)
     assert len(planned(JobSpec(parallelism=1, completions=1), going).creates) == 1
     assert planned(JobSpec(parallelism=1, completions=1, replaces_only_failed=True), going) == JobPodPlan()
 
 
-def test_too_many_pods_end_before_any_is_made() -> None:
+def test_surplus_pods_are_deleted_before_any_is_created() -> None:
     members = [a_member("b"), a_member("a", "Pending"), a_member("c", conditions=ready())]
     assert names(planned(JobSpec(parallelism=1, completions=9), *members)) == ["a", "b"]
     assert names(planned(JobSpec(parallelism=1, completions=9, is_suspended=True), *members)) == ["a", "b", "c"]
 
 
-def test_indexes_without_a_pod_get_one_and_doubles_lose_one() -> None:
+def test_indexes_without_a_pod_get_one_and_duplicates_are_deleted() -> None:
     spec = JobSpec(parallelism=3, completions=5, is_indexed=True)
     assert planned(spec, a_member("a", index=1), completedIndexes="0").creates == (2, 3)
     doubles = [a_member("a", index=1), a_member("b", "Pending", index=1), a_member("c"), a_member("d", index=7)]
     assert names(planned(spec, *doubles)) == ["c", "d", "b"]
 
 
-def test_each_index_waits_for_itself() -> None:
+def test_each_index_has_its_own_back_off() -> None:
     spec = JobSpec(parallelism=3, completions=3, is_indexed=True, backoff_limit_per_index=3)
     long_ago, now = (
         a_member(f"p{i}", "Failed", i, containerStatuses=[ended(1, at=at)]) for i, at in ((0, T0), (1, T2))
@@ -204,12 +204,14 @@ def test_each_index_waits_for_itself() -> None:
         ),
     ],
 )
-def test_when_it_is_over(spec: JobSpec, members: list[JobPod], left_s: float | None, reason: str | None) -> None:
+def test_the_finished_condition_follows_the_precedence(
+    spec: JobSpec, members: list[JobPod], left_s: float | None, reason: str | None
+) -> None:
     found = decide(spec, {}, members, summarize_pods(spec, {}, TerminatedPodCounts(), members), left_s)
     assert (None if found is None else found.reason) == reason
 
 
-def test_what_was_decided_before_stays() -> None:
+def test_an_earlier_decision_stays() -> None:
     told = [{"type": "SuccessCriteriaMet", "status": "True", "reason": "SuccessPolicy", "message": "m"}]
     spec, members = JobSpec(backoff_limit=0), [a_member("a", "Failed")]
     found = decide(spec, {"conditions": told}, members, summarize_pods(spec, {}, TerminatedPodCounts(), members), 0.0)
@@ -217,7 +219,7 @@ def test_what_was_decided_before_stays() -> None:
     assert (found.target, found.reason, found.is_failure) == ("SuccessCriteriaMet", "SuccessPolicy", False)
 
 
-def test_the_completions_are_reached_when_nobody_runs_any_more() -> None:
+def test_the_completions_are_reached_when_no_pod_runs() -> None:
     spec, done = JobSpec(completions=1), [a_member("a", "Succeeded")]
     sums = summarize_pods(spec, {}, TerminatedPodCounts(), done)
     assert is_complete(spec, sums, active=0)

@@ -39,7 +39,7 @@ def test_a_failed_pod_is_replaced_after_ten_seconds_then_twenty(stage: Stage) ->
     assert stage.numbers() == (1, 0, 3, 0)
 
 
-def test_a_success_makes_forget_failures(stage: Stage) -> None:
+def test_a_success_clears_earlier_failures(stage: Stage) -> None:
     stage.add(completions=3)
     stage.fail(*stage.live())
     stage.advance(11)
@@ -52,7 +52,7 @@ def test_a_success_makes_forget_failures(stage: Stage) -> None:
     assert len(stage.live()) == 1
 
 
-def test_others_run_on_while_one_waits(stage: Stage) -> None:
+def test_other_pods_run_on_during_the_back_off(stage: Stage) -> None:
     stage.add(parallelism=3, completions=3)
     stage.fail(stage.live()[0])
     assert stage.numbers() == (2, 0, 1, 0)
@@ -81,7 +81,7 @@ def test_restarts_inside_pods_count_too(stage: Stage) -> None:
     assert stage.conditions()[-1] == ("Failed", "True", "BackoffLimitExceeded")
 
 
-def test_a_job_that_takes_too_long_fails(stage: Stage) -> None:
+def test_a_job_past_its_active_deadline_fails(stage: Stage) -> None:
     stage.add(activeDeadlineSeconds=30)
     stage.advance(28)
     assert len(stage.live()) == 1
@@ -90,7 +90,7 @@ def test_a_job_that_takes_too_long_fails(stage: Stage) -> None:
     assert stage.conditions()[-1] == ("Failed", "True", "DeadlineExceeded")
 
 
-def test_the_time_of_a_suspended_job_does_not_run(stage: Stage) -> None:
+def test_the_active_deadline_of_a_suspended_job_does_not_run(stage: Stage) -> None:
     stage.add(activeDeadlineSeconds=30, suspend=True)
     stage.advance(100)
     stage.change(suspend=False)
@@ -100,7 +100,7 @@ def test_the_time_of_a_suspended_job_does_not_run(stage: Stage) -> None:
     assert stage.conditions()[-1] == ("Failed", "True", "DeadlineExceeded")
 
 
-def test_a_deleted_pod_has_failed_and_is_replaced(stage: Stage) -> None:
+def test_a_deleted_pod_counts_as_failed_and_is_replaced(stage: Stage) -> None:
     stage.add()
     stage.delete_pod(stage.names()[0])
     assert stage.names() == []
@@ -109,7 +109,7 @@ def test_a_deleted_pod_has_failed_and_is_replaced(stage: Stage) -> None:
     assert len(stage.live()) == 1
 
 
-def test_a_pod_that_is_going_is_not_replaced_before_it_ended_if_only_failed_ones_are(stage: Stage) -> None:
+def test_a_terminating_pod_is_not_replaced_before_it_ends_with_the_policy_failed(stage: Stage) -> None:
     stage.add(podReplacementPolicy="Failed")
     (name,) = stage.names()
     stage.delete_pod(name)
@@ -122,7 +122,7 @@ def test_a_pod_that_is_going_is_not_replaced_before_it_ended_if_only_failed_ones
     assert len(stage.live()) == 1
 
 
-def test_a_rule_fails_the_job_and_says_which(stage: Stage) -> None:
+def test_a_rule_fails_the_job_and_is_named(stage: Stage) -> None:
     stage.add(parallelism=2, completions=2, podFailurePolicy=rules(by_code("Ignore", 1), by_code("FailJob", 42)))
     stage.fail(stage.names()[0], code=42)
     assert stage.conditions()[-1] == ("Failed", "True", "PodFailurePolicy")
@@ -130,7 +130,7 @@ def test_a_rule_fails_the_job_and_says_which(stage: Stage) -> None:
     assert stage.message("Failed") == stage.message("FailureTarget") == expected
 
 
-def test_a_rule_ignores_what_is_not_the_pods_fault(stage: Stage) -> None:
+def test_a_rule_ignores_a_disruption(stage: Stage) -> None:
     stage.add(backoffLimit=0, podFailurePolicy=rules(by_disruption("Ignore")))
     stage.fail(*stage.live(), conditions=[DISRUPTED])
     assert stage.numbers() == (0, 0, 0, 0)
@@ -139,7 +139,7 @@ def test_a_rule_ignores_what_is_not_the_pods_fault(stage: Stage) -> None:
     assert stage.conditions()[-1] == ("Failed", "True", "BackoffLimitExceeded")
 
 
-def test_an_index_is_tried_again_and_told_how_often_it_failed(stage: Stage) -> None:
+def test_an_index_is_retried_with_its_failure_count(stage: Stage) -> None:
     stage.add(completionMode="Indexed", completions=2, parallelism=2, backoffLimitPerIndex=2)
     for failures, wait_s in ((1, 10), (2, 20)):
         stage.fail(stage.of_index(1))
@@ -156,7 +156,7 @@ def test_an_index_is_tried_again_and_told_how_often_it_failed(stage: Stage) -> N
     assert stage.numbers() == (0, 1, 3, 0)
 
 
-def test_a_failed_pod_keeps_its_finalizer_until_its_index_is_tried_again(stage: Stage) -> None:
+def test_a_failed_pod_keeps_its_finalizer_until_its_index_is_retried(stage: Stage) -> None:
     stage.add(completionMode="Indexed", completions=1, parallelism=1, backoffLimitPerIndex=1)
     (name,) = stage.names()
     stage.fail(name)
@@ -167,7 +167,7 @@ def test_a_failed_pod_keeps_its_finalizer_until_its_index_is_tried_again(stage: 
     assert stage.numbers() == (1, 0, 1, 0)
 
 
-def test_ignored_failures_of_an_index_are_told_apart(stage: Stage) -> None:
+def test_ignored_failures_of_an_index_are_counted_separately(stage: Stage) -> None:
     policy = rules(by_code("Ignore", 3))
     stage.add(completionMode="Indexed", completions=1, parallelism=1, backoffLimitPerIndex=1, podFailurePolicy=policy)
     stage.fail(stage.of_index(0), code=3)
@@ -195,7 +195,7 @@ def test_more_failed_indexes_than_allowed_end_the_job(stage: Stage) -> None:
     assert stage.live() == []
 
 
-def test_a_success_policy_ends_the_job_and_who_still_runs_has_not_failed(stage: Stage) -> None:
+def test_a_success_policy_ends_the_job_and_running_pods_do_not_count_as_failed(stage: Stage) -> None:
     policy = {"rules": [{"succeededIndexes": "2,3", "succeededCount": 2}, {"succeededIndexes": "0"}]}
     stage.add(completionMode="Indexed", completions=4, parallelism=4, successPolicy=policy)
     stage.succeed(stage.of_index(3))
@@ -210,7 +210,7 @@ def test_a_success_policy_ends_the_job_and_who_still_runs_has_not_failed(stage: 
     assert stage.live() == []
 
 
-def test_a_job_is_over_only_when_every_pod_is(stage: Stage) -> None:
+def test_a_job_is_finished_only_when_every_pod_has_ended(stage: Stage) -> None:
     stage.add(parallelism=2, completions=2, backoffLimit=0, template={"nodeName": "n"})
     one, other = stage.names()
     stage.fail(one)

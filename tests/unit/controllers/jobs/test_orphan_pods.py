@@ -25,7 +25,7 @@ def remove(stage: Stage, policy: str, name: str = "j") -> None:
 
 
 @pytest.mark.parametrize("policy", ["Background", "Foreground"])
-def test_the_pods_of_a_deleted_job_go_with_it(stage: Stage, policy: str) -> None:
+def test_pods_of_a_deleted_job_are_deleted(stage: Stage, policy: str) -> None:
     stage.add(parallelism=3, completions=3)
     stage.succeed(stage.names()[0])
     remove(stage, policy)
@@ -33,7 +33,7 @@ def test_the_pods_of_a_deleted_job_go_with_it(stage: Stage, policy: str) -> None
     assert stage.server.get(f"{JOBS_PATH}/j").status == 404
 
 
-def test_the_pods_that_an_orphaning_deletion_leaves_are_free(stage: Stage) -> None:
+def test_orphaned_pods_lose_their_finalizer(stage: Stage) -> None:
     stage.add(parallelism=2, completions=2)
     remove(stage, "Orphan")
     assert len(stage.live()) == 2
@@ -41,7 +41,7 @@ def test_the_pods_that_an_orphaning_deletion_leaves_are_free(stage: Stage) -> No
     assert all("ownerReferences" not in each["metadata"] for each in stage.pods())
 
 
-def test_a_pod_of_a_job_that_went_while_nobody_looked_is_freed(stage: Stage) -> None:
+def test_a_pod_of_a_job_that_was_deleted_unobserved_loses_its_finalizer(stage: Stage) -> None:
     stage.add(parallelism=2, completions=2)
     stage.server.delete(f"{JOBS_PATH}/j", {"propagationPolicy": "Background"})
     stage.world.crash()
@@ -49,7 +49,7 @@ def test_a_pod_of_a_job_that_went_while_nobody_looked_is_freed(stage: Stage) -> 
     assert stage.names() == []
 
 
-def test_a_pod_whose_job_is_only_late_in_the_news_keeps_its_finalizer() -> None:
+def test_a_pod_whose_job_is_not_observed_yet_keeps_its_finalizer() -> None:
     stage = Stage()
     job = stage.server.post(JOBS_PATH, a_job("late")).body
     reference = {
@@ -72,7 +72,7 @@ def a_job(name: str) -> Object:
     return {"metadata": {"name": name}, "spec": {"suspend": True, "template": {"spec": pod}}}
 
 
-def test_the_pod_of_somebody_else_keeps_its_finalizer(stage: Stage) -> None:
+def test_a_pod_of_another_controller_keeps_its_finalizer(stage: Stage) -> None:
     owner = stage.server.post("/api/v1/namespaces/a/configmaps", {"metadata": {"name": "c"}}).body
     reference = {
         "apiVersion": "v1",
@@ -106,7 +106,7 @@ def test_a_pod_without_an_owner_is_adopted_with_the_finalizer(stage: Stage) -> N
     assert "ownerReferences" not in stage.pod("p")["metadata"]
 
 
-def test_late_news_of_pods_make_nothing_twice(stage: Stage) -> None:
+def test_late_pod_events_create_no_pod_twice(stage: Stage) -> None:
     stage.add(parallelism=2, completions=4)
     one, other = stage.live()
     stage.set_pod(one, settle=False, phase="Succeeded")
@@ -118,7 +118,7 @@ def test_late_news_of_pods_make_nothing_twice(stage: Stage) -> None:
     assert other in stage.live()
 
 
-def test_a_pod_that_ended_unheard_is_counted_though_it_is_not_wanted_any_more(stage: Stage) -> None:
+def test_a_pod_that_ended_unobserved_is_counted_although_it_is_surplus(stage: Stage) -> None:
     stage.add(parallelism=2, completions=4)
     stage.set_pod(stage.live()[0], settle=False, phase="Succeeded")
     stage.server.patch(f"{JOBS_PATH}/j", {"spec": {"suspend": True}})

@@ -37,7 +37,7 @@ def test_pods_carry_the_finalizer_until_they_are_counted(stage: Stage) -> None:
     assert stage.pod(other)["metadata"]["finalizers"] == [TRACKING]
 
 
-def test_ready_pods_are_told(stage: Stage) -> None:
+def test_ready_pods_are_reported(stage: Stage) -> None:
     stage.add(parallelism=2, completions=2)
     stage.run(stage.names()[0])
     assert (stage.status()["active"], stage.status()["ready"]) == (2, 1)
@@ -55,7 +55,7 @@ def test_without_completions_one_success_is_enough_and_the_others_may_end(stage:
     assert stage.conditions()[-1] == ("Complete", "True", "CompletionsReached")
 
 
-def test_no_completions_wanted_is_complete_at_once(stage: Stage) -> None:
+def test_zero_completions_are_complete_at_once(stage: Stage) -> None:
     stage.add(completions=0)
     assert stage.names() == []
     assert stage.conditions()[-1] == ("Complete", "True", "CompletionsReached")
@@ -74,7 +74,7 @@ def test_more_and_less_parallelism_while_running(stage: Stage) -> None:
     assert stage.numbers()[0] == 0
 
 
-def test_each_index_has_one_pod_that_knows_it(stage: Stage) -> None:
+def test_each_index_has_one_pod_with_its_annotation(stage: Stage) -> None:
     containers = [{"name": "c", "image": "i"}, {"name": "d", "image": "i", "env": [{"name": "JOB_COMPLETION_INDEX"}]}]
     stage.add(template={"containers": containers}, completionMode="Indexed", completions=3, parallelism=2)
     zero, one = stage.pods()
@@ -122,7 +122,7 @@ def test_indexes_beyond_fewer_completions_are_forgotten(stage: Stage) -> None:
     assert list(map(stage.index_of, stage.live())) == [1]
 
 
-def test_a_suspended_job_makes_nothing_and_starts_when_it_is_resumed(stage: Stage) -> None:
+def test_a_suspended_job_creates_no_pods_and_starts_when_it_is_resumed(stage: Stage) -> None:
     stage.add(suspend=True, parallelism=2, completions=2)
     assert stage.names() == []
     assert "startTime" not in stage.status()
@@ -157,13 +157,13 @@ def test_a_suspended_job_has_not_started_where_its_directives_may_change(clears:
     assert stage.status()["startTime"] == "2023-11-14T22:15:00Z"
 
 
-def test_a_job_that_somebody_else_manages_is_left_alone(stage: Stage) -> None:
+def test_a_job_managed_by_another_controller_is_ignored(stage: Stage) -> None:
     stage.add(managedBy="example.com/other")
     assert stage.names() == []
     assert stage.status() == {}
 
 
-def test_a_refused_pod_is_told_and_tried_again(stage: Stage) -> None:
+def test_a_rejected_pod_is_reported_and_retried(stage: Stage) -> None:
     no_more = EffectResponse(403, {"message": 'pods "x" is forbidden: exceeded quota'}, 0.0)
 
     def refuse(effect: Effect) -> EffectResponse | None:
@@ -179,7 +179,7 @@ def test_a_refused_pod_is_told_and_tried_again(stage: Stage) -> None:
     assert len(stage.live()) == 5
 
 
-def test_more_pods_than_fit_in_one_work_are_made_in_several(stage: Stage) -> None:
+def test_more_pods_than_one_reconcile_creates_are_created_in_several(stage: Stage) -> None:
     stage.add(parallelism=502, completions=502)
     stage.settle()
     assert stage.numbers() == (502, 0, 0, 0)
