@@ -6,7 +6,7 @@ from headgate.capacity.conf import DEFAULTS, ENABLE_OPTIONS, EXTENSION_POINTS, P
 from queueing import Queues, a_queue, a_task
 
 
-def test_tiers_vote_in_their_order_and_without_those_that_are_switched_off() -> None:
+def test_plugins_by_tier_keeps_the_order_and_leaves_out_disabled_plugins() -> None:
     tiers = (
         (PluginOption("gang", frozenset({"preemptable"})), PluginOption("conformance")),
         (PluginOption("nodeorder"),),
@@ -19,7 +19,7 @@ def test_tiers_vote_in_their_order_and_without_those_that_are_switched_off() -> 
     assert not conf.has_limits
 
 
-def test_by_default_jobs_come_by_priority_then_gangs_that_are_not_ready_then_by_their_share() -> None:
+def test_by_default_jobs_are_ordered_by_priority_then_unready_gangs_then_share() -> None:
     assert DEFAULTS.order("jobOrder") == ("priority", "gang", "drf")
     assert DEFAULTS.order("taskOrder") == ("priority",)
     assert DEFAULTS.order("queueOrder") == ("capacity",)
@@ -28,7 +28,7 @@ def test_by_default_jobs_come_by_priority_then_gangs_that_are_not_ready_then_by_
     assert not DEFAULTS.runs("reclaim")
 
 
-def test_arguments_stand_under_their_own_names() -> None:
+def test_arguments_are_read_by_their_names() -> None:
     factor, level = {"overcommit-factor": 2.5}, {"ancestorReclaimLevel": 2}
     conf = SchedulerConf(
         tiers=((PluginOption("overcommit", arguments=factor), PluginOption("capacity", arguments=level)),)
@@ -37,17 +37,17 @@ def test_arguments_stand_under_their_own_names() -> None:
     assert SchedulerConf(tiers=((PluginOption("overcommit"),),)).overcommit_factor == 1.2
 
 
-def test_with_proportion_queues_take_turns_by_their_weights() -> None:
+def test_with_proportion_queues_alternate_by_weight() -> None:
     conf = SchedulerConf(tiers=((PluginOption("proportion"),),))
     tasks = [a_task(f"{queue}{i}", queue=queue, created_s=i) for queue in "ab" for i in range(4)]
     queues = Queues(a_queue("a", weight=1), a_queue("b", weight=3), *tasks, conf=conf)
     assert queues.admit() == ["a0", "b0", "b1", "b2", "a1", "b3", "a2", "a3"]
 
 
-def test_without_a_plugin_that_has_limits_queues_have_none() -> None:
+def test_without_capacity_or_proportion_queues_have_no_limits() -> None:
     conf = SchedulerConf(tiers=((PluginOption("priority"),),))
     assert Queues(a_queue("a", cpu=1), a_task("p", 5, queue="a"), conf=conf).admit() == ["p"]
 
 
-def test_whatever_can_be_switched_off_is_served_by_some_plugin() -> None:
+def test_every_enable_option_is_an_extension_point_of_a_plugin() -> None:
     assert {point for points in EXTENSION_POINTS.values() for point in points} >= ENABLE_OPTIONS

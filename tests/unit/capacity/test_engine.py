@@ -11,7 +11,7 @@ from headgate.capacity.names import GATE, QUEUE_NAME
 from queueing import Queues, a_group, a_queue, a_task, amounts, stamped
 
 
-def test_a_pod_is_granted_what_it_asks_for_and_the_next_one_waits_when_the_queue_is_full() -> None:
+def test_a_pod_is_granted_its_requests_and_the_next_pod_waits_when_the_queue_is_full() -> None:
     queues = Queues(a_queue("default", cpu=1), a_task("p1"), a_task("p2"))
     assert queues.admit() == ["p1"]
     assert queues.usage("default") == (0, 1000)
@@ -35,7 +35,7 @@ def test_the_three_pods_of_the_seed() -> None:
     assert queues.admit() == ["pod-3"]
 
 
-def test_placing_and_rolling_back_moves_a_share_to_and_fro() -> None:
+def test_placed_and_unplaced_move_a_share_between_allocated_and_reserved() -> None:
     """R3 and R4."""
     queues = Queues(a_queue("default", cpu=2), a_task("p1"))
     queues.admit()
@@ -47,7 +47,7 @@ def test_placing_and_rolling_back_moves_a_share_to_and_fro() -> None:
     assert queues.usage("root") == (0, 1000)
 
 
-def test_a_pod_that_did_not_opt_in_keeps_nothing_that_it_does_not_use() -> None:
+def test_a_pod_that_did_not_opt_in_gives_an_unused_grant_back() -> None:
     queues = Queues(a_queue("default", cpu=1), a_task("plain", opted_in=False), a_task("gated", created_s=1))
     assert queues.admit() == ["plain"]
     assert queues.usage("default") == (0, 1000)
@@ -61,7 +61,7 @@ def test_a_pod_that_did_not_opt_in_keeps_nothing_that_it_does_not_use() -> None:
     assert queues.admit() == ["plain"]
 
 
-def test_looking_at_a_resting_pod_does_not_put_it_in_line() -> None:
+def test_peek_wait_reason_does_not_request_a_new_grant() -> None:
     queues = Queues(a_queue("default", cpu=1), a_task("plain", opted_in=False))
     queues.admit()
     queues.engine.unplaced("u-plain")
@@ -71,7 +71,7 @@ def test_looking_at_a_resting_pod_does_not_put_it_in_line() -> None:
     assert queues.admit() == ["plain"]
 
 
-def test_only_dimensions_that_are_asked_for_are_checked() -> None:
+def test_only_requested_resources_are_checked() -> None:
     queues = Queues(a_queue("default", capability=amounts(cpu=1, memory="1Gi")))
     queues.apply(a_task("big", cpu=None, requests={"memory": "2Gi"}, node_name="n1"), a_task("small"))
     assert queues.admit() == ["small"]
@@ -100,14 +100,16 @@ def test_best_effort_pods_need_an_open_queue_and_nothing_else() -> None:
         ([a_queue("default", cpu="-1")], WaitReason.INVALID, "-1 is less than nothing"),
     ],
 )
-def test_a_queue_that_cannot_take_a_pod_says_why(objects: list[dict[str, object]], why: WaitReason, text: str) -> None:
+def test_a_queue_that_cannot_admit_a_pod_gives_the_reason(
+    objects: list[dict[str, object]], why: WaitReason, text: str
+) -> None:
     queues = Queues(*objects, a_task("p1"))
     assert queues.admit() == []
     assert queues.wait_reason("p1") is why
     assert text in queues.wait_message("p1")
 
 
-def test_a_queue_that_nobody_made_takes_nobody_but_the_default_one_is_always_there() -> None:
+def test_a_missing_queue_admits_no_pod_but_the_default_queue_always_exists() -> None:
     queues = Queues(a_task("p1", queue="lost"), a_task("p2"))
     assert queues.admit() == ["p2"]
     assert queues.wait_reason("p1") is WaitReason.NO_QUEUE
@@ -118,7 +120,7 @@ def test_a_queue_that_nobody_made_takes_nobody_but_the_default_one_is_always_the
     assert queues.admit() == ["p3"]
 
 
-def test_pods_that_wait_for_a_broken_queue_go_on_when_it_is_mended() -> None:
+def test_pods_of_an_invalid_queue_are_admitted_when_it_is_valid() -> None:
     queues = Queues(a_queue("default", cpu="nan"), a_task("p1"))
     assert queues.admit() == []
     assert "queue/default" in queues.engine.problems()
@@ -127,7 +129,7 @@ def test_pods_that_wait_for_a_broken_queue_go_on_when_it_is_mended() -> None:
     assert queues.engine.problems() == {}
 
 
-def test_a_foreign_gate_keeps_a_pod_out_until_it_goes() -> None:
+def test_a_pod_with_a_foreign_gate_is_not_admitted_until_the_gate_is_removed() -> None:
     """A3."""
     queues = Queues(a_queue("default", cpu=1), a_task("p1", gates=("example.com/hold", GATE)))
     assert queues.admit() == []
@@ -138,14 +140,14 @@ def test_a_foreign_gate_keeps_a_pod_out_until_it_goes() -> None:
     assert queues.admit() == ["p1"]
 
 
-def test_a_gate_that_nobody_asked_for_is_never_lifted() -> None:
+def test_a_gate_without_the_opt_in_is_never_removed() -> None:
     """A4."""
     queues = Queues(a_queue("default"), a_task("p1", opted_in=False, gates=(GATE,)))
     assert queues.admit() == []
     assert queues.wait_reason("p1") is WaitReason.NOT_ASKED
 
 
-def test_a_refused_removal_gives_the_share_back_and_waits() -> None:
+def test_a_refused_gate_removal_releases_the_share_and_is_retried() -> None:
     queues = Queues(a_queue("default", cpu=1), a_task("p1"), a_task("p2", created_s=1))
     queues.admit()
     queues.engine.refused("u-p1", queues.now_s + 10, "a webhook said no")
@@ -159,7 +161,7 @@ def test_a_refused_removal_gives_the_share_back_and_waits() -> None:
     assert queues.engine.next_deadline_s() is None
 
 
-def test_the_queue_of_a_pod_is_its_groups_then_its_own_then_its_namespaces_then_the_default() -> None:
+def test_the_queue_of_a_pod_comes_from_its_group_its_annotation_its_namespace_or_the_default() -> None:
     queues = Queues(a_group("g", queue="of-group"), a_task("p1", group="g", queue="own"), a_task("p2", queue="own"))
     queues.apply(a_task("p3"))
     assert [queues.engine.queue_of(f"u-p{number}") for number in (1, 2, 3)] == ["of-group", "own", "default"]
@@ -197,7 +199,7 @@ def test_pods_that_end_or_are_deleted_hold_nothing() -> None:
     assert queues.admit() == ["p2"]
 
 
-def test_stirred_names_whose_verdict_turned_and_then_forgets() -> None:
+def test_pods_to_retry_returns_each_changed_pod_once() -> None:
     queues = Queues(a_queue("default", cpu=1), a_task("p1"), a_task("p2", created_s=1))
     queues.engine.pods_to_retry()
     queues.admit()
@@ -207,7 +209,7 @@ def test_stirred_names_whose_verdict_turned_and_then_forgets() -> None:
     assert queues.engine.pods_to_retry() == ["u-p1"]
 
 
-def test_no_more_is_granted_than_was_asked_for_at_once() -> None:
+def test_admit_grants_at_most_max_pods() -> None:
     queues = Queues(a_queue("default"), *(a_task(f"p{number}") for number in range(5)))
     assert queues.admit(max_pods=2) == ["p0", "p1"]
     assert queues.admit(max_pods=2) == ["p2", "p3"]
@@ -222,7 +224,7 @@ def test_changed_queues_are_named_with_their_ancestors_once() -> None:
     assert queues.engine.usage("top").waiting == 1
 
 
-def test_a_position_counts_who_stands_before() -> None:
+def test_a_position_counts_the_units_before_it() -> None:
     queues = Queues(a_queue("default", cpu=0), *(a_task(f"p{number}", created_s=number) for number in range(4)))
     assert [queues.engine.position(f"u-p{number}") for number in (0, 3)] == [0, 3]
     assert queues.engine.oldest_waiting_s("default") == 0
@@ -237,7 +239,7 @@ def test_a_new_uid_under_an_old_name_is_another_pod() -> None:
     assert queues.usage("default") == (0, 1000)
 
 
-def test_whatever_came_and_went_leaves_nothing_behind() -> None:
+def test_deleted_objects_leave_no_entries() -> None:
     """A pod may name any queue, and a group any members: memory is for those who are there."""
     queues = Queues(a_queue("q", cpu=5))
     granted_pods = queues.engine.new_granted_pod_queue()
@@ -296,5 +298,5 @@ def test_pods_that_wait_follow_their_namespace_and_those_that_name_a_queue_do_no
     assert queues.engine.queue_of("u-q") == "full"
 
 
-def test_a_queue_without_a_weight_weighs_one() -> None:
+def test_a_queue_without_a_weight_has_weight_one() -> None:
     assert read_queue(a_queue("q")).weight == Queue("q").weight == 1

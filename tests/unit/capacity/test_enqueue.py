@@ -14,7 +14,7 @@ from reported import Cluster
 ENQUEUED_GROUP = a_group("g", "q", minimum=2, minResources={"cpu": 2})
 
 
-def test_a_bare_pod_does_not_take_what_a_group_was_let_in_for() -> None:
+def test_a_bare_pod_does_not_use_capacity_of_an_enqueued_group() -> None:
     queues = Queues(a_queue("q", cpu=3), ENQUEUED_GROUP, a_task("member", group="g"))
     assert queues.admit() == []
     assert queues.engine.is_inqueue("ns", "g")
@@ -28,7 +28,7 @@ def test_a_bare_pod_does_not_take_what_a_group_was_let_in_for() -> None:
     assert sorted(queues.admit()) == ["member", "other"]
 
 
-def test_it_counts_at_the_queues_above_as_well() -> None:
+def test_capacity_of_an_enqueued_group_counts_in_ancestors() -> None:
     queues = Queues(a_queue("team", cpu=3), a_queue("q", parent="team"), a_queue("r", parent="team"), ENQUEUED_GROUP)
     assert queues.admit() == []
     queues.apply(a_task("bare", "2", queue="r"), a_task("best-effort", None, queue="r"))
@@ -37,13 +37,13 @@ def test_it_counts_at_the_queues_above_as_well() -> None:
     assert queues.admit() == ["bare"]
 
 
-def test_without_the_enqueue_action_there_is_nothing_to_leave_room_for() -> None:
+def test_without_the_enqueue_action_no_capacity_is_kept_for_groups() -> None:
     queues = Queues(a_queue("q", cpu=3), ENQUEUED_GROUP, conf=SchedulerConf(actions=(ALLOCATE,)))
     queues.apply(a_task("bare", "3", queue="q"))
     assert queues.admit() == ["bare"]
 
 
-def test_bare_pods_of_queues_that_share_a_limit_are_still_let_in_by_turns() -> None:
+def test_bare_pods_of_queues_that_share_a_limit_are_granted_alternately() -> None:
     queues = Queues(a_queue("team", cpu=4), *(a_queue(name, parent="team", deserved={"cpu": 2}) for name in "ab"))
     queues.apply(*(a_task(f"{name}{number}", queue=name) for name in "ab" for number in range(4)))
     assert sorted(queues.admit()) == ["a0", "a1", "b0", "b1"]
@@ -58,7 +58,7 @@ REFUSING_QUEUES: dict[str, tuple[list[dict[str, Any]], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSING_QUEUES)
-def test_a_group_is_not_in_a_queue_that_takes_nothing(case: str) -> None:
+def test_a_group_is_not_enqueued_in_a_queue_that_admits_nothing(case: str) -> None:
     queues = Queues(*REFUSING_QUEUES[case][0], a_group("g", "q", minimum=1), a_task("p", group="g"))
     assert queues.admit() == []
     assert not queues.engine.is_inqueue("ns", "g")
@@ -67,7 +67,7 @@ def test_a_group_is_not_in_a_queue_that_takes_nothing(case: str) -> None:
     assert refusal.why.value == REFUSING_QUEUES[case][1]
 
 
-def test_a_group_in_a_missing_queue_is_pending_with_that_reason_and_comes_in_with_the_queue() -> None:
+def test_a_group_in_a_missing_queue_is_pending_until_the_queue_is_created() -> None:
     cluster = Cluster()
     for name in ("root", "default"):
         cluster.queue(name)
@@ -85,7 +85,7 @@ def test_a_group_in_a_missing_queue_is_pending_with_that_reason_and_comes_in_wit
     assert "QueueNotFound" not in str(cluster.status("g")["conditions"])
 
 
-def test_a_group_that_was_let_in_stays_so_when_its_queue_goes() -> None:
+def test_an_enqueued_group_stays_enqueued_when_its_queue_is_deleted() -> None:
     cluster = Cluster()
     for name in ("root", "default", "q"):
         cluster.queue(name)

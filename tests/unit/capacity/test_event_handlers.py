@@ -20,7 +20,7 @@ def a_namespace(queue: str) -> dict[str, Any]:
     return {"metadata": {"name": "ns", "annotations": {QUEUE_NAME: queue} if queue else {}}}
 
 
-def test_a_corrected_group_name_is_heard() -> None:
+def test_a_corrected_group_name_takes_effect() -> None:
     queues = Queues(*OPEN, a_group("right", "free", minimum=1), a_task("p", group="rihgt"))
     assert (queues.admit(), queues.wait_reason("p")) == ([], WaitReason.NO_GROUP)
     queues.apply(a_task("p", group="right"))
@@ -28,7 +28,7 @@ def test_a_corrected_group_name_is_heard() -> None:
     assert queues.engine.queue_of("u-p") == "free"
 
 
-def test_a_bare_pod_that_joins_a_group_waits_with_it() -> None:
+def test_a_bare_pod_that_joins_a_group_is_granted_with_it() -> None:
     queues = Queues(*OPEN, a_group("g", "free", minimum=2), a_task("p", queue="full"), a_task("q", group="g"))
     assert queues.admit() == []
     queues.apply(a_task("p", queue="full", group="g"))
@@ -36,7 +36,7 @@ def test_a_bare_pod_that_joins_a_group_waits_with_it() -> None:
     assert queues.engine.queue_of("u-p") == "free"
 
 
-def test_a_pod_that_leaves_its_group_waits_alone() -> None:
+def test_a_pod_that_leaves_its_group_is_granted_alone() -> None:
     queues = Queues(*OPEN, a_group("g", "full", minimum=2), a_task("p", group="g", queue="free"))
     assert queues.admit() == []
     queues.apply(a_task("p", queue="free"))
@@ -44,7 +44,7 @@ def test_a_pod_that_leaves_its_group_waits_alone() -> None:
     assert queues.engine.gang_attempt("u-p").uids == ("u-p",)
 
 
-def test_a_group_counts_members_that_come_and_go() -> None:
+def test_a_group_counts_its_current_members() -> None:
     queues = Queues(*OPEN, a_group("g", "free", minimum=2), a_group("h", "free", minimum=2))
     queues.apply(a_task("p", group="g"), a_task("q", group="h"))
     assert queues.admit() == []
@@ -74,7 +74,7 @@ def test_a_promised_pod_changes_its_group_and_keeps_the_queue_of_its_promise() -
 
 
 @pytest.mark.parametrize("min_resources", [{}, {"minResources": {"cpu": 1}}], ids=["none", "minResources"])
-def test_the_queue_of_a_group_is_heard_and_its_waiting_pods_go_along(min_resources: dict[str, Any]) -> None:
+def test_a_new_queue_of_a_group_takes_effect_for_its_waiting_pods(min_resources: dict[str, Any]) -> None:
     queues = Queues(*OPEN, a_group("g", "full", minimum=2, **min_resources))
     queues.apply(a_task("p", group="g"), a_task("q", group="g"))
     assert queues.admit() == []
@@ -83,7 +83,7 @@ def test_the_queue_of_a_group_is_heard_and_its_waiting_pods_go_along(min_resourc
     assert queues.engine.usage("full").waiting == 0
 
 
-def test_members_that_wait_follow_the_group_and_those_with_a_promise_stay() -> None:
+def test_waiting_members_move_with_the_group_and_promised_members_stay() -> None:
     queues = Queues(a_queue("a", cpu=1), a_queue("b", cpu=5), a_group("g", "a", minimum=1, phase="Running"))
     queues.apply(stamped(a_task("in", group="g"), "a"), a_task("waits", group="g"))
     assert queues.admit() == []
@@ -92,7 +92,7 @@ def test_members_that_wait_follow_the_group_and_those_with_a_promise_stay() -> N
     assert [queues.engine.queue_of(f"u-{name}") for name in ("in", "waits")] == ["a", "b"]
 
 
-def test_a_group_without_a_queue_is_where_most_of_its_members_are() -> None:
+def test_a_group_without_a_queue_is_in_the_queue_that_most_members_name() -> None:
     queues = Queues(a_queue("a"), a_queue("b"), a_group("g", minimum=3))
     queues.apply(
         a_task("1", group="g", queue="b"), a_task("2", group="g", queue="a"), a_task("3", group="g", queue="b")
@@ -104,7 +104,7 @@ def test_a_group_without_a_queue_is_where_most_of_its_members_are() -> None:
     assert queues.engine.queue_of("u-1") == "a", "of equals the first by name"
 
 
-def test_groups_and_pods_that_name_no_queue_follow_their_namespace() -> None:
+def test_groups_and_pods_without_a_queue_inherit_the_queue_of_their_namespace() -> None:
     queues = Queues(*OPEN, a_group("g", minimum=1), a_task("member", group="g"), a_task("bare"))
     for queue in ("full", "", "free"):
         queues.engine.namespace_applied(a_namespace(queue))
@@ -113,7 +113,7 @@ def test_groups_and_pods_that_name_no_queue_follow_their_namespace() -> None:
     assert queues.engine.queue_of("u-bare") == "default"
 
 
-def test_a_change_of_a_namespace_costs_those_in_it_that_name_no_queue() -> None:
+def test_a_change_of_a_namespace_touches_only_its_pods_without_a_queue() -> None:
     queues = Queues(*OPEN, *(a_task(f"p{number}", namespace="elsewhere") for number in range(50)))
     queues.apply(*(a_task(f"q{number}", queue="free") for number in range(50)), a_task("bare"))
     queues.engine.pods_with_new_queue()
@@ -121,20 +121,20 @@ def test_a_change_of_a_namespace_costs_those_in_it_that_name_no_queue() -> None:
     assert queues.engine.pods_with_new_queue() == ["u-bare"]
 
 
-def test_a_pod_that_loses_its_words_is_where_it_would_be_without_them() -> None:
+def test_a_pod_that_loses_its_queue_annotation_moves_to_the_default_queue() -> None:
     queues = Queues(*OPEN, a_task("p", queue="full"))
     queues.apply(a_task("p"))
     assert queues.engine.queue_of("u-p") == "default"
 
 
-def test_opting_in_and_out_is_heard() -> None:
+def test_a_later_opt_in_takes_effect() -> None:
     queues = Queues(*OPEN, a_task("p", queue="free", opted_in=False, gates=a_task("x").gates))
     assert (queues.admit(), queues.wait_reason("p")) == ([], WaitReason.NOT_ASKED)
     queues.apply(a_task("p", queue="free"))
     assert queues.admit() == ["p"]
 
 
-def test_a_role_and_a_minimum_are_heard() -> None:
+def test_a_new_role_and_a_new_minimum_take_effect() -> None:
     queues = Queues(*OPEN, a_group("g", "free", minimum=2, minTaskMember={"worker": 2}))
     queues.apply(a_task("p", group="g", role="worker"), a_task("q", group="g", role="boss"))
     assert queues.admit() == []
@@ -146,7 +146,7 @@ def test_a_role_and_a_minimum_are_heard() -> None:
     assert queues.admit() == ["p"]
 
 
-def test_a_pod_on_a_node_without_a_stamp_counts_where_its_words_say() -> None:
+def test_a_pod_on_a_node_without_a_stamp_counts_in_the_queue_of_its_annotation() -> None:
     """A restarted engine has nothing else to go by."""
     running = a_task("p", queue="full", opted_in=False, node_name="n1")
     queues = Queues(*OPEN, running, msgspec.structs.replace(running, queue="free"))
@@ -154,12 +154,12 @@ def test_a_pod_on_a_node_without_a_stamp_counts_where_its_words_say() -> None:
 
 
 @pytest.mark.parametrize("name", GROUP_NAMES)
-def test_either_word_for_a_group_is_read(name: str) -> None:
+def test_both_group_name_annotations_are_read(name: str) -> None:
     annotations = read_annotations({name: "g", QUEUE_NAME: "q", TASK_SPEC: "worker", OPT_IN: "true"}, "u")
     assert (annotations.group, annotations.queue, annotations.role, annotations.opted_in) == ("g", "q", "worker", True)
 
 
-def test_the_order_of_events_makes_no_difference() -> None:
+def test_the_order_of_events_does_not_matter() -> None:
     final: list[Any] = [a_queue("a", cpu=2), a_queue("b", cpu=2), a_group("g", "b", minimum=1), a_task("p", group="g")]
     earlier: list[TaskInfo] = [a_task("p", queue="a"), a_task("p", group="misspelt"), a_task("p", group="g", queue="a")]
     for first in earlier:

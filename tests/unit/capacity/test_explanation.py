@@ -32,7 +32,7 @@ def explained(queues: Queues | None, pod: Wire, cpu: int = 1) -> PodExplanation:
     return explain(pod, queues.engine if queues else None, {"cpu": cpu * 1000}, gates, SERVED)
 
 
-def test_a_full_ancestor_is_named_with_what_is_asked_taken_and_allowed() -> None:
+def test_a_full_ancestor_is_named_with_requested_used_and_allowed_amounts() -> None:
     queues = Queues(*TREE, a_task("run", 3, queue="a", node_name="n"), a_task("wait", 2, queue="b"))
     explanation = explained(queues, a_pod("wait", GATE), 2)
     (hold,) = explanation.holds
@@ -45,7 +45,7 @@ def test_a_full_ancestor_is_named_with_what_is_asked_taken_and_allowed() -> None
     )
 
 
-def test_what_was_promised_counts_as_taken() -> None:
+def test_promised_amounts_count_as_used() -> None:
     promised = stamped(a_task("promised", 3, queue="a"), "a")
     explanation = explained(Queues(*TREE, promised, a_task("wait", 2, queue="b")), a_pod("wait", GATE), 2)
     assert explanation.holds[0].used == "3"
@@ -59,7 +59,7 @@ def test_the_position_counts_those_before_it_in_its_queue() -> None:
     assert explanation.next[0].endswith("; 2 before it in queue b come first")
 
 
-def test_a_foreign_gate_comes_first_and_behind_it_what_the_queue_says_as_of_now() -> None:
+def test_a_foreign_gate_is_the_first_hold_and_the_queue_the_second() -> None:
     gates = (FOREIGN, GATE)
     queues = Queues(*TREE, a_task("run", 3, queue="a", node_name="n"), a_task("held", 2, queue="b", gates=gates))
     explanation = explained(queues, a_pod("held", *gates), 2)
@@ -75,7 +75,7 @@ def test_a_foreign_gate_comes_first_and_behind_it_what_the_queue_says_as_of_now(
     assert len(with_capacity.next) == 1
 
 
-def test_a_pod_with_its_queues_leave_is_told_what_the_scheduler_said() -> None:
+def test_an_admitted_pod_is_explained_by_its_condition() -> None:
     queues = Queues(*TREE, stamped(a_task("p", queue="a"), "a"))
     condition = {"reason": "Unschedulable", "message": "0/3 nodes are available", "lastTransitionTime": "then"}
     (hold,) = explained(queues, a_pod("p", condition=condition)).holds
@@ -110,21 +110,21 @@ REASONS = {
 
 
 @pytest.mark.parametrize(("task", "words"), REASONS.values(), ids=REASONS)
-def test_every_reason_says_what_has_to_happen(task: Any, words: str, request: pytest.FixtureRequest) -> None:
+def test_every_reason_has_a_next_step(task: Any, words: str, request: pytest.FixtureRequest) -> None:
     others = (a_queue("shut", state="Closed"), a_queue("lost", parent="nobody"), a_group("pair", "a", minimum=2))
     explanation = explained(Queues(*TREE, *others, task), a_pod("p", *task.gates))
     assert explanation.holds[0].why in request.node.name
     assert words in explanation.next[0]
 
 
-def test_what_holds_a_pod_of_a_group_is_named_by_its_group() -> None:
+def test_a_hold_on_a_pod_of_a_group_names_the_group() -> None:
     pod = a_pod("p")
     pod["metadata"]["annotations"] = {**(pod["metadata"].get("annotations") or {}), GROUP_NAMES[0]: "pair"}
     queues = Queues(*TREE, a_group("pair", "a", minimum=2), a_task("p", group="pair"))
     assert [(each.kind, each.name) for each in explained(queues, pod).holds] == [("group", "pair")]
 
 
-def test_a_removal_that_was_refused_and_a_turn_that_was_lost_say_so() -> None:
+def test_a_refused_gate_removal_and_a_lost_turn_are_explained() -> None:
     queues = Queues(*TREE, a_task("p", queue="a"))
     queues.admit()
     queues.engine.refused("u-p", 2e9, "a webhook says no")
@@ -147,7 +147,7 @@ NOT_WAITING = {
 
 
 @pytest.mark.parametrize(("parts", "words"), NOT_WAITING.values(), ids=NOT_WAITING)
-def test_a_pod_that_does_not_wait_is_told_so_plainly(parts: Wire, words: str, request: pytest.FixtureRequest) -> None:
+def test_a_pod_that_does_not_wait_has_a_plain_summary(parts: Wire, words: str, request: pytest.FixtureRequest) -> None:
     pod = a_pod("p")
     for part, fields in parts.items():
         pod[part].update(fields)
@@ -157,14 +157,14 @@ def test_a_pod_that_does_not_wait_is_told_so_plainly(parts: Wire, words: str, re
     assert (explanation.holds, explanation.next) == ((), ())
 
 
-def test_a_pod_of_another_scheduler_is_none_of_ours_but_its_gates_are_shown() -> None:
+def test_a_pod_of_another_scheduler_is_foreign_and_its_gates_are_shown() -> None:
     explanation = explained(None, a_pod("p", FOREIGN, GATE, schedulerName="other"))
     assert explanation.state == "foreign"
     assert "its scheduler is other" in explanation.summary
     assert [hold.name for hold in explanation.holds] == [FOREIGN, GATE]
 
 
-def test_without_queues_the_condition_of_the_pod_is_all_there_is() -> None:
+def test_without_queues_only_the_condition_explains_the_pod() -> None:
     condition = {"reason": "SchedulingGated", "message": "queue a has no room"}
     explanation = explained(None, a_pod("p", GATE, condition=condition))
     assert (explanation.holds[0].text, explanation.holds[0].why) == ("queue a has no room", "SchedulingGated")
@@ -187,7 +187,7 @@ def test_a_pod_that_waits_for_terminating_pods_waits_for_its_node_and_not_for_it
     assert explanation.next == ("pods have to leave node n",)
 
 
-def test_a_promised_pod_whose_gang_is_not_whole_is_told_what_is_missing_though_it_still_says_unschedulable() -> None:
+def test_a_promised_pod_of_an_incomplete_gang_is_explained_by_its_group_despite_its_unschedulable_condition() -> None:
     promised = stamped(a_task("g1", 1, group="g", queue="b"), "b")
     condition = a_pod("g1", condition={"reason": "Unschedulable", "message": "0/4 nodes are available"})
     explanation = explained(Queues(*TREE, a_group("g", "b", 2), promised), condition)
@@ -200,7 +200,7 @@ def test_a_promised_pod_whose_gang_is_not_whole_is_told_what_is_missing_though_i
 # -- units, and what would help ------------------------------------------------------------------------------------
 
 
-def test_pods_of_a_group_that_go_on_together_are_one_unit_and_are_told_what_is_enough_for_all() -> None:
+def test_pods_that_are_granted_together_are_one_unit_with_one_remedy() -> None:
     members = [a_task(f"g{i}", 2, group="g", created_s=i) for i in range(3)]
     others = [a_task(f"w{i}", 4, queue="b", created_s=0) for i in range(2)]
     queues = Queues(a_queue("b", cpu=6), a_group("g", "b", 3), a_task("run", 3, queue="b", node_name="n"), *members)
@@ -215,9 +215,7 @@ def test_pods_of_a_group_that_go_on_together_are_one_unit_and_are_told_what_is_e
     assert explained(queues, a_pod("w1", GATE), 4).holds[0].position == 2, "the group and the other pod"
 
 
-def test_pods_of_a_group_beyond_its_minimum_come_one_after_the_other_and_the_remedy_is_enough_for_those_before() -> (
-    None
-):
+def test_pods_beyond_the_minimum_are_single_units_and_the_remedy_covers_those_before() -> None:
     members = [a_task(f"g{i}", 2, group="g", created_s=i) for i in range(3)]
     queues = Queues(a_queue("b", cpu=3), a_group("g", "b", 1), a_task("run", 3, queue="b", node_name="n"), *members)
     assert [explained(queues, a_pod(f"g{i}", GATE), 2).holds[0].position for i in range(3)] == [0, 1, 2]
@@ -225,7 +223,7 @@ def test_pods_of_a_group_beyond_its_minimum_come_one_after_the_other_and_the_rem
     assert "the capability of queue b has to grow from 3 to 9 cpu; 2 before it in queue b come first" in last
 
 
-def test_a_pod_behind_another_of_its_group_that_fits_is_told_what_it_lacks_itself() -> None:
+def test_a_pod_behind_a_fitting_pod_of_its_group_gets_its_own_remedy() -> None:
     running, first = a_task("g0", 1, group="g", queue="b", node_name="n"), a_task("g1", 1, group="g", created_s=1)
     queues = Queues(a_queue("b", cpu=3), a_group("g", "b", 1), running, first, a_task("g2", 3, group="g", created_s=2))
     explanation = explained(queues, a_pod("g2", GATE), 3)
@@ -233,7 +231,7 @@ def test_a_pod_behind_another_of_its_group_that_fits_is_told_what_it_lacks_itsel
     assert "the capability of queue b has to grow from 3 to 5 cpu; 1 before it" in explanation.next[0]
 
 
-def test_a_pod_larger_than_its_queue_is_told_that_nothing_that_becomes_free_helps() -> None:
+def test_for_a_pod_larger_than_its_queue_freed_capacity_does_not_help() -> None:
     queues = Queues(*TREE, a_task("run", 1, queue="a", node_name="n"), a_task("huge", 9, queue="b"))
     explanation = explained(queues, a_pod("huge", GATE), 9)
     assert explanation.next == (
@@ -245,7 +243,7 @@ def test_a_pod_larger_than_its_queue_is_told_that_nothing_that_becomes_free_help
     assert "nothing that becomes free helps" in explained(behind_gate, a_pod("huge", FOREIGN, GATE), 9).next[1]
 
 
-def test_a_group_larger_than_its_queue_is_told_so_though_each_of_its_pods_would_fit() -> None:
+def test_for_a_group_larger_than_its_queue_freed_capacity_does_not_help() -> None:
     members = [a_task(f"g{i}", 2, group="g") for i in range(3)]
     pod = a_pod("g0", GATE)
     pod["metadata"]["annotations"][GROUP_NAMES[0]] = "g"
@@ -256,7 +254,7 @@ def test_a_group_larger_than_its_queue_is_told_so_though_each_of_its_pods_would_
     )
 
 
-def test_all_that_is_missing_is_told_and_not_only_the_first() -> None:
+def test_all_shortages_are_listed() -> None:
     tree = (a_queue("eng", capability={"cpu": 4, "memory": 4}), a_queue("b", cpu=3, parent="eng"))
     running = a_task("run", 3, queue="b", node_name="n", requests={"memory": 3})
     queues = Queues(*tree, running, a_task("wait", 2, queue="b", requests={"memory": 2}))
@@ -267,7 +265,7 @@ def test_all_that_is_missing_is_told_and_not_only_the_first() -> None:
     assert "the capability of queue eng has to grow from 4 to 5 memory" in step
 
 
-def test_a_limit_that_comes_from_above_is_to_be_raised_above() -> None:
+def test_a_limit_of_an_ancestor_is_raised_at_the_ancestor() -> None:
     tree = (a_queue("eng", cpu=4), a_queue("a", parent="eng", guarantee={"cpu": 2}), a_queue("b", parent="eng"))
     queues = Queues(*tree, a_task("run", 2, queue="b", node_name="n"), a_task("wait", 1, queue="b"))
     assert "the capability of queue eng has to grow from 4 to 5 cpu" in explained(queues, a_pod("wait", GATE)).next[0]
@@ -278,7 +276,7 @@ def a_held_pod(reason: str = "PreEnqueueRejected", **spec: Any) -> Wire:
     return a_pod("p", condition=condition, **spec)
 
 
-def test_a_pod_that_a_plugin_holds_is_told_the_plugin_and_its_words_and_not_that_it_is_tried_again() -> None:
+def test_a_pod_held_by_a_plugin_names_the_plugin_and_its_reason() -> None:
     queues = Queues(*TREE, stamped(a_task("p", queue="a"), "a"))
     for explanation in (explained(queues, a_held_pod()), explained(None, a_held_pod())):
         (hold,) = explanation.holds
@@ -292,30 +290,30 @@ def test_a_pod_that_a_plugin_holds_is_told_the_plugin_and_its_words_and_not_that
         assert explanation.next == ("what plugin HoldUntil waits for has to happen",)
 
 
-def test_a_pod_that_a_plugin_fails_on_is_told_so() -> None:
+def test_a_failing_pre_enqueue_plugin_is_named() -> None:
     explanation = explained(None, a_held_pod("SchedulerError"))
     assert explanation.next == ("plugin HoldUntil fails on the pod: the plugin has to be mended, or the pod changed",)
 
 
-def test_a_pod_of_a_profile_without_queues_that_a_plugin_holds_is_not_called_foreign() -> None:
+def test_a_pod_of_a_profile_without_queues_held_by_a_plugin_names_the_plugin() -> None:
     explanation = explained(None, a_held_pod(schedulerName="default-scheduler"))
     assert explanation.summary == "it waits for a plugin of its scheduler default-scheduler; it does not go by queues"
     assert explanation.holds[0].name == "HoldUntil"
 
 
-def test_a_pod_that_a_plugin_holds_and_whose_queue_is_full_is_told_both() -> None:
+def test_a_pod_held_by_a_plugin_and_a_full_queue_has_both_holds() -> None:
     queues = Queues(*TREE, a_task("run", 3, queue="a", node_name="n"), a_task("p", 2, queue="b"))
     explanation = explained(queues, a_held_pod(), 2)
     assert [hold.kind for hold in explanation.holds] == ["plugin", "queue"]
     assert explanation.summary == "it waits for a plugin of its scheduler, then for its queue"
 
 
-def test_a_pod_whose_turn_it_is_and_that_a_plugin_holds_is_not_told_to_wait_for_its_turn() -> None:
+def test_a_pod_held_by_a_plugin_does_not_also_wait_for_its_turn() -> None:
     explanation = explained(Queues(*TREE, a_task("p", queue="a")), a_held_pod())
     assert [hold.kind for hold in explanation.holds] == ["plugin"]
 
 
-def test_an_error_of_the_scheduler_that_no_plugin_caused_is_told_as_before() -> None:
+def test_a_scheduler_error_without_a_plugin_is_retried() -> None:
     explanation = explained(None, a_pod("p", condition={"reason": "SchedulerError", "message": "binding rejected: no"}))
     assert explanation.next == ("it is tried again by itself",)
 
@@ -328,7 +326,7 @@ def test_an_error_of_the_scheduler_that_no_plugin_caused_is_told_as_before() -> 
         ("WaitingOnPreBind", 'PreBind plugin "Zoo": plain no'),
     ],
 )
-def test_a_plugin_that_holds_a_pod_after_a_node_was_chosen_is_named_and_no_node(reason: str, message: str) -> None:
+def test_a_plugin_that_holds_a_pod_after_scheduling_is_named(reason: str, message: str) -> None:
     explanation = explained(None, a_pod("p", condition={"reason": reason, "message": message}))
     (hold,) = explanation.holds
     assert (hold.kind, hold.name, hold.text, hold.why) == ("plugin", "Zoo", "plain no", reason)
@@ -346,14 +344,14 @@ def test_a_plugin_that_fails_at_a_later_point_is_named(message: str) -> None:
     assert explanation.next[0].startswith("it is tried again by itself; if plugin Zoo goes on failing")
 
 
-def test_a_shortage_is_still_one_of_nodes() -> None:
+def test_a_shortage_of_nodes_is_a_node_hold() -> None:
     explanation = explained(
         None, a_pod("p", condition={"reason": "Unschedulable", "message": "0/1 nodes are available: no."})
     )
     assert explanation.holds[0].kind == "node"
 
 
-def test_nothing_is_claimed_about_a_scheduler_that_does_not_go_by_queues() -> None:
+def test_a_scheduler_without_queues_gets_a_neutral_explanation() -> None:
     explanation = explained(None, a_pod("p", schedulerName="zoo"))
     assert explanation.summary == "its scheduler is zoo, which does not go by queues; queues are for headgate, volcano"
     assert explanation.next == (

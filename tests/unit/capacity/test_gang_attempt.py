@@ -15,7 +15,7 @@ def granted_gang(minimum: int, size: int, **spec: Any) -> Queues:
     return queues
 
 
-def test_all_that_was_granted_is_tried_together_until_the_minimum_is_on_nodes() -> None:
+def test_all_granted_pods_are_tried_together_until_the_minimum_is_on_nodes() -> None:
     queues = granted_gang(2, 4)
     attempt = queues.engine.gang_attempt("u-g-3")
     assert attempt.uids == ("u-g-0", "u-g-1", "u-g-2", "u-g-3")
@@ -29,7 +29,7 @@ def test_all_that_was_granted_is_tried_together_until_the_minimum_is_on_nodes() 
     assert queues.engine.gang_attempt("u-g-3").uids == ("u-g-3",)
 
 
-def test_roles_are_part_of_what_is_enough() -> None:
+def test_minimum_members_per_role_must_be_met() -> None:
     queues = granted_gang(2, 3, minTaskMember={"master": 1, "worker": 1})
     attempt = queues.engine.gang_attempt("u-g-1")
     assert not attempt.is_enough(["u-g-1", "u-g-2"])
@@ -40,7 +40,7 @@ def test_roles_are_part_of_what_is_enough() -> None:
     assert not attempt.is_enough(["u-g-2"])
 
 
-def test_a_pod_without_a_group_or_without_a_grant_goes_alone() -> None:
+def test_a_pod_without_a_group_or_a_grant_is_tried_alone() -> None:
     queues = Queues(a_queue("q", cpu=1), a_group("g", "q", 2), a_task("p", queue="q"), a_task("g-0", group="g"))
     assert queues.engine.gang_attempt("u-p").uids == ("u-p",)
     assert queues.engine.gang_attempt("u-g-0").uids == ("u-g-0",)

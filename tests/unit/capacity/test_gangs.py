@@ -39,12 +39,12 @@ def test_without_the_gate_members_are_granted_one_by_one() -> None:
     assert queues.admit() == ["g-0", "g-1"]
 
 
-def test_a_gang_that_does_not_fit_holds_nobody_up() -> None:
+def test_a_gang_that_does_not_fit_does_not_block_other_pods() -> None:
     queues = Queues(a_queue("q", cpu=2), a_group("g", "q", minimum=3), *a_gang("g", 3), a_task("p", queue="q"))
     assert queues.admit() == ["p"]
 
 
-def test_surplus_members_come_one_by_one() -> None:
+def test_members_beyond_the_minimum_are_granted_one_by_one() -> None:
     queues = Queues(a_queue("q", cpu=3), a_group("g", "q", minimum=2), *a_gang("g", 5))
     assert queues.engine.admit(1.0, 10) == [Grant("q", ("u-g-0", "u-g-1")), Grant("q", ("u-g-2",))]
 
@@ -58,7 +58,7 @@ def test_a_gang_with_too_few_members_waits_for_them() -> None:
     assert queues.admit() == ["g-0", "g-1", "g-2"]
 
 
-def test_a_member_with_a_foreign_gate_is_there_but_cannot_go_on() -> None:
+def test_a_member_with_a_foreign_gate_exists_but_is_not_granted() -> None:
     queues = Queues(a_queue("q", cpu=3), a_group("g", "q", minimum=3), *a_gang("g", 2))
     queues.apply(a_task("g-2", group="g", gates=("example.com/hold", GATE)))
     assert queues.admit() == []
@@ -77,7 +77,7 @@ def test_a_pod_whose_group_is_missing_waits_for_the_object() -> None:
     assert queues.engine.queue_of("u-g-0") == "q"
 
 
-def test_a_bound_pod_seen_before_its_group_counts_in_the_groups_queue_in_the_end() -> None:
+def test_a_bound_pod_seen_before_its_group_counts_in_the_queue_of_the_group() -> None:
     queues = Queues(a_queue("q", cpu=3), *a_gang("g", 1, node_name="n1"))
     assert queues.usage("default") == (1000, 0)
     queues.apply(a_group("g", "q"))
@@ -97,7 +97,7 @@ def test_members_that_succeeded_count_towards_the_minimum_and_hold_nothing() -> 
     assert queues.admit() == ["g-1"]
 
 
-def test_a_group_that_was_let_in_by_half_comes_before_all_others() -> None:
+def test_a_partially_admitted_group_comes_before_all_others() -> None:
     """After a restart between the patches of one gang."""
     half = stamped(a_task("late-0", group="late"), "q")
     queues = Queues(a_queue("q", cpu=3), a_group("early", "q", minimum=2), a_group("late", "q", minimum=3))
@@ -115,13 +115,13 @@ def test_roles_have_their_own_minima() -> None:
     assert queues.admit() == ["g-a0", "g-a1", "g-z"]
 
 
-def test_roles_that_ask_for_more_than_the_group_are_not_looked_at() -> None:
+def test_role_minima_above_the_group_minimum_are_ignored() -> None:
     group = a_group("g", "q", minimum=1, minTaskMember={"master": 1, "worker": 2})
     queues = Queues(a_queue("q", cpu=3), group, a_task("g-0", group="g", role="worker"))
     assert queues.admit() == ["g-0"]
 
 
-def test_a_refused_member_is_waited_for_and_its_gang_then_completed_first() -> None:
+def test_a_refused_member_is_retried_and_completes_its_gang_first() -> None:
     queues = Queues(a_queue("q", cpu=2), a_group("g", "q", minimum=2), *a_gang("g", 2), a_task("p", queue="q"))
     assert queues.admit() == ["g-0", "g-1"]
     queues.engine.refused("u-g-0", queues.now_s + 5, "no")
@@ -130,20 +130,20 @@ def test_a_refused_member_is_waited_for_and_its_gang_then_completed_first() -> N
 
 
 @pytest.mark.parametrize("minimum", ["3", -1, None, 1.5, True])
-def test_a_group_whose_minimum_makes_no_sense_is_set_aside(minimum: Any) -> None:
+def test_a_group_with_an_invalid_minimum_is_ignored(minimum: Any) -> None:
     queues = Queues(a_queue("q", cpu=3), a_group("g", "q", minimum=minimum), *a_gang("g", 1), a_task("p", queue="q"))
     assert queues.admit() == ["p"]
     assert queues.wait_reason("g-0") is WaitReason.INVALID
     assert queues.engine.problems() == {"podgroup/ns/g": "spec.minMember: must be a whole number, 0 or more"}
 
 
-def test_a_group_in_another_namespace_is_not_meant() -> None:
+def test_a_group_in_another_namespace_does_not_count() -> None:
     queues = Queues(a_queue("q", cpu=3), a_group("g", "q"), a_task("p", group="g", namespace="elsewhere"))
     assert queues.admit() == []
     assert queues.wait_reason("p") is WaitReason.NO_GROUP
 
 
-def test_a_group_waits_until_its_least_resources_fit() -> None:
+def test_a_group_waits_until_its_min_resources_fit() -> None:
     queues = Queues(a_queue("q", cpu=4), a_task("old", "3", queue="q", node_name="n1"))
     queues.apply(a_group("g", "q", minResources=amounts(cpu=2)), *a_gang("g", 1))
     assert queues.admit() == []
@@ -156,14 +156,14 @@ def test_a_group_waits_until_its_least_resources_fit() -> None:
     assert queues.engine.usage("q").inqueue == {"cpu": 1000}
 
 
-def test_pods_gated_only_by_us_stay_in_what_a_group_was_let_in_for_e1() -> None:
+def test_pods_with_only_the_queue_gate_stay_in_inqueue_e1() -> None:
     queues = Queues(a_queue("q", cpu=4), a_group("g", "q", phase="Inqueue", minResources=amounts(cpu=3)))
     queues.apply(*a_gang("g", 3, gates=(GATE,)))
     assert queues.engine.usage("q").inqueue == {"cpu": 3000}
 
 
 @pytest.mark.parametrize("gates", [("example.com/hold",), ("example.com/hold", GATE)])
-def test_pods_with_a_foreign_gate_are_deducted_e2_and_never_below_nothing_e3(gates: tuple[str, ...]) -> None:
+def test_pods_with_a_foreign_gate_are_deducted_e2_and_never_below_zero_e3(gates: tuple[str, ...]) -> None:
     group = a_group("g", "q", phase="Inqueue", minResources=amounts(cpu=2))
     queues = Queues(a_queue("q", cpu=4), group, *a_gang("g", 1, gates=gates))
     assert queues.engine.usage("q").inqueue == {"cpu": 1000}
@@ -179,7 +179,7 @@ def test_what_a_group_holds_already_is_not_counted_twice() -> None:
     assert queues.admit() == ["h-0"]
 
 
-def test_the_minimum_is_whom_a_gang_cannot_do_without() -> None:
+def test_minimum_returns_the_members_that_form_the_minimum() -> None:
     queues = Queues(a_queue("q", cpu=9), a_group("g", "q", minimum=2), *a_gang("g", 4), a_task("p", queue="q"))
     queues.admit()
     assert queues.engine.minimum("u-g-0") == ("u-g-0", "u-g-1")
@@ -187,7 +187,7 @@ def test_the_minimum_is_whom_a_gang_cannot_do_without() -> None:
     assert queues.engine.minimum("u-p") == ("u-p",)
 
 
-def test_a_gang_that_did_not_opt_in_gives_all_back_and_comes_again_as_one() -> None:
+def test_a_gang_that_did_not_opt_in_gives_its_grants_back_and_is_granted_again_as_one() -> None:
     queues = Queues(a_queue("q", cpu=2), a_group("g", "q", minimum=2), *a_gang("g", 2, opted_in=False))
     assert queues.admit() == ["g-0", "g-1"]
     for uid in ("u-g-0", "u-g-1"):
@@ -197,7 +197,7 @@ def test_a_gang_that_did_not_opt_in_gives_all_back_and_comes_again_as_one() -> N
     assert queues.admit() == ["g-0", "g-1"]
 
 
-def test_a_group_that_is_deleted_keeps_what_its_pods_hold() -> None:
+def test_a_deleted_group_keeps_the_shares_of_its_pods() -> None:
     queues = Queues(a_queue("q", cpu=2), a_group("g", "q"), *a_gang("g", 2))
     queues.engine.admit(1.0, 1)
     queues.engine.group_removed("ns", "g")

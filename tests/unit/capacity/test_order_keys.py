@@ -48,23 +48,23 @@ def test_the_share_of_a_queue_is_the_largest_of_its_dimensions(
     assert share_of(in_units(deserved), an_account(allocated).used) == share
 
 
-def test_what_is_promised_counts_in_the_share_like_what_is_used() -> None:
+def test_promised_amounts_count_in_the_share() -> None:
     assert share_of({"cpu": 4000}, an_account({"cpu": 1}, {"cpu": 1}).used) == 0.5
 
 
-def test_a_jobs_share_is_measured_by_its_queues_limits_or_by_fixed_amounts() -> None:
+def test_the_share_of_a_job_uses_the_limits_of_its_queue_or_reference_amounts() -> None:
     assert dominant_share({"cpu": 1000, "memory": 1 << 30}, {"cpu": 4000}) == 0.25
     assert dominant_share({"cpu": 1000, "memory": 8 << 30}, {}) == 2.0
     assert dominant_share({}, {"cpu": 0}) == 0.0
 
 
-def test_queues_take_turns_by_their_share() -> None:
+def test_queues_alternate_by_share() -> None:
     pods = [a_task(f"{queue}{number}", queue=queue) for queue in "ab" for number in range(3)]
     queues = Queues(a_queue("a", deserved=amounts(cpu=1)), a_queue("b", deserved=amounts(cpu=2)), *pods)
     assert queues.admit() == ["a0", "b0", "b1", "a1", "b2", "a2"]
 
 
-def test_a_queue_of_higher_priority_comes_first_and_its_too_large_pod_holds_nobody_up() -> None:
+def test_a_queue_of_higher_priority_is_first_and_its_too_large_pod_blocks_no_other() -> None:
     """case4, and allocate_test's too-large pod."""
     queues = Queues(a_queue("high", cpu=2, priority=10), a_queue("mid", priority=5), a_queue("low", priority=1))
     queues.apply(a_queue("root", cpu=3))
@@ -73,7 +73,7 @@ def test_a_queue_of_higher_priority_comes_first_and_its_too_large_pod_holds_nobo
     assert queues.admit() == ["h", "m", "m2"]
 
 
-def test_a_queue_that_deserves_something_comes_before_one_that_does_not() -> None:
+def test_a_queue_with_deserved_amounts_comes_before_one_without() -> None:
     queues = Queues(a_queue("a"), a_queue("b", deserved=amounts(cpu=1)))
     queues.apply(a_task("in-a", queue="a"), a_task("full-b", queue="b", node_name="n1"), a_task("in-b", queue="b"))
     assert queues.engine.usage("b").share == 1.0
@@ -94,38 +94,38 @@ def test_branches_are_compared_below_their_common_ancestor() -> None:
     assert queues.admit() == ["in-b1", "in-a1"]
 
 
-def test_older_queues_come_first_then_names_decide() -> None:
+def test_older_queues_are_first_then_names_decide() -> None:
     queues = Queues(a_queue("c", created_s=5), a_queue("b", created_s=9), a_queue("a", created_s=9))
     queues.apply(*(a_task(f"in-{name}", queue=name) for name in "abc"))
     assert queues.admit() == ["in-c", "in-a", "in-b"]
 
 
-def test_jobs_come_by_priority_then_age_then_name() -> None:
+def test_jobs_are_ordered_by_priority_then_age_then_name() -> None:
     queues = Queues(a_queue("default"))
     queues.apply(a_task("c", created_s=1), a_task("b", created_s=2), a_task("a", created_s=2), a_task("z", priority=1))
     assert queues.admit() == ["z", "c", "a", "b"]
 
 
-def test_a_gang_that_is_not_whole_comes_before_one_that_is_and_the_lesser_share_before_the_greater() -> None:
+def test_an_incomplete_gang_comes_before_a_complete_one_and_a_smaller_share_before_a_larger() -> None:
     queues = Queues(a_queue("q"), *(a_group(name, "q") for name in "abc"))
     queues.apply(a_task("a0", group="a", node_name="n1"), a_task("b0", "2", group="b", node_name="n1"))
     queues.apply(*(a_task(f"{name}1", group=name) for name in "abc"))
     assert queues.admit() == ["c1", "a1", "b1"]
 
 
-def test_the_share_of_a_job_is_looked_at_again_after_each_grant() -> None:
+def test_the_share_of_a_job_is_updated_after_each_grant() -> None:
     """FairShare: two jobs of many pods take turns."""
     queues = Queues(a_queue("q"), a_group("a", "q"), a_group("b", "q"))
     queues.apply(*(a_task(f"{name}{number}", group=name) for name in "ab" for number in range(3)))
     assert queues.admit() == ["a0", "b0", "a1", "b1", "a2", "b2"]
 
 
-def test_a_job_without_waiting_pods_stalls_nobody() -> None:
+def test_a_job_without_waiting_pods_blocks_no_other() -> None:
     queues = Queues(a_queue("q"), a_group("a", "q", minimum=3), a_group("b", "q"), a_task("b0", group="b"))
     assert queues.admit() == ["b0"]
 
 
-def test_plugins_that_are_not_there_have_no_say() -> None:
+def test_plugins_that_are_not_configured_have_no_effect() -> None:
     plain = msgspec.structs.replace(DEFAULTS, tiers=((PluginOption("capacity"),),))
     queues = Queues(a_queue("default", cpu=9), a_task("a", created_s=1, priority=9), a_task("b"), conf=plain)
     assert queues.admit() == ["b", "a"]
@@ -145,7 +145,7 @@ def pop_all(queues: Queues, *pods: str) -> list[str]:
     return found
 
 
-def test_a_line_follows_the_order_of_the_moment() -> None:
+def test_granted_pods_are_popped_in_the_current_order() -> None:
     """What is placed moves its queue back at once."""
     queues = Queues(a_queue("a", deserved=amounts(cpu=4)), a_queue("b", deserved=amounts(cpu=4)))
     pods = [a_task(f"{queue}{number}", queue=queue) for queue in "ab" for number in range(3)]
@@ -154,7 +154,7 @@ def test_a_line_follows_the_order_of_the_moment() -> None:
     assert pop_all(queues, *(task.name for task in pods), "late") == ["a0", "late", "a1", "b0", "a2", "b1", "b2"]
 
 
-def test_a_line_serves_two_jobs_in_turn() -> None:
+def test_granted_pods_of_two_jobs_alternate() -> None:
     queues = Queues(a_queue("q"), a_group("a", "q"), a_group("b", "q"))
     pods = [a_task(f"{name}{number}", group=name) for name in "ab" for number in range(3)]
     queues.apply(*pods)
@@ -162,7 +162,7 @@ def test_a_line_serves_two_jobs_in_turn() -> None:
     assert pop_all(queues, *(task.name for task in pods)) == ["a0", "b0", "a1", "b1", "a2", "b2"]
 
 
-def test_a_line_keeps_the_pods_of_a_group_in_their_order_and_can_be_left() -> None:
+def test_granted_pods_of_a_group_keep_their_order_and_can_be_discarded() -> None:
     queues = Queues(a_queue("q"), a_group("g", "q", minimum=2))
     queues.apply(a_task("g0", group="g", created_s=3), a_task("g1", group="g"), a_task("g2", group="g", priority=2))
     queues.admit()
@@ -173,7 +173,7 @@ def test_a_line_keeps_the_pods_of_a_group_in_their_order_and_can_be_left() -> No
     assert (granted_pods.pop(), granted_pods.pop(), granted_pods.pop(), len(granted_pods)) == ("u-g2", "u-g0", None, 0)
 
 
-def test_a_line_serves_pods_whose_queue_has_gone_and_forgets_pods_that_have() -> None:
+def test_granted_pods_of_a_deleted_queue_are_popped_and_deleted_pods_are_not() -> None:
     queues = Queues(a_queue("q"), a_task("p1", queue="q"), a_task("p2", queue="q"))
     queues.admit()
     granted_pods = queues.engine.new_granted_pod_queue()

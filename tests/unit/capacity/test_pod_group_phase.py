@@ -89,11 +89,13 @@ def test_the_phase_of_a_group_between_its_queue_and_its_end(
     ],
     ids=["partial termination", "replacement waits", "replacement half-way", "never scheduled", "below the minimum"],
 )
-def test_a_group_that_only_loses_members_is_not_complained_of(minimum: int, counts: TaskCounts, expected: bool) -> None:
+def test_a_group_with_only_terminating_members_gets_no_unschedulable_condition(
+    minimum: int, counts: TaskCounts, expected: bool
+) -> None:
     assert is_only_releasing(minimum, counts) is expected
 
 
-def test_six_members_of_which_three_fit_are_all_told_why_not_yet() -> None:
+def test_six_members_of_which_three_fit_all_get_a_message() -> None:
     counts = counted(*[PENDING] * 6, unschedulable=3)
     group = gang_text(6, counts)
     assert group == (
@@ -116,7 +118,7 @@ def test_six_members_of_which_three_fit_are_all_told_why_not_yet() -> None:
     ]
 
 
-def test_a_member_that_waits_for_victims_is_told_so() -> None:
+def test_the_message_of_a_member_that_waits_for_victims_names_the_release() -> None:
     text = member_text("ns1/task-1", "node1", TaskFit.AFTER_RELEASE, "", "")
     assert text == (
         "Pod ns1/task-1 can possibly be assigned to node1, once resource is released and minAvailable is satisfied"
@@ -135,13 +137,13 @@ def conditions(
     return [(each["type"], each["status"], each["reason"], each["message"]) for each in found]
 
 
-def test_a_gang_with_too_few_members_is_told_how_many_there_are() -> None:
+def test_the_condition_of_a_gang_with_too_few_members_has_their_number() -> None:
     text = "Not enough valid tasks for gang-scheduling, valid: 2, min: 3"
     counts = counted(PENDING, PENDING, FAILED, WITHDRAWN)
     assert conditions(3, counts) == [("Unschedulable", "True", "NotEnoughTasks", text)]
 
 
-def test_a_gang_without_enough_of_a_role_is_told_which() -> None:
+def test_the_condition_of_a_gang_without_enough_of_a_role_names_the_role() -> None:
     text = "Not enough valid pods of each task for gang-scheduling, driver: 0 of 1"
     found = conditions(2, counted(PENDING, PENDING), roles={"driver": 1, "executor": 1}, existing={"executor": 2})
     assert found == [("Unschedulable", "True", "NotEnoughPodsOfTask", text)]
@@ -153,7 +155,7 @@ def test_u21_a_group_that_waits_for_its_queue_is_not_unschedulable() -> None:
     assert found == [("Scheduled", "False", "WaitingForQueue", text)]
 
 
-def test_a_gang_that_finds_no_place_is_told_in_numbers() -> None:
+def test_the_condition_of_an_unschedulable_gang_has_counts() -> None:
     (found,) = conditions(2, counted(RUNNING, PENDING, unschedulable=1))
     assert found[:3] == ("Unschedulable", "True", "NotEnoughResources")
     assert found[3].startswith("1/2 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 Running, 2 min")
@@ -164,12 +166,12 @@ def test_a_gang_that_has_its_minimum_is_scheduled_whatever_its_other_members_do(
     assert conditions(2, counted(RUNNING, BOUND, PENDING, unschedulable=1)) == [ready]
 
 
-def test_a_group_that_cannot_be_read_is_told_what_is_wrong() -> None:
+def test_the_condition_of_an_invalid_group_has_the_problem() -> None:
     text = "spec.minResources.cpu: -1 is less than nothing"
     assert conditions(1, counted(PENDING), problem=text) == [("Unschedulable", "True", "Invalid", text)]
 
 
-def test_a_group_without_anything_to_say_has_no_conditions() -> None:
+def test_a_pending_group_may_have_no_conditions() -> None:
     assert conditions(1, counted(PENDING)) == []
 
 
@@ -182,14 +184,14 @@ def test_a_group_without_anything_to_say_has_no_conditions() -> None:
         ({"subGroupPolicy": [{"name": "a"}]}, "spec.subGroupPolicy: subgroups are not supported"),
     ],
 )
-def test_what_a_group_asks_for_in_vain_is_said_on_it(spec: dict[str, object], words: str) -> None:
+def test_an_unsupported_field_of_a_group_sets_a_condition(spec: dict[str, object], words: str) -> None:
     found = group_condition(spec)
     assert found is not None
     assert (found["type"], found["status"], found["reason"]) == ("Supported", "False", "NotSupported")
     assert words in found["message"]
 
 
-def test_what_a_queue_asks_for_in_vain_is_said_on_it_all_at_once() -> None:
+def test_all_unsupported_fields_of_a_queue_are_in_one_condition() -> None:
     found = queue_condition({"dequeueStrategy": "fifo", "extendClusters": [{"name": "far"}], "dra": {"capability": {}}})
     assert found is not None
     assert [each.split(":")[0] for each in found["message"].split("; ")] == [
@@ -202,6 +204,6 @@ def test_what_a_queue_asks_for_in_vain_is_said_on_it_all_at_once() -> None:
 @pytest.mark.parametrize(
     "spec", [None, [], {}, {"minMember": 2}, {"dequeueStrategy": "traverse"}, {"networkTopology": 3}]
 )
-def test_who_asks_for_nothing_special_is_told_nothing(spec: object) -> None:
+def test_an_object_without_unsupported_fields_gets_no_condition(spec: object) -> None:
     assert group_condition(spec) is None
     assert queue_condition(spec) is None

@@ -24,7 +24,7 @@ def victims_of(queues: Queues, name: str) -> list[str]:
     return [] if plan is None else [uid.removeprefix("u-") for uid in plan.victims]
 
 
-def test_a_gated_pod_of_high_priority_takes_the_place_of_a_lower_one_in_its_full_queue_u13() -> None:
+def test_a_gated_pod_of_high_priority_preempts_a_lower_one_in_its_full_queue_u13() -> None:
     queues = Queues(
         a_queue("q", cpu=2), running("low"), running("high", priority=9), a_task("p", queue="q", priority=5)
     )
@@ -44,7 +44,7 @@ def test_a_victims_share_is_free_at_once_for_its_preemptor_u12_r12() -> None:
     assert queues.usage("q") == (0, 1000)
 
 
-def test_a_victim_that_could_not_be_told_holds_its_share_again() -> None:
+def test_a_victim_whose_deletion_failed_holds_its_share_again() -> None:
     queues = Queues(a_queue("q", cpu=1), running("low"), a_task("p", queue="q", priority=5))
     queues.engine.evicted("u-low")
     queues.engine.unevicted("u-low")
@@ -52,12 +52,12 @@ def test_a_victim_that_could_not_be_told_holds_its_share_again() -> None:
     assert queues.admit() == []
 
 
-def test_equal_priority_takes_nobodys_place() -> None:
+def test_a_pod_does_not_preempt_pods_of_equal_priority() -> None:
     queues = Queues(a_queue("q", cpu=1), running("old"), a_task("p", queue="q"))
     assert victims_of(queues, "p") == []
 
 
-def test_no_more_go_than_have_to_and_the_least_important_first() -> None:
+def test_only_needed_victims_are_chosen_and_the_least_important_first() -> None:
     pods = [running("a", cpu=1, priority=1), running("b", cpu=1, created_s=5), running("c", cpu=1, created_s=9)]
     queues = Queues(a_queue("q", cpu=3), *pods, a_task("p", "1", queue="q", priority=5))
     assert victims_of(queues, "p") == ["c"]
@@ -67,13 +67,13 @@ def test_no_more_go_than_have_to_and_the_least_important_first() -> None:
     assert victims_of(large, "p") == ["c", "b"]
 
 
-def test_whoever_is_not_needed_in_the_end_stays() -> None:
+def test_a_victim_that_turns_out_superfluous_is_dropped() -> None:
     queues = Queues(a_queue("q", cpu=4), running("small", cpu=1), running("large", cpu=3, priority=1))
     queues.apply(a_task("p", "3", queue="q", priority=5))
     assert victims_of(queues, "p") == ["large"]
 
 
-def test_pods_that_hold_nothing_of_what_is_missing_stay() -> None:
+def test_pods_without_the_missing_resource_are_no_victims() -> None:
     queues = Queues(
         a_queue("q", cpu=1), running("memory", cpu=None, requests={"memory": "1Gi"}), running("cpu", priority=1)
     )
@@ -81,14 +81,14 @@ def test_pods_that_hold_nothing_of_what_is_missing_stay() -> None:
     assert victims_of(queues, "p") == ["cpu"]
 
 
-def test_nobody_goes_if_all_together_are_not_enough() -> None:
+def test_there_is_no_plan_if_all_victims_together_are_not_enough() -> None:
     queues = Queues(
         a_queue("q", cpu=2), running("low"), running("high", priority=9), a_task("p", "2", queue="q", priority=5)
     )
     assert victims_of(queues, "p") == []
 
 
-def test_nobody_goes_for_a_pod_that_fits_or_whose_queue_takes_nothing() -> None:
+def test_there_is_no_plan_for_a_pod_that_fits_or_whose_queue_is_closed() -> None:
     queues = Queues(a_queue("q", cpu=2), running("low"), a_task("p", queue="q", priority=5))
     assert victims_of(queues, "p") == []
     closed = Queues(a_queue("q", cpu=1, state="Closed"), running("low"), a_task("p", queue="q", priority=5))
@@ -96,7 +96,7 @@ def test_nobody_goes_for_a_pod_that_fits_or_whose_queue_takes_nothing() -> None:
     assert closed.engine.starving() == []
 
 
-def test_a_gang_asks_for_room_as_one() -> None:
+def test_a_gang_preempts_as_one_unit() -> None:
     queues = Queues(
         a_queue("q", cpu=3), *(running(f"low-{number}") for number in range(3)), a_group("g", "q", minimum=2)
     )
@@ -117,12 +117,12 @@ def test_starving_pods_are_named_again_only_when_something_changed() -> None:
     assert queues.engine.starving() == ["u-urgent"]
 
 
-def test_what_is_not_preemptable_stays() -> None:
+def test_a_pod_that_is_not_preemptable_is_no_victim() -> None:
     queues = Queues(a_queue("q", cpu=1), running("low", preemptable=False), a_task("p", queue="q", priority=5))
     assert victims_of(queues, "p") == []
 
 
-def test_a_full_ancestor_is_relieved_by_a_sibling_that_has_more_than_it_deserves() -> None:
+def test_a_full_ancestor_reclaims_from_a_sibling_above_its_deserved_amount() -> None:
     queues = Queues(
         a_queue("top", cpu=4),
         a_queue("rich", parent="top", deserved=amounts(cpu=2)),

@@ -20,7 +20,7 @@ def under_a_parent() -> Queues:
     return queues
 
 
-def test_a_promise_larger_than_a_lowered_limit_is_taken_back_and_counts_nowhere() -> None:
+def test_a_promise_above_a_lowered_limit_is_taken_back_and_no_longer_counts() -> None:
     queues = under_a_parent()
     queues.apply(a_queue("t1", cpu=4, parent="team"), a_task("own", "4", queue="t1", created_s=1))
     queues.apply(a_task("sibling", "1", queue="t2", created_s=2))
@@ -59,7 +59,7 @@ def test_a_limit_anywhere_on_the_path_counts(change: dict[str, object]) -> None:
     assert (queues.usage("t1"), queues.usage("root")) == ((0, 0), (0, 0))
 
 
-def test_the_youngest_promises_go_first_and_smaller_ones_that_fit_stay() -> None:
+def test_the_youngest_promises_are_taken_back_first_and_smaller_ones_that_fit_stay() -> None:
     queues = Queues(a_queue("q", cpu=6), a_queue("free"))
     for number, cpu in enumerate(("2", "3", "1"), 1):
         queues.apply(stamped(a_task(f"p{number}", cpu, queue="q"), "q", at(number)))
@@ -69,7 +69,7 @@ def test_the_youngest_promises_go_first_and_smaller_ones_that_fit_stay() -> None
     assert queues.usage("q") == (0, 3000)
 
 
-def test_a_gang_keeps_or_loses_its_minimum_as_one_and_is_promised_again_as_one() -> None:
+def test_the_promises_of_a_gangs_minimum_are_kept_or_taken_back_as_one() -> None:
     queues = Queues(a_queue("q", cpu=4), a_group("g", "q", minimum=2), a_group("h", "q", minimum=2))
     for number, group in enumerate("ghgh"):
         queues.apply(stamped(a_task(f"{number}-{group}", group=group), "q", at(1 if group == "g" else 2)))
@@ -80,7 +80,7 @@ def test_a_gang_keeps_or_loses_its_minimum_as_one_and_is_promised_again_as_one()
     assert queues.admit() == ["1-h", "3-h"]
 
 
-def test_pods_on_nodes_keep_what_they_have_and_promises_beside_them_go() -> None:
+def test_pods_on_nodes_keep_their_shares_and_promises_beside_them_are_taken_back() -> None:
     queues = Queues(a_queue("q", cpu=4), a_task("running", "3", queue="q", node_name="n1", gates=()))
     queues.apply(stamped(a_task("promised", "1", queue="q"), "q", at(1)))
     queues.apply(a_queue("q", cpu=2))
@@ -88,7 +88,7 @@ def test_pods_on_nodes_keep_what_they_have_and_promises_beside_them_go() -> None
     assert (queues.engine.withdrawn(), queues.usage("q")) == (["u-promised"], (3000, 0))
 
 
-def test_a_stamp_that_was_taken_back_proves_nothing_and_a_new_one_does() -> None:
+def test_the_stamp_of_a_withdrawn_promise_does_not_count_and_a_new_stamp_does() -> None:
     queues = under_a_parent()
     queues.apply(a_queue("t1", cpu=4, parent="team"))
     queues.admit()
@@ -103,7 +103,7 @@ def test_a_stamp_that_was_taken_back_proves_nothing_and_a_new_one_does() -> None
     assert queues.usage("t1") == (0, 5000)
 
 
-def test_an_engine_that_starts_anew_takes_back_the_same_promises() -> None:
+def test_a_restarted_engine_takes_back_the_same_promises() -> None:
     for order in ((0, 1), (1, 0)):
         pods = [stamped(a_task(f"p{number}", "3", queue="q"), "q", at(number)) for number in (1, 2)]
         queues = Queues(*(pods[each] for each in order), a_queue("q", cpu=5), a_task("small", "2", queue="q"))
@@ -111,7 +111,7 @@ def test_an_engine_that_starts_anew_takes_back_the_same_promises() -> None:
         assert queues.engine.withdrawn() == ["u-p2"]
 
 
-def test_the_stamp_of_a_pod_that_was_made_anew_is_no_promise() -> None:
+def test_a_recreated_pod_does_not_inherit_a_promise() -> None:
     task = a_task("p", "3", queue="q")
     other = msgspec.structs.replace(task, uid="u-other", gates=(), stamp=None)
     queues = Queues(a_queue("q", cpu=3), stamped(task, "q", at(1)))
@@ -121,7 +121,7 @@ def test_the_stamp_of_a_pod_that_was_made_anew_is_no_promise() -> None:
     assert queues.engine.peek_wait_reason("u-other") is not None
 
 
-def test_a_promise_is_taken_back_for_another_reason_too() -> None:
+def test_a_promise_can_be_taken_back_by_the_caller() -> None:
     """As for a pod of higher priority."""
     queues = Queues(a_queue("q", cpu=1), stamped(a_task("low", queue="q"), "q", at(1)))
     queues.apply(a_task("high", queue="q", priority=10))
@@ -131,7 +131,7 @@ def test_a_promise_is_taken_back_for_another_reason_too() -> None:
     assert queues.wait_message("low").endswith("; what it was promised is for a pod of higher priority")
 
 
-def test_what_was_promised_is_what_the_stamp_says_and_more_is_asked_for() -> None:
+def test_a_promise_is_the_amount_in_the_stamp_and_more_must_be_granted() -> None:
     queues = Queues(a_queue("team", cpu=10), a_queue("t1", parent="team"), a_queue("t2", parent="team"))
     promised = stamped(a_task("grows", queue="t1"), "t1", at(1))
     queues.apply(promised, msgspec.structs.replace(promised, requests={"cpu": 100_000}))
@@ -147,7 +147,7 @@ def test_what_was_promised_is_what_the_stamp_says_and_more_is_asked_for() -> Non
     assert (queues.wait_reason("grows"), queues.usage("team")) == (None, (0, 10_000))
 
 
-def test_more_than_was_promised_is_granted_in_turn() -> None:
+def test_an_increase_over_the_promise_is_granted_in_turn() -> None:
     queues = Queues(a_queue("q", cpu=4))
     promised = stamped(a_task("grows", queue="q"), "q", at(1))
     queues.apply(promised, msgspec.structs.replace(promised, requests={"cpu": 3000}))
@@ -189,7 +189,7 @@ def test_a_promise_that_was_resized_down_is_kept_until_the_pod_has_a_node() -> N
     assert queues.usage("q") == (1000, 0)
 
 
-def test_a_resized_member_keeps_its_gang_from_being_tried_until_it_has_more() -> None:
+def test_a_gang_waits_until_its_resized_member_is_granted_the_increase() -> None:
     queues = Queues(a_queue("q", cpu=3), a_group("g", "q", minimum=2))
     first, second = (stamped(a_task(name, group="g"), "q", at(1)) for name in ("m1", "m2"))
     queues.apply(first, second, msgspec.structs.replace(second, requests={"cpu": 2000}))
@@ -200,7 +200,7 @@ def test_a_resized_member_keeps_its_gang_from_being_tried_until_it_has_more() ->
     assert queues.usage("q") == (0, 3000)
 
 
-def test_a_waiting_pod_that_is_resized_asks_for_what_it_needs_now() -> None:
+def test_a_resized_waiting_pod_requests_its_new_amount() -> None:
     queues = Queues(a_queue("q", cpu=2), a_task("p", "1", queue="q"))
     queues.apply(a_task("p", "3", queue="q"))
     assert (queues.admit(), queues.wait_reason("p")) == ([], WaitReason.FULL)
@@ -208,7 +208,7 @@ def test_a_waiting_pod_that_is_resized_asks_for_what_it_needs_now() -> None:
     assert queues.admit() == ["p"]
 
 
-def test_a_grant_for_the_time_of_an_attempt_does_not_grow() -> None:
+def test_a_tentative_grant_is_requested_again_after_a_resize() -> None:
     queues = Queues(a_queue("q", cpu=2), a_task("plain", "1", queue="q", opted_in=False))
     assert queues.admit() == ["plain"]
     queues.apply(a_task("plain", "2", queue="q", opted_in=False))

@@ -57,23 +57,23 @@ def test_a_tree_without_faults_has_no_problems() -> None:
         ({"parent": "q"}, "spec.parent", "parents lead in a circle: q -> q"),
     ],
 )
-def test_a_queue_is_wrong_by_itself_at_a_field(spec: dict[str, Any], path: str, text: str) -> None:
+def test_a_problem_within_one_queue_names_its_field(spec: dict[str, Any], path: str, text: str) -> None:
     assert problems_of("q", a_queue("q", **spec)) == [QueueProblem(path, text)]
 
 
 @pytest.mark.parametrize("value", ["-1", "NaN", "1x", "", True, [], {}, None, "1" * 5000])
-def test_an_amount_that_is_none_is_a_problem_and_never_an_error(value: Any) -> None:
+def test_an_invalid_amount_is_a_problem_and_raises_nothing(value: Any) -> None:
     found = problems(a_queue("good"), a_queue("bad", capability={"cpu": value}))
     assert list(found) == ["bad"]
     assert found["bad"].startswith("spec.capability.cpu: ")
 
 
 @pytest.mark.parametrize("spec", [{"capability": "all"}, {"capability": [1]}, {"guarantee": {"resource": 3}}])
-def test_amounts_that_are_no_map_are_a_problem(spec: dict[str, Any]) -> None:
+def test_amounts_that_are_not_a_map_are_a_problem(spec: dict[str, Any]) -> None:
     assert list(problems(a_queue("bad", **spec))) == ["bad"]
 
 
-def test_a_spec_that_is_nothing_of_the_kind_is_a_queue_without_limits() -> None:
+def test_a_spec_of_the_wrong_type_is_a_queue_without_limits() -> None:
     index = QueueIndex([{"metadata": {"name": "odd"}, "spec": [], "status": "x"}])
     assert find_problems(index, index.names()) == {}
 
@@ -90,7 +90,7 @@ def test_the_capability_of_the_root_binds_all() -> None:
     assert found == {"a": "spec.capability.cpu: 5 is more than 4, the capability of the queue root above it"}
 
 
-def test_a_wrong_queue_stops_those_below_it_by_its_name_and_nobody_else() -> None:
+def test_an_invalid_queue_makes_only_the_queues_below_it_invalid() -> None:
     found = problems(
         a_queue("bad", capability={"cpu": "1"}, deserved={"cpu": "2"}),
         a_queue("below", parent="bad"),
@@ -110,7 +110,7 @@ def test_five_levels_below_the_root_are_allowed_and_six_are_not() -> None:
     }
 
 
-def test_a_circle_stops_its_members_and_those_below_and_names_the_way() -> None:
+def test_a_cycle_of_parents_is_a_problem_of_its_members_and_the_queues_below() -> None:
     cycle = [a_queue("a", parent="b"), a_queue("b", parent="c"), a_queue("c", parent="a"), a_queue("d", parent="a")]
     found = problems(*cycle, a_queue("e"))
     assert sorted(found) == ["a", "b", "c", "d"]
@@ -118,7 +118,7 @@ def test_a_circle_stops_its_members_and_those_below_and_names_the_way() -> None:
     assert found["d"] == "spec.parent: parents lead in a circle: a -> b -> c -> a"
 
 
-def test_orphans_name_the_parent_that_is_missing() -> None:
+def test_a_queue_without_its_parent_names_the_missing_parent() -> None:
     found = problems(a_queue("child", parent="gone"), a_queue("grandchild", parent="child"))
     assert found["child"] == "spec.parent: queue gone does not exist"
     assert found["grandchild"] == "spec.parent: queue gone does not exist"
@@ -138,7 +138,7 @@ def test_ten_thousand_queues_are_checked_at_once() -> None:
     assert list(problems(*queues)) == ["q7"]
 
 
-def test_the_register_follows_moves_and_removals() -> None:
+def test_the_index_follows_moves_and_removals() -> None:
     index = QueueIndex([a_queue("a"), a_queue("b"), a_queue("c", parent="a")])
     assert index.children("a") == ["c"]
     index.apply(a_queue("c", parent="b"))

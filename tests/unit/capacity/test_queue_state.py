@@ -35,7 +35,7 @@ def queue(name: str, *, annotation: str = "", state: str = "", reason: str = "",
         ("", "Closed", "Closed", False),
     ],
 )
-def test_the_annotation_counts_then_the_state_unless_it_came_from_above(
+def test_the_annotation_wins_over_the_state_unless_an_ancestor_closed_the_queue(
     annotation: str, state: str, reason: str, is_open: bool
 ) -> None:
     assert read_desired_state("q", queue("q", annotation=annotation, state=state, reason=reason)).is_open is is_open
@@ -50,11 +50,11 @@ def test_the_root_is_always_open() -> None:
 @pytest.mark.parametrize(
     ("closing_queue", "job_count", "state"), [("", 3, "Open"), ("q", 3, "Closing"), ("q", 0, "Closed")]
 )
-def test_a_closed_queue_is_closing_while_anything_is_left_in_it(closing_queue: str, job_count: int, state: str) -> None:
+def test_a_closed_queue_is_closing_until_it_is_empty(closing_queue: str, job_count: int, state: str) -> None:
     assert state_of(closing_queue, job_count) == state
 
 
-def test_a_queue_below_a_closed_one_is_closed_and_knows_by_whom() -> None:
+def test_a_queue_below_a_closed_queue_is_closed_by_it() -> None:
     desired = {
         name: read_desired_state(name, wire)
         for name, wire in {
@@ -76,7 +76,7 @@ def test_a_queue_below_a_closed_one_is_closed_and_knows_by_whom() -> None:
     }
 
 
-def test_circles_and_missing_parents_close_nothing() -> None:
+def test_cycles_and_missing_parents_close_nothing() -> None:
     desired = {
         "a": DesiredQueueState(parent="b"),
         "b": DesiredQueueState(parent="a"),
@@ -85,7 +85,7 @@ def test_circles_and_missing_parents_close_nothing() -> None:
     assert [closed_by(name, desired.get) for name in ("a", "b", "c", "unknown")] == ["", "", "", ""]
 
 
-def test_the_condition_tells_a_queue_that_was_closed_from_one_that_is_closed_from_above() -> None:
+def test_the_condition_distinguishes_closed_by_a_user_from_closed_by_an_ancestor() -> None:
     assert condition_of("q", "") is None
     own, above = condition_of("q", "q"), condition_of("q", "top")
     assert own is not None
@@ -103,5 +103,5 @@ def test_the_condition_tells_a_queue_that_was_closed_from_one_that_is_closed_fro
         {"status": {"state": "Closed", "conditions": [7]}},
     ],
 )
-def test_a_hostile_queue_has_some_wish_and_nothing_raises(wire: Object) -> None:
+def test_a_malformed_queue_has_a_desired_state_and_raises_nothing(wire: Object) -> None:
     assert read_desired_state("q", wire).parent == "root"

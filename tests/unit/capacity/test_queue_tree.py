@@ -31,12 +31,12 @@ def test_a_queue_inherits_what_it_does_not_limit_itself() -> None:
     assert tree.nodes["leaf"].limits == {"cpu": 2000, "memory": 8}
 
 
-def test_nothing_is_limited_that_nobody_limits() -> None:
+def test_a_resource_without_a_limit_is_unlimited() -> None:
     tree = a_tree(Queue("top"), Queue("leaf", "top"))
     assert tree.nodes["leaf"].limits == {}
 
 
-def test_what_is_guaranteed_to_siblings_is_not_for_others() -> None:
+def test_guarantees_of_siblings_reduce_the_limits() -> None:
     tree = a_tree(
         Queue("root", "", capability=cpu(10_000)),
         Queue("a", guarantee=cpu(3000)),
@@ -50,12 +50,12 @@ def test_what_is_guaranteed_to_siblings_is_not_for_others() -> None:
     assert tree.nodes["c"].limits == cpu(10_000)
 
 
-def test_guarantees_beyond_the_parent_leave_each_its_own() -> None:
+def test_guarantees_above_the_parents_limit_leave_each_queue_its_own() -> None:
     tree = a_tree(Queue("top", capability=cpu(2000)), *(Queue(name, "top", guarantee=cpu(2000)) for name in "ab"))
     assert tree.nodes["a"].limits == cpu(2000)
 
 
-def test_what_is_deserved_is_within_the_limit_and_at_least_what_is_guaranteed() -> None:
+def test_deserved_is_at_most_the_limit_and_at_least_the_guarantee() -> None:
     tree = a_tree(Queue("top", capability=cpu(2000)), Queue("a", "top", deserved={"cpu": 5000, "gpu": 1}))
     assert tree.nodes["a"].deserved == {"cpu": 2000, "gpu": 1}
     tree = a_tree(Queue("a", guarantee=cpu(1000)))
@@ -84,7 +84,7 @@ def test_siblings_do_not_share_their_ancestors_u24() -> None:
         ),
     ],
 )
-def test_a_broken_branch_is_the_only_one_that_is_set_aside(queues: list[Queue], problems: dict[str, str]) -> None:
+def test_only_the_invalid_branch_of_the_tree_has_problems(queues: list[Queue], problems: dict[str, str]) -> None:
     for order in (queues, queues[::-1]):
         tree = a_tree(*order, Queue("sound"))
         found = {name: node.problem for name, node in tree.nodes.items() if node.problem}
@@ -95,7 +95,7 @@ def test_a_broken_branch_is_the_only_one_that_is_set_aside(queues: list[Queue], 
         assert may_grant(tree, "sound")
 
 
-def test_a_branch_is_whole_again_when_its_parent_comes() -> None:
+def test_a_branch_is_valid_when_its_missing_parent_is_created() -> None:
     tree = a_tree(Queue("leaf", "middle"), Queue("middle", "top"))
     assert tree.nodes["leaf"].problem
     touched = tree.apply(Queue("top", capability=cpu(5)))
@@ -104,7 +104,7 @@ def test_a_branch_is_whole_again_when_its_parent_comes() -> None:
     assert tree.nodes["leaf"].limits == cpu(5)
 
 
-def test_a_queue_is_a_leaf_again_when_its_last_child_goes() -> None:
+def test_a_queue_is_a_leaf_again_when_its_last_child_is_removed() -> None:
     tree = a_tree(Queue("top"), Queue("leaf", "top"))
     assert not may_grant(tree, "top")
     tree.remove("leaf")
@@ -112,7 +112,7 @@ def test_a_queue_is_a_leaf_again_when_its_last_child_goes() -> None:
     assert "leaf" not in tree.nodes
 
 
-def test_the_root_needs_no_object_and_takes_no_pods() -> None:
+def test_the_root_needs_no_object_and_admits_no_pods() -> None:
     tree = a_tree()
     assert tree.get("root") is not None
     assert not may_grant(tree, "root")
@@ -123,19 +123,19 @@ def test_the_root_needs_no_object_and_takes_no_pods() -> None:
     assert tree.nodes["leaf"].limits == {}
 
 
-def test_a_change_says_whom_it_reaches_and_nothing_else() -> None:
+def test_a_change_returns_exactly_the_affected_queues() -> None:
     tree = a_tree(*(Queue(f"q{number}") for number in range(100)), Queue("below", "q7"))
     assert tree.apply(Queue("q7", capability=cpu(1))) == ["q7", "below", "root"]
     assert tree.apply(Queue("q7", capability=cpu(1))) == []
 
 
 @pytest.mark.parametrize("spec", [None, [], "x", {"capability": []}, {"capability": {"cpu": {}}}, {"parent": 3}])
-def test_nothing_that_a_queue_can_say_raises(spec: Any) -> None:
+def test_no_queue_object_raises(spec: Any) -> None:
     tree = a_tree(read_queue({"metadata": {"name": "a"}, "spec": spec}), read_queue({"metadata": {"name": "b"}}))
     assert may_grant(tree, "b")
 
 
-def test_a_queue_is_read_with_all_it_says() -> None:
+def test_all_fields_of_a_queue_are_read() -> None:
     wire = a_queue("a", cpu="1500m", parent="top", deserved=amounts(gpu=2), guarantee=amounts(memory="1Gi"), priority=7)
     queue = read_queue(wire | {"status": {"state": "Closing"}})
     assert queue.capability == cpu(1500)

@@ -25,11 +25,11 @@ def annotated(queue: Object, **annotations: str) -> Object:
     return {**queue, "metadata": {**queue["metadata"], "annotations": annotations}}
 
 
-def test_a_sound_queue_is_let_through() -> None:
+def test_a_valid_queue_is_allowed() -> None:
     assert not problems(a_queue("a", capability={"cpu": "4"}, deserved={"cpu": "2"}), None)
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     wrong = a_queue("a", parent="nobody", weight=0, capability={"cpu": "1"}, deserved={"cpu": "2"})
     assert problems(wrong, None) == [
         "spec.weight: 0 is less than 1",
@@ -39,7 +39,7 @@ def test_all_problems_are_told_at_once() -> None:
 
 
 @pytest.mark.parametrize("kind", ["deserved", "guarantee"])
-def test_siblings_together_may_not_be_promised_more_than_their_parent(kind: str) -> None:
+def test_the_sum_of_siblings_may_not_exceed_the_parent(kind: str) -> None:
     def queue(name: str, amount: str, **spec: Any) -> Object:
         return a_queue(name, **spec, **{kind: {"cpu": amount} if kind == "deserved" else {"resource": {"cpu": amount}}})
 
@@ -65,7 +65,7 @@ def test_siblings_below_the_root_have_no_sum() -> None:
     assert not problems(a_queue("b", deserved={"cpu": "100"}), None, a_queue("a", deserved={"cpu": "100"}))
 
 
-def test_what_was_wrong_before_does_not_stand_in_the_way_of_another_change() -> None:
+def test_an_existing_problem_does_not_block_another_change() -> None:
     old = a_queue("a", parent="gone", capability={"cpu": "1"}, deserved={"cpu": "2"})
     assert not problems(annotated(old, note="x"), old)
     assert not problems(a_queue("a", parent="gone", capability={"cpu": "2"}, deserved={"cpu": "2"}), old)
@@ -74,7 +74,7 @@ def test_what_was_wrong_before_does_not_stand_in_the_way_of_another_change() -> 
     ]
 
 
-def test_nobody_may_deserve_or_keep_what_no_queue_above_may_use() -> None:
+def test_deserved_and_guarantee_may_not_exceed_the_capability_of_ancestors() -> None:
     top = a_queue("p", capability={"cpu": "4"})
     child = a_queue("a", parent="p", deserved={"cpu": "5"}, guarantee={"resource": {"cpu": "5"}})
     assert problems(child, None, top) == [
@@ -83,7 +83,7 @@ def test_nobody_may_deserve_or_keep_what_no_queue_above_may_use() -> None:
     ]
 
 
-def test_a_limit_cannot_be_lowered_under_what_queues_below_have() -> None:
+def test_a_limit_cannot_be_lowered_below_those_of_descendants() -> None:
     old = a_queue("p", capability={"cpu": "8"})
     below = (a_queue("mid", parent="p"), a_queue("leaf", parent="mid", capability={"cpu": "6"}))
     assert not problems(a_queue("p", capability={"cpu": "6"}), old, *below)
@@ -92,7 +92,7 @@ def test_a_limit_cannot_be_lowered_under_what_queues_below_have() -> None:
     ]
 
 
-def test_a_queue_between_shields_those_below_it() -> None:
+def test_an_intermediate_limit_shields_the_queues_below_it() -> None:
     old = a_queue("p", capability={"cpu": "8"})
     below = (
         a_queue("mid", parent="p", capability={"cpu": "3"}),
@@ -101,7 +101,7 @@ def test_a_queue_between_shields_those_below_it() -> None:
     assert not problems(a_queue("p", capability={"cpu": "5"}), old, *below)
 
 
-def test_a_move_may_not_push_those_below_too_deep_nor_close_a_circle() -> None:
+def test_a_move_may_not_make_descendants_too_deep_or_close_a_cycle() -> None:
     chain = [a_queue("q1"), *(a_queue(f"q{level}", parent=f"q{level - 1}") for level in range(2, 5))]
     old = a_queue("a")
     below = (a_queue("b", parent="a"), a_queue("c", parent="b"))
@@ -141,12 +141,12 @@ def test_the_root_may_be_limited_unless_a_queue_has_more_already() -> None:
     assert problems(a_queue("root", capability={"cpu": "3"}), ROOT, a_queue("a", capability={"cpu": "4"}))
 
 
-def test_a_state_that_is_none_is_refused() -> None:
+def test_an_invalid_state_annotation_is_rejected() -> None:
     wrong = annotated(a_queue("a"), **{"headgate.dev/state": "closed"})
     assert problems(wrong, None) == ["metadata.annotations[headgate.dev/state]: 'closed' is neither Open nor Closed"]
 
 
-def test_a_hostile_queue_is_refused_and_nothing_raises() -> None:
+def test_a_malformed_queue_raises_nothing() -> None:
     hostile: tuple[Any, ...] = (
         [],
         "x",
@@ -165,17 +165,17 @@ def deletion_problems(name: str, *others: Object, job_counts: dict[str, int] = N
     return [str(each) for each in find_deletion_problems(name, index, lambda queue: job_counts.get(queue, 0))]
 
 
-def test_an_empty_leaf_may_go() -> None:
+def test_an_empty_leaf_may_be_deleted() -> None:
     assert not deletion_problems("a", a_queue("a"))
     assert not deletion_problems("unheard-of")
 
 
 @pytest.mark.parametrize("name", ["root", "default"])
-def test_the_two_queues_that_are_always_there_may_not_go(name: str) -> None:
+def test_the_root_and_default_queues_may_not_be_deleted(name: str) -> None:
     assert deletion_problems(name) == [f"metadata.name: the queue {name} is always there, and cannot be deleted"]
 
 
-def test_a_queue_with_queues_or_jobs_may_not_go() -> None:
+def test_a_queue_with_queues_or_jobs_may_not_be_deleted() -> None:
     many = [a_queue(name, parent="a") for name in ("b", "c", "d", "e")]
     assert deletion_problems("a", a_queue("a"), *many, job_counts={"a": 1}) == [
         "metadata.name: queues b, c, d and 1 more are below it: delete or move them first",

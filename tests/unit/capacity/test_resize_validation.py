@@ -37,7 +37,7 @@ def test_limits_are_those_of_the_engine(drawn: dict[str, tuple[int | None, int |
             assert next(iter(found)) == name
 
 
-def test_a_running_pod_that_grows_counts_at_once_and_the_next_one_waits() -> None:
+def test_a_running_pod_that_is_resized_up_counts_at_once_and_the_next_pod_waits() -> None:
     queues = Queues(a_queue("q", cpu=4), a_task("runs", "1", queue="q", node_name="n1", gates=()))
     queues.apply(a_task("runs", "6", queue="q", node_name="n1", gates=()), a_task("next", queue="q"))
     assert (queues.usage("q"), queues.admit()) == ((6000, 0), [])
@@ -53,7 +53,7 @@ def a_running_pod(cpu: str, status: dict[str, Any] | None = None) -> dict[str, A
     return {"metadata": metadata, "spec": spec, "status": {"phase": "Running", **(status or {})}}
 
 
-def test_a_resize_counts_while_it_is_under_way_and_not_when_it_cannot_be_done() -> None:
+def test_a_resize_in_progress_counts_and_an_infeasible_one_does_not() -> None:
     world = QueuedWorld(a_wire_queue("q", "4"))
     wait = {"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
 
@@ -75,7 +75,7 @@ def condition(cluster: Cluster, queue: str) -> tuple[str, str] | None:
     return next(((each["status"], each["message"]) for each in listed if each["type"] == "WithinCapability"), None)
 
 
-def test_a_queue_says_that_its_pods_hold_more_than_it_may_use_for_as_long_as_they_do() -> None:
+def test_a_queue_has_a_condition_while_its_pods_exceed_its_limit() -> None:
     cluster = Cluster()
     for name in ("root", "default"):
         cluster.queue(name)

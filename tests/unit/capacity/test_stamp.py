@@ -15,7 +15,7 @@ def test_a_stamp_is_read_back_as_it_was_written() -> None:
     assert read_stamp(write_stamp(STAMPED), "u1") == STAMPED
 
 
-def test_amounts_are_written_as_people_write_them_and_always_in_the_same_order() -> None:
+def test_amounts_are_written_as_quantities_in_a_fixed_order() -> None:
     text = write_stamp(STAMPED)
     assert '"requests":{"cpu":"1500m","example.com/gpu":"2","memory":"1073741824"}' in text
     turned = Stamp("u1", "team-a", dict(reversed(list(STAMPED.requests.items()))), STAMPED.at)
@@ -42,7 +42,7 @@ def test_a_stamp_of_another_pod_does_not_count() -> None:
         '{"uid":"u1","queue":"q","requests":{"cpu":[]},"at":""}',
     ],
 )
-def test_what_cannot_be_read_is_no_stamp(text: str | None) -> None:
+def test_an_invalid_text_is_no_stamp(text: str | None) -> None:
     assert read_stamp(text, "u1") is None
 
 
@@ -56,12 +56,12 @@ def test_the_first_group_name_counts() -> None:
     assert read_annotations(both, "u1").group == "a"
 
 
-def test_a_stamp_comes_with_the_annotations_only_on_its_own_pod() -> None:
+def test_a_stamp_is_read_only_on_its_own_pod() -> None:
     annotations = {STAMP: write_stamp(STAMPED), GATE: "true"}
     assert read_annotations(annotations, "u1").stamp == STAMPED
     assert read_annotations(annotations, "u9").stamp is None
 
 
-def test_any_gate_but_ours_is_foreign() -> None:
+def test_any_gate_except_the_queue_gate_is_foreign() -> None:
     assert not TaskInfo("u", "ns", "p", gates=(GATE,)).has_foreign_gate
     assert TaskInfo("u", "ns", "p", gates=(GATE, "example.com/other")).has_foreign_gate

@@ -13,7 +13,7 @@ Object = dict[str, Any]
 UNUSED: dict[str, dict[str, str]] = {"allocated": {}, "reserved": {}, "terminating": {}}
 
 
-def test_nothing_is_written_before_all_was_told() -> None:
+def test_nothing_is_written_before_synced() -> None:
     cluster = Cluster()
     cluster.queue("blue")
     assert cluster.run() == 0
@@ -25,13 +25,13 @@ def test_a_new_queue_is_open_and_empty() -> None:
     assert cluster.status("blue") == {"state": "Open", **NOTHING, **UNUSED, "conditions": []}
 
 
-def test_a_cluster_in_which_nothing_happens_is_left_alone() -> None:
+def test_an_idle_cluster_gets_no_writes() -> None:
     cluster = started()
     assert cluster.run(3_600, 5) == 0
     assert cluster.reporter.next_deadline_s() is None
 
 
-def test_the_two_first_queues_are_made_if_they_are_missing_and_again_if_they_go() -> None:
+def test_the_root_and_default_queues_are_created_if_missing_and_again_if_deleted() -> None:
     cluster = Cluster()
     cluster.synced()
     cluster.run(1)
@@ -46,7 +46,7 @@ def test_the_two_first_queues_are_made_if_they_are_missing_and_again_if_they_go(
     ]
 
 
-def test_a_queue_that_cannot_be_made_is_tried_again_but_not_at_once() -> None:
+def test_a_failed_creation_of_a_queue_is_retried_later() -> None:
     cluster = Cluster()
     cluster.failures_left = 4
     cluster.synced()
@@ -55,7 +55,7 @@ def test_a_queue_that_cannot_be_made_is_tried_again_but_not_at_once() -> None:
     assert sorted(cluster.queues) == ["default", "root"]
 
 
-def test_what_pods_hold_and_what_they_are_promised_is_told_at_the_queue_and_above() -> None:
+def test_allocated_and_reserved_are_reported_for_the_queue_and_its_ancestors() -> None:
     cluster = started()
     cluster.queue("leaf", parent="blue")
     cluster.pod("a", queue="leaf", node="n1", phase="Running", cpu=1500)
@@ -77,7 +77,7 @@ def test_what_pods_hold_and_what_they_are_promised_is_told_at_the_queue_and_abov
     }
 
 
-def test_what_terminating_pods_still_use_is_told_apart_from_what_is_allocated() -> None:
+def test_terminating_amounts_are_separate_from_allocated() -> None:
     """Its share of the queue is free at its deletion timestamp: what is used may then be more than the capability."""
     cluster = started()
     cluster.queue("leaf", parent="blue", capability={"cpu": "2"})
@@ -97,7 +97,7 @@ def test_what_terminating_pods_still_use_is_told_apart_from_what_is_allocated() 
     assert cluster.status("root") | {"conditions": []} == {"state": "Open", **NOTHING, **UNUSED, "conditions": []}
 
 
-def test_a_queue_that_never_rests_is_written_every_other_second_and_its_last_word_is_true() -> None:
+def test_a_busy_queue_is_written_once_per_interval_and_the_last_status_is_correct() -> None:
     cluster = started()
     for number in range(400):
         cluster.pod(f"p{number}", queue="blue", node="n1", phase="Running", cpu=100)
@@ -109,7 +109,7 @@ def test_a_queue_that_never_rests_is_written_every_other_second_and_its_last_wor
     assert phases(cluster, "blue") == {"running": 400}
 
 
-def test_ten_thousand_pods_that_come_at_once_are_one_write_for_each_queue_above_them() -> None:
+def test_ten_thousand_pods_at_once_cause_one_write_per_queue() -> None:
     cluster = started()
     for number in range(10_000):
         cluster.pod(f"p{number}", queue="blue", node="n1", phase="Running", cpu=1)
@@ -124,7 +124,7 @@ def test_u20_reservations_are_in_the_status() -> None:
     assert cluster.status("blue")["reserved"] == {"cpu": "250m"}
 
 
-def test_a_server_that_keeps_less_than_it_is_sent_is_not_told_twice() -> None:
+def test_a_server_that_stores_less_than_it_is_sent_gets_one_write() -> None:
     def without_ours(status: Object) -> Object:
         return {name: value for name, value in status.items() if name not in ("reserved", "terminating", "conditions")}
 
@@ -135,7 +135,7 @@ def test_a_server_that_keeps_less_than_it_is_sent_is_not_told_twice() -> None:
     assert cluster.run(600) == 1
 
 
-def test_whoever_changes_a_status_back_is_answered_ever_more_rarely() -> None:
+def test_a_status_that_another_client_reverts_is_written_with_back_off() -> None:
     cluster = started()
     cluster.pod("a", queue="blue", node="n1", phase="Running")
     cluster.run()
@@ -156,7 +156,7 @@ def test_a_write_that_fails_is_tried_again() -> None:
     assert cluster.status("blue")["allocated"] == {"cpu": "1"}
 
 
-def test_a_write_that_is_refused_for_good_is_not_sent_again_until_there_is_something_else_to_say() -> None:
+def test_a_rejected_write_is_not_repeated_until_the_status_changes() -> None:
     cluster = started()
     cluster.pod("a", queue="blue", node="n1", phase="Running")
     cluster.now_s += 10
@@ -173,7 +173,7 @@ def test_a_write_that_is_refused_for_good_is_not_sent_again_until_there_is_somet
     assert cluster.status("blue")["allocated"] == {"cpu": "2"}
 
 
-def test_a_queue_made_anew_under_the_same_name_is_told_everything() -> None:
+def test_a_recreated_queue_gets_its_full_status() -> None:
     cluster = started()
     cluster.pod("a", queue="blue", node="n1", phase="Running")
     cluster.run()
@@ -203,7 +203,7 @@ def test_a_queue_closes_when_it_is_empty_and_opens_by_the_annotation() -> None:
     assert cluster.reasons("blue") == {}
 
 
-def test_a_queue_is_closed_and_opened_by_who_writes_its_state() -> None:
+def test_a_client_can_close_and_open_a_queue_by_its_state() -> None:
     cluster = started()
     cluster.group("g", queue="blue", minMember=1)
     cluster.run()
@@ -218,7 +218,7 @@ def test_a_queue_is_closed_and_opened_by_who_writes_its_state() -> None:
     assert cluster.status("blue")["state"] == "Open"
 
 
-def test_queues_below_a_closed_one_close_and_open_with_it_unless_they_were_closed_themselves() -> None:
+def test_queues_below_a_closed_queue_close_and_open_with_it_unless_closed_themselves() -> None:
     cluster = started()
     cluster.queue("left", parent="blue")
     cluster.queue("right", parent="blue", annotation="Closed")
@@ -237,7 +237,7 @@ def test_queues_below_a_closed_one_close_and_open_with_it_unless_they_were_close
     assert [cluster.status(name)["state"] for name in ("blue", "left", "right")] == ["Open", "Open", "Closed"]
 
 
-def test_a_queue_that_cannot_be_trusted_says_why_and_so_do_those_below_until_it_is_mended() -> None:
+def test_an_invalid_queue_and_the_queues_below_have_a_condition_until_it_is_valid() -> None:
     cluster = started()
     cluster.queue("leaf", parent="blue")
     cluster.queue("blue", capability={"cpu": "1"}, deserved={"cpu": "2"})
@@ -254,7 +254,7 @@ def test_a_queue_that_cannot_be_trusted_says_why_and_so_do_those_below_until_it_
     assert cluster.reasons("leaf") == {}
 
 
-def test_conditions_of_others_stay_and_times_move_with_the_status_only() -> None:
+def test_conditions_of_other_clients_stay_and_times_change_only_with_the_status() -> None:
     cluster = started()
     theirs = {"type": "Theirs", "status": "True", "reason": "Because", "message": "x"}
     cluster.queues["blue"]["status"]["conditions"] = [theirs]

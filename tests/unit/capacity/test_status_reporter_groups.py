@@ -13,7 +13,7 @@ from reported import Cluster, phases, started
 Object = dict[str, Any]
 
 
-def test_a_group_goes_from_its_queue_to_its_end() -> None:
+def test_a_group_goes_through_all_phases() -> None:
     cluster = started()
     cluster.queue("blue", capability={"cpu": "2"})
     seen = []
@@ -48,7 +48,7 @@ def test_a_group_goes_from_its_queue_to_its_end() -> None:
     ]
 
 
-def test_a_group_that_has_to_wait_for_its_queue_is_pending_until_it_is_let_in() -> None:
+def test_a_group_is_pending_until_it_is_enqueued() -> None:
     cluster = started()
     cluster.queue("blue", capability={"cpu": "2"})
     cluster.pod("big", queue="blue", node="n1", phase="Running", cpu=2000)
@@ -63,7 +63,7 @@ def test_a_group_that_has_to_wait_for_its_queue_is_pending_until_it_is_let_in() 
     assert cluster.status("g")["phase"] == "Inqueue"
 
 
-def test_a_pod_that_moves_from_the_watch_on_live_pods_to_the_other_is_counted_once() -> None:
+def test_a_pod_that_moves_to_the_watch_of_ended_pods_is_counted_once() -> None:
     cluster = started()
     cluster.group("g", queue="blue", minMember=1)
     pod = cluster.pod("a", group="g", node="n1", phase="Running")
@@ -76,7 +76,7 @@ def test_a_pod_that_moves_from_the_watch_on_live_pods_to_the_other_is_counted_on
     assert cluster.status("g")["succeeded"] == 0
 
 
-def test_groups_of_others_are_counted_and_left_alone() -> None:
+def test_groups_of_other_schedulers_are_counted_and_not_written() -> None:
     cluster = Cluster("headgate")
     for name in ("root", "default", "blue"):
         cluster.queue(name)
@@ -88,7 +88,7 @@ def test_groups_of_others_are_counted_and_left_alone() -> None:
     assert phases(cluster, "blue") == {"pending": 1}
 
 
-def test_a_group_that_asks_for_hard_topology_is_told_that_it_is_not_there() -> None:
+def test_a_group_with_hard_topology_gets_a_not_supported_condition() -> None:
     cluster = started()
     cluster.group("g", queue="blue", minMember=1, networkTopology={"mode": "hard", "highestTierAllowed": 1})
     cluster.pod("a", group="g", node="n1", phase="Running")
@@ -96,7 +96,7 @@ def test_a_group_that_asks_for_hard_topology_is_told_that_it_is_not_there() -> N
     assert cluster.reasons("g")["Supported"] == "NotSupported"
 
 
-def test_pods_of_their_own_get_groups_of_one_only_if_that_was_asked_for() -> None:
+def test_pods_without_a_group_get_generated_groups_only_by_option() -> None:
     cluster = started()
     cluster.pod("a", queue="blue", gates=[GATE])
     cluster.run()
@@ -124,7 +124,7 @@ def test_pods_of_their_own_get_groups_of_one_only_if_that_was_asked_for() -> Non
     assert len([each for each in with_groups.writes if isinstance(each, CreateMissingObject)]) == 1
 
 
-def test_a_group_of_one_that_somebody_deletes_is_made_again_while_its_pod_lives() -> None:
+def test_a_deleted_generated_group_is_created_again_while_its_pod_is_alive() -> None:
     cluster = started(creates_groups=True)
     uid = cluster.pod("a", queue="blue", node="n1", phase="Running")["uid"]
     cluster.run()
@@ -139,7 +139,7 @@ def test_a_group_of_one_that_somebody_deletes_is_made_again_while_its_pod_lives(
 
 
 @pytest.mark.parametrize("spec", [{"minMember": "many"}, {"minMember": 1, "minResources": {"cpu": "-1"}}])
-def test_a_poisoned_group_says_what_is_wrong_and_the_others_go_on(spec: Object) -> None:
+def test_an_invalid_group_gets_a_condition_and_others_are_not_affected(spec: Object) -> None:
     cluster = started()
     cluster.group("bad", queue="blue", **spec)
     cluster.group("good", queue="blue", minMember=1)
@@ -149,7 +149,7 @@ def test_a_poisoned_group_says_what_is_wrong_and_the_others_go_on(spec: Object) 
     assert cluster.status("good")["phase"] == "Running"
 
 
-def test_hostile_objects_do_not_stop_the_reporter() -> None:
+def test_malformed_objects_do_not_stop_the_reporter() -> None:
     cluster = started()
     for wire in (
         {},
@@ -165,7 +165,7 @@ def test_hostile_objects_do_not_stop_the_reporter() -> None:
     assert cluster.status("blue")["allocated"] == {"cpu": "1"}
 
 
-def test_a_group_waits_for_its_queue_though_some_of_its_pods_have_no_gate() -> None:
+def test_a_group_waits_for_its_queue_even_if_some_of_its_pods_have_no_gate() -> None:
     """What those were promised was taken back, since the group was not whole."""
     cluster = started()
     cluster.queue("blue", capability={"cpu": "4"})

@@ -53,13 +53,13 @@ def test_preempt_takes_pods_of_lower_priority_from_the_same_queue_only() -> None
     assert victims("p", *objects, protected=("low",)) == []
 
 
-def test_without_the_action_nobody_goes() -> None:
+def test_without_the_action_there_are_no_victims() -> None:
     conf = msgspec.structs.replace(DEFAULTS, actions=("allocate",))
     objects = (a_queue("q"), running("low", "q"), a_task("p", queue="q", priority=5))
     assert victims("p", *objects, conf=conf) == []
 
 
-def test_conformance_protects_what_the_system_needs() -> None:
+def test_conformance_protects_system_pods() -> None:
     objects = (
         a_queue("q"),
         running("dns", "q"),
@@ -73,14 +73,14 @@ def test_conformance_protects_what_the_system_needs() -> None:
     assert victims("p", *objects, namespaces=inside, conf=plain) == ["dns", "critical", "plain"]
 
 
-def test_gang_protects_the_minimum_if_it_has_a_say() -> None:
+def test_gang_protects_the_minimum_if_it_is_enabled() -> None:
     members = [running(f"g-{i}", group="g") for i in range(3)]
     objects = (a_queue("q"), a_group("g", "q", 2), *members, a_task("p", queue="q", priority=5))
     assert len(victims("p", *objects, conf=GANGS_COUNT)) == 1
     assert len(victims("p", *objects)) == 3, "by default it has none"
 
 
-def test_members_of_one_gang_do_not_take_each_others_place() -> None:
+def test_members_of_one_gang_do_not_preempt_each_other() -> None:
     objects = (a_queue("q"), a_group("g", "q", 1), running("low", group="g"), a_task("p", group="g", priority=5))
     assert victims("p", *objects) == []
 
@@ -195,11 +195,13 @@ CASES: Mapping[str, tuple[tuple[Any, ...], list[str]]] = {
 
 
 @pytest.mark.parametrize(("objects", "expected"), CASES.values(), ids=CASES)
-def test_reclaim_takes_back_what_others_have_too_much(objects: tuple[Any, ...], expected: list[str]) -> None:
+def test_reclaim_takes_what_other_queues_use_above_their_deserved_amount(
+    objects: tuple[Any, ...], expected: list[str]
+) -> None:
     assert victims("p", *objects, conf=RECLAIM) == expected
 
 
-def test_an_ancestor_may_speak_for_a_queue_that_deserves_nothing_more_itself() -> None:
+def test_an_ancestor_within_the_reclaim_level_may_reclaim_for_a_queue() -> None:
     objects = (
         a_queue("a", deserved={"cpu": 4}),
         a_queue("a1", parent="a", deserved={"cpu": 1}),
@@ -239,7 +241,7 @@ def test_a_parent_of_both_queues_need_not_be_over_what_it_deserves(level: int) -
 
 
 @pytest.mark.parametrize(("level", "expected"), [(0, ["r0", "r1"]), (1, []), (2, []), (5, [])])
-def test_a_branch_that_the_claimant_is_not_in_gives_nothing_below_what_it_deserves(
+def test_a_branch_without_the_claimant_is_not_reclaimed_below_its_deserved_amount(
     level: int, expected: list[str]
 ) -> None:
     objects = (
@@ -253,7 +255,7 @@ def test_a_branch_that_the_claimant_is_not_in_gives_nothing_below_what_it_deserv
     assert victims("p", *objects, conf=reclaiming(level)) == expected
 
 
-def test_a_claimant_near_the_root_takes_only_from_deep_branches_that_are_over_on_every_level() -> None:
+def test_a_claimant_near_the_root_reclaims_only_from_branches_above_deserved_on_every_level() -> None:
     def objects(middle: int) -> tuple[Any, ...]:
         return (
             a_queue("top", deserved={"cpu": 1}),

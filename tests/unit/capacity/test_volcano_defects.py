@@ -29,7 +29,7 @@ def test_promises_in_one_leaf_count_for_its_ancestors_u1_r8() -> None:
     assert queues.admit() == ["fits"]
 
 
-def test_a_limit_that_is_lowered_below_what_is_promised_leaves_the_oldest_promises_going_u2_r9() -> None:
+def test_a_limit_lowered_below_the_promises_keeps_the_oldest_promises_valid_u2_r9() -> None:
     queues = Queues(a_queue("q", cpu=3))
     for number in (3, 1, 2):
         queues.apply(stamped(a_task(f"p{number}", queue="q"), "q", at(number)))
@@ -45,7 +45,7 @@ def test_a_limit_that_is_lowered_below_what_is_promised_leaves_the_oldest_promis
     assert queues.engine.pods_to_retry() == ["u-p3"]
 
 
-def test_promises_that_no_longer_fit_let_smaller_younger_ones_pass_u2() -> None:
+def test_promises_that_no_longer_fit_do_not_block_smaller_younger_ones_u2() -> None:
     """Else a promise that can never be kept would hold up all others."""
     queues = Queues(a_queue("q", cpu=4))
     queues.apply(stamped(a_task("large", "3", queue="q"), "q", at(1)), stamped(a_task("small", queue="q"), "q", at(2)))
@@ -86,7 +86,7 @@ def test_nothing_is_granted_on_the_resource_that_was_lowered_and_others_are() ->
     assert queues.admit() == ["gpu"]
 
 
-def test_a_watch_that_is_late_does_not_admit_twice_u3_r10() -> None:
+def test_a_late_watch_does_not_cause_a_second_admission_u3_r10() -> None:
     gated = a_task("a", queue="q", created_s=5)
     queues = Queues(a_queue("q", cpu=1), gated)
     assert queues.admit() == ["a"]
@@ -117,7 +117,7 @@ def test_a_stamp_on_a_pod_that_still_has_its_gate_is_no_promise_u4() -> None:
 
 
 @pytest.mark.parametrize("parent", ["", "top"])
-def test_quota_is_not_bound_by_what_the_cluster_has_u5_u6_a10(parent: str) -> None:
+def test_quota_does_not_depend_on_the_size_of_the_cluster_u5_u6_a10(parent: str) -> None:
     """No node was ever heard of, and none has such a device: flat and in a tree."""
     queues = Queues(a_queue("top"), a_queue("q", parent=parent, capability=amounts(cpu=1000, gpu=8)))
     queues.apply(a_task("p", "900", queue="q", requests=amounts(gpu=8)))
@@ -151,7 +151,7 @@ def _calls_of_one_admission(promised: int) -> int:
     return count
 
 
-def test_a_member_without_a_node_does_not_keep_later_members_from_being_looked_at_u15() -> None:
+def test_a_member_without_a_node_does_not_block_later_members_u15() -> None:
     queues = Queues(a_queue("q", cpu=3), a_group("g", "q"), a_task("g-0", group="g", opted_in=False))
     assert queues.admit() == ["g-0"]
     queues.engine.unplaced("u-g-0")
@@ -169,7 +169,7 @@ def test_proportion_reserves_too_u18() -> None:
     assert queues.wait_reason("p2") is WaitReason.FULL
 
 
-def test_a_pod_that_lost_its_turn_after_its_gate_was_lifted_is_held_and_told_why_u19() -> None:
+def test_a_pod_that_lost_its_turn_after_the_gate_removal_is_held_with_a_reason_u19() -> None:
     """No gate can be added again: it is the scheduler that hides it, for this reason."""
     queues = Queues(a_queue("q", cpu=2), stamped(a_task("p", "2", queue="q"), "q"))
     queues.apply(a_queue("q", cpu=1))
@@ -178,7 +178,7 @@ def test_a_pod_that_lost_its_turn_after_its_gate_was_lifted_is_held_and_told_why
     assert (wait.why, wait.blocker, wait.resource) == (WaitReason.LOST_TURN, "q", "cpu")
 
 
-def test_promises_count_when_groups_are_let_in_and_in_shares_and_usage_u20() -> None:
+def test_promises_count_for_enqueueing_shares_and_usage_u20() -> None:
     queues = Queues(a_queue("q", cpu=3, deserved=amounts(cpu=2)), stamped(a_task("p", "2", queue="q"), "q"))
     queues.apply(a_group("g", "q", minResources=amounts(cpu=2)), a_task("g-0", "2", group="g"))
     assert queues.admit() == []
@@ -203,21 +203,21 @@ def test_a_flat_queue_counts_its_promises() -> None:
     assert queues.admit() == []
 
 
-def test_a_promise_heard_of_three_times_counts_once() -> None:
+def test_a_promise_seen_three_times_counts_once() -> None:
     queues = Queues(a_queue("q", cpu=10))
     for second in (1, 2, 3):
         queues.apply(stamped(a_task("p1", "4", queue="q"), "q", at(second)))
     assert queues.usage("q") == (0, 4000)
 
 
-def test_a_promise_leaves_nothing_behind() -> None:
+def test_a_promise_of_a_deleted_pod_leaves_no_entries() -> None:
     queues = Queues(a_queue("p"), a_queue("l", parent="p"), stamped(a_task("p1", "4", queue="l"), "l"))
     queues.engine.task_removed("u-p1")
     queues.engine.task_removed("u-p1")
     assert queues.engine.usage("root") == QueueEngine().usage("root")
 
 
-def test_giving_back_what_is_not_held_changes_nothing() -> None:
+def test_releasing_an_unknown_share_changes_nothing() -> None:
     queues = Queues(a_queue("q", cpu=1), a_task("p1", queue="q"))
     for uid in ("u-p1", "nobody"):
         queues.engine.unplaced(uid)
@@ -234,7 +234,7 @@ def test_an_account_that_was_never_opened_is_empty_and_stays_so() -> None:
     assert ledger.account("q").used("cpu") == 0
 
 
-def test_what_was_promised_is_rebuilt_from_stamps_alone_r1_r5_r6() -> None:
+def test_promises_are_rebuilt_from_stamps_alone_r1_r5_r6() -> None:
     queues = Queues(a_queue("q", cpu=4), *(a_task(f"p{number}", queue="q") for number in range(6)))
     granted = queues.admit()
     shown = [stamped(a_task(name, queue="q"), "q") for name in granted[:2]]
@@ -247,7 +247,7 @@ def test_what_was_promised_is_rebuilt_from_stamps_alone_r1_r5_r6() -> None:
     assert again.admit() == ["p4"]
 
 
-def test_a_promise_that_lost_its_turn_is_told_of_a_limit_on_what_it_asks_for() -> None:
+def test_the_reason_of_a_lost_turn_names_a_requested_resource() -> None:
     """Not of another resource of the queue, whose limit was lowered, too."""
     queues = Queues(
         a_queue("q", capability=amounts(cpu=2, gpu=2)), a_task("r", "2", queue="q", node_name="n", gates=())

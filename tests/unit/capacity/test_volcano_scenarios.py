@@ -187,7 +187,7 @@ def test_a_job_in_a_deleted_queue_is_not_granted_anything_nil_safety() -> None:
     assert queues.admit() == ["p"]
 
 
-def test_ten_thousand_queues_are_no_trouble() -> None:
+def test_ten_thousand_queues_are_handled() -> None:
     queues = QueueEngine()
     for number in range(10_000):
         queues.queue_applied(a_queue(f"q{number}", cpu=1))

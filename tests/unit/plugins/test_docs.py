@@ -46,7 +46,7 @@ def named(heading: str) -> set[str]:
     return {name for cells in rows(heading) for name in CODE.findall(cells[0])}
 
 
-def test_every_file_of_the_example_is_shown_whole() -> None:
+def test_the_page_contains_every_file_of_the_example() -> None:
     shown = dict(BLOCK.findall(PAGE))
     shipped = {
         str(path.relative_to(EXAMPLE)): path.read_text()
@@ -80,7 +80,7 @@ def test_the_members_of_the_matrix_that_are_explained_exist() -> None:
     assert functions == {"asked_rows", "nodes_at", "label_values", "allocatable", "free"}
 
 
-def test_every_method_is_shown_with_the_parameters_it_is_called_with() -> None:
+def test_every_method_is_documented_with_its_parameters() -> None:
     shown = {code for cells in rows("## Extension points") for cell in cells[1:2] for code in CODE.findall(cell)}
     called = {f"{method}({', '.join(parameters)})" for method, parameters in PARAMETERS.items()}
     assert {each for each in shown if each.endswith(")")} == called

@@ -133,7 +133,7 @@ def others_are_bound_and_it_is_told(scheduler: VirtualScheduler) -> str:
 
 @pytest.mark.parametrize("error", RAISED.values(), ids=RAISED)
 @pytest.mark.parametrize("method", AROUND)
-def test_whatever_a_plugin_raises_fails_one_pod(method: str, error: BaseException) -> None:
+def test_any_exception_of_a_plugin_fails_one_pod(method: str, error: BaseException) -> None:
     others_are_bound_and_it_is_told(tried(a_plugin(**{method: raising(error)})))
 
 
@@ -144,13 +144,13 @@ def test_endless_recursion_fails_one_pod(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", AROUND)
-def test_an_answer_that_cannot_be_shown_fails_one_pod(method: str) -> None:
+def test_a_result_whose_repr_fails_fails_one_pod(method: str) -> None:
     message = others_are_bound_and_it_is_told(tried(a_plugin(**{method: lambda *args: Recursive()})))
     assert "a value that cannot be shown (Recursive)" in message
 
 
 @pytest.mark.parametrize("error", RAISED.values(), ids=RAISED)
-def test_whatever_is_raised_about_watched_objects_is_logged(error: BaseException) -> None:
+def test_any_exception_of_an_event_handler_is_logged(error: BaseException) -> None:
     class Watching:
         name = NAME
         watched: ClassVar = {KIND: ()}
@@ -183,7 +183,7 @@ def test_whatever_is_raised_about_watched_objects_is_logged(error: BaseException
     ],
     ids=repr,
 )
-def test_an_event_that_nothing_can_wait_for_is_logged(event: ClusterEvent) -> None:
+def test_an_invalid_event_is_logged(event: ClusterEvent) -> None:
     class Watching:
         name = NAME
         watched: ClassVar = {KIND: ()}
@@ -238,13 +238,13 @@ def test_texts_of_post_filter_can_always_be_written(answer: Any) -> None:
 @pytest.mark.parametrize(
     "seconds", [0, -1, float("nan"), float("inf"), -float("inf"), 10**400, True, "1", np.float32(1)]
 )
-def test_a_look_again_that_is_no_time_is_a_wrong_answer(seconds: Any) -> None:
+def test_an_invalid_look_again_s_is_an_invalid_result(seconds: Any) -> None:
     plugin = a_plugin(pre_enqueue=lambda *args: Rejection(NAME, "later", look_again_s=seconds))
     others_are_bound_and_it_is_told(tried(plugin))
 
 
 @pytest.mark.parametrize("seconds", [1e-300, 1e308, 10**300])
-def test_a_look_again_may_be_very_soon_and_very_late(seconds: Any) -> None:
+def test_look_again_s_may_be_very_small_and_very_large(seconds: Any) -> None:
     scheduler = tried(a_plugin(pre_enqueue=lambda *args: Rejection(NAME, "later", look_again_s=seconds)))
     assert scheduler.node_of("good0") is not None
     condition = scheduler.condition("bad")
@@ -253,13 +253,13 @@ def test_a_look_again_may_be_very_soon_and_very_late(seconds: Any) -> None:
 
 
 @pytest.mark.parametrize("seconds", [1e308, 0, 1e-300])
-def test_a_wait_may_be_very_short_and_very_long(seconds: float) -> None:
+def test_a_permit_timeout_may_be_very_short_and_very_long(seconds: float) -> None:
     scheduler = tried(a_plugin(permit=lambda *args: PermitWait(seconds)))
     assert scheduler.node_of("good0") is not None
     assert scheduler.node_of("bad") is None
 
 
-def test_a_plugin_that_changes_its_mind_at_every_call_is_asked_when_it_is_due() -> None:
+def test_a_plugin_with_changing_results_is_called_when_it_is_due() -> None:
     calls: list[int] = []
 
     def fickle(*args: Any) -> Any:
@@ -301,7 +301,7 @@ def test_a_node_cannot_be_changed_by_a_plugin() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint32, np.uint64])
-def test_scores_in_small_integers_count_as_they_are(dtype: Any) -> None:
+def test_scores_of_small_integer_types_do_not_overflow(dtype: Any) -> None:
     class Prefers:
         name = NAME
         reads = READS_NODE
@@ -328,7 +328,7 @@ class Heavy:
         return np.array([50 if matrix.name(row) == "node-a" else 0 for row in rows], np.int8)
 
 
-def test_an_array_that_the_plugin_goes_on_to_change_is_no_answer_that_changes() -> None:
+def test_a_result_array_is_copied() -> None:
     kept: list[Any] = []
 
     class Buffers:
@@ -368,7 +368,7 @@ def test_an_array_that_the_plugin_goes_on_to_change_is_no_answer_that_changes() 
     ids=range(8),
 )
 @pytest.mark.parametrize("method", ["pre_bind", "bind"])
-def test_a_write_that_cannot_be_sent_is_a_wrong_answer(method: str, write: ObjectPatch) -> None:
+def test_a_write_that_cannot_be_encoded_is_an_invalid_result(method: str, write: ObjectPatch) -> None:
     answer = [write] if method == "pre_bind" else write
     disabled = ["DefaultBinder"] if method == "bind" else []
     plugin = a_plugin(**{method: lambda *args: answer})
@@ -383,7 +383,7 @@ def test_a_write_that_cannot_be_sent_is_a_wrong_answer(method: str, write: Objec
 
 
 @pytest.mark.parametrize("topic", [1, "x", None, ("a", 1), (), Recursive()], ids=range(6))
-def test_wakers_that_no_function_made_are_a_wrong_answer(topic: Any) -> None:
+def test_invalid_wakers_are_an_invalid_result(topic: Any) -> None:
     plugin = a_plugin(pre_enqueue=lambda *args: Rejection(NAME, "no", (ClusterEventWithHint(topic),)))
     if topic == ():
         tried(plugin)
@@ -473,14 +473,14 @@ class Sorts:
     ],
     ids=range(7),
 )
-def test_a_key_that_may_not_compare_with_others_is_a_wrong_answer(key: Any) -> None:
+def test_an_order_key_that_may_not_be_comparable_is_an_invalid_result(key: Any) -> None:
     pod: Any = None
     failed = QueueSortKeys(Sorts(key)).failure(pod, 0.0)
     assert failed is not None
     assert "InvalidPluginResult: " in failed.reason
 
 
-def test_numbers_texts_and_tuples_of_them_are_keys() -> None:
+def test_numbers_texts_and_tuples_of_them_are_order_keys() -> None:
     pod: Any = None
     keys = QueueSortKeys(Sorts((1, "a", (2.5, b"x")), (np.int64(2), "b", (np.float64(1), b""))))
     assert keys.failure(pod, 0.0) is None
@@ -499,7 +499,7 @@ class Shy(int):
         raise ValueError(other)
 
 
-def test_any_two_keys_can_be_compared() -> None:
+def test_any_two_order_keys_can_be_compared() -> None:
     pod: Any = None
     answers = [
         (10**400, "a"),
@@ -540,13 +540,13 @@ def test_a_package_that_ends_the_program_when_it_is_imported_is_named(
 
 
 @pytest.mark.parametrize("name", ["", "a b", 'quote"d', "new\nline", "\u2028", "x" * 64, "a/b", "-a", "é"])
-def test_a_name_that_would_not_stand_in_a_condition_is_refused(name: str) -> None:
+def test_a_name_that_is_invalid_in_a_condition_is_rejected(name: str) -> None:
     found = find_plugins([entry(name, "logging:Filterer")])
     assert found.builders == {}
     assert "a name has up to 63 letters" in found.problems[0]
 
 
-def test_of_two_plugins_of_one_name_none_is_used() -> None:
+def test_of_two_plugins_with_the_same_name_none_is_used() -> None:
     found = find_plugins([entry("Twice", "logging:Filterer"), entry("Twice", "logging:Handler")])
     assert found.builders == {}
     assert len(found.problems) == 2
@@ -562,12 +562,12 @@ class Exits:
     def pre_enqueue(self, pod: Any) -> None: ...
 
 
-def test_a_constructor_that_ends_the_program_is_told_like_any_other_refusal() -> None:
+def test_a_constructor_that_exits_is_reported_like_any_other_error() -> None:
     with pytest.raises(ValueError, match="no licence"):
         build_plugin(Exits, {})
 
 
-def test_attributes_that_raise_are_told_by_the_check() -> None:
+def test_attributes_that_raise_are_reported_by_config_check() -> None:
     class Raises:
         name = NAME
 
@@ -580,7 +580,7 @@ def test_attributes_that_raise_are_told_by_the_check() -> None:
     assert problems(Raises(), NAME) == ["its attributes cannot be read: ValueError: not now"]
 
 
-def test_a_nomination_of_pods_that_are_not_pods_is_a_wrong_answer() -> None:
+def test_a_nomination_with_invalid_victims_is_an_invalid_result() -> None:
     plugin = a_plugin(post_filter=lambda *args: PostFilterNomination("node-a", ("default/p",)))  # type: ignore[arg-type]  # as above
     scheduler = VirtualScheduler(plugin, disabled=["DefaultPreemption"])
     scheduler.apply_node(a_node("node-a", cpu="1"))

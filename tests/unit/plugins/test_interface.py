@@ -100,11 +100,11 @@ def imported(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("path", FOREIGN, ids=lambda path: path.name)
-def test_plugins_of_others_import_nothing_but_the_interface(path: Path) -> None:
+def test_external_plugins_import_only_the_interface(path: Path) -> None:
     assert imported(path) <= PUBLIC
 
 
-def test_every_name_of_the_interface_is_there_and_listed_once() -> None:
+def test_every_name_of_the_interface_exists_and_is_listed_once() -> None:
     names = framework.__all__
     assert len(set(names)) == len(names)
     assert [name for name in names if not hasattr(framework, name)] == []
@@ -147,14 +147,14 @@ def test_a_filter_refuses_nodes_with_its_reasons_and_its_wakers_bring_the_pod_ba
 
 
 @pytest.mark.parametrize(("rack", "node"), [("r1", "node-a"), ("r2", "node-b"), ("only", "node-b"), ("none", None)])
-def test_each_answer_of_pre_filter_counts(rack: str, node: str | None) -> None:
+def test_each_result_of_pre_filter_is_used(rack: str, node: str | None) -> None:
     virtual = scheduler()
     virtual.apply_pod(a_pod("p", labels={RACK: rack}, requests=ONE))
     virtual.advance(5)
     assert virtual.node_of("p") == node
 
 
-def test_a_post_filter_names_a_victim_and_the_pod_gets_its_room() -> None:
+def test_a_post_filter_names_a_victim_and_the_pod_is_scheduled() -> None:
     virtual = scheduler()
     virtual.apply_pod(*(a_pod(f"low{i}", requests={"cpu": cpu}) for i, cpu in enumerate(("8", "4", "2"))))
     virtual.run()
@@ -195,7 +195,7 @@ def test_a_rejection_of_reserve_reaches_the_condition() -> None:
     assert "there is no licence" in condition["message"]
 
 
-def test_what_a_binding_waits_for_is_asked_again_after_its_waker() -> None:
+def test_awaited_is_called_again_after_its_event() -> None:
     licences = Licences()
     virtual = scheduler(licences, Admission())
     virtual.apply_pod(a_pod("p", labels={"licence": "slow"}, requests=ONE))
@@ -225,7 +225,7 @@ def test_a_plugin_that_config_check_refuses_is_refused_in_tests_as_well() -> Non
         VirtualScheduler(Late())
 
 
-def test_built_in_plugins_keep_the_contract_of_plugins_of_others() -> None:
+def test_built_in_plugins_satisfy_the_contract_of_external_plugins() -> None:
     configuration = parse_configuration(
         {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     )

@@ -84,7 +84,7 @@ def test_a_rejection_after_the_choice_of_a_node_names_the_plugin(
     assert scheduler.events("p") == [f'FailedScheduling: {point} plugin "Zoo": {told}']
 
 
-def test_a_long_wait_on_permit_is_told_after_a_while_and_names_the_plugin() -> None:
+def test_a_long_wait_on_permit_sets_a_condition_that_names_the_plugin() -> None:
     scheduler = tried(a_plugin(permit=returning(PermitWait(1e9))), seconds=9)
     assert scheduler.condition("p") is None
     scheduler.advance(2)
@@ -124,7 +124,7 @@ def test_a_message_about_an_exception_has_its_type(method: str, error: BaseExcep
 @pytest.mark.parametrize(
     "method", ["pre_filter", "filter", "pre_score", "reserve", "permit", "pre_bind", "awaited", "bind", "pre_enqueue"]
 )
-def test_an_exception_is_logged_once_with_its_place_in_the_code_of_the_plugin(method: str) -> None:
+def test_an_exception_is_logged_once_with_its_location_in_the_plugin(method: str) -> None:
     disabled = ("DefaultBinder",) if method == "bind" else ()
     scheduler = tried(a_plugin(**{method: raising(ValueError("boom"))}), 50, disabled=disabled)
     (line,) = scheduler.log
@@ -134,7 +134,7 @@ def test_an_exception_is_logged_once_with_its_place_in_the_code_of_the_plugin(me
     assert "such failures since the last message" in scheduler.log[1] or scheduler.log[1:] == [line]
 
 
-def test_a_wrong_answer_of_post_filter_is_logged_with_the_place_of_the_method() -> None:
+def test_an_invalid_result_of_post_filter_is_logged_with_the_location_of_the_method() -> None:
     scheduler = VirtualScheduler(a_plugin(post_filter=returning(True)))
     scheduler.apply_node(a_node("node-a"))
     scheduler.apply_pod(a_pod("p", requests={"cpu": "100"}))
@@ -176,7 +176,7 @@ def test_each_plugin_and_each_extension_point_has_its_own_messages() -> None:
     ]
 
 
-def test_kinds_of_failures_are_limited_in_number() -> None:
+def test_the_number_of_failure_groups_is_limited() -> None:
     failures = PluginFailures()
     for number in range(5000):
         failures.failed(a_plugin(), "applied", type(f"Error{number}", (Exception,), {})("no"))
@@ -192,7 +192,7 @@ def test_control_characters_of_a_text_are_escaped() -> None:
 # Guards
 
 
-def test_a_guard_without_matches_is_a_wrong_answer() -> None:
+def test_a_guard_without_matches_is_an_invalid_result() -> None:
     guard: Any = "notaguard"
     scheduler = tried(a_plugin(pre_enqueue=returning(Rejection(NAME, "no", own_update(guard)))), 2)
     assert "a tuple of ClusterEventWithHint whose guards have a method matches(event)" in message(scheduler)
@@ -214,7 +214,7 @@ def test_a_guard_that_fails_lets_the_event_pass_and_is_logged(matches: Callable[
     assert [line.partition(":")[0] for line in scheduler.log] == ["plugin Zoo failed in matches of a guard"]
 
 
-def test_a_guard_of_numpy_booleans_is_right() -> None:
+def test_a_guard_may_return_numpy_booleans() -> None:
     guard: Any = type("Guard", (), {"matches": returning(np.bool_(False))})()
     assert ClusterEventWithHint(("x",), guard).guard is guard
     scheduler = tried(a_plugin(pre_enqueue=returning(Rejection(NAME, "no", own_update(guard)))))
@@ -245,7 +245,7 @@ def test_a_pod_is_not_woken_by_the_condition_that_the_scheduler_wrote() -> None:
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_a_number_that_json_has_not_is_a_wrong_answer(number: float) -> None:
+def test_a_number_that_json_cannot_express_is_an_invalid_result(number: float) -> None:
     write = ObjectPatch(CONFIG_MAPS, "default", "c", "uid-c", {"data": [{"x": number}]})
     scheduler = tried(a_plugin(pre_bind=returning([write])))
     assert "body of ObjectPatch must be a mapping that JSON can express" in message(scheduler)
@@ -285,7 +285,7 @@ def test_the_name_of_a_kind_in_place_of_its_resource_is_a_clear_error() -> None:
         named(kind)
 
 
-def test_a_set_of_names_will_do_for_only_and_is_copied() -> None:
+def test_a_set_of_names_is_accepted_and_copied() -> None:
     names: Any = {"node-a"}
     scheduler = tried(a_plugin(pre_filter=returning(PreFilterResult(names))))
     assert scheduler.node_of("p") == "node-a"

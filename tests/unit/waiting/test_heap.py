@@ -5,7 +5,7 @@ from __future__ import annotations
 from headgate.waiting.heap import DeadlineHeap, Heap
 
 
-def test_the_least_comes_first_and_equal_keys_as_they_came() -> None:
+def test_the_least_key_is_first_and_equal_keys_are_in_order_of_insertion() -> None:
     heap: Heap[str] = Heap()
     for name, key in (("c", 2), ("b", 1), ("a", 1)):
         heap.put(name, key)
@@ -21,7 +21,7 @@ def test_a_name_that_is_put_again_counts_once_with_its_new_key() -> None:
     assert [heap.pop(), heap.pop(), heap.pop()] == ["b", "a", None]
 
 
-def test_what_is_discarded_does_not_come_up_and_may_come_again() -> None:
+def test_a_discarded_name_is_not_returned_and_may_be_put_again() -> None:
     heap: Heap[str] = Heap()
     heap.put("a", 1)
     heap.discard("a")
@@ -33,7 +33,7 @@ def test_what_is_discarded_does_not_come_up_and_may_come_again() -> None:
     assert list(heap) == ["a"]
 
 
-def test_husks_do_not_pile_up() -> None:
+def test_stale_entries_do_not_accumulate() -> None:
     heap: Heap[int] = Heap()
     heap.put(0, 0)
     for key in range(10_000):
@@ -57,7 +57,7 @@ def test_stale_entries_are_at_most_as_many_as_the_names_and_sixty_four_more() ->
     assert heap.first() == (-100, 0)
 
 
-def test_a_name_tells_its_key() -> None:
+def test_key_of_returns_the_key_of_a_name() -> None:
     heap: Heap[str] = Heap()
     heap.put("a", 1)
     heap.put("a", 2)

@@ -51,19 +51,19 @@ def a_lot(**orders: int) -> ParkingLot[str, str]:
     return lot
 
 
-def test_units_wake_in_their_order_not_in_that_of_their_coming() -> None:
+def test_units_wake_in_order_of_their_keys_not_of_parking() -> None:
     assert list(a_lot(c=3, a=1, b=2).wake(ROOM)) == ["a", "b", "c"]
 
 
-def test_equal_orders_wake_as_they_came() -> None:
+def test_units_with_equal_keys_wake_in_order_of_parking() -> None:
     assert list(a_lot(z=1, a=1, m=1).wake(ROOM)) == ["z", "a", "m"]
 
 
-def test_an_event_on_another_topic_wakes_nobody() -> None:
+def test_an_event_of_another_topic_wakes_no_unit() -> None:
     assert list(a_lot(a=1).wake(Event(("light",)))) == []
 
 
-def test_waking_is_telling_a_unit_stays_until_it_is_released() -> None:
+def test_a_woken_unit_stays_parked_until_it_is_released() -> None:
     lot = a_lot(a=1, b=2)
     assert list(lot.wake(ROOM)) == list(lot.wake(ROOM)) == ["a", "b"]
     assert lot.release("a")
@@ -72,21 +72,21 @@ def test_waking_is_telling_a_unit_stays_until_it_is_released() -> None:
     assert len(lot) == 1
 
 
-def test_a_consumer_that_has_enough_stops_and_the_rest_has_not_moved() -> None:
+def test_a_consumer_may_stop_early_and_the_other_units_stay_parked() -> None:
     lot = a_lot(a=1, b=2, c=3)
     first = next(lot.wake(ROOM))
     lot.release(first)
     assert list(lot.wake(ROOM)) == ["b", "c"]
 
 
-def test_a_guard_lets_pass_only_what_it_waits_for() -> None:
+def test_a_hint_wakes_its_unit_only_for_matching_events() -> None:
     lot: ParkingLot[str, str] = ParkingLot()
     lot.park("big", "no room", (ClusterEventWithHint("room", SizeHint(20)),), 1)
     lot.park("small", "no room", (ClusterEventWithHint("room", SizeHint(5)),), 2)
     assert list(lot.wake(ROOM)) == ["small"]
 
 
-def test_a_guard_is_asked_once_however_many_stand_behind_it() -> None:
+def test_a_hint_is_evaluated_once_for_all_its_units() -> None:
     lot: ParkingLot[int, str] = ParkingLot()
     evaluated: list[int] = []
     for number in range(100):
@@ -100,13 +100,13 @@ def test_a_guard_is_asked_once_however_many_stand_behind_it() -> None:
     assert evaluated == [20]
 
 
-def test_a_guard_that_fails_wakes_its_units_rather_than_to_strand_them() -> None:
+def test_a_hint_that_raises_wakes_its_units() -> None:
     lot: ParkingLot[str, str] = ParkingLot()
     lot.park("a", "no room", (ClusterEventWithHint("room", FailingHint(1)),), 1)
     assert list(lot.wake(ROOM)) == ["a"]
 
 
-def test_a_unit_that_several_wakers_reach_wakes_once_and_lines_are_merged_in_order() -> None:
+def test_a_unit_with_several_matching_events_wakes_once_and_units_are_merged_in_order() -> None:
     lot: ParkingLot[str, str] = ParkingLot()
     lot.park("c", "", (ClusterEventWithHint("room"), ClusterEventWithHint("light")), 3)
     lot.park("b", "", (ClusterEventWithHint("light"),), 2)
@@ -114,7 +114,7 @@ def test_a_unit_that_several_wakers_reach_wakes_once_and_lines_are_merged_in_ord
     assert list(lot.wake(Event(("room", "light"), 10))) == ["a", "b", "c"]
 
 
-def test_what_is_parked_while_others_wake_up_is_not_woken_by_the_same_event() -> None:
+def test_a_unit_parked_during_the_iteration_is_not_woken_by_the_same_event() -> None:
     lot = a_lot(a=1, b=2)
     woken = []
     for unit in lot.wake(ROOM):
@@ -124,7 +124,7 @@ def test_what_is_parked_while_others_wake_up_is_not_woken_by_the_same_event() ->
     assert woken == ["a", "b"]
 
 
-def test_what_is_released_before_its_turn_is_not_woken() -> None:
+def test_a_unit_released_before_its_turn_is_not_woken() -> None:
     lot = a_lot(a=1, b=2, c=3)
     lot.park("d", "", (ClusterEventWithHint("room", SizeHint(1)),), 4)
     woken = []
@@ -135,7 +135,7 @@ def test_what_is_released_before_its_turn_is_not_woken() -> None:
     assert woken == ["a", "c"]
 
 
-def test_what_is_parked_anew_before_its_turn_is_not_woken_by_the_same_event() -> None:
+def test_a_unit_parked_again_before_its_turn_is_not_woken_by_the_same_event() -> None:
     lot = a_lot(a=1, c=3)
     lot.park("b", "", (ClusterEventWithHint("room", SizeHint(1)),), 2)
     woken = []
@@ -146,7 +146,7 @@ def test_what_is_parked_anew_before_its_turn_is_not_woken_by_the_same_event() ->
     assert woken == ["a", "c"]
 
 
-def test_an_event_about_one_unit_concerns_that_one_alone() -> None:
+def test_an_event_with_a_target_wakes_only_the_target() -> None:
     lot: ParkingLot[str, str] = ParkingLot()
     for number, name in enumerate("ab"):
         lot.park(name, "gated", (ClusterEventWithHint("gates", own=True),), number)
@@ -156,13 +156,13 @@ def test_an_event_about_one_unit_concerns_that_one_alone() -> None:
     assert list(lot.wake(Event(("gates",)))) == []
 
 
-def test_everyone_is_everyone_in_order() -> None:
+def test_all_units_returns_all_units_in_order() -> None:
     lot = a_lot(b=2, a=1)
     lot.park("c", "", (), 0)
     assert list(lot.all_units()) == ["c", "a", "b"]
 
 
-def test_deadlines_come_up_once_and_earliest_first() -> None:
+def test_a_deadline_is_returned_once_and_the_earliest_first() -> None:
     lot: ParkingLot[str, str] = ParkingLot()
     lot.park("late", "", (), 1, until_s=20.0)
     lot.park("soon", "", (), 2, until_s=10.0)
@@ -175,7 +175,7 @@ def test_deadlines_come_up_once_and_earliest_first() -> None:
     assert len(lot) == 3
 
 
-def test_a_unit_that_is_parked_anew_has_its_new_deadline_and_reason() -> None:
+def test_a_unit_parked_again_has_its_new_deadline_and_reason() -> None:
     lot: ParkingLot[str, str] = ParkingLot()
     lot.park("a", "old", ON_ROOM, 1, until_s=10.0)
     lot.park("a", "new", (ClusterEventWithHint("light"),), 1, until_s=30.0)
@@ -187,7 +187,7 @@ def test_a_unit_that_is_parked_anew_has_its_new_deadline_and_reason() -> None:
     assert lot.info("b") is None
 
 
-def test_a_position_counts_those_who_wait_for_the_same_or_for_a_topic() -> None:
+def test_a_position_counts_units_with_the_same_events_or_of_a_topic() -> None:
     lot = a_lot(a=1, c=3, d=4)
     lot.park("b", "", (ClusterEventWithHint("room", SizeHint(1)),), 2)
     assert lot.position("d") == 2
@@ -196,7 +196,7 @@ def test_a_position_counts_those_who_wait_for_the_same_or_for_a_topic() -> None:
     assert lot.position("x") is None
 
 
-def test_a_unit_whose_order_changes_keeps_its_reason_and_its_deadline() -> None:
+def test_a_reordered_unit_keeps_its_reason_and_deadline() -> None:
     lot = a_lot(a=1, b=2)
     lot.park("c", "why", ON_ROOM, 3, until_s=5.0)
     lot.reorder("c", 0)
@@ -208,7 +208,7 @@ def test_a_unit_whose_order_changes_keeps_its_reason_and_its_deadline() -> None:
     assert list(lot.due(5.0)) == ["c"]
 
 
-def test_an_empty_lot_holds_nothing_back() -> None:
+def test_an_empty_lot_keeps_no_entries() -> None:
     lot = a_lot(a=1, b=2)
     lot.park(
         "c", "", (ClusterEventWithHint("room", SizeHint(3)), ClusterEventWithHint("own", own=True)), 3, until_s=5.0
@@ -218,7 +218,7 @@ def test_an_empty_lot_holds_nothing_back() -> None:
     assert (lot._index, lot._lists, lot._parked, len(lot._deadlines)) == ({}, {}, {}, 0)
 
 
-def test_units_that_are_parked_anew_while_others_are_told_that_their_time_is_up_are_told_the_next_time() -> None:
+def test_units_parked_again_while_due_units_are_returned_are_due_in_the_next_call() -> None:
     lot: ParkingLot[str, str] = ParkingLot()
     lot.park("a", "x", (), 0, until_s=1.0)
     lot.park("b", "x", (), 1, until_s=2.0)
@@ -231,7 +231,7 @@ def test_units_that_are_parked_anew_while_others_are_told_that_their_time_is_up_
     assert sorted(lot.due(2.0)) == ["a", "b"]
 
 
-def test_a_unit_that_is_released_while_others_are_told_is_not_told() -> None:
+def test_a_unit_released_while_due_units_are_returned_is_not_returned() -> None:
     lot: ParkingLot[str, str] = ParkingLot()
     lot.park("a", "x", (), 0, until_s=1.0)
     lot.park("b", "x", (), 1, until_s=1.0)

@@ -71,7 +71,7 @@ def test_a_pod_that_has_ended_takes_nothing() -> None:
     assert free(matrix, "a") == 4000
 
 
-def test_a_pod_that_was_resized_takes_what_it_now_asks_for() -> None:
+def test_a_resized_pod_counts_with_its_new_requests() -> None:
     matrix = NodeMatrix()
     matrix.node_applied(node("a"))
     matrix.pod_applied(pod("p", "a", "1"))
@@ -111,7 +111,7 @@ def test_a_pod_that_was_bound_elsewhere_moves() -> None:
     assert (free(matrix, "a"), free(matrix, "b")) == (4000, 3000)
 
 
-def test_a_node_that_changes_keeps_what_is_in_use() -> None:
+def test_an_updated_node_keeps_its_requested_amounts() -> None:
     matrix = NodeMatrix()
     matrix.node_applied(node("a"))
     matrix.pod_applied(pod("p", "a"))
@@ -127,7 +127,7 @@ def test_a_node_that_did_not_change_is_no_event() -> None:
     assert matrix.log.position == before
 
 
-def test_a_change_tells_whether_a_node_may_be_in_other_domains() -> None:
+def test_a_change_says_whether_labels_may_have_changed() -> None:
     matrix = NodeMatrix()
     taint = {"key": "k", "value": "", "effect": "NoSchedule"}
     states = [
@@ -145,7 +145,7 @@ def test_a_change_tells_whether_a_node_may_be_in_other_domains() -> None:
     assert [each.relabels for each in changes] == [True, False, True, True, True, True]
 
 
-def test_pods_of_a_node_that_vanished_are_set_aside_until_it_returns() -> None:
+def test_pods_of_a_deleted_node_are_ignored_until_it_returns() -> None:
     matrix = NodeMatrix()
     matrix.node_applied(node("a"))
     matrix.pod_applied(pod("p", "a"))
@@ -179,7 +179,7 @@ def test_an_assumed_pod_outlives_its_node_until_it_is_forgotten() -> None:
     assert free(matrix, "a") == 3000
 
 
-def test_a_node_with_less_than_nothing_is_set_aside_and_the_others_go_on() -> None:
+def test_a_node_with_negative_amounts_is_ignored_and_others_are_not_affected() -> None:
     matrix = NodeMatrix()
     matrix.node_applied(node("a"))
     matrix.node_applied(node("b"))
@@ -192,7 +192,7 @@ def test_a_node_with_less_than_nothing_is_set_aside_and_the_others_go_on() -> No
     assert (matrix.count, matrix.ignored_objects) == (2, {})
 
 
-def test_a_bound_pod_that_asks_for_the_impossible_fills_its_node() -> None:
+def test_a_bound_pod_with_impossible_requests_fills_its_node() -> None:
     matrix = NodeMatrix()
     matrix.node_applied(node("a"))
     matrix.pod_applied(pod("p", "a", "1E"))
@@ -211,7 +211,7 @@ def test_rows_are_used_again_and_columns_grow() -> None:
     assert [matrix.name(row) for row in matrix.by_name] == ["a", "c", "d", "e", "f"]
 
 
-def test_five_thousand_labels_cost_nothing_until_somebody_asks() -> None:
+def test_labels_without_a_column_cost_nothing() -> None:
     matrix = NodeMatrix()
     matrix.node_applied(node("a", labels={f"l{i}": "v" for i in range(5000)}))
     matrix.node_applied(node("b"))
@@ -233,7 +233,7 @@ def test_a_label_column_follows_its_nodes() -> None:
     assert matrix.labels.column("zone").ids[0] == -1
 
 
-def test_a_port_is_in_use_until_its_last_user_goes() -> None:
+def test_a_port_is_in_use_until_its_last_user_is_removed() -> None:
     matrix = NodeMatrix()
     matrix.node_applied(node("a"))
     ports = [{"containerPort": 1, "hostPort": 80}]
@@ -259,7 +259,7 @@ def test_an_image_is_forgotten_with_the_last_node_that_has_it() -> None:
     assert matrix.images.find("x:1") is None
 
 
-def test_a_reader_that_fell_too_far_behind_is_told() -> None:
+def test_a_reader_that_is_too_far_behind_gets_none() -> None:
     log: ChangeLog[NodeChange] = ChangeLog(kept=2)
     for row in range(5):
         log.add(NodeChange(row))
@@ -268,7 +268,7 @@ def test_a_reader_that_fell_too_far_behind_is_told() -> None:
     assert log.since(log.position) == []
 
 
-def test_a_trial_leaves_no_trace() -> None:
+def test_a_dry_run_leaves_no_trace() -> None:
     matrix = NodeMatrix()
     matrix.node_applied(node("a"))
     before = matrix.columns.free.copy()

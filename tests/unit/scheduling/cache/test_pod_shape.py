@@ -56,7 +56,7 @@ def test_labels_are_part_of_a_shape_that_spreads() -> None:
     assert first.namespace == "default"
 
 
-def test_a_shape_goes_with_its_last_pod() -> None:
+def test_a_shape_is_dropped_with_its_last_pod() -> None:
     shapes = ShapeTable()
     pod = read(wire({"cpu": "1"}), shapes)
     del pod
@@ -81,14 +81,14 @@ def test_an_init_container_counts_by_its_peak_and_a_sidecar_for_good() -> None:
     assert shape.requests == {"cpu": 3150}
 
 
-def test_a_container_that_asks_for_nothing_is_scored_with_a_little() -> None:
+def test_a_container_without_requests_is_scored_with_defaults() -> None:
     shape = read(wire()).shape
     assert shape.requests == {}
     assert (shape.held_milli_cpu, shape.held_memory) == (100, 200 * MI)
     assert shape.scored == {"cpu": 100, "memory": 200 * MI}
 
 
-def test_amounts_of_the_whole_pod_replace_those_of_containers_but_not_in_the_score_of_the_pod_itself() -> None:
+def test_pod_level_requests_replace_those_of_containers_except_in_scores() -> None:
     shape = read(wire({"cpu": "1"}, resources={"requests": {"cpu": "2", "memory": "1Mi"}})).shape
     assert shape.requests == {"cpu": 2000, "memory": MI}
     assert (shape.held_milli_cpu, shape.held_memory) == (2000, MI)
@@ -127,7 +127,7 @@ def test_affinity_that_names_nodes_pins_the_pod_to_them() -> None:
     assert read(wire()).shape.pinned is None
 
 
-def test_an_amount_that_cannot_be_is_a_problem_of_the_shape_and_says_where() -> None:
+def test_an_impossible_amount_is_a_problem_that_names_its_field() -> None:
     def problem(value: str) -> str:
         return read(wire({"cpu": value})).shape.problem
 
@@ -137,7 +137,7 @@ def test_an_amount_that_cannot_be_is_a_problem_of_the_shape_and_says_where() -> 
     assert problem("64") == ""
 
 
-def test_more_kinds_of_resource_than_can_be_told_apart_are_a_problem() -> None:
+def test_too_many_resources_are_a_problem() -> None:
     many = {f"example.com/r{i}": "1" for i in range(31)}
     shape = read(wire({"cpu": "1", **many})).shape
     assert "more than 30 kinds" in shape.problem
@@ -152,7 +152,7 @@ def test_a_bounded_number_of_kinds_of_resource_is_counted_on_a_node_the_usual_on
     assert {"cpu", "memory", "ephemeral-storage"} <= shape.requests.keys()
 
 
-def test_containers_that_together_ask_for_more_than_can_be_counted_are_a_problem() -> None:
+def test_requests_whose_sum_is_too_large_are_a_problem() -> None:
     one = {"name": "main", "image": "app", "resources": {"requests": {"memory": str(MAX_POD_AMOUNT)}}}
     shape = read(wire(containers=[one] * 2000)).shape
     assert shape.problem == "spec: the containers together ask for more memory than any machine has"
@@ -177,7 +177,7 @@ def test_a_pod_is_read_with_what_engines_need() -> None:
     assert pod.scheduled == PodScheduledCondition("False", "Unschedulable", "m", 0)
 
 
-def test_a_pod_that_cannot_be_read_is_answered_with_the_reason() -> None:
+def test_an_invalid_pod_gives_a_reason() -> None:
     found = read_pod({"metadata": {"name": "p", "namespace": "n"}, "spec": {}}, ShapeTable())
     assert isinstance(found, str)
     assert found.startswith("pod n/p cannot be read:")

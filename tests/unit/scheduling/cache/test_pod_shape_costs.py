@@ -110,7 +110,7 @@ def test_no_step_with_a_pod_of_the_largest_size_takes_long(name: str) -> None:
     pytest.fail(f"a step took {longest * 1000:.0f} ms")
 
 
-def test_a_pod_that_asks_more_than_is_read_is_told_so_and_waits_for_its_own_change() -> None:
+def test_an_oversized_pod_gets_a_message_and_waits_for_its_own_update() -> None:
     world = World()
     pod = SIZED["hard spread constraints, each with its topology"][1](2_000)
     world.show(pod)
@@ -124,7 +124,7 @@ def test_a_pod_that_asks_more_than_is_read_is_told_so_and_waits_for_its_own_chan
     assert world.binds == {"sized": world.binds["sized"]}
 
 
-def test_what_a_pod_takes_on_a_node_counts_however_much_it_asks() -> None:
+def test_an_oversized_pod_on_a_node_counts_with_its_amounts() -> None:
     world = World(nodes=[a_node("a", cpu="4")])
     pod = SIZED["tolerations"][1](5_000)
     pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "3"}}
@@ -134,7 +134,7 @@ def test_what_a_pod_takes_on_a_node_counts_however_much_it_asks() -> None:
     assert "Insufficient cpu" in world.statuses["late"]
 
 
-def test_keys_that_no_node_has_leave_nothing_behind() -> None:
+def test_label_keys_that_no_node_has_leave_no_columns() -> None:
     world = World()
     labels = world.scheduler.cluster.matrix.labels
     before = labels.selected_keys()

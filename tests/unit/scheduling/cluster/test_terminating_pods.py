@@ -17,7 +17,7 @@ from headgate.scheduling.framework.effects import Preempt, SetStatus
 from unit.scheduling.terminating_world import EPOCH_S, TerminatingWorld
 
 
-def test_a_pod_with_quota_is_promised_the_node_that_is_being_left_and_is_no_shortage() -> None:
+def test_a_pod_with_quota_is_nominated_to_a_node_with_terminating_pods_and_is_not_unschedulable() -> None:
     world = TerminatingWorld("a")
     world.add_terminating_pod("old", "a", 60.0)
     world.create_pod("p")
@@ -27,7 +27,7 @@ def test_a_pod_with_quota_is_promised_the_node_that_is_being_left_and_is_no_shor
     assert world.statuses["p"].endswith(f"Node a will have room when pods that terminate there are gone by {until}.")
 
 
-def test_it_gets_the_node_when_they_are_gone() -> None:
+def test_the_pod_is_bound_when_the_terminating_pods_are_gone() -> None:
     world = TerminatingWorld("a")
     world.add_terminating_pod("old", "a", 60.0)
     world.create_pod("p")
@@ -37,7 +37,7 @@ def test_it_gets_the_node_when_they_are_gone() -> None:
     assert world.binds == {"p": "a"}
 
 
-def test_when_they_are_overdue_it_is_a_shortage_and_loses_the_promise_without_anything_happening() -> None:
+def test_when_terminating_pods_are_overdue_the_pod_is_unschedulable_and_loses_its_nomination() -> None:
     world = TerminatingWorld("a")
     world.add_terminating_pod("old", "a", 60.0)
     world.create_pod("p")
@@ -49,7 +49,7 @@ def test_when_they_are_overdue_it_is_a_shortage_and_loses_the_promise_without_an
     assert (world.reasons, world.nominations) == ({"p": "Unschedulable"}, {"p": ""})
 
 
-def test_so_is_one_that_may_not_preempt() -> None:
+def test_a_pod_that_may_not_preempt_also_loses_its_nomination() -> None:
     """Nobody looks for another way out then, and what was promised would stand."""
     world = TerminatingWorld("a")
     world.add_terminating_pod("old", "a", 60.0)
@@ -60,7 +60,7 @@ def test_so_is_one_that_may_not_preempt() -> None:
     assert (world.reasons, world.nominations) == ({"p": "Unschedulable"}, {"p": ""})
 
 
-def test_two_are_not_promised_the_same_room() -> None:
+def test_two_pods_are_not_nominated_for_the_same_capacity() -> None:
     world = TerminatingWorld("a", "b")
     world.add_terminating_pod("old-a", "a", 60.0)
     world.add_terminating_pod("old-b", "b", 30.0)
@@ -71,7 +71,7 @@ def test_two_are_not_promised_the_same_room() -> None:
     assert world.reasons == {"p": WAITING_FOR_TERMINATING_PODS, "q": WAITING_FOR_TERMINATING_PODS, "r": "Unschedulable"}
 
 
-def test_one_that_is_more_important_comes_first_and_the_other_looks_again() -> None:
+def test_a_pod_of_higher_priority_gets_the_nomination_and_the_other_pod_is_evaluated_again() -> None:
     world = TerminatingWorld("a")
     world.add_terminating_pod("old", "a", 60.0)
     world.create_pod("p")
@@ -82,7 +82,7 @@ def test_one_that_is_more_important_comes_first_and_the_other_looks_again() -> N
     assert world.reasons == {"urgent": WAITING_FOR_TERMINATING_PODS, "p": "Unschedulable"}
 
 
-def test_a_pod_without_quota_is_a_shortage_as_on_any_cluster() -> None:
+def test_a_pod_without_quota_is_unschedulable() -> None:
     world = TerminatingWorld("a")
     world.add_terminating_pod("old", "a", 60.0)
     world.create_pod("p", labels=())
@@ -90,7 +90,7 @@ def test_a_pod_without_quota_is_a_shortage_as_on_any_cluster() -> None:
     assert (world.reasons, world.nominations) == ({"p": "Unschedulable"}, {})
 
 
-def test_room_that_would_not_suffice_is_not_waited_for() -> None:
+def test_capacity_that_is_not_enough_is_not_waited_for() -> None:
     world = TerminatingWorld("a")
     world.add_terminating_pod("old", "a", 60.0)
     world.create_pod("p", "2")
@@ -98,7 +98,7 @@ def test_room_that_would_not_suffice_is_not_waited_for() -> None:
     assert world.reasons == {"p": "Unschedulable"}
 
 
-def test_nobody_has_to_go_for_a_pod_whose_room_is_being_left() -> None:
+def test_a_pod_that_waits_for_terminating_pods_preempts_no_pod() -> None:
     world = TerminatingWorld("a", "b")
     world.add_terminating_pod("old", "a", 60.0)
     world.show_bound(a_pod("lower", {"cpu": "1"}, priority=0), "b")
@@ -108,7 +108,7 @@ def test_nobody_has_to_go_for_a_pod_whose_room_is_being_left() -> None:
     assert not [each for each in world.effects if isinstance(each, Preempt)]
 
 
-def test_it_looks_again_when_the_first_is_overdue_and_waits_as_long_as_the_others_are_enough() -> None:
+def test_the_pod_is_evaluated_again_when_the_first_terminating_pod_is_overdue() -> None:
     world = TerminatingWorld()
     world.scheduler.node_applied(a_node("big", cpu="3"), world.now_s)
     for name, in_s in (("x", 10.0), ("y", 20.0), ("z", 90.0)):
@@ -124,7 +124,7 @@ def test_it_looks_again_when_the_first_is_overdue_and_waits_as_long_as_the_other
     assert world.reasons == {"p": "Unschedulable"}
 
 
-def test_a_scheduler_that_starts_anew_says_the_same() -> None:
+def test_a_restarted_scheduler_writes_the_same_status() -> None:
     world = TerminatingWorld("a")
     world.add_terminating_pod("old", "a", 60.0)
     pod = world.create_pod("p", preemptionPolicy="Never")
@@ -143,7 +143,7 @@ def test_a_scheduler_that_starts_anew_says_the_same() -> None:
     assert (world.reasons, world.nominations) == ({"p": "Unschedulable"}, {"p": ""})
 
 
-def test_a_node_that_will_not_have_the_pod_anyway_is_not_waited_for() -> None:
+def test_an_infeasible_node_is_not_waited_for() -> None:
     world = TerminatingWorld()
     world.scheduler.node_applied(a_node("cordoned", cpu="1", cordoned=True), world.now_s)
     world.add_terminating_pod("old", "cordoned", 60.0)
@@ -152,7 +152,7 @@ def test_a_node_that_will_not_have_the_pod_anyway_is_not_waited_for() -> None:
     assert world.reasons == {"p": "Unschedulable"}
 
 
-def test_of_many_that_wait_each_looks_at_its_own_node_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_waiting_pods_cost_few_dry_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes that were found full of promises are remembered, so the last pod costs about what the first one does."""
     names = [f"n{number:03}" for number in range(150)]
     world = TerminatingWorld(*names)
@@ -175,7 +175,7 @@ def test_of_many_that_wait_each_looks_at_its_own_node_only(monkeypatch: pytest.M
     assert dry_runs <= 2 * 150
 
 
-def test_one_that_loses_its_room_to_a_more_important_pod_is_told_at_once() -> None:
+def test_a_pod_that_loses_its_capacity_to_a_higher_priority_is_unschedulable_at_once() -> None:
     world = TerminatingWorld()
     world.scheduler.node_applied(a_node("big", cpu="2"), world.now_s)
     world.add_terminating_pod("old", "big", 60.0)

@@ -27,7 +27,7 @@ def a_full_cluster(grace_s: int = 15, **more: Any) -> TerminatingCluster:
 
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("grace_s", [0, 15, 3600])
-def test_the_successor_of_a_pod_that_ends_slowly_is_never_called_unschedulable(how: str, grace_s: int) -> None:
+def test_the_successor_of_a_slowly_terminating_pod_is_never_unschedulable(how: str, grace_s: int) -> None:
     cluster = a_full_cluster(grace_s)
     cluster.delete("old-b")
     cluster.create(a_queued_pod("next", 8, how))
@@ -38,7 +38,7 @@ def test_the_successor_of_a_pod_that_ends_slowly_is_never_called_unschedulable(h
     assert "Unschedulable" not in cluster.history["next"]
 
 
-def test_a_gated_pod_that_waited_for_its_queue_is_never_called_unschedulable_while_its_predecessor_ends() -> None:
+def test_a_gated_pod_is_never_unschedulable_while_its_predecessor_terminates() -> None:
     cluster = a_full_cluster()
     cluster.create(a_queued_pod("fourth", 8))
     assert cluster.reason("fourth") == "SchedulingGated"
@@ -50,7 +50,7 @@ def test_a_gated_pod_that_waited_for_its_queue_is_never_called_unschedulable_whi
     assert set(cluster.history["fourth"]) == {WAITING_FOR_TERMINATING_PODS}
 
 
-def test_nothing_is_said_of_a_pod_that_waits_before_the_removal_of_its_gate_is_confirmed() -> None:
+def test_no_condition_is_written_before_the_gate_removal_is_confirmed() -> None:
     cluster = a_full_cluster()
     cluster.delete("old-b")
     pod = a_queued_pod("next", 8)
@@ -64,7 +64,7 @@ def test_nothing_is_said_of_a_pod_that_waits_before_the_removal_of_its_gate_is_c
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_when_the_terminating_pod_is_overdue_its_successor_is_a_shortage(how: str) -> None:
+def test_when_the_terminating_pod_is_overdue_its_successor_is_unschedulable(how: str) -> None:
     """A finalizer, or a kubelet that is silent, may keep a pod for ever."""
     cluster = a_full_cluster()
     cluster.delete("old-b", stops_after_s=math.inf)
@@ -76,7 +76,7 @@ def test_when_the_terminating_pod_is_overdue_its_successor_is_a_shortage(how: st
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_a_scheduler_that_starts_anew_goes_on_waiting(how: str) -> None:
+def test_a_restarted_scheduler_keeps_waiting(how: str) -> None:
     cluster = a_full_cluster()
     cluster.delete("old-b", stops_after_s=math.inf)
     cluster.create(a_queued_pod("next", 8, how))
@@ -89,7 +89,7 @@ def test_a_scheduler_that_starts_anew_goes_on_waiting(how: str) -> None:
     assert (cluster.reason("next"), cluster.promise("next")) == ("Unschedulable", "")
 
 
-def test_a_pod_looks_again_at_once_when_its_node_is_cordoned_or_goes() -> None:
+def test_a_pod_is_evaluated_again_at_once_when_its_node_is_cordoned_or_deleted() -> None:
     for spoil in ("cordon", "remove", "shrink"):
         cluster = a_full_cluster(3600)
         cluster.delete("old-b")
@@ -102,7 +102,7 @@ def test_a_pod_looks_again_at_once_when_its_node_is_cordoned_or_goes() -> None:
         assert (cluster.reason("next"), cluster.promise("next")) == ("Unschedulable", ""), spoil
 
 
-def test_a_pod_of_another_scheduler_that_takes_the_room_is_noticed_at_once() -> None:
+def test_a_pod_of_another_scheduler_that_uses_the_capacity_is_noticed_at_once() -> None:
     cluster = a_full_cluster(3600)
     cluster.delete("old-b")
     cluster.create(a_queued_pod("next", 8))
@@ -122,7 +122,7 @@ def test_a_deletion_that_is_shortened_is_overdue_earlier() -> None:
     assert (cluster.reason("next"), cluster.promise("next")) == ("Unschedulable", "")
 
 
-def test_a_pod_that_was_called_unschedulable_waits_as_soon_as_a_pod_that_it_can_replace_terminates() -> None:
+def test_an_unschedulable_pod_waits_as_soon_as_a_pod_that_it_can_replace_terminates() -> None:
     cluster = TerminatingCluster(THREE, [a_queue("q", "32")])
     for node in THREE:
         cluster.run_pod(f"old-{node}", 8, node, terminationGracePeriodSeconds=60)
@@ -162,7 +162,7 @@ def test_a_pod_of_a_daemon_set_waits_for_its_own_node_only() -> None:
     assert (cluster.reason("on-b"), cluster.promise("on-b")) == (WAITING_FOR_TERMINATING_PODS, "b")
 
 
-def test_the_room_of_a_pod_of_a_daemon_set_is_not_waited_for_since_its_successor_takes_it() -> None:
+def test_the_capacity_of_a_daemon_set_pod_is_not_waited_for() -> None:
     cluster = a_full_cluster()
     cluster.pods["old-b"]["metadata"]["ownerReferences"] = [
         {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u", "controller": True}
@@ -172,7 +172,7 @@ def test_the_room_of_a_pod_of_a_daemon_set_is_not_waited_for_since_its_successor
     assert cluster.reason("next") == "Unschedulable"
 
 
-def test_several_pods_do_not_count_on_the_same_room() -> None:
+def test_several_pods_do_not_wait_for_the_same_capacity() -> None:
     cluster = TerminatingCluster(THREE, [a_queue("q", "48")])
     for node in THREE:
         cluster.run_pod(f"old-{node}", 8, node)
@@ -186,7 +186,7 @@ def test_several_pods_do_not_count_on_the_same_room() -> None:
     assert {cluster.promise("p0"), cluster.promise("p1"), cluster.promise("p2")} == {"a", "c", ""}
 
 
-def test_a_more_important_pod_that_comes_in_between_takes_the_room_and_the_other_is_told_at_once() -> None:
+def test_a_later_pod_of_higher_priority_takes_the_capacity_and_the_other_is_unschedulable_at_once() -> None:
     cluster = TerminatingCluster(THREE, [a_queue("q", "48")])
     for node in THREE:
         cluster.run_pod(f"old-{node}", 8, node, priority=100)
@@ -197,7 +197,7 @@ def test_a_more_important_pod_that_comes_in_between_takes_the_room_and_the_other
     assert (cluster.reason("first"), cluster.promise("first")) == ("Unschedulable", "")
 
 
-def test_a_preemptor_waits_for_its_victims_with_that_reason_though_it_was_called_unschedulable_before() -> None:
+def test_a_preemptor_that_was_unschedulable_waits_for_its_victims_with_that_reason() -> None:
     cluster = TerminatingCluster({"a": 8}, [a_queue("q", "24")])
     cluster.run_pod("low", 8, "a")
     cluster.create(a_queued_pod("urgent", 8, priority=10))
@@ -209,7 +209,7 @@ def test_a_preemptor_waits_for_its_victims_with_that_reason_though_it_was_called
     assert "Unschedulable" not in cluster.history["urgent"]
 
 
-def test_a_pod_that_loses_its_turn_keeps_no_room_from_others() -> None:
+def test_a_pod_that_loses_its_turn_releases_its_nomination() -> None:
     cluster = TerminatingCluster(THREE, [a_queue("q", "24"), a_queue("other", "24")])
     for node in THREE:
         cluster.run_pod(f"old-{node}", 8, node)
@@ -223,7 +223,7 @@ def test_a_pod_that_loses_its_turn_keeps_no_room_from_others() -> None:
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_a_gang_that_fits_into_free_room_and_the_room_that_is_being_left_waits_whole(how: str) -> None:
+def test_a_gang_that_fits_free_and_terminating_capacity_waits_as_one(how: str) -> None:
     cluster = TerminatingCluster(THREE, [a_queue("q", "24")], [a_group("g", 3)])
     cluster.run_pod("old-a", 8, "a", terminationGracePeriodSeconds=15)
     cluster.run_pod("old-b", 8, "b", terminationGracePeriodSeconds=60)
@@ -240,7 +240,7 @@ def test_a_gang_that_fits_into_free_room_and_the_room_that_is_being_left_waits_w
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_a_gang_that_does_not_fit_even_then_is_a_shortage_whole(how: str) -> None:
+def test_a_gang_that_does_not_fit_even_after_termination_is_unschedulable_as_one(how: str) -> None:
     cluster = TerminatingCluster(THREE, [a_queue("q", "32")], [a_group("g", 3)])
     for node in THREE:
         cluster.run_pod(f"old-{node}", 8, node)
@@ -250,7 +250,7 @@ def test_a_gang_that_does_not_fit_even_then_is_a_shortage_whole(how: str) -> Non
     assert {(cluster.reason(name), cluster.promise(name)) for name in names} <= {("Unschedulable", "")}
 
 
-def test_when_one_room_of_a_gang_is_overdue_all_of_it_is_a_shortage_and_keeps_no_room() -> None:
+def test_when_one_terminating_pod_is_overdue_the_whole_gang_is_unschedulable_without_nominations() -> None:
     cluster = TerminatingCluster({"a": 8, "b": 8}, [a_queue("q", "16")], [a_group("g", 2)])
     cluster.run_pod("old-a", 8, "a", terminationGracePeriodSeconds=15)
     cluster.run_pod("old-b", 8, "b", terminationGracePeriodSeconds=3600)
@@ -262,7 +262,7 @@ def test_when_one_room_of_a_gang_is_overdue_all_of_it_is_a_shortage_and_keeps_no
         assert (cluster.reason(name), cluster.promise(name)) == ("Unschedulable", "")
 
 
-def test_a_scheduler_that_starts_anew_keeps_the_nodes_that_a_gang_was_promised() -> None:
+def test_a_restarted_scheduler_keeps_the_nominations_of_a_gang() -> None:
     cluster = TerminatingCluster(THREE, [a_queue("q", "24")], [a_group("g", 2)])
     for node in THREE:
         cluster.run_pod(f"old-{node}", 8, node, terminationGracePeriodSeconds=60)
@@ -277,7 +277,7 @@ def test_a_scheduler_that_starts_anew_keeps_the_nodes_that_a_gang_was_promised()
     assert {name: cluster.node_of(name) for name in before} == before
 
 
-def test_a_pod_that_its_gang_can_do_without_is_a_shortage_if_there_is_no_room_for_it_even_then() -> None:
+def test_a_pod_beyond_the_minimum_is_unschedulable_if_it_does_not_fit_after_termination() -> None:
     cluster = TerminatingCluster({"a": 8, "b": 8}, [a_queue("q", "24")], [a_group("g", 2)])
     for node in ("a", "b"):
         cluster.run_pod(f"old-{node}", 8, node)
@@ -290,7 +290,7 @@ def test_a_pod_that_its_gang_can_do_without_is_a_shortage_if_there_is_no_room_fo
     ]
 
 
-def test_a_gang_that_lost_a_pod_keeps_no_room_from_others() -> None:
+def test_a_gang_that_lost_a_pod_releases_its_nominations() -> None:
     cluster = TerminatingCluster({"a": 8, "b": 8}, [a_queue("q", "32")], [a_group("g", 2)])
     for node in ("a", "b"):
         cluster.run_pod(f"old-{node}", 8, node, terminationGracePeriodSeconds=3600)
@@ -302,7 +302,7 @@ def test_a_gang_that_lost_a_pod_keeps_no_room_from_others() -> None:
     assert {cluster.promise("single"), cluster.promise("another")} == {"a", "b"}
 
 
-def test_pods_of_pod_profiles_are_a_shortage_as_with_kube_scheduler_unless_told_to_wait() -> None:
+def test_pods_of_profiles_without_queues_are_unschedulable_unless_configured_to_wait() -> None:
     for all_wait, reason in ((False, "Unschedulable"), (True, WAITING_FOR_TERMINATING_PODS)):
         cluster = TerminatingCluster({"a": 8}, by_queues=False, all_wait=all_wait)
         cluster.run_pod("old", 8, "a")

@@ -17,7 +17,7 @@ from headgate.kube.feature_gates import FeatureGates
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
-def test_a_right_file_is_answered_with_what_runs(tmp_path: Path) -> None:
+def test_a_valid_file_prints_the_profiles(tmp_path: Path) -> None:
     file = tmp_path / "scheduler.yaml"
     file.write_text(HEADER)
     run = CliRunner().invoke(main, ["config", "check", str(file)])
@@ -26,7 +26,7 @@ def test_a_right_file_is_answered_with_what_runs(tmp_path: Path) -> None:
     assert "queueSort   PrioritySort\n" in run.output
 
 
-def test_a_wrong_file_is_answered_with_paths_and_exit_code_one() -> None:
+def test_an_invalid_file_prints_paths_and_exits_with_one() -> None:
     run = CliRunner().invoke(main, ["config", "check", "-"], input=HEADER + "parallelism: 0\nparallelism: x\nmore: 1\n")
     assert run.exit_code == 1
     for path in (
@@ -37,14 +37,14 @@ def test_a_wrong_file_is_answered_with_paths_and_exit_code_one() -> None:
         assert f"-: {path}" in run.output
 
 
-def test_a_file_that_is_not_there_or_not_yaml_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_missing_or_malformed_file_prints_one_line(tmp_path: Path) -> None:
     absent = CliRunner().invoke(main, ["config", "check", str(tmp_path / "absent")])
     assert (absent.exit_code, absent.output.count("\n")) == (1, 1)
     garbled = CliRunner().invoke(main, ["config", "check", "-"], input="a: [")
     assert (garbled.exit_code, garbled.output.count("\n")) == (1, 1)
 
 
-def test_one_broken_package_does_not_keep_the_others_away() -> None:
+def test_one_broken_package_does_not_affect_others() -> None:
     found = find_plugins(
         [
             EntryPoint("Absent", "no.such.module:Plugin", "headgate.plugins"),
@@ -111,7 +111,7 @@ def enabling(*names: str) -> str:
 
 
 @pytest.mark.usefixtures("external_plugins")
-def test_plugins_whose_methods_are_async_or_take_other_parameters_are_refused() -> None:
+def test_plugins_with_async_methods_or_other_parameters_are_rejected() -> None:
     run = CliRunner().invoke(main, ["config", "check", "-"], input=enabling("Async", "Short", "Right"))
     assert run.exit_code == 1
     assert 'profiles[0].plugins[Async]: Invalid value: "headgate-strangers": pre_enqueue is async' in run.output
@@ -121,7 +121,7 @@ def test_plugins_whose_methods_are_async_or_take_other_parameters_are_refused() 
 
 
 @pytest.mark.usefixtures("external_plugins")
-def test_plugins_that_are_installed_and_not_enabled_are_not_refused() -> None:
+def test_installed_plugins_that_are_not_enabled_are_not_rejected() -> None:
     run = CliRunner().invoke(main, ["config", "check", "-"], input=enabling("Right"))
     assert run.exit_code == 0
 

@@ -33,18 +33,18 @@ def names(found: KubeSchedulerProfile, point: str) -> set[str]:
     return {name for name, _ in found.points[point]}
 
 
-def test_the_default_scores_are_those_that_both_volcano_and_kubernetes_have() -> None:
+def test_the_default_scores_are_those_of_volcano_and_kubernetes() -> None:
     usual = {name: weight for name, weight in DEFAULT_ENABLED if weight and name != "DynamicResources"}
     assert dict(queue_profile("headgate", DEFAULTS).points["score"]) == usual
 
 
-def test_headgate_and_volcano_are_served_by_queues_and_other_names_by_pods() -> None:
+def test_headgate_and_volcano_have_profiles_with_queues_and_other_names_do_not() -> None:
     found = default_configuration(("headgate", "volcano", "default-scheduler", "mine"), find_plugins([]))
     kinds = {each.name: each.queues is not None for each in found.profiles}
     assert kinds == {"headgate": True, "volcano": True, "default-scheduler": False, "mine": False}
 
 
-def test_predicates_filter_and_each_can_be_switched_off() -> None:
+def test_each_filter_of_predicates_can_be_disabled() -> None:
     off = {"predicate.TaintTolerationEnable": False, "predicate.PodAffinityEnable": False}
     found = profile(PluginOption("predicates", arguments=off))
     everything = names(profile(PluginOption("predicates")), "filter")
@@ -52,7 +52,7 @@ def test_predicates_filter_and_each_can_be_switched_off() -> None:
     assert "InterPodAffinity" not in names(found, "preFilter")
 
 
-def test_without_predicates_only_what_a_pod_cannot_run_without_is_looked_at() -> None:
+def test_without_predicates_only_the_mandatory_filters_run() -> None:
     expected = {"NodeName", "NodeResourcesFit", "VolumeBinding", "VolumeRestrictions", "DynamicResources"}
     assert names(profile(PluginOption("nodeorder")), "filter") == expected
     assert names(profile(PluginOption("predicates", frozenset({"predicate"}))), "filter") == expected
@@ -66,7 +66,7 @@ def test_nodeorder_gives_the_weights_and_none_means_no_score() -> None:
     assert profile(PluginOption("predicates")).points["score"] == ()
 
 
-def test_of_least_and_most_requested_the_stronger_one_counts_with_the_difference() -> None:
+def test_the_larger_of_least_and_most_requested_counts_with_the_difference() -> None:
     packed = profile(PluginOption("nodeorder", arguments={"leastrequested.weight": 1, "mostrequested.weight": 4}))
     assert dict(packed.points["score"])["NodeResourcesFit"] == 3
     assert packed.args["NodeResourcesFit"] == NodeResourcesFitArgs(strategy="MostAllocated")
@@ -75,7 +75,7 @@ def test_of_least_and_most_requested_the_stronger_one_counts_with_the_difference
     assert "NodeResourcesFit" in names(even, "filter")
 
 
-def test_binpack_weighs_the_resources_that_it_lists() -> None:
+def test_binpack_uses_the_weights_of_listed_resources() -> None:
     given: dict[str, Argument] = {
         "binpack.weight": 10,
         "binpack.cpu": 5,
@@ -96,23 +96,23 @@ def test_preemption_runs_only_with_the_action() -> None:
     assert found.args["DefaultPreemption"] == DefaultPreemptionArgs(10, 7)
 
 
-def test_volumes_are_waited_for_as_long_as_predicates_say() -> None:
+def test_predicates_set_the_volume_bind_timeout() -> None:
     found = profile(PluginOption("predicates", arguments={"volumebinding.bindTimeoutSeconds": 30}))
     assert found.args["VolumeBinding"] == VolumeBindingArgs(30)
 
 
-def test_every_plugin_of_such_a_profile_can_be_made() -> None:
+def test_every_plugin_of_a_profile_with_queues_exists() -> None:
     everything = tuple(PluginOption(name) for name in ("predicates", "nodeorder", "binpack"))
     assert new_framework(profile(*everything), Cluster()).unknown_plugins == ()
 
 
-def test_a_plugin_from_elsewhere_cannot_take_the_name_of_one() -> None:
+def test_an_external_plugin_cannot_have_the_name_of_a_queue_plugin() -> None:
     joined = with_plugins([PluginEntry("BinPack", frozenset({"score"}), "stranger")])
     assert isinstance(joined, str)
     assert "built-in" in joined
 
 
-def test_the_feature_gate_for_whole_gangs_reaches_the_queues() -> None:
+def test_the_feature_gate_gang_atomic_ungate_reaches_the_queues() -> None:
     found = find_plugins([])
     for gate in (True, False):
         features = FeatureGates(gang_atomic_ungate=gate)

@@ -53,7 +53,7 @@ def test_a_document_is_not_changed_by_reading_it() -> None:
     assert document == before
 
 
-def test_everything_that_is_wrong_is_told_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     errors = errors_of(
         nonsense=1,
         parallelism="x",
@@ -75,14 +75,14 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
     ]
 
 
-def test_the_proposals_names_are_refused_with_the_shipped_ones() -> None:
+def test_obsolete_names_are_rejected_with_the_current_names() -> None:
     errors = errors_of(profiles=[{"plugins": {"enqueue": {}, "preEnqueue": {"enabled": [{"name": "DefaultEnqueue"}]}}}])
     assert "profiles[0].plugins.enqueue: Forbidden: unknown field" in errors[0]
     assert "preEnqueue" in errors[0]
     assert "SchedulingGates" in errors[1]
 
 
-def test_a_misspelt_name_is_answered_with_the_one_that_was_meant() -> None:
+def test_a_misspelt_name_gets_a_suggestion() -> None:
     errors = errors_of(
         percentageOfNodeToScore=1, profiles=[{"plugins": {"score": {"enabled": [{"name": "nodeaffinity"}]}}}]
     )
@@ -90,7 +90,7 @@ def test_a_misspelt_name_is_answered_with_the_one_that_was_meant() -> None:
     assert errors[1].endswith("no such plugin; is it NodeAffinity?")
 
 
-def test_what_is_not_an_object_at_all_is_a_complaint() -> None:
+def test_a_document_that_is_not_an_object_is_an_error() -> None:
     values: tuple[Any, ...] = (None, [], "text", 3)
     for value in values:
         configuration = parse_configuration(value)
@@ -98,12 +98,12 @@ def test_what_is_not_an_object_at_all_is_a_complaint() -> None:
         assert configuration
 
 
-def test_extenders_are_refused() -> None:
+def test_extenders_are_rejected() -> None:
     assert "extenders: Forbidden" in errors_of(extenders=[{"urlPrefix": "http://x"}])[0]
     assert parsed(extenders=[]).profiles
 
 
-def test_a_point_goes_before_multi_point_and_that_before_defaults() -> None:
+def test_an_extension_point_wins_over_multi_point_and_that_over_defaults() -> None:
     plugins = {
         "multiPoint": {"enabled": [{"name": "NodeAffinity", "weight": 8}, {"name": "ImageLocality", "weight": 6}]},
         "score": {"enabled": [{"name": "NodeAffinity", "weight": 4}]},
@@ -112,12 +112,12 @@ def test_a_point_goes_before_multi_point_and_that_before_defaults() -> None:
     assert (weights["NodeAffinity"], weights["ImageLocality"], weights["TaintToleration"]) == (4, 6, 3)
 
 
-def test_enabled_beats_disabled_in_the_same_list() -> None:
+def test_enabled_wins_over_disabled_in_the_same_list() -> None:
     plugins = {"filter": {"disabled": [{"name": "*"}], "enabled": [{"name": "NodeName"}]}}
     assert names(plugins, "filter") == ["NodeName"]
 
 
-def test_at_a_point_overridden_plugins_come_first_and_new_ones_last() -> None:
+def test_at_an_extension_point_overridden_plugins_are_first_and_new_ones_last() -> None:
     plugins = {
         "multiPoint": {"disabled": [{"name": "NodePorts"}]},
         "filter": {"enabled": [{"name": "NodePorts"}, {"name": "InterPodAffinity"}]},
@@ -126,7 +126,7 @@ def test_at_a_point_overridden_plugins_come_first_and_new_ones_last() -> None:
     assert (listed[0], listed[-1]) == ("InterPodAffinity", "NodePorts")
 
 
-def test_what_does_nothing_is_remarked_on() -> None:
+def test_settings_without_effect_get_remarks() -> None:
     configuration = parsed(
         profiles=[
             {
@@ -148,7 +148,7 @@ def with_external_plugin(name: str, *points: str) -> Registry:
     return registry
 
 
-def test_a_plugin_from_elsewhere_runs_where_it_serves_and_keeps_its_arguments() -> None:
+def test_an_external_plugin_runs_at_its_extension_points_with_its_arguments() -> None:
     document = {
         **HEADER,
         "profiles": [
@@ -165,7 +165,7 @@ def test_a_plugin_from_elsewhere_runs_where_it_serves_and_keeps_its_arguments() 
     assert not isinstance(parse_configuration(document), KubeSchedulerConfiguration)
 
 
-def test_one_queue_has_one_order() -> None:
+def test_all_profiles_need_the_same_queue_sort_plugin() -> None:
     registry = with_external_plugin("Oldest", "queueSort")
     both = {**HEADER, "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Oldest"}]}}}]}
     errors = parse_configuration(both, registry)

@@ -20,7 +20,7 @@ def names(file: Path | None) -> list[str]:
     return [profile.name for profile in scheduler_configuration(file, NOTHING).profiles]
 
 
-def test_profiles_of_the_file_run_besides_the_others_or_in_their_place(tmp_path: Path) -> None:
+def test_profiles_of_the_file_are_added_to_the_defaults_or_replace_them(tmp_path: Path) -> None:
     assert names(None) == ["headgate", "volcano", "default-scheduler"]
     file = tmp_path / "scheduler.yaml"
     file.write_text(HEADER + "profiles: [{schedulerName: mine}]\n")
@@ -29,7 +29,7 @@ def test_profiles_of_the_file_run_besides_the_others_or_in_their_place(tmp_path:
     assert names(file) == ["default-scheduler", "headgate", "volcano"]
 
 
-def test_a_file_that_is_wrong_or_absent_is_told_with_its_name(tmp_path: Path) -> None:
+def test_an_invalid_or_missing_file_is_reported_with_its_name(tmp_path: Path) -> None:
     file = tmp_path / "scheduler.yaml"
     file.write_text(HEADER + "profiles: [{schedulerName: mine, plugins: {bind: {enabled: [{name: Nope}]}}}]\n")
     with pytest.raises(StartupError, match=r'scheduler\.yaml: .*Not found: "Nope"'):
@@ -38,7 +38,7 @@ def test_a_file_that_is_wrong_or_absent_is_told_with_its_name(tmp_path: Path) ->
         names(tmp_path / "absent.yaml")
 
 
-def test_a_file_without_a_scheduler_is_refused() -> None:
+def test_a_file_without_a_scheduler_component_is_rejected() -> None:
     run = CliRunner().invoke(main, ["up", "--config", "x.yaml", "--components", "apiserver"])
     assert run.exit_code == 2
     assert "--config needs scheduler among the --components" in run.output

@@ -56,7 +56,7 @@ def plugin(text: str) -> str:
     return f"actions: allocate\ntiers:\n- plugins:\n  - name: predicates\n  - name: capacity\n  - {text}\n"
 
 
-def test_the_conf_that_volcano_is_installed_with_is_read_as_it_is() -> None:
+def test_the_default_conf_of_volcano_is_accepted() -> None:
     found = conf(VOLCANOS_OWN)
     assert found.actions == ("enqueue", "allocate", "backfill")
     assert [[each.name for each in tier] for tier in found.tiers] == [
@@ -68,14 +68,14 @@ def test_the_conf_that_volcano_is_installed_with_is_read_as_it_is() -> None:
     assert [each.partition(":")[0] for each in read(VOLCANOS_OWN).remarks] == ["overcommit"]
 
 
-def test_the_schedulers_that_it_is_for_are_given() -> None:
+def test_the_scheduler_names_are_given_by_the_caller() -> None:
     found = read_configuration(VOLCANOS_OWN.encode(), BUILT_IN, ("headgate", "volcano"))
     assert isinstance(found, KubeSchedulerConfiguration)
     assert [profile.name for profile in found.profiles] == ["headgate", "volcano"]
     assert found.profiles[0].queues == found.profiles[1].queues
 
 
-def test_it_may_stand_in_the_config_map_that_volcano_reads_it_from() -> None:
+def test_a_conf_in_a_config_map_is_accepted() -> None:
     head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: volcano-scheduler-configmap}\ndata:\n"
     inside = head + "  volcano-scheduler.conf: |\n" + indent(VOLCANOS_OWN, "    ")
     assert conf(inside) == conf(VOLCANOS_OWN)
@@ -154,17 +154,17 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "line", "words"), WRONG.values(), ids=WRONG)
-def test_what_is_not_supported_is_refused_with_its_line(text: str, line: int, words: str) -> None:
+def test_unsupported_settings_are_rejected_with_their_line(text: str, line: int, words: str) -> None:
     errors = errors_of(text)
     assert any(each.startswith(f"f:{line}: ") and words in each for each in errors), errors
 
 
-def test_everything_that_is_wrong_is_told_at_once_in_the_order_of_lines() -> None:
+def test_all_errors_are_reported_at_once_in_order_of_lines() -> None:
     errors = errors_of("actions: x\ntiers:\n- plugins:\n  - name: q\n    z: 1\n  - name: gang\n    arguments: {a: 1}\n")
     assert [each.split(": ")[0] for each in errors] == ["f:1", "f:4", "f:5", "f:7"]
 
 
-def test_what_is_allowed_and_changes_nothing_is_remarked() -> None:
+def test_settings_without_effect_get_remarks() -> None:
     text = """\
         actions: "allocate, enqueue"
         tiers:
@@ -187,17 +187,17 @@ def test_what_is_allowed_and_changes_nothing_is_remarked() -> None:
     ]
 
 
-def test_numbers_and_truth_values_may_be_written_as_text() -> None:
+def test_numbers_and_booleans_may_be_strings() -> None:
     found = conf(plugin('name: binpack\n    arguments: {binpack.weight: "10", binpack.cpu: 5}'))
     assert found.plugin("binpack") == PluginOption("binpack", arguments={"binpack.weight": 10, "binpack.cpu": 5})
 
 
-def test_every_option_set_to_true_is_what_it_is_anyway() -> None:
+def test_an_option_set_to_true_changes_nothing() -> None:
     for name in EXTENSION_POINTS.keys() - {"capacity", "predicates", "proportion"}:
         assert conf(plugin(f"name: {name}\n    enableJobOrder: true")).plugin(name) == PluginOption(name)
 
 
-def test_config_check_says_what_a_conf_makes_run(tmp_path: Path) -> None:
+def test_config_check_prints_the_profile_of_a_conf(tmp_path: Path) -> None:
     file = tmp_path / "volcano-scheduler.conf"
     file.write_text(VOLCANOS_OWN)
     run = CliRunner().invoke(main, ["config", "check", str(file)])

@@ -82,11 +82,11 @@ def a_node(**parts: Any) -> dict[str, Any]:
         (a_node(metadata={"resourceVersion": "2"}), []),
     ],
 )
-def test_an_update_of_a_node_is_named_by_what_plugins_look_at(new: Any, labels: list[str]) -> None:
+def test_an_update_of_a_node_is_named_by_the_fields_that_plugins_read(new: Any, labels: list[str]) -> None:
     assert [event.label for event in node_update_events(NODE, new)] == labels
 
 
-def test_a_node_that_takes_pods_again_counts_as_a_change_of_its_taints() -> None:
+def test_uncordoning_counts_as_a_change_of_taints() -> None:
     changed = node_update_events(a_node(spec={"unschedulable": True}), NODE)
     assert [event.label for event in changed] == ["NodeUpdateNodeTaint"]
 
@@ -115,7 +115,7 @@ def test_a_node_that_takes_pods_again_counts_as_a_change_of_its_taints() -> None
         (cluster_events.own_update(), ClusterEvent("UnschedulablePod", "UpdatePodLabel"), False),
     ],
 )
-def test_what_is_waited_for_must_cover_what_happens(waits_for: Any, event: ClusterEvent, woken: bool) -> None:
+def test_a_registered_event_must_cover_the_event(waits_for: Any, event: ClusterEvent, woken: bool) -> None:
     assert any_event_matches(waits_for, event) is woken
 
 
@@ -133,7 +133,7 @@ def test_what_is_waited_for_must_cover_what_happens(waits_for: Any, event: Clust
         (("a",), ("mine",), False),
     ],
 )
-def test_gates_are_eliminated_when_none_is_left_that_others_lift(
+def test_gates_are_eliminated_when_no_foreign_gate_is_left(
     old: tuple[str, ...], new: tuple[str, ...], eliminated: bool
 ) -> None:
     assert cluster_events.gates_eliminated(old, new, lambda gate: gate.startswith("mine")) is eliminated
@@ -144,7 +144,7 @@ def test_events_without_an_object_have_labels_of_their_own() -> None:
     assert cluster_events.force_activate("u").label == "ForceActivate"
 
 
-def test_who_waits_for_one_object_is_found_by_its_events_alone() -> None:
+def test_events_registered_for_one_object_match_only_that_object() -> None:
     wakers = cluster_events.on_one(
         cluster_events.PERSISTENT_VOLUME_CLAIM, "default/mine", cluster_events.ADD, cluster_events.UPDATE
     )

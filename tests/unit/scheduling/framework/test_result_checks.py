@@ -111,7 +111,7 @@ def test_a_wrong_answer_of_pre_enqueue_holds_that_pod_in_the_name_of_the_plugin(
     assert "InvalidPluginResult: " in queued.gating.reason
 
 
-def test_a_held_pod_is_asked_about_again_when_it_changes() -> None:
+def test_the_plugin_is_called_again_when_a_held_pod_changes() -> None:
     results: list[Any] = [True, None]
     invalid_plugin = type(NAME, (), {"name": NAME, "pre_enqueue": lambda self, pod: results.pop(0)})()
     world = World(invalid_plugin)
@@ -137,7 +137,7 @@ AROUND = [
 
 
 @pytest.mark.parametrize(("method", "make"), [(m, f) for m, _, f in AROUND], ids=[f"{m}-{i}" for m, i, _ in AROUND])
-def test_a_wrong_answer_around_the_binding_fails_that_pod_and_frees_its_room(
+def test_an_invalid_result_in_the_binding_cycle_fails_that_pod_and_frees_its_capacity(
     method: str, make: Callable[[], Any]
 ) -> None:
     invalid_plugin = plugin(() if method == "pre_bind" else None, **{method: make})
@@ -182,7 +182,7 @@ def test_a_binding_of_another_pod_or_to_another_node_is_refused() -> None:
 
 
 @pytest.mark.parametrize("make", [*WRONG.values(), lambda: None], ids=[*WRONG, "None"])
-def test_a_wrong_answer_of_post_bind_leaves_the_pod_bound(make: Callable[[], Any]) -> None:
+def test_an_invalid_result_of_post_bind_leaves_the_pod_bound(make: Callable[[], Any]) -> None:
     world = World(plugin((), post_bind=make))
     world.show(a_pod("bad", BAD))
     world.step()
@@ -393,7 +393,7 @@ def test_a_guard_that_gives_no_verdict_wakes_its_pods(verdict: Any) -> None:
         lambda: PostFilterNomination("a", ["victim"]),  # type: ignore[arg-type]  # as above
     ],
 )
-def test_a_wrong_answer_of_post_filter_is_told_with_the_reasons_of_the_pod(make: Callable[[], Any]) -> None:
+def test_an_invalid_result_of_post_filter_is_in_the_message_of_the_pod(make: Callable[[], Any]) -> None:
     world = World(plugin("", post_filter=make), nodes=[a_node("a", cpu="1")])
     world.show(a_pod("bad", BAD), a_pod("good", GOOD))
     world.step()
@@ -409,7 +409,7 @@ def test_a_wrong_answer_of_post_filter_is_told_with_the_reasons_of_the_pod(make:
     "make",
     [*WRONG.values(), lambda: None, lambda: (float("nan"), 0), lambda: (object(), 0)],
 )
-def test_a_wrong_order_key_holds_that_pod_and_the_others_keep_their_order(make: Callable[[], Any]) -> None:
+def test_an_invalid_order_key_holds_that_pod_and_others_keep_their_order(make: Callable[[], Any]) -> None:
     class Sorts:
         name = NAME
 
@@ -458,7 +458,7 @@ def test_a_key_of_other_types_makes_no_later_key_wrong() -> None:
 
 @pytest.mark.parametrize("method", ["applied", "removed"])
 @pytest.mark.parametrize("make", [*WRONG.values(), lambda: None], ids=[*WRONG, "None"])
-def test_a_wrong_answer_about_a_watched_object_is_reported_and_others_are_told(
+def test_an_invalid_result_of_an_event_handler_is_logged_and_other_handlers_are_called(
     method: str, make: Callable[[], Any]
 ) -> None:
     class Watches:
@@ -491,7 +491,7 @@ def test_a_wrong_answer_about_a_watched_object_is_reported_and_others_are_told(
     assert problem.startswith(f"plugin {NAME} failed in {method} on a change of configmaps: InvalidPluginResult: ")
 
 
-def test_what_is_said_of_a_wrong_answer_is_short_and_never_fails() -> None:
+def test_the_text_about_an_invalid_result_is_short_and_never_fails() -> None:
     class Unshown:
         def __repr__(self) -> str:
             raise RuntimeError
@@ -520,7 +520,7 @@ class TeamOnly:
         return self.is_closed
 
 
-def test_a_plugin_that_serves_pre_filter_alone_is_asked_about_pods_of_a_known_shape_by_their_key() -> None:
+def test_a_pre_filter_plugin_without_filter_is_called_per_key_for_a_known_shape() -> None:
     world = World(TeamOnly())
     world.show(a_pod("p", GOOD, labels={"team": "a"}))
     world.step()
@@ -531,7 +531,7 @@ def test_a_plugin_that_serves_pre_filter_alone_is_asked_about_pods_of_a_known_sh
     assert "not this team" in world.statuses["q"]
 
 
-def test_a_plugin_that_serves_pre_filter_alone_is_asked_again_when_its_stamp_changes() -> None:
+def test_a_pre_filter_plugin_without_filter_is_called_again_when_its_stamp_changes() -> None:
     plugin = TeamOnly()
     world = World(plugin)
     world.show(a_pod("p", GOOD))
@@ -544,7 +544,7 @@ def test_a_plugin_that_serves_pre_filter_alone_is_asked_again_when_its_stamp_cha
     assert "not this team" in world.statuses["q"]
 
 
-def test_a_plugin_that_serves_pre_score_alone_is_asked_about_pods_of_a_known_shape_by_their_key() -> None:
+def test_a_pre_score_plugin_without_score_is_called_per_key_for_a_known_shape() -> None:
     calls: list[str] = []
 
     class Counts:
@@ -564,7 +564,7 @@ def test_a_plugin_that_serves_pre_score_alone_is_asked_about_pods_of_a_known_sha
     assert calls == ["p", "r"]
 
 
-def test_a_plugin_that_reads_whole_objects_gets_them_beside_one_that_reads_some_fields() -> None:
+def test_a_handler_that_reads_whole_objects_gets_them_beside_one_that_reads_some_fields() -> None:
     def watching(name: str, *fields: str) -> Any:
         members = {"watched": {CONFIG_MAPS: fields}, "applied": heard, "removed": heard, "pre_enqueue": lambda *_: None}
         return type(name, (), {"name": name, **members})()

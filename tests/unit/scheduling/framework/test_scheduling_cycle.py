@@ -45,13 +45,13 @@ def test_without_nodes_the_pod_is_unschedulable_and_waits_for_no_event() -> None
     assert found == Unplaced("no nodes available to schedule pods")
 
 
-def test_deciding_counts_nothing_in() -> None:
+def test_decide_does_not_assume_the_pod() -> None:
     cluster = Cluster(a_node("a", cpu="1"))
     pod = cluster.pod(a_pod("p", {"cpu": "1"}))
     assert cluster.cycle.decide(pod) == cluster.cycle.decide(pod) == ScheduleResult("a", 0, 1)
 
 
-def test_a_pod_that_was_forgotten_leaves_its_room_to_the_next() -> None:
+def test_a_forgotten_pod_frees_its_capacity() -> None:
     cluster = Cluster(a_node("a", cpu="1"))
     assert place(cluster, a_pod("p", {"cpu": "1"})) == "a"
     assert place(cluster, a_pod("q", {"cpu": "1"})) == "0/1 nodes are available: 1 Insufficient cpu."
@@ -59,7 +59,7 @@ def test_a_pod_that_was_forgotten_leaves_its_room_to_the_next() -> None:
     assert place(cluster, a_pod("q", {"cpu": "1"})) == "a"
 
 
-def test_a_shape_that_slept_through_many_changes_catches_up() -> None:
+def test_an_entry_that_missed_many_changes_is_built_again() -> None:
     cluster = Cluster(a_node("a", cpu="1", pods="100000"), a_node("b", cpu="100", pods="100000"))
     pod = cluster.pod(a_pod("p", {"cpu": "1"}))
     assert cluster.cycle.decide(pod) == ScheduleResult("b", 1, 2)
@@ -71,7 +71,7 @@ def test_a_shape_that_slept_through_many_changes_catches_up() -> None:
     assert cluster.cycle.decide(pod) == ScheduleResult("a", 0, 1)
 
 
-def test_a_new_node_is_seen_and_one_that_went_is_not() -> None:
+def test_an_added_node_is_used_and_a_deleted_one_is_not() -> None:
     cluster = Cluster(a_node("b"))
     pod = cluster.pod(a_pod("p", {"cpu": "1"}))
     assert cluster.cycle.decide(pod) == ScheduleResult("b", 0, 1)
@@ -82,7 +82,7 @@ def test_a_new_node_is_seen_and_one_that_went_is_not() -> None:
     assert cluster.cycle.decide(pod) == ScheduleResult("b", 0, 3)
 
 
-def test_the_nominated_node_is_taken_if_it_will_do() -> None:
+def test_the_nominated_node_is_used_if_it_is_feasible() -> None:
     cluster = Cluster(a_node("a"), a_node("b"), a_node("c", cpu="0"))
     assert place(cluster, a_pod("p", {"cpu": "1"}, status={"nominatedNodeName": "b"})) == "b"
     assert place(cluster, a_pod("q", {"cpu": "1"}, status={"nominatedNodeName": "c"})) == "a"
@@ -93,7 +93,7 @@ def nominate(cluster: Cluster, wire: Object, node: str) -> None:
     cluster.nominator.nominate(cluster.pod(wire), node)
 
 
-def test_room_that_was_promised_to_a_pod_of_the_same_priority_is_taken() -> None:
+def test_capacity_nominated_to_a_pod_of_equal_priority_counts_as_used() -> None:
     cluster = Cluster(a_node("a", cpu="4"), a_node("b", cpu="2"))
     nominate(cluster, a_pod("winner", {"cpu": "3"}, priority=5), "a")
     assert place(cluster, a_pod("p", {"cpu": "2"}, priority=5)) == "b"
@@ -102,7 +102,7 @@ def test_room_that_was_promised_to_a_pod_of_the_same_priority_is_taken() -> None
     assert place(cluster, a_pod("r", {"cpu": "2"}, priority=6)) == "a"
 
 
-def test_reasons_are_those_beside_promised_pods_also_where_there_is_no_room_without_them() -> None:
+def test_reasons_include_nominated_pods_even_if_the_pod_does_not_fit_without_them() -> None:
     cluster = Cluster(a_node("a", cpu="4", memory="4Gi"))
     cluster.bind(a_pod("there", {"memory": "4Gi"}), "a")
     nominate(cluster, a_pod("winner", {"cpu": "3"}, priority=5), "a")
@@ -110,7 +110,7 @@ def test_reasons_are_those_beside_promised_pods_also_where_there_is_no_room_with
     assert place(cluster, a_pod("p", {"cpu": "2", "memory": "1Gi"}, priority=5)) == text
 
 
-def test_promised_room_also_counts_for_a_pod_that_names_its_node() -> None:
+def test_nominated_pods_also_count_for_a_pod_that_names_its_node() -> None:
     cluster = Cluster(a_node("a", cpu="4"))
     nominate(cluster, a_pod("winner", {"cpu": "3"}, priority=5), "a")
     fields = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}]
@@ -119,7 +119,7 @@ def test_promised_room_also_counts_for_a_pod_that_names_its_node() -> None:
     assert place(cluster, pod) == "0/1 nodes are available: 1 Insufficient cpu."
 
 
-def test_a_probe_says_what_would_be_if_pods_left_and_changes_nothing() -> None:
+def test_a_probe_evaluates_removed_and_added_pods_and_changes_nothing() -> None:
     cluster = Cluster(a_node("a", cpu="1"))
     existing = cluster.bind(a_pod("p", {"cpu": "1"}), "a")
     pod = cluster.pod(a_pod("q", {"cpu": "1"}))
@@ -145,7 +145,7 @@ def test_every_plugin_that_rejected_a_node_is_named_with_its_counts() -> None:
     assert found.message == text
 
 
-def test_pods_of_one_shape_are_told_the_same_until_something_changes() -> None:
+def test_pods_of_one_shape_get_the_same_result_until_something_changes() -> None:
     cluster = Cluster(a_node("a", cpu="1"))
     one, other = (cluster.cycle.decide(cluster.pod(a_pod(name, {"cpu": "2"}))) for name in "pq")
     assert one is other
@@ -155,14 +155,14 @@ def test_pods_of_one_shape_are_told_the_same_until_something_changes() -> None:
     assert later.message == "0/2 nodes are available: 2 Insufficient cpu."
 
 
-def test_reasons_are_sorted_as_texts_so_ten_comes_before_two() -> None:
+def test_reasons_are_sorted_as_texts_so_ten_is_before_two() -> None:
     nodes = [a_node(f"n{i}", cpu="1") for i in range(10)]
     cluster = Cluster(*nodes, a_node("x", cordoned=True), a_node("y", cordoned=True))
     text = "0/12 nodes are available: 10 Insufficient cpu, 2 node(s) were unschedulable."
     assert place(cluster, a_pod("p", {"cpu": "2"})) == text
 
 
-def test_a_pod_that_asks_for_the_impossible_is_told_so_and_the_others_go_on() -> None:
+def test_a_pod_with_invalid_requests_gets_a_message_and_others_are_scheduled() -> None:
     cluster = Cluster(a_node("a"))
     found = cluster.cycle.place(cluster.pod(a_pod("p", {"cpu": "much"})))
     assert isinstance(found, Unplaced)
@@ -185,7 +185,7 @@ class Broken:
         return ()
 
 
-def test_a_plugin_that_breaks_rejects_its_pod_by_name_and_no_other() -> None:
+def test_a_plugin_that_raises_fails_only_its_pod_and_is_named() -> None:
     cluster = Cluster(a_node("a"), cycle_plugins=CyclePlugins(filters=(Broken(),)))
     found = cluster.cycle.place(cluster.pod(a_pod("p", {"cpu": "1"})))
     assert isinstance(found, Unplaced)
@@ -207,7 +207,7 @@ class Preempts:
         return self.result
 
 
-def test_what_post_filters_say_comes_behind_the_reasons() -> None:
+def test_texts_of_post_filters_follow_the_reasons() -> None:
     cycle_plugins = Cluster().cycle.plugins
     with_post_filters = msgspec.structs.replace(
         cycle_plugins, post_filters=(Preempts("no victims"), Preempts("none at all"))
@@ -234,7 +234,7 @@ def test_what_post_filters_say_comes_behind_the_reasons() -> None:
         ((PostFilterUnschedulable("no"), "x"), ""),
     ],
 )
-def test_a_promise_stands_until_it_is_known_that_nothing_can_come_of_it(
+def test_a_nomination_is_kept_until_a_post_filter_clears_it(
     answers: tuple[PostFilterUnschedulable | str, ...], promise: str | None
 ) -> None:
     cycle_plugins = msgspec.structs.replace(Cluster().cycle.plugins, post_filters=tuple(map(Preempts, answers)))
@@ -258,11 +258,11 @@ def test_a_promise_stands_until_it_is_known_that_nothing_can_come_of_it(
         (6000, 70, 4200),
     ],
 )
-def test_how_many_nodes_are_looked_for(nodes: int, percentage: int, wanted: int) -> None:
+def test_the_number_of_nodes_to_find_depends_on_size_and_percentage(nodes: int, percentage: int, wanted: int) -> None:
     assert nodes_to_find(nodes, percentage) == wanted
 
 
-def test_a_sample_goes_on_where_the_last_one_ended() -> None:
+def test_a_sample_starts_where_the_last_one_ended() -> None:
     by_name = np.array([4, 3, 2, 1, 0])
     feasible = np.array([True, True, False, True, True])
     assert sample(feasible, by_name, 0, 2)[0].tolist() == [4, 3]
@@ -274,7 +274,7 @@ def test_a_sample_goes_on_where_the_last_one_ended() -> None:
     assert (sorted(rows.tolist()), start) == ([0, 1, 3, 4], 3)
 
 
-def test_with_a_share_of_the_nodes_each_search_begins_behind_the_last() -> None:
+def test_with_a_percentage_each_search_starts_after_the_last() -> None:
     cluster = Cluster(*(a_node(f"n{i:03}") for i in range(200)), percentage=50)
     chosen = [place(cluster, a_pod(f"p{i}", {"cpu": "1"})) for i in range(4)]
     assert chosen == ["n000", "n100", "n001", "n101"]
@@ -297,7 +297,7 @@ class Versioned:
         return (FilterReason("node(s) shut"),)
 
 
-def test_what_is_remembered_is_forgotten_with_its_stamp_even_if_no_node_changed() -> None:
+def test_a_cached_result_is_dropped_when_the_stamp_changes() -> None:
     versioned = Versioned()
     cluster = Cluster(a_node("n"), cycle_plugins=CyclePlugins(filters=(versioned,)))
     assert [place(cluster, a_pod(name)) for name in "ab"] == ["0/1 nodes are available: 1 node(s) shut."] * 2

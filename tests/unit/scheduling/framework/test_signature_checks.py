@@ -97,7 +97,7 @@ def test_a_method_that_yields_is_refused(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_method_that_cannot_be_called_as_the_scheduler_calls_it_is_refused(method: str) -> None:
+def test_a_method_with_the_wrong_signature_is_rejected(method: str) -> None:
     def many(self: Any, a: Any, b: Any, c: Any, d: Any) -> None: ...
 
     (problem,) = problems(a_plugin(**{method: many}), "Wrong")

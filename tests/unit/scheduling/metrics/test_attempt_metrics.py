@@ -46,7 +46,7 @@ def test_an_unknown_outcome_is_no_attempt_of_its_own_and_the_watch_may_end_it() 
     assert attempts(world) == {"scheduled": 1}
 
 
-def test_a_pod_that_fits_nowhere_and_one_whose_binding_fails_are_told_apart() -> None:
+def test_an_unschedulable_pod_and_a_failed_binding_have_different_results() -> None:
     world = World(nodes=[a_node("a", cpu="4")])
     world.show(a_pod("huge", {"cpu": "64"}), a_pod("p", CPU))
     world.step()
@@ -59,7 +59,7 @@ def test_a_pod_that_fits_nowhere_and_one_whose_binding_fails_are_told_apart() ->
     assert told(world, "scheduler_pod_scheduling_attempts_sum") == {(): 2}
 
 
-def test_the_time_behind_a_gate_is_told_of_the_gate_and_not_of_scheduling() -> None:
+def test_gated_time_counts_for_the_gate_and_not_for_scheduling() -> None:
     world = World()
     gated = a_pod("p", CPU, schedulingGates=[{"name": "example.com/a"}])
     world.show(gated)

@@ -20,7 +20,7 @@ def values(world: QueuedWorld, queue: str) -> dict[str, float]:
     return found
 
 
-def test_a_queue_tells_what_it_has_what_it_promised_and_who_waits() -> None:
+def test_a_queue_has_metrics_of_usage_promises_and_waiting_pods() -> None:
     world = QueuedWorld(a_queue("q", "3", deserved={"cpu": "2"}, weight=4))
     world.show(a_gated_pod("a-placed"), a_gated_pod("b-lost", nodeSelector={"disk": "fast"}), a_gated_pod("c-big", "2"))
     world.step()
@@ -37,7 +37,7 @@ def test_a_queue_tells_what_it_has_what_it_promised_and_who_waits() -> None:
     assert values_of_queue["volcano_queue_overused"] == 0
 
 
-def test_waits_are_told_from_creation_until_admission_and_the_oldest_by_its_age() -> None:
+def test_waits_are_measured_from_creation_to_admission() -> None:
     world = QueuedWorld(a_queue("q", "1"))
     first, second = a_gated_pod("first"), a_gated_pod("second")
     for pod in (first, second):
@@ -51,7 +51,7 @@ def test_waits_are_told_from_creation_until_admission_and_the_oldest_by_its_age(
     assert values(world, "q")["headgate_queue_oldest_waiting_seconds"] == 15
 
 
-def test_answers_to_removals_are_counted_and_timed_once_they_are_settled() -> None:
+def test_gate_removals_are_counted_by_result_and_timed_when_complete() -> None:
     world = QueuedWorld(a_queue("q", "1"))
     world.show(a_gated_pod("p"))
     world.step()
@@ -65,7 +65,7 @@ def test_answers_to_removals_are_counted_and_timed_once_they_are_settled() -> No
     assert "headgate_gate_removal_duration_seconds_sum 2" in page
 
 
-def test_a_queue_that_is_gone_is_not_told_of() -> None:
+def test_a_deleted_queue_has_no_samples() -> None:
     world = QueuedWorld(a_queue("q", "1"), a_queue("other", "1"))
     world.show(a_gated_pod("p"))
     world.step()
@@ -98,7 +98,7 @@ def a_removal_under_way() -> tuple[QueuedWorld, dict[str, object], str]:
     return world, pod, stamp
 
 
-def test_a_removal_that_the_watch_shows_before_its_answer_is_timed() -> None:
+def test_a_removal_that_the_watch_shows_before_the_response_is_timed() -> None:
     world, pod, stamp = a_removal_under_way()
     world.show(ungated(pod, stamp))
     world.now_s += 0.5
@@ -115,7 +115,7 @@ def test_a_removal_that_only_the_watch_confirms_is_timed() -> None:
 
 
 @pytest.mark.parametrize("is_shown_first", [False, True])
-def test_a_removal_from_a_pod_that_is_gone_is_counted_and_timed(is_shown_first: bool) -> None:
+def test_a_removal_from_a_deleted_pod_is_counted_and_timed(is_shown_first: bool) -> None:
     world, _, _ = a_removal_under_way()
     if is_shown_first:
         world.remove("p")
@@ -123,7 +123,7 @@ def test_a_removal_from_a_pod_that_is_gone_is_counted_and_timed(is_shown_first: 
     assert removals(world) == ({"gone": 1}, 1, 0.5)
 
 
-def test_a_pod_that_goes_before_its_removal_is_asked_for_again_is_counted_as_gone() -> None:
+def test_a_pod_deleted_before_the_retry_of_its_removal_is_counted_as_gone() -> None:
     world, _, _ = a_removal_under_way()
     world.lifted("p", WriteResult.LATER)
     world.remove("p")

@@ -68,7 +68,7 @@ def queue_with(metrics: SchedulerMetrics, *plugins: Any) -> SchedulingQueue[APod
 # The KEP's roll-back rule
 
 
-def test_a_pre_enqueue_plugin_whose_ninetieth_percentile_is_above_100_ms_can_be_seen() -> None:
+def test_a_pre_enqueue_plugin_above_100_ms_at_the_ninetieth_percentile_is_visible() -> None:
     time = Time()
     metrics = SchedulerMetrics(time)
     queue = queue_with(metrics, Slow(time, 0.15), Allows("fine"))
@@ -82,7 +82,7 @@ def test_a_pre_enqueue_plugin_whose_ninetieth_percentile_is_above_100_ms_can_be_
     assert 0.1 < quantile(0.9, points, extension_point="PreEnqueue", profile=PROFILE) < 0.3
 
 
-def test_plugins_of_a_second_are_told_from_plugins_of_100_ms() -> None:
+def test_durations_of_a_second_and_of_100_ms_are_in_different_buckets() -> None:
     for name in ("scheduler_plugin_execution_duration_seconds", "scheduler_framework_extension_point_duration_seconds"):
         metrics = SchedulerMetrics()
         metrics.plugin_took("Slow", "Filter", "Success", 0.9)
@@ -90,7 +90,7 @@ def test_plugins_of_a_second_are_told_from_plugins_of_100_ms() -> None:
         assert 0.9 <= quantile(0.9, families(metrics)[name]) < float("inf")
 
 
-def test_a_pre_enqueue_plugin_is_told_with_what_it_answered() -> None:
+def test_a_pre_enqueue_plugin_is_recorded_with_its_status() -> None:
     """kube-scheduler always tells of success at this extension point."""
     metrics = SchedulerMetrics(Time(), every=1)
     queue = queue_with(metrics, Allows("fine"))
@@ -122,7 +122,7 @@ def test_an_attempt_is_counted_and_timed_by_result_and_profile() -> None:
     assert quantile(1.0, timed, result="scheduled", profile="one") == 0.008
 
 
-def test_a_pod_that_was_tried_often_is_told_among_those_with_fifteen_attempts_and_more() -> None:
+def test_many_attempts_are_counted_as_fifteen_and_more() -> None:
     metrics = SchedulerMetrics()
     metrics.placed(1, 0.02)
     metrics.placed(14, 3.0)
@@ -195,7 +195,7 @@ def test_plugins_are_counted_at_every_attempt_and_timed_at_some() -> None:
     assert timed == [2]
 
 
-def test_a_plugin_that_finds_no_node_and_one_that_breaks_are_told_so() -> None:
+def test_a_filter_that_rejects_all_nodes_and_one_that_raises_have_different_statuses() -> None:
     class Breaks:
         name = "Breaks"
         reads = 1
@@ -226,7 +226,7 @@ def test_a_plugin_that_finds_no_node_and_one_that_breaks_are_told_so() -> None:
 # The page
 
 
-def test_every_family_on_the_page_is_described_and_of_its_kind() -> None:
+def test_every_family_in_the_exposition_has_help_and_type() -> None:
     metrics = SchedulerMetrics(Time(), every=1)
     queue = queue_with(metrics, Allows("fine"))
     queue.add(a_pod("fine", labels={"fine": ""}, gates=("foo",)), START_S)
@@ -248,7 +248,7 @@ def test_a_label_with_quotes_and_line_ends_stays_one_line() -> None:
     assert found.samples[0].labels == {"queue": labels}
 
 
-def test_bounds_have_the_digits_that_kube_schedulers_have() -> None:
+def test_bucket_bounds_have_the_digits_of_kube_scheduler() -> None:
     assert [str(each) for each in exponential_buckets(0.00001, 1.5, 4)] == [
         "1e-05",
         "1.5000000000000002e-05",

@@ -19,7 +19,7 @@ ON_A = {"nominatedNodeName": "a"}
 # -- who may preempt
 
 
-def test_a_pod_of_higher_priority_makes_one_of_lower_priority_go() -> None:
+def test_a_pod_of_higher_priority_preempts_one_of_lower_priority() -> None:
     cluster = a_cluster(a_node("a", cpu="1"))
     run_pod(cluster, "v", "a")
     before = cluster.matrix.columns.free.copy()
@@ -40,7 +40,7 @@ def test_equal_priority_is_not_enough() -> None:
     assert found.promise == ""
 
 
-def test_the_policy_never_forbids_it_and_leaves_promises_alone() -> None:
+def test_the_policy_never_forbids_preemption_and_keeps_nominations() -> None:
     cluster = a_cluster(a_node("a", cpu="1"))
     run_pod(cluster, "v", "a")
     found = try_to_place(cluster, a_pod("p", {"cpu": "1"}, priority=10, preemptionPolicy="Never"))
@@ -49,7 +49,7 @@ def test_the_policy_never_forbids_it_and_leaves_promises_alone() -> None:
     assert found.promise is None
 
 
-def test_while_victims_on_the_promised_node_are_leaving_nobody_else_has_to() -> None:
+def test_while_victims_terminate_on_the_nominated_node_no_other_pod_is_preempted() -> None:
     cluster = a_cluster(a_node("a", cpu="1"), a_node("b", cpu="1"))
     run_pod(cluster, "v", "a", deleting=True, conditions=LEAVING)
     run_pod(cluster, "w", "b")
@@ -68,14 +68,14 @@ def test_while_victims_on_the_promised_node_are_leaving_nobody_else_has_to() -> 
         {"deleting": True, "conditions": LEAVING, "priority": 10},
     ],
 )
-def test_only_lower_pods_that_leave_for_a_preemption_are_waited_for(leaving: Object) -> None:
+def test_only_terminating_victims_of_lower_priority_are_waited_for(leaving: Object) -> None:
     cluster = a_cluster(a_node("a", cpu="1"), a_node("b", cpu="1"))
     run_pod(cluster, "v", "a", **leaving)
     run_pod(cluster, "w", "b", priority=-1)
     assert preempt(cluster, status=ON_A) == ("b", ["w"])
 
 
-def test_a_promised_node_that_room_would_not_help_is_not_waited_for() -> None:
+def test_a_nominated_node_where_preemption_does_not_help_is_not_waited_for() -> None:
     cordoned = a_node("a", cpu="1", cordoned=True)
     cluster = a_cluster(cordoned, a_node("b", cpu="1"))
     run_pod(cluster, "v", "a", deleting=True, conditions=LEAVING)
@@ -95,7 +95,7 @@ def test_a_promise_that_the_api_does_not_show_yet_counts_too() -> None:
 # -- where it does not help
 
 
-def test_nodes_where_room_does_not_help_are_counted_as_such() -> None:
+def test_nodes_where_preemption_does_not_help_are_counted() -> None:
     taint = [{"key": "k", "effect": "NoSchedule"}]
     cluster = a_cluster(
         a_node("a", taints=taint), a_node("b", cordoned=True), a_node("c", cpu="2"), a_node("d", cpu="0")
@@ -126,7 +126,7 @@ def test_where_the_pod_names_its_nodes_the_others_do_not_help() -> None:
     )
 
 
-def test_a_pod_that_no_node_is_asked_about_cannot_be_helped() -> None:
+def test_preemption_does_not_help_a_pod_that_pre_filter_rejected() -> None:
     cluster = a_cluster(a_node("a", cpu="1"))
     run_pod(cluster, "v", "a")
     found = try_to_place(cluster, a_pod("p", {"cpu": "1"}, priority=10, resourceClaims=[{"name": "gpu"}]))
@@ -139,14 +139,14 @@ def test_a_pod_that_no_node_is_asked_about_cannot_be_helped() -> None:
 # -- who has to go
 
 
-def test_no_more_pods_go_than_have_to_and_the_least_important_first() -> None:
+def test_only_needed_pods_are_victims_and_the_least_important_first() -> None:
     cluster = a_cluster(a_node("a", cpu="4"))
     for i, priority in enumerate((3, 1, 2, 20)):
         run_pod(cluster, f"v{i}", "a", priority=priority)
     assert preempt(cluster, "2") == ("a", ["v2", "v1"])
 
 
-def test_among_equals_the_one_that_started_last_goes_and_before_it_those_that_did_not_start() -> None:
+def test_of_equal_priority_pods_without_start_time_then_the_newest_are_victims() -> None:
     cluster = a_cluster(a_node("a", cpu="3"))
     run_pod(cluster, "old", "a", started=1)
     run_pod(cluster, "young", "a", started=5)
@@ -155,7 +155,7 @@ def test_among_equals_the_one_that_started_last_goes_and_before_it_those_that_di
     assert preempt(cluster, "2") == ("a", ["young", "waiting"])
 
 
-def test_large_pods_are_taken_back_if_small_ones_make_room_enough() -> None:
+def test_large_pods_are_reprieved_if_small_ones_are_enough() -> None:
     cluster = a_cluster(a_node("a", cpu="4"))
     run_pod(cluster, "large", "a", cpu="3", priority=2)
     run_pod(cluster, "small", "a", cpu="1", priority=1)
@@ -171,7 +171,7 @@ def test_host_ports_are_freed_as_well() -> None:
     assert preempt(cluster, ports=ports) == ("a", ["v"])
 
 
-def test_room_that_was_promised_to_others_is_made_in_addition() -> None:
+def test_victims_must_also_free_capacity_for_nominated_pods() -> None:
     cluster = a_cluster(a_node("a", cpu="3"))
     for i in range(3):
         run_pod(cluster, f"v{i}", "a", started=i)
@@ -183,7 +183,7 @@ def test_room_that_was_promised_to_others_is_made_in_addition() -> None:
 # -- disruption budgets
 
 
-def test_pods_whose_budget_is_used_up_are_taken_back_first() -> None:
+def test_pods_that_violate_a_budget_are_reprieved_first() -> None:
     cluster = a_cluster(a_node("a", cpu="2"))
     run_pod(cluster, "plain", "a", priority=5)
     run_pod(cluster, "guarded", "a", priority=1, labels={"app": "web"})
@@ -268,7 +268,7 @@ def test_then_the_first_name() -> None:
 
 
 @pytest.mark.parametrize(("percentage", "absolute", "chosen"), [(100, 0, "d"), (0, 2, "b"), (50, 1, "b"), (0, 1, "a")])
-def test_no_more_nodes_are_compared_than_the_configuration_asks_for(
+def test_the_number_of_candidate_nodes_is_limited_by_the_configuration(
     percentage: int, absolute: int, chosen: str
 ) -> None:
     args = {"minCandidateNodesPercentage": percentage, "minCandidateNodesAbsolute": absolute}
@@ -279,7 +279,7 @@ def test_no_more_nodes_are_compared_than_the_configuration_asks_for(
     assert preempt(cluster)[0] == chosen
 
 
-def test_the_search_goes_on_until_a_node_is_found_that_hurts_no_budget() -> None:
+def test_the_search_continues_until_a_node_without_violations_is_found() -> None:
     args = {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 1}
     nodes = [a_node(name, cpu="1") for name in "abc"]
     cluster = a_cluster(*nodes, pluginConfig=[{"name": "DefaultPreemption", "args": args}])

@@ -64,7 +64,7 @@ def test_a_cordoned_node_takes_only_pods_that_tolerate_it() -> None:
     assert where(cluster, tolerant) == "a"
 
 
-def test_a_pod_that_names_its_node_goes_nowhere_else() -> None:
+def test_a_pod_that_names_its_node_fits_only_that_node() -> None:
     cluster = Cluster(a_node("a"), a_node("b"))
     assert where(cluster, a_pod("p", nodeName="b")) == "b"
     assert where(cluster, a_pod("q")) == "a"
@@ -75,7 +75,7 @@ def test_a_pod_that_names_its_node_goes_nowhere_else() -> None:
 # -- TaintToleration ----------------------------------------------------------------------------------------------
 
 
-def test_a_hard_taint_keeps_out_who_does_not_tolerate_it() -> None:
+def test_a_hard_taint_rejects_pods_that_do_not_tolerate_it() -> None:
     cluster = Cluster(a_node("a", taints=[{"key": "k", "value": "v", "effect": "NoExecute"}]))
     assert why(cluster, a_pod("p")) == "0/1 nodes are available: 1 node(s) had untolerated taint(s)."
     assert where(cluster, a_pod("q", tolerations=[{"key": "k", "value": "v"}])) == "a"
@@ -133,7 +133,7 @@ def by_name(*names: str) -> Object:
     return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [each]} for each in names]}
 
 
-def test_a_pod_pinned_by_name_is_asked_about_that_node_alone() -> None:
+def test_a_pod_pinned_by_name_is_evaluated_for_that_node_only() -> None:
     cluster = Cluster(a_node("a"), a_node("b", cpu="0"), a_node("c"))
     assert where(cluster, a_pod("p", **needs(by_name("c")))) == "c"
     assert where(cluster, a_pod("q", **needs(by_name("gone"), by_name("a")))) == "a"
@@ -157,7 +157,7 @@ def test_the_name_can_also_be_excluded() -> None:
     assert where(cluster, a_pod("p", **needs(excluded))) == "b"
 
 
-def test_wishes_score_relative_to_the_best_node() -> None:
+def test_preferred_terms_score_relative_to_the_best_node() -> None:
     wishes = [
         {"weight": 3, "preference": label("zone", "In", "x")},
         {"weight": 1, "preference": label("disk", "Exists")},
@@ -228,7 +228,7 @@ def test_what_is_in_use_is_not_free() -> None:
     assert why(cluster, a_pod("r", {"cpu": "501m"})) == "0/1 nodes are available: 1 Insufficient cpu."
 
 
-def test_room_can_be_made_only_on_nodes_that_are_large_enough() -> None:
+def test_preemption_helps_only_on_nodes_that_are_large_enough() -> None:
     cluster = Cluster(a_node("a", cpu="1"), a_node("b", cpu="2"), a_node("c", cpu="2", cordoned=True))
     cluster.bind(a_pod("p", {"cpu": "1"}), "b")
     found = cluster.cycle.decide(cluster.pod(a_pod("q", {"cpu": "2"})))
@@ -236,7 +236,7 @@ def test_room_can_be_made_only_on_nodes_that_are_large_enough() -> None:
     assert found.resolvable == ("b",)
 
 
-def test_ignored_extended_resources_are_nobodys_business_here() -> None:
+def test_ignored_extended_resources_are_not_checked() -> None:
     fit = NodeResourcesFit(ignored_resources=frozenset({"a.io/x", "cpu"}), ignored_resource_groups=frozenset({"b.io"}))
     cluster = Cluster(a_node("a", cpu="1"), cycle_plugins=alone(fit))
     assert where(cluster, a_pod("p", {"a.io/x": "1", "b.io/y": "9"})) == "a"
@@ -249,7 +249,7 @@ def test_the_least_allocated_node_is_the_one_with_the_largest_share_left() -> No
     assert scores(NodeResourcesFit(), a_pod("p", {"cpu": "1", "memory": "2Gi"}), *nodes) == {"a": 75, "b": 37}
 
 
-def test_a_pod_without_requests_is_scored_as_if_it_asked_for_a_little() -> None:
+def test_a_pod_without_requests_is_scored_with_defaults() -> None:
     # cpu (1000-100)*100//1000 = 90, memory (1000-200)*100//1000 = 80 in Mi.
     assert scores(NodeResourcesFit(), a_pod("p"), a_node("a", cpu="1", memory="1000Mi")) == {"a": 85}
 
@@ -283,14 +283,14 @@ def test_a_ratio_is_read_off_a_broken_line_and_rounded() -> None:
 # -- NodeResourcesBalancedAllocation ------------------------------------------------------------------------------
 
 
-def test_a_balanced_node_is_better_than_one_that_is_full_of_one_thing() -> None:
+def test_a_balanced_node_scores_higher_than_an_unbalanced_one() -> None:
     balance = NodeResourcesBalancedAllocation()
     nodes = a_node("a", cpu="4", memory="8Gi"), a_node("b", cpu="1", memory="8Gi")
     # a: shares 1/4 and 2/8; b: 1 and 1/4, half the difference is 0.375.
     assert scores(balance, a_pod("p", {"cpu": "1", "memory": "2Gi"}), *nodes) == {"a": 100, "b": 62}
 
 
-def test_a_pod_that_asks_for_nothing_is_not_balanced() -> None:
+def test_a_pod_without_requests_is_not_scored_by_balanced_allocation() -> None:
     assert scores(NodeResourcesBalancedAllocation(), a_pod("p"), a_node("a")) == {"a": 0}
 
 
@@ -307,7 +307,7 @@ def test_of_three_resources_the_standard_deviation_counts() -> None:
 # -- BinPack ------------------------------------------------------------------------------------------------------
 
 
-def test_packing_looks_only_at_what_the_pod_asks_for_and_what_has_a_weight() -> None:
+def test_bin_pack_uses_only_requested_resources_with_a_weight() -> None:
     pack = BinPack((("cpu", 1), ("memory", 3), ("example.com/gpu", 0)))
     nodes = a_node("a", cpu="4", memory="8Gi"), a_node("b", cpu="2", memory="8Gi")
     assert scores(pack, a_pod("p", {"cpu": "1"}), *nodes) == {"a": 25, "b": 50}

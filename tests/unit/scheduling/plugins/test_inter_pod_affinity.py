@@ -38,24 +38,24 @@ def zones() -> Cluster:
 # -- required affinity --------------------------------------------------------------------------------------------
 
 
-def test_a_pod_goes_where_the_pods_are_that_it_has_to_be_near() -> None:
+def test_required_affinity_allows_only_domains_with_matching_pods() -> None:
     cluster = zones()
     cluster.bind(app("web", "web"), "a")
     assert feasible_nodes(cluster, app("p", near=[term("web")])) == ["a", "b"]
 
 
-def test_a_pod_that_has_to_be_near_nobody_known_fits_nowhere() -> None:
+def test_required_affinity_without_matching_pods_rejects_all_nodes() -> None:
     assert message_for(zones(), app("p", near=[term("web")])) == f"0/4 nodes are available: 4 {AFFINITY}."
 
 
-def test_making_room_does_not_bring_a_pod_near_another() -> None:
+def test_preemption_does_not_resolve_required_affinity() -> None:
     cluster = zones()
     found = cluster.cycle.decide(cluster.pod(app("p", near=[term("web")])))
     assert isinstance(found, Unplaced)
     assert found.resolvable == ()
 
 
-def test_the_first_of_a_kind_that_wants_its_own_kind_near_may_go_anywhere_with_the_label() -> None:
+def test_the_first_pod_that_matches_its_own_affinity_fits_every_node_with_the_label() -> None:
     cluster = zones()
     first = app("p", "web", near=[term("web")])
     assert feasible_nodes(cluster, first) == ["a", "b", "c"]
@@ -63,7 +63,7 @@ def test_the_first_of_a_kind_that_wants_its_own_kind_near_may_go_anywhere_with_t
     assert feasible_nodes(cluster, app("q", "web", near=[term("web")])) == ["c"]
 
 
-def test_where_the_first_went_is_where_all_others_go_however_small_that_domain_is() -> None:
+def test_later_pods_fit_only_the_domain_of_the_first_pod() -> None:
     cluster = only_affinity(*(node(f"n{i:02}", f"zone-{i}") for i in range(20)), hardPodAffinityWeight=0)
     first, second = (app(name, "web", near=[term("web")]) for name in "pq")
     assert len(feasible_nodes(cluster, first)) == 20
@@ -73,7 +73,7 @@ def test_where_the_first_went_is_where_all_others_go_however_small_that_domain_i
     assert len(feasible_nodes(cluster, second)) == 20
 
 
-def test_the_next_is_the_first_again_when_the_last_of_its_kind_has_gone() -> None:
+def test_after_the_last_matching_pod_the_next_pod_is_the_first_again() -> None:
     cluster = zones()
     cluster.bind(app("p", "web", near=[term("web")]), "c")
     assert feasible_nodes(cluster, app("q", "web", near=[term("web")])) == ["c"]
@@ -81,13 +81,13 @@ def test_the_next_is_the_first_again_when_the_last_of_its_kind_has_gone() -> Non
     assert feasible_nodes(cluster, app("q", "web", near=[term("web")])) == ["a", "b", "c"]
 
 
-def test_one_of_its_kind_on_a_node_without_the_label_does_not_count_as_the_first() -> None:
+def test_a_matching_pod_on_a_node_without_the_label_does_not_count() -> None:
     cluster = zones()
     cluster.bind(app("web", "web"), "d")
     assert feasible_nodes(cluster, app("p", "web", near=[term("web")])) == ["a", "b", "c"]
 
 
-def test_who_does_not_match_its_own_terms_is_never_the_first() -> None:
+def test_a_pod_that_does_not_match_its_own_terms_is_never_the_first() -> None:
     first = app("p", "web", near=[term("web"), term("db")])
     assert message_for(zones(), first) == f"0/4 nodes are available: 4 {AFFINITY}."
 
@@ -114,7 +114,7 @@ def test_a_term_that_selects_no_pods_is_met_nowhere() -> None:
 # -- required anti-affinity ---------------------------------------------------------------------------------------
 
 
-def test_a_pod_stays_out_of_domains_with_pods_that_it_keeps_apart_from() -> None:
+def test_required_anti_affinity_rejects_domains_with_matching_pods() -> None:
     cluster = zones()
     cluster.bind(app("web", "web"), "a")
     assert feasible_nodes(cluster, app("p", apart=[term("web")])) == ["c", "d"]
@@ -124,7 +124,7 @@ def test_a_pod_stays_out_of_domains_with_pods_that_it_keeps_apart_from() -> None
     assert message_for(cluster, pod) == f"0/3 nodes are available: 3 {ANTI}."
 
 
-def test_one_term_of_several_is_enough_to_stay_out() -> None:
+def test_one_matching_anti_affinity_term_is_enough_to_reject() -> None:
     cluster = only_affinity(node("a", "x", rack="1"), node("b", "x", rack="2"), node("c", "y", rack="2"))
     cluster.bind(app("web", "web"), "a")
     cluster.bind(app("db", "db"), "c")
@@ -132,7 +132,7 @@ def test_one_term_of_several_is_enough_to_stay_out() -> None:
     assert feasible_nodes(cluster, app("q", apart=[term("web", "rack"), term("db")])) == ["b"]
 
 
-def test_a_pod_is_kept_out_by_the_anti_affinity_of_pods_that_are_there() -> None:
+def test_anti_affinity_of_existing_pods_rejects_the_pod() -> None:
     cluster = zones()
     cluster.bind(app("loner", "loner", apart=[term("web")]), "a")
     assert feasible_nodes(cluster, app("p", "web")) == ["c", "d"]
@@ -144,7 +144,7 @@ def test_a_pod_is_kept_out_by_the_anti_affinity_of_pods_that_are_there() -> None
     assert feasible_nodes(cluster, app("s", "web")) == ["a", "b"]
 
 
-def test_the_reason_that_is_told_is_the_first_of_three() -> None:
+def test_the_reported_reason_is_the_first_of_three() -> None:
     cluster = only_affinity(node("a", "x"))
     cluster.bind(app("loner", "web", apart=[term("web")]), "a")
     assert EXISTING in message_for(cluster, app("p", "web"))
@@ -152,7 +152,7 @@ def test_the_reason_that_is_told_is_the_first_of_three() -> None:
     assert AFFINITY in message_for(cluster, app("r", "web", apart=[term("web")], near=[term("db")]))
 
 
-def test_replicas_that_keep_apart_take_one_domain_each() -> None:
+def test_replicas_with_anti_affinity_use_one_domain_each() -> None:
     cluster = only_affinity(node("a", "x"), node("b", "x"), node("c", "y"))
     placed = []
     for i in range(3):
@@ -181,7 +181,7 @@ def test_pods_count_by_the_labels_they_have_now() -> None:
     assert feasible_nodes(cluster, pod) == ["a", "b", "c", "d"]
 
 
-def test_a_trial_without_the_pods_in_the_way_says_what_is_left() -> None:
+def test_a_dry_run_without_the_repelling_pod_passes() -> None:
     cluster = zones()
     loner = cluster.bind(app("loner", "loner", apart=[term("web")]), "a")
     web = cluster.pod(app("p", "web"))
@@ -197,7 +197,7 @@ def test_a_trial_without_the_pods_in_the_way_says_what_is_left() -> None:
 # -- namespaces ---------------------------------------------------------------------------------------------------
 
 
-def test_without_further_words_a_term_means_pods_of_its_own_namespace() -> None:
+def test_by_default_a_term_matches_pods_of_its_own_namespace() -> None:
     cluster = zones()
     cluster.bind(app("web", "web", namespace="blue"), "a")
     assert feasible_nodes(cluster, app("p", apart=[term("web")], namespace="red")) == ["a", "b", "c", "d"]
@@ -211,7 +211,7 @@ def test_a_term_may_name_namespaces() -> None:
     assert len(feasible_nodes(cluster, app("q", apart=[term("web", namespaces=["red"])], namespace="blue"))) == 4
 
 
-def test_a_term_may_choose_namespaces_by_their_labels_as_they_are_now() -> None:
+def test_a_namespace_selector_uses_the_current_labels() -> None:
     cluster = zones()
     cluster.bind(app("web", "web", namespace="blue"), "a")
     pod = app("p", apart=[term("web", namespaceSelector={"matchLabels": {"team": "one"}})], namespace="red")
@@ -225,7 +225,7 @@ def test_a_term_may_choose_namespaces_by_their_labels_as_they_are_now() -> None:
     assert len(feasible_nodes(cluster, pod)) == 4
 
 
-def test_an_empty_namespace_selector_means_all_namespaces() -> None:
+def test_an_empty_namespace_selector_selects_all_namespaces() -> None:
     cluster = zones()
     cluster.bind(app("web", "web", namespace="blue"), "a")
     assert feasible_nodes(cluster, app("p", apart=[term("web", namespaceSelector={})], namespace="red")) == ["c", "d"]
@@ -242,7 +242,7 @@ def test_an_own_namespace_selector_that_only_excludes_means_all_namespaces_as_in
     ]
 
 
-def test_terms_of_pods_that_are_there_see_the_labels_of_the_namespace_that_a_pod_comes_from() -> None:
+def test_terms_of_existing_pods_match_the_labels_of_the_incoming_pods_namespace() -> None:
     cluster = zones()
     chosen = {"matchLabels": {"team": "one"}}
     cluster.bind(app("loner", apart=[term("web", namespaceSelector=chosen)], namespace="red"), "a")
@@ -260,7 +260,7 @@ def test_terms_of_pods_that_are_there_see_the_labels_of_the_namespace_that_a_pod
 # -- preferences --------------------------------------------------------------------------------------------------
 
 
-def test_liked_and_disliked_pods_count_by_weight_and_number_from_worst_to_best() -> None:
+def test_preferred_terms_count_by_weight_and_number_of_pods() -> None:
     cluster = zones()
     for i, place in enumerate("aac"):
         cluster.bind(app(f"web{i}", "web"), place)
@@ -272,7 +272,7 @@ def test_liked_and_disliked_pods_count_by_weight_and_number_from_worst_to_best()
     assert scores(cluster, mixed) == {"a": 100, "b": 100, "c": 50, "d": 0}
 
 
-def test_preferences_of_pods_that_are_there_count_as_well() -> None:
+def test_preferred_terms_of_existing_pods_count() -> None:
     cluster = zones()
     cluster.bind(app("fan", likes=[weighted(10, term("web"))]), "a")
     cluster.bind(app("foe", dislikes=[weighted(10, term("web"))]), "c")
@@ -280,14 +280,14 @@ def test_preferences_of_pods_that_are_there_count_as_well() -> None:
     assert scores(cluster, app("q", "db")) == dict.fromkeys("abcd", 0)
 
 
-def test_required_affinity_of_a_pod_that_is_there_draws_the_pods_that_it_means() -> None:
+def test_required_affinity_of_an_existing_pod_attracts_matching_pods() -> None:
     cluster = zones()
     cluster.bind(app("db", "db"), "a")
     cluster.bind(app("web", "web", near=[term("db")]), "a")
     assert scores(cluster, app("p", "db")) == {"a": 100, "b": 100, "c": 0, "d": 0}
 
 
-def test_that_draw_has_the_configured_weight() -> None:
+def test_hard_pod_affinity_weight_is_used() -> None:
     cluster = only_affinity(node("a", "x"), node("b", "y"), node("c"), hardPodAffinityWeight=20)
     cluster.bind(app("web", "web", near=[term("db")]), "a")
     cluster.bind(app("fan", likes=[weighted(10, term("db"))]), "b")
@@ -297,7 +297,7 @@ def test_that_draw_has_the_configured_weight() -> None:
     assert scores(without, app("p", "db")) == {"a": 0, "b": 0}
 
 
-def test_preferences_of_others_may_be_ignored_for_pods_that_have_none() -> None:
+def test_preferred_terms_of_existing_pods_may_be_ignored() -> None:
     cluster = only_affinity(node("a", "x"), node("b", "y"), ignorePreferredTermsOfExistingPods=True)
     cluster.bind(app("fan", "fan", likes=[weighted(10, term("web"))]), "a")
     assert scores(cluster, app("p", "web")) == {"a": 0, "b": 0}
@@ -305,7 +305,7 @@ def test_preferences_of_others_may_be_ignored_for_pods_that_have_none() -> None:
     assert scores(cluster, app("r", "web", likes=[weighted(1, term("db"))])) == {"a": 100, "b": 0}
 
 
-def test_preferences_follow_pods_that_come_and_go() -> None:
+def test_scores_follow_added_and_removed_pods() -> None:
     cluster = zones()
     pod = app("p", "web", apart=[term("nobody")])
     assert scores(cluster, pod) == dict.fromkeys("abcd", 0)
@@ -318,7 +318,7 @@ def test_preferences_follow_pods_that_come_and_go() -> None:
 # -- who is asked about apart -------------------------------------------------------------------------------------
 
 
-def test_pods_that_no_term_means_share_one_question_whatever_their_labels() -> None:
+def test_pods_that_no_term_matches_have_no_key() -> None:
     cluster = zones()
     cluster.bind(app("loner", apart=[term("web")]), "a")
     plugin = InterPodAffinity(InterPodAffinityArgs(), cluster.cluster)

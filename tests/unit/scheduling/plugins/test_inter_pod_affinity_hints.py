@@ -67,18 +67,18 @@ def with_anti_affinity_to_web(**more: Any) -> WaitingPod:
     return WaitingPod(app("p", apart=[term("web", **more)]), app("web", "web"))
 
 
-def test_a_pod_that_it_has_to_be_near_wakes_it_by_coming() -> None:
+def test_an_added_pod_that_matches_affinity_wakes_the_pod() -> None:
     waiting_pod = with_affinity_to_web()
     assert waiting_pod.woken_by_added_pod(app("q", "web"))
     assert not waiting_pod.woken_by_added_pod(app("q", "db"))
     assert not waiting_pod.woken_by_added_pod(app("q", "web", namespace="red"))
 
 
-def test_a_pod_that_comes_does_not_help_who_keeps_apart() -> None:
+def test_an_added_pod_does_not_wake_a_pod_with_anti_affinity() -> None:
     assert not with_anti_affinity_to_web().woken_by_added_pod(app("q", "web"))
 
 
-def test_a_pod_must_match_all_terms_to_wake_by_coming() -> None:
+def test_an_added_pod_must_match_all_affinity_terms() -> None:
     waiting_pod = WaitingPod(
         app("p", near=[term("web"), {"topologyKey": "zone", "labelSelector": {"matchLabels": {"x": "y"}}}])
     )
@@ -88,19 +88,19 @@ def test_a_pod_must_match_all_terms_to_wake_by_coming() -> None:
     assert waiting_pod.woken_by_added_pod(both)
 
 
-def test_a_pod_that_it_keeps_apart_from_wakes_it_by_going() -> None:
+def test_a_deleted_pod_that_matches_anti_affinity_wakes_the_pod() -> None:
     waiting_pod = with_anti_affinity_to_web()
     assert waiting_pod.woken_by_deleted_pod(app("q", "web"))
     assert not waiting_pod.woken_by_deleted_pod(app("q", "db"))
 
 
-def test_one_term_of_several_is_enough_to_wake_by_going() -> None:
+def test_a_deleted_pod_that_matches_one_anti_affinity_term_wakes_the_pod() -> None:
     waiting_pod = WaitingPod(app("p", apart=[term("web"), term("db")]), app("web", "web"))
     assert waiting_pod.woken_by_deleted_pod(app("q", "web"))
     assert waiting_pod.woken_by_deleted_pod(app("q", "db"))
 
 
-def test_a_pod_that_kept_it_away_wakes_it_by_going() -> None:
+def test_a_deleted_pod_whose_anti_affinity_rejected_the_pod_wakes_it() -> None:
     waiting_pod = WaitingPod(app("p", "web"), app("loner", apart=[term("web")]))
     assert waiting_pod.woken_by_deleted_pod(app("loner", apart=[term("web")]))
     assert not waiting_pod.woken_by_deleted_pod(app("q", "db"))
@@ -110,13 +110,13 @@ def test_a_pod_that_kept_it_away_wakes_it_by_going() -> None:
     assert not own.woken_by_deleted_pod(app("loner", apart=[term("web")], namespace="red"))
 
 
-def test_the_last_of_its_kind_wakes_it_by_going_since_it_is_then_the_first() -> None:
+def test_the_deletion_of_the_last_matching_pod_wakes_the_pod() -> None:
     waiting_pod = WaitingPod(app("p", "web", near=[term("web"), term("web", "rack")]), app("web", "web"))
     assert waiting_pod.woken_by_deleted_pod(app("web", "web"))
     assert not waiting_pod.woken_by_deleted_pod(app("db", "db"))
 
 
-def test_new_labels_of_a_pod_wake_only_if_they_matter() -> None:
+def test_new_labels_of_a_pod_wake_only_if_a_match_changes() -> None:
     waiting_pod = with_affinity_to_web()
     assert waiting_pod.woken_by_updated_pod(app("q", "db"), app("q", "web"))
     assert not waiting_pod.woken_by_updated_pod(app("q", "db"), app("q", "cache"))
@@ -125,13 +125,13 @@ def test_new_labels_of_a_pod_wake_only_if_they_matter() -> None:
     assert not with_anti_affinity.woken_by_updated_pod(app("q", "db"), app("q", "web"))
 
 
-def test_own_new_labels_wake_it() -> None:
+def test_new_labels_of_the_waiting_pod_wake_it() -> None:
     waiting_pod = WaitingPod(app("p", "web"), app("loner", apart=[term("web")]))
     old, new = waiting_pod.cluster.pod(app("p", "web")), waiting_pod.cluster.pod(app("p", "db"))
     assert waiting_pod.is_woken_by(*cluster_events.pod_update_events(old, new))
 
 
-def test_a_node_wakes_by_coming_if_it_has_a_label_that_counts() -> None:
+def test_an_added_node_wakes_if_it_has_a_topology_key() -> None:
     waiting_pod = with_affinity_to_web()
     assert waiting_pod.woken_by_added_node(zone="y")
     assert not waiting_pod.woken_by_added_node(rack="1")
@@ -139,7 +139,7 @@ def test_a_node_wakes_by_coming_if_it_has_a_label_that_counts() -> None:
     assert WaitingPod(app("p", "web"), app("loner", apart=[term("web")])).woken_by_added_node()
 
 
-def test_a_node_that_moves_between_domains_that_count_wakes() -> None:
+def test_a_node_that_changes_its_domain_wakes() -> None:
     for waiting_pod in (
         with_affinity_to_web(),
         with_anti_affinity_to_web(),
@@ -151,14 +151,14 @@ def test_a_node_that_moves_between_domains_that_count_wakes() -> None:
         assert not waiting_pod.woken_by_updated_node({"zone": "x"}, {"zone": "x", "rack": "1"})
 
 
-def test_namespaces_chosen_by_labels_count_as_they_are_now() -> None:
+def test_a_namespace_selector_uses_the_current_labels() -> None:
     waiting_pod = with_affinity_to_web(namespaceSelector={"matchLabels": {"team": "one"}})
     assert not waiting_pod.woken_by_added_pod(app("q", "web", namespace="blue"))
     label(waiting_pod.cluster, "blue", team="one")
     assert waiting_pod.woken_by_added_pod(app("q", "web", namespace="blue"))
 
 
-def test_pods_that_wait_alike_are_woken_by_one_question() -> None:
+def test_equal_pods_have_equal_hints() -> None:
     waiting_pod = with_affinity_to_web()
     other = WaitingPod(app("p", near=[term("web")]))
     other.cluster = waiting_pod.cluster

@@ -36,13 +36,13 @@ def test_a_pod_that_is_placed_counts_at_once() -> None:
     assert [each.node_name for each in placed if isinstance(each, ScheduleResult)] == ["a", "b", "a", "b"]
 
 
-def test_a_pod_that_does_not_count_itself_may_go_where_the_most_are() -> None:
+def test_a_pod_that_does_not_match_its_own_selector_may_use_the_fullest_domain() -> None:
     spread_cluster = cluster(in_zone("a", "x"), in_zone("b", "y"))
     spread_cluster.bind(web("q"), "a")
     assert feasible(spread_cluster, web("p", spread(), labels={"app": "other"})) == ["a", "b"]
 
 
-def test_reasons_tell_uneven_domains_from_missing_labels() -> None:
+def test_reasons_distinguish_skew_from_missing_labels() -> None:
     spread_cluster = cluster(in_zone("a", "x"), in_zone("b", "y", cpu="0"), in_zone("c", None))
     spread_cluster.bind(web("q"), "a")
     text = "node(s) didn't match pod topology spread constraints"

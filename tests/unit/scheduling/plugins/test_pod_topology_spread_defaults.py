@@ -129,7 +129,7 @@ def test_selectors_that_change_under_the_same_name_are_noticed() -> None:
     assert str(spread_cluster.cluster.pod_selectors.of(pod)) == "app=web,colour=green,hash=1"
 
 
-def test_a_replication_controller_has_the_last_word_about_a_label() -> None:
+def test_the_selector_of_a_replication_controller_wins_for_a_label() -> None:
     spread_cluster = cluster(in_zone("a", "x"))
     apply(spread_cluster, SERVICES, "web", WEB)
     apply(spread_cluster, REPLICATION_CONTROLLERS, "r", {"app": "old"})
@@ -137,7 +137,7 @@ def test_a_replication_controller_has_the_last_word_about_a_label() -> None:
     assert str(spread_cluster.cluster.pod_selectors.of(spread_cluster.pod(pod))) == "app=old"
 
 
-def test_an_owner_that_is_not_the_controller_has_no_say() -> None:
+def test_an_owner_that_is_not_the_controller_is_ignored() -> None:
     spread_cluster = cluster(in_zone("a", "x"))
     apply(spread_cluster, REPLICA_SETS, "r", {"matchLabels": WEB})
     pod = owned(a_pod("p", labels=WEB), "ReplicaSet", "r")

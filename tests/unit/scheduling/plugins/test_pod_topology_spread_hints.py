@@ -56,7 +56,7 @@ def wakes(wakers: tuple[ClusterEventWithHint, ...], *happened: ClusterEvent) -> 
 
 
 @pytest.mark.parametrize("action", [cluster_events.ADD, cluster_events.DELETE])
-def test_a_pod_that_counts_wakes_when_it_comes_to_a_node_or_leaves_it(action: str) -> None:
+def test_an_added_or_deleted_matching_pod_wakes(action: str) -> None:
     waiting = wakers_of(spread_pod())
 
     def happened(pod: PodInfo) -> ClusterEvent:
@@ -70,7 +70,7 @@ def test_a_pod_that_counts_wakes_when_it_comes_to_a_node_or_leaves_it(action: st
     assert not wakes(waiting, happened(pod_of(a_pod("q", labels=WEB))))
 
 
-def test_a_pod_that_was_promised_a_node_and_goes_away_wakes_as_if_it_had_been_there() -> None:
+def test_a_deleted_nominated_pod_wakes_like_a_bound_one() -> None:
     waiting = wakers_of(spread_pod())
     nominated = pod_of(a_pod("q", labels=WEB, status={"nominatedNodeName": "a"}))
     assert wakes(waiting, ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, nominated, None))
@@ -109,7 +109,7 @@ def test_a_new_toleration_wakes_only_where_taints_are_honoured() -> None:
         assert wakes(waiting, *cluster_events.pod_update_events(pod_of(wire), pod_of(more))) is expected
 
 
-def test_nodes_wake_when_they_join_leave_or_move_between_domains() -> None:
+def test_a_node_that_joins_leaves_or_changes_a_domain_wakes() -> None:
     waiting = wakers_of(spread_pod())
     plain, existing, moved = (a_node("c", labels=each) for each in ({}, {"zone": "z"}, {"zone": "x"}))
     assert wakes(waiting, ClusterEvent(cluster_events.NODE, cluster_events.ADD, None, existing))
@@ -131,7 +131,7 @@ def test_a_node_with_other_taints_wakes_if_it_has_a_domain() -> None:
         assert wakes(waiting, *cluster_events.node_update_events(old, new)) is expected
 
 
-def test_pods_turned_away_by_default_constraints_wake_whenever_a_pod_or_a_domain_changes() -> None:
+def test_pods_rejected_by_default_constraints_wake_with_every_pod_or_domain_change() -> None:
     listed = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]
     args = {"defaultingType": "List", "defaultConstraints": listed}
     waiting = wakers_of(a_pod("p", labels=WEB), pluginConfig=[{"name": "PodTopologySpread", "args": args}])
@@ -145,7 +145,7 @@ def test_pods_turned_away_by_default_constraints_wake_whenever_a_pod_or_a_domain
     assert not wakes(waiting, ClusterEvent(cluster_events.NODE, cluster_events.ADD, None, a_node("c")))
 
 
-def test_a_pod_that_found_its_zones_uneven_is_placed_as_soon_as_one_in_the_way_is_gone() -> None:
+def test_a_pod_rejected_by_skew_is_scheduled_when_a_matching_pod_is_deleted() -> None:
     """Zone y counts, but has no room: zone x is one ahead until the pod there leaves."""
     world = World(nodes=(a_node("a", labels={"zone": "x"}), a_node("b", labels={"zone": "y"}, cordoned=True)))
     world.show_bound(a_pod("there", labels=WEB), "a")

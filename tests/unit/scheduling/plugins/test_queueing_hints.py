@@ -43,28 +43,28 @@ def wakes(wakers: tuple[ClusterEventWithHint, ...], *happened: ClusterEvent) -> 
     return any(any_event_matches(wakers, each) for each in happened)
 
 
-def test_a_node_that_is_large_enough_wakes_who_found_no_room() -> None:
+def test_an_added_node_that_is_large_enough_wakes() -> None:
     waiting = wakers_of(a_pod("p", {"cpu": "2"}), a_node("a", cpu="1"))
     assert wakes(waiting, node_added(a_node("b", cpu="2")))
     assert not wakes(waiting, node_added(a_node("b", cpu="1")))
     assert not wakes(waiting, node_added(a_node("b", cpu="2", pods="0")))
 
 
-def test_a_node_that_grew_wakes_only_for_what_is_needed() -> None:
+def test_a_node_with_more_allocatable_wakes_only_for_needed_resources() -> None:
     waiting = wakers_of(a_pod("p", {"cpu": "2"}), a_node("a", cpu="1"))
     small, large = a_node("a", cpu="1"), a_node("a", cpu="2")
     assert wakes(waiting, *cluster_events.node_update_events(small, large))
     assert not wakes(waiting, *cluster_events.node_update_events(large, a_node("a", cpu="2", memory="16Gi")))
 
 
-def test_any_pod_that_leaves_a_node_makes_room() -> None:
+def test_any_deleted_pod_on_a_node_wakes() -> None:
     waiting = wakers_of(a_pod("p", {"cpu": "2"}), a_node("a", cpu="1"))
     assert wakes(waiting, pod_gone(a_pod("q")))
     deleted = ClusterEvent(cluster_events.UNSCHEDULABLE_POD, cluster_events.DELETE, read(a_pod("q")), None)
     assert not wakes(waiting, deleted)
 
 
-def test_a_pod_that_shrinks_makes_room_for_what_it_gave_back() -> None:
+def test_a_pod_that_scales_down_wakes_for_the_released_resources() -> None:
     waiting = wakers_of(a_pod("p", {"cpu": "2"}), a_node("a", cpu="1"))
     large, small = (
         read(a_pod("q", {"cpu": "2", "memory": "2Gi"}), "a"),
@@ -75,7 +75,7 @@ def test_a_pod_that_shrinks_makes_room_for_what_it_gave_back() -> None:
     assert not wakes(waiting, *cluster_events.pod_update_events(large, thin))
 
 
-def test_a_taint_that_goes_wakes_who_did_not_tolerate_it() -> None:
+def test_a_removed_taint_wakes_pods_that_did_not_tolerate_it() -> None:
     tainted = a_node("a", taints=[{"key": "k", "effect": "NoSchedule"}])
     waiting = wakers_of(a_pod("p"), tainted)
     assert wakes(waiting, *cluster_events.node_update_events(tainted, a_node("a")))
@@ -84,7 +84,7 @@ def test_a_taint_that_goes_wakes_who_did_not_tolerate_it() -> None:
     assert not wakes(waiting, pod_gone(a_pod("q")))
 
 
-def test_a_label_that_comes_wakes_who_selects_it() -> None:
+def test_an_added_label_wakes_pods_that_select_it() -> None:
     waiting = wakers_of(a_pod("p", nodeSelector={"zone": "x"}), a_node("a"))
     labelled = a_node("a", labels={"zone": "x"})
     assert wakes(waiting, *cluster_events.node_update_events(a_node("a"), labelled))
@@ -94,7 +94,7 @@ def test_a_label_that_comes_wakes_who_selects_it() -> None:
     assert wakes(waiting, node_added(labelled))
 
 
-def test_uncordoning_wakes_who_waited_for_it() -> None:
+def test_uncordoning_wakes_pods_that_waited_for_it() -> None:
     cordoned = a_node("a", cordoned=True)
     waiting = wakers_of(a_pod("p"), cordoned)
     assert wakes(waiting, *cluster_events.node_update_events(cordoned, a_node("a")))
@@ -141,7 +141,7 @@ def test_pods_of_one_shape_share_their_guards() -> None:
     assert set(one.rejections[0].wakers) == set(other.rejections[0].wakers)
 
 
-def test_a_node_that_cannot_be_read_wakes_nobody() -> None:
+def test_an_invalid_node_wakes_no_pod() -> None:
     waiting = wakers_of(a_pod("p", {"cpu": "2"}), a_node("a", cpu="1"))
     assert not wakes(waiting, node_added(a_node("b", cpu="-1")))
 

@@ -17,7 +17,7 @@ def test_a_pod_without_gates_passes() -> None:
     assert SchedulingGates().pre_enqueue(a_pod("p")) is None
 
 
-def test_a_pod_with_gates_is_told_which_it_waits_for() -> None:
+def test_the_rejection_names_the_gates() -> None:
     rejection = SchedulingGates().pre_enqueue(a_pod("p", gates=("foo", "bar")))
     assert rejection is not None
     assert rejection.plugin == "SchedulingGates"
@@ -42,7 +42,7 @@ def test_lifting_the_gates_of_one_pod_moves_no_other() -> None:
     assert clocked.where(first) is PodState.GATED
 
 
-def test_losing_one_of_two_gates_leaves_the_pod_parked_and_asks_nobody() -> None:
+def test_a_pod_that_loses_one_of_two_gates_stays_parked() -> None:
     gate_keeper = Allows("never-asked", name="Second")
     clocked = Clocked(SchedulingGates(), gate_keeper)
     pod = a_pod("p", gates=("foo", "bar"))
@@ -53,7 +53,7 @@ def test_losing_one_of_two_gates_leaves_the_pod_parked_and_asks_nobody() -> None
     assert clocked.queue.counters.incoming() == {("unschedulable", "UnschedulablePodAdd"): 1}
 
 
-def test_asked_why_the_gates_that_are_left_are_named() -> None:
+def test_the_reason_names_the_remaining_gates() -> None:
     clocked = Clocked(SchedulingGates())
     pod = a_pod("p", gates=("foo", "bar"))
     clocked.add(pod)
@@ -93,7 +93,7 @@ def test_losing_the_last_foreign_gate_wakes_a_pod_that_still_has_ours() -> None:
     }
 
 
-def test_losing_our_gate_wakes_nobody_whom_a_foreign_one_holds() -> None:
+def test_removing_the_queue_gate_does_not_wake_a_pod_with_a_foreign_gate() -> None:
     clocked = Clocked(SchedulingGates(ours), owned=ours)
     pod = a_pod("p", gates=("ours/queue", "foo"))
     clocked.add(pod)
@@ -123,7 +123,7 @@ def test_a_gated_pod_sleeps_through_everything_that_is_not_about_its_gates() -> 
     assert clocked.where(pod) is PodState.GATED
 
 
-def test_a_pod_may_be_gated_ungated_and_deleted_and_leaves_no_count_behind() -> None:
+def test_a_deleted_pod_leaves_no_count() -> None:
     clocked = Clocked(SchedulingGates())
     pods = [a_pod(name, gates=("foo",)) for name in "abc"]
     clocked.add(*pods)

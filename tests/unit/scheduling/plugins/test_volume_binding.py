@@ -53,32 +53,32 @@ def two_nodes(*shown: Shown) -> Cluster:
         ([a_claim("c", volume="v")], '0/2 nodes are available: persistentvolume "v" not found.'),
     ],
 )
-def test_a_claim_that_nobody_can_serve_yet_stops_the_pod_everywhere(shown: list[Shown], said: str) -> None:
+def test_a_claim_that_cannot_be_used_rejects_the_pod_on_all_nodes(shown: list[Shown], said: str) -> None:
     assert said in asked(two_nodes(*shown), POD)
 
 
-def test_nothing_of_that_is_helped_by_taking_pods_away() -> None:
+def test_preemption_does_not_resolve_problems_of_claims() -> None:
     cluster = two_nodes(a_claim("c"))
     found = cluster.cycle.decide(cluster.pod(POD))
     assert isinstance(found, Unplaced)
     assert found.resolvable == ()
 
 
-def test_a_bound_claim_takes_the_pod_to_where_its_volume_is() -> None:
+def test_a_bound_claim_restricts_the_pod_to_nodes_that_reach_its_volume() -> None:
     cluster = two_nodes(a_claim("c", volume="v"), a_volume("v", claim="c", at={HOST: ["n2"]}))
     assert asked(cluster, POD) == "n2"
     show(cluster, a_volume("v", claim="c", revision="2", at={HOST: ["n3"]}))
     assert asked(cluster, POD) == "0/2 nodes are available: 2 node(s) didn't match PersistentVolume's node affinity."
 
 
-def test_a_volume_that_asks_for_a_node_by_name_is_matched_with_labels_alone() -> None:
+def test_the_affinity_of_a_volume_is_matched_with_labels_only() -> None:
     by_name = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]}
     affinity = {"required": {"nodeSelectorTerms": [by_name]}}
     cluster = two_nodes(a_claim("c", volume="v"), a_volume("v", claim="c", nodeAffinity=affinity))
     assert asked(cluster, POD) == "n1"
 
 
-def test_without_zones_being_looked_at_a_missing_volume_is_told_per_node() -> None:
+def test_without_volume_zone_a_missing_volume_is_a_reason_per_node() -> None:
     off = {"filter": {"disabled": [{"name": "VolumeZone"}]}, "preFilter": {"disabled": [{"name": "VolumeZone"}]}}
     cluster = Cluster(a_node("n1"), a_node("n2"), plugins=off)
     show(cluster, a_claim("c", volume="v"))
@@ -123,7 +123,7 @@ def test_a_waiting_claim_gets_a_free_volume_that_the_node_reaches() -> None:
         {"nodeAffinity": {"required": {"nodeSelectorTerms": []}}},
     ],
 )
-def test_a_volume_that_is_not_what_the_claim_asks_for_is_no_help(other: dict[str, Any]) -> None:
+def test_a_volume_that_does_not_satisfy_the_claim_is_not_used(other: dict[str, Any]) -> None:
     fitting: dict[str, Any] = {"on_class": "s", "labels": {"tier": "fast"}}
     claim = a_claim("c", on_class="s", selector={"matchLabels": {"tier": "fast"}})
     cluster = two_nodes(a_class("s"), claim, a_volume("v", **{**fitting, **other}))
@@ -132,7 +132,7 @@ def test_a_volume_that_is_not_what_the_claim_asks_for_is_no_help(other: dict[str
     assert asked(cluster, POD) == "n1"
 
 
-def test_a_volume_that_somebody_bound_to_the_claim_is_the_only_one_that_will_do() -> None:
+def test_a_prebound_volume_is_the_only_candidate() -> None:
     cluster = two_nodes(
         a_class("s"),
         a_claim("c", on_class="s"),
@@ -151,7 +151,7 @@ def test_two_claims_of_a_pod_do_not_share_a_volume() -> None:
     assert asked(cluster, pod) == "n2"
 
 
-def test_a_class_that_makes_volumes_does_so_where_it_may() -> None:
+def test_a_class_provisions_only_in_its_topology() -> None:
     zone_b = [{"matchLabelExpressions": [{"key": ZONE, "values": ["b", "c"]}]}]
     cluster = two_nodes(a_class("s", "ebs", allowedTopologies=zone_b), a_claim("c", on_class="s"))
     assert asked(cluster, POD) == "n2"
@@ -161,7 +161,7 @@ def test_a_class_that_makes_volumes_does_so_where_it_may() -> None:
     assert asked(cluster, POD) == "n1"
 
 
-def test_a_volume_that_is_being_made_for_a_node_takes_the_pod_there() -> None:
+def test_a_claim_with_a_selected_node_restricts_the_pod_to_it() -> None:
     underway = a_claim("c", on_class="s", annotations={"volume.kubernetes.io/selected-node": "n2"})
     cluster = two_nodes(a_class("s", "ebs"), underway)
     assert asked(cluster, POD) == "n2"
@@ -181,7 +181,7 @@ def test_a_volume_that_is_being_made_for_a_node_takes_the_pod_there() -> None:
         (a_capacity("x", "other", "10Gi", at={ZONE: "b"}), NO_ROOM),
     ],
 )
-def test_a_driver_that_tells_its_capacity_is_believed(capacity: Shown, said: str) -> None:
+def test_the_capacity_that_a_driver_reports_is_used(capacity: Shown, said: str) -> None:
     cluster = two_nodes(a_class("s", "ebs"), a_claim("c", "5Gi", on_class="s"), a_driver("ebs", tells_capacity=False))
     assert asked(cluster, POD) == "n1"
     show(cluster, a_driver("ebs", tells_capacity=True))
@@ -190,7 +190,7 @@ def test_a_driver_that_tells_its_capacity_is_believed(capacity: Shown, said: str
     assert asked(cluster, POD) == said
 
 
-def test_what_is_wrong_with_different_nodes_is_told_apart() -> None:
+def test_different_nodes_have_different_reasons() -> None:
     pod = a_pod("p", volumes=claims("bound", "c"))
     cluster = two_nodes(a_class("s"), a_claim("bound", volume="v"), a_claim("c", on_class="s"))
     show(cluster, a_volume("v", claim="bound", at={HOST: ["n1"]}), a_volume("w", on_class="s", at={HOST: ["n2"]}))
@@ -199,7 +199,7 @@ def test_what_is_wrong_with_different_nodes_is_told_apart() -> None:
     assert asked(cluster, pod) == f"0/2 nodes are available: {volume}, {reach}."
 
 
-def test_an_object_that_cannot_be_read_is_set_aside_and_the_rest_goes_on() -> None:
+def test_an_invalid_object_is_ignored_and_others_are_used() -> None:
     cluster = two_nodes(a_class("s"), a_claim("c", on_class="s"), a_volume("v", on_class="s"))
     broken: Any = {"metadata": {"name": "v"}, "spec": {"capacity": 7}}
     show(cluster, (storage_cache.VOLUMES, broken))
@@ -210,7 +210,7 @@ def test_an_object_that_cannot_be_read_is_set_aside_and_the_rest_goes_on() -> No
     assert asked(cluster, POD) == "n1"
 
 
-def test_pods_without_claims_do_not_notice_that_storage_changed() -> None:
+def test_changes_of_storage_do_not_affect_pods_without_claims() -> None:
     cluster = two_nodes()
     plain: Object = a_pod("plain")
     asked(cluster, plain)

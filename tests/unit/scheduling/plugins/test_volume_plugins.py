@@ -60,7 +60,9 @@ def one_node(*shown: Shown, **labels: str) -> Cluster:
         ({"other": "a"}, {ZONE: "b"}, True),
     ],
 )
-def test_a_volume_goes_with_nodes_of_its_zones(volume: dict[str, str], node: dict[str, str], fits: bool) -> None:
+def test_a_volume_restricts_the_pod_to_nodes_of_its_zones(
+    volume: dict[str, str], node: dict[str, str], fits: bool
+) -> None:
     cluster = one_node(a_claim("c", volume="v"), a_volume("v", claim="c", labels=volume), **node)
     assert asked(cluster, POD) == ("n" if fits else f"0/1 nodes are available: 1 {NO_ZONE}.")
 
@@ -74,7 +76,7 @@ def test_a_volume_goes_with_nodes_of_its_zones(volume: dict[str, str], node: dic
         ([a_claim("c", volumeName="v")], 'persistentvolume "v" not found'),
     ],
 )
-def test_where_only_zones_are_looked_at_they_say_what_is_missing(shown: list[Shown], said: str) -> None:
+def test_volume_zone_alone_reports_missing_objects(shown: list[Shown], said: str) -> None:
     cluster = Cluster(a_node("n"), plugins={"multiPoint": {"disabled": [{"name": "VolumeBinding"}]}})
     show(cluster, *shown)
     assert asked(cluster, POD) == f"0/1 nodes are available: {said}."
@@ -111,7 +113,7 @@ def disk(kind: str, **source: Any) -> list[Object]:
         (disk("gcePersistentDisk", pdName="d"), disk("awsElasticBlockStore", volumeID="d"), False),
     ],
 )
-def test_a_disk_is_shared_by_the_pods_of_a_node_only_to_read(mine: Any, theirs: Any, clash: bool) -> None:
+def test_pods_of_a_node_share_a_disk_only_read_only(mine: Any, theirs: Any, clash: bool) -> None:
     cluster = one_node()
     existing = cluster.bind(a_pod("there", volumes=theirs), "n")
     pod = a_pod("p", volumes=mine)
@@ -120,7 +122,7 @@ def test_a_disk_is_shared_by_the_pods_of_a_node_only_to_read(mine: Any, theirs: 
     assert asked(cluster, pod) == "n"
 
 
-def test_a_claim_for_one_pod_is_taken_in_the_whole_cluster_until_that_pod_goes() -> None:
+def test_a_read_write_once_pod_claim_is_in_use_in_the_whole_cluster() -> None:
     cluster = Cluster(a_node("n1"), a_node("n2"))
     show(cluster, a_claim("c", volume="v", accessModes=["ReadWriteOncePod"]), a_volume("v", claim="c"))
     existing = cluster.bind(a_pod("there", volumes=claims("c")), "n1")
@@ -129,7 +131,7 @@ def test_a_claim_for_one_pod_is_taken_in_the_whole_cluster_until_that_pod_goes()
     assert asked(cluster, POD) == "n1"
 
 
-def test_preemption_may_take_such_a_claim_from_another_pod() -> None:
+def test_preemption_resolves_a_read_write_once_pod_claim() -> None:
     cluster = Cluster(a_node("n1"), a_node("n2"))
     show(cluster, a_claim("c", volume="v", accessModes=["ReadWriteOncePod"]), a_volume("v", claim="c"))
     existing = cluster.bind(a_pod("there", volumes=claims("c")), "n2")
@@ -164,12 +166,12 @@ def limited(count: int, *shown: Shown) -> Cluster:
     return cluster
 
 
-def test_a_node_takes_as_many_volumes_of_a_driver_as_it_says() -> None:
+def test_a_node_has_an_attach_limit_per_driver() -> None:
     assert asked(limited(3), POD) == "n"
     assert asked(limited(2), POD) == FULL
 
 
-def test_a_node_that_says_nothing_takes_all() -> None:
+def test_a_node_without_limits_accepts_any_number_of_volumes() -> None:
     cluster = limited(2)
     hide(cluster, a_csi_node("n"))
     assert asked(cluster, POD) == "n"
@@ -179,27 +181,27 @@ def test_a_volume_counts_once_however_many_pods_use_it() -> None:
     assert asked(limited(2), a_pod("p", volumes=claims("a"))) == "n"
 
 
-def test_what_is_still_attached_for_nobody_counts_as_well() -> None:
+def test_volumes_attached_without_a_pod_count() -> None:
     cluster = limited(3, csi("gone"), an_attachment("x", "n", "gone", "d"))
     assert asked(cluster, POD) == FULL
     hide(cluster, an_attachment("x", "n", "gone", "d"))
     assert asked(cluster, POD) == "n"
 
 
-def test_what_is_attached_for_the_pods_there_is_not_counted_twice() -> None:
+def test_attached_volumes_of_pods_are_not_counted_twice() -> None:
     cluster = limited(3)
     show(cluster, an_attachment("x", "n", "v-a", "d"), an_attachment("y", "elsewhere", "v-c", "d"))
     assert asked(cluster, POD) == "n"
 
 
-def test_a_volume_that_is_not_made_yet_counts_for_the_driver_of_its_class() -> None:
+def test_an_unprovisioned_volume_counts_for_the_driver_of_its_class() -> None:
     cluster = limited(2, a_class("s", "d"), a_claim("new", on_class="s"))
     assert asked(cluster, a_pod("p", volumes=claims("new"))) == FULL
     show(cluster, a_csi_node("n", d=3))
     assert asked(cluster, a_pod("p", volumes=claims("new"))) == "n"
 
 
-def test_disks_of_kinds_that_moved_count_for_the_drivers_they_moved_to() -> None:
+def test_migrated_volumes_count_for_their_csi_drivers() -> None:
     cluster = one_node(a_csi_node("n", ebs_csi_aws_com=1))
     cluster.bind(a_pod("there", volumes=disk("awsElasticBlockStore", volumeID="aws://zone/vol-1")), "n")
     assert asked(cluster, a_pod("p", volumes=disk("awsElasticBlockStore", volumeID="vol-2"))) == FULL
@@ -224,7 +226,7 @@ def test_disks_of_one_name_in_different_zones_are_two() -> None:
     assert asked(cluster, POD) == FULL
 
 
-def test_taking_a_pod_away_makes_room_for_a_volume() -> None:
+def test_removing_a_pod_frees_an_attach_slot() -> None:
     cluster = limited(2)
     pod, row = cluster.pod(POD), cluster.matrix.row_of("n")
     assert row is not None

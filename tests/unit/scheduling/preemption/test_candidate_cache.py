@@ -46,7 +46,7 @@ class Counts:
         return ()
 
 
-def test_a_state_that_breaks_in_a_trial_leaves_the_nodes_as_they_were() -> None:
+def test_a_state_that_raises_in_a_dry_run_leaves_the_nodes_unchanged() -> None:
     cluster = a_cluster(a_node("a", cpu="1"))
     cycle_plugins, counts = cluster.cycle.plugins, Counts()
     broken = Cluster(

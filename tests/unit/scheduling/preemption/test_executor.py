@@ -82,7 +82,7 @@ def only(effects: list[Effect], kind: type[Any]) -> Any:
     return found
 
 
-def test_the_preemptor_is_promised_the_node_and_its_victims_are_told_to_go() -> None:
+def test_the_preemptor_is_nominated_and_its_victims_are_deleted() -> None:
     driven = Driven(a_node("a", cpu="1"))
     driven.runs("v", "a")
     driven.comes("p")
@@ -101,7 +101,7 @@ def test_the_preemptor_is_promised_the_node_and_its_victims_are_told_to_go() -> 
     assert event.related.name == "p"
 
 
-def test_while_victims_are_being_told_the_preemptor_is_held() -> None:
+def test_the_preemptor_is_held_while_deletions_are_requested() -> None:
     driven = Driven(a_node("a", cpu="2"))
     driven.runs("v", "a")
     driven.runs("w", "a")
@@ -120,7 +120,7 @@ def test_while_victims_are_being_told_the_preemptor_is_held() -> None:
     assert only(driven.step(), Bind).node_name == "a"
 
 
-def test_a_preemptor_that_slept_through_its_last_victim_is_woken_when_all_are_told() -> None:
+def test_a_preemptor_whose_victims_are_already_gone_is_activated() -> None:
     driven = Driven(a_node("a", cpu="1"))
     driven.runs("v", "a")
     driven.comes("p")
@@ -132,7 +132,7 @@ def test_a_preemptor_that_slept_through_its_last_victim_is_woken_when_all_are_to
     assert only(driven.step(0), Bind).node_name == "a"
 
 
-def test_when_victims_cannot_be_told_the_preemptor_is_tried_again_at_once() -> None:
+def test_after_a_failed_deletion_the_preemptor_is_retried_at_once() -> None:
     driven = Driven(a_node("a", cpu="1"))
     driven.runs("v", "a")
     driven.comes("p")
@@ -142,7 +142,7 @@ def test_when_victims_cannot_be_told_the_preemptor_is_tried_again_at_once() -> N
     assert only(driven.step(0), Preempt) == preempt
 
 
-def test_who_cannot_tell_its_victims_again_and_again_waits_longer_and_longer() -> None:
+def test_repeated_failed_deletions_back_off() -> None:
     driven = Driven(a_node("a", cpu="1"))
     driven.runs("v", "a")
     driven.comes("p")
@@ -160,7 +160,7 @@ def test_who_cannot_tell_its_victims_again_and_again_waits_longer_and_longer() -
     assert driven.where("p") is PodState.ACTIVE
 
 
-def test_a_preemptor_that_is_deleted_while_it_waits_to_try_again_leaves_nothing_behind() -> None:
+def test_a_preemptor_deleted_during_its_back_off_leaves_no_state() -> None:
     driven = Driven(a_node("a", cpu="1"))
     driven.runs("v", "a")
     driven.comes("p")
@@ -172,7 +172,7 @@ def test_a_preemptor_that_is_deleted_while_it_waits_to_try_again_leaves_nothing_
     assert driven.step() == []
 
 
-def test_victims_that_were_told_are_waited_for_even_if_the_api_does_not_show_them_leaving() -> None:
+def test_victims_are_waited_for_even_if_the_api_does_not_show_their_termination() -> None:
     driven = Driven(a_node("a", cpu="1"), a_node("b", cpu="1"))
     driven.runs("v", "a")
     driven.runs("w", "b", priority=5)
@@ -206,7 +206,7 @@ def test_the_preemptor_waits_for_victims_that_take_their_time() -> None:
     assert only(driven.step(), Bind).node_name == "a"
 
 
-def test_victims_that_are_going_already_are_not_told_again() -> None:
+def test_terminating_victims_are_not_deleted_again() -> None:
     driven = Driven(a_node("a", cpu="2"))
     terminating = a_pod("v", {"cpu": "1"}, nodeName="a")
     terminating["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
@@ -216,7 +216,7 @@ def test_victims_that_are_going_already_are_not_told_again() -> None:
     assert [each.name for each in only(driven.step(), Preempt).victims] == ["w"]
 
 
-def test_if_all_victims_are_going_already_nothing_is_under_way() -> None:
+def test_if_all_victims_terminate_already_no_preemption_is_ongoing() -> None:
     driven = Driven(a_node("a", cpu="1"))
     terminating = a_pod("v", {"cpu": "1"}, nodeName="a")
     terminating["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
@@ -228,7 +228,7 @@ def test_if_all_victims_are_going_already_nothing_is_under_way() -> None:
     assert only(driven.step(), Bind).node_name == "a"
 
 
-def test_promises_of_lower_priority_on_the_same_node_are_taken_back() -> None:
+def test_nominations_of_lower_priority_on_the_same_node_are_cleared() -> None:
     driven = Driven(a_node("a", cpu="1"))
     driven.runs("v", "a", priority=-1)
     driven.comes("low", priority=5, nominatedNodeName="a")
@@ -239,7 +239,7 @@ def test_promises_of_lower_priority_on_the_same_node_are_taken_back() -> None:
     assert [each.name for each in driven.scheduler.queue.nominator.on_node("a")] == ["p"]
 
 
-def test_room_that_is_being_made_is_not_taken_by_others_of_the_same_priority() -> None:
+def test_nominated_capacity_is_not_used_by_pods_of_equal_priority() -> None:
     driven = Driven(a_node("a", cpu="2"))
     driven.runs("v", "a")
     driven.runs("x", "a", priority=20)
@@ -252,7 +252,7 @@ def test_room_that_is_being_made_is_not_taken_by_others_of_the_same_priority() -
     assert only(driven.step(0), Bind).pod.name == "p"
 
 
-def test_a_victim_that_waits_for_permission_is_turned_away_and_not_deleted() -> None:
+def test_a_victim_that_waits_for_permit_is_rejected_and_not_deleted() -> None:
     driven = Driven(a_node("a", cpu="1"))
     driven.comes("w", priority=0)
     assert driven.step() == []
@@ -270,7 +270,7 @@ def test_a_victim_that_waits_for_permission_is_turned_away_and_not_deleted() -> 
     )  # it is to learn what it would take to fit elsewhere
 
 
-def test_a_preemptor_that_is_deleted_meanwhile_leaves_no_hold_behind() -> None:
+def test_a_preemptor_deleted_meanwhile_leaves_no_hold() -> None:
     driven = Driven(a_node("a", cpu="1"))
     driven.runs("v", "a")
     driven.comes("p")
@@ -281,7 +281,7 @@ def test_a_preemptor_that_is_deleted_meanwhile_leaves_no_hold_behind() -> None:
     assert driven.scheduler.queue.nominator.on_node("a") == ()
 
 
-def test_a_promise_is_written_once_and_void_when_no_node_can_be_made_free() -> None:
+def test_a_nomination_is_written_once_and_cleared_when_preemption_does_not_help() -> None:
     driven = Driven(a_node("a", cpu="1"))
     victim = driven.runs("v", "a")
     pod = driven.comes("p")
@@ -297,7 +297,7 @@ def test_a_promise_is_written_once_and_void_when_no_node_can_be_made_free() -> N
 
 
 @pytest.mark.parametrize("result", [WriteResult.LATER, WriteResult.REFUSED, WriteResult.GONE])
-def test_room_of_a_pod_that_was_not_bound_wakes_those_who_wait_for_it(result: WriteResult) -> None:
+def test_the_capacity_of_a_pod_that_was_not_bound_wakes_waiting_pods(result: WriteResult) -> None:
     driven = Driven(a_node("a", cpu="1"))
     driven.comes("first")
     assert only(driven.step(), Bind).pod.name == "first"

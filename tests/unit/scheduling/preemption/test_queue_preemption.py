@@ -22,7 +22,7 @@ def full_of(world: QueuedWorld, *pods: tuple[str, str, int]) -> None:
         world.show_bound(ungated(a_gated_pod(name, queue=queue, priority=priority)), "a")
 
 
-def test_a_pod_makes_room_in_its_own_queue_and_nowhere_else() -> None:
+def test_a_pod_preempts_only_in_its_own_queue() -> None:
     world = QueuedWorld(a_queue("mine"), a_queue("theirs"), nodes=[a_node("a", cpu="2")])
     full_of(world, ("low", "mine", 1), ("lower", "theirs", 0))
     world.show(a_gated_pod("p", queue="mine", priority=9))
@@ -30,7 +30,7 @@ def test_a_pod_makes_room_in_its_own_queue_and_nowhere_else() -> None:
     assert victims(world) == {"low"}
 
 
-def test_there_is_no_way_if_only_others_could_go() -> None:
+def test_there_is_no_preemption_if_only_pods_of_other_queues_would_help() -> None:
     world = QueuedWorld(a_queue("mine"), a_queue("theirs"), nodes=[a_node("a", cpu="2")])
     full_of(world, ("l1", "theirs", 0), ("l2", "theirs", 0))
     world.show(a_gated_pod("p", queue="mine", priority=9))
@@ -56,7 +56,7 @@ def test_without_reclaim_it_waits() -> None:
     assert victims(world) == set()
 
 
-def test_a_pod_that_says_so_does_not_have_to_go() -> None:
+def test_a_pod_that_is_not_preemptable_is_no_victim() -> None:
     world = QueuedWorld(a_queue("q"), nodes=[a_node("a", cpu="1")])
     pod = ungated(a_gated_pod("keeps", priority=0))
     pod["metadata"]["annotations"]["volcano.sh/preemptable"] = "false"
@@ -74,7 +74,7 @@ def told_to_go(world: QueuedWorld) -> Preempt:
     return found
 
 
-def test_u13_a_gated_pod_makes_less_important_ones_of_its_full_queue_go_and_takes_their_place() -> None:
+def test_u13_a_gated_pod_preempts_lower_priorities_of_its_full_queue() -> None:
     world = QueuedWorld(a_queue("q", "2"), nodes=[a_node("a", cpu="2")])
     full_of(world, ("low", "q", 1), ("mid", "q", 5))
     world.show(a_gated_pod("p", priority=9))
@@ -92,7 +92,7 @@ def test_u13_a_gated_pod_makes_less_important_ones_of_its_full_queue_go_and_take
     assert world.binds == {"p": "a"}
 
 
-def test_only_the_pods_that_are_needed_go_and_none_twice() -> None:
+def test_only_needed_pods_are_preempted_and_none_twice() -> None:
     world = QueuedWorld(a_queue("q", "4"), nodes=[a_node("a", cpu="4")])
     full_of(world, *((f"l{i}", "q", i) for i in range(4)))
     world.show(a_gated_pod("p", "2", priority=9))
@@ -103,7 +103,7 @@ def test_only_the_pods_that_are_needed_go_and_none_twice() -> None:
         assert victims(world) == set()
 
 
-def test_a_node_with_room_is_taken_and_only_quota_is_made_free() -> None:
+def test_on_a_node_with_capacity_only_quota_is_freed() -> None:
     world = QueuedWorld(a_queue("q", "1"), nodes=[a_node("a", cpu="1"), a_node("b", cpu="4")])
     full_of(world, ("low", "q", 1))
     world.show(a_gated_pod("p", priority=9))
@@ -112,7 +112,7 @@ def test_a_node_with_room_is_taken_and_only_quota_is_made_free() -> None:
     assert ({each.name for each in found.victims}, found.node_name) == ({"low"}, "b")
 
 
-def test_where_a_node_has_room_nobody_is_waited_for_whatever_is_heard_of_first() -> None:
+def test_a_node_with_capacity_is_used_whatever_event_comes_first() -> None:
     """The watch may show that the victim was told, and that the gate is off, before the answer to the telling comes."""
     world = QueuedWorld(a_queue("q", "1"))
     full_of(world, ("low", "q", 1))
@@ -134,7 +134,7 @@ def test_where_a_node_has_room_nobody_is_waited_for_whatever_is_heard_of_first()
     assert world.binds == {"p": "a"}
 
 
-def test_nobody_goes_if_that_would_not_be_enough_or_not_help_on_any_node() -> None:
+def test_no_pod_is_preempted_if_that_is_not_enough_or_helps_on_no_node() -> None:
     world = QueuedWorld(a_queue("q", "2"), nodes=[a_node("a", cpu="2")])
     full_of(world, ("low", "q", 1), ("peer", "q", 9))
     world.show(a_gated_pod("p", "2", priority=9))
@@ -168,7 +168,7 @@ def test_a_pod_that_must_not_preempt_waits() -> None:
 
 
 @pytest.mark.parametrize("grace_s", [30, 120])
-def test_a_preemptor_is_called_unschedulable_only_when_its_victims_do_not_leave_in_time(grace_s: int) -> None:
+def test_a_preemptor_is_unschedulable_only_when_its_victims_are_overdue(grace_s: int) -> None:
     world = QueuedWorld(a_queue("q"), nodes=[a_node("a", cpu="1")])
     low = a_gated_pod("low", priority=1)
     if grace_s != 30:

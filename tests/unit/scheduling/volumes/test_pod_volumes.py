@@ -37,7 +37,7 @@ def with_claim(name: str, claim: str = "c", **spec: Any) -> dict[str, Any]:
     return a_pod(name, volumes=claims(claim), **spec)
 
 
-def test_a_free_volume_is_bound_to_the_claim_and_the_pod_when_that_is_finished() -> None:
+def test_a_free_volume_is_bound_to_the_claim_before_the_pod_is_bound() -> None:
     world = Storing(*LOCAL, a_claim("c", on_class="local", revision="7"))
     world.show(with_claim("p"))
     world.step()
@@ -66,7 +66,7 @@ def test_a_free_volume_is_bound_to_the_claim_and_the_pod_when_that_is_finished()
     assert world.binds == {"p": "n2"}
 
 
-def test_a_volume_is_made_for_the_node_that_was_chosen() -> None:
+def test_a_volume_is_provisioned_for_the_chosen_node() -> None:
     world = Storing(a_class("s", "ebs"), a_claim("c", on_class="s"))
     world.show(with_claim("p"))
     world.step()
@@ -89,7 +89,7 @@ def test_pods_whose_claims_are_bound_do_not_wait() -> None:
     assert world.binds == {"p": "n2"}
 
 
-def test_a_volume_is_not_promised_twice_and_comes_back_when_the_first_pod_does_not_get_there() -> None:
+def test_an_assumed_volume_is_not_used_twice_and_is_freed_when_the_pod_is_not_bound() -> None:
     world = Storing(*LOCAL, a_claim("c", on_class="local"), a_claim("d", on_class="local"))
     world.show(with_claim("p", priority=1), with_claim("q", "d"))
     world.step()
@@ -119,7 +119,7 @@ def test_a_second_pod_with_the_same_claim_follows_the_first_to_its_node() -> Non
     assert [write.body["metadata"]["annotations"] for write in world.writes] == [{SELECTED: "n2"}]
 
 
-def test_a_volume_that_cannot_be_made_there_sends_the_pod_back() -> None:
+def test_failed_provisioning_unreserves_the_pod() -> None:
     world = Storing(a_class("s", "ebs"), a_claim("c", on_class="s"))
     world.show(with_claim("p"))
     world.step()
@@ -133,7 +133,7 @@ def test_a_volume_that_cannot_be_made_there_sends_the_pod_back() -> None:
     assert [write.body["metadata"]["resourceVersion"] for write in world.writes] == ["3"]
 
 
-def test_what_may_go_wrong_with_a_volume_that_was_found() -> None:
+def test_failures_while_a_volume_is_bound_are_reported() -> None:
     unbound = a_volume("v2", on_class="local", revision="3", at={HOST: ["n2"]})
     moved = a_volume("v2", on_class="local", revision="2", claim="c", at={HOST: ["n1"]})
     written = a_volume("v2", on_class="local", revision="2", claim="c", at={HOST: ["n2"]})
@@ -151,7 +151,7 @@ def test_what_may_go_wrong_with_a_volume_that_was_found() -> None:
         assert world.statuses == {"p": prefix + message}
 
 
-def test_a_claim_that_is_deleted_meanwhile_ends_the_wait() -> None:
+def test_a_deleted_claim_ends_the_wait() -> None:
     world = Storing(*LOCAL, a_claim("c", on_class="local"))
     world.show(with_claim("p"))
     world.step()
@@ -161,7 +161,7 @@ def test_a_claim_that_is_deleted_meanwhile_ends_the_wait() -> None:
     assert 'failed to check binding: persistentvolumeclaims "default/c" not found' in world.statuses["p"]
 
 
-def test_a_volume_that_does_not_come_is_given_up_after_ten_minutes() -> None:
+def test_provisioning_times_out_after_ten_minutes() -> None:
     world = Storing(a_class("s", "ebs"), a_claim("c", on_class="s"))
     world.show(with_claim("p"))
     world.step()
@@ -174,7 +174,7 @@ def test_a_volume_that_does_not_come_is_given_up_after_ten_minutes() -> None:
     assert world.taken("n1") == 0
 
 
-def test_others_waiting_are_not_looked_at_when_a_claim_changes() -> None:
+def test_a_change_of_a_claim_does_not_wake_other_pods() -> None:
     world = Storing(a_class("s", "ebs"), *(a_claim(f"c{i}", on_class="s") for i in range(3)))
     world.show(*(with_claim(f"p{i}", f"c{i}") for i in range(3)))
     world.step()
@@ -188,7 +188,7 @@ def test_others_waiting_are_not_looked_at_when_a_claim_changes() -> None:
     assert list(world.binds) == ["p1"]
 
 
-def test_a_pod_that_waits_for_its_claim_is_tried_again_when_that_comes_and_for_no_other() -> None:
+def test_a_pod_that_waits_for_its_claim_is_woken_only_by_that_claim() -> None:
     world = Storing(a_class("s", "ebs"))
     world.show(with_claim("p"))
     world.step()
@@ -199,7 +199,7 @@ def test_a_pod_that_waits_for_its_claim_is_tried_again_when_that_comes_and_for_n
     assert [write.name for write in world.writes] == ["c"]
 
 
-def test_a_pod_that_was_refused_before_anyone_else_looked_is_told_so_in_known_words() -> None:
+def test_a_pod_rejected_in_pre_filter_gets_the_message_of_kube_scheduler() -> None:
     world = Storing()
     world.show(with_claim("p"))
     world.step()
@@ -207,7 +207,7 @@ def test_a_pod_that_was_refused_before_anyone_else_looked_is_told_so_in_known_wo
     assert world.statuses == {"p": f"Unschedulable: {message}"}
 
 
-def test_preemption_remembers_what_it_said_about_pods_with_volumes() -> None:
+def test_preemption_caches_results_for_pods_with_volumes() -> None:
     away = a_volume("v", claim="c", at={HOST: ["n9"]}, labels={"a": "b"})
     world = Storing(a_claim("c", volume="v"), away)
     world.show(with_claim("p"), with_claim("q"))

@@ -72,7 +72,7 @@ def waiting(*shown: Shown) -> Cluster:
         ([], a_csi_node("n", d=3), False),
     ],
 )
-def test_who_could_not_bind_volumes(before: list[Shown], after: Shown, helps: bool) -> None:
+def test_events_that_wake_pods_rejected_by_volume_binding(before: list[Shown], after: Shown, helps: bool) -> None:
     cluster = waiting(*before)
     assert wakes("VolumeBinding", cluster, show(cluster, after)) is helps
 
@@ -81,18 +81,18 @@ def test_who_could_not_bind_volumes(before: list[Shown], after: Shown, helps: bo
     ("after", "helps"),
     [(a_claim("p-scratch"), True), (a_claim("q-scratch"), True), (a_claim("p-other"), False)],
 )
-def test_claims_of_ephemeral_volumes_are_known_by_how_their_names_end(after: Shown, helps: bool) -> None:
+def test_claims_of_ephemeral_volumes_are_recognized_by_their_suffix(after: Shown, helps: bool) -> None:
     cluster = waiting()
     assert wakes("VolumeBinding", cluster, show(cluster, after), EPHEMERAL) is helps
 
 
-def test_a_volume_that_is_gone_helps_nobody() -> None:
+def test_a_deleted_volume_wakes_no_pod() -> None:
     cluster = waiting(a_volume("v", on_class="s"))
     assert not wakes("VolumeBinding", cluster, hide(cluster, a_volume("v")))
 
 
 @pytest.mark.parametrize("plugin", ["VolumeBinding", "VolumeZone"])
-def test_who_has_a_volume_waits_for_that_one(plugin: str) -> None:
+def test_a_pod_with_a_bound_claim_waits_for_that_volume(plugin: str) -> None:
     cluster = waiting(a_claim("c", on_class="s", revision="2", volume="v"))
     assert not wakes(plugin, cluster, show(cluster, a_volume("w", on_class="s")))
     assert wakes(plugin, cluster, show(cluster, a_volume("v", on_class="s", claim="c")))
@@ -103,7 +103,7 @@ def test_who_has_a_volume_waits_for_that_one(plugin: str) -> None:
     "shown",
     [a_claim("other"), a_claim("c", on_class="s", deleting=True), a_claim("c", on_class="s", phase="Lost")],
 )
-def test_who_waits_for_a_claim_waits_for_nothing_else(shown: Shown) -> None:
+def test_a_pod_that_waits_for_a_claim_waits_for_nothing_else(shown: Shown) -> None:
     cluster = Cluster(a_node("n"))
     show(cluster, a_class("s", "ebs"), shown)
     others = [
@@ -118,7 +118,7 @@ def test_who_waits_for_a_claim_waits_for_nothing_else(shown: Shown) -> None:
         assert wakes(plugin, cluster, claim)
 
 
-def test_who_names_a_class_that_is_not_there_waits_for_it() -> None:
+def test_a_pod_with_a_missing_class_waits_for_it() -> None:
     cluster = waiting(a_claim("c", on_class="new", revision="2"))
     other, new = show(cluster, a_class("other")), show(cluster, a_class("new"))
     hide(cluster, a_class("new"))
@@ -127,7 +127,7 @@ def test_who_names_a_class_that_is_not_there_waits_for_it() -> None:
         assert not wakes(plugin, cluster, other)
 
 
-def test_ephemeral_volumes_may_be_helped_by_any_volume_or_class() -> None:
+def test_pods_with_ephemeral_volumes_wake_for_any_volume_or_class() -> None:
     cluster = waiting()
     assert wakes("VolumeBinding", cluster, show(cluster, a_volume("v", on_class="other")), EPHEMERAL)
     assert wakes("VolumeBinding", cluster, show(cluster, a_class("other")), EPHEMERAL)
@@ -144,12 +144,12 @@ def test_ephemeral_volumes_may_be_helped_by_any_volume_or_class() -> None:
         ([], a_volume("v"), False),
     ],
 )
-def test_who_found_no_node_with_room_for_a_volume(before: list[Shown], after: Shown, helps: bool) -> None:
+def test_events_that_wake_pods_rejected_by_node_volume_limits(before: list[Shown], after: Shown, helps: bool) -> None:
     cluster = waiting(*before)
     assert wakes("NodeVolumeLimits", cluster, show(cluster, after)) is helps
 
 
-def test_an_attachment_that_is_gone_makes_room() -> None:
+def test_a_deleted_attachment_wakes() -> None:
     cluster = waiting(an_attachment("x", "n", "v", "d"))
     assert wakes("NodeVolumeLimits", cluster, hide(cluster, an_attachment("x", "n", "v", "d")))
 
@@ -172,14 +172,14 @@ def test_an_attachment_that_is_gone_makes_room() -> None:
         ("VolumeBinding", POD, a_pod("gone", volumes=claims("c"), nodeName="n"), False),
     ],
 )
-def test_pods_that_go_leave_their_volumes(plugin: str, waits: Any, gone: Any, helps: bool) -> None:
+def test_a_deleted_pod_with_volumes_wakes(plugin: str, waits: Any, gone: Any, helps: bool) -> None:
     cluster = waiting()
     event = ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, old=cluster.pod(gone))
     assert wakes(plugin, cluster, [event], waits) is helps
 
 
 @pytest.mark.parametrize("plugin", ["VolumeBinding", "VolumeZone", "VolumeRestrictions"])
-def test_a_new_node_may_help_all_but_those_whose_drivers_it_does_not_have_yet(plugin: str) -> None:
+def test_an_added_node_wakes_except_for_attach_limits(plugin: str) -> None:
     cluster = waiting()
     assert wakes(plugin, cluster, [ClusterEvent(cluster_events.NODE, cluster_events.ADD)])
     assert not wakes("NodeVolumeLimits", cluster, [ClusterEvent(cluster_events.NODE, cluster_events.ADD)])
@@ -187,7 +187,7 @@ def test_a_new_node_may_help_all_but_those_whose_drivers_it_does_not_have_yet(pl
     assert relabelled is (plugin != "VolumeRestrictions")
 
 
-def test_waiting_for_a_claim_of_ones_own_is_not_disturbed_by_a_thousand_others() -> None:
+def test_a_waiting_pod_is_not_woken_by_a_thousand_other_claims() -> None:
     cluster = waiting()
     events = [event for i in range(1000) for event in show(cluster, a_claim(f"c{i}"))]
     assert not wakes("VolumeBinding", cluster, events)
