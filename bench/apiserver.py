@@ -19,8 +19,8 @@ import msgspec
 from bench import report
 from bench.client import Http, Target, connect
 from bench.process import Cpu, add
-from harness.embedded import EmbeddedServer
-from harness.real import HOW_TO_GET_THEM, RealServer, binaries
+from harness.embedded_server import EmbeddedServer
+from harness.real_server import HOW_TO_GET_THEM, RealServer, binaries
 
 ROUNDS: Final = 5
 CONNECTIONS: Final = 8

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.real import RealServer
+from harness.real_server import RealServer
 from headgate.client import write_requests
 from headgate.client.io.credentials import find_rest_config
 from headgate.client.io.http_transport import HTTPTransport

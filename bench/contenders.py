@@ -19,7 +19,7 @@ import yaml
 
 from bench.cluster import Stuck
 from bench.process import cpu_s, is_runnable
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
 from harness.processes import Process
 
 _REST_WINDOW_S: Final = 1.5

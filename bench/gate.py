@@ -25,8 +25,8 @@ from bench.process import cpu_s
 from bench.rounds import Place, Round
 from bench.scheduler import FLAGS
 from bench.standings import FEWEST_ROUNDS
-from harness.embedded import HEADGATE
-from harness.real import HOW_TO_GET_THEM, RealServer, binaries
+from harness.embedded_server import HEADGATE
+from harness.real_server import HOW_TO_GET_THEM, RealServer, binaries
 from headgate.capacity.names import GATE, OPT_IN, QUEUE_NAME, QUEUES
 from headgate.client import write_requests
 from headgate.kube.api_resources import PODS

@@ -14,10 +14,10 @@ from typing import Final, Protocol
 
 import msgspec
 
-from harness.embedded import HEADGATE, EmbeddedServer
+from harness.embedded_server import HEADGATE, EmbeddedServer
 from harness.kueue import HOW_TO_GET_KUEUE, define_kueue, kueue_folder
 from harness.processes import NotReady, Process
-from harness.real import RealServer
+from harness.real_server import RealServer
 from harness.server import Server
 
 Command = Callable[[str, str], list[str]]

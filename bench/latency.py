@@ -20,9 +20,9 @@ from typing import Any, Final
 
 from bench import report, standings
 from clusters import a_node, a_pod
-from harness.embedded import HEADGATE
-from harness.real import HOW_TO_GET_THEM, RealServer, binaries
-from harness.scheduling import SchedulerProcess, create_nodes, send
+from harness.embedded_server import HEADGATE
+from harness.real_server import HOW_TO_GET_THEM, RealServer, binaries
+from harness.scheduler_process import SchedulerProcess, create_nodes, send
 from harness.server import Server, Watch
 from headgate.capacity.names import GATE, OPT_IN, QUEUE_NAME, QUEUES
 

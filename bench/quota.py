@@ -28,7 +28,7 @@ from bench.loads import BASELINE, FLAVOR, LARGE_SCALE, Load, plenty, workloads
 from bench.process import Cpu
 from bench.running import Runner
 from bench.standings import Bar
-from harness.real import HOW_TO_GET_THEM, binaries
+from harness.real_server import HOW_TO_GET_THEM, binaries
 from headgate.client import write_requests
 from headgate.http.transport import HTTPRequest
 from headgate.kube.timestamps import format_time

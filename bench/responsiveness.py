@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from bench import report
-from harness.embedded import EmbeddedServer
+from harness.embedded_server import EmbeddedServer
 from large_bodies import Client, bodies, measure, prepare
 
 CLIENTS: Final = 8

@@ -25,7 +25,7 @@ from bench.cluster import Cluster, Stuck
 from bench.contenders import CONTENDERS, OURS, Contender
 from bench.rounds import Place
 from bench.standings import FEWEST_ROUNDS
-from harness.real import HOW_TO_GET_THEM, RealServer, binaries
+from harness.real_server import HOW_TO_GET_THEM, RealServer, binaries
 
 FLAGS: Final = ("--enable-priority-and-fairness=false", "--max-requests-inflight=0", "--delete-collection-workers=8")
 NODES: Final = (1_000, 5_000)

@@ -17,7 +17,7 @@ import msgspec
 from bench import report
 from bench.creates import HEADERS, server
 from bench.process import cpu_s, resident_bytes
-from harness.embedded import EmbeddedServer
+from harness.embedded_server import EmbeddedServer
 from headgate.apiserver.io.api_server import APIServer
 from headgate.apiserver.request.messages import ServerRequest, ServerResponse
 from headgate.store import StoreChange

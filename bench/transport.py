@@ -17,7 +17,7 @@ from statistics import median
 from typing import Final
 
 from bench import report
-from harness.authority import Authority
+from harness.certificate_authority import Authority
 from headgate.client.io.http_transport import HTTPTransport
 from headgate.client.kubeconfig import RESTConfig
 from headgate.http.transport import HTTPRequest

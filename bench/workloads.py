@@ -26,9 +26,9 @@ from bench import report
 from bench.cluster import CONNECTIONS, Stuck, access_to, send
 from bench.process import Cpu
 from bench.standings import FEWEST_ROUNDS, Bar
-from harness.embedded import EmbeddedServer
+from harness.embedded_server import EmbeddedServer
 from harness.processes import Process
-from harness.real import HOW_TO_GET_THEM, RealServer, binaries
+from harness.real_server import HOW_TO_GET_THEM, RealServer, binaries
 from harness.server import Server
 from headgate.client import write_requests
 from headgate.client.io.http_transport import HTTPTransport

@@ -19,20 +19,20 @@ from typing import Any
 import pytest
 
 from harness.allowances import exceeded, told, unmet
-from harness.both import Both, report_path
-from harness.embedded import EmbeddedServer
+from harness.embedded_server import EmbeddedServer
 from harness.karpenter import HOW_TO_GET_IT, karpenter_folder
 from harness.kueue import HOW_TO_GET_KUEUE, kueue_folder
 from harness.processes import Process
-from harness.real import HOW_TO_GET_THEM, RealServer, binaries
+from harness.real_server import HOW_TO_GET_THEM, RealServer, binaries
 from harness.server import Server
+from harness.server_pair import Both, report_path
 from real.allowed_differences import ALLOWED, DRAWN
 
 # Less garbage collection in the real programs: a start of kube-apiserver takes 1.2 s of CPU time instead of 1.9 s.
 os.environ.setdefault("GOGC", "800")
 os.environ.setdefault("GOMEMLIMIT", "1GiB")
 
-pytest_plugins = ["harness.folders", "harness.orphans", "harness.tiers", "harness.timing"]
+pytest_plugins = ["harness.memory_folder", "harness.orphans", "harness.tiers", "harness.timing"]
 ABSENT = "the real Kubernetes binaries are absent"
 KARPENTER_ABSENT = "the real Karpenter is absent"
 KUEUE_ABSENT = "the real Kueue is absent"

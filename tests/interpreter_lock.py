@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import collector
+import garbage_collector
 
 SWITCH_S = 0.001
 """What ``headgate up`` sets: after this time the lock is asked for."""
@@ -51,7 +51,7 @@ def short_turns() -> Iterator[None]:
 
 def is_shared(bound_s: float, measure: Callable[[], float]) -> bool:
     """Whether one of a few runs holds the lock for less than the bound."""
-    with short_turns(), collector.without_earlier_objects():
+    with short_turns(), garbage_collector.without_earlier_objects():
         return any(measure() < bound_s for _ in range(_ROUNDS))
 
 

@@ -23,7 +23,7 @@ from headgate.quota.effects import (
     SetCondition,
 )
 from headgate.quota.engine import QuotaEngine, QuotaSettings
-from kueueing import START_S, a_cluster_queue, a_cohort, a_flavor, a_local_queue, a_workload
+from kueue_builders import START_S, a_cluster_queue, a_cohort, a_flavor, a_local_queue, a_workload
 
 Wire = dict[str, Any]
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import msgspec
 
 from headgate.quota.effects import Admit, Effect, Evict
-from kueueing import START_S, a_cluster_queue, a_local_queue, a_workload
+from kueue_builders import START_S, a_cluster_queue, a_local_queue, a_workload
 from quota_engine import Api
 
 Object = dict[str, Any]

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 import pytest
 
-import collector
+import garbage_collector
 from embedded import TOKEN, Embedded, a_pod
-from harness.hooks import HookServer
+from harness.webhook_server import HookServer
 from headgate.apiserver.io.api_server import APIServer
 from headgate.apiserver.request.messages import (
     LONG_BYTES,
@@ -79,7 +79,7 @@ def play(scenario: Callable[[APIServer], Coroutine[Any, Any, None]]) -> None:
         async with asyncio.timeout(60), served() as endpoint:
             await scenario(endpoint)
 
-    with collector.without_earlier_objects():
+    with garbage_collector.without_earlier_objects():
         asyncio.run(run())
 
 

@@ -12,7 +12,7 @@ import time
 import msgspec
 import pytest
 
-import collector
+import garbage_collector
 from embedded import Embedded
 from headgate.apiserver.request.messages import Moment, ServerResponse
 from sized_kinds import CLUSTER, DEFINITIONS_AND_OBJECTS, PODS_AND_WORKLOADS
@@ -51,7 +51,7 @@ def _cost_s(row: Row, size: int) -> float:
         answer = server.send(each)
         assert isinstance(answer, ServerResponse)
         assert answer.status < 300, answer.body
-    with collector.switched_off():
+    with garbage_collector.switched_off():
         began = time.thread_time()
         answer = server.send(request)
         took = time.thread_time() - began

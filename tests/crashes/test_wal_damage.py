@@ -19,7 +19,7 @@ from headgate.store.io.journal import Journal
 from headgate.store.io.salvage import salvage
 from headgate.store.item import Item
 from headgate.store.memory import Store
-from torture import flips
+from torture import byte_flips
 
 COMMITS = 6
 WAL = FILE + "-wal"
@@ -43,8 +43,8 @@ def killed(root: Path, *, checkpointing: bool = False, text: str = "x" * 9_000, 
     store = journal.load()
     for number in range(COMMITS):
         written += 1
-        flips.stage(store, f"n{number:02}", text)
-        flips.commit(store, journal)
+        byte_flips.stage(store, f"n{number:02}", text)
+        byte_flips.commit(store, journal)
     if checkpointing:
         journal.checkpoint()
     journal.close(store.committed)
@@ -67,7 +67,7 @@ ALL = [f"n{number:02}" for number in range(COMMITS)]
 
 
 def test_a_sound_write_ahead_file_is_taken_whole(tmp_path: Path) -> None:
-    journal, store = flips.load(killed(tmp_path))
+    journal, store = byte_flips.load(killed(tmp_path))
     journal.close(store.committed)
     assert names(store) == ALL
 
@@ -87,7 +87,7 @@ def refused_or_whole(folder: Path, where: str) -> bool:
     """Whether the start was refused; if it was not, nothing that was acknowledged may be missing."""
     damaged = files(folder)
     try:
-        journal, store = flips.load(folder)
+        journal, store = byte_flips.load(folder)
     except StoreDamagedError:
         now = files(folder)
         changed = [name for name, data in damaged.items() if name != LOCK and now[name] != data]
@@ -149,7 +149,7 @@ def test_damage_to_any_sector_of_a_file_that_was_left_after_a_clean_stop_is_noti
     """The write-ahead file comes from a copy that was made while the server ran."""
     folder = killed(fast_folder, text="x" * 500)
     left = (folder / WAL).read_bytes()
-    journal, store = flips.load(folder)
+    journal, store = byte_flips.load(folder)
     journal.close(store.committed)
     assert not (folder / WAL).exists()
     sound = files(folder)
@@ -204,19 +204,19 @@ def test_a_missing_commit_is_named_with_its_revisions(tmp_path: Path) -> None:
     with pytest.raises(
         StoreDamagedError, match=r"1 acknowledged commit is missing \(revision 6\); everything up to revision 5 can"
     ):
-        flips.load(folder)
+        byte_flips.load(folder)
     with (folder / WAL).open("r+b") as file:
         file.truncate(size // 2)
     with pytest.raises(
         StoreDamagedError, match=r"3 acknowledged commits are missing \(revisions 4 to 6\); everything up to revis"
     ):
-        flips.load(folder)
+        byte_flips.load(folder)
     (folder / WAL).unlink()
     (folder / f"{FILE}-shm").unlink()
     with pytest.raises(
         StoreDamagedError, match=r"6 acknowledged commits are missing \(revisions 1 to 6\); everything up to revis"
     ):
-        flips.load(folder)
+        byte_flips.load(folder)
 
 
 def test_a_commit_that_a_loss_of_power_interrupted_is_dropped(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_a_commit_that_a_loss_of_power_interrupted_is_dropped(tmp_path: Path) ->
     folder = killed(tmp_path, at="committed")
     with (folder / WAL).open("r+b") as file:
         file.truncate((folder / WAL).stat().st_size - 10_000)
-    journal, store = flips.load(folder)
+    journal, store = byte_flips.load(folder)
     journal.close(store.committed)
     assert names(store) == ALL[:-1]
 
@@ -232,7 +232,7 @@ def test_a_commit_that_a_loss_of_power_interrupted_is_dropped(tmp_path: Path) ->
 def test_a_commit_whose_mark_was_not_written_is_kept(tmp_path: Path) -> None:
     folder = killed(tmp_path, at="committed")
     assert examine(folder / FILE, silent, at_rest=False) == []
-    journal, store = flips.load(folder)
+    journal, store = byte_flips.load(folder)
     journal.close(store.committed)
     assert names(store) == ALL
 
@@ -243,7 +243,7 @@ def test_a_commit_whose_mark_was_written_in_part_is_kept(tmp_path: Path) -> None
     with (folder / MARK).open("r+b") as file:
         file.seek(RECORDS_AT[older])
         file.write(b"written in p")
-    journal, store = flips.load(folder)
+    journal, store = byte_flips.load(folder)
     journal.close(store.committed)
     assert names(store) == ALL
 
@@ -298,42 +298,42 @@ def test_a_file_that_is_missing_or_of_another_store_is_noticed(
     folder, other = killed(tmp_path / "one"), killed(tmp_path / "other")
     spoil(folder, other)
     with pytest.raises(StoreDamagedError, match=words):
-        flips.load(folder)
+        byte_flips.load(folder)
     if (folder / FILE).exists():
         assert re.search(words, examine(folder / FILE, silent, at_rest=False)[0])
 
 
 def test_an_older_copy_beside_the_mark_of_a_later_time_is_noticed(tmp_path: Path) -> None:
     older = tmp_path / "older"
-    flips.build(tmp_path / "data")
+    byte_flips.build(tmp_path / "data")
     shutil.copytree(tmp_path / "data", older)
-    journal, store = flips.load(tmp_path / "data")
-    flips.stage(store, "later", "x")
-    flips.commit(store, journal)
+    journal, store = byte_flips.load(tmp_path / "data")
+    byte_flips.stage(store, "later", "x")
+    byte_flips.commit(store, journal)
     journal.close(store.committed)
     shutil.copy(tmp_path / "data" / MARK, older / MARK)
     with pytest.raises(StoreDamagedError, match="acknowledged commits are missing"):
-        flips.load(older)
+        byte_flips.load(older)
 
 
 def test_a_mark_of_an_earlier_time_is_noticed(tmp_path: Path) -> None:
-    flips.build(tmp_path / "data")
+    byte_flips.build(tmp_path / "data")
     earlier = (tmp_path / "data" / MARK).read_bytes()
-    journal, store = flips.load(tmp_path / "data")
-    flips.stage(store, "later", "x")
-    flips.commit(store, journal)
+    journal, store = byte_flips.load(tmp_path / "data")
+    byte_flips.stage(store, "later", "x")
+    byte_flips.commit(store, journal)
     journal.close(store.committed)
     (tmp_path / "data" / MARK).write_bytes(earlier)
     with pytest.raises(StoreDamagedError, match="the high-water mark is older than the store"):
-        flips.load(tmp_path / "data")
+        byte_flips.load(tmp_path / "data")
 
 
 def test_a_running_store_is_sound_for_a_reader_beside_it(tmp_path: Path) -> None:
     journal = Journal.open(tmp_path / "data")
     store = journal.load()
     for number in range(3):
-        flips.stage(store, f"n{number}", "x")
-        flips.commit(store, journal)
+        byte_flips.stage(store, f"n{number}", "x")
+        byte_flips.commit(store, journal)
         assert examine(tmp_path / "data" / FILE, silent, at_rest=False) == []
         back_up(tmp_path / "data", tmp_path / f"copy-{number}.db")
     journal.close(store.committed)
@@ -345,11 +345,11 @@ def test_a_database_file_without_its_log_is_not_taken_for_a_backup(tmp_path: Pat
     assert "did not stop in order" in examine(tmp_path / "alone.db", silent, at_rest=True)[0]
     with pytest.raises(StoreDamagedError, match="did not stop in order"):
         restore(tmp_path / "alone.db", tmp_path / "again")
-    journal, store = flips.load(folder)
+    journal, store = byte_flips.load(folder)
     journal.close(store.committed)
     shutil.copy(folder / FILE, tmp_path / "whole.db")
     restore(tmp_path / "whole.db", tmp_path / "again")
-    journal, again = flips.load(tmp_path / "again")
+    journal, again = byte_flips.load(tmp_path / "again")
     journal.close(again.committed)
     assert items(again) == items(store)
 
@@ -361,13 +361,13 @@ def test_what_can_be_read_around_the_damage_is_kept(tmp_path: Path, checkpointin
         file.seek((folder / WAL).stat().st_size // 2)
         file.write(b"damaged")
     with pytest.raises(StoreDamagedError, match="3 acknowledged commits are missing"):
-        flips.load(folder)
+        byte_flips.load(folder)
     with pytest.raises(StoreDamagedError, match="are missing"):
         back_up(folder, tmp_path / "copy.db")
     assert "are missing" in examine(folder / FILE, silent, at_rest=False)[0]
     done = salvage(folder, silent)
     assert "are missing" in done.problems[0]
-    journal, store = flips.load(folder)
+    journal, store = byte_flips.load(folder)
     journal.close(store.committed)
     # The damaged page was written again by the next commit, or is in the database file: nothing is lost after all.
     assert (names(store), list(done.lost)) == (ALL, [])
@@ -379,7 +379,7 @@ def test_a_log_that_is_cut_short_costs_what_was_behind_the_cut(tmp_path: Path) -
         file.truncate((folder / WAL).stat().st_size // 2)
     done = salvage(folder, silent)
     assert list(done.lost) == ["revisions 4 to 6 were acknowledged, and nothing of them is in the files"]
-    journal, store = flips.load(folder)
+    journal, store = byte_flips.load(folder)
     journal.close(store.committed)
     assert names(store) == ALL[:3]
     assert salvage(folder, silent).problems == ()

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
 
 
 class Cluster:

@@ -18,9 +18,9 @@ from typing import Any
 
 import yaml
 
-from harness.embedded import EmbeddedServer
+from harness.embedded_server import EmbeddedServer
 from harness.processes import Process
-from harness.real import RealServer
+from harness.real_server import RealServer
 from harness.server import JSON_TYPE, Result, Server
 from headgate.client.io.credentials import find_rest_config
 from headgate.client.io.http_transport import HTTPTransport

@@ -20,8 +20,8 @@ from typing import Any
 import yaml
 
 from harness.processes import Process, free_ports
-from harness.real import REPOSITORY
-from harness.scheduling import send, wait_for
+from harness.real_server import REPOSITORY
+from harness.scheduler_process import send, wait_for
 from harness.server import Server
 from headgate.client.io.credentials import find_rest_config
 from headgate.client.io.http_transport import HTTPTransport

@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 import yaml
 
 from harness.processes import Process
-from harness.real import REPOSITORY, RealServer
-from harness.scheduling import send, wait_for
+from harness.real_server import REPOSITORY, RealServer
+from harness.scheduler_process import send, wait_for
 from harness.server import Server
 
 Object = dict[str, Any]

@@ -1,7 +1,7 @@
 """Watches every pod of a server from the beginning, on whatever server comes after it, and shows every revision once.
 
 Whoever works on the pods may be killed, cut off or lied to meanwhile: this watch goes straight to the server and
-resumes where it was. What is right and wrong is said by who inherits (``auditing.py``, ``workload_auditing.py``).
+resumes where it was. What is right and wrong is said by who inherits (``scheduler_audit.py``, ``workload_audit.py``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Child processes of a test session: started with a log file, watched until they are ready, stopped by their own id.
 
 Ports: a free one is asked of the kernel. Another process may take it before ours binds it, so a start that dies at once
-is tried again by the callers (`real.py`, `embedded.py`) with other ports.
+is tried again by the callers (`real_server.py`, `embedded_server.py`) with other ports.
 """
 
 from __future__ import annotations

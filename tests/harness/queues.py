@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
 from harness.server import Server
 
 Object = dict[str, Any]

@@ -14,10 +14,10 @@ from typing import Any
 import yaml
 
 from clusters import a_node, a_pod
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
 from harness.processes import Process
-from harness.real import REPOSITORY, RealServer
-from harness.scheduling import scheduled_reason, send, wait_for
+from harness.real_server import REPOSITORY, RealServer
+from harness.scheduler_process import scheduled_reason, send, wait_for
 from headgate.capacity.names import GATE, OPT_IN
 from headgate.kube.timestamps import format_time
 

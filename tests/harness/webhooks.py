@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
 from harness.processes import Process, free_ports
-from harness.scheduling import PATIENCE_S, Reached
+from harness.scheduler_process import PATIENCE_S, Reached
 from harness.server import Answer, Server
 from harness.users import ALICE, bearing
 

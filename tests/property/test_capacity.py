@@ -13,14 +13,14 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from capacity_builders import a_group, a_queue
 from headgate.capacity.api.queue import Queue, read_queue
 from headgate.capacity.api.stamp import Stamp
 from headgate.capacity.api.task import TaskInfo
 from headgate.capacity.engine import QueueEngine, WaitReason
 from headgate.capacity.names import GATE
 from headgate.kube.timestamps import format_micro_time
-from property.slow_queues import ROOT, Group, Pod, SlowQueues
-from queueing import a_group, a_queue
+from property.reference_queues import ROOT, Group, Pod, SlowQueues
 
 _FOREIGN = "example.com/hold"
 _DEFAULT = Queue("default")

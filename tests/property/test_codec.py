@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.drawn import TABLES, objects
+from harness.random_objects import TABLES, objects
 from headgate.apimachinery.codec import codec
 from headgate.kube.serializer.json_decoder import integer_if_whole
 

@@ -18,7 +18,7 @@ from headgate.controllers.deployments.template_hash import TemplateHash
 from headgate.controllers.framework import effects
 from headgate.controllers.framework.effects import Create, Delete
 from headgate.kube.timestamps import format_time
-from property.drawn_worlds import Drawn, chooser
+from property.random_steps import Drawn, chooser
 from unit.controllers.kubelet_steps import finish, pods, run
 
 Object = dict[str, Any]

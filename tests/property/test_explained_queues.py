@@ -15,10 +15,10 @@ import msgspec
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from capacity_builders import Queues, a_group, a_queue, a_task, stamped
 from headgate.capacity.api.task import TaskInfo
 from headgate.capacity.explanation import PodExplanation, PodGate, explain
 from headgate.capacity.names import GATE, GROUP_NAMES
-from queueing import Queues, a_group, a_queue, a_task, stamped
 
 Wire = dict[str, Any]
 FOREIGN = "example.com/approval"

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from headgate.quota.effects import Admit, Effect, Evict
 from headgate.quota.engine import QuotaEngine
 from headgate.quota.explain.description import WorkloadDescription, describe_workload
-from kueueing import a_pod_set
+from kueue_builders import a_pod_set
 from quota_engine import Api
 
 Wire = dict[str, Any]

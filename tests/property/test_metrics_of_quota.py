@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headgate.jobs.metrics import JobMetrics
 from headgate.quota.api.workload import Workload, read_workload
 from headgate.quota.metrics.counters import UnadmittedWorkloads
-from kueueing import a_condition, a_workload, reserved
+from kueue_builders import a_condition, a_workload, reserved
 
 GATES = ("", "x.io/a", "x.io/b")
 NAMES = ("a", "b", "c", "d")

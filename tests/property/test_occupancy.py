@@ -19,7 +19,7 @@ from headgate.quota.api.quota_reservation import QuotaHolder, QuotaPod
 from headgate.quota.cache.occupancy import Occupancy
 from headgate.quota.cache.quota_ledger import QuotaLedger
 from headgate.quota.cache.quota_tree import QuotaTree
-from kueueing import a_cluster_queue
+from kueue_builders import a_cluster_queue
 
 FR = ("default", "cpu")
 QUEUES = ("a", "b", "c")

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from harness.drawn import TABLES, objects
 from harness.protobuf import MAGIC, message, numbers
+from harness.random_objects import TABLES, objects
 from headgate import schemas
 from headgate.apimachinery.codec import codec
 from headgate.apimachinery.codec.empty_collections import drop_empty_collections

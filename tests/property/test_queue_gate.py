@@ -12,9 +12,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from property.queued_api import GROUPS, LEAVES, LIMITS
-from property.queued_world import QueuedWorld
-from property.small_api import SIZES
+from property.fake_api import SIZES
+from property.fake_api_with_queues import GROUPS, LEAVES, LIMITS
+from property.simulated_queues import QueuedWorld
 
 PODS = ["s", "t", "u", "v", "w", "x", "y", "z"]
 names, nodes, few = st.sampled_from(PODS), st.sampled_from(list(SIZES)), st.integers(0, 3)

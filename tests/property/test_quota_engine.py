@@ -23,7 +23,7 @@ from headgate.quota.cycle.admission_cycle import NO_LONGER_FITS
 from headgate.quota.cycle.nomination import nominate
 from headgate.quota.effects import Admit, Effect, Evict
 from headgate.quota.flavors.assignment import AssignmentMode
-from property.slow_quota import Held, SlowQuota
+from property.reference_quota import Held, SlowQuota
 from quota_engine import Api
 
 _QUEUES = ("a", "b", "c")

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headgate.quota.effects import Effect, Evict
-from property.slow_quota import SlowQuota
+from property.reference_quota import SlowQuota
 from quota_engine import Api
 
 _NAMES = ("a", "b", "c")

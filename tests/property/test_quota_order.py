@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headgate.quota.effects import Admit
-from property.slow_admission import Asking, Queue, SlowAdmission
-from property.slow_quota import Held, SlowQuota
+from property.reference_admission import Asking, Queue, SlowAdmission
+from property.reference_quota import Held, SlowQuota
 from quota_engine import Api
 
 _FLAVORS = ("spot", "fixed")

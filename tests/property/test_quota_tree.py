@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headgate.quota.api.cohort import FlavorQuota
 from headgate.quota.cache.quota_tree import QuotaTree
-from property.slow_quota import SlowQuota
+from property.reference_quota import SlowQuota
 
 _FRS = (("spot", "cpu"), ("spot", "memory"), ("fixed", "cpu"))
 _QUEUES = ("a", "b", "c", "d")

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.capacity.names import GATE
-from reported import Cluster
+from status_reporting import Cluster
 
 Object = dict[str, Any]
 Step = tuple[str, int, int]

@@ -15,8 +15,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from property.scheduled_world import World
-from property.small_api import RULES, SIZES
+from property.fake_api import RULES, SIZES
+from property.simulated_scheduler import World
 
 PODS = ["a", "b", "c", "d", "e", "f"]
 names, nodes, few = st.sampled_from(PODS), st.sampled_from(list(SIZES)), st.integers(0, 3)
@@ -125,7 +125,7 @@ def test_told_the_same_it_does_the_same(taken: list[tuple[str, tuple[Any, ...]]]
 
 A_LIFE = """
 import random
-from property.scheduled_world import World
+from property.simulated_scheduler import World
 
 chance = random.Random(7)
 world = World()

@@ -19,7 +19,7 @@ from headgate.scheduling.plugins.priority_sort import PrioritySort
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
 from headgate.scheduling.queue.queued_pod_info import QueuedPodInfo
 from headgate.scheduling.queue.scheduling_queue import SchedulingQueue
-from property.slow_queue import SlowPod, SlowQueue
+from property.reference_scheduling_queue import SlowPod, SlowQueue
 from unit.scheduling.pods import PROFILE, START_S, APod, AShape, a_pod
 
 NAMES = ["a", "b", "c", "d", "e"]

@@ -11,7 +11,7 @@ from headgate.controllers.framework import effects
 from headgate.controllers.framework.effects import Create, Delete
 from headgate.controllers.stateful_sets.controller import StatefulSetController
 from headgate.controllers.stateful_sets.plan import StartPod, StatefulSetPod, StatefulSetRules, StopPod, plan_pods
-from property.drawn_worlds import Drawn, chooser
+from property.random_steps import Drawn, chooser
 from unit.controllers.kubelet_steps import finish, pods, report, run
 
 Object = dict[str, Any]

@@ -101,7 +101,7 @@ DECODING = (
 )
 PARSERS = (
     Form(
-        "test_http_daily",
+        "test_http_common_changes",
         MESSAGE,
         r'(?P<same>.*Invalid value: "<secret contents redacted>": )invalid character \'o\' in literal null .*',
         r'(?P<same>.*Invalid value: "<secret contents redacted>": )invalid character \'n\' looking for beginning .*',

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.both import Both
-from harness.either import MAKES
+from harness.server_kinds import MAKES
+from harness.server_pair import Both
 from real.custom_kinds import define
-from real.queue_place import Place, a_place
+from real.queue_cluster import Place, a_place
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import json
 import time
 from typing import Any
 
-from harness.scenario import Step, post
+from harness.request_cases import Step, post
 from harness.server import Server
 
 GROUP = "test.example.com"

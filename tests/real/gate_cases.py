@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.objects import PODS
-from harness.scenario import TABLE, Case, Edited, case, get, patch, post, put
+from harness.request_cases import TABLE, Case, Edited, case, get, patch, post, put
 
 P = f"{PODS}/p"
 

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from harness.control_plane import ABSENT, RATE
-from harness.embedded import EmbeddedServer
+from harness.embedded_server import EmbeddedServer
 from harness.processes import Process
-from harness.real import RealServer
-from harness.scheduling import wait_for
+from harness.real_server import RealServer
+from harness.scheduler_process import wait_for
 from harness.server import Answer, Server
 from harness.webhooks import WebhookProcess, prepare, sent
 from headgate.kube import conditions
-from queued import PRIORITY, Wire, collection, gates, queued
+from queued_objects import PRIORITY, Wire, collection, gates, queued
 
 API = "/apis/kueue.x-k8s.io/v1beta2"
 NAMESPACE = "default"

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
-from real.kueue_comparing import FACTOR
-from real.kueue_twins import View, conditions_of, is_
-from real.kueue_worlds import DrawnWorld
+from real.kueue_and_headgate import View, conditions_of, is_
+from real.kueue_comparison import FACTOR
+from real.kueue_random_clusters import DrawnWorld
 
 Object = dict[str, Any]
 

@@ -15,12 +15,12 @@ from typing import Any
 
 from harness.kueue import KUEUE, MinimalKueue, define_kueue, plant
 from harness.processes import Process
-from harness.real import RealServer
-from harness.scheduling import send
-from kueueing import a_flavor
+from harness.real_server import RealServer
+from harness.scheduler_process import send
+from kueue_builders import a_flavor
 from quota_load import Decided, reserved_at_s
-from real.kueue_twins import PATIENCE_S, PLURALS, Side, is_
-from real.kueue_worlds import typed
+from real.kueue_and_headgate import PATIENCE_S, PLURALS, Side, is_
+from real.kueue_random_clusters import typed
 
 Object = dict[str, Any]
 

@@ -13,7 +13,7 @@ from harness.objects import (
     pod,
     priority_class,
 )
-from harness.scenario import Step, case, delete, get, patch, post
+from harness.request_cases import Step, case, delete, get, patch, post
 
 QUOTAS = f"{CORE}/resourcequotas"
 CLAIMS = f"{CORE}/persistentvolumeclaims"

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from harness.either import MAKES, started
-from harness.embedded import EmbeddedServer
-from harness.scheduling import wait_for
+from harness.embedded_server import EmbeddedServer
+from harness.scheduler_process import wait_for
 from harness.server import Answer, Server
+from harness.server_kinds import MAKES, started
 from harness.users import ALICE, bearing
 from harness.webhooks import WebhookProcess, prepare, sent
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, STAMP

@@ -12,10 +12,18 @@ from typing import Any
 import pytest
 
 from clusters import a_node, a_pod
-from harness.either import MAKES, started
 from harness.processes import free_ports
-from harness.scheduling import SchedulerProcess, create_nodes, get_pod, is_bound, scheduled_reason, send, wait_for
+from harness.scheduler_process import (
+    SchedulerProcess,
+    create_nodes,
+    get_pod,
+    is_bound,
+    scheduled_reason,
+    send,
+    wait_for,
+)
 from harness.server import Server
+from harness.server_kinds import MAKES, started
 from harness.webhooks import prepare, sent
 from headgate.capacity.names import GATE, OPT_IN, QUEUE_NAME, STAMP
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.real import RealServer
+from harness.real_server import RealServer
 from harness.server import Answer
 from headgate import schemas as tables
 from headgate.apimachinery.apply import ApplyResult, apply_config, keep_unchanged_times, parseable_type, track_update

@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from clusters import a_pod
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
 from harness.processes import free_ports
-from harness.real import REPOSITORY, RealServer
-from harness.scheduling import SchedulerProcess, pods, scheduled_reason, send, wait_for
+from harness.real_server import REPOSITORY, RealServer
+from harness.scheduler_process import SchedulerProcess, pods, scheduled_reason, send, wait_for
 from harness.server import Server
 from headgate.capacity.names import OPT_IN
 

@@ -17,9 +17,9 @@ import msgspec
 import pytest
 import yaml
 
-from harness.authority import trusted
-from harness.embedded import EmbeddedServer
-from harness.real import RealServer
+from harness.certificate_authority import trusted
+from harness.embedded_server import EmbeddedServer
+from harness.real_server import RealServer
 from harness.server import Server
 from harness.users import ALICE, BOB, TOKEN
 from headgate.client.io.credentials import find_rest_config

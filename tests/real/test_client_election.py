@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.embedded import EmbeddedServer
+from harness.embedded_server import EmbeddedServer
 from harness.processes import Process
-from harness.real import RealServer
+from harness.real_server import RealServer
 from harness.server import Server
-from real.candidate import TIMING
+from real.election_candidate import TIMING
 
 pytestmark = pytest.mark.real
 
-CANDIDATE = Path(__file__).with_name("candidate.py")
+CANDIDATE = Path(__file__).with_name("election_candidate.py")
 LEASE = "client-election"
 PATIENCE_S = 40.0
 

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.embedded import EmbeddedServer
+from harness.embedded_server import EmbeddedServer
 from harness.processes import free_ports
-from harness.real import RealServer
+from harness.real_server import RealServer
 from headgate.client.io.credentials import find_rest_config
 from headgate.client.io.http_transport import HTTPTransport
 from headgate.client.io.informer import Informer, InformerEvent, ObjectApplied, ObjectDeleted

@@ -11,12 +11,11 @@ import pytest
 import yaml
 
 from clusters import a_node, a_pod
-from harness.either import MAKES, started
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
 from harness.objects import priority_class
 from harness.queues import QUEUES, a_queue, install_crds
-from harness.real import REPOSITORY
-from harness.scheduling import (
+from harness.real_server import REPOSITORY
+from harness.scheduler_process import (
     SchedulerProcess,
     create_nodes,
     create_pod,
@@ -28,6 +27,7 @@ from harness.scheduling import (
     wait_for,
 )
 from harness.server import Server
+from harness.server_kinds import MAKES, started
 
 pytestmark = pytest.mark.real
 

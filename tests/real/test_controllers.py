@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.both import Both, report_path
-from harness.embedded import EmbeddedServer
+from harness.embedded_server import EmbeddedServer
 from harness.processes import Process
-from harness.real import RealServer
+from harness.real_server import RealServer
+from harness.scenarios import Teller, Told, compared
 from harness.server import Server
-from harness.stories import Teller, Told, compared
+from harness.server_pair import Both, report_path
 from headgate.client.io.credentials import find_rest_config
 from headgate.client.io.http_transport import HTTPTransport
 from headgate.client.kubeconfig import RESTConfig
@@ -29,9 +29,9 @@ from headgate.nodes.io.kubelet_runner import HollowKubeletRunner
 from headgate.nodes.node_template import NodeTemplate, make_nodes
 from headgate.nodes.options import HollowOptions
 from real.allowed_differences import ALLOWED
-from real.controller_stories import CASCADES
-from real.custom_stories import CUSTOM
-from real.namespace_stories import NAMESPACES, STRAY_PODS
+from real.controller_scenarios import CASCADES
+from real.custom_kind_scenarios import CUSTOM
+from real.namespace_scenarios import NAMESPACES, STRAY_PODS
 
 pytestmark = pytest.mark.real
 

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.both import Both
-from harness.scenario import case, post
-from harness.spoiling import spoiled as spoiled_manifests
+from harness.invalid_manifests import spoiled as spoiled_manifests
+from harness.request_cases import case, post
+from harness.server_pair import Both
 from real.custom_kinds import DEFINITIONS, GROUP, definition, of, served, version
-from real.drawn_schemas import draw_schema, spoiled, values
+from real.random_schemas import draw_schema, spoiled, values
 
 pytestmark = pytest.mark.real
 

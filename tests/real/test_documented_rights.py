@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness import rights
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
 from harness.processes import Process, free_ports
 from harness.rights import EXAMPLES, AuditedServer
 from rights_cases import CASES, FURTHER, INSTALL, Case

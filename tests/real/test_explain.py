@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from harness import asking
-from harness.either import MAKES, started
+from harness import headgate_cli
 from harness.queues import a_group, a_queue, install_crds
 from harness.server import Server
+from harness.server_kinds import MAKES, started
 from harness.users import ALICE
 
 pytestmark = pytest.mark.real
@@ -71,7 +71,7 @@ def server(
 
 
 def asked(server: Server, *arguments: str, kubeconfig: Path | None = None) -> tuple[int, str, str]:
-    code, printed, complaint = asking.asked(server, *arguments, kubeconfig=kubeconfig)
+    code, printed, complaint = headgate_cli.asked(server, *arguments, kubeconfig=kubeconfig)
     return code, AGE.sub("<age>", printed), complaint
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.asking import asked
-from harness.either import MAKES, started
+from harness.headgate_cli import asked
 from harness.queues import install_crds
 from harness.server import Server
+from harness.server_kinds import MAKES, started
 
 pytestmark = pytest.mark.real
 

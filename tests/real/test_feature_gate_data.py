@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.embedded import EmbeddedServer
+from harness.embedded_server import EmbeddedServer
 from harness.objects import binding, gated
 from harness.server import JSON_TYPE, Answer
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
 from harness.objects import DEPLOYMENTS, JOBS, PODS, binding, deployment, gated, job, pod
-from harness.scenario import TABLE, Case, apply, case, cases_of, delete, get, patch, post
+from harness.request_cases import TABLE, Case, apply, case, cases_of, delete, get, patch, post
+from harness.server_pair import Both
 from real.gate_cases import P, changed, gates
 
 pytestmark = pytest.mark.real

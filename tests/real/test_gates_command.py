@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
 from harness.server import JSON_TYPE, Server
+from harness.server_pair import Both
 
 pytestmark = pytest.mark.real
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.both import Both
 from harness.objects import gated, pod
-from harness.scenario import Case, cases_of
+from harness.request_cases import Case, cases_of
+from harness.server_pair import Both
 from real.gate_cases import (
     BAD_VALUE,
     BOTH_PARTS,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
 from harness.objects import DEPLOYMENTS, JOBS, deployment, job
-from harness.scenario import Case, Step, case, cases_of, get, patch, post
+from harness.request_cases import Case, Step, case, cases_of, get, patch, post
+from harness.server_pair import Both
 from real.gate_cases import BOTH_PARTS, NEAR, gates
 
 pytestmark = pytest.mark.real

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from harness.processes import Process
-from harness.real import RealServer
+from harness.real_server import RealServer
 from headgate.client.io.credentials import find_rest_config
 from headgate.client.io.http_transport import HTTPTransport
 from headgate.client.io.informer import Informer, InformerEvent, ObjectApplied, ObjectDeleted

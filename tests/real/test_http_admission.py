@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
 from harness.objects import CLASSES, CORE, PODS, config_map, gated, pod, priority_class
-from harness.scenario import Case, case, cases_of, delete, get, patch, post, put
+from harness.request_cases import Case, case, cases_of, delete, get, patch, post, put
+from harness.server_pair import Both
 
 pytestmark = pytest.mark.real
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.both import Both
 from harness.objects import CONFIG_MAPS, DEPLOYMENTS, PODS, config_map, deployment, gated, pod
-from harness.scenario import Case, apply, case, delete, get, patch, post
+from harness.request_cases import Case, apply, case, delete, get, patch, post
+from harness.server_pair import Both
 
 pytestmark = pytest.mark.real
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from harness.both import Both
 from harness.objects import CONFIG_MAPS, DEPLOYMENTS, PODS, config_map, pod
-from harness.scenario import Case, Step, case, cases_of, delete, get, patch, post, put
+from harness.request_cases import Case, Step, case, cases_of, delete, get, patch, post, put
+from harness.server_pair import Both
 
 pytestmark = pytest.mark.real
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.both import Both
 from harness.objects import CONFIG_MAPS, CORE, PODS, config_map, pod
-from harness.scenario import Case, case, cases_of, get, post
+from harness.request_cases import Case, case, cases_of, get, post
+from harness.server_pair import Both
 
 pytestmark = pytest.mark.real
 

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
-from harness.hooks import HookServer, Raw
-from harness.scenario import (
+from harness.request_cases import (
     TABLE,
     Case,
     Edited,
@@ -27,6 +25,8 @@ from harness.scenario import (
     put,
 )
 from harness.server import Server
+from harness.server_pair import Both
+from harness.webhook_server import HookServer, Raw
 from real.custom_kinds import DEFINITIONS, GROUP, INTEGER, STRING, definition, of, served, version
 
 pytestmark = pytest.mark.real

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
 from harness.compare import Seen, differences
-from harness.scenario import (
+from harness.request_cases import (
     TABLE,
     Case,
     Edited,
@@ -24,6 +23,7 @@ from harness.scenario import (
     put,
 )
 from harness.server import Server
+from harness.server_pair import Both
 from real.custom_kinds import (
     DEFINITIONS,
     GROUP,
@@ -34,7 +34,7 @@ from real.custom_kinds import (
     of,
     version,
 )
-from real.definition_frames import COLORED, FRAME, STRANGE, changed, hue
+from real.definition_cases import COLORED, FRAME, STRANGE, changed, hue
 
 pytestmark = pytest.mark.real
 

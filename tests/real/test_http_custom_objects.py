@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.both import Both
-from harness.scenario import (
+from harness.request_cases import (
     METADATA,
     METADATA_LIST,
     TABLE,
@@ -22,6 +21,7 @@ from harness.scenario import (
     post,
     put,
 )
+from harness.server_pair import Both
 from real.custom_kinds import GROUP, PLAINS, THINGS, multi, multis, plain, thing
 
 pytestmark = pytest.mark.real

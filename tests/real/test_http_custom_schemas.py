@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
-from harness.scenario import (
+from harness.request_cases import (
     Case,
     Step,
     case,
@@ -15,6 +14,7 @@ from harness.scenario import (
     get,
     post,
 )
+from harness.server_pair import Both
 from real.custom_kinds import GROUP, THINGS, thing
 
 pytestmark = pytest.mark.real

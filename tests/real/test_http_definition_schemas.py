@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
-from harness.scenario import (
+from harness.request_cases import (
     Case,
     Step,
     case,
     cases_of,
 )
+from harness.server_pair import Both
 from real.custom_kinds import (
     INTEGER,
     STRING,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
 from harness.objects import CONFIG_MAPS, DEPLOYMENTS, NODES, PODS, config_map, deployment, gated, node, pod
-from harness.scenario import METADATA, TABLE, Case, case, cases_of, delete, get, patch, post
+from harness.request_cases import METADATA, TABLE, Case, case, cases_of, delete, get, patch, post
+from harness.server_pair import Both
 
 pytestmark = pytest.mark.real
 

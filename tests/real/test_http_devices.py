@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
-from harness.scenario import Case, case, cases_of, get, patch, post, put
+from harness.request_cases import Case, case, cases_of, get, patch, post, put
+from harness.server_pair import Both
 
 pytestmark = pytest.mark.real
 

@@ -6,12 +6,19 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
 from harness.compare import Seen, differences, seen
 from harness.normalise import Normaliser
-from harness.scenario import Case, case, cases_of, get
-from harness.served import NOT_SERVED, SERVED_GROUPS, SERVED_VERSIONS, only_served_groups, only_served_kinds, root_of
+from harness.request_cases import Case, case, cases_of, get
+from harness.served_groups import (
+    NOT_SERVED,
+    SERVED_GROUPS,
+    SERVED_VERSIONS,
+    only_served_groups,
+    only_served_kinds,
+    root_of,
+)
 from harness.server import Server
+from harness.server_pair import Both
 
 pytestmark = pytest.mark.real
 

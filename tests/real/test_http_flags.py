@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
 from harness.objects import CORE, DEPLOYMENTS, PODS, deployment, pod
-from harness.scenario import Case, case, cases_of, events, get, open_watch, post
+from harness.request_cases import Case, case, cases_of, events, get, open_watch, post
+from harness.server_pair import Both
 
 pytestmark = pytest.mark.real
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
 from harness.objects import CONFIG_MAPS, PODS
-from harness.scenario import Case, Step, case, cases_of, get, post
+from harness.request_cases import Case, Step, case, cases_of, get, post
+from harness.server_pair import Both
 from harness.users import ALICE, bearing
 
 pytestmark = pytest.mark.real

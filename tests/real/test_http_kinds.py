@@ -9,9 +9,22 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.both import Both
 from harness.manifests import KINDS, Kind
-from harness.scenario import METADATA, METADATA_LIST, TABLE, AnyStep, Case, Edited, apply, delete, get, patch, post, put
+from harness.request_cases import (
+    METADATA,
+    METADATA_LIST,
+    TABLE,
+    AnyStep,
+    Case,
+    Edited,
+    apply,
+    delete,
+    get,
+    patch,
+    post,
+    put,
+)
+from harness.server_pair import Both
 
 pytestmark = pytest.mark.real
 

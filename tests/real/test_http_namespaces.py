@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
 from harness.objects import config_map
-from harness.scenario import METADATA, TABLE, Case, Edited, case, cases_of, delete, get, patch, post, put
+from harness.request_cases import METADATA, TABLE, Case, Edited, case, cases_of, delete, get, patch, post, put
+from harness.server_pair import Both
 
 pytestmark = pytest.mark.real
 

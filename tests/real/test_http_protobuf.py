@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from harness.both import Both
 from harness.manifests import KINDS, Kind
 from harness.objects import CONFIG_MAPS, DEPLOYMENTS, PODS, config_map, pod
 from harness.protobuf import MAGIC, PROTOBUF, envelope, number, octets, protobuf
-from harness.scenario import AnyStep, Case, Edited, Step, case, cases_of, delete, get, patch, post, put
+from harness.request_cases import AnyStep, Case, Edited, Step, case, cases_of, delete, get, patch, post, put
+from harness.server_pair import Both
 from real.protobuf_bodies import (
     BINDING,
     BODIES,

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
-from harness.embedded import EmbeddedServer
+from harness.case_runner import Run
+from harness.embedded_server import EmbeddedServer
 from harness.objects import (
     CONFIG_MAPS,
     CORE,
@@ -31,9 +31,9 @@ from harness.objects import (
     service,
 )
 from harness.processes import Process
-from harness.run import Run
-from harness.scenario import Case, case, cases_of, delete, get, patch, post, put
+from harness.request_cases import Case, case, cases_of, delete, get, patch, post, put
 from harness.server import JSON_TYPE, Server
+from harness.server_pair import Both
 from real.quota_cases import (
     CLAIMS,
     DEVICE_CLAIMS,

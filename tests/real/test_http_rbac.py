@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
 from harness.objects import CONFIG_MAPS, DEPLOYMENTS, NODES, PODS, config_map
-from harness.scenario import Case, Edited, Step, case, cases_of, delete, get, patch, post, put
+from harness.request_cases import Case, Edited, Step, case, cases_of, delete, get, patch, post, put
+from harness.server_pair import Both
 from harness.users import ALICE, BOB, bearing
 
 pytestmark = pytest.mark.real

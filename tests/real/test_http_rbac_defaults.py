@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
 from harness.server import Server
+from harness.server_pair import Both
 
 pytestmark = pytest.mark.real
 

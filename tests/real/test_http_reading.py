@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from harness.both import Both
 from harness.objects import CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES, config_map, deployment, gated, pod, service
-from harness.scenario import METADATA, METADATA_LIST, TABLE, Case, case, cases_of, delete, get, patch, post
+from harness.request_cases import METADATA, METADATA_LIST, TABLE, Case, case, cases_of, delete, get, patch, post
+from harness.server_pair import Both
 
 pytestmark = pytest.mark.real
 

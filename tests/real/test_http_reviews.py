@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
-from harness.scenario import METADATA, METADATA_LIST, TABLE, Case, case, cases_of, get, post
+from harness.request_cases import METADATA, METADATA_LIST, TABLE, Case, case, cases_of, get, post
+from harness.server_pair import Both
 from harness.users import ALICE, BOB, bearing
 
 pytestmark = pytest.mark.real

@@ -19,11 +19,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from harness.authority import Authority, trusted
-from harness.both import Both
+from harness.certificate_authority import Authority, trusted
 from harness.compare import Difference, Seen, differences, seen
 from harness.normalise import Normaliser
 from harness.server import Answer, Server
+from harness.server_pair import Both
 from harness.users import ALICE, BOB, TOKEN, bearing
 from headgate.apiserver.authn.jwt import SigningKey, unverified
 

@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 import pytest
 
-from harness.both import Both
 from harness.objects import CONFIG_MAPS, JOBS, NODES, PODS, SECRETS, config_map, gated, job, node, pod
-from harness.scenario import TABLE, Case, case, cases_of, events, get, open_watch, post
+from harness.request_cases import TABLE, Case, case, cases_of, events, get, open_watch, post
+from harness.server_pair import Both
 
 pytestmark = pytest.mark.real
 

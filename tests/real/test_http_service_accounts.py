@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both, report_path
-from harness.embedded import EmbeddedServer
+from harness.embedded_server import EmbeddedServer
 from harness.objects import PODS, pod
-from harness.real import RealServer
-from harness.scenario import Case, Step, case, cases_of, get, patch, post
+from harness.real_server import RealServer
+from harness.request_cases import Case, Step, case, cases_of, get, patch, post
+from harness.server_pair import Both, report_path
 from real.allowed_differences import ALLOWED
 
 pytestmark = pytest.mark.real

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
 from harness.server import Server
+from harness.server_pair import Both
 from real.custom_kinds import DEFINITIONS, GROUP, STRING, definition, of, served, version
 
 pytestmark = pytest.mark.real

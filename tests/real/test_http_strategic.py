@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.both import Both
 from harness.objects import CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES, config_map, deployment, gated, pod, service
-from harness.scenario import Case, case, patch, post
+from harness.request_cases import Case, case, patch, post
+from harness.server_pair import Both
 
 pytestmark = pytest.mark.real
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
 from harness.objects import APPS, CORE, DEPLOYMENTS, JOBS, PODS, deployment, gated, job, pod
-from harness.scenario import TABLE, Case, Edited, case, cases_of, delete, get, patch, post, put
+from harness.request_cases import TABLE, Case, Edited, case, cases_of, delete, get, patch, post, put
+from harness.server_pair import Both
 
 pytestmark = pytest.mark.real
 

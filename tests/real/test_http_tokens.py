@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
 from harness.objects import CONFIG_MAPS, NODES, PODS, pod
-from harness.scenario import Case, case, cases_of, delete, get, post
+from harness.request_cases import Case, case, cases_of, delete, get, post
+from harness.server_pair import Both
 from harness.users import ALICE, BOB, TOKEN
 
 pytestmark = pytest.mark.real

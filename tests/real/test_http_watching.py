@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.both import Both
 from harness.objects import CONFIG_MAPS, PODS, config_map, gated, pod
-from harness.scenario import (
+from harness.request_cases import (
     METADATA,
     TABLE,
     Case,
@@ -25,6 +24,7 @@ from harness.scenario import (
     post,
     stream,
 )
+from harness.server_pair import Both
 
 pytestmark = pytest.mark.real
 

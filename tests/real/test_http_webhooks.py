@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.both import Both
 from harness.objects import (
     CONFIG_MAPS,
     PODS,
     config_map,
     pod,
 )
-from harness.scenario import apply, delete, get, patch, post
+from harness.request_cases import apply, delete, get, patch, post
+from harness.server_pair import Both
 from real.custom_kinds import GROUP, THINGS, define, multi, multis, thing
-from real.hook_cases import (
+from real.webhook_cases import (
     MUTATING,
     VALIDATING,
     HookBench,
@@ -33,7 +33,7 @@ from real.hook_cases import (
     rule,
     warns,
 )
-from real.hook_choices import (
+from real.webhook_selection_cases import (
     ASKED,
     LABEL,
     MAPS,

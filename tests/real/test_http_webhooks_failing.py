@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
-from harness.hooks import Hook, Raw, make_certificates
 from harness.objects import CONFIG_MAPS, config_map
-from harness.scenario import delete, get, patch, post
-from real.hook_cases import (
+from harness.request_cases import delete, get, patch, post
+from harness.server_pair import Both
+from harness.webhook_server import Hook, Raw, make_certificates
+from real.webhook_cases import (
     MUTATING,
     VALIDATING,
     HookBench,

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from harness.both import Both
 from harness.server import Server
+from harness.server_pair import Both
 
 pytestmark = pytest.mark.real
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both
 from harness.objects import CONFIG_MAPS, CORE, DEPLOYMENTS, PODS, config_map, deployment, gated, pod
-from harness.scenario import Case, Edited, case, cases_of, delete, get, patch, post, put
+from harness.request_cases import Case, Edited, case, cases_of, delete, get, patch, post, put
+from harness.server_pair import Both
 
 pytestmark = pytest.mark.real
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from harness.embedded import HEADGATE, EmbeddedServer
+from harness.embedded_server import HEADGATE, EmbeddedServer
 from harness.processes import Process
-from harness.real import RealServer
-from harness.scheduling import send, wait_for
+from harness.real_server import RealServer
+from harness.scheduler_process import send, wait_for
 from harness.server import JSON_TYPE, Server
-from kueueing import a_cluster_queue, a_flavor, a_local_queue
+from kueue_builders import a_cluster_queue, a_flavor, a_local_queue
 from unit.jobs.training import DEFINITION, FILE, RUNS, a_run, status_of
 
 pytestmark = pytest.mark.real

@@ -1,7 +1,7 @@
 """The real Karpenter beside `headgate run` on a real API server: which pods make it buy machines.
 
 And beside a `headgate up`, which adds the gates itself. How it is known that nothing was bought, and what machines
-there are: `karpenter_world.py`.
+there are: `karpenter_cluster.py`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from harness.embedded import EmbeddedServer
+from harness.embedded_server import EmbeddedServer
 from harness.karpenter import SHAPES, WITH_GPU, Karpenter, Kubelets
 from harness.processes import Process
 from harness.queues import API_VERSION, a_group, install_crds
-from harness.real import RealServer
-from harness.scheduling import delete_pod, get_pod, is_bound, patch_pod, scheduled_reason, send
+from harness.real_server import RealServer
+from harness.scheduler_process import delete_pod, get_pod, is_bound, patch_pod, scheduled_reason, send
 from headgate.capacity.names import GROUP_NAMES, OPT_IN
-from real.karpenter_world import MERGE, World
+from real.karpenter_cluster import MERGE, World
 
 pytestmark = pytest.mark.real
 

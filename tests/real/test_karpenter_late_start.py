@@ -1,7 +1,7 @@
 """The real Karpenter and the real kube-scheduler beside `headgate run`: a preemption in Kueue's queues buys no machine.
 
 Machines have one CPU and there are none at the start. The victim takes longer to end than Karpenter needs to plan: a
-witness without a queue gets a machine of its own meanwhile (`karpenter_world.py`).
+witness without a queue gets a machine of its own meanwhile (`karpenter_cluster.py`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from clusters import a_pod
 from harness.karpenter import STORY, Karpenter, Kubelets, bought, create_pool
 from harness.kube_scheduler import kube_scheduler
 from harness.processes import Process
-from harness.scheduling import create_pod, get_pod, is_bound, patch_pod, scheduled_reason, wait_for
-from queued import GROUP_NAME, TOTAL
+from harness.scheduler_process import create_pod, get_pod, is_bound, patch_pod, scheduled_reason, wait_for
+from queued_objects import GROUP_NAME, TOTAL
 from real.kueue_cluster import KueueCluster
 
 pytestmark = pytest.mark.real

@@ -19,8 +19,8 @@ import pytest
 
 from clusters import a_pod
 from harness.karpenter import POOLS, SHAPES, STORY, TYPE, Karpenter, Kwok, all_bought, create_pool
-from harness.real import RealServer
-from harness.scheduling import create_pod, patch_pod, pods, send, wait_for
+from harness.real_server import RealServer
+from harness.scheduler_process import create_pod, patch_pod, pods, send, wait_for
 from headgate.kube import quantity
 from headgate.kube.resource_amounts import units
 from headgate.nodes.autoscalers import karpenter as models

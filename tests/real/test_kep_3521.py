@@ -15,12 +15,12 @@ import pytest
 
 from clusters import a_node, a_pod
 from harness.control_plane import Nodes
-from harness.either import MAKES, started
-from harness.embedded import EmbeddedServer
-from harness.live import Live
+from harness.embedded_server import EmbeddedServer
+from harness.in_process_scheduler import Live
+from harness.metrics_page import families, page_of, value
 from harness.processes import Process
-from harness.real import RealServer
-from harness.scheduling import (
+from harness.real_server import RealServer
+from harness.scheduler_process import (
     SchedulerProcess,
     create_nodes,
     create_pod,
@@ -33,8 +33,8 @@ from harness.scheduling import (
     send,
     wait_for,
 )
-from harness.scraping import families, page_of, value
 from harness.server import Server
+from harness.server_kinds import MAKES, started
 from headgate.scheduling.framework import cluster_events
 from headgate.scheduling.pod_lifecycle import PodState
 from real.kep_plugins import FOOS, Admits, FailsFirst, Holds, TurnsAway, WantsFoo

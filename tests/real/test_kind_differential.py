@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both, namespace_of
+from harness.case_runner import sorted_causes
 from harness.compare import Difference, Seen, differences, seen
+from harness.invalid_manifests import spoiled
 from harness.manifests import KINDS, Kind
 from harness.normalise import Normaliser
-from harness.run import sorted_causes
 from harness.server import JSON_TYPE, Server
-from harness.spoiling import spoiled
+from harness.server_pair import Both, namespace_of
 
 pytestmark = pytest.mark.real
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from harness.either import MAKES
-from harness.hooks import HookServer
+from harness.server_kinds import MAKES
+from harness.webhook_server import HookServer
 from harness.webhooks import sent
 from headgate.kube.pods.requests import pod_requests
-from queued import GATE, GROUP_NAME, SCHEDULING_GATED, TOTAL, Wire, collection, gates, queued
+from queued_objects import GATE, GROUP_NAME, SCHEDULING_GATED, TOTAL, Wire, collection, gates, queued
 from real.kueue_cluster import API, NAMESPACE, KueueCluster
 
 pytestmark = pytest.mark.real

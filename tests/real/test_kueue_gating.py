@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.either import MAKES
-from queued import SCHEDULING_GATED, Wire, collection
+from harness.server_kinds import MAKES
+from queued_objects import SCHEDULING_GATED, Wire, collection
 from real.kueue_cluster import NAMESPACE, KueueCluster
 
 pytestmark = pytest.mark.real

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from harness.queues import install_crds
-from harness.scheduling import wait_for
+from harness.scheduler_process import wait_for
 from harness.server import Server
 from headgate.quota.kinds.conversion import FROM_OLDER
-from real.kueue_pair import GROUP, Pair, paired
+from real.kueue_server_pair import GROUP, Pair, paired
 
 pytestmark = pytest.mark.real
 

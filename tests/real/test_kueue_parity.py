@@ -1,7 +1,7 @@
 """The same worlds, drawn by a seed, decided by Kueue's own scheduler and by Headgate: the same decisions.
 
 Who is admitted with which flavors and how many pods, who is evicted for whom and why, what queues say of their usage
-and of who waits, and in which words. What differs is in `kueue_comparing.ON_PURPOSE`, or ends a world, which is
+and of who waits, and in which words. What differs is in `kueue_comparison.ON_PURPOSE`, or ends a world, which is
 compared up to there, for one of the `kueue_endings.ENDINGS`. Both are counted and bounded.
 """
 
@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from real.kueue_comparing import ON_PURPOSE, Purpose
+from real.kueue_and_headgate import twins
+from real.kueue_comparison import ON_PURPOSE, Purpose
 from real.kueue_endings import ENDINGS, Ending
-from real.kueue_story import Story, play
-from real.kueue_twins import twins
+from real.kueue_parity_run import Story, play
 
 pytestmark = pytest.mark.real
 

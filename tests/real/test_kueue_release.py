@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from harness.either import MAKES
-from queued import GROUP_NAME, TOTAL
+from harness.server_kinds import MAKES
+from queued_objects import GROUP_NAME, TOTAL
 from real.kueue_cluster import GRACE_S, KueueCluster
 
 pytestmark = pytest.mark.real

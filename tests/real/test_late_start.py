@@ -17,8 +17,8 @@ from harness.control_plane import Nodes
 from harness.kube_scheduler import kube_scheduler
 from harness.pod_watch import Object, PodWatch
 from harness.processes import Process
-from harness.scheduling import is_bound, scheduled_reason
-from queued import GROUP_NAME, PRIORITY, TOTAL
+from harness.scheduler_process import is_bound, scheduled_reason
+from queued_objects import GROUP_NAME, PRIORITY, TOTAL
 from real.kueue_cluster import KueueCluster
 
 pytestmark = pytest.mark.real

@@ -9,10 +9,10 @@ import pytest
 from prometheus_client.metrics_core import Metric
 
 from clusters import a_node, a_pod
-from harness.either import MAKES, started
 from harness.kube_scheduler import kube_scheduler
+from harness.metrics_page import families, get, page_of, value
 from harness.processes import Process, free_ports
-from harness.scheduling import (
+from harness.scheduler_process import (
     SchedulerProcess,
     create_nodes,
     create_pod,
@@ -23,8 +23,8 @@ from harness.scheduling import (
     scheduled_reason,
     wait_for,
 )
-from harness.scraping import families, get, page_of, value
 from harness.server import Server
+from harness.server_kinds import MAKES, started
 
 pytestmark = pytest.mark.real
 

@@ -13,10 +13,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from harness.either import MAKES, started
 from harness.queues import a_group, a_queue, install_crds
-from harness.scheduling import wait_for
+from harness.scheduler_process import wait_for
 from harness.server import JSON_TYPE, Server
+from harness.server_kinds import MAKES, started
 from harness.users import ALICE, VIEWER, bearing
 from headgate.cli.main import main
 

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from harness.both import Both
+from harness.case_runner import sorted_causes
 from harness.compare import Difference, Seen, differences, seen
 from harness.normalise import Normaliser
 from harness.patches import SUBJECTS, Patch, Subject, patches
-from harness.run import sorted_causes
-from harness.scenario import PATCH_TYPES
+from harness.request_cases import PATCH_TYPES
 from harness.server import JSON_TYPE, Server
+from harness.server_pair import Both
 
 pytestmark = pytest.mark.real
 

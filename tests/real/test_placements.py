@@ -13,9 +13,9 @@ from random import SystemRandom
 
 import pytest
 
-from real.placements.arena import Arena
 from real.placements.cases import Case, draw_case
-from real.placements.judging import find_difference
+from real.placements.comparison import find_difference
+from real.placements.kube_scheduler_run import Arena
 
 pytestmark = pytest.mark.real
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from harness.real import RealServer
+from harness.real_server import RealServer
 from harness.server import Answer
 from headgate import schemas as tables
 from headgate.apimachinery.api_errors import GroupResource, invalid

@@ -16,11 +16,11 @@ import pytest
 from clusters import Cluster
 from harness.kube_scheduler import kube_scheduler
 from harness.processes import Process
-from harness.real import RealServer
-from harness.scheduling import send, wait_for
+from harness.real_server import RealServer
+from harness.scheduler_process import send, wait_for
 from headgate.kube.api_resources import POD_DISRUPTION_BUDGETS
 from headgate.scheduling.framework.interface import ScheduleResult
-from real.preemptions import CLASSES, Case, draw_case
+from real.preemption_cases import CLASSES, Case, draw_case
 
 pytestmark = pytest.mark.real
 

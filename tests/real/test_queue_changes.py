@@ -12,10 +12,10 @@ from collections.abc import Iterator
 import pytest
 
 from harness.queues import QUEUES
-from harness.scheduling import is_bound, scheduled_reason, send, wait_for
+from harness.scheduler_process import is_bound, scheduled_reason, send, wait_for
 from headgate.capacity.api.stamp import read_stamp
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, STAMP
-from real.queue_place import GROUPS, MERGE, PODS, Object, Place
+from real.queue_cluster import GROUPS, MERGE, PODS, Object, Place
 
 pytestmark = pytest.mark.real
 

@@ -10,10 +10,10 @@ import pytest
 
 from clusters import a_pod
 from harness.queues import QUEUES, a_queue
-from harness.scheduling import is_bound, scheduled_reason, send, wait_for
+from harness.scheduler_process import is_bound, scheduled_reason, send, wait_for
 from headgate.capacity.api.stamp import read_stamp
 from headgate.capacity.names import GATE, STAMP
-from real.queue_place import FOREIGN, PODS, Object, Place, gates_of
+from real.queue_cluster import FOREIGN, PODS, Object, Place, gates_of
 
 pytestmark = pytest.mark.real
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.either import MAKES, started
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
 from harness.queues import QUEUES, a_group, a_queue, install_crds, take_down
-from harness.real import RealServer
+from harness.real_server import RealServer
 from harness.server import JSON_TYPE, Server
+from harness.server_kinds import MAKES, started
 
 pytestmark = pytest.mark.real
 

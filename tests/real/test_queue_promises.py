@@ -9,9 +9,9 @@ import signal
 
 import pytest
 
-from harness.scheduling import is_bound, scheduled_reason, send, wait_for
+from harness.scheduler_process import is_bound, scheduled_reason, send, wait_for
 from headgate.capacity.names import GATE, STAMP
-from real.queue_place import FOREIGN, Object, Place, gates_of
+from real.queue_cluster import FOREIGN, Object, Place, gates_of
 
 pytestmark = pytest.mark.real
 

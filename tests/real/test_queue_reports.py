@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from clusters import a_node, a_pod
-from harness.either import MAKES, started
 from harness.queues import QUEUES, a_group, a_queue, install_crds, take_down
-from harness.scheduling import SchedulerProcess, create_nodes, is_bound, send, wait_for
+from harness.scheduler_process import SchedulerProcess, create_nodes, is_bound, send, wait_for
 from harness.server import JSON_TYPE, Server
+from harness.server_kinds import MAKES, started
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME
 from headgate.capacity.status.status_reporter import INTERVALS_S
 

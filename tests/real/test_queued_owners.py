@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness.real import RealServer
-from harness.scheduling import send, wait_for
+from harness.real_server import RealServer
+from harness.scheduler_process import send, wait_for
 from harness.webhooks import WebhookProcess, prepare, sent
-from queued import GATE, collection, gates, queued
+from queued_objects import GATE, collection, gates, queued
 from wire.test_queued_owners import QUEUE, manifest
 
 pytestmark = pytest.mark.real

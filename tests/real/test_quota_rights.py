@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
 from harness.processes import Process
-from harness.real import RealServer
-from harness.scheduling import create_pod, get_pod, send, wait_for
+from harness.real_server import RealServer
+from harness.scheduler_process import create_pod, get_pod, send, wait_for
 from headgate.jobs.names import ADMISSION_GATE, MANAGED, QUEUE_NAME
 
 pytestmark = pytest.mark.real

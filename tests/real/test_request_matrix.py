@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from harness.both import Both, report_path
 from harness.compare import Difference
-from harness.embedded import EmbeddedServer
-from harness.real import RealServer
+from harness.embedded_server import EmbeddedServer
+from harness.real_server import RealServer
 from harness.server import Server
+from harness.server_pair import Both, report_path
 from harness.users import ALICE, EDITOR, TOKEN, VIEWER, bearing
 from real.allowed_differences import ALLOWED
 from real.custom_kinds import establish

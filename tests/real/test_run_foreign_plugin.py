@@ -16,12 +16,12 @@ import pytest
 import yaml
 
 from clusters import a_node, a_pod
-from harness.either import MAKES, started
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
 from harness.processes import Process
-from harness.real import REPOSITORY
-from harness.scheduling import PATIENCE_S, create_nodes, create_pod, get_pod, is_bound, pods, send, wait_for
+from harness.real_server import REPOSITORY
+from harness.scheduler_process import PATIENCE_S, create_nodes, create_pod, get_pod, is_bound, pods, send, wait_for
 from harness.server import Server
+from harness.server_kinds import MAKES, started
 
 pytestmark = pytest.mark.real
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from clusters import a_node, a_pod
-from harness.either import MAKES, started
 from harness.queues import QUEUES, a_queue, install_crds
-from harness.scheduling import SchedulerProcess, create_nodes, send
+from harness.scheduler_process import SchedulerProcess, create_nodes, send
 from harness.server import Server
+from harness.server_kinds import MAKES, started
 from headgate.capacity.names import GATE, OPT_IN, QUEUE_NAME, STAMP
 
 pytestmark = pytest.mark.real

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.real import RealServer
+from harness.real_server import RealServer
 from torture import schedulers
 
 pytestmark = pytest.mark.real

@@ -15,10 +15,10 @@ import pytest
 
 from harness.kube_scheduler import kube_scheduler
 from harness.processes import Process
-from harness.real import RealServer
-from harness.scheduling import SchedulerProcess, send, wait_for
+from harness.real_server import RealServer
+from harness.scheduler_process import SchedulerProcess, send, wait_for
 from harness.server import JSON_TYPE
-from real.volume_stories import NODES, csi_nodes, pods, storage
+from real.volume_scenarios import NODES, csi_nodes, pods, storage
 
 pytestmark = pytest.mark.real
 

@@ -18,10 +18,10 @@ import pytest
 import yaml
 from cryptography import x509
 
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
 from harness.processes import Process, free_ports
-from harness.real import REPOSITORY, RealServer
-from harness.scheduling import wait_for
+from harness.real_server import REPOSITORY, RealServer
+from harness.scheduler_process import wait_for
 from harness.server import Server
 from harness.webhooks import MUTATING, SECRET, VALIDATING, WebhookProcess, prepare, sent
 from headgate.capacity.names import GATE, OPT_IN, STAMP

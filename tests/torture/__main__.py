@@ -13,9 +13,19 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.embedded import EmbeddedServer
+from harness.embedded_server import EmbeddedServer
 from harness.orphans import watch_over
-from torture import flips, kills, points, queues, quota, schedulers, swaps, watches, workloads
+from torture import (
+    byte_flips,
+    compare_and_swap,
+    crash_points,
+    queues,
+    quota,
+    schedulers,
+    server_kills,
+    watches,
+    workloads,
+)
 
 MEMORY = Path("/dev/shm")
 
@@ -37,16 +47,16 @@ def counting(label: str) -> Callable[[int], None]:
 
 
 def torture_flips(root: Path, given: argparse.Namespace) -> str:
-    outcome = flips.run(root, given.flips or None, counting("flips"))
+    outcome = byte_flips.run(root, given.flips or None, counting("flips"))
     return f"{outcome.tried} bytes flipped: {outcome.detected} detected, {outcome.harmless} harmless, 0 otherwise"
 
 
 def torture_points(root: Path, given: argparse.Namespace) -> str:
     report, reached = counting("crashes at points"), 0
     for seed in range(given.rounds):
-        reached += sum(points.run(root / f"{seed}", writes=25, seed=seed).values())
+        reached += sum(crash_points.run(root / f"{seed}", writes=25, seed=seed).values())
         report(reached)
-    reached += sum(points.run_backup(root / "backup").values())
+    reached += sum(crash_points.run_backup(root / "backup").values())
     return f"{reached} crashes at named points: nothing lost"
 
 
@@ -59,14 +69,14 @@ def torture_watches(root: Path, given: argparse.Namespace) -> str:
 
 
 def torture_swaps(root: Path, given: argparse.Namespace) -> str:
-    alone = swaps.check(swaps.run_in_process(root / "alone", given.swaps))
-    history, pauses = swaps.run_over_http(root, given.seconds, given.pause, report=counting("swaps"))
-    over_http = swaps.check(history)
+    alone = compare_and_swap.check(compare_and_swap.run_in_process(root / "alone", given.swaps))
+    history, pauses = compare_and_swap.run_over_http(root, given.seconds, given.pause, report=counting("swaps"))
+    over_http = compare_and_swap.check(history)
     return f"{alone} operations in process, {over_http} over HTTP with {pauses} pauses: all linearizable"
 
 
 def torture_kills(root: Path, given: argparse.Namespace) -> str:
-    outcome = kills.run(root, given.kills, report=counting("kills"))
+    outcome = server_kills.run(root, given.kills, report=counting("kills"))
     starts = sorted(outcome.start_s)
     return (
         f"{outcome.kills} kills, {outcome.answered} answered writes, {outcome.events} events, {outcome.in_doubt} "

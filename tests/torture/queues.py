@@ -1,7 +1,7 @@
 """``headgate run`` killed with SIGKILL again and again while it lets pods into queues, and each time another follows.
 
 Pods come without end, run for a moment and go; some are replaced under their name while they wait, some are held by a
-gate of somebody else. Every revision is judged by a watch of its own (``harness/queue_auditing``); in the end everybody
+gate of somebody else. Every revision is judged by a watch of its own (``harness/queue_audit``); in the end everybody
 who fits is in, all others wait behind their gates, and an engine made anew from lists counts what is there.
 """
 
@@ -23,16 +23,16 @@ from typing import Any
 import msgspec
 
 from clusters import a_node, a_pod
-from harness.embedded import HEADGATE, EmbeddedServer
-from harness.faulty_wire import FaultyWire
+from harness.embedded_server import HEADGATE, EmbeddedServer
+from harness.faulty_proxy import FaultyWire
 from harness.processes import Process
-from harness.queue_auditing import Limit, QueueAudit, gates_of
+from harness.queue_audit import Limit, QueueAudit, gates_of
 from harness.queues import QUEUES, a_queue, install_crds
-from harness.real import RealServer
-from harness.scheduling import SchedulerProcess, create_nodes, send, wait_for
+from harness.real_server import RealServer
+from harness.scheduler_process import SchedulerProcess, create_nodes, send, wait_for
 from harness.server import JSON_TYPE, Answer, Server
 from headgate.capacity.names import GATE, OPT_IN, QUEUE_NAME, STAMP
-from torture import killing
+from torture import scheduler_kills
 
 Object = dict[str, Any]
 
@@ -253,7 +253,7 @@ def prepare(server: Server) -> None:
 
 def load(server: Server, count: int, seed: int = 1) -> AbstractContextManager[Load]:
     prepare(server)
-    return killing.under(Load(server, count, seed))
+    return scheduler_kills.under(Load(server, count, seed))
 
 
 def _kill_often(
@@ -274,7 +274,7 @@ def _kill_often(
         report(kill)
         made.allowed += PODS_PER_KILL
 
-    return killing.kill_often(server, folder, outcome.kills, until_the_next, killed)
+    return scheduler_kills.kill_often(server, folder, outcome.kills, until_the_next, killed)
 
 
 def hang(server: EmbeddedServer, made: Load, seconds: float) -> None:

@@ -2,7 +2,7 @@
 
 Jobs come as long as faults do, so there is always somebody who waits, however fast the machine is; some are deleted, or
 deleted and made again under their name, and one queue is drained now and then. Pods come beside them, alone and in
-groups, whose user replaces who had to go (``quota_pods.py``). Every revision is judged (``harness/quota_auditing``); in
+groups, whose user replaces who had to go (``quota_pods.py``). Every revision is judged (``harness/quota_audit``); in
 the end all have ended, queues say that nothing is held, and nothing is left over.
 """
 
@@ -20,16 +20,16 @@ from typing import Any
 
 import msgspec
 
-from harness.embedded import HEADGATE, EmbeddedServer
-from harness.faulty_wire import FaultyWire
+from harness.embedded_server import HEADGATE, EmbeddedServer
+from harness.faulty_proxy import FaultyWire
 from harness.processes import Process
 from harness.queues import install_crds
-from harness.quota_auditing import PATHS, QuotaAudit
-from harness.scheduling import Reached, send, wait_for
+from harness.quota_audit import PATHS, QuotaAudit
+from harness.scheduler_process import Reached, send, wait_for
 from harness.server import JSON_TYPE, Server
 from headgate.jobs.names import PRIORITY_CLASS, QUEUE_NAME
 from headgate.kube import conditions
-from kueueing import Limits, a_cluster_queue, a_flavor, a_local_queue
+from kueue_builders import Limits, a_cluster_queue, a_flavor, a_local_queue
 from torture.quota_pods import PODS, PodLoad
 
 Object = dict[str, Any]

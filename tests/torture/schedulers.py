@@ -1,7 +1,7 @@
-"""``headgate run`` killed with SIGKILL again and again while it binds, and each time followed by another one.
+"""``headgate run`` is killed with SIGKILL again and again while it binds pods, and a new process follows each time.
 
-Pods come without end and ask for exactly what the nodes have together: whoever books a node twice, or forgets that a
-pod is there, ends with a pod that has no place. Every revision is judged by a watch of its own (``harness/auditing``).
+Pods are created without end; together they request exactly what the nodes have. A scheduler that books a node twice, or
+forgets a bound pod, ends with a pod that fits nowhere. ``harness/scheduler_audit`` watches and checks every revision.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pathlib import Path
 import msgspec
 
 from clusters import a_node, a_pod
-from harness.auditing import Audit
 from harness.processes import Process
-from harness.scheduling import SchedulerProcess, create_nodes, pods, wait_for
+from harness.scheduler_audit import Audit
+from harness.scheduler_process import SchedulerProcess, create_nodes, pods, wait_for
 from harness.server import JSON_TYPE, Server
-from torture import killing
+from torture import scheduler_kills
 
 PODS = "/api/v1/namespaces/default/pods"
 NODES = 5
@@ -93,7 +93,7 @@ class Load(threading.Thread):
 
 
 def load(server: Server, count: int, backlog: int = BACKLOG) -> AbstractContextManager[Load]:
-    return killing.under(Load(server, count, backlog))
+    return scheduler_kills.under(Load(server, count, backlog))
 
 
 def _kill_often(
@@ -111,7 +111,7 @@ def _kill_often(
         report(kill)
         made.allowed += PODS_PER_KILL
 
-    return killing.kill_often(server, folder, outcome.kills, until_the_next, killed)
+    return scheduler_kills.kill_often(server, folder, outcome.kills, until_the_next, killed)
 
 
 def run(

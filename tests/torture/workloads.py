@@ -1,7 +1,7 @@
 """``headgate run --components controllers`` killed again and again while workloads roll out, scale, run and end.
 
 A Deployment is given a new image as soon as the last one is out, a StatefulSet likewise, and Jobs come without end.
-Every revision of every pod is judged (``harness/workload_auditing``); in the end each owner has what it asked for.
+Every revision of every pod is judged (``harness/workload_audit``); in the end each owner has what it asked for.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
 from harness.processes import Process
-from harness.scheduling import send, wait_for
+from harness.scheduler_process import send, wait_for
 from harness.server import Server
-from harness.workload_auditing import WorkloadAudit
+from harness.workload_audit import WorkloadAudit
 
 Object = dict[str, Any]
 

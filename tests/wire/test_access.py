@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.cluster import Cluster
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 PRIVATE = ("kubeconfig", "token", "headgate.db", "pki/ca.key", "pki/server.key", "pki/sa.key")

@@ -15,7 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from headgate.apiserver.io.certificate_files import ensure
 from headgate.http.server_limits import ServerLimits
-from wire.front import ADMIN, MAPS, Front
+from wire.http_front import ADMIN, MAPS, Front
 
 WHO_AM_I = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.asking import headgate
 from harness.cluster import Cluster
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
+from harness.headgate_cli import headgate
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 NAMED = "kept"

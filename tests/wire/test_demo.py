@@ -6,7 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
 
 PAGE = (Path(__file__).parents[2] / "docs" / "autoscalers.md").read_text()
 

@@ -6,7 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
 from headgate.cli.demos.fast_release import EARLY, OFF, ON, UNAWARE, one_after_another, one_each, run_scenario
 
 PAGE = (Path(__file__).parents[2] / "docs" / "kueue.md").read_text()

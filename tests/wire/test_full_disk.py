@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from harness.cluster import Cluster
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
 from headgate.store.io.database_file import FILE
 
 MAPS = "/api/v1/namespaces/default/configmaps"

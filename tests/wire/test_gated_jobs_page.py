@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.embedded import HEADGATE, EmbeddedServer
+from harness.embedded_server import HEADGATE, EmbeddedServer
 from harness.processes import free_ports
-from harness.real import REPOSITORY
-from harness.scheduling import wait_for
+from harness.real_server import REPOSITORY
+from harness.scheduler_process import wait_for
 from headgate.jobs.metrics import FAMILIES as OF_JOBS
 from headgate.quota.metrics.metric_families import FAMILIES as OF_QUOTA
 

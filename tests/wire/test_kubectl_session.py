@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import pytest
 
-from harness.both import Both, namespace_of
-from harness.session import agree
-from wire.extending import EXTENDING
-from wire.granting import GRANTING
-from wire.imperative import IMPERATIVE
-from wire.reading import READING
-from wire.writing import WRITING
+from harness.kubectl_session import agree
+from harness.server_pair import Both, namespace_of
+from wire.custom_kind_sessions import EXTENDING
+from wire.imperative_sessions import IMPERATIVE
+from wire.rbac_sessions import GRANTING
+from wire.read_sessions import READING
+from wire.write_sessions import WRITING
 
 pytestmark = pytest.mark.real
 CHAPTERS = {**READING, **WRITING, **IMPERATIVE, **GRANTING, **EXTENDING}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from headgate.http.server_limits import ServerLimits
-from wire.front import ADMIN, MAPS, PATIENCE_S, SOMEBODY, Front, GoodClient, closed_by_server
+from wire.http_front import ADMIN, MAPS, PATIENCE_S, SOMEBODY, Front, GoodClient, closed_by_server
 
 LIMITS = ServerLimits(
     head_bytes=64 * 1024,

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.embedded import HEADGATE, EmbeddedServer
+from harness.embedded_server import HEADGATE, EmbeddedServer
 from harness.server import JSON_TYPE
 from headgate.scheduling.metrics.scheduler_metrics import FAMILIES
 

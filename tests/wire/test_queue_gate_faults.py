@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.embedded import EmbeddedServer
-from harness.faulty_wire import FaultyWire
-from harness.scheduling import SchedulerProcess, wait_for
+from harness.embedded_server import EmbeddedServer
+from harness.faulty_proxy import FaultyWire
+from harness.scheduler_process import SchedulerProcess, wait_for
 from torture import queues
-from torture.killing import late_writes
+from torture.scheduler_kills import late_writes
 
 
 @pytest.fixture

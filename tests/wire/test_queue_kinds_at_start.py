@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.cluster import Cluster
 from harness.queues import QUEUES
-from harness.scheduling import wait_for
+from harness.scheduler_process import wait_for
 
 ALL = ("--nodes", "0", "--components", "apiserver,scheduler")
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/podgroups"

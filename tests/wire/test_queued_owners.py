@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.embedded import EmbeddedServer
-from harness.scheduling import wait_for
+from harness.embedded_server import EmbeddedServer
+from harness.scheduler_process import wait_for
 
 pytestmark = pytest.mark.real
 

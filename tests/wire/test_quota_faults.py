@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.embedded import EmbeddedServer
-from harness.faulty_wire import FaultyWire
+from harness.embedded_server import EmbeddedServer
+from harness.faulty_proxy import FaultyWire
 from torture import quota
-from torture.killing import late_writes
+from torture.scheduler_kills import late_writes
 
 LEASES = 2
 """One for quota, one for jobs."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
 from harness.processes import Process
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.cluster import Cluster
 from harness.queues import QUEUES, a_queue
-from harness.scheduling import wait_for
+from harness.scheduler_process import wait_for
 from headgate.capacity.names import OPT_IN, QUEUE_NAME
 
 PODS = "/api/v1/namespaces/default/pods"

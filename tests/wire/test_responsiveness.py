@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.embedded import EmbeddedServer
+from harness.embedded_server import EmbeddedServer
 from large_bodies import Client, Measured, bodies, measure, prepare
 
 CLIENTS = 8

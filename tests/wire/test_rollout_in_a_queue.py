@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.embedded import EmbeddedServer
+from harness.embedded_server import EmbeddedServer
 from headgate.kube.timestamps import parse_time
 
 pytestmark = pytest.mark.real

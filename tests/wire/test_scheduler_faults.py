@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from clusters import a_pod
-from harness.embedded import EmbeddedServer
-from harness.faulty_wire import FaultyWire
-from harness.scheduling import SchedulerProcess, create_pod, get_pod, scheduled_reason, wait_for
+from harness.embedded_server import EmbeddedServer
+from harness.faulty_proxy import FaultyWire
+from harness.scheduler_process import SchedulerProcess, create_pod, get_pod, scheduled_reason, wait_for
 from torture import schedulers
-from torture.killing import late_writes
+from torture.scheduler_kills import late_writes
 
 SHORT_LEASE = """\
 apiVersion: kubescheduler.config.k8s.io/v1

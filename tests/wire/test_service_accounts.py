@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.embedded import EmbeddedServer
+from harness.embedded_server import EmbeddedServer
 from harness.server import JSON_TYPE
 
 pytestmark = pytest.mark.real

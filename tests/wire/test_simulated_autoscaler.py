@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from harness.cluster import Cluster
-from harness.embedded import HEADGATE
-from harness.scheduling import wait_for
+from harness.embedded_server import HEADGATE
+from harness.scheduler_process import wait_for
 from headgate.cli.demos.demo_cluster import DemoCluster, start_demo_cluster
 from headgate.kube.api_resources import PODS
 from headgate.nodes.autoscalers.cluster_autoscaler import ClusterAutoscaler, ClusterAutoscalerFlags

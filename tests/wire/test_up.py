@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.cluster import Cluster
-from harness.embedded import HEADGATE
+from harness.embedded_server import HEADGATE
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.embedded import EmbeddedServer
+from harness.embedded_server import EmbeddedServer
 from torture import workloads
 
 

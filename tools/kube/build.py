@@ -4,7 +4,8 @@
 The pins are the Go modules beside this file; they hold no Go code, only `tool` lines. The binaries go into a cache
 folder outside the tree that is named after the pinned versions, one by one and by rename, so that an interrupted build
 leaves no half-written file and goes on where it stopped. `HEADGATE_KUBE_BIN` names a folder of binaries instead.
-This file does not start anything: `tests/harness/real.py` does. Standard library only, it runs before there is a venv.
+This file does not start anything: `tests/harness/real_server.py` does. It uses the standard library only, because it
+runs before there is a venv.
 """
 
 from __future__ import annotations

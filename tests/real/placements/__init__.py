@@ -1,1 +1,4 @@
-"""Drawn clusters for kube-scheduler and for our cycle: `cases.py` draws, `arena.py` plays, `judging.py` compares."""
+"""Random clusters for kube-scheduler and for Headgate's scheduling cycle.
+
+`cases.py` generates them, `kube_scheduler_run.py` lets kube-scheduler schedule them, `comparison.py` compares.
+"""

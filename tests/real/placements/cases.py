@@ -5,22 +5,22 @@ from __future__ import annotations
 from random import Random
 from typing import Any, NamedTuple
 
-from real.placements import between, pods, spread, volumes
-from real.placements.between import add_rules_between
-from real.placements.climates import CLIMATES
+from real.placements import pod_affinity, pods, topology_spread, volumes
+from real.placements.node_rules import add_rules
 from real.placements.nodes import draw_node
+from real.placements.pod_affinity import add_rules_between
 from real.placements.pods import draw_pod
 from real.placements.profiles import PREEMPTING, WEIGHTS
-from real.placements.rules import add_rules
-from real.placements.spread import add_spread
+from real.placements.sizes import CLIMATES
+from real.placements.topology_spread import add_spread
 from real.placements.volumes import Storage, add_volumes
 
 Object = dict[str, Any]
 
-STANDING: tuple[Object, ...] = (*pods.STANDING, *spread.STANDING, *between.STANDING, *volumes.STANDING)
+STANDING: tuple[Object, ...] = (*pods.STANDING, *topology_spread.STANDING, *pod_affinity.STANDING, *volumes.STANDING)
 """Objects that are there from the beginning, in every case."""
 LAST = 2
-NAMESPACES = ("default", "default", "default", spread.SERVED, spread.SERVED, between.APART)
+NAMESPACES = ("default", "default", "default", topology_spread.SERVED, topology_spread.SERVED, pod_affinity.APART)
 
 
 class Case(NamedTuple):

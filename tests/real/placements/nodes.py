@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from clusters import a_node
-from real.placements.climates import GPU, Climate
+from real.placements.sizes import GPU, Climate
 
 Object = dict[str, Any]
 

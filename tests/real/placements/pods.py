@@ -1,11 +1,11 @@
-"""Drawn pods: what they ask of a machine, and how important they are. Where they may go is drawn in `rules.py`."""
+"""Drawn pods: what they ask of a machine, and how important they are. Where they may go is drawn in `node_rules.py`."""
 
 from __future__ import annotations
 
 from random import Random
 from typing import Any
 
-from real.placements.climates import GPU, Climate
+from real.placements.sizes import GPU, Climate
 
 Object = dict[str, Any]
 

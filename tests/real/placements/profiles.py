@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from real.placements.climates import GPU
+from real.placements.node_rules import PREFERRED, REQUIRED
 from real.placements.nodes import HOSTNAME, ZONE
-from real.placements.rules import PREFERRED, REQUIRED
+from real.placements.sizes import GPU
 
 Object = dict[str, Any]
 

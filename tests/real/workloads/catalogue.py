@@ -1,4 +1,4 @@
-"""Every story of workloads: each module `*_stories.py` of this folder exports `STORIES`.
+"""Every story of workloads: each module `*_scenarios.py` of this folder exports `SCENARIOS`.
 
 Groups are told one after the other, the stories of a group at the same time; a module that no group names belongs to
 the last one.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from harness.stories import Story
+from harness.scenarios import Story
 
 GROUPS = {
     "replicas": ("cascade", "deployment", "kubectl", "replica_set", "rollout"),
@@ -20,8 +20,8 @@ GROUPS = {
 
 def modules() -> dict[str, list[Story]]:
     """Stories by the name of their module without its ending."""
-    found = sorted(path.stem for path in Path(__file__).parent.glob("*_stories.py"))
-    return {stem.removesuffix("_stories"): import_module(f"real.workloads.{stem}").STORIES for stem in found}
+    found = sorted(path.stem for path in Path(__file__).parent.glob("*_scenarios.py"))
+    return {stem.removesuffix("_scenarios"): import_module(f"real.workloads.{stem}").SCENARIOS for stem in found}
 
 
 def groups() -> dict[str, list[Story]]:

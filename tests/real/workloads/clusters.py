@@ -14,16 +14,16 @@ from pathlib import Path
 
 import yaml
 
-from harness.both import Both, report_path
 from harness.control_plane import Nodes, scheduler_config
-from harness.embedded import HEADGATE, EmbeddedServer
+from harness.embedded_server import HEADGATE, EmbeddedServer
 from harness.processes import Process
-from harness.real import RealServer
+from harness.real_server import RealServer
+from harness.scenarios import Story, Teller, Told
 from harness.server import Server
-from harness.stories import Story, Teller, Told
+from harness.server_pair import Both, report_path
 from headgate.nodes.options import DEFAULT_RESOURCES, HollowOptions
 from real.allowed_differences import ALLOWED
-from real.workloads.place import Workplace
+from real.workloads.scenario_cluster import Workplace
 
 NODES = 3
 SIZE = {"cpu": "64", "memory": "256Gi", "pods": "1000"}

@@ -1,7 +1,7 @@
 """Our workload controllers and scheduler against kube-controller-manager and kube-scheduler: same stories, same stops.
 
 Without `-k`, the groups of `catalogue.py` are told, each as one test with a subtest per story. With `-k`, each module
-and each story is a test of its own: `pytest tests/real/workloads -k job-stories`, `... -k a-job-is-suspended`.
+and each story is a test of its own: `pytest tests/real/workloads -k job-scenarios`, `... -k a-job-is-suspended`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.scenario import slug
-from harness.stories import Story, compared
+from harness.request_cases import slug
+from harness.scenarios import Story, compared
 from real.workloads.catalogue import groups, modules
 from real.workloads.clusters import Sides, two_clusters
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.real
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     told = groups()
     if metafunc.config.option.keyword:
-        told = {f"{module}-stories": stories for module, stories in modules().items()}
+        told = {f"{module}-scenarios": stories for module, stories in modules().items()}
         told |= {slug(story.name): [story] for stories in modules().values() for story in stories}
     if "stories" in metafunc.fixturenames:
         metafunc.parametrize("stories", list(told.values()), ids=list(told))

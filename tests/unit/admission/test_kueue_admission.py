@@ -15,7 +15,7 @@ from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.labels import Selector, parse_selector
 from headgate.quota.kinds.definitions import definitions
 from headgate.store import Store
-from queued import (
+from queued_objects import (
     GATE,
     GROUP,
     GROUP_NAME,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from door_cases import CASES, KINDS, DoorCase
 from embedded import Embedded
 from headgate.kube.feature_gates import FeatureGates
 from headgate.store import Store
-from queued import ADMISSION_GATED, SCHEDULING_GATED, collection, queued
+from kueue_admission_cases import CASES, KINDS, DoorCase
+from queued_objects import ADMISSION_GATED, SCHEDULING_GATED, collection, queued
 from unit.admission.test_kueue_admission import a_server, made
 
 ON = FeatureGates(scheduling_gated_by=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.hooks import HookServer, Raw, make_certificates
 from harness.processes import free_ports
+from harness.webhook_server import HookServer, Raw, make_certificates
 from headgate.apiserver.io.webhook_client import MAX_ANSWER_BYTES, WebhookClient
 from headgate.apiserver.request.messages import WebhookAnswer, WebhookCall
 from headgate.http.certificates import CertificateKeyPair

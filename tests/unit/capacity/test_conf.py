@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from capacity_builders import Queues, a_queue, a_task
 from headgate.capacity.conf import DEFAULTS, ENABLE_OPTIONS, EXTENSION_POINTS, PluginOption, SchedulerConf
-from queueing import Queues, a_queue, a_task
 
 
 def test_plugins_by_tier_keeps_the_order_and_leaves_out_disabled_plugins() -> None:

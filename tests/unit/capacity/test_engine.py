@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from capacity_builders import Queues, a_group, a_queue, a_task, amounts, stamped
 from headgate.capacity.api.queue import Queue, read_queue
 from headgate.capacity.engine import Grant, WaitReason
 from headgate.capacity.names import GATE, QUEUE_NAME
-from queueing import Queues, a_group, a_queue, a_task, amounts, stamped
 
 
 def test_a_pod_is_granted_its_requests_and_the_next_pod_waits_when_the_queue_is_full() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from capacity_builders import Queues, a_group, a_queue, a_task
 from headgate.capacity.conf import ALLOCATE, SchedulerConf
 from headgate.capacity.engine import WaitReason
-from queueing import Queues, a_group, a_queue, a_task
-from reported import Cluster
+from status_reporting import Cluster
 
 ENQUEUED_GROUP = a_group("g", "q", minimum=2, minResources={"cpu": 2})
 

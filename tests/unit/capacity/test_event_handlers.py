@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from capacity_builders import Queues, a_group, a_queue, a_task, stamped
 from headgate.capacity.api.task import TaskInfo, read_annotations
 from headgate.capacity.engine import WaitReason
 from headgate.capacity.names import GROUP_NAMES, OPT_IN, QUEUE_NAME, TASK_SPEC
-from queueing import Queues, a_group, a_queue, a_task, stamped
-from reported import Cluster
+from status_reporting import Cluster
 
 OPEN = (a_queue("full", cpu=0), a_queue("free", cpu=9))
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from capacity_builders import Queues, a_group, a_queue, a_task, stamped
 from headgate.capacity.explanation import PodExplanation, PodGate, explain
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN
-from queueing import Queues, a_group, a_queue, a_task, stamped
 
 Wire = dict[str, Any]
 FOREIGN = "example.com/approval"

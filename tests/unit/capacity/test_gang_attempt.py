@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from queueing import Queues, a_group, a_queue, a_task
+from capacity_builders import Queues, a_group, a_queue, a_task
 
 
 def granted_gang(minimum: int, size: int, **spec: Any) -> Queues:

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from capacity_builders import Queues, a_group, a_queue, a_task, amounts, stamped
 from headgate.capacity.api.task import TaskInfo
 from headgate.capacity.conf import DEFAULTS
 from headgate.capacity.engine import Grant, WaitReason
 from headgate.capacity.names import GATE
-from queueing import Queues, a_group, a_queue, a_task, amounts, stamped
 
 ONE_BY_ONE = msgspec.structs.replace(DEFAULTS, gang_atomic=False)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from capacity_builders import Queues, a_group, a_queue, a_task, amounts, in_units
 from headgate.capacity.cache.ledger import LedgerColumn, QueueAccount
 from headgate.capacity.conf import DEFAULTS, PluginOption
 from headgate.capacity.engine import QueueEngine
 from headgate.capacity.ordering.order_keys import dominant_share, share_of
-from queueing import Queues, a_group, a_queue, a_task, amounts, in_units
 
 
 def an_account(allocated: dict[str, str | int], reserved: dict[str, str | int] | None = None) -> QueueAccount:

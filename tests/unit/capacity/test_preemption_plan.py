@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from capacity_builders import Queues, a_group, a_queue, a_task, amounts
 from headgate.capacity.api.task import TaskInfo
 from headgate.capacity.conf import DEFAULTS, PluginOption, SchedulerConf
 from headgate.capacity.engine import PreemptionPlan, WaitReason
-from queueing import Queues, a_group, a_queue, a_task, amounts
 
 RECLAIM = msgspec.structs.replace(DEFAULTS, actions=("allocate", "preempt", "reclaim"))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from capacity_builders import Queues, a_group, a_queue, a_task, amounts, stamped
 from headgate.capacity.engine import WaitReason
-from queueing import Queues, a_group, a_queue, a_task, amounts, stamped
 
 
 def at(number: int) -> str:

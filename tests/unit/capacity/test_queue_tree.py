@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from capacity_builders import a_queue, amounts
 from headgate.capacity.api.queue import Queue, read_queue
 from headgate.capacity.cache.queue_tree import QueueTree
-from queueing import a_queue, amounts
 
 
 def a_tree(*queues: Queue) -> QueueTree:

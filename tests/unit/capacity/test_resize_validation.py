@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from capacity_builders import Queues, a_queue, a_task
 from headgate.capacity.api.queue import QueueIndex
 from headgate.capacity.engine import QueueEngine
 from headgate.capacity.kinds.resize_validation import limits_of
-from queueing import Queues, a_queue, a_task
-from reported import Cluster
+from status_reporting import Cluster
 from unit.scheduling.queued_world import QueuedWorld
 from unit.scheduling.queued_world import a_queue as a_wire_queue
 

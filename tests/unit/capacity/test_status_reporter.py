@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headgate.capacity.status.status_reporter import CreateMissingObject, StatusPatch
-from reported import NOTHING, Cluster, phases, started
+from status_reporting import NOTHING, Cluster, phases, started
 
 Object = dict[str, Any]
 

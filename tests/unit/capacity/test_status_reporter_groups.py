@@ -8,7 +8,7 @@ import pytest
 
 from headgate.capacity.names import GATE
 from headgate.capacity.status.status_reporter import CreateMissingObject
-from reported import Cluster, phases, started
+from status_reporting import Cluster, phases, started
 
 Object = dict[str, Any]
 

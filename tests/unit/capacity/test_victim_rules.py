@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from capacity_builders import Queues, a_group, a_queue, a_task, amounts
 from headgate.capacity.api.task import TaskInfo
 from headgate.capacity.conf import DEFAULTS, PluginOption, SchedulerConf
 from headgate.capacity.preemption.victim_rules import VictimCandidate
-from queueing import Queues, a_group, a_queue, a_task, amounts
 
 RECLAIM = msgspec.structs.replace(DEFAULTS, actions=("allocate", "reclaim"))
 GANGS_COUNT = SchedulerConf(

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from capacity_builders import Queues, a_group, a_queue, a_stamp, a_task, amounts, stamped
 from headgate.capacity.cache.ledger import Ledger, QueueAccount
 from headgate.capacity.conf import DEFAULTS, PluginOption
 from headgate.capacity.engine import QueueEngine, WaitReason
-from queueing import Queues, a_group, a_queue, a_stamp, a_task, amounts, stamped
 
 
 def at(second: int) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from capacity_builders import Queues, a_group, a_queue, a_task, amounts
 from headgate.capacity.api.task import TaskInfo
 from headgate.capacity.engine import QueueEngine, WaitReason
-from queueing import Queues, a_group, a_queue, a_task, amounts
 
 
 def running(name: str, queue: str, cpu: str | int | None = "1", **fields: Any) -> TaskInfo:

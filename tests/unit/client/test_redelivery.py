@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from event_loops import Run, on_both_loops
 from headgate.client.io.redelivery import Redelivery
 from headgate.client.known_objects import InformerEvent, ListSynced, ObjectApplied, ObjectDeleted
-from loops import Run, on_both_loops
 
 
 class Handler:

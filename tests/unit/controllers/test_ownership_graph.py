@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-import collector
+import garbage_collector
 from headgate.controllers.framework.discovery import DiscoveredKind
 from headgate.controllers.garbage_collector.graph import AttemptToDelete, CollectorKey, OwnershipGraph, VerifyOwner
 from headgate.kube.api_resources import CONFIG_MAPS
@@ -143,6 +143,6 @@ def unblock_all_owners(number: int) -> float:
 
 @pytest.mark.parametrize("cost_s", [lose_all_owners, unblock_all_owners])
 def test_eight_times_as_many_owners_cost_about_eight_times_as_much(cost_s: Callable[[int], float]) -> None:
-    with collector.switched_off():
+    with garbage_collector.switched_off():
         small_s = min(cost_s(1_000) for _ in range(3))
         assert any(cost_s(8_000) <= 14 * max(small_s, 0.001) for _ in range(3))

@@ -7,6 +7,7 @@ import contextlib
 import ssl
 from collections.abc import AsyncIterator
 
+from event_loops import Run, on_both_loops
 from headgate.http.client_connection import HTTPClientConnection
 from headgate.http.client_pool import ClientConnectionPool
 from headgate.http.request_encoder import ServerAddress
@@ -15,7 +16,6 @@ from headgate.http.request_head import RequestHead
 from headgate.http.request_reader import ReceivedRequest
 from headgate.http.server import HTTPServer
 from headgate.http.server_limits import ServerLimits
-from loops import Run, on_both_loops
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 

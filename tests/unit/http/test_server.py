@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from event_loops import Run, on_both_loops
 from headgate.http.certificates import CertificateKeyPair, make_authority, make_server_certificate
 from headgate.http.request_handler import ClientPeer, HandlerResponse, RequestProblem
 from headgate.http.request_head import RequestHead
@@ -21,7 +22,6 @@ from headgate.http.request_reader import ReceivedRequest
 from headgate.http.server import HTTPServer, _within_file_limit, listen
 from headgate.http.server_limits import ServerLimits
 from headgate.http.server_tls import key_pair_context
-from loops import Run, on_both_loops
 
 LIMITS = ServerLimits(
     body_bytes=100, body_bytes_of_path={"/long": 1000}, head_s=0.3, body_s=0.3, idle_s=0.3, stop_s=0.3, handshake_s=0.3

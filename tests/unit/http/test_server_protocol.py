@@ -9,10 +9,10 @@ import ssl
 
 import pytest
 
+from event_loops import Run, on_both_loops
 from headgate.http.connection_tracker import ConnectionTracker
 from headgate.http.server_limits import ServerLimits
 from headgate.http.server_protocol import ServerProtocol
-from loops import Run, on_both_loops
 
 
 class SilentHandler:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from embedded import Embedded
-from harness.quota_auditing import PATHS, QuotaJudge
+from harness.quota_audit import PATHS, QuotaJudge
 from headgate.controllers.framework.effects import Create, Delete, Patch, RequestEffect
 from headgate.kube.api_resources import JOBS as JOB
 from headgate.kube.api_resources import PODS as POD

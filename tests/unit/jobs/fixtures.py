@@ -19,7 +19,7 @@ from headgate.kube import conditions
 from headgate.kube.feature_gates import FeatureGates
 from headgate.quota.controller.quota_controller import QuotaController
 from headgate.quota.engine import QuotaSettings
-from kueueing import Wire, a_flavor
+from kueue_builders import Wire, a_flavor
 from unit.controllers.crashing_world import Mortal
 from unit.controllers.kubelet import ENDS, Kubelet
 from unit.controllers.world import World

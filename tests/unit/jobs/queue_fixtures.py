@@ -17,7 +17,7 @@ from headgate.kube.feature_gates import FeatureGates
 from headgate.quota.controller.quota_controller import QuotaController
 from headgate.quota.engine import QuotaSettings
 from headgate.quota.kinds.definitions import definitions
-from kueueing import Wire, a_cluster_queue, a_local_queue
+from kueue_builders import Wire, a_cluster_queue, a_local_queue
 from unit.controllers.world import World
 
 API = "/apis/kueue.x-k8s.io/v1beta2"

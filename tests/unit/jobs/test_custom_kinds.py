@@ -10,7 +10,7 @@ import pytest
 from headgate.cli.options.job_options import read_kinds
 from headgate.jobs.kinds.job_kind import JobKind
 from headgate.kube import conditions
-from kueueing import Wire
+from kueue_builders import Wire
 from unit.controllers.crashing_world import Mortal
 from unit.controllers.world import World
 from unit.jobs.fixtures import JOBS, a_world, running

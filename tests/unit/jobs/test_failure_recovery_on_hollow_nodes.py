@@ -27,7 +27,7 @@ from headgate.nodes.options import HollowOptions
 from headgate.quota.controller.quota_controller import QuotaController
 from headgate.quota.engine import QuotaSettings
 from headgate.quota.kinds.names import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS
-from kueueing import a_cluster_queue, a_flavor, a_local_queue
+from kueue_builders import a_cluster_queue, a_flavor, a_local_queue
 
 Object = dict[str, Any]
 

@@ -10,7 +10,7 @@ from headgate.controllers.framework.effects import EmitEvent
 from headgate.jobs.framework.job_controller import ManagedJobController
 from headgate.kube import conditions
 from headgate.kube.feature_gates import FeatureGates
-from kueueing import Wire
+from kueue_builders import Wire
 from unit.controllers.world import World
 from unit.jobs.fixtures import GATE, GATING, JOBS, a_job, a_world, add, job, running, workload
 from unit.jobs.queue_fixtures import WORKLOADS, made

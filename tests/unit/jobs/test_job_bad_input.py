@@ -10,7 +10,7 @@ from headgate.controllers.framework.effects import Create, Effect, EffectRespons
 from headgate.jobs.framework.workload import workload_name
 from headgate.jobs.kinds.batch_job import JOB
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
-from kueueing import a_cluster_queue, a_local_queue, a_workload
+from kueue_builders import a_cluster_queue, a_local_queue, a_workload
 from unit.controllers.kubelet import ENDS
 from unit.controllers.world import World
 from unit.jobs.fixtures import JOBS, QUEUE, a_job, a_world, add, has, is_complete, job, reasons, running, workload

@@ -11,7 +11,7 @@ from headgate.controllers.framework.effects import Create, Effect, EffectRespons
 from headgate.jobs.framework.workload import workload_name
 from headgate.jobs.kinds.batch_job import JOB
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
-from kueueing import a_workload
+from kueue_builders import a_workload
 from unit.jobs.fixtures import JOBS, a_world, add, has, is_complete, job, reasons, running, workload
 from unit.jobs.queue_fixtures import API, PREEMPTION, WORKLOADS, made, queueing
 

@@ -18,7 +18,7 @@ from headgate.kube import conditions
 from headgate.quota.api.pods_ready import WaitForPodsReady
 from headgate.quota.engine import QuotaSettings
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
-from kueueing import Wire
+from kueue_builders import Wire
 from unit.controllers.kubelet import ENDS, HELD
 from unit.controllers.world import World
 from unit.jobs.fixtures import JOBS, a_job, a_world, add, has, job, reasons, running, workload

@@ -7,7 +7,7 @@ from typing import Any
 from headgate.jobs.framework.management import MAX_DEPTH
 from headgate.jobs.settings import JobSettings
 from headgate.kube.labels import parse_selector
-from kueueing import Wire, a_local_queue
+from kueue_builders import Wire, a_local_queue
 from unit.controllers.kubelet import ENDS
 from unit.controllers.world import World
 from unit.jobs.fixtures import JOBS, a_job, a_world, add, has, job, reasons, running, workload

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from headgate.cli.options.job_options import read_kinds
-from kueueing import Wire
+from kueue_builders import Wire
 from unit.controllers.crashing_world import Mortal
 from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS, made
 from unit.jobs.test_custom_kinds import GOOD, PATH, a_training_world, run, workload

@@ -8,7 +8,7 @@ import pytest
 
 from headgate.kube.pods.requests import pod_requests
 from headgate.kube.resource_amounts import amount_text, units
-from kueueing import Wire
+from kueue_builders import Wire
 from unit.controllers.crashing_world import Mortal
 from unit.jobs import fixtures as stage
 from unit.jobs.fixtures import JOBS, a_world, job, running, workload

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-import collector
+import garbage_collector
 import headgate
 from headgate.apimachinery import field_selectors, ip_addresses, jsonpath
 from headgate.apimachinery.validation.workloads.completion_indexes import count_indexes
@@ -124,7 +124,7 @@ def _cpu_s(run: Callable[[], object]) -> float:
 def _is_linear(run: Callable[[str], object], make_text: Text) -> bool:
     small_text, large_text = make_text(_SIZE), make_text(_SIZE * _FACTOR)
     large = float("inf")
-    with collector.switched_off():
+    with garbage_collector.switched_off():
         small = min(_cpu_s(lambda: run(small_text)) for _ in range(_ROUNDS))
         for _ in range(_ROUNDS):
             small = min(small, _cpu_s(lambda: run(small_text)))
@@ -209,7 +209,7 @@ def _slowest_s(pattern: re.Pattern[Any], method: str, size: int) -> float:
 def test_no_regular_expression_backtracks_quadratically() -> None:
     """Two thousand characters take a few milliseconds; a quadratic expression takes longer."""
     expressions = _expressions()
-    with collector.switched_off():
+    with garbage_collector.switched_off():
         slow = {
             place: f"{took * 1000:.1f} ms"
             for place, (pattern, methods) in expressions.items()

@@ -12,7 +12,7 @@ from headgate.quota.api.cohort import Cohort, FlavorQuota, ResourceGroup, read_c
 from headgate.quota.api.local_queue import LocalQueue, read_local_queue
 from headgate.quota.api.resource_flavor import ResourceFlavor, find_flavor_mismatch, read_flavor
 from headgate.quota.api.workload import Workload, read_workload, usage_of
-from kueueing import (
+from kueue_builders import (
     START_S,
     a_cluster_queue,
     a_cohort,

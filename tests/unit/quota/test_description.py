@@ -9,7 +9,7 @@ from headgate.jobs.explanation import MissingWorkload, explain_missing_workload
 from headgate.jobs.framework.management import UnknownAncestor
 from headgate.jobs.kinds.batch_job import JOB
 from headgate.quota.explain.description import WorkloadDescription, describe_workload
-from kueueing import START_S, Wire, a_condition, a_pod_set, a_workload, reserved
+from kueue_builders import START_S, Wire, a_condition, a_pod_set, a_workload, reserved
 from quota_engine import Api
 
 QUEUE = "kueue.x-k8s.io/queue-name"

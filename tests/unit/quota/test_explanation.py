@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.quota.explain.explanation import explain_workload
 from headgate.quota.explain.remedies import find_remedy
-from kueueing import a_pod_set
+from kueue_builders import a_pod_set
 from quota_engine import Api
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from headgate.quota.cycle.nomination import Nomination
 from headgate.quota.flavors.assignment import AssignmentMode
-from kueueing import a_pod_set
-from quota_book import Book
+from kueue_builders import a_pod_set
+from quota_ledger import Book
 
 
 def flavors(nomination: Nomination) -> list[dict[str, str]]:

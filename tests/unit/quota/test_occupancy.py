@@ -11,7 +11,7 @@ from headgate.quota.api.pods_ready import WaitForPodsReady
 from headgate.quota.effects import Effect, SetCondition
 from headgate.quota.engine import QuotaSettings
 from headgate.quota.explain.description import describe_workload
-from kueueing import Wire, a_pod_set
+from kueue_builders import Wire, a_pod_set
 from quota_engine import Api
 
 WAITS = "WaitingForTerminatingPods"

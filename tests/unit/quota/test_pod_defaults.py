@@ -8,7 +8,7 @@ import pytest
 
 from headgate.quota.api.pod_set import NO_DEFAULTS
 from headgate.quota.engine import QuotaEngine
-from kueueing import a_pod_set, a_workload
+from kueue_builders import a_pod_set, a_workload
 
 
 def a_range(limits: Any, name: str = "d", namespace: str = "ns") -> dict[str, Any]:

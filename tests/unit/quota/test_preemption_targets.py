@@ -5,8 +5,8 @@ from __future__ import annotations
 from headgate.quota.api.cohort import Usage
 from headgate.quota.cache.quota_ledger import QuotaClaim
 from headgate.quota.flavors.assignment import AssignmentMode
-from kueueing import START_S
-from quota_book import Book
+from kueue_builders import START_S
+from quota_ledger import Book
 
 _WITHIN = {"withinClusterQueue": "LowerPriority"}
 _RECLAIM = {"reclaimWithinCohort": "Any"}

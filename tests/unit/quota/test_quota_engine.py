@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.quota.effects import Admit, Effect, Evict
-from kueueing import a_pod_set
+from kueue_builders import a_pod_set
 from quota_engine import Api
 
 _WITHIN = {"withinClusterQueue": "LowerPriority"}

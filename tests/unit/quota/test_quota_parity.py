@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kueueing import a_pod_set
+from kueue_builders import a_pod_set
 from quota_engine import Api
 
 

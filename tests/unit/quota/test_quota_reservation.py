@@ -13,7 +13,7 @@ from headgate.kube.api_resources import PODS
 from headgate.kube.timestamps import format_time
 from headgate.quota.controller.quota_controller import QuotaController
 from headgate.quota.engine import QuotaSettings
-from kueueing import Wire
+from kueue_builders import Wire
 from quota_engine import Api
 
 WAITS = "WaitingForTerminatingPods"

@@ -7,7 +7,7 @@ from headgate.quota.api.workload import Workload, read_workload
 from headgate.quota.cycle.admission_cycle import UnwrittenAdmissions
 from headgate.quota.effects import Admit, Effect, Evict
 from headgate.quota.queues.queue_manager import PendingWorkload
-from kueueing import a_workload
+from kueue_builders import a_workload
 from quota_engine import Api
 from quota_load import BACKLOG, EngineDecider, run
 

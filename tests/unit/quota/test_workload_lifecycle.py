@@ -12,7 +12,7 @@ from headgate.quota.api.pods_ready import WaitForPodsReady
 from headgate.quota.api.workload import AdmissionCheckState
 from headgate.quota.effects import Admit, Effect, Evict
 from headgate.quota.engine import QuotaSettings
-from kueueing import START_S, a_cluster_queue
+from kueue_builders import START_S, a_cluster_queue
 from quota_engine import Api
 
 _GATES = {"kueue.x-k8s.io/admission-gated-by": "example.com/a,example.com/b"}

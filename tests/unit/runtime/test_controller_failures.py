@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from event_loops import Run, on_both_loops
 from headgate.controllers.framework.discovery import DiscoveredKinds
 from headgate.controllers.framework.effects import EmitEvent, Get
 from headgate.controllers.framework.reconcile import (
@@ -21,7 +22,6 @@ from headgate.controllers.framework.reconcile import (
 )
 from headgate.http.transport import HTTPRequest, HTTPResponse, LineStream, Transport
 from headgate.kube.api_resources import CONFIG_MAPS, APIResource
-from loops import Run, on_both_loops
 from unit.runtime.serving import MAPS, Object, a_server, ask, running, until, with_namespace
 
 NO_KEY: Any = ["cannot be hashed"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-import collector
+import garbage_collector
 from headgate.client.io.time_slice import SLICE_S, yield_if_slice_spent
 from headgate.controllers.framework.discovery import DiscoveredKinds
 from headgate.controllers.framework.reconcile import Controller, Done, Enqueue, ReconcileSteps, WatchSpec
@@ -62,7 +62,7 @@ def test_an_object_with_many_absent_owners_is_deleted_and_never_keeps_the_event_
                 return turns.longest_s
 
     longest = float("inf")
-    with collector.without_earlier_objects():
+    with garbage_collector.without_earlier_objects():
         for _ in range(3):
             longest = min(longest, asyncio.run(scenario()))
             if longest < _BOUND_S:
@@ -140,7 +140,7 @@ def test_an_event_that_wakes_many_keys_never_keeps_the_event_loop() -> None:
                 return turns.longest_s
 
     longest = float("inf")
-    with collector.without_earlier_objects():
+    with garbage_collector.without_earlier_objects():
         for _ in range(3):
             longest = min(longest, asyncio.run(scenario()))
             if longest < _BOUND_S:

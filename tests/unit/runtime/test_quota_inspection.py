@@ -14,7 +14,7 @@ from headgate.quota.explain.workload_list import workload_rows
 from headgate.quota.kinds.names import LOCAL_QUEUES, WORKLOADS
 from headgate.runtime.inspection.gated_jobs import GatedJobList, find_gated_jobs
 from headgate.runtime.inspection.quota import QuotaInspection, inspect_quota
-from kueueing import START_S, Wire, a_cluster_queue, a_condition, a_flavor, a_local_queue, a_workload, reserved
+from kueue_builders import START_S, Wire, a_cluster_queue, a_condition, a_flavor, a_local_queue, a_workload, reserved
 
 R = TypeVar("R")
 KINDS = "/apis/kueue.x-k8s.io/v1beta2"

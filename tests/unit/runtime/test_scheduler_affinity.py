@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from affinity_pods import AFFINITY, app, term
 from clusters import a_node
 from headgate.http.transport import Transport
 from headgate.runtime.scheduler.runner import SchedulerRunner
-from near import AFFINITY, app, term
 from unit.runtime.serving import a_server, ask, until
 from unit.runtime.test_scheduler_runner import a_scheduler, writer
 

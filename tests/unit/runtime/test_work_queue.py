@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from event_loops import Run, on_both_loops
 from headgate.runtime.work_queue import WorkQueue
-from loops import Run, on_both_loops
 
 
 def test_a_queue_is_at_rest_when_nothing_waits_and_nothing_is_worked_on() -> None:

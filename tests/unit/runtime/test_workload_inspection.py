@@ -15,7 +15,7 @@ from headgate.jobs.kinds.batch_job import JOB
 from headgate.runtime.inspection.pods import PodInspection, inspect_pod
 from headgate.runtime.inspection.quota import inspect_quota
 from headgate.runtime.inspection.workloads import WorkloadInspection, inspect_job, inspect_workload
-from kueueing import START_S, Wire, a_condition, a_workload, reserved
+from kueue_builders import START_S, Wire, a_condition, a_workload, reserved
 from unit.runtime.test_quota_inspection import KINDS, NAMESPACE, a_cluster, a_list, answer, asked, owned, serving
 
 JOBS = "/apis/batch/v1/namespaces/ns/jobs"

@@ -13,7 +13,7 @@ import pytest
 
 from headgate.capacity.names import POD_GROUPS, STAMP
 from headgate.scheduling.cluster.terminating_pods import WAITING_FOR_TERMINATING_PODS
-from terminating import TerminatingCluster, a_group, a_queue, a_queued_pod
+from terminating_pods import TerminatingCluster, a_group, a_queue, a_queued_pod
 
 TWO = {"a": 8, "b": 8}
 NOWHERE = {"z": "1"}

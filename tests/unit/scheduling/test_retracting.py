@@ -11,7 +11,7 @@ from headgate.capacity.conf import DEFAULTS
 from headgate.capacity.names import STAMP
 from headgate.scheduling.cluster.terminating_pods import WAITING_FOR_TERMINATING_PODS
 from headgate.scheduling.framework.effects import Effect, RemoveStamp, WriteResult
-from terminating import HOW, TerminatingCluster, a_group, a_queue, a_queued_pod
+from terminating_pods import HOW, TerminatingCluster, a_group, a_queue, a_queued_pod
 
 NOWHERE = {"zone": "nowhere"}
 

@@ -17,7 +17,7 @@ from headgate.store.io.salvage import salvage
 from headgate.store.item import Compacted, Item, Revision
 from headgate.store.log_head import RESTORE_GAP
 from headgate.store.memory import Store
-from torture import flips
+from torture import byte_flips
 
 
 def no_progress(done: int, total: int) -> None:
@@ -26,7 +26,7 @@ def no_progress(done: int, total: int) -> None:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    flips.build(tmp_path / "data")
+    byte_flips.build(tmp_path / "data")
     return tmp_path / "data"
 
 
@@ -46,14 +46,14 @@ def test_a_backup_is_the_store_at_one_revision_while_writes_continue(tmp_path: P
     journal = Journal.open(tmp_path / "data")
     store = journal.load()
     for number in range(2500):
-        flips.stage(store, f"n{number}", "before")
-    flips.commit(store, journal)
+        byte_flips.stage(store, f"n{number}", "before")
+    byte_flips.commit(store, journal)
     revision, before = store.committed, items(store)
 
     def write(point: str) -> None:
-        flips.stage(store, f"during-{store.next_revision()}", point)
-        flips.stage(store, "n7", "after")
-        flips.commit(store, journal)
+        byte_flips.stage(store, f"during-{store.next_revision()}", point)
+        byte_flips.stage(store, "n7", "after")
+        byte_flips.commit(store, journal)
         journal.checkpoint()
 
     target = tmp_path / "copy.db"
@@ -64,31 +64,31 @@ def test_a_backup_is_the_store_at_one_revision_while_writes_continue(tmp_path: P
     assert files(tmp_path) == ["copy.db", "data"]
     journal.close(store.committed)
     restore(target, tmp_path / "again")
-    journal, restored = flips.load(tmp_path / "again")
+    journal, restored = byte_flips.load(tmp_path / "again")
     journal.close(restored.committed)
     assert items(restored) == before
-    journal, original = flips.load(tmp_path / "data")
+    journal, original = byte_flips.load(tmp_path / "data")
     journal.close(original.committed)
     assert items(original) == items(store)
 
 
 def test_a_restored_store_continues_above_every_revision_that_clients_may_have_seen(data: Path, tmp_path: Path) -> None:
     back_up(data, tmp_path / "copy.db")
-    journal, store = flips.load(data)
+    journal, store = byte_flips.load(data)
     for number in range(20):
-        flips.stage(store, f"later-{number}", "x")
-    flips.commit(store, journal)
+        byte_flips.stage(store, f"later-{number}", "x")
+    byte_flips.commit(store, journal)
     seen = store.committed
     journal.close(store.committed)
 
     restored = restore(tmp_path / "copy.db", tmp_path / "again")
-    journal, again = flips.load(tmp_path / "again")
+    journal, again = byte_flips.load(tmp_path / "again")
     assert again.committed == restored.revision > seen + RESTORE_GAP // 2
     assert isinstance(again.changes("pods", seen), Compacted)
     assert again.changes("pods", again.committed) == []
-    change = flips.stage(again, "new", "x")
+    change = byte_flips.stage(again, "new", "x")
     assert change.revision == again.committed + 1
-    flips.commit(again, journal)
+    byte_flips.commit(again, journal)
     journal.close(again.committed)
     with sqlite3.connect(tmp_path / "again" / FILE) as connection:
         assert connection.execute("SELECT count(*) FROM log").fetchone()[0] == again.count("pods")  # the past is gone
@@ -127,7 +127,7 @@ def test_a_backup_that_is_interrupted_leaves_no_file_of_that_name(data: Path, tm
     killed = tmp_path.parent / "killed"
     assert "copy.db" not in files(killed)
     assert [name.endswith(".partial") for name in files(killed)] == [True, False]
-    journal, store = flips.load(killed / "data")
+    journal, store = byte_flips.load(killed / "data")
     journal.close(store.committed)
     shutil.rmtree(killed)
 
@@ -169,9 +169,9 @@ def test_a_folder_with_something_in_it_is_refused_and_left_alone(data: Path, tmp
 
 
 def test_a_file_that_a_server_has_open_is_not_taken_for_a_backup(data: Path, tmp_path: Path) -> None:
-    journal, store = flips.load(data)
-    flips.stage(store, "late", "x")
-    flips.commit(store, journal)
+    journal, store = byte_flips.load(data)
+    byte_flips.stage(store, "late", "x")
+    byte_flips.commit(store, journal)
     with pytest.raises(StoreError, match="headgate backup"):
         restore(data / FILE, tmp_path / "again")
     journal.close(store.committed)
@@ -194,7 +194,7 @@ def test_a_file_that_is_not_a_backup_is_refused(tmp_path: Path, make: object, me
 
 
 def test_all_damaged_rows_are_listed_and_sound_rows_can_be_kept(data: Path) -> None:
-    journal, store = flips.load(data)
+    journal, store = byte_flips.load(data)
     journal.close(store.committed)
     with sqlite3.connect(data / FILE) as connection:
         newest = connection.execute("SELECT max(revision) FROM log WHERE name = 'n7'").fetchone()[0]
@@ -207,7 +207,7 @@ def test_all_damaged_rows_are_listed_and_sound_rows_can_be_kept(data: Path) -> N
     result = salvage(data, no_progress)
     assert result.aside == data / "damaged-1"
     assert (data / "damaged-1" / FILE).exists()
-    journal, again = flips.load(data)
+    journal, again = byte_flips.load(data)
     journal.close(again.committed)
     lost = {item.name for item in items(store)} - {item.name for item in items(again)}
     assert "n8" in lost
@@ -223,8 +223,8 @@ def test_a_damaged_page_loses_only_its_own_rows(tmp_path: Path) -> None:
     journal = Journal.open(data)
     store = journal.load()
     for number in range(200):
-        flips.stage(store, f"n{number:03}", "x" * 1000)
-    flips.commit(store, journal)
+        byte_flips.stage(store, f"n{number:03}", "x" * 1000)
+    byte_flips.commit(store, journal)
     journal.close(store.committed)
     with sqlite3.connect(data / FILE) as connection:
         size, pages = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "page_count"))
@@ -235,14 +235,14 @@ def test_a_damaged_page_loses_only_its_own_rows(tmp_path: Path) -> None:
     assert examine(data / FILE, no_progress, at_rest=False)
     result = salvage(data, no_progress)
     assert 150 < result.kept_rows < 200
-    journal, again = flips.load(data)
+    journal, again = byte_flips.load(data)
     journal.close(again.committed)
     assert names(again) == sorted(names(again))
     assert len(names(again)) == result.kept_rows
 
 
 def test_a_store_in_use_is_not_salvaged(data: Path) -> None:
-    journal, store = flips.load(data)
+    journal, store = byte_flips.load(data)
     with pytest.raises(StoreError, match="in use"):
         salvage(data, no_progress)
     journal.write(log_rows.CommitBatch((), store.oldest, ()))

@@ -11,12 +11,12 @@ import pytest
 
 from headgate.store.io.database_file import FILE, StoreDamagedError, StoreError
 from headgate.store.io.journal import Journal
-from torture import flips
+from torture import byte_flips
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    flips.build(tmp_path)
+    byte_flips.build(tmp_path)
     return tmp_path
 
 
@@ -30,7 +30,7 @@ def edit(folder: Path, statement: str) -> None:
 
 def refusal(folder: Path) -> str:
     with pytest.raises(StoreDamagedError) as refused:
-        flips.load(folder)
+        byte_flips.load(folder)
     return str(refused.value)
 
 
@@ -60,10 +60,10 @@ def test_a_manual_change_of_the_file_is_reported(folder: Path, statement: str, m
 def test_a_row_that_replaces_another_is_detected(folder: Path) -> None:
     """Each row is sound in itself, and so is their number."""
     other = folder.parent / "other"
-    flips.build(other)
-    journal, store = flips.load(other)
-    flips.stage(store, "foreign", "never written here")
-    flips.commit(store, journal)
+    byte_flips.build(other)
+    journal, store = byte_flips.load(other)
+    byte_flips.stage(store, "foreign", "never written here")
+    byte_flips.commit(store, journal)
     journal.close(store.committed)
     edit(folder, "DELETE FROM log WHERE revision = (SELECT min(revision) FROM log)")
     connection = sqlite3.connect(folder / FILE)
@@ -88,18 +88,18 @@ def test_a_truncated_or_mixed_up_file_is_refused_or_served_completely(
     folder: Path, damage: Callable[[bytes], bytes]
 ) -> None:
     sound = (folder / FILE).read_bytes()
-    journal, store = flips.load(folder)
-    expected = flips.content(store)
+    journal, store = byte_flips.load(folder)
+    expected = byte_flips.content(store)
     journal.close(store.committed)
     (folder / FILE).write_bytes(damage(sound))
     with contextlib.suppress(StoreError):
-        journal, store = flips.load(folder)
+        journal, store = byte_flips.load(folder)
         journal.close(store.committed)
-        assert flips.content(store) == expected
+        assert byte_flips.content(store) == expected
 
 
 def test_two_thousand_flipped_bytes_are_harmless_or_detected(fast_folder: Path) -> None:
-    outcome = flips.run(fast_folder, 2000)
+    outcome = byte_flips.run(fast_folder, 2000)
     assert outcome.tried == 2000
     assert outcome.detected > 500  # else the flips hit nothing that matters
 

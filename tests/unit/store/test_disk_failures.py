@@ -18,7 +18,7 @@ from headgate.store.io.committer import Committer
 from headgate.store.io.database_file import FILE
 from headgate.store.io.journal import CommitFailed, Journal
 from headgate.store.memory import Store
-from torture import flips
+from torture import byte_flips
 
 WAL = FILE + "-wal"
 
@@ -55,9 +55,9 @@ class StoreHarness:
         self._kills = 0
 
     def write(self, name: str) -> None:
-        flips.stage(self.store, name, "x" * 500)
+        byte_flips.stage(self.store, name, "x" * 500)
         try:
-            flips.commit(self.store, self.journal)
+            byte_flips.commit(self.store, self.journal)
         except CommitFailed:
             self.store.rollback()
             raise
@@ -77,7 +77,7 @@ class StoreHarness:
 
 
 def names(folder: Path) -> list[str]:
-    journal, store = flips.load(folder)
+    journal, store = byte_flips.load(folder)
     journal.close(store.committed)
     return [item.name for item in store.peek_all("pods", None)]
 
@@ -175,7 +175,7 @@ class CommitterHarness:
         self.committer = Committer(harness.store, harness.journal)
 
     async def put(self, name: str, size: int = 10) -> None:
-        await self.committer.flush(flips.stage(self.world.store, name, "x" * size).revision)
+        await self.committer.flush(byte_flips.stage(self.world.store, name, "x" * size).revision)
 
     async def tick(self) -> None:
         self.committer.tick(0.0)
@@ -248,7 +248,7 @@ def test_after_a_refused_write_the_next_revision_is_above_it(fast_folder: Path) 
     harness.disk.fail("committed")
     harness.refused("refused")
     shutil.copytree(harness.folder, fast_folder / "killed")
-    journal, again = flips.load(fast_folder / "killed")
+    journal, again = byte_flips.load(fast_folder / "killed")
     journal.close(again.committed)
     assert isinstance(again, Store)
     assert again.next_revision() > harness.store.next_revision()

@@ -10,7 +10,7 @@ from headgate.store.io.database_file import FILE
 from headgate.store.io.journal import Journal
 from headgate.store.item import Revision
 from headgate.store.retention import RetentionLimits
-from torture import flips
+from torture import byte_flips
 
 KEYS = 30
 
@@ -27,7 +27,7 @@ def test_the_file_reaches_a_plateau_while_writes_and_compaction_go_on(fast_folde
         store = journal.load()
         committer = Committer(store, journal, limits=RetentionLimits(max_changes=300))
         for number in range(120 * KEYS):
-            change = flips.stage(store, f"n{number % KEYS}", f"{number:06}" * (200 + number % 700))
+            change = byte_flips.stage(store, f"n{number % KEYS}", f"{number:06}" * (200 + number % 700))
             if number % 10 == 9:
                 await committer.flush(change.revision)
             if number % (2 * KEYS) == 0:
@@ -45,16 +45,16 @@ def test_a_file_that_became_empty_shrinks(fast_folder: Path) -> None:
     journal = Journal.open(fast_folder)
     store = journal.load()
     for number in range(1500):
-        flips.stage(store, f"n{number}", "x" * 15_000)
-    flips.commit(store, journal)
+        byte_flips.stage(store, f"n{number}", "x" * 15_000)
+    byte_flips.commit(store, journal)
     journal.checkpoint()
     full = total_size(fast_folder)
     for number in range(1500):
-        flips.stage(store, f"n{number}", "gone", delete=True)
-    flips.commit(store, journal)
+        byte_flips.stage(store, f"n{number}", "gone", delete=True)
+    byte_flips.commit(store, journal)
     compacted = store.compact(Revision(store.committed))
     superseded = {change.previous.revision for change in compacted if change.previous is not None}
-    flips.commit(store, journal, sorted(superseded | {change.revision for change in compacted if change.deleted}))
+    byte_flips.commit(store, journal, sorted(superseded | {change.revision for change in compacted if change.deleted}))
     for _ in range(5):
         journal.checkpoint()
     assert total_size(fast_folder) < full / 2

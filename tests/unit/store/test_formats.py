@@ -16,7 +16,7 @@ from headgate.store.io.high_water_mark_file import MARK
 from headgate.store.io.journal import Journal
 from headgate.store.io.salvage import salvage
 from headgate.store.item import Item
-from torture import flips
+from torture import byte_flips
 
 
 def no_progress(done: int, total: int) -> None:
@@ -39,18 +39,18 @@ def make_unchained(folder: Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    flips.build(tmp_path / "data")
+    byte_flips.build(tmp_path / "data")
     return tmp_path / "data"
 
 
 def content(folder: Path) -> object:
-    journal, store = flips.load(folder)
+    journal, store = byte_flips.load(folder)
     journal.close(store.committed)
-    return flips.content(store)
+    return byte_flips.content(store)
 
 
 def objects(folder: Path) -> list[Item]:
-    journal, store = flips.load(folder)
+    journal, store = byte_flips.load(folder)
     journal.close(store.committed)
     return list(store.peek_all("pods", None))
 
@@ -68,10 +68,10 @@ def test_a_sound_file_is_upgraded_and_serves_the_same_content(folder: Path) -> N
     assert (version(folder), examine(folder / FILE, no_progress, at_rest=False)) == (3, [])
     assert content(folder) == before
     assert version(folder) == 4
-    journal, store = flips.load(folder)
-    flips.stage(store, "later", "x")
-    flips.commit(store, journal)
-    after = flips.content(store)
+    journal, store = byte_flips.load(folder)
+    byte_flips.stage(store, "later", "x")
+    byte_flips.commit(store, journal)
+    after = byte_flips.content(store)
     journal.close(store.committed)
     assert content(folder) == after
     assert examine(folder / FILE, no_progress, at_rest=False) == []
@@ -89,8 +89,8 @@ def test_an_interrupted_upgrade_is_repeated_at_the_next_start(folder: Path, poin
 
     journal = Journal.open(folder, probe)
     store = journal.load()
-    flips.stage(store, "later", "x")
-    flips.commit(store, journal)
+    byte_flips.stage(store, "later", "x")
+    byte_flips.commit(store, journal)
     journal.close(store.committed)
     assert objects(killed) == before
     assert version(killed) == 4
@@ -102,7 +102,7 @@ def test_damage_in_an_old_file_is_reported_and_sound_rows_can_be_kept(folder: Pa
         connection.execute("UPDATE log SET data = 'other' WHERE name = 'n7'")
     connection.close()
     with pytest.raises(StoreDamagedError, match="n7"):
-        flips.load(folder)
+        byte_flips.load(folder)
     assert version(folder) == 3
     assert salvage(folder, no_progress).kept_rows > 10
     assert version(folder) == 4
@@ -114,7 +114,7 @@ def test_an_old_file_with_a_newer_high_water_mark_is_refused(folder: Path) -> No
     make_unchained(folder)
     (folder / MARK).write_bytes(mark)
     with pytest.raises(StoreDamagedError, match="it is older than headgate"):
-        flips.load(folder)
+        byte_flips.load(folder)
 
 
 def test_an_old_file_can_still_be_restored(folder: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from headgate.store.item import Item
 from headgate.store.salvaged_rows import is_within, merged_gaps
 from headgate.store.sqlite_btree import Pages, UnreadableKeyRange
 from headgate.store.sqlite_contents import head_of, log_of, rows_with_keys
-from torture import flips
+from torture import byte_flips
 
 ROWS = 600
 
@@ -36,10 +36,10 @@ def build(folder: Path, rows: int = ROWS) -> list[Item]:
     journal = Journal.open(folder)
     store = journal.load()
     for number in range(rows):
-        flips.stage(store, f"n{number:04}", "x" * rng.choice((10, 300, 2_000, 9_000, 50_000)))
+        byte_flips.stage(store, f"n{number:04}", "x" * rng.choice((10, 300, 2_000, 9_000, 50_000)))
         if number % 50 == 0:
-            flips.commit(store, journal)
-    flips.commit(store, journal)
+            byte_flips.commit(store, journal)
+    byte_flips.commit(store, journal)
     journal.close(store.committed)
     return list(store.peek_all("pods", None))
 
@@ -51,7 +51,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Item]]:
 
 
 def items(folder: Path) -> list[Item]:
-    journal, store = flips.load(folder)
+    journal, store = byte_flips.load(folder)
     journal.close(store.committed)
     return list(store.peek_all("pods", None))
 
@@ -88,7 +88,7 @@ def test_the_rows_before_a_truncation_are_kept(sound: tuple[Path, list[Item]], t
     with (folder / FILE).open("r+b") as file:
         file.truncate(size * 9 // 10)
     with pytest.raises(StoreDamagedError):
-        flips.load(folder)
+        byte_flips.load(folder)
     result = salvage(folder, no_progress)
     kept = items(folder)
     assert len(kept) == result.kept_rows >= ROWS * 0.85
@@ -152,12 +152,12 @@ def test_deleted_objects_do_not_come_back(tmp_path: Path) -> None:
     journal = Journal.open(folder)
     store = journal.load()
     for number in range(300):
-        flips.stage(store, f"n{number:03}", "x" * 2_000)
-    flips.commit(store, journal)
+        byte_flips.stage(store, f"n{number:03}", "x" * 2_000)
+    byte_flips.commit(store, journal)
     for number in range(150):
-        flips.stage(store, f"n{number:03}", "gone", delete=True)
-    flips.commit(store, journal)
-    flips.commit(store, journal, log_rows.superseded(store.compact(store.committed)))
+        byte_flips.stage(store, f"n{number:03}", "gone", delete=True)
+    byte_flips.commit(store, journal)
+    byte_flips.commit(store, journal, log_rows.superseded(store.compact(store.committed)))
     journal.close(store.committed)
     with sqlite3.connect(folder / FILE) as connection:
         connection.execute("UPDATE log SET data = 'x' WHERE name = 'n200'")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torture.swaps import Illegal, Op, check, run_in_process
+from torture.compare_and_swap import Illegal, Op, check, run_in_process
 
 
 def test_eight_writers_on_twenty_counters_are_linearizable(fast_folder: Path) -> None:

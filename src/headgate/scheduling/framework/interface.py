@@ -83,7 +83,7 @@ class QueueSortPlugin(Protocol):
 # row's domain as a small integer. The matrix is ahead of the changes that are followed: so the state keeps per row what
 # was counted there and its domain, and reads a row's node again when a change without a pod names the row (and
 # `relabels` it). The same method serves dry runs: a change is followed, then its opposite. The smallest such plugins
-# are in `tests/property/test_standing.py`.
+# are in `tests/property/test_incremental_results.py`.
 
 READS_NODE: Final = 1
 READS_PODS: Final = 2

@@ -9,8 +9,8 @@ from headgate.jobs.framework.scheduling_gated_by import gate_of
 from headgate.jobs.pods.ancestor_gates import AncestorGates
 from headgate.jobs.pods.pod_cache import POD
 from headgate.kube.api_resources import DEPLOYMENTS, REPLICA_SETS
-from kueueing import Wire
-from queued import QUEUE, SCHEDULING_GATED, owned_by, queued
+from kueue_builders import Wire
+from queued_objects import QUEUE, SCHEDULING_GATED, owned_by, queued
 from unit.jobs.pods.fixtures import a_pod
 
 KEY = (POD, "ns", "p")

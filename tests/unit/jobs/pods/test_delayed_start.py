@@ -11,7 +11,7 @@ from headgate.kube.feature_gates import FeatureGates
 from headgate.quota.api.pods_ready import WaitForPodsReady
 from headgate.quota.controller.quota_controller import QuotaController
 from headgate.quota.engine import QuotaSettings
-from kueueing import Wire
+from kueue_builders import Wire
 from unit.controllers.crashing_world import Mortal
 from unit.controllers.kubelet import Kubelet
 from unit.controllers.world import World

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.jobs.pods.pod_metadata import role_of
-from kueueing import a_workload
+from kueue_builders import a_workload
 from unit.jobs.pods.fixtures import (
     K,
     SlowKubelet,

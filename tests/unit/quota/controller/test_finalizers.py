@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.controllers.framework.effects import Effect, Patch
-from kueueing import Wire, a_cluster_queue, a_flavor
+from kueue_builders import Wire, a_cluster_queue, a_flavor
 from unit.controllers.crashing_world import Mortal, tell_with_deaths
 from unit.controllers.world import World
 from unit.quota.controller.test_quota_controller import API, a_world, add, admitted, finish, put, status

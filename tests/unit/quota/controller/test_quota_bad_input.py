@@ -12,7 +12,7 @@ import pytest
 
 from headgate.controllers.framework.effects import Effect, EffectResponse, Patch
 from headgate.kube import conditions
-from kueueing import Wire, a_cluster_queue, a_cohort, a_flavor, a_local_queue, a_pod_set, a_workload
+from kueue_builders import Wire, a_cluster_queue, a_cohort, a_flavor, a_local_queue, a_pod_set, a_workload
 from unit.controllers.crashing_world import Mortal
 from unit.controllers.world import World
 from unit.quota.controller.test_quota_controller import (

@@ -12,7 +12,7 @@ from headgate.kube import conditions
 from headgate.quota.controller.quota_controller import QuotaController
 from headgate.quota.engine import QuotaSettings
 from headgate.quota.kinds.definitions import definitions
-from kueueing import Wire, a_cluster_queue, a_flavor, a_local_queue, a_workload, groups
+from kueue_builders import Wire, a_cluster_queue, a_flavor, a_local_queue, a_workload, groups
 from unit.controllers.crashing_world import Mortal, tell_with_deaths
 from unit.controllers.world import World
 

@@ -10,7 +10,7 @@ from headgate.quota.engine import QuotaSettings
 from headgate.quota.kinds.definitions import definitions
 from headgate.quota.metrics.metric_families import FAMILIES
 from headgate.quota.metrics.quota_metrics import QuotaMetrics
-from kueueing import Wire, a_cluster_queue, a_cohort, a_condition, a_flavor, a_local_queue, a_workload
+from kueue_builders import Wire, a_cluster_queue, a_cohort, a_condition, a_flavor, a_local_queue, a_workload
 from unit.controllers.world import World
 
 API = "/apis/kueue.x-k8s.io/v1beta2"

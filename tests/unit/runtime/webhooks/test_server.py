@@ -12,13 +12,13 @@ from collections.abc import AsyncIterator, Callable
 import msgspec
 import pytest
 
+from event_loops import Run, on_both_loops
 from headgate.admission.policy import AdmissionPolicy
 from headgate.client.io.inprocess_transport import InProcessTransport
 from headgate.http.transport import HTTPRequest, HTTPResponse
 from headgate.runtime.webhooks.certificates import WebhookCertificates, ensure_certificates
 from headgate.runtime.webhooks.server import WebhookServer, webhook_limits
 from headgate.runtime.webhooks.target import WebhookTarget, parse_url
-from loops import Run, on_both_loops
 
 MIB = 1024 * 1024
 PATIENCE_S = 0.4

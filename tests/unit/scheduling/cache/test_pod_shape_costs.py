@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-import collector
+import garbage_collector
 from clusters import a_node, a_pod
 from headgate.scheduling.cache.pod_shape import MAX_BYTES
 from sized_pods import SIZED, Object, other_disks
@@ -73,7 +73,7 @@ def _costs_s(pod: Object) -> list[float]:
     world.show(a_pod("before", labels={"a": "b"}))
     world.step()
     took = []
-    with collector.switched_off():
+    with garbage_collector.switched_off():
         for step in _steps(world, pod):
             began = time.thread_time()
             step()

@@ -13,7 +13,7 @@ import pytest
 from headgate.kube.pods.termination import OVERDUE_AFTER_S
 from headgate.scheduling.cluster.terminating_pods import WAITING_FOR_TERMINATING_PODS
 from headgate.scheduling.framework.dry_run import NodeDryRun
-from terminating import HOW, TerminatingCluster, a_group, a_queue, a_queued_pod
+from terminating_pods import HOW, TerminatingCluster, a_group, a_queue, a_queued_pod
 
 THREE = {"a": 8, "b": 8, "c": 8}
 

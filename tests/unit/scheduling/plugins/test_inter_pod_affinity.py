@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clusters import Cluster, a_node
-from headgate.kube.api_resources import NAMESPACES
-from headgate.scheduling.config.types import InterPodAffinityArgs
-from headgate.scheduling.framework.interface import Unplaced
-from headgate.scheduling.plugins.interpodaffinity.plugin import InterPodAffinity
-from near import (
+from affinity_pods import (
     AFFINITY,
     ANTI,
     EXISTING,
@@ -22,6 +17,11 @@ from near import (
     term,
     weighted,
 )
+from clusters import Cluster, a_node
+from headgate.kube.api_resources import NAMESPACES
+from headgate.scheduling.config.types import InterPodAffinityArgs
+from headgate.scheduling.framework.interface import Unplaced
+from headgate.scheduling.plugins.interpodaffinity.plugin import InterPodAffinity
 
 Object = dict[str, Any]
 

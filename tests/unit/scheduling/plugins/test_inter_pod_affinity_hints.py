@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from affinity_pods import app, label, only_affinity, term
 from clusters import Cluster, a_node
 from headgate.scheduling.cache.pod import PodInfo
 from headgate.scheduling.framework import cluster_events
 from headgate.scheduling.framework.cluster_events import ClusterEvent
 from headgate.scheduling.framework.interface import Unplaced
 from headgate.waiting.queueing_hints import ClusterEventWithHint, any_event_matches
-from near import app, label, only_affinity, term
 
 Object = dict[str, Any]
 

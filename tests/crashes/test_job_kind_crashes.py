@@ -1,0 +1,54 @@
+"""Jobs of kinds that a file describes, and jobs with gates, whose controllers die at every write of a story."""
+
+from __future__ import annotations
+
+from kueue_builders import Wire
+from unit.controllers.crashing_world import Mortal, tell_with_deaths
+from unit.controllers.world import World
+from unit.jobs.fixtures import GATE, GATING, JOBS, a_world, running
+from unit.jobs.fixtures import add as add_job
+from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS
+from unit.jobs.test_custom_kinds import a_training_world, add, is_true, run, workload
+from unit.jobs.test_gates import count
+
+
+def test_a_death_at_any_write_leaves_an_invented_kind_where_it_would_have_been() -> None:
+    def story(world: Mortal) -> None:
+        add(world, "low", workers=5, least=2, priority="low")
+        world.advance(4)
+        add(world, "high", workers=2, priority="high", example_com__ends="Complete")
+        world.advance(25)
+
+    def look(title: str, world: Mortal) -> None:
+        assert is_true(workload(world, "high"), "Finished"), title
+        assert run(world, "low")["spec"]["suspend"] is False, title
+        assert run(world, "low")["spec"]["workers"]["replicas"] == 3, title
+
+    tell_with_deaths(lambda: a_training_world(cpu=4, **PREEMPTION), story, look)
+
+
+def test_a_job_that_changes_with_the_removal_of_its_gate_never_has_an_old_workload() -> None:
+    def story(world: Mortal) -> None:
+        add_job(world, "a", cpu="100m", annotations={GATE: "example.com/g"})
+        world.advance(2)
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "200m"}}}
+        patch: Wire = {"spec": {"template": {"spec": {"containers": [container]}}}}
+        patch["metadata"] = {"annotations": {GATE: None}}
+        assert world.server.patch(f"{JOBS}/a", patch, "strategic").status == 200
+        world.advance(8)
+
+    def never_the_old_one(world: World) -> None:
+        for each in world.server.get(WORKLOADS).body["items"]:
+            (container,) = each["spec"]["podSets"][0]["template"]["spec"]["containers"]
+            assert container["resources"]["requests"] == {"cpu": "200m"}
+
+    def make() -> Mortal:
+        world = a_world(features=GATING)
+        world.judge = never_the_old_one
+        return world
+
+    def look(title: str, world: Mortal) -> None:
+        assert running(world) == ["a"], title
+        assert count(world) == 1, title
+
+    tell_with_deaths(make, story, look)

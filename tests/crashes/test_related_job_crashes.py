@@ -1,0 +1,81 @@
+"""Jobs that have to do with others, with a death at every write: a child of an evicted job, a Workload made by others,
+a Workload that somebody took from its job."""
+
+from __future__ import annotations
+
+from headgate.kube.conditions import is_true
+from kueue_builders import Wire
+from unit.controllers.crashing_world import Mortal, tell_with_deaths
+from unit.controllers.world import World
+from unit.jobs.fixtures import a_world, add, has, is_complete, running, workload
+from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS
+from unit.jobs.test_custom_kinds import a_child, a_training_world, run
+from unit.jobs.test_custom_kinds import add as add_run
+from unit.jobs.test_job_options import PREBUILT, a_prebuilt, put
+
+
+def items(world: World) -> list[Wire]:
+    found: list[Wire] = world.server.get(WORKLOADS).body["items"]
+    return found
+
+
+def test_a_death_at_any_write_leaves_no_child_running_without_its_ancestors_quota() -> None:
+    def story(world: Mortal) -> None:
+        add_run(world, "low", priority="low")
+        world.advance(2)
+        a_child(world, run(world, "low"))
+        world.advance(2)
+        add_run(world, "high", priority="high")
+        world.advance(6)
+
+    def look(title: str, world: Mortal) -> None:
+        assert run(world, "high")["spec"]["suspend"] is False, title
+        assert running(world) == [], title
+        assert len(items(world)) == 2, title
+
+    tell_with_deaths(lambda: a_training_world(**PREEMPTION), story, look, stride=2)
+
+
+def test_a_death_at_any_write_loses_no_workload_that_others_made() -> None:
+    def story(world: Mortal) -> None:
+        a_prebuilt(world)
+        put(world, "a", labels={PREBUILT: "ready-made"}, ends=True)
+        world.advance(3)
+        add(world, "b", ends=True)
+        world.advance(12)
+
+    def at_most_one_holds_quota(world: World) -> None:
+        told = [(each.get("status") or {}).get("conditions") for each in items(world)]
+        holding = [each for each in told if is_true(each, "QuotaReserved") and not is_true(each, "Finished")]
+        assert len(holding) <= 1
+
+    def make() -> Mortal:
+        world = a_world()
+        world.judge = at_most_one_holds_quota
+        return world
+
+    def look(title: str, world: Mortal) -> None:
+        assert is_complete(world, "a"), title
+        assert is_complete(world, "b"), title
+        found = workload(world, "a")
+        assert found is not None, title
+        assert found["metadata"]["name"] == "ready-made", title
+
+    tell_with_deaths(make, story, look, stride=2)
+
+
+def test_a_death_at_any_write_brings_a_lost_workload_back_to_its_job() -> None:
+    def story(world: Mortal) -> None:
+        add(world, "a")
+        world.advance(3)
+        (only,) = items(world)
+        path = f"{WORKLOADS}/{only['metadata']['name']}"
+        assert world.server.patch(path, {"metadata": {"ownerReferences": None}}).status == 200
+        world.advance(8)
+
+    def look(title: str, world: Mortal) -> None:
+        assert len(items(world)) == 1, title
+        assert has(world, "a", "Admitted"), title
+        assert running(world) == ["a"], title
+
+    tell_with_deaths(a_world, story, look)

@@ -1,0 +1,166 @@
+"""Stories: what people do to a cluster and what controllers make of it, told on two clusters and compared.
+
+A story is a function of a :class:`Place`; it acts, waits for what must happen, and notes what it sees. Stories run side
+by side, each in namespaces of its own, because controllers take their time. What was noted is compared in order.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from harness.compare import Difference, Seen, differences
+from harness.normalise import Normaliser
+from harness.server import JSON_TYPE, Answer, Server
+from harness.server_pair import namespace_of
+
+PATIENCE_S = 85.0
+MERGE = {"Content-Type": "application/merge-patch+json"}
+Object = dict[str, Any]
+
+
+class Place:
+    """One cluster as one story sees it. `ns` is a namespace that the story has for itself; it may make more."""
+
+    def __init__(self, server: Server, name: str) -> None:
+        self.server = server
+        self.ns = namespace_of(name)
+        self.notes: list[tuple[str, Any]] = []
+        self._normaliser = Normaliser(server.address)
+
+    # -- acting ----------------------------------------------------------------------------------------------------
+
+    def make_namespace(self, name: str = "", **rest: Any) -> Object:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name or self.ns}, **rest}
+        return self.post("/api/v1/namespaces", body)
+
+    def post(self, path: str, body: Object) -> Object:
+        return self._sent("POST", path, body, JSON_TYPE)
+
+    def patch(self, path: str, body: Object) -> Object:
+        return self._sent("PATCH", path, body, MERGE)
+
+    def delete(self, path: str, policy: str | None = None) -> Object:
+        return self._sent("DELETE", path, {"propagationPolicy": policy} if policy else {}, JSON_TYPE)
+
+    def kubectl(self, line: str) -> None:
+        """Runs and notes a command of kubectl, which waits as it waits for people."""
+        done = self.server.kubectl(["-n", self.ns, *line.split()])
+        self.note(f"kubectl {line}", [done.exit, done.stdout, done.stderr])
+
+    def _sent(self, method: str, path: str, body: Object, headers: Mapping[str, str]) -> Object:
+        answer = self.server.request(method, path, headers, json.dumps(body).encode())
+        assert answer.status < 300, f"{self.server.name}: {method} {path}: {answer.status} {answer.body!r}"
+        sent: Object = answer.json()
+        return sent
+
+    # -- seeing ----------------------------------------------------------------------------------------------------
+
+    def core(self, plural: str, name: str = "", namespace: str = "") -> str:
+        """The path of a collection, or of an object, of the core group in the story's namespace."""
+        return f"/api/v1/namespaces/{namespace or self.ns}/{plural}" + (f"/{name}" if name else "")
+
+    def get(self, path: str) -> Answer:
+        return self.server.request("GET", path)
+
+    def items(self, path: str) -> list[Object]:
+        found: list[Object] = self.get(path).json()["items"]
+        return found
+
+    def until(self, what: str, condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
+        deadline_s = time.monotonic() + patience_s
+        while not condition():
+            assert time.monotonic() < deadline_s, f"{self.server.name}: it never happened that {what}"
+            time.sleep(0.1)
+
+    def until_gone(self, *paths: str) -> None:
+        for path in paths:
+            self.until(f"{path} is gone", partial(self.is_gone, path))
+
+    def is_gone(self, path: str) -> bool:
+        return self.get(path).status == 404
+
+    def note(self, title: str, value: Any) -> None:
+        self.notes.append((title, self._normaliser.value(value)))
+
+    def note_object(self, path: str) -> None:
+        self.note(f"GET {path}", self.get(path).json())
+
+    def note_all(self, path: str) -> None:
+        """Every object of a collection, by name. What the cluster puts into every namespace is a story of its own."""
+        found = [each for each in self.items(path) if each["metadata"]["name"] not in EVERYWHERE]
+        self.note(f"GET {path}", {"items": sorted(found, key=lambda each: str(each["metadata"]["name"]))})
+
+
+EVERYWHERE = ("kube-root-ca.crt", "default")
+Telling = Callable[[Place], None]
+
+
+@dataclass(frozen=True)
+class Story:
+    """`before` is told before controllers run; where they run already, at the beginning."""
+
+    name: str
+    tell: Telling
+    before: Telling | None = None
+
+
+@dataclass
+class Told:
+    """What a story noted on one cluster, and where it got stuck."""
+
+    notes: list[tuple[str, Any]] = field(default_factory=list)
+    trouble: str = ""
+
+
+class Teller:
+    """Tells stories on one cluster, all at the same time, or at most so many."""
+
+    def __init__(
+        self,
+        server: Server,
+        stories: Sequence[Story],
+        make: Callable[[Server, str], Place] = Place,
+        at_once: int | None = None,
+    ) -> None:
+        self._places = {story.name: make(server, story.name) for story in stories}
+        self._stories = stories
+        self._threads = ThreadPoolExecutor(at_once or max(1, len(stories)))
+
+    def prepare(self) -> None:
+        for story in self._stories:
+            if story.before is not None:
+                story.before(self._places[story.name])
+
+    def tell_all(self) -> Callable[[], dict[str, Told]]:
+        """Starts them all; call what is returned to wait for their ends."""
+        futures = {story.name: self._threads.submit(self._tell, story) for story in self._stories}
+        return lambda: {name: future.result() for name, future in futures.items()}
+
+    def _tell(self, story: Story) -> Told:
+        place = self._places[story.name]
+        try:
+            story.tell(place)
+        except (AssertionError, KeyError, ValueError, OSError, subprocess.TimeoutExpired) as trouble:
+            return Told(place.notes, f"{type(trouble).__name__}: {trouble}")
+        return Told(place.notes)
+
+    def close(self) -> None:
+        self._threads.shutdown()
+
+
+def compared(name: str, real: Told, ours: Told) -> Iterator[Difference]:
+    """Where two tellings of a story part."""
+    yield from differences(name, "how it went", _seen(real.trouble), _seen(ours.trouble))
+    for (title, one), (other_title, other) in zip(real.notes, ours.notes, strict=False):
+        yield from differences(name, title, _seen([title, one]), _seen([other_title, other]))
+
+
+def _seen(value: Any) -> Seen:
+    return Seen(200, {}, value)

@@ -1,0 +1,191 @@
+"""The small API server with queues: gates of ours, stamps, and a judge that counts every grant at its revision.
+
+A grant is the write that puts a stamp on a pod. At the revision at which it is made, what is bound and what is promised
+must fit into every queue from the pod's own up to the root, on what the pod asks for; unless an admin lowered a limit,
+no revision is ever over one. Our gate is lifted once per pod and with it no other.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from clusters import a_pod
+from headgate.capacity.api.stamp import read_stamp
+from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, STAMP
+from headgate.kube.timestamps import format_time
+from headgate.scheduling.framework.effects import WriteResult
+from property.fake_api import SmallApi, Told, Watch, cpu_of, node_of, uid_of
+
+Object = dict[str, Any]
+
+TREE = {"a": "root", "a1": "a", "a2": "a", "b": "root"}
+LEAVES = ("a1", "a2", "b", "default")
+LIMITS = {"a": 5, "a1": 3, "a2": 4, "b": 2}
+GROUPS = {"g2": 2, "g3": 3}
+"""PodGroups of queue a1, and how many of their pods are of use only together."""
+FOREIGN = "example.com/0"
+
+
+def path_of(queue: str) -> list[str]:
+    found = [queue]
+    while found[-1] in TREE:
+        found.append(TREE[found[-1]])
+    return found
+
+
+class QueuedApi(SmallApi):
+    def __init__(self) -> None:
+        super().__init__()
+        self.queues: dict[str, Object] = {}
+        self.groups: dict[str, Object] = {}
+        self.watches |= {"queues": Watch(), "groups": Watch()}
+        self.limits = dict(LIMITS)
+        self.lifted: dict[str, str] = {}
+        """By uid, the stamp that came with the removal of our gate."""
+        self.hears_the_dead = False
+        """Whether writes of somebody who died may come after its successor began: both may promise the same pod."""
+        for name in TREE:
+            self._store_queue(name)
+        for name, members in GROUPS.items():
+            meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+            spec = {"minMember": members, "queue": "a1"}
+            self._store("groups", name, {"metadata": meta, "spec": spec, "status": {"phase": "Inqueue"}})
+
+    def there(self, resource: str) -> dict[str, Object]:
+        own = {"queues": self.queues, "groups": self.groups}
+        return own[resource] if resource in own else super().there(resource)
+
+    def _store(self, resource: str, name: str, wire: Object) -> None:
+        if resource in ("pods", "nodes"):
+            super()._store(resource, name, wire)
+            return
+        self._revision += 1
+        wire["metadata"]["resourceVersion"] = str(self._revision)
+        self.there(resource)[name] = wire
+        self.watches[resource].waiting.append(Told(name, uid_of(wire), deepcopy(wire)))
+
+    def _store_queue(self, name: str) -> None:
+        meta = {"name": name, "uid": f"uid-{name}"}
+        spec = {"parent": TREE[name], "capability": {"cpu": str(self.limits[name])}}
+        self._store("queues", name, {"metadata": meta, "spec": spec, "status": {"state": "Open"}})
+
+    # What users do
+
+    def create_gated(self, name: str, cpu: int, queue: str, group: str, how: str, priority: int = 0) -> None:
+        """``how``: gated as the webhook does it; with a foreign gate too; opted in and never gated; or not opted in."""
+        if name in self.pods:
+            return
+        self._revision += 1
+        gates = {"gated": [GATE], "foreign": [FOREIGN, GATE], "bare": [], "plain": []}[how]
+        spec: Object = {"schedulingGates": [{"name": each} for each in gates]} if gates else {}
+        wire = a_pod(name, {"cpu": str(cpu)}, priority=priority, **spec)
+        annotations = {QUEUE_NAME: queue, **({} if how == "plain" else {OPT_IN: "true"})}
+        if group and how != "plain":  # who did not opt in keeps nothing for others
+            annotations[GROUP_NAMES[0]] = group
+        wire["metadata"] |= {"uid": f"{name}-{self._revision}", "generation": 1, "annotations": annotations}
+        wire["metadata"]["creationTimestamp"] = (
+            f"2026-01-01T00:{self._revision // 60 % 60:02}:{self._revision % 60:02}Z"
+        )
+        if gates:
+            condition = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+            wire["status"] = {"conditions": [condition]}
+        self._store("pods", name, wire)
+
+    def lift_gate(self, name: str) -> None:
+        """Somebody lifts the foreign gate."""
+        wire = self.pods.get(name)
+        if wire is not None and FOREIGN in gate_names(wire):
+            self._change(name, lambda pod: _drop_gate(pod, FOREIGN))
+
+    def tear_gate(self, name: str) -> None:
+        """A human lifts our gate, without asking anybody."""
+        wire = self.pods.get(name)
+        if wire is not None and GATE in gate_names(wire):
+            self._change(name, lambda pod: _drop_gate(pod, GATE))
+
+    def set_limit(self, queue: str, cpu: int) -> None:
+        if queue in self.limits and self.limits[queue] != cpu:
+            self.limits[queue] = cpu
+            self._store_queue(queue)
+
+    def finish_pod(self, name: str) -> None:
+        """It has run to its end: the watch of live pods shows it as gone."""
+        if name in self.pods and node_of(self.pods[name]):
+            self._drop("pods", name)
+
+    # What schedulers write
+
+    def lift(self, name: str, uid: str, stamp: str) -> WriteResult:
+        wire = self.pods.get(name)
+        if wire is None or uid_of(wire) != uid:
+            return WriteResult.GONE
+        had = gate_names(wire)
+        if wire["metadata"]["annotations"].get(STAMP, "") == stamp and GATE not in had:
+            return WriteResult.DONE
+        first = self.lifted.setdefault(uid, stamp) if stamp else stamp
+        assert self.hears_the_dead or first == stamp, f"{uid} is granted twice"
+        assert FOREIGN not in had, f"{uid} has a foreign gate"
+
+        def change(pod: Object) -> None:
+            if stamp:
+                pod["metadata"]["annotations"][STAMP] = stamp
+            if GATE in had:
+                _drop_gate(pod, GATE)
+
+        self._change(name, change)
+        return WriteResult.DONE
+
+    def unstamp(self, name: str, uid: str, stamp: str) -> WriteResult:
+        """The stamp goes if it is still this one."""
+        wire = self.pods.get(name)
+        if wire is None or uid_of(wire) != uid:
+            return WriteResult.GONE
+        if wire["metadata"]["annotations"].get(STAMP) != stamp:
+            return WriteResult.TAKEN
+        assert not node_of(wire), f"{uid} has a node, and what it holds is nobody else's"
+        self.lifted.pop(uid, None)
+        self._change(name, lambda pod: pod["metadata"]["annotations"].pop(STAMP))
+        return WriteResult.DONE
+
+    def delete_slowly(self, name: str, gone_by_s: float) -> None:
+        """A pod on a node has until then; a second deletion can only make that earlier."""
+        wire = self.pods.get(name)
+        if wire is None or not node_of(wire):
+            self.delete_pod(name)
+            return
+        before = wire["metadata"].get("deletionTimestamp", "")
+        by = format_time(gone_by_s)
+        if not before or by < before:
+            self._change(name, lambda pod: pod["metadata"].update(deletionTimestamp=by))
+
+    # What must be so
+
+    def used(self, queue: str) -> int:
+        """Bound or promised, in the queue and all below it."""
+        return sum(cpu_of(wire) for wire in self.pods.values() if queue in path_of(queue_of(wire)) and holds(wire))
+
+
+def holds(wire: Object) -> bool:
+    """Allocated or reserved, by what the API shows alone."""
+    if wire["metadata"].get("deletionTimestamp"):
+        return False
+    return bool(node_of(wire)) or is_stamped(wire)
+
+
+def is_stamped(wire: Object) -> bool:
+    return read_stamp(wire["metadata"]["annotations"].get(STAMP), uid_of(wire)) is not None
+
+
+def queue_of(wire: Object) -> str:
+    annotations = wire["metadata"]["annotations"]
+    return "a1" if annotations.get(GROUP_NAMES[0]) else str(annotations[QUEUE_NAME])
+
+
+def gate_names(wire: Object) -> list[str]:
+    return [each["name"] for each in wire["spec"].get("schedulingGates") or ()]
+
+
+def _drop_gate(pod: Object, gate: str) -> None:
+    pod["spec"]["schedulingGates"] = [each for each in pod["spec"]["schedulingGates"] if each["name"] != gate]
+    pod["metadata"]["generation"] += 1

@@ -1,0 +1,102 @@
+"""A server with a Karpenter, for stories about who makes it buy machines.
+
+Machines have 1 CPU and there are none at the start. That nothing was bought is not waited for: a witness, a pod in
+another queue with a pool of its own, goes all the way from creation to a machine of its own. The scheduler has then
+looked at everything that came before it, and Karpenter, which plans for all pods that wait at once, has too.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from clusters import a_pod
+from harness.karpenter import SHAPES, STORY, bought, create_pool
+from harness.processes import Process
+from harness.queues import QUEUES, a_queue
+from harness.scheduler_process import SchedulerProcess, create_pod, get_pod, is_bound, scheduled_reason, send, wait_for
+from harness.server import Server
+from headgate.capacity.names import GATE, OPT_IN, QUEUE_NAME
+from headgate.nodes.autoscalers.instance_types import InstanceType
+
+WITNESS = "witness"
+ONE_CPU = {"cpu": "1"}
+PATIENCE_S = 60.0
+MERGE = "application/merge-patch+json"
+
+
+class World:
+    """The server, and what runs beside it."""
+
+    def __init__(self, server: Server, processes: list[Process], folder: Path, *, adds_gates: bool = False) -> None:
+        """The last of the processes is the scheduler, once it is started. `adds_gates`: the server does, to pods that
+        ask for it."""
+        self.server = server
+        self._processes = processes
+        self._folder = folder
+        self._adds_gates = adds_gates
+        self._witnesses = itertools.count(1)
+        self.queue(WITNESS, "1k")
+
+    def start_scheduler(self) -> None:
+        self._processes.append(SchedulerProcess(self.server, self._folder / "scheduler.log", "--no-leader-elect"))
+
+    def kill_scheduler(self) -> None:
+        self._processes.pop().kill()
+
+    def pod(
+        self,
+        story: str,
+        name: str,
+        *,
+        requests: Mapping[str, str] = ONE_CPU,
+        gated: bool = False,
+        annotations: Mapping[str, str] = {},
+        **more: Any,
+    ) -> None:
+        """Of the story's queue; `gated` as the webhook makes it of a pod that asks for the queue's gate."""
+        pod = a_pod(name, dict(requests), schedulerName="headgate", nodeSelector={STORY: story}, **more)
+        pod["spec"]["containers"][0]["resources"]["limits"] = dict(requests)  # devices cannot be overcommitted
+        pod["metadata"]["annotations"] = {QUEUE_NAME: story, **annotations}
+        if gated:
+            pod["metadata"]["annotations"][OPT_IN] = "true"
+            if not self._adds_gates:
+                pod["spec"].setdefault("schedulingGates", []).append({"name": GATE})
+        create_pod(self.server, pod)
+
+    def queue(self, story: str, cpu: str, shapes: Sequence[InstanceType] = SHAPES[:1], **limits: str) -> None:
+        """A queue with these limits, and a pool of machines for its pods."""
+        create_pool(self.server, story, shapes)
+        send(self.server, "POST", QUEUES, a_queue(story, weight=1, capability={"cpu": cpu, **limits}))
+
+    def set_limit(self, story: str, cpu: str) -> None:
+        send(self.server, "PATCH", f"{QUEUES}/{story}", {"spec": {"capability": {"cpu": cpu}}}, MERGE)
+
+    def application(self, story: str, *, gated: bool) -> None:
+        """One driver and five executors, as a Spark user submits them."""
+        self.pod(story, f"{story}-driver", gated=gated)
+        self.until_bound(f"{story}-driver")
+        for number in range(1, 6):
+            self.pod(story, f"{story}-executor-{number}", gated=gated)
+
+    def reasons(self, story: str) -> dict[str, int]:
+        """How many of the story's executors have no node, by what is said of them."""
+        found = (get_pod(self.server, f"{story}-executor-{number}") for number in range(1, 6))
+        return dict(Counter(scheduled_reason(pod) for pod in found if not is_bound(pod)))
+
+    def machines(self, story: str) -> int:
+        return len(bought(self.server, story))
+
+    def until(self, what: Callable[[], Any]) -> None:
+        wait_for(what, self._processes[0], PATIENCE_S)
+
+    def until_bound(self, *names: str) -> None:
+        self.until(lambda: all(is_bound(get_pod(self.server, name)) for name in names))
+
+    def settle(self) -> None:
+        name = f"witness-{next(self._witnesses)}"
+        self.pod(WITNESS, name)
+        self.until_bound(name)

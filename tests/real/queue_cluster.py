@@ -1,0 +1,158 @@
+"""A server of either make with queues and a scheduler beside it, and the steps that stories about gates are made of.
+
+The scheduler is `headgate run`, as a user starts it, behind a wire that can be told to fail. Pods are born with
+annotation and gate, as the webhook leaves them. Waiting is for a state, never for a time; that something does *not*
+happen is told by something later that does (:meth:`Place.until_the_next_decision`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from clusters import a_node, a_pod
+from harness.faulty_proxy import FaultyWire
+from harness.queues import API_VERSION, QUEUES, a_group, a_queue, install_crds
+from harness.scheduler_process import SchedulerProcess, create_nodes, is_bound, scheduled_reason, send, wait_for
+from harness.server import Server
+from harness.server_kinds import started
+from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME
+
+Object = dict[str, Any]
+
+PODS = "/api/v1/namespaces/default/pods"
+GROUPS = f"/apis/{API_VERSION}/namespaces/default/podgroups"
+MERGE = "application/merge-patch+json"
+FOREIGN = "example.com/hold"
+
+
+class Place:
+    """One node with much room. Names of queues are given out; those of pods are the test's, swept after it."""
+
+    def __init__(self, server: Server, folder: Path) -> None:
+        self.server = server
+        self.wire = FaultyWire(server, folder)
+        self._folder = folder
+        self._number = 0
+        install_crds(server)
+        create_nodes(server, [a_node("node", cpu="100", memory="100Gi")])
+        self.scheduler = self._started()
+
+    def _started(self) -> SchedulerProcess:
+        self._number += 1
+        return SchedulerProcess(self.wire, self._folder / f"scheduler-{self._number}.log", "--no-leader-elect")
+
+    def close(self) -> None:
+        self.scheduler.stop()
+        self.wire.close()
+
+    def killed(self) -> None:
+        self.scheduler.kill()
+
+    def started_again(self) -> None:
+        self.scheduler = self._started()
+
+    def queue(self, cpu: str, **spec: Any) -> str:
+        self._number += 1
+        name = f"queue-{self._number}"
+        limits = {"capability": {"cpu": cpu}} if cpu else {}
+        send(self.server, "POST", QUEUES, a_queue(name, **limits, **spec))
+        return name
+
+    def limit(self, queue: str, cpu: str) -> None:
+        send(self.server, "PATCH", f"{QUEUES}/{queue}", {"spec": {"capability": {"cpu": cpu}}}, MERGE)
+
+    def until_used(self, queue: str, allocated: str = "", reserved: str = "") -> None:
+        """What the queue's status says of CPU; empty: nothing."""
+
+        def told() -> bool:
+            status = send(self.server, "GET", f"{QUEUES}/{queue}").get("status") or {}
+            used = [(status.get(key) or {}).get("cpu") or "" for key in ("allocated", "reserved")]
+            return ["" if each == "0" else each for each in used] == [allocated, reserved]
+
+        wait_for(told, self.scheduler)
+
+    def group(self, name: str, queue: str, minimum: int, **spec: Any) -> None:
+        send(self.server, "POST", GROUPS, a_group(name, queue=queue, minMember=minimum, **spec))
+
+    def phase(self, group: str) -> str:
+        status = send(self.server, "GET", f"{GROUPS}/{group}").get("status") or {}
+        return str(status.get("phase") or "")
+
+    def node(self, label: str, cpu: str = "1") -> None:
+        """One more, for pods that ask for this label."""
+        create_nodes(self.server, [a_node(label, cpu=cpu, labels={"for": label})])
+
+    def pod(
+        self,
+        name: str,
+        queue: str = "",
+        cpu: str = "1",
+        gates: tuple[str, ...] = (GATE,),
+        group: str = "",
+        wants: str = "",
+        opts_in: bool = True,
+        **spec: Any,
+    ) -> Object:
+        pod = a_pod(name, {"cpu": cpu} if cpu else {}, schedulerName="headgate", **spec)
+        if gates:
+            pod["spec"]["schedulingGates"] = [{"name": each} for each in gates]
+        if wants:
+            pod["spec"]["nodeSelector"] = {"for": wants}
+        said = {OPT_IN: "true" if opts_in else "", QUEUE_NAME: queue, GROUP_NAMES[0]: group}
+        pod["metadata"] = {"name": name, "annotations": {key: value for key, value in said.items() if value}}
+        return send(self.server, "POST", PODS, pod)
+
+    def get(self, name: str) -> Object:
+        return send(self.server, "GET", f"{PODS}/{name}")
+
+    def patch(self, name: str, body: Object, subresource: str = "") -> Object:
+        return send(self.server, "PATCH", f"{PODS}/{name}{subresource}", body, MERGE)
+
+    def delete(self, name: str) -> None:
+        send(self.server, "DELETE", f"{PODS}/{name}", {"gracePeriodSeconds": 0})
+
+    def until_bound(self, *names: str) -> None:
+        wait_for(lambda: all(is_bound(self.get(name)) for name in names), self.scheduler)
+
+    def until_unschedulable(self, *names: str) -> Object:
+        for name in names:
+            self.until_reason(name, "Unschedulable")
+        return self.get(names[-1])
+
+    def until_reason(self, name: str, reason: str) -> None:
+        wait_for(lambda: scheduled_reason(self.get(name)) == reason, self.scheduler)
+
+    def until_the_next_decision(self) -> None:
+        """Whatever is to be decided by now has been: a pod that came last has a node."""
+        queue = self.queue("1")
+        name = f"last-{self._number}"
+        self.pod(name, queue)
+        self.until_bound(name)
+
+    def is_gated(self, name: str) -> bool:
+        pod = self.get(name)
+        gated = bool(gates_of(pod))
+        assert scheduled_reason(pod) == "SchedulingGated" or not gated, "a gated pod must never look like a shortage"
+        return gated
+
+    def sweep(self) -> None:
+        for pod in send(self.server, "GET", PODS)["items"]:
+            self.delete(pod["metadata"]["name"])
+        send(self.server, "DELETE", GROUPS)
+
+
+def gates_of(pod: Object) -> list[str]:
+    return [each["name"] for each in pod["spec"].get("schedulingGates") or ()]
+
+
+@contextlib.contextmanager
+def a_place(make: str, folder: Path, programs: Path) -> Iterator[Place]:
+    with started(make, folder, programs) as server:
+        place = Place(server, folder)
+        try:
+            yield place
+        finally:
+            place.close()

@@ -1,0 +1,77 @@
+"""A scheduler that is killed again and again under load, and each time followed by another one: what such runs share.
+
+Which load, when the next kill comes and what is counted after it is each run's own (``schedulers.py``, ``queues.py``).
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from harness.faulty_proxy import FaultyWire
+from harness.processes import Process
+from harness.scheduler_audit import Audit
+from harness.scheduler_process import SchedulerProcess, wait_for
+from harness.server import Server
+
+ALONE = "--no-leader-elect"
+
+
+class Load(Protocol):
+    @property
+    def audit(self) -> Audit: ...
+
+    def start(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+L = TypeVar("L", bound=Load)
+
+
+@contextmanager
+def under(made: L) -> Iterator[L]:
+    """Judged from its first pod on."""
+    made.audit.start()
+    made.start()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def kill_often(
+    server: Server,
+    folder: Path,
+    kills: int,
+    until_the_next: Callable[[SchedulerProcess], None],
+    killed: Callable[[int], None],
+) -> SchedulerProcess:
+    """The scheduler that runs after the last kill."""
+    scheduler = SchedulerProcess(server, folder / "run.log", ALONE)
+    try:
+        for kill in range(1, kills + 1):
+            until_the_next(scheduler)
+            scheduler.kill()
+            killed(kill)
+            scheduler = SchedulerProcess(server, folder / f"run-{kill}.log", ALONE)
+    except BaseException:
+        scheduler.stop()
+        raise
+    return scheduler
+
+
+def late_writes(
+    leader: Process, wire: FaultyWire, while_stopped: Callable[[], None], afterwards: Callable[[], None]
+) -> list[str]:
+    """What a leader writes, Leases aside, that was stopped while another one took over and then goes on."""
+    leader.signal(signal.SIGSTOP)
+    while_stopped()
+    written = len(wire.writes)
+    leader.signal(signal.SIGCONT)
+    afterwards()
+    wait_for(lambda: "no longer elected" in leader.log.read_text(), leader)
+    return [path for _, _, path in wire.writes[written:] if "/leases/" not in path]
