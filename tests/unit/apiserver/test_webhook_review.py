@@ -91,6 +91,8 @@ def test_warnings_are_cut_when_they_are_too_much_for_a_header() -> None:
     )
     long = warning_headers(["a" * 3000, "b" * 2000])
     assert [len(text) for _, text in long] == [256 + len('299 - ""')] * 2
+    longer = warning_headers(["a" * 5000, "b" * 300, "c" * 300])
+    assert [len(text) for _, text in longer] == [256 + len('299 - ""')] * 3
     many = [f"{number:03} " + "w" * 252 for number in range(100)]
     assert len(warning_headers(many[:16])) == 16
     assert len(warning_headers(many)) == 17, "the text that is one too many is sent with those before it"

@@ -160,6 +160,8 @@ def test_a_shortened_deletion_does_not_restart_the_maximum_wait() -> None:
     submitted(api)
     api.pass_s(400)
     api.terminate(pod, TEN_YEARS_S // 2)
+    api.cycle()
+    assert status(api) == "True", "its deletion began before the reservation"
     api.pass_s(204)
     assert status(api) == "False"
 
