@@ -107,13 +107,13 @@ def _read(text: str, layout: str) -> int:
             raise parse_error(expected)
         rest = rest[1:]
 
-    def number(element: str, pattern: str, low: int, high: int, what: str) -> int:
+    def number(element: str, pattern: str, low: int, high: int, field_name: str) -> int:
         nonlocal rest
         match = re.match(pattern, rest)
         if match is None:
             raise parse_error(element)
         if not low <= int(match.group()) <= high:
-            raise _ParseError(f": {what} out of range")
+            raise _ParseError(f": {field_name} out of range")
         rest = rest[match.end() :]
         return int(match.group())
 

@@ -130,8 +130,8 @@ def describe(raw: Sequence[Any]) -> str:
     revision, _, *names = raw[:5]
     resource, namespace, name = (each.decode(errors="replace") if isinstance(each, bytes) else "?" for each in names)
     text = f"{resource} {namespace}/{name}" if namespace else f"{resource} {name}"
-    shown = "".join(each if each.isprintable() else "?" for each in text)
-    return f"row {revision} ({shown[:200]})"
+    printable = "".join(each if each.isprintable() else "?" for each in text)
+    return f"row {revision} ({printable[:200]})"
 
 
 def superseded(compacted: Iterable[StoreChange]) -> list[Revision]:

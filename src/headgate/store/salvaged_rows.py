@@ -139,6 +139,6 @@ def _lost(
         count += 1
         if count <= _MAX_LISTED_GAPS:
             where = f"revision {first}" if first == end else f"revisions {first} to {end}"
-            yield f"{where}: {gap.what}"
+            yield f"{where}: {gap.problem}"
     if count > _MAX_LISTED_GAPS:
         yield f"and {count - _MAX_LISTED_GAPS} more places"

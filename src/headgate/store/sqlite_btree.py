@@ -62,7 +62,7 @@ class UnreadableKeyRange(msgspec.Struct, frozen=True):
 
     above: int
     upto: int
-    what: str
+    problem: str
 
 
 class TableRows(msgspec.Struct, frozen=True):
@@ -78,7 +78,7 @@ def root_pages(pages: Pages) -> dict[bytes, int]:
     found: dict[bytes, int] = {}
     schema = read_table(pages, _SCHEMA_ROOT)
     if schema.gaps:
-        raise UnreadablePage(schema.gaps[0].what)
+        raise UnreadablePage(schema.gaps[0].problem)
     for row in schema.rows.values():
         if len(row) != 5 or not isinstance(row[1], bytes) or not isinstance(row[3], int):
             raise UnreadablePage("the list of tables makes no sense")

@@ -176,11 +176,11 @@ def _index(items: list[Any], key: str, *, size: int | None = None) -> int:
     """``size`` is the number of valid indexes: one more than items for an insertion."""
     if _INDEX.fullmatch(key) is None:
         raise _OperationError(f"strconv.Atoi: parsing {quote(key)}: invalid syntax")
-    places = len(items) if size is None else size
+    count = len(items) if size is None else size
     index = int(key)
-    if not -places <= index < places:
+    if not -count <= index < count:
         raise _OperationError(f"Unable to access invalid index: {index}: invalid index referenced")
-    return index if index >= 0 else index + places
+    return index if index >= 0 else index + count
 
 
 def _step(parent: Container, key: str) -> Any:

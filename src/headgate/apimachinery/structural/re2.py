@@ -100,8 +100,8 @@ _ASSERTIONS: Final = {"A": r"\A", "z": r"\z", "b": r"(?-u:\b)", "B": r"(?-u:\B)"
 class InvalidExpression(Exception):
     """The error, with Go's message."""
 
-    def __init__(self, what: str, where: str) -> None:
-        super().__init__(f"error parsing regexp: {what}: `{where}`")
+    def __init__(self, problem: str, fragment: str) -> None:
+        super().__init__(f"error parsing regexp: {problem}: `{fragment}`")
 
 
 class _Group:

@@ -55,10 +55,10 @@ def compile_schema(schema: Mapping[str, Any]) -> Callable[[Any, Any, StructuralS
 
 
 def _to_field_error(problem: SchemaViolation, prefix: str) -> FieldError:
-    place = (problem.path or "").removeprefix(".")
-    if problem.path is None or not place:
+    violation_path = (problem.path or "").removeprefix(".")
+    if problem.path is None or not violation_path:
         return problem.error(prefix or "<nil>")
-    return problem.error(f"{prefix}.{place}" if prefix else place)
+    return problem.error(f"{prefix}.{violation_path}" if prefix else violation_path)
 
 
 def _compile(schema: Mapping[str, Any]) -> Check:
@@ -205,8 +205,8 @@ def _compile_list(schema: Mapping[str, Any]) -> Check:
             message = f"{path} in body should have at least {min_count} items"
             out.append(SchemaViolation(message, path, lambda place: field_errors.invalid(place, size, message)))
         if max_count is not None and size > max_count:
-            many = f"{path} in body should have at most {max_count} items"
-            out.append(SchemaViolation(many, path, lambda place: field_errors.too_many(place, size, max_count)))
+            max_message = f"{path} in body should have at most {max_count} items"
+            out.append(SchemaViolation(max_message, path, lambda place: field_errors.too_many(place, size, max_count)))
         return count
 
     return check
@@ -236,8 +236,8 @@ def _compile_object(schema: Mapping[str, Any]) -> Check:
             message = f"{path} in body should have at least {min_count} properties"
             out.append(SchemaViolation(message, path, lambda place: field_errors.invalid(place, size, message)))
         if max_count is not None and size > max_count:
-            many = f"{path} in body should have at most {max_count} properties"
-            out.append(SchemaViolation(many, path, lambda place: field_errors.too_many(place, size, max_count)))
+            max_message = f"{path} in body should have at most {max_count} properties"
+            out.append(SchemaViolation(max_message, path, lambda place: field_errors.too_many(place, size, max_count)))
         for name, below in value.items():
             if out.full:
                 break
@@ -251,8 +251,10 @@ def _compile_object(schema: Mapping[str, Any]) -> Check:
                 _forbid(path, name, out)
         for name in required:
             if name not in value:
-                place = f"{path}.{name}"
-                out.append(SchemaViolation(f"{place} in body is required", place, field_errors.required))
+                required_path = f"{path}.{name}"
+                out.append(
+                    SchemaViolation(f"{required_path} in body is required", required_path, field_errors.required)
+                )
         return count
 
     return check
@@ -281,7 +283,7 @@ _BY_CLASS: Final[dict[type, Callable[[Mapping[str, Any]], Check]]] = {
 
 def _compile_alternatives(schema: Mapping[str, Any]) -> Check | None:
     any_of, one_of, all_of = (
-        [_compile(each) for each in schema.get(word) or ()] for word in ("anyOf", "oneOf", "allOf")
+        [_compile(each) for each in schema.get(keyword) or ()] for keyword in ("anyOf", "oneOf", "allOf")
     )
     never = _compile(schema["not"]) if isinstance(schema.get("not"), dict) else None
     if not (any_of or one_of or all_of or never):

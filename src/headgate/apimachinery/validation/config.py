@@ -101,8 +101,10 @@ def _json_problem(encoded: str) -> str:
         return f"invalid character {text[field_path]!r} looking for beginning of value"
     if value is None or isinstance(value, dict):
         return ""
-    words = {str: "string", bool: "bool", list: "array"}
-    return f"json: cannot unmarshal {words.get(type(value), 'number')} into Go value of type map[string]interface {{}}"
+    go_types = {str: "string", bool: "bool", list: "array"}
+    return (
+        f"json: cannot unmarshal {go_types.get(type(value), 'number')} into Go value of type map[string]interface {{}}"
+    )
 
 
 def _basic_auth(obj: Object, data: Mapping[str, str]) -> FieldErrors:

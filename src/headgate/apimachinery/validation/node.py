@@ -82,7 +82,9 @@ def _validate_cidrs_kept(new: list[str], old: list[str]) -> FieldErrors:
     text = 'node updates may not change podCIDR except from "" to valid'
     if len(new) != len(old):
         return [forbidden("spec.podCIDRs", text)]
-    return [forbidden("spec.podCIDRs", text) for ours, theirs in zip(new, old, strict=True) if ours != theirs]
+    return [
+        forbidden("spec.podCIDRs", text) for new_cidr, old_cidr in zip(new, old, strict=True) if new_cidr != old_cidr
+    ]
 
 
 def node_warnings(node: Object) -> list[str]:

@@ -83,7 +83,9 @@ def _with_allowed_changes(new: Object, old: Object) -> tuple[Object, bool]:
     old_class = (old["metadata"].get("annotations") or {}).get(_CLASS_ANNOTATION)
     new_class = (new["metadata"].get("annotations") or {}).get(_CLASS_ANNOTATION)
     unset = old_spec.get("storageClassName") is None and spec.get("storageClassName") is not None
-    moved = unset and old_class is not None and spec["storageClassName"] == old_class and new_class in (None, old_class)
+    class_from_annotation = (
+        unset and old_class is not None and spec["storageClassName"] == old_class and new_class in (None, old_class)
+    )
     if unset and (old_class is None or spec["storageClassName"] == old_class):
         copy_field("storageClassName")
     if (new.get("status") or {}).get("phase") == "Bound":
@@ -93,7 +95,7 @@ def _with_allowed_changes(new: Object, old: Object) -> tuple[Object, bool]:
             old_resources = old_spec.get("resources") or {}
             merged = {**(old_resources.get("requests") or {}), "storage": requests.get("storage")}
             allowed["resources"] = {**old_resources, "requests": merged}
-    return allowed, moved
+    return allowed, class_from_annotation
 
 
 def _validate_attributes_class_kept(new: Object, old: Object) -> FieldErrors:

@@ -134,10 +134,10 @@ def _skip(body: bytes, position: int) -> int:
     return match.end() if match else position
 
 
-def _invalid(char: bytes, where: str) -> _SyntaxError:
+def _invalid(char: bytes, context: str) -> _SyntaxError:
     if not char:
         return _SyntaxError("unexpected end of JSON input")
-    return _SyntaxError(f"invalid character {_quote_char(char)} {where}")
+    return _SyntaxError(f"invalid character {_quote_char(char)} {context}")
 
 
 def _quote_char(char: bytes) -> str:

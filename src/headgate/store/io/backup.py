@@ -145,7 +145,7 @@ def examine(path: Path, progress: Progress, *, at_rest: bool) -> list[str]:
         if not at_rest:
             before, served = _read_marks(path.parent)
     except StoreDamagedError as damaged:
-        return [damaged.what]  # SQLite must not open the file, because it would drop what it cannot read
+        return [damaged.problem]  # SQLite must not open the file, because it would drop what it cannot read
     found = sqlite_problems(path, progress, at_rest=at_rest)
     if not found and (at_rest or served):
         with _open_snapshot(path, at_rest=at_rest) as (_, head):
@@ -163,7 +163,7 @@ def sqlite_problems(path: Path, progress: Progress, *, at_rest: bool) -> list[st
     try:
         connection = connect_reading(path, at_rest=at_rest)
     except StoreDamagedError as damaged:
-        return [damaged.what]
+        return [damaged.problem]
     with contextlib.closing(connection):
         connection.execute("BEGIN")
         return list(_problems(connection, path, progress))
@@ -193,7 +193,7 @@ def _problems(connection: sqlite3.Connection, path: Path, progress: Progress) ->
             yield mismatch
     except UNREADABLE as error:
         problem = store_error(error, path)
-        yield problem.what if isinstance(problem, StoreDamagedError) else str(problem)
+        yield problem.problem if isinstance(problem, StoreDamagedError) else str(problem)
 
 
 @contextlib.contextmanager

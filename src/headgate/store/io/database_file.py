@@ -52,15 +52,15 @@ class StoreError(Exception):
 class StoreDamagedError(StoreError):
     """The file is not what was written."""
 
-    def __init__(self, path: Path, what: str) -> None:
-        self.what = " ".join(what.split())  # SQLite quotes whole statements
+    def __init__(self, path: Path, problem: str) -> None:
+        self.problem = " ".join(problem.split())  # SQLite quotes whole statements
         fix = "use another backup"
         if path.name == FILE:
             fix = (
                 "restore a backup with `headgate restore`, or keep what is sound, and lose the rest, "
                 f"with `headgate check --drop-damaged --data {path.parent}`"
             )
-        super().__init__(f"{path} is damaged: {self.what}; {fix}")
+        super().__init__(f"{path} is damaged: {self.problem}; {fix}")
 
 
 def lock_folder(folder: Path) -> int:
@@ -88,8 +88,8 @@ def check_file_types(folder: Path) -> None:
         except OSError as error:
             raise StoreError(f"{path} cannot be read: {error.strerror}; see to the disk and its rights") from error
         if not stat.S_ISREG(kind):
-            what = "is a directory" if stat.S_ISDIR(kind) else "is not a regular file"
-            raise StoreError(f"{path} {what}; put the file back in its place, or restore a backup")
+            problem = "is a directory" if stat.S_ISDIR(kind) else "is not a regular file"
+            raise StoreError(f"{path} {problem}; put the file back in its place, or restore a backup")
         if not os.access(path, os.R_OK):
             raise StoreError(f"{path} cannot be read: permission denied; see to its rights")
 

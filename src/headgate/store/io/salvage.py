@@ -84,7 +84,7 @@ def _problems(aside: Path, progress: Progress) -> list[str]:
     try:
         check_high_water_mark(aside)
     except StoreDamagedError as damaged:
-        return [damaged.what]  # SQLite's report would be about something other than what was written
+        return [damaged.problem]  # SQLite's report would be about something other than what was written
     with tempfile.TemporaryDirectory(dir=aside) as scratch:
         _copy(aside, Path(scratch))  # a copy, because SQLite changes the write-ahead file when it opens the database
         return sqlite_problems(Path(scratch) / FILE, progress, at_rest=False)

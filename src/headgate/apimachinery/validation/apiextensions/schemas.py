@@ -58,16 +58,18 @@ class _SchemaContext(msgspec.Struct, frozen=True):
 def check_root(schema: Object, path: str, *, has_status: bool) -> FieldErrors:
     problems: FieldErrors = []
     if has_status:
-        only = f"only [{' '.join(_ROOT_FIELDS.values())}] fields are allowed at the root of the schema if the status"
-        only = f"{only} subresource is enabled"
+        text_start = (
+            f"only [{' '.join(_ROOT_FIELDS.values())}] fields are allowed at the root of the schema if the status"
+        )
+        text_start = f"{text_start} subresource is enabled"
         unexpected = [name for name, value in schema.items() if name not in _ROOT_FIELDS and _is_set(value)]
         if any(name in _BEFORE_TYPE for name in unexpected):
-            problems.append(invalid(path, schema, only))
+            problems.append(invalid(path, schema, text_start))
         elif schema.get("type") and schema["type"] != "object":
             text = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
             problems.append(invalid(f"{path}.type", schema["type"], text))
         elif unexpected:
-            problems.append(invalid(path, schema, only))
+            problems.append(invalid(path, schema, text_start))
     if schema.get("nullable"):
         problems.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
     return problems
@@ -165,9 +167,9 @@ def _check_list(schema: Object, path: str) -> FieldErrors:
     field_path, items = f"{path}.x-kubernetes-list-type", schema.get("items")
     problems: FieldErrors = []
     if list_type is not None:
-        wrong = _wrong_type(schema, path, "array", "x-kubernetes-list-type")
-        problems += wrong
-        if not wrong and list_type == "set" and isinstance(items, dict):
+        type_errors = _wrong_type(schema, path, "array", "x-kubernetes-list-type")
+        problems += type_errors
+        if not type_errors and list_type == "set" and isinstance(items, dict):
             problems += _check_atomic(items, f"{path}.items")
         if list_type not in _LIST_TYPES:
             problems.append(not_supported(field_path, list_type, _LIST_TYPES))

@@ -66,9 +66,11 @@ def parse_error(schema: Object) -> str:
 
 
 def _subschemas(schema: Object) -> list[Object]:
-    found = [each for word in _COMBINATORS for each in schema.get(word) or ()]
+    found = [each for keyword in _COMBINATORS for each in schema.get(keyword) or ()]
     found += (schema.get("properties") or {}).values()
-    found += [schema[word] for word in ("not", "items", "additionalProperties") if isinstance(schema.get(word), dict)]
+    found += [
+        schema[keyword] for keyword in ("not", "items", "additionalProperties") if isinstance(schema.get(keyword), dict)
+    ]
     return found
 
 
@@ -151,9 +153,9 @@ def _check_int_or_string(schema: Object, path: str) -> FieldErrors:
     if not schema.get("x-kubernetes-int-or-string"):
         return []
     return [
-        invalid(f"{path}.{word}", True, "must be false if x-kubernetes-int-or-string is true")
-        for word in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource")
-        if schema.get(word)
+        invalid(f"{path}.{keyword}", True, "must be false if x-kubernetes-int-or-string is true")
+        for keyword in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource")
+        if schema.get(keyword)
     ]
 
 
@@ -187,9 +189,9 @@ def _check_nested(schema: Object, path: str, skip_any: bool) -> FieldErrors:
         problems += _check_nested(schema["items"], f"{path}.items", False)
     for name, below in (schema.get("properties") or {}).items():
         problems += _check_nested(below, f"{path}.properties[{name}]", False)
-    for word, text in _FORBIDDEN_IN_COMBINATORS:
-        if schema.get(word) not in (None, "", False, [], {}):
-            problems.append(forbidden(f"{path}.{word}", text))
+    for keyword, text in _FORBIDDEN_IN_COMBINATORS:
+        if schema.get(keyword) not in (None, "", False, [], {}):
+            problems.append(forbidden(f"{path}.{keyword}", text))
     if "metadata" in (schema.get("properties") or {}):
         problems.append(forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context"))
     return problems
@@ -199,9 +201,9 @@ def _check_combinators(logic: Object, schema: Object | None, path: str, logic_pa
     """A combinator may only restrict fields that the schema outside specifies."""
     nested = [(logic.get("not"), f"{logic_path}.not")]
     nested += [
-        (each, f"{logic_path}.{word}[{index}]")
-        for word in _COMBINATORS
-        for index, each in enumerate(logic.get(word) or ())
+        (each, f"{logic_path}.{keyword}[{index}]")
+        for keyword in _COMBINATORS
+        for index, each in enumerate(logic.get(keyword) or ())
     ]
     return [
         problem
@@ -220,6 +222,6 @@ def _check_complete(logic: Object, schema: Object | None, path: str, logic_path:
         known = items if isinstance(items, dict) else None
         problems += _check_complete(logic["items"], known, f"{path}.items", f"{logic_path}.items")
     for name, below in (logic.get("properties") or {}).items():
-        nested_path, logic_at = f"{path}.properties[{name}]", f"{logic_path}.properties[{name}]"
-        problems += _check_complete(below, (schema.get("properties") or {}).get(name), nested_path, logic_at)
+        nested_path, nested_logic_path = f"{path}.properties[{name}]", f"{logic_path}.properties[{name}]"
+        problems += _check_complete(below, (schema.get("properties") or {}).get(name), nested_path, nested_logic_path)
     return problems

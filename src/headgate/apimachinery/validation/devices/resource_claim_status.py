@@ -99,8 +99,8 @@ def _validate_reservation(status: Object, before: Object, *, deleted: bool) -> F
         return []
     if status.get("allocation") is None:
         return [forbidden(path, "may not be specified when `allocated` is not set")]
-    was_allocated = {frozenset(each.items()) for each in before.get("reservedFor") or ()}
-    if deleted and any(frozenset(each.items()) not in was_allocated for each in reserved):
+    old_reservations = {frozenset(each.items()) for each in before.get("reservedFor") or ()}
+    if deleted and any(frozenset(each.items()) not in old_reservations for each in reserved):
         text = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
         return [forbidden(path, text)]
     return []

@@ -41,11 +41,11 @@ def validate_addresses(spec: Object, known: Collection[str]) -> FieldErrors:
     policy = spec.get("ipFamilyPolicy")
     if policy is not None and policy not in _POLICIES:
         errors.append(not_supported("spec.ipFamilyPolicy", policy, _POLICIES))
-    broken = _validate_each(addresses, known)
-    errors += broken
+    address_errors = _validate_each(addresses, known)
+    errors += address_errors
     if len(addresses) > 2:
         errors.append(invalid("spec.clusterIPs", addresses, "may only hold up to 2 values"))
-    if broken:
+    if address_errors:
         return errors
     if len(addresses) > 1 and len({family_of(each) for each in addresses}) < len(addresses):
         errors.append(invalid("spec.clusterIPs", addresses, "may specify no more than one IP for each IP family"))

@@ -108,11 +108,12 @@ def validate_profiles_match(annotations: Annotations | None, spec: Object, path:
 
 def _match_seccomp(annotations: Annotations, spec: Object, path: str) -> FieldErrors:
     errors: FieldErrors = []
-    holders = [(spec, path, SECCOMP_POD)]
-    holders += [
-        (each, at, f"{SECCOMP_CONTAINER}{each.get('name', '')}") for each, at in containers_with_paths(spec, path)
+    owners = [(spec, path, SECCOMP_POD)]
+    owners += [
+        (each, container_path, f"{SECCOMP_CONTAINER}{each.get('name', '')}")
+        for each, container_path in containers_with_paths(spec, path)
     ]
-    for owner, field_path, key in holders:
+    for owner, field_path, key in owners:
         profile = (owner.get("securityContext") or {}).get("seccompProfile")
         if profile is not None and key in annotations:
             field_path = f"{field_path}.securityContext.seccompProfile"

@@ -38,9 +38,9 @@ def validate_pod_resize(new: Object, old: Object, features: FeatureGates) -> Fie
             "feature gate is disabled"
         )
         return [*errors, forbidden("[]", detail)]
-    misplaced = _validate_order(spec, old_spec)
-    if misplaced:
-        return errors + misplaced
+    order_errors = _validate_order(spec, old_spec)
+    if order_errors:
+        return errors + order_errors
     errors += _validate_removals(spec, old_spec)
     errors += _validate_only_cpu_and_memory(spec, old_spec)
     others = {**spec, **{field: old_spec[field] for field in ("containers", "initContainers") if field in old_spec}}

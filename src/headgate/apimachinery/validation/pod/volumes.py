@@ -63,7 +63,7 @@ def validate_volumes(
 ) -> tuple[dict[str, Object], FieldErrors]:
     """The valid volumes, which containers may mount, and the errors of the others."""
     errors: FieldErrors = []
-    usable: dict[str, Object] = {}
+    valid: dict[str, Object] = {}
     created_claims = {
         f"{pod_name}-{each.get('name', '')}" for each in volumes if pod_name and each.get("ephemeral") is not None
     }
@@ -74,16 +74,16 @@ def validate_volumes(
             found.append(required(f"{field_path}.name"))
         else:
             found += [invalid(f"{field_path}.name", name, message) for message in is_dns1123_label(name)]
-        if name in usable:
+        if name in valid:
             found.append(duplicate(f"{field_path}.name", name))
         if not found:
-            usable[name] = volume
+            valid[name] = volume
         errors += found
         claim = (volume.get("persistentVolumeClaim") or {}).get("claimName", "")
         if claim in created_claims:
             detail = "must not reference a PVC that gets created for an ephemeral volume"
             errors.append(invalid(f"{field_path}.persistentVolumeClaim.claimName", claim, detail))
-    return usable, errors
+    return valid, errors
 
 
 def _validate_source(volume: Object, name: str, pod_name: str, path: str, options: PodOptions) -> FieldErrors:

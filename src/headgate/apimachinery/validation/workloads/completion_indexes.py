@@ -54,15 +54,15 @@ def first_overlap(completed: str, failed: str, completions: int) -> int | None:
     """The smallest index in both lists. Malformed parts are skipped, because they are reported elsewhere."""
     left = _intervals(completed, completions)
     right = _intervals(failed, completions)
-    at_left = at_right = 0
-    while at_left < len(left) and at_right < len(right):
-        (left_first, left_end), (right_first, right_end) = left[at_left], right[at_right]
+    left_index = right_index = 0
+    while left_index < len(left) and right_index < len(right):
+        (left_first, left_end), (right_first, right_end) = left[left_index], right[right_index]
         if left_first <= right_end and right_first <= left_end:
             return max(left_first, right_first)
         if left_first <= right_first:
-            at_left += 1
+            left_index += 1
         else:
-            at_right += 1
+            right_index += 1
     return None
 
 

@@ -143,12 +143,12 @@ def _validate_success_rule(rule: dict[str, Any], path: str, completions: int) ->
     if indexes is not None:
         if len(indexes) > _MAX_INDEXES_BYTES:
             errors.append(too_long(f"{path}.succeededIndexes", _MAX_INDEXES_BYTES))
-        counted = count_indexes(indexes, completions)
-        if isinstance(counted, InvalidIndexes):
-            text = f"error parsing succeededIndexes: {counted.text}"
+        count_result = count_indexes(indexes, completions)
+        if isinstance(count_result, InvalidIndexes):
+            text = f"error parsing succeededIndexes: {count_result.text}"
             errors.append(invalid(f"{path}.succeededIndexes", indexes, text))
         else:
-            total = counted
+            total = count_result
     if count is not None:
         count_path = f"{path}.succeededCount"
         errors += nonnegative(count, count_path)

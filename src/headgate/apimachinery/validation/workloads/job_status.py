@@ -130,17 +130,19 @@ def _finished_has_no_uncounted(job: _JobView) -> Iterator[FieldError]:
 def _completed_indexes_parse(job: _JobView) -> Iterator[FieldError]:
     text = job.status.get("completedIndexes", "")
     if "completions" in job.spec:
-        counted = count_indexes(text, job.spec["completions"])
-        if isinstance(counted, InvalidIndexes):
-            yield invalid("status.completedIndexes", text, f"error parsing completedIndexes: {counted.text}")
+        count_result = count_indexes(text, job.spec["completions"])
+        if isinstance(count_result, InvalidIndexes):
+            yield invalid("status.completedIndexes", text, f"error parsing completedIndexes: {count_result.text}")
 
 
 def _failed_indexes_parse(job: _JobView) -> Iterator[FieldError]:
     text = job.status.get("failedIndexes")
     if "completions" in job.spec and "backoffLimitPerIndex" in job.spec and text is not None:
-        counted = count_indexes(text, job.spec["completions"])
-        if isinstance(counted, InvalidIndexes):
-            yield invalid("status.failedIndexes", named_string(text), f"error parsing failedIndexes: {counted.text}")
+        count_result = count_indexes(text, job.spec["completions"])
+        if isinstance(count_result, InvalidIndexes):
+            yield invalid(
+                "status.failedIndexes", named_string(text), f"error parsing failedIndexes: {count_result.text}"
+            )
 
 
 def _completed_indexes_only_if_indexed(job: _JobView) -> Iterator[FieldError]:

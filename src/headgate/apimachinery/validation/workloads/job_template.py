@@ -61,13 +61,13 @@ def _with_directives_of(new: Object, old: Object) -> Object:
     pod = {name: value for name, value in pod.items() if name != "affinity"}
     if affinity is not None:
         pod["affinity"] = affinity
-    moved = {**old, "spec": pod}
+    updated = {**old, "spec": pod}
     metadata = _copy_fields(old.get("metadata", {}), new.get("metadata", {}), _METADATA_FIELDS)
     if metadata or "metadata" in new:
-        moved["metadata"] = metadata
+        updated["metadata"] = metadata
     else:
-        moved.pop("metadata", None)
-    return moved
+        updated.pop("metadata", None)
+    return updated
 
 
 def _copy_fields(old: Object, new: Object, fields: tuple[str, ...]) -> Object:
@@ -83,14 +83,14 @@ def _with_node_affinity_of(new: Object | None, old: Object | None) -> Object | N
 
 
 def _with_resources_of(new: Object, old: Object) -> Object:
-    moved = dict(old)
+    updated = dict(old)
     for kind in ("containers", "initContainers"):
         new_containers, old_containers = new.get(kind) or [], old.get(kind) or []
         if len(new_containers) == len(old_containers) and old_containers:
-            moved[kind] = [
+            updated[kind] = [
                 _copy_fields(old_container, new_container, ("resources",))
                 if new_container.get("name") == old_container.get("name")
                 else old_container
                 for new_container, old_container in zip(new_containers, old_containers, strict=True)
             ]
-    return moved
+    return updated

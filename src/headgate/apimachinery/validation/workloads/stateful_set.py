@@ -129,14 +129,14 @@ def _validate_set_strategy(strategy: Object) -> FieldErrors:
 
 def _validate_set_template(spec: Object, old: Object | None, features: FeatureGates, skip_rules: bool) -> FieldErrors:
     selector, template = spec.get("selector"), spec.get("template", {})
-    broken = validate_label_selector(selector, "spec.selector")
+    selector_errors = validate_label_selector(selector, "spec.selector")
     if selector is None:
         errors = [required("spec.selector")]
     else:
-        errors = list(broken)
+        errors = list(selector_errors)
         if is_empty_selector(selector):
             errors.append(invalid("spec.selector", selector, "empty selector is invalid for statefulset"))
-    if broken:
+    if selector_errors:
         return [*errors, invalid("spec.selector", selector, "")]
     if selector is None or not is_empty_selector(selector):
         errors += selects_template(selector, template, "spec.template")
