@@ -1,4 +1,4 @@
-"""Queues, groups and pods for tests of ``capacity/``: as the API shows them, in few words."""
+"""Short builders of queues, groups and pods for tests of ``capacity/``, as the API shows them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def a_group(name: str, queue: str = "", minimum: int = 1, phase: str = "Pending"
 
 
 def a_task(name: str, cpu: str | int | None = "1", opted_in: bool = True, **fields: Any) -> TaskInfo:
-    """Gated by us if it opted in. ``requests`` adds other resources; the uid is ``u-NAME``."""
+    """With the queue gate if it opted in. ``requests`` adds other resources; the uid is ``u-NAME``."""
     requests = in_units(fields.pop("requests", {}) | ({} if cpu is None else {"cpu": cpu}))
     given: dict[str, Any] = {
         "uid": f"u-{name}",
@@ -79,12 +79,12 @@ def a_stamp(task: TaskInfo, queue: str, at: str = "2026-01-01T00:00:00.000000Z")
 
 
 def stamped(task: TaskInfo, queue: str, at: str = "2026-01-01T00:00:00.000000Z") -> TaskInfo:
-    """As the API shows the pod after its gate was lifted."""
+    """As the API shows the pod after the removal of its gate."""
     return msgspec.structs.replace(task, gates=(), stamp=a_stamp(task, queue, at))
 
 
 class Queues:
-    """Queues with objects in them, asked by the names of pods."""
+    """A QueueEngine with objects; its methods take names of pods instead of uids."""
 
     def __init__(self, *objects: Wire | TaskInfo, conf: SchedulerConf = DEFAULTS) -> None:
         self.engine = QueueEngine(conf)
@@ -102,7 +102,7 @@ class Queues:
                 self.engine.queue_applied(each)
 
     def admit(self, max_pods: int = 1_000) -> list[str]:
-        """The names of the pods that were granted what they ask for, in order."""
+        """The names of the granted pods, in order."""
         self.now_s += 1
         return names(self.engine.admit(self.now_s, max_pods))
 

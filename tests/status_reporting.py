@@ -1,4 +1,4 @@
-"""A small API for tests of reporting: objects as the server has them, told to the engine and to the reporter alike."""
+"""A small API for tests of the status reporter: objects on the server, applied to the engine and to the reporter."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class Cluster:
         self._stored_part = stored_part
         self._uids = count(1)
 
-    # What people and other components write
+    # Writes of users and other components
 
     def queue(self, name: str, *, annotation: str = "", state: str = "", **spec: Any) -> Object:
-        """``state``: what somebody writes into its status."""
+        """``state``: written into its status."""
         found = self.queues.get(name) or {"metadata": {"name": name, "uid": f"q{next(self._uids)}"}, "status": {}}
         metadata = {**found["metadata"], "annotations": {"headgate.dev/state": annotation} if annotation else {}}
         status = {**found["status"], **({"state": state} if state else {})}
@@ -76,7 +76,7 @@ class Cluster:
 
     def pod(self, name: str, **fields: Any) -> Object:
         """``group``, ``queue``, ``role``, ``node``, ``phase``, ``gates``, ``admitted`` (a queue), ``unschedulable``,
-        ``reason`` (of the condition), ``leaving``, ``cpu``; what is not named stays as it was."""
+        ``reason`` (of the condition), ``leaving``, ``cpu``; other fields stay unchanged."""
         pod_fields = {**self.pods.get(name, {"uid": f"p{next(self._uids)}", "phase": "Pending", "cpu": 1000}), **fields}
         self.pods[name] = pod_fields
         self.engine.task_applied(_task(name, pod_fields))
@@ -90,7 +90,7 @@ class Cluster:
         self.reporter.pod_removed(fields["uid"], self.now_s, ended=ended)
 
     def adopt(self, other: Cluster, seed: int) -> None:
-        """The objects of another cluster, told in some order."""
+        """Apply the objects of another cluster in a random order."""
         calls: list[Callable[[], None]] = []
         for name, fields in other.pods.items():
             calls.append(functools.partial(self._adopt_pod, name, fields))
@@ -108,13 +108,13 @@ class Cluster:
         self.pods[name] = fields
         self.pod(name)
 
-    # What the reporter does
+    # The reporter
 
     def synced(self) -> None:
         self.reporter.synced(self.now_s)
 
     def run(self, seconds: float = 30.0, tick_s: float = 0.25) -> int:
-        """Time passes, and what is to be written is written; how many writes that took."""
+        """Advance the clock and perform due writes. Returns their number."""
         before = len(self.writes)
         until_s = self.now_s + seconds
         while self.now_s < until_s:
@@ -155,7 +155,7 @@ class Cluster:
         self.engine.group_applied(wire)
         self.reporter.group_applied(wire, self.now_s)
 
-    # What it came to
+    # Results
 
     def status(self, name: str) -> Object:
         found: Object = (self.groups.get(name) or self.queues[name])["status"]

@@ -1,4 +1,4 @@
-"""What queues are told to do: who has a say where, in which order."""
+"""The configuration of queues: plugins by extension point, and their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admission by queue: who is granted what, who waits, and for what reason."""
+"""Admission by queue: which pods are granted, which wait, and for which reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_pod_is_granted_its_requests_and_the_next_pod_waits_when_the_queue_is_
 
 
 def test_the_three_pods_of_the_seed() -> None:
-    """R7: a queue of one CPU; the pod that finds no node keeps its share until it goes."""
+    """R7: a queue of one CPU; the pod that finds no node keeps its share until it is deleted."""
     queues = Queues(a_queue("default", cpu=1), *(a_task(f"pod-{number}", created_s=number) for number in (1, 2, 3)))
     assert queues.admit() == ["pod-1"]
     queues.placed("pod-1")
@@ -240,7 +240,7 @@ def test_a_new_uid_under_an_old_name_is_another_pod() -> None:
 
 
 def test_deleted_objects_leave_no_entries() -> None:
-    """A pod may name any queue, and a group any members: memory is for those who are there."""
+    """A pod may name any queue, and a group any members: deleted objects must use no memory."""
     queues = Queues(a_queue("q", cpu=5))
     granted_pods = queues.engine.new_granted_pod_queue()
     for number in range(300):

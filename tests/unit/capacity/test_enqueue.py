@@ -1,4 +1,4 @@
-"""Being let into a queue: pods without a group leave room for groups that were let in; a queue has to take pods."""
+"""Enqueueing of groups: bare pods leave capacity for enqueued groups; the queue must admit pods."""
 
 from __future__ import annotations
 

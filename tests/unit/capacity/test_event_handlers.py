@@ -1,4 +1,4 @@
-"""Every word that decides to which group and queue a pod belongs is heard at any time, as if the pod were new."""
+"""Every change of the fields that decide the group and the queue of a pod takes effect at any time."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_new_role_and_a_new_minimum_take_effect() -> None:
 
 
 def test_a_pod_on_a_node_without_a_stamp_counts_in_the_queue_of_its_annotation() -> None:
-    """A restarted engine has nothing else to go by."""
+    """A restarted engine knows nothing else about it."""
     running = a_task("p", queue="full", opted_in=False, node_name="n1")
     queues = Queues(*OPEN, running, msgspec.structs.replace(running, queue="free"))
     assert (queues.usage("full"), queues.usage("free")) == ((0, 0), (1000, 0))

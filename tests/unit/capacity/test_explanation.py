@@ -1,4 +1,4 @@
-"""What is said about a pod that waits, and about one that does not."""
+"""Explanations of waiting pods and of other pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom a pod is tried with, and how many of them have to get nodes."""
+"""The pods that are tried together, and how many of them must get nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups: the minimum is granted whole or not at all, surplus members one by one, and half-granted groups go first."""
+"""Groups: the minimum is granted as one unit, other members one by one, and partially granted groups first."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_pods_with_a_foreign_gate_are_deducted_e2_and_never_below_zero_e3(gates:
 
 
 def test_what_a_group_holds_already_is_not_counted_twice() -> None:
-    """NoDoubleCountingForInqueueJobWithBindingTasks: 4 CPU, 3 of them bound by a group of 3; one more is let in."""
+    """NoDoubleCountingForInqueueJobWithBindingTasks: 4 CPU, 3 of them bound by a group of 3; one more is granted."""
     group = a_group("g", "q", minimum=3, phase="Inqueue", minResources=amounts(cpu=3))
     queues = Queues(a_queue("q", cpu=4), group, *a_gang("g", 3, node_name="n1"))
     queues.apply(a_group("h", "q", minResources=amounts(cpu=1)), *a_gang("h", 1))

@@ -1,4 +1,4 @@
-"""Who comes first: queues by priority and share, jobs by priority, wholeness and share, pods by priority and age."""
+"""Order: queues by priority and share, jobs by priority, completeness and share, pods by priority and age."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ def test_a_queue_with_deserved_amounts_comes_before_one_without() -> None:
 
 
 def test_branches_are_compared_below_their_common_ancestor() -> None:
-    """a1 has the least share of all leaves, but its branch has used more of what it deserves than the other."""
+    """a1 has the least share of all leaves, but its branch uses a larger share of its deserved amount than the
+    other."""
     queues = Queues(
         a_queue("a", deserved=amounts(cpu=4)),
         a_queue("a1", parent="a", deserved=amounts(cpu=2)),

@@ -1,4 +1,4 @@
-"""How far a PodGroup is: Volcano's cases of phases, of what is let pass while pods end, and of what is said of whom."""
+"""The phase and the conditions of a PodGroup: Volcano's cases of phases, terminating members and messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Room in a full queue: who has to go for whom, by priority inside it and by what is deserved between queues."""
+"""Preemption plans for a full queue: by priority inside a queue, by deserved amounts between queues."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ GPU = "nvidia.com/gpu"
 def a_tree(
     parent: int, reclaimers_parent: int = 4, leaf: int = 1, used: int = 4, grand: int | None = None
 ) -> list[Any]:
-    """Two branches below the root; ``used`` devices run in leaf b, one is asked for in leaf a. ``parent``, ``leaf`` and
+    """Two branches below the root; ``used`` devices run in leaf b, one is requested in leaf a. ``parent``, ``leaf`` and
     ``grand``: what the parent of b, b itself and its grandparent deserve."""
     queues = [
         a_queue("root", capability=amounts(gpu=used)),

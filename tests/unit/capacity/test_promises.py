@@ -1,4 +1,4 @@
-"""Promises that cannot be kept are taken back in order, and stand in no other pod's way."""
+"""Promises above a limit are taken back in order and do not block other pods."""
 
 from __future__ import annotations
 

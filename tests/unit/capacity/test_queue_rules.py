@@ -1,4 +1,4 @@
-"""What a queue that is there may say; a tree of which one branch is wrong stops only there."""
+"""Rules for existing queues; an invalid branch of the tree does not affect the others."""
 
 from __future__ import annotations
 

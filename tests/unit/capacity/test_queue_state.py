@@ -1,4 +1,4 @@
-"""Open, Closing, Closed: by annotation, by status, from above; and open again."""
+"""The state of a queue: closed by annotation, by status or by an ancestor, and opened again."""
 
 from __future__ import annotations
 

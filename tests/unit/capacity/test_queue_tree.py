@@ -1,4 +1,4 @@
-"""The tree of queues: limits that come down from ancestors, what is kept for siblings, and broken branches."""
+"""The tree of queues: limits from ancestors, guarantees of siblings, and invalid branches."""
 
 from __future__ import annotations
 

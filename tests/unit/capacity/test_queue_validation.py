@@ -1,4 +1,4 @@
-"""Which writes of queues are refused, with which field and words; and which are let through though all is not well."""
+"""Which writes of queues are rejected, with field and message, and which are allowed despite existing problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits as a resize is measured by them are those that the engine keeps; what runs counts with what it holds now."""
+"""Resizes are validated with the limits of the engine; running pods count with their current amounts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The admission stamp, and what a pod's annotations say of its admission."""
+"""The stamp, and the queue annotations of a pod."""
 
 from __future__ import annotations
 

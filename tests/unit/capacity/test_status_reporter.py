@@ -1,4 +1,4 @@
-"""The status of queues and groups: what it comes to say, and how few writes that takes."""
+"""The status of queues: its content, and the number of writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The status of PodGroups: what it comes to say, and what is said of those that cannot be counted with."""
+"""The status of PodGroups, including invalid ones."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_malformed_objects_do_not_stop_the_reporter() -> None:
 
 
 def test_a_group_waits_for_its_queue_even_if_some_of_its_pods_have_no_gate() -> None:
-    """What those were promised was taken back, since the group was not whole."""
+    """The promises of those pods were taken back, because the group was incomplete."""
     cluster = started()
     cluster.queue("blue", capability={"cpu": "4"})
     cluster.group("g", queue="blue", minMember=3)

@@ -1,4 +1,4 @@
-"""Who may have to go for whom: cases of preempt (inside a queue) and reclaim (between queues), in data."""
+"""Eligible victims: cases of preempt (inside a queue) and reclaim (between queues), as data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def victims(
     namespaces: Mapping[str, str] | None = None,
     protected: tuple[str, ...] = (),
 ) -> list[str]:
-    """Asked as if all that run were on one node."""
+    """The eligible victims if all running pods were on one node."""
     candidates = [
         VictimCandidate(each.uid, (namespaces or {}).get(each.name, "ns"), each.priority, each.name not in protected)
         for each in objects

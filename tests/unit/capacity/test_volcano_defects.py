@@ -46,7 +46,7 @@ def test_a_limit_lowered_below_the_promises_keeps_the_oldest_promises_valid_u2_r
 
 
 def test_promises_that_no_longer_fit_do_not_block_smaller_younger_ones_u2() -> None:
-    """Else a promise that can never be kept would hold up all others."""
+    """Otherwise a promise that can never be kept would block all others."""
     queues = Queues(a_queue("q", cpu=4))
     queues.apply(stamped(a_task("large", "3", queue="q"), "q", at(1)), stamped(a_task("small", queue="q"), "q", at(2)))
     queues.apply(a_queue("q", cpu=1))
@@ -109,7 +109,7 @@ def test_the_annotation_alone_is_no_proof_of_admission_u4_r11() -> None:
 
 
 def test_a_stamp_on_a_pod_that_still_has_its_gate_is_no_promise_u4() -> None:
-    """Our patch takes the gate and writes the stamp at once: this one is somebody else's."""
+    """Headgate's patch removes the gate and writes the stamp together, so another client wrote this stamp."""
     task = a_task("p", queue="q")
     queues = Queues(a_queue("q", cpu=0), msgspec.structs.replace(task, stamp=a_stamp(task, "q")))
     assert queues.usage("q") == (0, 0)
@@ -118,7 +118,7 @@ def test_a_stamp_on_a_pod_that_still_has_its_gate_is_no_promise_u4() -> None:
 
 @pytest.mark.parametrize("parent", ["", "top"])
 def test_quota_does_not_depend_on_the_size_of_the_cluster_u5_u6_a10(parent: str) -> None:
-    """No node was ever heard of, and none has such a device: flat and in a tree."""
+    """There are no nodes and no such devices; without and with a parent queue."""
     queues = Queues(a_queue("top"), a_queue("q", parent=parent, capability=amounts(cpu=1000, gpu=8)))
     queues.apply(a_task("p", "900", queue="q", requests=amounts(gpu=8)))
     assert queues.admit() == ["p"]
@@ -187,7 +187,7 @@ def test_promises_count_for_enqueueing_shares_and_usage_u20() -> None:
     assert (usage.reserved, usage.share) == ({"cpu": 2000}, 1.0)
 
 
-# What #5405 asks of reservations.
+# Requirements of #5405 for reservations.
 
 
 def test_a_candidate_is_not_counted_twice_at_leaf_or_parent_r2() -> None:

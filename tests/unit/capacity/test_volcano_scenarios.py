@@ -1,6 +1,6 @@
-"""Scenarios of Volcano's capacity plugin, in data: who is granted something, flat and in a tree.
+"""Scenarios of Volcano's capacity plugin as data: which pods are granted, flat and in a tree.
 
-Where Volcano looks at nodes the cluster is large enough here: quota is the queue's.
+Where Volcano checks nodes, the cluster is large enough here: quota belongs to the queue.
 """
 
 from __future__ import annotations

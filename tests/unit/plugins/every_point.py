@@ -151,7 +151,7 @@ class Racks:
 
 
 class Racked:
-    """The state of a question; carried along with changes, and told which nodes are feasible."""
+    """The state for one shape: it follows changes and receives the feasible nodes."""
 
     def __init__(self, rack: str) -> None:
         self.rack = rack
@@ -189,8 +189,8 @@ class Evicts:
 
 
 class Licences:
-    """``reserve``, ``permit``, ``preBind``, ``bind``, ``postBind``: pods with a licence go in pairs, and the node is
-    told before the binding and after it."""
+    """``reserve``, ``permit``, ``preBind``, ``bind``, ``postBind``: pods with a licence are bound in pairs, and the
+    node is patched before and after the binding."""
 
     name = "Licences"
     timeout_s = 60.0

@@ -1,4 +1,5 @@
-"""Plugins that do the worst that Python allows: one pod of theirs fails, and the scheduler and all other pods go on."""
+"""Plugins that do the worst that Python allows: one pod fails, and the scheduler and all other pods are not
+affected."""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ AROUND = ("pre_enqueue", "pre_filter", "filter", "pre_score", "score", "reserve"
 
 
 def a_plugin(**methods: Callable[..., Any]) -> Any:
-    """Each method behaves badly about the pod that asks for 2 CPUs, and rightly about others."""
+    """Each method misbehaves for the pod that requests 2 CPUs, and is correct for others."""
 
     def method(name: str, bad: Callable[..., Any]) -> Any:
         def called(self: Any, about: Any, *more: Any) -> Any:

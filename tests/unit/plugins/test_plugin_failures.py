@@ -1,4 +1,5 @@
-"""Plugins that reject, wait, fail or answer wrongly after PreEnqueue: conditions, Events and the log name them."""
+"""Plugins that reject, wait, fail or return invalid results after PreEnqueue are named in conditions, Events and the
+log."""
 
 from __future__ import annotations
 

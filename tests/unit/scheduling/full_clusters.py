@@ -1,4 +1,4 @@
-"""Full clusters and pods that preempt, in few words."""
+"""Short builders of full clusters and of pods that preempt."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def try_to_place(cluster: Cluster, wire: Object) -> Unplaced:
 
 
 def preempt(cluster: Cluster, cpu: str = "1", priority: int = 10, **spec: Any) -> tuple[str, list[str]]:
-    """The node that is promised, and who has to go."""
+    """The nominated node and the victims."""
     found = try_to_place(cluster, a_pod("p", {"cpu": cpu}, priority=priority, **spec))
     assert found.nominated is not None, found.message
     assert found.promise == found.nominated.node_name

@@ -1,4 +1,4 @@
-"""Clusters, pods and constraints for the tests of topology spreading, as short to write as can be."""
+"""Short builders of clusters, pods and constraints for tests of topology spreading."""
 
 from __future__ import annotations
 

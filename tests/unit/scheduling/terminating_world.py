@@ -1,4 +1,4 @@
-"""A scheduler that waits for room that is being left, and the steps that stories about that are made of."""
+"""A scheduler that waits for terminating pods, with the steps of such tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EPOCH_S = 1_700_000_000.0
 
 
 class TerminatingWorld(World):
-    """The day is as far along as the story is."""
+    """The wall clock advances with the clock of the test."""
 
     def __init__(self, *nodes: str, **document: Any) -> None:
         super().__init__()

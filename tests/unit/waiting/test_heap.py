@@ -1,4 +1,4 @@
-"""The heap with names."""
+"""The heap of named items, and the heap of deadlines."""
 
 from __future__ import annotations
 

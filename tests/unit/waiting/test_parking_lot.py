@@ -1,4 +1,4 @@
-"""The parking lot: who is woken by what, in which order, and at which price."""
+"""The parking lot: which units an event wakes, in which order, and at which cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class SizeHint:
-    """Room for so much; equal needs are equal guards."""
+    """Matches events of at least this size; hints of equal size are equal."""
 
     def __init__(self, size: int, evaluated: list[int] | None = None) -> None:
         self.size, self.evaluated = size, evaluated

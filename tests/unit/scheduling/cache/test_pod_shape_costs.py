@@ -1,7 +1,7 @@
 """The cost of a pod to the scheduler grows no faster than the pod, whatever part of it a client makes larger.
 
-Costs are CPU time of this thread, the least of a few runs: that of a short story in which the pod waits, is held
-against events, is put on a node and goes. Eight times the size may cost at most :data:`_MOST` times as much; quadratic
+Costs are CPU time of this thread, the least of a few runs of one scenario: the pod waits, is matched with events, is
+bound and is deleted. Eight times the size may cost at most :data:`_MOST` times as much; quadratic
 work would cost 64 times as much. And work on one pod cannot be interrupted, so it is bounded.
 """
 
@@ -22,7 +22,7 @@ from unit.scheduling.world import World
 
 _TIMES = 8
 _MOST = 14.0
-_SMALL_S = 0.001  # below that the parts of the story that do not grow hide how the others do
+_SMALL_S = 0.001  # below that the constant parts of the scenario hide the growth of the others
 _ROUNDS = 4
 _BOUND_S = 0.1
 _BODY_BYTES = 1024 * 1024
@@ -68,7 +68,7 @@ def _steps(world: World, pod: Object) -> list[Callable[[], Any]]:
 
 
 def _costs_s(pod: Object) -> list[float]:
-    """Of each step of the story."""
+    """The cost of each step of the scenario."""
     world = World(nodes=[_zoned(f"n{number}", f"z{number % 3}") for number in range(4)])
     world.show(a_pod("before", labels={"a": "b"}))
     world.step()

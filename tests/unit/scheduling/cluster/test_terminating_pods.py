@@ -1,6 +1,6 @@
-"""A pod with quota whose room is being left is promised the node, and is no shortage until those who leave are overdue.
+"""A pod with quota that fits after termination is nominated, and not unschedulable until terminating pods are overdue.
 
-Pods of the default profile: `a` and `b` have room for one each, and one each that was told to end.
+Pods of the default profile: `a` and `b` have capacity for one pod each, and one terminating pod each.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def test_when_terminating_pods_are_overdue_the_pod_is_unschedulable_and_loses_it
 
 
 def test_a_pod_that_may_not_preempt_also_loses_its_nomination() -> None:
-    """Nobody looks for another way out then, and what was promised would stand."""
+    """PostFilter does not clear the nomination in this case."""
     world = TerminatingWorld("a")
     world.add_terminating_pod("old", "a", 60.0)
     world.create_pod("p", preemptionPolicy="Never")

@@ -1,4 +1,4 @@
-"""Pods that go by queues wait for terminating pods: none is called unschedulable that fits when those are gone.
+"""Pods of profiles with queues wait for terminating pods: a pod that fits after termination is not unschedulable.
 
 The first cluster has three nodes of 8 CPU and a queue of 24, and runs three pods of 8 CPU with a grace period.
 """
@@ -315,7 +315,7 @@ def test_pods_of_profiles_without_queues_are_unschedulable_unless_configured_to_
 
 
 def test_the_work_for_many_pods_that_wait_grows_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counted in nodes that are looked at in thought, for the first attempt and again after one pod has ended."""
+    """Counted in dry runs, for the first attempt and again after one pod has ended."""
 
     def count(number: int) -> tuple[int, int]:
         nodes = {f"n{each:03}": 8 for each in range(number)}

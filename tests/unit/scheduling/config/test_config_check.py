@@ -1,4 +1,4 @@
-"""``headgate config check`` and the plugins of other packages."""
+"""``headgate config check`` and external plugins."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Right:
 
 @pytest.fixture
 def external_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package of plugins, installed where Python looks first."""
+    """A package of plugins at the beginning of sys.path."""
     (tmp_path / "headgate_strangers.py").write_text(EXTERNAL_PLUGINS)
     folder = tmp_path / "headgate_strangers-1.dist-info"
     folder.mkdir()

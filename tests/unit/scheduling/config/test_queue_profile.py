@@ -1,4 +1,4 @@
-"""What a profile of kind queues makes run on nodes: filters from predicates, scores from nodeorder and binpack."""
+"""The plugins of a profile with queues: filters from predicates, scores from nodeorder and binpack."""
 
 from __future__ import annotations
 

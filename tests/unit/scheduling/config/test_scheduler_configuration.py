@@ -1,4 +1,4 @@
-"""Scheduler configurations: what is read, and that everything wrong is told at once, with its path."""
+"""Scheduler configurations: decoding, and all errors at once, each with its path."""
 
 from __future__ import annotations
 

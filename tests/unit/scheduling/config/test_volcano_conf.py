@@ -1,4 +1,4 @@
-"""``volcano-scheduler.conf``: what is read, and that everything else is refused with its line."""
+"""``volcano-scheduler.conf``: accepted settings, and errors with their lines."""
 
 from __future__ import annotations
 

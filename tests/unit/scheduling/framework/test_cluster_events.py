@@ -1,4 +1,4 @@
-"""Events: what an update is called, and who waits for it."""
+"""Cluster events: the names of updates, and which registered events match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the checks of plugins' answers cost a profile of built-in plugins: their answers are not checked per pod."""
+"""The cost of result checks for a profile of built-in plugins: their results are not checked per pod."""
 
 from __future__ import annotations
 

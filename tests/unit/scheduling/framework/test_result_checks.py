@@ -1,4 +1,5 @@
-"""Wrong answers of plugins: an error of one pod and one plugin at every extension point, and other pods go on."""
+"""Invalid results of plugins: an error of one pod and one plugin at every extension point; other pods are not
+affected."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ def is_bad(about: Any) -> bool:
 
 
 def plugin(right: Any = None, **methods: Callable[[], Any]) -> Any:
-    """Its methods answer with what is given, made anew for each call, about the bad pod, and ``right`` about others."""
+    """Its methods return a new invalid result for the bad pod, and ``right`` for others."""
 
     def method(make: Callable[[], Any]) -> Any:
         return lambda self, *args: make() if args and is_bad(args[0]) else right
@@ -288,7 +289,7 @@ CHOOSING: list[tuple[str, str, Callable[[], Any]]] = [
 
 
 class Chooses:
-    """All right at every point that is about nodes, except for one method when it is asked about the bad pod."""
+    """Correct at every extension point, except for one method when it is called for the bad pod."""
 
     name = NAME
     reads = READS_NODE
@@ -500,11 +501,11 @@ def test_the_text_about_an_invalid_result_is_short_and_never_fails() -> None:
     assert len(str(result_checks.invalid_result("x" * 10_000, "None"))) < 200
 
 
-# -- plugins that look at more of a pod than its shape
+# -- plugins that read more of a pod than its shape
 
 
 class TeamOnly:
-    """Refuses pods of one team, before any node is looked at; it has no filter and no score."""
+    """Rejects pods of one team in PreFilter; it has no filter and no score."""
 
     name = "TeamOnly"
     is_closed = False

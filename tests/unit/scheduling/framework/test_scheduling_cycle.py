@@ -1,4 +1,4 @@
-"""The cycle: choosing, counting in, catching up, trying out, and saying why not."""
+"""The scheduling cycle: decisions, assumed pods, updates, dry runs and messages."""
 
 from __future__ import annotations
 
@@ -281,7 +281,7 @@ def test_with_a_percentage_each_search_starts_after_the_last() -> None:
 
 
 class Versioned:
-    """Says no to all nodes while it is shut, which no node and no pod can tell."""
+    """Rejects all nodes while ``is_shut``, which only its stamp shows."""
 
     name = "Shuttered"
     reads: Reads = READS_PODS

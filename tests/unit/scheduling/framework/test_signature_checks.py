@@ -1,4 +1,4 @@
-"""What is known to be wrong with a plugin before any pod comes: async methods, other parameters, missing parts."""
+"""Errors of a plugin that are found before it is called: async methods, other parameters, missing members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scheduler tells of its attempts: by result, once each, whatever came in between."""
+"""Metrics of attempts: each attempt is counted once, by result."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_an_unschedulable_pod_and_a_failed_binding_have_different_results() -> N
     assert attempts(world) == {"unschedulable": 1, "error": 1}
     world.step(after_s=3)
     world.answer("p", WriteResult.DONE)
-    # Room that was given back is worth a second look.
+    # Released capacity wakes the pod for a second attempt.
     assert attempts(world) == {"unschedulable": 2, "error": 1, "scheduled": 1}
     assert told(world, "scheduler_pod_scheduling_attempts_sum") == {(): 2}
 

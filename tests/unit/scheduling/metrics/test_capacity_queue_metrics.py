@@ -1,4 +1,4 @@
-"""What the page of metrics says of queues and of the removal of gates."""
+"""Metrics of queues and of gate removals."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_waits_are_measured_from_creation_to_admission() -> None:
     world = QueuedWorld(a_queue("q", "1"))
     first, second = a_gated_pod("first"), a_gated_pod("second")
     for pod in (first, second):
-        pod["metadata"]["creationTimestamp"] = "1970-01-01T00:16:30Z"  # ten seconds before the story begins
+        pod["metadata"]["creationTimestamp"] = "1970-01-01T00:16:30Z"  # ten seconds before the start of the test
     world.show(first, second)
     world.step()
     values_of_queue = values(world, "q")
@@ -76,7 +76,7 @@ def test_a_deleted_queue_has_no_samples() -> None:
 
 
 def removals(world: QueuedWorld) -> tuple[dict[str, float], float, float]:
-    """Answers by result; how many removals were timed, and how long they took together."""
+    """Responses by result; the number of timed removals, and the sum of their durations."""
     results: dict[str, float] = {}
     timed: dict[str, float] = {}
     for family in text_string_to_metric_families(world.scheduler.metrics_exposition(world.now_s).decode()):

@@ -1,4 +1,4 @@
-"""What stands on the page of metrics, read as Prometheus reads it."""
+"""The exposition of metrics, parsed by the Prometheus client."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from unit.scheduling.pods import PROFILE, START_S, Allows, APod, Raises, a_pod
 
 
 class Time:
-    """A clock that moves when it is told to."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now_s = 50.0
@@ -91,7 +91,7 @@ def test_durations_of_a_second_and_of_100_ms_are_in_different_buckets() -> None:
 
 
 def test_a_pre_enqueue_plugin_is_recorded_with_its_status() -> None:
-    """kube-scheduler always tells of success at this extension point."""
+    """kube-scheduler always records success at this extension point."""
     metrics = SchedulerMetrics(Time(), every=1)
     queue = queue_with(metrics, Allows("fine"))
     queue.add(a_pod("fine", labels={"fine": ""}), START_S)

@@ -1,4 +1,4 @@
-"""DefaultPreemption: who may preempt, whom, on which node, and what is said when it does not help."""
+"""DefaultPreemption: eligible preemptors and victims, the choice of the node, and the messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAVING = [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionB
 ON_A = {"nominatedNodeName": "a"}
 
 
-# -- who may preempt
+# -- preemptors
 
 
 def test_a_pod_of_higher_priority_preempts_one_of_lower_priority() -> None:
@@ -136,7 +136,7 @@ def test_preemption_does_not_help_a_pod_that_pre_filter_rejected() -> None:
     )
 
 
-# -- who has to go
+# -- victims
 
 
 def test_only_needed_pods_are_victims_and_the_least_important_first() -> None:

@@ -268,7 +268,7 @@ def test_weights_decide_which_resource_counts_more() -> None:
     fit = NodeResourcesFit(most_allocated, (("cpu", 3), ("example.com/gpu", 1)))
     node = a_node("a", cpu="4", allocatable={"example.com/gpu": "2"})
     assert scores(fit, a_pod("p", {"cpu": "1", "example.com/gpu": "2"}), node) == {"a": (3 * 25 + 100) // 4}
-    # Nobody asks for the device, so it does not count.
+    # The pod does not request the device, so it does not count.
     assert scores(fit, a_pod("q", {"cpu": "1"}), node) == {"a": 25}
 
 

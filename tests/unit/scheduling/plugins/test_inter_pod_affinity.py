@@ -1,4 +1,4 @@
-"""Pods near pods: each rule on a cluster small enough to check by hand."""
+"""InterPodAffinity: each rule on a cluster small enough to check by hand."""
 
 from __future__ import annotations
 
@@ -315,7 +315,7 @@ def test_scores_follow_added_and_removed_pods() -> None:
     assert scores(cluster, pod) == dict.fromkeys("abcd", 0)
 
 
-# -- who is asked about apart -------------------------------------------------------------------------------------
+# -- keys --------------------------------------------------------------------------------------------------------
 
 
 def test_pods_that_no_term_matches_have_no_key() -> None:

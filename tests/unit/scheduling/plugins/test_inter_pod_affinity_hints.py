@@ -1,4 +1,4 @@
-"""Which events wake a pod that was turned away because of the pods it is or is not near, and which leave it alone."""
+"""Which events wake a pod that InterPodAffinity rejected, and which do not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Object = dict[str, Any]
 
 
 class WaitingPod:
-    """A pod that waits, in a cluster with one node in zone x where somebody may be in its way."""
+    """A waiting pod in a cluster with one node in zone x and existing pods on it."""
 
     def __init__(self, waiting: Object, *existing: Object) -> None:
         self.cluster = only_affinity(a_node("a", labels={"zone": "x"}))

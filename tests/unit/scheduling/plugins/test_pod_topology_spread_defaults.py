@@ -1,4 +1,4 @@
-"""Spreading by default: whose pods are siblings, and which constraints hold for them."""
+"""Default spread constraints: the selectors of Services and owners, and the constraints that apply."""
 
 from __future__ import annotations
 

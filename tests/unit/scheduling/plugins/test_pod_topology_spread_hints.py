@@ -1,4 +1,4 @@
-"""Which events wake a pod that topology spreading turned away, and which leave it alone."""
+"""Which events wake a pod that PodTopologySpread rejected, and which do not."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_pods_rejected_by_default_constraints_wake_with_every_pod_or_domain_chan
 
 
 def test_a_pod_rejected_by_skew_is_scheduled_when_a_matching_pod_is_deleted() -> None:
-    """Zone y counts, but has no room: zone x is one ahead until the pod there leaves."""
+    """Zone y counts, but is full: zone x has one pod more until that pod is deleted."""
     world = World(nodes=(a_node("a", labels={"zone": "x"}), a_node("b", labels={"zone": "y"}, cordoned=True)))
     world.show_bound(a_pod("there", labels=WEB), "a")
     world.show_bound(a_pod("other", labels={"app": "db"}), "a")

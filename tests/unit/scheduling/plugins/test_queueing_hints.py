@@ -1,4 +1,4 @@
-"""Which events wake a pod that a plugin turned away, and which leave it alone."""
+"""Which events wake a pod that a plugin rejected, and which do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SchedulingGates: whose gates count, what it says, and what wakes the pods it holds."""
+"""SchedulingGates: which gates count, its messages, and the events that wake gated pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VolumeBinding: which claims stand in the way, and which nodes reach or can get the volumes of the others."""
+"""VolumeBinding: claims that reject the pod, and nodes that reach or can get the volumes of the others."""
 
 from __future__ import annotations
 

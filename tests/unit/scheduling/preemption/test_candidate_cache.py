@@ -1,4 +1,4 @@
-"""DefaultPreemption asks plugins as rarely as it can, and survives those that break."""
+"""DefaultPreemption caches results of dry runs, and survives plugins that raise."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_state_that_raises_in_a_dry_run_leaves_the_nodes_unchanged() -> None:
 
 
 class CountedTrials:
-    """Stands before a cycle's trials and counts them."""
+    """Counts the dry runs of a cycle."""
 
     def __init__(self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0

@@ -1,4 +1,4 @@
-"""Preemption in the scheduler: promises, the hold while victims are told to go, and what follows when they went."""
+"""Preemption in the scheduler: nominations, the hold while victims are deleted, and what follows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Object = dict[str, Any]
 
 
 class Holds:
-    """Lets nobody go on whose name begins with ``w``."""
+    """Holds pods whose name begins with ``w``."""
 
     name = "Holds"
 

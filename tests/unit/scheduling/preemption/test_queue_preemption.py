@@ -1,4 +1,4 @@
-"""Room is made inside a queue by priority, and between queues by what they deserve; nobody else has to go."""
+"""Preemption inside a queue by priority, and between queues by deserved amounts."""
 
 from __future__ import annotations
 
@@ -113,7 +113,8 @@ def test_on_a_node_with_capacity_only_quota_is_freed() -> None:
 
 
 def test_a_node_with_capacity_is_used_whatever_event_comes_first() -> None:
-    """The watch may show that the victim was told, and that the gate is off, before the answer to the telling comes."""
+    """The watch may show the termination of the victim and the removal of the gate before the response to the
+    deletion."""
     world = QueuedWorld(a_queue("q", "1"))
     full_of(world, ("low", "q", 1))
     pod = a_gated_pod("p", priority=9)

@@ -1,4 +1,4 @@
-"""From a node to a bound pod with volumes: what is set aside, written, awaited, and given back."""
+"""The binding cycle of a pod with volumes: assumed, written, awaited and reverted bindings."""
 
 from __future__ import annotations
 
