@@ -190,6 +190,25 @@ def test_every_problem_gets_a_response_and_closes_the_connection(sent: bytes, st
     assert bodies(received) == [body]
 
 
+def test_incomplete_bodies_are_bounded_in_total_and_a_complete_one_counts_no_more() -> None:
+    limits = msgspec.structs.replace(LIMITS, total_body_bytes=60, body_s=20.0)
+
+    async def scenario() -> None:
+        async with serving(limits) as (port, _):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(POST + b"Content-Length: 50\r\n\r\n" + b"x" * 40)
+            while not (received := await exchange(port, POST + b"Content-Length: 50\r\n\r\n" + b"x" * 40)):
+                pass  # the first body has not arrived yet, and this one was cut off
+            assert received.startswith(b"HTTP/1.1 429 ")
+            assert bodies(received) == [b"Too many requests, please try again later.\n"]
+            writer.write(b"x" * 10)
+            assert (await reader.readuntil(b"50:xxxxxxxxxx")).startswith(b"HTTP/1.1 200 ")
+            writer.close()
+            await writer.wait_closed()
+
+    asyncio.run(asyncio.wait_for(scenario(), 10))
+
+
 def test_100_continue_is_sent_to_a_client_that_expects_it() -> None:
     async def scenario() -> None:
         async with serving() as (port, _):
