@@ -211,6 +211,11 @@ def _leave_and_restart(api: Api, pod: Wire) -> None:
     api.restart()
 
 
+def _leave_and_raise_quota(api: Api, pod: Wire) -> None:
+    _leave(api, pod)
+    api.queue("cq", {"default": {"cpu": 2}}, **WITHIN)
+
+
 def _be_overdue_at_restart(api: Api, pod: Wire) -> None:
     api.now_s += 64
     api.restart()
@@ -222,6 +227,7 @@ def _be_overdue_at_restart(api: Api, pod: Wire) -> None:
         (_leave, "TerminatingPodsLeft"),
         (_end, "TerminatingPodsLeft"),
         (_leave_and_restart, "TerminatingPodsLeft"),
+        (_leave_and_raise_quota, "TerminatingPodsLeft"),
         (lambda api, pod: api.queue("cq", {"default": {"cpu": 2}}, **WITHIN), "FitsBesideTerminatingPods"),
         (lambda api, pod: api.pass_s(64), "TerminatingPodsOverdue"),
         (_be_overdue_at_restart, "TerminatingPodsOverdue"),
@@ -231,7 +237,8 @@ def _be_overdue_at_restart(api: Api, pod: Wire) -> None:
         (_restart_without, "StartAfterTerminatingPodsDisabled"),
     ],
     ids=[
-        *("left", "ended", "left during a restart", "quota raised", "overdue", "overdue at a restart"),
+        *("left", "ended", "left during a restart", "left, and quota raised", "quota raised"),
+        *("overdue", "overdue at a restart"),
         *("annotation removed", "annotation changed", "LocalQueue deleted", "feature gate off"),
     ],
 )
