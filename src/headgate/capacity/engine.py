@@ -207,7 +207,7 @@ class QueueEngine:
     def pods_with_new_queue(self) -> list[str]:
         """Pods whose queue changed since the last call."""
         self._cache.flush()
-        found, self._cache.moved = list(self._cache.moved), {}
+        found, self._cache.pods_with_new_queue = list(self._cache.pods_with_new_queue), {}
         return found
 
     def placed(self, uid: str) -> None:

@@ -147,9 +147,11 @@ def conditions_of(
     if existing < minimum and not is_only_releasing(minimum, counts):
         text = f"Not enough valid tasks for gang-scheduling, valid: {existing}, min: {minimum}"
         return [_condition(UNSCHEDULABLE, "True", NOT_ENOUGH_TASKS, text)]
-    short = [name for name, least in sorted(roles.items()) if roles_existing.get(name, 0) < least]
-    if short:
-        parts = ", ".join(f"{name}: {roles_existing.get(name, 0)} of {roles[name]}" for name in short)
+    incomplete_roles = [
+        name for name, minimum_of_role in sorted(roles.items()) if roles_existing.get(name, 0) < minimum_of_role
+    ]
+    if incomplete_roles:
+        parts = ", ".join(f"{name}: {roles_existing.get(name, 0)} of {roles[name]}" for name in incomplete_roles)
         text = f"Not enough valid pods of each task for gang-scheduling, {parts}"
         return [_condition(UNSCHEDULABLE, "True", NOT_ENOUGH_PODS_OF_TASK, text)]
     if counts.unschedulable and not is_only_releasing(minimum, counts):

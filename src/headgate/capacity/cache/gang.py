@@ -168,8 +168,8 @@ class Gang:
     @property
     def is_placed(self) -> bool:
         """Whether its minimum is on nodes or succeeded."""
-        least, missing_by_role = self.missing_on_nodes()
-        return not least and not missing_by_role
+        missing, missing_by_role = self.missing_on_nodes()
+        return not missing and not missing_by_role
 
     def missing_on_nodes(self) -> tuple[int, dict[str, int]]:
         """How many members still need a node to reach the minimum, in all and by role."""
@@ -189,8 +189,8 @@ class Gang:
         """Whether the members that may be tried are enough to reach the minimum on nodes."""
         if not self.is_valid:
             return False
-        least, missing_by_role = self.missing_on_nodes()
-        return self.tryable_count >= least and all(
+        missing, missing_by_role = self.missing_on_nodes()
+        return self.tryable_count >= missing and all(
             sum(self.roles.get((each, role), 0) for each in _TRIABLE) >= lacking
             for role, lacking in missing_by_role.items()
         )
@@ -238,9 +238,9 @@ class Gang:
         if self.spec is None or not self.spec.min_task_member:
             return {}
         lacking = {}
-        for role, least in self.spec.min_task_member.items():
+        for role, minimum in self.spec.min_task_member.items():
             ready = sum(self.roles.get((each, role), 0) for each in ready_as)
-            lacking[role] = max(least - ready, 0)
+            lacking[role] = max(minimum - ready, 0)
         return lacking
 
     def next_unit(self, is_atomic: bool) -> tuple[str, ...]:
@@ -280,10 +280,10 @@ class Gang:
         members with foreign gates are not waited for."""
         if self.spec is None:
             return {}, {}
-        least, held = self.spec.min_resources, self.held
-        left = {name: amount - held.get(name, 0) - self.foreign.get(name, 0) for name, amount in least.items()}
-        beyond = {name: amount - least.get(name, 0) for name, amount in held.items()}
-        return {name: each for name, each in left.items() if each > 0}, {k: v for k, v in beyond.items() if v > 0}
+        min_resources, held = self.spec.min_resources, self.held
+        unmet = {name: amount - held.get(name, 0) - self.foreign.get(name, 0) for name, amount in min_resources.items()}
+        beyond = {name: amount - min_resources.get(name, 0) for name, amount in held.items()}
+        return {name: each for name, each in unmet.items() if each > 0}, {k: v for k, v in beyond.items() if v > 0}
 
     def minimum_members(self) -> tuple[str, ...]:
         """The members that form the minimum: first those with a grant or a node, then waiting ones, in order."""
@@ -325,7 +325,7 @@ class GangAttempt(msgspec.Struct, frozen=True):
         if not self.min_task_member:
             return True
         have = Counter(self.roles[uid] for uid in uids)
-        return all(have[role] >= least for role, least in self.min_task_member.items())
+        return all(have[role] >= minimum for role, minimum in self.min_task_member.items())
 
 
 def gang_attempt_of(record: PodRecord) -> GangAttempt:
@@ -337,5 +337,5 @@ def gang_attempt_of(record: PodRecord) -> GangAttempt:
     uids = tuple(task.uid for task in granted)
     if uid not in uids:
         return GangAttempt((uid,))
-    least, missing_by_role = gang.missing_on_nodes()
-    return GangAttempt(uids, least, missing_by_role, {task.uid: task.role for task in granted})
+    missing, missing_by_role = gang.missing_on_nodes()
+    return GangAttempt(uids, missing, missing_by_role, {task.uid: task.role for task in granted})

@@ -33,8 +33,8 @@ class PromiseTracker:
         self._by_queue.setdefault(record.counted_queue, {})[record.task.uid] = record
 
     def remove(self, record: PodRecord) -> None:
-        held = self._by_queue.get(record.counted_queue)
-        if held is not None and held.pop(record.task.uid, None) is not None and not held:
+        records = self._by_queue.get(record.counted_queue)
+        if records is not None and records.pop(record.task.uid, None) is not None and not records:
             del self._by_queue[record.counted_queue]
 
     def mark_queue_changed(self, queue: str) -> None:

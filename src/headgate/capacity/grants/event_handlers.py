@@ -152,7 +152,7 @@ class QueueEventHandlers:
         del cache.records[uid]
         cache.pods_to_retry.pop(uid, None)
         cache.regrouped.pop(uid, None)
-        cache.moved.pop(uid, None)
+        cache.pods_with_new_queue.pop(uid, None)
         cache.withdrawn.pop(uid, None)
         cache.stop_inheriting(record.task)
         for granted_pods in cache.granted_pod_queues:

@@ -69,7 +69,7 @@ class QueueCache:
         self.put_off: DeadlineHeap[str] = DeadlineHeap()
         self.pods_to_retry: dict[str, None] = {}
         self.changed: dict[str, None] = {}
-        self.moved: dict[str, None] = {}  # pods that count in another queue than before
+        self.pods_with_new_queue: dict[str, None] = {}  # pods that count in another queue than before
         self.growing: dict[str, PodRecord] = {}  # promised pods that request more than their promise
         self.withdrawn: dict[str, None] = {}  # pods whose promise was taken back
         self.regrouped: dict[str, None] = {}  # pods whose group or requests changed
@@ -158,7 +158,7 @@ class QueueCache:
         task, gang, before = record.task, record.gang, record.state
         queue, record.counted_queue = record.counted_queue, self._find_queue(record)
         if queue != record.counted_queue:
-            self.moved[task.uid] = None
+            self.pods_with_new_queue[task.uid] = None
         for granted_pods in self.granted_pod_queues:
             granted_pods.update(record)
         record.state = state = classify(record)
@@ -321,17 +321,17 @@ class QueueCache:
         self._leave_queue(gang)
         self._find_gang_queue(gang)
         self._gangs_by_queue.setdefault(gang.queue, set()).add(gang.key)
-        queue, left, beyond = gang.indexed_in
-        self.ledger.change(queue, LedgerColumn.INQUEUE, left, -1)
+        queue, unmet, beyond = gang.indexed_in
+        self.ledger.change(queue, LedgerColumn.INQUEUE, unmet, -1)
         self.ledger.change(queue, LedgerColumn.ELASTIC, beyond, -1)
         is_enqueued = self.is_enqueued(gang)
         if is_enqueued != gang.was_enqueued:
             gang.was_enqueued = is_enqueued
             self.enqueued_groups[gang.key] = None
-        left, beyond = gang.unmet_min_resources() if is_enqueued else ({}, {})
-        self.ledger.change(gang.queue, LedgerColumn.INQUEUE, left, +1)
+        unmet, beyond = gang.unmet_min_resources() if is_enqueued else ({}, {})
+        self.ledger.change(gang.queue, LedgerColumn.INQUEUE, unmet, +1)
         self.ledger.change(gang.queue, LedgerColumn.ELASTIC, beyond, +1)
-        gang.indexed_in = (gang.queue, left, beyond)
+        gang.indexed_in = (gang.queue, unmet, beyond)
         self._index_gang(gang)
         self._check_promises(gang)
         for granted_pods in self.granted_pod_queues:

@@ -79,9 +79,9 @@ def _gang_wait(gang: Gang, queue: str) -> QueueWait | None:
 
 
 def _few_pods_text(gang: Gang) -> str:
-    least, _ = gang.missing_on_nodes()
-    few = gang.tryable_count
-    return f"its PodGroup {gang.key[1]} lacks {least} pods on nodes, and only {few} of them may be tried now"
+    missing, _ = gang.missing_on_nodes()
+    tryable = gang.tryable_count
+    return f"its PodGroup {gang.key[1]} lacks {missing} pods on nodes, and only {tryable} of them may be tried now"
 
 
 def incomplete_gang_text(gang: Gang) -> str:

@@ -161,7 +161,7 @@ _GROUP_COLUMNS: Final = [
 def _definition(
     kind: str,
     resource: APIResource,
-    short: str,
+    short_name: str,
     description: str,
     spec: Object,
     status: Object,
@@ -173,7 +173,7 @@ def _definition(
         GROUP,
         kind,
         resource.plural,
-        (short, f"{kind.lower()}-{VERSION}"),
+        (short_name, f"{kind.lower()}-{VERSION}"),
         namespaced=resource.namespaced,
         versions=[crd_version(VERSION, schema, stored=True, **further)],
     )

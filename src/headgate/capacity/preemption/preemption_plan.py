@@ -56,8 +56,8 @@ def plan_preemption(
         return PreemptionPlan(
             record.counted_queue, uids, (), promises=tuple(each.task.uid for unit in promises for each in unit)
         )
-    left = _subtract(cache, missing, (each for unit in retractable for each in unit))
-    plan = _find_victims(cache, rules, record, uids, ask, left) if may_evict else None
+    remaining = _subtract(cache, missing, (each for unit in retractable for each in unit))
+    plan = _find_victims(cache, rules, record, uids, ask, remaining) if may_evict else None
     if plan is None or not retractable:
         return plan
     still_missing = _subtract(cache, missing, (cache.records[each] for each in plan.victims))
@@ -92,9 +92,9 @@ def _find_victims(
 def retractable_promises(cache: QueueCache, record: PodRecord) -> Iterator[tuple[PodRecord, ...]]:
     """Promises in the pod's queue without a node and with lower priority, the lowest priority and the newest first.
     The promises of a gang are one unit; if its minimum is on nodes, each further promise is a unit."""
-    ranks = cache.priorities_without_node.get(record.counted_queue, ())
+    priorities = cache.priorities_without_node.get(record.counted_queue, ())
     priority = _priority(record)
-    if not cache.order.by_job_priority or not any(rank < priority for rank in ranks):
+    if not cache.order.by_job_priority or not any(other_priority < priority for other_priority in priorities):
         return
     found: list[tuple[PodRecord, ...]] = []
     gangs: dict[tuple[str, str], Gang] = {}
@@ -166,34 +166,34 @@ def _subtract(
     cache: QueueCache, missing: dict[_QueueResource, int], freed: Iterable[PodRecord]
 ) -> dict[_QueueResource, int]:
     """What is still missing when ``freed`` pods have returned their share."""
-    left = dict(missing)
+    remaining = dict(missing)
     for record in freed:
-        for key, amount in _gains(cache, record, left).items():
-            left[key] -= amount
-    return {key: amount for key, amount in left.items() if amount > 0}
+        for key, amount in _gains(cache, record, remaining).items():
+            remaining[key] -= amount
+    return {key: amount for key, amount in remaining.items() if amount > 0}
 
 
 def _choose(
     cache: QueueCache, missing: dict[_QueueResource, int], candidates: Iterable[tuple[PodRecord, ...]]
 ) -> list[tuple[PodRecord, ...]]:
     """The first units that are enough together, without superfluous ones; none if all of them are not enough."""
-    left: dict[_QueueResource, int] = dict(missing)
+    remaining: dict[_QueueResource, int] = dict(missing)
     chosen: list[tuple[tuple[PodRecord, ...], dict[_QueueResource, int]]] = []
     for unit in candidates:
-        gains = _gains_of(cache, unit, left)
-        if any(left[key] > 0 for key in gains):
+        gains = _gains_of(cache, unit, remaining)
+        if any(remaining[key] > 0 for key in gains):
             chosen.append((unit, gains))
             for key, amount in gains.items():
-                left[key] -= amount
-        if all(amount <= 0 for amount in left.values()):
+                remaining[key] -= amount
+        if all(amount <= 0 for amount in remaining.values()):
             break
     else:
         return []
     for pair in reversed(list(chosen)):
-        if all(left[key] + amount <= 0 for key, amount in pair[1].items()):
+        if all(remaining[key] + amount <= 0 for key, amount in pair[1].items()):
             chosen.remove(pair)
             for key, amount in pair[1].items():
-                left[key] += amount
+                remaining[key] += amount
     return [unit for unit, _ in chosen]
 
 

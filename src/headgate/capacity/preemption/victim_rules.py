@@ -61,11 +61,15 @@ class PreemptionRules:
         )
 
     def find_victims(
-        self, cache: QueueCache, record: PodRecord, candidates: Sequence[VictimCandidate], asked: Amounts | None = None
+        self,
+        cache: QueueCache,
+        record: PodRecord,
+        candidates: Sequence[VictimCandidate],
+        requests: Amounts | None = None,
     ) -> list[str]:
-        """The candidates, all on one node, that this pod may preempt. ``asked``: the requests of its unit, if that is
-        more than the pod."""
-        asked = record.task.requests if asked is None else asked
+        """The candidates, all on one node, that this pod may preempt. ``requests``: the requests of its unit, if that
+        is more than the pod."""
+        requests = record.task.requests if requests is None else requests
         found: list[str] = []
         chosen_by_gang: dict[tuple[str, str], int] = {}
         if self._preempts:
@@ -80,24 +84,24 @@ class PreemptionRules:
                 if _is_same_gang(record, other) or not self._is_eligible(each, other, "preemptable", chosen_by_gang):
                     continue
                 found.append(each.uid)
-        if self.may_reclaim(cache, record, asked):
-            found += self._find_reclaimable(cache, record, candidates, asked, chosen_by_gang)
+        if self.may_reclaim(cache, record, requests):
+            found += self._find_reclaimable(cache, record, candidates, requests, chosen_by_gang)
         return found
 
-    def may_reclaim(self, cache: QueueCache, record: PodRecord, asked: Amounts) -> bool:
+    def may_reclaim(self, cache: QueueCache, record: PodRecord, requests: Amounts) -> bool:
         """Whether its queue stays within its limits, and the queue, or an ancestor within the reclaim level, stays
         within its deserved amount of at least one requested resource."""
-        if not self._reclaims or not _is_within_limit(cache, record, asked):
+        if not self._reclaims or not _is_within_limit(cache, record, requests):
             return False
         path = cache.tree.path(record.counted_queue)[: self._ancestor_levels + 1]
-        return any(_deserves(cache, name, asked) for name in path if name != ROOT)
+        return any(_deserves(cache, name, requests) for name in path if name != ROOT)
 
     def _find_reclaimable(
         self,
         cache: QueueCache,
         record: PodRecord,
         candidates: Sequence[VictimCandidate],
-        asked: Amounts,
+        requests: Amounts,
         chosen_by_gang: dict[tuple[str, str], int],
     ) -> list[str]:
         found: list[str] = []
@@ -106,7 +110,7 @@ class PreemptionRules:
         others.sort(key=lambda pair: (_distance(cache, record, pair[1]), pair[0].priority, pair[0].uid))
         for each, other in others:
             if other.counted_queue == record.counted_queue or not self._is_reclaimable(
-                cache, record, other, asked, released_by_queue
+                cache, record, other, requests, released_by_queue
             ):
                 continue
             if self._is_eligible(each, other, "reclaimable", chosen_by_gang):
@@ -122,7 +126,7 @@ class PreemptionRules:
         cache: QueueCache,
         record: PodRecord,
         other: PodRecord,
-        asked: Amounts,
+        requests: Amounts,
         released_by_queue: Mapping[str, Mapping[str, int]],
     ) -> bool:
         """Whether ``other`` may be reclaimed: its queue exceeds its deserved amounts, and so does each ancestor within
@@ -138,7 +142,7 @@ class PreemptionRules:
         levels = range(1, self._ancestor_levels + 1)
         has_claim = any(name in queue_node.deserved for name in other.counted)
         shared = {*own_path[1 : self._ancestor_levels + 1]} & {*other_path[1 : self._ancestor_levels + 1]} - {ROOT}
-        if shared and not has_claim and not any(name in _deserved(cache, record.counted_queue) for name in asked):
+        if shared and not has_claim and not any(name in _deserved(cache, record.counted_queue) for name in requests):
             return False  # siblings without a deserved amount of these resources: neither can reclaim from the other
         separate = [
             other_path[level]
@@ -146,7 +150,7 @@ class PreemptionRules:
             if level < len(other_path) and other_path[level] not in (ROOT, *own_path[level:][:1])
         ]
         return all(
-            _exceeds(cache, queue, other, asked, released_by_queue.get(queue, {}))
+            _exceeds(cache, queue, other, requests, released_by_queue.get(queue, {}))
             for queue in (other.counted_queue, *separate)
         )
 
@@ -177,12 +181,12 @@ def _exceeds_minimum(gang: Gang, chosen_by_gang: dict[tuple[str, str], int]) -> 
     return True
 
 
-def _deserves(cache: QueueCache, queue: str, asked: Amounts) -> bool:
+def _deserves(cache: QueueCache, queue: str, requests: Amounts) -> bool:
     queue_node = cache.tree.nodes.get(queue)
     if queue_node is None:
         return False
     account, deserved = cache.ledger.account(queue), queue_node.deserved
-    return any(account.placed(name) + amount <= deserved[name] for name, amount in asked.items() if name in deserved)
+    return any(account.placed(name) + amount <= deserved[name] for name, amount in requests.items() if name in deserved)
 
 
 def _deserved(cache: QueueCache, queue: str) -> Amounts:
@@ -190,7 +194,7 @@ def _deserved(cache: QueueCache, queue: str) -> Amounts:
     return {} if queue_node is None else queue_node.deserved
 
 
-def _is_within_limit(cache: QueueCache, record: PodRecord, asked: Amounts) -> bool:
+def _is_within_limit(cache: QueueCache, record: PodRecord, requests: Amounts) -> bool:
     """Whether the queue stays within its limits. A promise to the pod itself is already part of the usage."""
     queue_node = cache.tree.nodes.get(record.counted_queue)
     if queue_node is None or queue_node.problem:
@@ -199,7 +203,7 @@ def _is_within_limit(cache: QueueCache, record: PodRecord, asked: Amounts) -> bo
     account, limits = cache.ledger.account(record.counted_queue), queue_node.limits
     return all(
         account.used(name) - own.get(name, 0) + amount <= limits[name]
-        for name, amount in asked.items()
+        for name, amount in requests.items()
         if name in limits
     )
 
@@ -225,13 +229,13 @@ def _keeps_guarantee(
     )
 
 
-def _exceeds(cache: QueueCache, queue: str, other: PodRecord, asked: Amounts, released: Mapping[str, int]) -> bool:
+def _exceeds(cache: QueueCache, queue: str, other: PodRecord, requests: Amounts, released: Mapping[str, int]) -> bool:
     """Whether the queue uses more than it deserves of a requested resource that the pod holds. If it deserves none of
     the pod's resources, any usage is too much. If devices are requested, only they count, not CPU and memory."""
     account, held, deserved = cache.ledger.account(queue), other.counted, _deserved(cache, queue)
-    relevant = [name for name in asked if is_scalar(name)] or list(asked)
+    relevant = [name for name in requests if is_scalar(name)] or list(requests)
     shared = [name for name in relevant if name in held]
     if not any(name in deserved for name in held):
         return bool(shared)
-    left = {name: account.placed(name) - released.get(name, 0) for name in shared}
-    return any(left[name] > deserved[name] for name in shared if name in deserved)
+    remaining = {name: account.placed(name) - released.get(name, 0) for name in shared}
+    return any(remaining[name] > deserved[name] for name in shared if name in deserved)

@@ -140,14 +140,16 @@ def _read(wire: Mapping[str, Any], shapes: ShapeTable, annotations: Collection[s
     status = wire.get("status") or {}
     namespace = intern(metadata.get("namespace") or "")
     labels = {intern(name): intern(value) for name, value in (metadata.get("labels") or {}).items()}
-    held = spec_during_resize(wire, "requests") if any(status.get(each) for each in _CONTAINER_STATUSES) else spec
+    effective_spec = (
+        spec_during_resize(wire, "requests") if any(status.get(each) for each in _CONTAINER_STATUSES) else spec
+    )
     created = parse_time(metadata.get("creationTimestamp") or "")
     gone_by = parse_time(metadata.get("deletionTimestamp") or "")
     return PodInfo(
         uid=metadata["uid"],
         namespace=namespace,
         name=metadata["name"],
-        shape=shapes.intern(held, namespace, labels),
+        shape=shapes.intern(effective_spec, namespace, labels),
         revision=metadata.get("resourceVersion") or "",
         scheduler_name=intern(spec.get("schedulerName") or "default-scheduler"),
         priority=spec.get("priority") or 0,

@@ -168,8 +168,8 @@ def _leader_election(given: Object, errors: FieldErrors) -> LeaderElection:
         if value_s <= 0:
             errors.append(invalid(f"leaderElection.{field}", _duration_text(value_s), "must be greater than zero"))
     if election.lease_duration_s <= election.renew_deadline_s:
-        shown = _duration_text(election.renew_deadline_s)
-        errors.append(invalid("leaderElection.leaseDuration", shown, "must be greater than `RenewDeadline`"))
+        duration = _duration_text(election.renew_deadline_s)
+        errors.append(invalid("leaderElection.leaseDuration", duration, "must be greater than `RenewDeadline`"))
     if election.resource_lock != "leases":
         item_path = "leaderElection.resourceLock"
         errors.append(invalid(item_path, election.resource_lock, 'resourceLock value must be "leases"'))

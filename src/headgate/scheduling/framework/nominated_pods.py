@@ -132,8 +132,8 @@ class NominatedPodFilter:
             rows: list[int | None] = [matrix.row_of(name) for name in nominated_pods.nodes()]
         else:
             # A pod that got a node does not count any more on its nominated node.
-            moved = (nominated_pods.node_of(each.pod.uid) for each in changes if each.pod is not None)
-            rows = [matrix.row_of(name) for name in dict.fromkeys((*nominations, *moved)) if name]
+            previous_nodes = (nominated_pods.node_of(each.pod.uid) for each in changes if each.pod is not None)
+            rows = [matrix.row_of(name) for name in dict.fromkeys((*nominations, *previous_nodes)) if name]
             rows += [each.row for each in changes]
         return {row: None for row in rows if row is not None}
 

@@ -66,8 +66,8 @@ class DefaultPreemption:
         key, depends_on_other_nodes = handle.cycle_state_key(pod)
         rule = self._rules.get(pod.scheduler_name, BY_PRIORITY)
         cache = self._caches.for_kind((key, pod.priority, rule.kind(pod)))
-        if known := cache.last_result(unplaced, handle):
-            return known
+        if last_result := cache.last_result(unplaced, handle):
+            return last_result
         found = _Candidates(self._max_candidates(len(unplaced.resolvable)))
         matrix, nominated = handle.matrix, handle.nominated_pods(pod)
         for name in unplaced.resolvable:

@@ -31,10 +31,10 @@ class NodeResourcesBalancedAllocation:
         self._resources = tuple(resources)
 
     def pre_score(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | ResourceScorer:
-        asked = pod.shape.requests
-        if not any(asked.get(name) for name, _ in self._resources):
+        requests = pod.shape.requests
+        if not any(requests.get(name) for name, _ in self._resources):
             return SKIP
-        return scorer_for(matrix, self._resources, asked, with_held=False)
+        return scorer_for(matrix, self._resources, requests, with_held=False)
 
     def score(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
         scorer: ResourceScorer = state or scorer_for(matrix, self._resources, shape.requests, with_held=False)

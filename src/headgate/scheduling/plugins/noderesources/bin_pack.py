@@ -32,8 +32,8 @@ class BinPack:
         self._resources = tuple(resources)
 
     def _scorer(self, shape: PodShape, matrix: NodeMatrix) -> ResourceScorer:
-        asked = [(name, weight) for name, weight in self._resources if weight and shape.requests.get(name)]
-        return scorer_for(matrix, asked, shape.requests, with_held=False)
+        requested = [(name, weight) for name, weight in self._resources if weight and shape.requests.get(name)]
+        return scorer_for(matrix, requested, shape.requests, with_held=False)
 
     def pre_score(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | ResourceScorer:
         scorer = self._scorer(pod.shape, matrix)
