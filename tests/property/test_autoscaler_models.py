@@ -19,7 +19,7 @@ from headgate.nodes.autoscalers.karpenter import Karpenter
 from headgate.nodes.autoscalers.model import AddMachine, AutoscalerModel, Effect
 from headgate.nodes.autoscalers.node_claims import NodePool
 from headgate.nodes.autoscalers.node_groups import NodeGroup
-from unit.nodes.autoscalers.instance_type_fixtures import Market
+from unit.nodes.autoscalers.instance_type_fixtures import FakeCloud
 
 MOST = 4
 SHAPE = InstanceType("two-cpu", {"cpu": "2", "memory": "4Gi", "pods": "110"})
@@ -50,41 +50,41 @@ moves = st.lists(
 
 def live(model: AutoscalerModel, story: list[tuple[str, Any]], *, hidden: bool) -> list[Effect]:
     """What the model did; `hidden`: the pods that it must not see are there."""
-    market = Market(model, joins_s=3.0, boots_s=7.0).begin()
+    cloud = FakeCloud(model, join_s=3.0, boot_s=7.0).start()
     out: list[Effect] = []
     for number, (what, how) in enumerate(story):
-        seen = [name for name in sorted(market.pods) if name.startswith("pod")]
+        seen = [name for name in sorted(cloud.pods) if name.startswith("pod")]
         if what == "pod":
-            market.pod(f"pod-{number}", cpu=how)
+            cloud.pod(f"pod-{number}", cpu=how)
         elif what == "hidden" and hidden:
-            market.pod(f"hidden-{number}", reason=how)
+            cloud.pod(f"hidden-{number}", reason=how)
         elif what == "promised":
-            market.pod(f"pod-{number}", reason="")
-            market.change(f"pod-{number}", nominatedNodeName=how)
-        elif what == "bind" and seen and market.nodes:
+            cloud.pod(f"pod-{number}", reason="")
+            cloud.change(f"pod-{number}", nominatedNodeName=how)
+        elif what == "bind" and seen and cloud.nodes:
             name = seen[how % len(seen)]
-            if not market.pods[name]["spec"].get("nodeName"):
-                market.bind(name, sorted(market.nodes)[how % len(market.nodes)])
+            if not cloud.pods[name]["spec"].get("nodeName"):
+                cloud.bind(name, sorted(cloud.nodes)[how % len(cloud.nodes)])
         elif what == "delete" and seen:
-            market.delete_pod(seen[how % len(seen)])
+            cloud.delete_pod(seen[how % len(seen)])
         elif what == "run":
-            done = market.run(how)
-            check(market, done)
+            done = cloud.run(how)
+            check(cloud, done)
             out += done
     return out
 
 
-def check(market: Market, done: list[Effect]) -> None:
+def check(cloud: FakeCloud, done: list[Effect]) -> None:
     for effect in done:
         if isinstance(effect, AddMachine):
             assert effect.pods
             for key in effect.pods:  # nobody binds, names or deletes them while the model runs
-                pod = market.pods[key.removeprefix("default/")]
+                pod = cloud.pods[key.removeprefix("default/")]
                 assert pod["status"]["conditions"][0]["reason"] == "Unschedulable"
                 assert not pod["spec"].get("nodeName")
                 assert not pod["status"].get("nominatedNodeName")
     for group in ("a", "b"):
-        assert sum(name.startswith(group) for name in market.nodes) <= MOST
+        assert sum(name.startswith(group) for name in cloud.nodes) <= MOST
 
 
 @pytest.mark.parametrize("model", MODELS)

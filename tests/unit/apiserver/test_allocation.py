@@ -42,5 +42,5 @@ def test_what_a_lost_write_held_is_free() -> None:
 def test_the_first_and_the_last_address_of_the_range_are_nobodys() -> None:
     server = Embedded()
     for address in ("10.96.0.0", "10.96.255.255", "10.97.0.1"):
-        answer = server.post(SERVICES, a_service("a", clusterIP=address))
-        assert "the provided network does not match the current range" in answer.body["message"]
+        response = server.post(SERVICES, a_service("a", clusterIP=address))
+        assert "the provided network does not match the current range" in response.body["message"]

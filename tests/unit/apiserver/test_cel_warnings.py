@@ -31,11 +31,11 @@ def a_policy(expression: str = "true") -> dict[str, Any]:
 
 
 def test_a_definition_with_rules_is_answered_with_a_warning_for_each_version_that_has_some() -> None:
-    answer = Embedded().post(
+    response = Embedded().post(
         DEFINITIONS, a_definition({"properties": {"size": {"type": "integer"}}, **RULE}, plain=True)
     )
-    assert answer.status == 201
-    assert answer.warnings == [
+    assert response.status == 201
+    assert response.warnings == [
         '299 - "spec.versions[1].schema.openAPIV3Schema: x-kubernetes-validations is not evaluated by the embedded API'
         ' server: objects that violate its rule are accepted"'
     ]
@@ -51,9 +51,9 @@ def test_a_definition_with_rules_is_answered_with_a_warning_for_each_version_tha
     ],
 )
 def test_a_rule_is_found_wherever_it_is(below: dict[str, Any]) -> None:
-    answer = Embedded().post(DEFINITIONS, a_definition(below))
-    assert answer.status == 201, answer.body
-    assert len(answer.warnings) == 1
+    response = Embedded().post(DEFINITIONS, a_definition(below))
+    assert response.status == 201, response.body
+    assert len(response.warnings) == 1
 
 
 def test_a_definition_without_rules_is_answered_without_a_warning() -> None:

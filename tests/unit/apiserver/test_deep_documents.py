@@ -88,10 +88,10 @@ def test_deep_elements_of_field_sets_are_no_error_of_the_server(server: Embedded
             "fieldsType": "FieldsV1",
             "fieldsV1": {"f:data": {element: {}}},
         }
-        answer = server.post(MAPS, {"metadata": {"generateName": "a", "managedFields": [entry]}})
-        assert answer.status in (201, 400), answer.body
-        if answer.status == 201:
-            name = answer.body["metadata"]["name"]
+        response = server.post(MAPS, {"metadata": {"generateName": "a", "managedFields": [entry]}})
+        assert response.status in (201, 400), response.body
+        if response.status == 201:
+            name = response.body["metadata"]["name"]
             assert server.patch(f"{MAPS}/{name}", {"data": {"a": "b"}}).status == 200
 
 

@@ -213,9 +213,9 @@ def test_a_write_that_is_too_large_fails_no_other_of_the_same_commit(tmp_path: P
         endpoint.attach(committer)
 
         async def write(path: str, body: Any) -> int:
-            answer = await endpoint.answer(ServerRequest("POST", path, "", sent, msgspec.json.encode(body)))
-            assert isinstance(answer, ServerResponse)
-            return answer.status
+            response = await endpoint.answer(ServerRequest("POST", path, "", sent, msgspec.json.encode(body)))
+            assert isinstance(response, ServerResponse)
+            return response.status
 
         await write("/api/v1/namespaces", {"metadata": {"name": "t"}})
         await write(DEFINITIONS, a_definition(a_version("v1", growing())))

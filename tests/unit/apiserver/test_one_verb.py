@@ -83,8 +83,10 @@ def send(server: Embedded, method: str, path: str) -> int:
     if method == "PATCH":
         body = b'{"metadata":{"labels":{"changed":"yes"}}}'
     kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-    answer = server.send(ServerRequest(method, path, "", {"authorization": "Bearer user", "content-type": kind}, body))
-    return answer.status if isinstance(answer, ServerResponse) else 200
+    response = server.send(
+        ServerRequest(method, path, "", {"authorization": "Bearer user", "content-type": kind}, body)
+    )
+    return response.status if isinstance(response, ServerResponse) else 200
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])

@@ -48,9 +48,9 @@ def a_call(server: HookServer, path: str, ca: bytes | None = None, timeout_s: fl
 
 
 def test_an_answer_comes_back_whole(server: HookServer) -> None:
-    (answer,) = called(a_call(server, "/echo?timeout=5s"))
-    assert (answer.status, answer.body, answer.content_type) == (200, b'{"got": {}}', "application/json")
-    assert (answer.problem, answer.no_client) == ("", "")
+    (response,) = called(a_call(server, "/echo?timeout=5s"))
+    assert (response.status, response.body, response.content_type) == (200, b'{"got": {}}', "application/json")
+    assert (response.problem, response.no_client) == ("", "")
 
 
 def test_calls_are_made_together_and_answered_in_order(server: HookServer) -> None:
@@ -66,8 +66,8 @@ def test_a_connection_is_used_again(server: HookServer) -> None:
         webhooks = WebhookClient()
         before = server.connections
         for _ in range(3):
-            (answer,) = await webhooks.call((a_call(server, "/echo"),))
-            assert answer.status == 200
+            (response,) = await webhooks.call((a_call(server, "/echo"),))
+            assert response.status == 200
         assert server.connections == before + 1
         await webhooks.close()
 
@@ -79,8 +79,8 @@ def test_a_kept_connection_that_the_webhook_closes_is_no_failure(server: HookSer
         webhooks = WebhookClient()
         before = server.connections
         for _ in range(3):
-            (answer,) = await webhooks.call((a_call(server, "/once"),))
-            assert (answer.status, answer.problem) == (200, "")
+            (response,) = await webhooks.call((a_call(server, "/once"),))
+            assert (response.status, response.problem) == (200, "")
         assert server.connections == before + 3
         await webhooks.close()
 
@@ -89,54 +89,54 @@ def test_a_kept_connection_that_the_webhook_closes_is_no_failure(server: HookSer
 
 def test_a_redirect_is_an_answer_and_is_not_followed(server: HookServer) -> None:
     asked = len(server.asked)
-    (answer,) = called(a_call(server, "/moved"))
-    assert answer.status == 307
+    (response,) = called(a_call(server, "/moved"))
+    assert response.status == 307
     assert [path for path, _ in server.asked[asked:]] == ["/moved"]
 
 
 def test_an_answer_without_end_is_cut_off(server: HookServer) -> None:
-    (answer,) = called(a_call(server, "/huge"))
-    assert answer.problem == f'Post "{server.url("/huge")}": the answer is longer than {MAX_ANSWER_BYTES} bytes'
+    (response,) = called(a_call(server, "/huge"))
+    assert response.problem == f'Post "{server.url("/huge")}": the answer is longer than {MAX_ANSWER_BYTES} bytes'
 
 
 def test_a_webhook_that_hangs_up_is_an_eof(server: HookServer) -> None:
-    (answer,) = called(a_call(server, "/cut"))
-    assert answer.problem == f'Post "{server.url("/cut")}": EOF'
+    (response,) = called(a_call(server, "/cut"))
+    assert response.problem == f'Post "{server.url("/cut")}": EOF'
 
 
 def test_a_stranger_is_not_believed(server: HookServer) -> None:
     for ca in (b"", make_certificates("another-authority")[0]):
-        (answer,) = called(a_call(server, "/echo", ca))
+        (response,) = called(a_call(server, "/echo", ca))
         reason = "tls: failed to verify certificate: x509: certificate signed by unknown authority"
-        assert answer.problem == f'Post "{server.url("/echo")}": {reason}'
+        assert response.problem == f'Post "{server.url("/echo")}": {reason}'
 
 
 def test_a_name_that_the_certificate_does_not_have_is_not_believed(server: HookServer) -> None:
     port = server.address.rpartition(":")[2]
-    (answer,) = called(WebhookCall(f"https://127.0.0.2:{port}/echo", b"{}", 5, server.ca))
-    assert "failed to verify certificate" in answer.problem or "connection refused" in answer.problem
-    (answer,) = called(WebhookCall(f"https://localhost:{port}/echo", b"{}", 5, server.ca))
-    assert answer.status == 200
+    (response,) = called(WebhookCall(f"https://127.0.0.2:{port}/echo", b"{}", 5, server.ca))
+    assert "failed to verify certificate" in response.problem or "connection refused" in response.problem
+    (response,) = called(WebhookCall(f"https://localhost:{port}/echo", b"{}", 5, server.ca))
+    assert response.status == 200
 
 
 def test_a_bundle_that_is_none_gives_no_client(server: HookServer) -> None:
-    (answer,) = called(a_call(server, "/echo", b"nonsense"))
-    assert answer.no_client == "unable to load root certificates: unable to parse bytes as PEM block"
-    (answer,) = called(a_call(server, "/echo", b"-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n"))
-    assert answer.no_client == "unable to load root certificates: no valid certificate authority data seen"
+    (response,) = called(a_call(server, "/echo", b"nonsense"))
+    assert response.no_client == "unable to load root certificates: unable to parse bytes as PEM block"
+    (response,) = called(a_call(server, "/echo", b"-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n"))
+    assert response.no_client == "unable to load root certificates: no valid certificate authority data seen"
 
 
 def test_nobody_there_is_a_refused_connection() -> None:
     (port,) = free_ports(1)
-    (answer,) = called(WebhookCall(f"https://127.0.0.1:{port}/x", b"{}", 5, make_certificates("a")[0]))
-    assert answer.problem == (
+    (response,) = called(WebhookCall(f"https://127.0.0.1:{port}/x", b"{}", 5, make_certificates("a")[0]))
+    assert response.problem == (
         f'Post "https://127.0.0.1:{port}/x": dial tcp 127.0.0.1:{port}: connect: connection refused'
     )
 
 
 def test_only_https_is_spoken(server: HookServer) -> None:
-    (answer,) = called(WebhookCall(f"http://{server.address}/echo", b"{}", 5, server.ca))
-    assert answer.problem.endswith("only https is allowed")
+    (response,) = called(WebhookCall(f"http://{server.address}/echo", b"{}", 5, server.ca))
+    assert response.problem.endswith("only https is allowed")
 
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -202,10 +202,10 @@ def called_raw(
         url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/x?timeout=5s"
         webhooks = WebhookClient()
         async with server:
-            (answer,) = await webhooks.call((WebhookCall(url, b"{}", timeout_s, ca),))
+            (response,) = await webhooks.call((WebhookCall(url, b"{}", timeout_s, ca),))
             await webhooks.close()
             await asyncio.gather(*talks)
-        return answer, url
+        return response, url
 
     return asyncio.run(run())
 
@@ -213,35 +213,35 @@ def called_raw(
 @pytest.mark.parametrize("name", ODD)
 def test_an_odd_response_reads_as_in_client_go(name: str) -> None:
     sent, text = ODD[name]
-    answer, url = called_raw(sent)
-    assert answer.problem == (text if text.startswith(UNREADABLE) else f'Post "{url}": {text}')
+    response, url = called_raw(sent)
+    assert response.problem == (text if text.startswith(UNREADABLE) else f'Post "{url}": {text}')
 
 
 @pytest.mark.parametrize("name", GOOD)
 def test_a_response_may_be_framed_in_any_way(name: str) -> None:
-    answer, _ = called_raw(GOOD[name])
-    assert (answer.status, answer.content_type, answer.body) == (200, "application/json", b"{}")
+    response, _ = called_raw(GOOD[name])
+    assert (response.status, response.content_type, response.body) == (200, "application/json", b"{}")
 
 
 def test_a_deadline_in_a_body_reads_otherwise_than_one_before_it() -> None:
-    answer, url = called_raw(OK + b"Content-Le", hangs=True, timeout_s=0.3)
-    assert answer.problem == f'Post "{url}": context deadline exceeded'
-    answer, _ = called_raw(OK + b"Content-Length: 5\r\n\r\n{", hangs=True, timeout_s=0.3)
-    assert answer.problem == UNREADABLE + "context deadline exceeded"
+    response, url = called_raw(OK + b"Content-Le", hangs=True, timeout_s=0.3)
+    assert response.problem == f'Post "{url}": context deadline exceeded'
+    response, _ = called_raw(OK + b"Content-Length: 5\r\n\r\n{", hangs=True, timeout_s=0.3)
+    assert response.problem == UNREADABLE + "context deadline exceeded"
 
 
 def test_a_server_without_tls_is_told_from_one_that_hangs_up_or_says_nothing() -> None:
-    answer, url = called_raw(b"HTTP/1.0 400 Bad Request\r\n\r\n", plain=True)
-    assert answer.problem == f'Post "{url}": http: server gave HTTP response to HTTPS client'
-    answer, url = called_raw(b"", plain=True)
-    assert answer.problem == f'Post "{url}": EOF'
-    answer, url = called_raw(b"", plain=True, hangs=True, timeout_s=0.3)
-    assert answer.problem == f'Post "{url}": context deadline exceeded'
+    response, url = called_raw(b"HTTP/1.0 400 Bad Request\r\n\r\n", plain=True)
+    assert response.problem == f'Post "{url}": http: server gave HTTP response to HTTPS client'
+    response, url = called_raw(b"", plain=True)
+    assert response.problem == f'Post "{url}": EOF'
+    response, url = called_raw(b"", plain=True, hangs=True, timeout_s=0.3)
+    assert response.problem == f'Post "{url}": context deadline exceeded'
 
 
 def test_a_reset_is_told_from_an_end() -> None:
-    answer, url = called_raw(b"", resets=True)
-    assert answer.problem == f'Post "{url}": connection reset by peer'
+    response, url = called_raw(b"", resets=True)
+    assert response.problem == f'Post "{url}": connection reset by peer'
 
 
 def test_a_name_that_is_unknown_and_addresses_that_refuse_are_named() -> None:
@@ -260,8 +260,8 @@ def test_a_name_that_is_unknown_and_addresses_that_refuse_are_named() -> None:
 def test_a_path_is_escaped_as_in_a_browser(tmp_path: Path) -> None:
     with HookServer(tmp_path) as server:
         server.hooks["/a%20b/%C3%BC%20%25zz"] = lambda review: {}
-        (answer,) = called(a_call(server, "/a b/ü%20%zz?timeout=5s"))
-    assert answer.status == 200
+        (response,) = called(a_call(server, "/a b/ü%20%zz?timeout=5s"))
+    assert response.status == 200
 
 
 def test_connections_are_kept_apart_by_the_bundle_that_they_were_opened_with(server: HookServer) -> None:

@@ -15,7 +15,7 @@ from headgate.http.transport import HTTPRequest, HTTPResponse
 Object = dict[str, Any]
 
 
-def said(name: str, message: str = "0/1 nodes are available", uid: str = "") -> EventToEmit:
+def event(name: str, message: str = "0/1 nodes are available", uid: str = "") -> EventToEmit:
     about = {"kind": "Pod", "namespace": "team", "name": name, "uid": uid or f"uid-{name}"}
     return EventToEmit(about, "FailedScheduling", message, "Warning", "headgate")
 
@@ -23,17 +23,17 @@ def said(name: str, message: str = "0/1 nodes are available", uid: str = "") -> 
 def test_the_same_happening_is_counted_while_it_waits() -> None:
     backlog: EventBacklog[EventToEmit] = EventBacklog()
     for _ in range(100):
-        backlog.add(said("a"), 0.0)
-    backlog.add(said("b"), 0.0)
-    taken = [backlog.take(), backlog.take(), backlog.take()]
-    assert [each and each.count for each in taken] == [100, 1, None]
+        backlog.add(event("a"), 0.0)
+    backlog.add(event("b"), 0.0)
+    handled = [backlog.take(), backlog.take(), backlog.take()]
+    assert [each and each.count for each in handled] == [100, 1, None]
     assert backlog.dropped == 0
 
 
 def test_of_too_many_the_oldest_goes() -> None:
     backlog: EventBacklog[EventToEmit] = EventBacklog(max_events=3)
     for number in range(5):
-        backlog.add(said(str(number)), 0.0)
+        backlog.add(event(str(number)), 0.0)
     waiting = backlog.take()
     assert waiting is not None
     assert waiting.event.about["name"] == "2"
@@ -43,10 +43,10 @@ def test_of_too_many_the_oldest_goes() -> None:
 def test_an_object_that_tells_too_much_is_cut_off_and_heard_again_later() -> None:
     backlog: EventBacklog[EventToEmit] = EventBacklog()
     for number in range(40):
-        backlog.add(said("a", str(number)), 0.0)
-    backlog.add(said("b"), 0.0)
+        backlog.add(event("a", str(number)), 0.0)
+    backlog.add(event("b"), 0.0)
     assert (len(backlog), backlog.dropped) == (26, 15)
-    backlog.add(said("a", "later"), 301.0)
+    backlog.add(event("a", "later"), 301.0)
     assert len(backlog) == 27
 
 
@@ -55,12 +55,12 @@ class Server:
 
     def __init__(self) -> None:
         self.events: dict[str, Object] = {}
-        self.heard = asyncio.Condition()
+        self.received = asyncio.Condition()
         self.refuse = False
 
     async def handle(self, request: HTTPRequest) -> HTTPResponse:
-        async with self.heard:
-            self.heard.notify_all()
+        async with self.received:
+            self.received.notify_all()
             if self.refuse:
                 return HTTPResponse(403, {}, b"{}")
             body = json.loads(request.body)
@@ -81,19 +81,19 @@ def test_events_are_written_once_counted_when_they_come_again_and_anew_when_they
         task = asyncio.create_task(events.run())
 
         async def until(count: int) -> None:
-            async with asyncio.timeout(5), server.heard:
-                await server.heard.wait_for(lambda: [e["count"] for e in server.events.values()] == [count])
+            async with asyncio.timeout(5), server.received:
+                await server.received.wait_for(lambda: [e["count"] for e in server.events.values()] == [count])
 
         for _ in range(3):
-            events.emit(said("a"))
+            events.emit(event("a"))
         await until(3)
-        events.emit(said("a"))
+        events.emit(event("a"))
         await until(4)
         server.events.clear()
-        events.emit(said("a"))
+        events.emit(event("a"))
         await until(1)
         server.refuse = True
-        events.emit(said("b"))
+        events.emit(event("b"))
         async with asyncio.timeout(5):
             while not events.dropped:
                 await asyncio.sleep(0)

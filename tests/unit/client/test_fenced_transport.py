@@ -14,10 +14,10 @@ class Server:
     """Answers everything, and remembers what it was asked."""
 
     def __init__(self) -> None:
-        self.asked: list[HTTPRequest] = []
+        self.requests: list[HTTPRequest] = []
 
     async def request(self, request: HTTPRequest) -> HTTPResponse:
-        self.asked.append(request)
+        self.requests.append(request)
         return HTTPResponse(200, {}, b"{}")
 
     async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:
@@ -36,7 +36,7 @@ def test_nothing_is_written_when_another_one_may_lead(method: str) -> None:
     assert not refused.value.sent
     asyncio.run(fenced.request(HTTPRequest("GET", "/api/v1/namespaces")))
     asyncio.run(fenced.stream(HTTPRequest("GET", "/api/v1/namespaces"), idle_s=1.0))
-    assert [each.method for each in server.asked] == ["GET", "GET"]
+    assert [each.method for each in server.requests] == ["GET", "GET"]
 
 
 def test_a_write_may_take_no_longer_than_the_lead_lasts() -> None:
@@ -45,4 +45,4 @@ def test_a_write_may_take_no_longer_than_the_lead_lasts() -> None:
     asyncio.run(
         FencedTransport(server, lambda: 300.0).request(HTTPRequest("POST", "/api/v1/namespaces", timeout_s=7.0))
     )
-    assert [each.timeout_s for each in server.asked] == [3.0, 7.0]
+    assert [each.timeout_s for each in server.requests] == [3.0, 7.0]

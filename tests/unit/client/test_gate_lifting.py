@@ -26,7 +26,7 @@ def seen(*gates: str) -> GatedPod:
     return GatedPod("ns", "p", "u1", "2026-01-01T00:00:00Z", gates)
 
 
-def answer(status: int, body: Any = None, **headers: str) -> HTTPResponse:
+def response(status: int, body: Any = None, **headers: str) -> HTTPResponse:
     return HTTPResponse(
         status, headers, msgspec.json.encode(body if body is not None else {"message": f"said {status}"})
     )
@@ -50,17 +50,17 @@ class Cluster:
 
     def plainly(self, request: HTTPRequest) -> HTTPResponse:
         if self.pod is None:
-            return answer(404)
+            return response(404)
         if request.method == "GET":
-            return answer(200, self.pod)
+            return response(200, self.pod)
         by_uid, by_gate, removal = msgspec.json.decode(request.body)
         gates, index = self.pod["spec"]["schedulingGates"], int(removal["path"].rsplit("/", 1)[1])
         if by_uid["value"] != self.pod["metadata"]["uid"] or gates[index : index + 1] != [by_gate["value"]]:
-            return answer(422)
+            return response(422)
         if "dryRun=All" not in request.query:
             self.patches += 1
             del gates[index]
-        return answer(200, self.pod)
+        return response(200, self.pod)
 
     def gates(self) -> list[str]:
         return [] if self.pod is None else [gate["name"] for gate in self.pod["spec"]["schedulingGates"]]
@@ -68,22 +68,22 @@ class Cluster:
 
 def lifted(cluster: Cluster, pod: GatedPod, *, dry_run: bool = False) -> GateLiftResult:
     steps = lift(GATE, pod, dry_run=dry_run)
-    ask = next(steps)
+    request = next(steps)
     while True:
         try:
-            ask = steps.send(cluster.handle(ask.request))
+            request = steps.send(cluster.handle(request.request))
         except StopIteration as done:
             result: GateLiftResult = done.value
             return result
 
 
-def told(asking: Generator[HTTPRequest, HTTPResponse, Any], *answers: HTTPResponse) -> Any:
+def told(steps: Generator[HTTPRequest, HTTPResponse, Any], *responses: HTTPResponse) -> Any:
     """What a generator makes of these answers."""
-    next(asking)
-    for each in answers[:-1]:
-        asking.send(each)
+    next(steps)
+    for each in responses[:-1]:
+        steps.send(each)
     with pytest.raises(StopIteration) as done:
-        asking.send(answers[-1])
+        steps.send(responses[-1])
     return done.value.value
 
 
@@ -136,7 +136,7 @@ def test_a_lost_answer_is_looked_for_and_the_patch_not_sent_twice() -> None:
 
 
 def test_a_busy_server_is_asked_again_when_it_says() -> None:
-    refusals = [answer(429, **{"retry-after": "7"})]
+    refusals = [response(429, **{"retry-after": "7"})]
     cluster = Cluster(a_pod(GATE), lambda cluster, request: refusals.pop() if refusals else ...)
     steps = lift(GATE, seen(GATE))
     ask = steps.send(cluster.handle(next(steps).request))
@@ -144,14 +144,14 @@ def test_a_busy_server_is_asked_again_when_it_says() -> None:
 
 
 def test_a_user_who_may_not_lift_it_is_told_the_missing_right_and_the_servers_words() -> None:
-    done = lifted(Cluster(a_pod(GATE), lambda cluster, request: answer(403)), seen(GATE))
+    done = lifted(Cluster(a_pod(GATE), lambda cluster, request: response(403)), seen(GATE))
     right = "missing right: patch pods in namespace ns (the server answered 403: said 403)"
     assert (done.outcome, done.detail) == (GateLiftOutcome.FAILED, right)
 
 
 def test_a_refusal_that_is_no_failed_test_is_a_failure() -> None:
     def refuses(cluster: Cluster, request: HTTPRequest) -> Any:
-        return answer(422) if request.method == "PATCH" else ...
+        return response(422) if request.method == "PATCH" else ...
 
     assert lifted(Cluster(a_pod(GATE), refuses), seen(GATE)).outcome is GateLiftOutcome.FAILED
 
@@ -162,20 +162,20 @@ def test_a_server_that_never_answers_is_given_up() -> None:
 
 
 def test_pods_are_read_page_by_page_and_again_in_one_piece_if_that_takes_too_long() -> None:
-    asking = gated_pods("", "app=x")
-    first = next(asking)
+    steps = gated_pods("", "app=x")
+    first = next(steps)
     assert (first.path, first.query) == ("/api/v1/pods", "labelSelector=app%3Dx&limit=500")
-    second = asking.send(answer(200, {"metadata": {"continue": "t"}, "items": [a_pod(GATE)]}))
+    second = steps.send(response(200, {"metadata": {"continue": "t"}, "items": [a_pod(GATE)]}))
     assert "continue=t" in second.query
-    whole = asking.send(answer(410))
+    whole = steps.send(response(410))
     assert "limit" not in whole.query
     pages = [{"metadata": {"continue": "t"}, "items": [a_pod(GATE)]}, {"metadata": {}, "items": [a_pod(GATE), a_pod()]}]
-    answers = (answer(200, pages[0]), answer(410), answer(200, pages[1]))
-    assert told(gated_pods("", ""), *answers) == [seen(GATE)]
+    responses = (response(200, pages[0]), response(410), response(200, pages[1]))
+    assert told(gated_pods("", ""), *responses) == [seen(GATE)]
 
 
 def test_a_refused_list_says_why() -> None:
-    assert told(gated_pods("ns", ""), answer(403)) == ListRefused(
+    assert told(gated_pods("ns", ""), response(403)) == ListRefused(
         "missing right: list pods in namespace ns (the server answered 403: said 403)", 403
     )
 
@@ -193,11 +193,11 @@ def test_who_set_a_gate_is_whose_field_it_is() -> None:
     pod = a_pod(GATE)
     fields: Object = {"f:spec": {"f:schedulingGates": {f'k:{{"name":"{GATE}"}}': {}}}}
     pod["metadata"]["managedFields"] = [{"manager": "kubelet"}, {"manager": "creator", "fieldsV1": fields}]
-    assert told(setter_of(GATE, seen(GATE)), answer(200, pod)) == "creator"
+    assert told(setter_of(GATE, seen(GATE)), response(200, pod)) == "creator"
 
 
 def test_who_set_a_gate_is_not_known_where_the_pod_may_not_be_read() -> None:
-    refused = told(setter_of(GATE, seen(GATE)), answer(403))
+    refused = told(setter_of(GATE, seen(GATE)), response(403))
     assert isinstance(refused, ListRefused)
     assert refused.text.startswith("missing right: get pods in namespace ns")
-    assert told(setter_of(GATE, seen(GATE)), answer(404)) == ""
+    assert told(setter_of(GATE, seen(GATE)), response(404)) == ""

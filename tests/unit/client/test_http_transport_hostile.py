@@ -25,14 +25,14 @@ class Peer:
         self.writer = writer
         self.number = number
 
-    async def hear(self) -> str:
+    async def receive(self) -> str:
         """The request line of the next request; its body is read too."""
         head = (await self._reader.readuntil(b"\r\n\r\n")).decode()
         length = next((line.split(":")[1] for line in head.splitlines() if line.startswith("Content-Length")), "0")
         await self._reader.readexactly(int(length))
         return head.splitlines()[0]
 
-    async def say(self, data: bytes) -> None:
+    async def send(self, data: bytes) -> None:
         self.writer.write(data)
         await self.writer.drain()
 
@@ -73,9 +73,9 @@ def play(talk: Talk, test: Callable[[HTTPTransport], Awaitable[None]], pool: int
 
 async def once(peer: Peer) -> None:
     """Answers one request on each connection, keeps it open to the eye, and drops it when the next one comes."""
-    await peer.hear()
-    await peer.say(OK)
-    await peer.hear()
+    await peer.receive()
+    await peer.send(OK)
+    await peer.receive()
 
 
 def test_a_read_on_a_kept_connection_that_is_dead_is_sent_again() -> None:
@@ -99,10 +99,10 @@ def test_a_write_on_a_kept_connection_that_is_dead_is_not_and_may_have_arrived(m
 
 def test_a_read_is_not_sent_again_once_its_answer_began() -> None:
     async def half(peer: Peer) -> None:
-        await peer.hear()
-        await peer.say(OK)
-        await peer.hear()
-        await peer.say(OK[:20])
+        await peer.receive()
+        await peer.send(OK)
+        await peer.receive()
+        await peer.send(OK[:20])
 
     async def test(transport: HTTPTransport) -> None:
         assert (await transport.request(HTTPRequest("GET", "/"))).ok
@@ -114,7 +114,7 @@ def test_a_read_is_not_sent_again_once_its_answer_began() -> None:
 
 def test_an_answer_that_does_not_come_in_time_is_given_up() -> None:
     async def silent(peer: Peer) -> None:
-        await peer.hear()
+        await peer.receive()
         await peer.hang()
 
     async def test(transport: HTTPTransport) -> None:
@@ -127,7 +127,7 @@ def test_an_answer_that_does_not_come_in_time_is_given_up() -> None:
 
 def test_who_finds_no_free_connection_in_time_has_sent_nothing() -> None:
     async def silent(peer: Peer) -> None:
-        await peer.hear()
+        await peer.receive()
         await peer.hang()
 
     async def test(transport: HTTPTransport) -> None:
@@ -145,31 +145,31 @@ def test_who_finds_no_free_connection_in_time_has_sent_nothing() -> None:
 def test_many_requests_share_a_few_connections() -> None:
     async def talk(peer: Peer) -> None:
         while True:
-            await peer.hear()
-            await peer.say(OK)
+            await peer.receive()
+            await peer.send(OK)
 
     async def test(transport: HTTPTransport) -> None:
-        answers = await asyncio.gather(*(transport.request(HTTPRequest("GET", f"/{n}")) for n in range(200)))
-        assert all(answer.body == b"ok" for answer in answers)
+        responses = await asyncio.gather(*(transport.request(HTTPRequest("GET", f"/{n}")) for n in range(200)))
+        assert all(response.body == b"ok" for response in responses)
 
     assert len(play(talk, test, pool=4)) <= 4
 
 
 def test_the_answer_to_a_request_that_was_cancelled_reaches_nobody_else() -> None:
-    asked = asyncio.Event()
+    requests = asyncio.Event()
 
     async def echo(peer: Peer) -> None:
         while True:
-            line = await peer.hear()
-            asked.set()
+            line = await peer.receive()
+            requests.set()
             if "/slow" in line:
                 await peer.hang()
             target = line.split()[1].encode()
-            await peer.say(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(target), target))
+            await peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(target), target))
 
     async def test(transport: HTTPTransport) -> None:
         slow = asyncio.create_task(transport.request(HTTPRequest("GET", "/slow")))
-        await asked.wait()
+        await requests.wait()
         slow.cancel()
         await asyncio.wait([slow])
         assert (await transport.request(HTTPRequest("GET", "/next"))).body == b"/next"
@@ -179,8 +179,8 @@ def test_the_answer_to_a_request_that_was_cancelled_reaches_nobody_else() -> Non
 
 def test_what_comes_unasked_is_not_taken_for_the_next_answer() -> None:
     async def chatty(peer: Peer) -> None:
-        await peer.hear()
-        await peer.say(OK + OK.replace(b"ok", b"no"))
+        await peer.receive()
+        await peer.send(OK + OK.replace(b"ok", b"no"))
         await peer.hang()
 
     async def test(transport: HTTPTransport) -> None:
@@ -191,8 +191,8 @@ def test_what_comes_unasked_is_not_taken_for_the_next_answer() -> None:
 
 def test_garbage_is_unreachable_in_words() -> None:
     async def garbage(peer: Peer) -> None:
-        await peer.hear()
-        await peer.say(b"220 mail.example ESMTP\r\n")
+        await peer.receive()
+        await peer.send(b"220 mail.example ESMTP\r\n")
         await peer.hang()
 
     async def test(transport: HTTPTransport) -> None:
@@ -218,24 +218,24 @@ async def opened(transport: HTTPTransport, idle_s: float = 5.0) -> LineStream:
     return lines
 
 
-async def listen(transport: HTTPTransport, heard: list[bytes], idle_s: float = 5.0) -> None:
+async def listen(transport: HTTPTransport, received: list[bytes], idle_s: float = 5.0) -> None:
     """Into ``heard``, line by line: what was heard before the break counts too."""
     lines = aiter(await opened(transport, idle_s))
     while (line := await anext(lines, None)) is not None:
-        heard.append(line)
+        received.append(line)
 
 
 def test_a_watch_that_falls_silent_is_noticed() -> None:
     async def stall(peer: Peer) -> None:
-        await peer.hear()
-        await peer.say(STREAM + b"4\r\n{}\n{\r\n")
+        await peer.receive()
+        await peer.send(STREAM + b"4\r\n{}\n{\r\n")
         await peer.hang()
 
     async def test(transport: HTTPTransport) -> None:
-        heard: list[bytes] = []
+        received: list[bytes] = []
         with pytest.raises(Unreachable, match="nothing was heard"):
-            await listen(transport, heard, idle_s=0.05)
-        assert heard == [b"{}"]
+            await listen(transport, received, idle_s=0.05)
+        assert received == [b"{}"]
 
     play(stall, test)
 
@@ -246,8 +246,8 @@ def test_a_watch_nobody_reads_stops_the_server_instead_of_filling_memory() -> No
 
     async def flood(peer: Peer) -> None:
         nonlocal sent
-        await peer.hear()
-        await peer.say(STREAM)
+        await peer.receive()
+        await peer.send(STREAM)
         chunk = b"10000\r\n" + b"x" * 65535 + b"\n\r\n"
         while True:
             peer.writer.write(chunk)
@@ -272,15 +272,15 @@ def test_a_watch_cut_at_any_byte_gives_whole_lines_and_then_the_break() -> None:
     whole = STREAM + b'8\r\n{"a":1}\n\r\n8\r\n{"b":2}\n\r\n0\r\n\r\n'
 
     async def cut(peer: Peer) -> None:
-        await peer.hear()
-        await peer.say(whole[: peer.number])
+        await peer.receive()
+        await peer.send(whole[: peer.number])
 
     async def test(transport: HTTPTransport) -> None:
         for length in range(len(whole)):
-            heard: list[bytes] = []
+            received: list[bytes] = []
             with pytest.raises(Unreachable):
-                await listen(transport, heard)
-            assert heard == [b'{"a":1}', b'{"b":2}'][: len(heard)], length
+                await listen(transport, received)
+            assert received == [b'{"a":1}', b'{"b":2}'][: len(received)], length
         assert [line async for line in await opened(transport)] == [b'{"a":1}', b'{"b":2}']
 
     play(cut, test)

@@ -36,8 +36,8 @@ def watch(*events: Line) -> list[bytes]:
 class Script:
     """Answers requests from a list, and remembers them; the test ends when the list does."""
 
-    def __init__(self, *answers: HTTPResponse | list[bytes] | Unreachable) -> None:
-        self.answers = list(answers)
+    def __init__(self, *responses: HTTPResponse | list[bytes] | Unreachable) -> None:
+        self.responses = list(responses)
         self.queries: list[dict[str, str]] = []
         self.slept: list[float] = []
         self.events: list[InformerEvent] = []
@@ -49,14 +49,14 @@ class Script:
         self.transport = InProcessTransport(self.handle)
 
     async def handle(self, request: HTTPRequest) -> HTTPResponse | AsyncGenerator[bytes, None]:
-        if not self.answers:
+        if not self.responses:
             self.over.set()
             await asyncio.Event().wait()
         self.queries.append({key: values[0] for key, values in parse_qs(request.query).items()})
-        answer = self.answers.pop(0)
-        if isinstance(answer, Unreachable):
-            raise answer
-        return answer if isinstance(answer, HTTPResponse) else self.lines(answer)
+        response = self.responses.pop(0)
+        if isinstance(response, Unreachable):
+            raise response
+        return response if isinstance(response, HTTPResponse) else self.lines(response)
 
     async def lines(self, lines: list[bytes]) -> AsyncGenerator[bytes, None]:
         for line in lines:
@@ -203,17 +203,17 @@ def test_an_object_of_another_shape_than_asked_for_is_told_whole() -> None:
 
 
 def test_a_silent_watch_is_given_up_after_two_bookmarks_did_not_come() -> None:
-    heard: list[float] = []
+    received: list[float] = []
 
     class Counting(InProcessTransport):
         async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:
-            heard.append(idle_s)
+            received.append(idle_s)
             return await super().stream(request, idle_s=idle_s)
 
     script = Script(page(7), watch())
     script.transport = Counting(script.handle)
     script.play()
-    assert 120 <= heard[0] <= 180
+    assert 120 <= received[0] <= 180
 
 
 def test_a_kind_that_vanishes_while_it_is_listed_is_told_as_absent_again() -> None:
@@ -239,7 +239,7 @@ def test_a_forbidden_kind_is_absent_if_discovery_does_not_list_it_and_a_problem_
 
 def test_a_forbidden_kind_whose_discovery_cannot_be_read_counts_as_served() -> None:
     unreadable = (HTTPResponse(200, {}, b"<html>"), refusal(500), Unreachable("cut off"))
-    script = Script(*(each for answer in unreadable for each in (refusal(403), answer)))
+    script = Script(*(each for response in unreadable for each in (refusal(403), response)))
     script.may_be_absent = True
     script.play()
     assert (script.told(), script.absent, len(script.problems)) == ([], [], 3)

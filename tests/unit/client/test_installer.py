@@ -16,10 +16,10 @@ DEFINITION = {"metadata": {"name": "things.example.com"}, "spec": {}}
     [(403, "missing right: get customresourcedefinitions.apiextensions.k8s.io"), (503, "the server answered 503")],
 )
 def test_a_definition_that_may_not_be_read_is_not_written_over(status: int, words: str) -> None:
-    asking = install(DEFINITION)
-    assert next(asking).request.method == "GET"
+    steps = install(DEFINITION)
+    assert next(steps).request.method == "GET"
     with pytest.raises(StopIteration) as done:
-        asking.send(HTTPResponse(status, {}, msgspec.json.encode({"message": "said no"})))
+        steps.send(HTTPResponse(status, {}, msgspec.json.encode({"message": "said no"})))
     assert isinstance(done.value.value, InstallRefused)
     assert words in done.value.value.text
 
@@ -35,30 +35,30 @@ THINGS = {
 
 
 def test_a_new_kind_is_installed_when_its_objects_can_be_listed() -> None:
-    asking = install(THINGS)
-    next(asking)
-    asking.send(HTTPResponse(404, {}, b"{}"))
+    steps = install(THINGS)
+    next(steps)
+    steps.send(HTTPResponse(404, {}, b"{}"))
     established = {"metadata": {"generation": 1}, "status": {"conditions": [{"type": "Established", "status": "True"}]}}
-    asked = asking.send(HTTPResponse(201, {}, msgspec.json.encode(established)))
-    assert asked.request.path == "/apis/example.com/v1/things"
+    requests = steps.send(HTTPResponse(201, {}, msgspec.json.encode(established)))
+    assert requests.request.path == "/apis/example.com/v1/things"
     for status in (404, 429, 503):
-        assert asking.send(HTTPResponse(status, {}, b'{"message": "not yet"}')) == DelayedRequest(asked.request, 0.1)
+        assert steps.send(HTTPResponse(status, {}, b'{"message": "not yet"}')) == DelayedRequest(requests.request, 0.1)
     with pytest.raises(StopIteration) as done:
-        asking.send(HTTPResponse(403, {}, b"{}"))
+        steps.send(HTTPResponse(403, {}, b"{}"))
     assert done.value.value == InstallResult("things.example.com", "created")
 
 
 def test_a_kind_that_is_never_served_is_named_with_the_answer() -> None:
-    asking = install(THINGS)
-    next(asking)
-    asking.send(HTTPResponse(404, {}, b"{}"))
+    steps = install(THINGS)
+    next(steps)
+    steps.send(HTTPResponse(404, {}, b"{}"))
     established = {"metadata": {"generation": 1}, "status": {"conditions": [{"type": "Established", "status": "True"}]}}
-    asking.send(HTTPResponse(201, {}, msgspec.json.encode(established)))
+    steps.send(HTTPResponse(201, {}, msgspec.json.encode(established)))
     busy = HTTPResponse(429, {}, b'{"message": "storage is (re)initializing"}')
     for _ in range(99):
-        asking.send(busy)
+        steps.send(busy)
     with pytest.raises(StopIteration) as done:
-        asking.send(busy)
+        steps.send(busy)
     assert done.value.value == InstallRefused(
         "CustomResourceDefinition things.example.com: /apis/example.com/v1/things: the server answered 429: "
         "storage is (re)initializing"

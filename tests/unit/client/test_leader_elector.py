@@ -28,7 +28,7 @@ class Server:
         self._revision = 0
         self._one_at_a_time = threading.Lock()
 
-    def reach(self, name: str) -> ConnectTransport:
+    def connect(self, name: str) -> ConnectTransport:
         async def handle(request: HTTPRequest) -> HTTPResponse:
             await asyncio.sleep(0)
             if name in self.cut_off:
@@ -58,7 +58,7 @@ class Server:
 
 class Candidate:
     def __init__(self, server: Server, name: str, work: Callable[[], Awaitable[None]] | None = None) -> None:
-        self.elector = LeaderElector(server.reach(name), "kube-system", "headgate", name, TIMING)
+        self.elector = LeaderElector(server.connect(name), "kube-system", "headgate", name, TIMING)
         self.started = 0
         self.working = asyncio.Event()
         self.idle = asyncio.Event()
@@ -138,19 +138,19 @@ def test_work_that_fails_starts_again_while_the_lease_lasts() -> None:
 
 
 def test_work_that_blocks_its_event_loop_for_longer_than_the_lease_keeps_it() -> None:
-    rooms: list[float] = []
+    budgets: list[float] = []
 
     async def test(server: Server) -> None:
         async def block() -> None:
             for _ in range(3):
                 time.sleep(TIMING.lease_s)  # as a slow plugin does; no other task of this loop runs meanwhile
-                rooms.append(candidate.elector.write_budget_s())
+                budgets.append(candidate.elector.write_budget_s())
             await asyncio.Event().wait()
 
         candidate = Candidate(server, "slow", block)
-        while len(rooms) < 3:
+        while len(budgets) < 3:
             await asyncio.sleep(0.01)
-        assert min(rooms) > 0
+        assert min(budgets) > 0
         assert candidate.started == 1
         assert server.lease is not None
         assert server.lease["spec"]["leaseTransitions"] == 0
@@ -199,4 +199,4 @@ def test_a_leader_that_loses_the_lease_while_its_loop_is_blocked_stops_before_it
 )
 def test_times_that_make_no_sense_are_refused(timing: LeaderElectionConfig) -> None:
     with pytest.raises(ValueError, match="must be longer"):
-        LeaderElector(Server().reach("x"), "n", "l", "i", timing)
+        LeaderElector(Server().connect("x"), "n", "l", "i", timing)

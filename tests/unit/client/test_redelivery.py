@@ -19,14 +19,14 @@ class Handler:
 
     def __init__(self, fails: Callable[[InformerEvent], bool]) -> None:
         self.fails = fails
-        self.taken: list[InformerEvent] = []
+        self.handled: list[InformerEvent] = []
         self.attempts = 0
 
     def __call__(self, event: InformerEvent) -> None:
         self.attempts += 1
         if self.fails(event):
             raise RuntimeError("a bug")
-        self.taken.append(event)
+        self.handled.append(event)
 
 
 def an_object(name: str, uid: str = "u", **fields: Any) -> ObjectApplied:
@@ -47,20 +47,20 @@ async def until(condition: Callable[[], bool]) -> None:
 def test_an_event_that_failed_is_delivered_again_and_the_others_at_once(
     run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         broken = True
         handler = Handler(lambda event: broken and event == an_object("bad"))
         events = delivery(handler)
         events.deliver(an_object("bad"))
         events.deliver(an_object("good", "u2"))
-        assert handler.taken == [an_object("good", "u2")]
+        assert handler.handled == [an_object("good", "u2")]
         await until(lambda: handler.attempts > 4)
         broken = False
-        await until(lambda: an_object("bad") in handler.taken)
+        await until(lambda: an_object("bad") in handler.handled)
         assert len(events) == 0
 
     with caplog.at_level(logging.ERROR):
-        run(story())
+        run(scenario())
     first = caplog.records[0].getMessage()
     assert first.startswith("some-controller: pods ns/bad could not be taken in and is tried again in 0.0 s")
     assert "RuntimeError: a bug" in first
@@ -69,18 +69,18 @@ def test_an_event_that_failed_is_delivered_again_and_the_others_at_once(
 
 @on_both_loops
 def test_a_newer_event_of_the_same_object_takes_the_place_of_the_one_that_failed(run: Run) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         handler = Handler(lambda event: event == an_object("a", state=1))
         events = delivery(handler)
         events.deliver(an_object("a", state=1))
         events.deliver(an_object("a", state=2))
-        assert handler.taken == [an_object("a", state=2)]
+        assert handler.handled == [an_object("a", state=2)]
         assert len(events) == 0
         attempts = handler.attempts
         await asyncio.sleep(0.02)
         assert handler.attempts == attempts, "an older state was delivered after a newer one"
 
-    run(story())
+    run(scenario())
 
 
 @on_both_loops
@@ -92,8 +92,8 @@ def test_of_two_events_of_one_object_that_failed_the_newer_one_is_delivered_agai
         events.deliver(an_object("a", state=1))
         events.deliver(an_object("a", state=2))
         broken = False
-        await until(lambda: bool(handler.taken))
-        assert handler.taken == [an_object("a", state=2)]
+        await until(lambda: bool(handler.handled))
+        assert handler.handled == [an_object("a", state=2)]
         assert len(events) == 0
 
     run(story())
@@ -101,36 +101,36 @@ def test_of_two_events_of_one_object_that_failed_the_newer_one_is_delivered_agai
 
 @on_both_loops
 def test_a_removal_that_failed_is_delivered_again_though_a_successor_has_come(run: Run) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         broken = True
         removal = ObjectDeleted("ns", "a", "u1")
         handler = Handler(lambda event: broken and event == removal)
         events = delivery(handler)
         events.deliver(removal)
         events.deliver(an_object("a", "u2"))
-        assert handler.taken == [an_object("a", "u2")]
+        assert handler.handled == [an_object("a", "u2")]
         broken = False
-        await until(lambda: removal in handler.taken)
+        await until(lambda: removal in handler.handled)
 
-    run(story())
+    run(scenario())
 
 
 @on_both_loops
 def test_a_list_that_could_not_be_taken_in_is_told_again(run: Run) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         broken = True
         handler = Handler(lambda event: broken)
         events = delivery(handler)
         events.deliver(ListSynced("7"))
         broken = False
-        await until(lambda: handler.taken == [ListSynced("7")])
+        await until(lambda: handler.handled == [ListSynced("7")])
 
-    run(story())
+    run(scenario())
 
 
 @on_both_loops
 def test_nothing_is_delivered_again_after_the_end(run: Run) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         handler = Handler(lambda event: True)
         events = delivery(handler)
         events.deliver(an_object("a"))
@@ -139,54 +139,54 @@ def test_nothing_is_delivered_again_after_the_end(run: Run) -> None:
         await asyncio.sleep(0.02)
         assert handler.attempts == attempts
 
-    run(story())
+    run(scenario())
 
 
 @on_both_loops
 def test_an_object_without_an_identity_is_retried_as_well(run: Run) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         handler = Handler(lambda event: handler.attempts < 3)
         delivery(handler).deliver(ObjectApplied({"metadata": {"name": 7}}))
-        await until(lambda: handler.taken == [ObjectApplied({"metadata": {"name": 7}})])
+        await until(lambda: handler.handled == [ObjectApplied({"metadata": {"name": 7}})])
 
-    run(story())
+    run(scenario())
 
 
 class Postponing:
     """Needs another turn for each event, while ``postpones`` says so; what becomes of it is up to the test."""
 
     def __init__(self, first_retry_s: float = 0.0001) -> None:
-        self.taken: list[InformerEvent] = []
+        self.handled: list[InformerEvent] = []
         self.postpones = True
         self.events = Redelivery("some-controller", "pods", self, jitter=lambda: 0.0, first_retry_s=first_retry_s)
 
     def __call__(self, event: InformerEvent) -> None:
-        self.taken.append(event)
+        self.handled.append(event)
         if self.postpones:
             self.events.postpone(event)
 
 
 @on_both_loops
 def test_an_event_that_failed_after_it_was_postponed_is_delivered_again(run: Run) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         handler = Postponing()
         event = an_object("a", state=1)
         handler.events.deliver(event)
         handler.events.finish(event, RuntimeError("a bug"))
-        await until(lambda: len(handler.taken) == 2)
+        await until(lambda: len(handler.handled) == 2)
         handler.events.finish(event, RuntimeError("a bug"))
-        await until(lambda: len(handler.taken) == 3)
+        await until(lambda: len(handler.handled) == 3)
         handler.events.finish(event, None)
         assert len(handler.events) == 0
         await asyncio.sleep(0.02)
-        assert handler.taken == [event] * 3
+        assert handler.handled == [event] * 3
 
-    run(story())
+    run(scenario())
 
 
 @on_both_loops
 def test_a_postponed_event_that_fails_after_a_newer_one_was_delivered_is_not_delivered_again(run: Run) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         handler = Postponing()
         older, newer = an_object("a", state=1), an_object("a", state=2)
         handler.events.deliver(older)
@@ -194,29 +194,29 @@ def test_a_postponed_event_that_fails_after_a_newer_one_was_delivered_is_not_del
         handler.events.deliver(newer)
         handler.events.finish(older, RuntimeError("a bug"))
         await asyncio.sleep(0.02)
-        assert handler.taken == [older, newer]
+        assert handler.handled == [older, newer]
         handler.events.finish(newer, None)
         assert len(handler.events) == 0
 
-    run(story())
+    run(scenario())
 
 
 @on_both_loops
 def test_a_postponed_event_that_fails_after_the_end_is_not_delivered_again(run: Run) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         handler = Postponing()
         handler.events.deliver(an_object("a"))
         handler.events.close()
-        handler.events.finish(handler.taken[0], RuntimeError("a bug"))
+        handler.events.finish(handler.handled[0], RuntimeError("a bug"))
         await asyncio.sleep(0.02)
-        assert len(handler.taken) == 1
+        assert len(handler.handled) == 1
 
-    run(story())
+    run(scenario())
 
 
 @on_both_loops
 def test_a_postponed_event_that_fails_after_a_newer_one_was_taken_in_at_once_is_not_delivered_again(run: Run) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         handler = Postponing()
         older, newer = an_object("a", state=1), an_object("a", state=2)
         handler.events.deliver(older)
@@ -224,24 +224,24 @@ def test_a_postponed_event_that_fails_after_a_newer_one_was_taken_in_at_once_is_
         handler.events.deliver(newer)
         handler.events.finish(older, RuntimeError("a bug"))
         await asyncio.sleep(0.02)
-        assert handler.taken == [older, newer]
+        assert handler.handled == [older, newer]
         assert len(handler.events) == 0
 
-    run(story())
+    run(scenario())
 
 
 def test_an_event_that_fails_each_time_after_it_was_postponed_is_delivered_later_each_time(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         handler = Postponing(first_retry_s=0.01)
         event = an_object("a")
         handler.events.deliver(event)
         for delivered in range(1, 5):
             handler.events.finish(event, RuntimeError("a bug"))
-            await until(lambda: len(handler.taken) > delivered)  # noqa: B023  # awaited before the next turn
+            await until(lambda: len(handler.handled) > delivered)  # noqa: B023  # awaited before the next turn
 
     with caplog.at_level(logging.ERROR):
-        asyncio.run(story())
+        asyncio.run(scenario())
     waits_s = [record.args[3] for record in caplog.records if isinstance(record.args, tuple)]
     assert waits_s == [0.01, 0.02, 0.04, 0.08]

@@ -19,40 +19,40 @@ UNTIL_CLOSE = b"HTTP/1.0 200 OK\r\n\r\nhello"
 
 
 def read(*pieces: bytes) -> ResponseParser:
-    answer = ResponseParser()
+    response = ResponseParser()
     for piece in pieces:
-        answer.feed(piece)
-    return answer
+        response.feed(piece)
+    return response
 
 
 @given(st.sampled_from([SIZED, CHUNKED, CONTINUED, EMPTY]), st.sets(st.integers(1, 90)))
 def test_an_answer_is_the_same_however_it_is_cut(whole: bytes, cuts: set[int]) -> None:
     places = sorted({0, *(cut for cut in cuts if cut < len(whole)), len(whole)})
-    answer = ResponseParser()
+    response = ResponseParser()
     for start, end in pairwise(places):
-        assert not answer.done
-        answer.feed(whole[start:end])
-    assert answer.done
-    assert answer.keep_alive
+        assert not response.done
+        response.feed(whole[start:end])
+    assert response.done
+    assert response.keep_alive
     expected = read(whole)
-    assert (answer.status, answer.headers, answer.body()) == (expected.status, expected.headers, expected.body())
-    assert answer.body() == (b"" if whole is EMPTY else b"hello")
+    assert (response.status, response.headers, response.body()) == (expected.status, expected.headers, expected.body())
+    assert response.body() == (b"" if whole is EMPTY else b"hello")
 
 
 @given(st.sampled_from([SIZED, CHUNKED]), st.integers(0, 90))
 def test_an_answer_that_ends_too_early_is_not_done(whole: bytes, cut: int) -> None:
-    answer = read(whole[: min(cut, len(whole) - 1)])
-    answer.closed()
-    assert not answer.done
+    response = read(whole[: min(cut, len(whole) - 1)])
+    response.closed()
+    assert not response.done
 
 
 def test_without_a_length_the_end_of_the_connection_is_the_end() -> None:
-    answer = read(UNTIL_CLOSE)
-    done = [answer.done]
-    answer.closed()
-    assert [*done, answer.done] == [False, True]
-    assert answer.body() == b"hello"
-    assert not answer.keep_alive
+    response = read(UNTIL_CLOSE)
+    done = [response.done]
+    response.closed()
+    assert [*done, response.done] == [False, True]
+    assert response.body() == b"hello"
+    assert not response.keep_alive
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_without_a_length_the_end_of_the_connection_is_the_end() -> None:
     ],
 )
 def test_a_connection_with_something_left_on_it_or_that_says_close_is_not_kept(spoiled: bytes) -> None:
-    answer = read(spoiled)
-    assert answer.done
-    assert not answer.keep_alive
+    response = read(spoiled)
+    assert response.done
+    assert not response.keep_alive
 
 
 @pytest.mark.parametrize(
@@ -102,10 +102,10 @@ def packed(body: bytes) -> bytes:
 
 
 def test_a_packed_body_is_unpacked_up_to_a_limit() -> None:
-    answer = read(packed(gzip.compress(b"hello" * 1000)))
-    assert answer.body() == b"hello" * 1000
+    response = read(packed(gzip.compress(b"hello" * 1000)))
+    assert response.body() == b"hello" * 1000
     with pytest.raises(MalformedResponse, match="longer than 100"):
-        answer.body(limit=100)
+        response.body(limit=100)
 
 
 HELLO = gzip.compress(b"hello", mtime=0)  # the same in every process that collects these tests

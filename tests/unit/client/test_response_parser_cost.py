@@ -27,10 +27,10 @@ def feed_in_pieces(answer: ResponseParser, data: bytes, step: int) -> None:
 
 
 def fed(data: bytes, step: int) -> ResponseParser:
-    answer = ResponseParser()
+    response = ResponseParser()
     with contextlib.suppress(MalformedResponse):
-        feed_in_pieces(answer, data, step)
-    return answer
+        feed_in_pieces(response, data, step)
+    return response
 
 
 def feed_again(answer: ResponseParser, data: bytes, times: int) -> None:
@@ -67,19 +67,19 @@ def test_an_answer_takes_time_in_proportion_to_its_bytes(name: str) -> None:
 
 
 def test_informational_answers_without_end_are_refused_and_not_kept() -> None:
-    answer = ResponseParser()
+    response = ResponseParser()
     with pytest.raises(MalformedResponse, match="informational"):
-        feed_again(answer, b"HTTP/1.1 100 Continue\r\n\r\n", 1000)
+        feed_again(response, b"HTTP/1.1 100 Continue\r\n\r\n", 1000)
 
 
 def test_an_informational_answer_before_the_answer_is_passed_over() -> None:
-    answer = ResponseParser()
+    response = ResponseParser()
     data = (
         b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n" + OK + b"Content-Length: 2\r\n\r\n{}"
     )
     for byte in data:
-        answer.feed(bytes([byte]))
-    assert (answer.status, answer.body(), answer.keep_alive) == (200, b"{}", True)
+        response.feed(bytes([byte]))
+    assert (response.status, response.body(), response.keep_alive) == (200, b"{}", True)
 
 
 def test_a_whole_head_that_is_too_long_is_refused_however_it_comes() -> None:
@@ -91,24 +91,24 @@ def test_a_whole_head_that_is_too_long_is_refused_however_it_comes() -> None:
 
 
 def test_trailers_without_end_are_refused() -> None:
-    answer = ResponseParser()
-    answer.feed(CHUNKED + b"0\r\n")
+    response = ResponseParser()
+    response.feed(CHUNKED + b"0\r\n")
     with pytest.raises(MalformedResponse, match="trailers"):
-        feed_again(answer, b"a: b\r\n", 100_000)
+        feed_again(response, b"a: b\r\n", 100_000)
 
 
 def test_an_answer_that_is_mostly_framing_is_refused() -> None:
-    answer = ResponseParser()
-    answer.feed(CHUNKED)
+    response = ResponseParser()
+    response.feed(CHUNKED)
     with pytest.raises(MalformedResponse, match="framing"):
-        feed_again(answer, b"1;" + b"e" * 500 + b"\r\nx\r\n", 1000)
+        feed_again(response, b"1;" + b"e" * 500 + b"\r\nx\r\n", 1000)
 
 
 def test_many_small_chunks_take_no_more_memory_than_their_bytes_on_the_wire() -> None:
-    answer = ResponseParser()
-    answer.feed(CHUNKED)
+    response = ResponseParser()
+    response.feed(CHUNKED)
     piece = b"1\r\nx\r\n" * 1000
     for _ in range(10):
-        answer.feed(piece)
-    assert sum(map(sys.getsizeof, answer.parts)) + sys.getsizeof(answer.parts) < len(piece) * 10
-    assert b"".join(answer.parts) == b"x" * 10_000
+        response.feed(piece)
+    assert sum(map(sys.getsizeof, response.parts)) + sys.getsizeof(response.parts) < len(piece) * 10
+    assert b"".join(response.parts) == b"x" * 10_000

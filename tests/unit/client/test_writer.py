@@ -19,34 +19,34 @@ Object = dict[str, Any]
 POD = ("team", "web", "uid-1")
 
 
-def answer(code: int, body: Object | None = None, **headers: str) -> HTTPResponse:
+def response(code: int, body: Object | None = None, **headers: str) -> HTTPResponse:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return HTTPResponse(code, named, json.dumps(body or {"kind": "Status", "code": code, "message": "no"}).encode())
 
 
 def status(code: int, message: str = "no", reason: str = "", causes: list[Object] | None = None) -> HTTPResponse:
     details = {"causes": causes} if causes else {}
-    return answer(code, {"kind": "Status", "code": code, "message": message, "reason": reason, "details": details})
+    return response(code, {"kind": "Status", "code": code, "message": message, "reason": reason, "details": details})
 
 
 def pod(node: str = "", uid: str = "uid-1") -> HTTPResponse:
     spec = {"nodeName": node} if node else {}
-    return answer(200, {"metadata": {"name": "web", "uid": uid, "resourceVersion": "7"}, "spec": spec})
+    return response(200, {"metadata": {"name": "web", "uid": uid, "resourceVersion": "7"}, "spec": spec})
 
 
 class Script:
     """A ``Transport`` that answers from a list, and remembers what it was asked."""
 
-    def __init__(self, *answers: HTTPResponse | Unreachable, room_s: float = 30.0) -> None:
-        self.answers = list(answers)
-        self.asked: list[HTTPRequest] = []
+    def __init__(self, *responses: HTTPResponse | Unreachable, write_budget_s: float = 30.0) -> None:
+        self.responses = list(responses)
+        self.requests: list[HTTPRequest] = []
         self.slept: list[float] = []
-        self.room_s = room_s
-        self.writer = Writer(self, write_budget_s=lambda: self.room_s, jitter=lambda: 0.0, sleep=self.sleep)
+        self.write_budget_s = write_budget_s
+        self.writer = Writer(self, write_budget_s=lambda: self.write_budget_s, jitter=lambda: 0.0, sleep=self.sleep)
 
     async def request(self, request: HTTPRequest) -> HTTPResponse:
-        self.asked.append(request)
-        found = self.answers.pop(0)
+        self.requests.append(request)
+        found = self.responses.pop(0)
         if isinstance(found, Unreachable):
             raise found
         return found
@@ -58,10 +58,10 @@ class Script:
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
-        self.room_s -= seconds
+        self.write_budget_s -= seconds
 
     def methods(self) -> str:
-        return " ".join(request.method for request in self.asked)
+        return " ".join(request.method for request in self.requests)
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -75,8 +75,8 @@ def lost() -> Unreachable:
 @pytest.mark.parametrize(
     ("response", "outcome"),
     [
-        (answer(200), WriteOutcome.DONE),
-        (answer(201), WriteOutcome.DONE),
+        (response(200), WriteOutcome.DONE),
+        (response(201), WriteOutcome.DONE),
         (status(400), WriteOutcome.REFUSED),
         (status(401), WriteOutcome.LATER),
         (status(403), WriteOutcome.REFUSED),
@@ -105,34 +105,34 @@ def test_an_answer_means_one_of_few_things(response: HTTPResponse, outcome: Writ
 
 
 def test_a_binding_and_a_patch_name_the_uid() -> None:
-    script = Script(answer(201), answer(200), answer(200), answer(201))
+    script = Script(response(201), response(200), response(200), response(201))
     run(script.writer.bind(*POD, "node-1"))
     run(script.writer.patch(PODS, *POD, {"metadata": {"labels": {"a": "b"}}}, "strategic", "status"))
     run(script.writer.json_patch(PODS, *POD, [{"op": "remove", "path": "/spec/x"}]))
     run(script.writer.evict(*POD, grace_s=0))
-    bodies = [json.loads(request.body) for request in script.asked]
+    bodies = [json.loads(request.body) for request in script.requests]
     assert bodies[0]["metadata"]["uid"] == "uid-1"
     assert bodies[1] == {"metadata": {"labels": {"a": "b"}, "uid": "uid-1"}}
     assert bodies[2][0] == {"op": "test", "path": "/metadata/uid", "value": "uid-1"}
     assert bodies[3]["deleteOptions"] == {"preconditions": {"uid": "uid-1"}, "gracePeriodSeconds": 0}
-    assert [request.path.rpartition("/")[2] for request in script.asked] == ["binding", "status", "web", "eviction"]
+    assert [request.path.rpartition("/")[2] for request in script.requests] == ["binding", "status", "web", "eviction"]
 
 
 def test_what_the_server_did_not_do_is_tried_again_after_the_time_it_asked_for() -> None:
     refused = Unreachable("connection refused", sent=False)
-    script = Script(answer(429, retry_after="7"), refused, answer(503), answer(200))
+    script = Script(response(429, retry_after="7"), refused, response(503), response(200))
     assert run(script.writer.patch(PODS, *POD, {})).done
     assert script.slept == [7.0, 0.1, 0.2]
 
 
 def test_what_is_never_done_ends_after_a_few_attempts() -> None:
-    script = Script(*(answer(503) for _ in range(9)))
+    script = Script(*(response(503) for _ in range(9)))
     assert run(script.writer.bind(*POD, "n")).outcome is WriteOutcome.LATER
-    assert len(script.asked) == 5
+    assert len(script.requests) == 5
 
 
 def test_a_patch_whose_answer_was_lost_is_repeated_but_one_of_steps_is_not() -> None:
-    script = Script(lost(), answer(504), answer(200))
+    script = Script(lost(), response(504), response(200))
     assert run(script.writer.patch(PODS, *POD, {})).done
     script = Script(lost())
     assert run(script.writer.json_patch(PODS, *POD, [])).outcome is WriteOutcome.UNKNOWN
@@ -144,47 +144,47 @@ def test_a_step_that_tests_and_fails_is_a_conflict() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "outcome", "methods"),
+    ("responses", "outcome", "methods"),
     [
         ([lost(), pod("node-1")], WriteOutcome.DONE, "POST GET"),
         ([lost(), pod("node-2")], WriteOutcome.CONFLICT, "POST GET"),
         ([lost(), pod(uid="uid-2")], WriteOutcome.REPLACED, "POST GET"),
-        ([lost(), answer(404)], WriteOutcome.GONE, "POST GET"),
-        ([lost(), pod(), answer(201)], WriteOutcome.DONE, "POST GET POST"),
-        ([lost(), pod(), answer(409), pod("node-1")], WriteOutcome.DONE, "POST GET POST GET"),
-        ([answer(409), pod()], WriteOutcome.CONFLICT, "POST GET"),
-        ([answer(500), *[lost()] * 5], WriteOutcome.UNKNOWN, "POST" + 5 * " GET"),
-        ([answer(500), lost(), pod("node-1")], WriteOutcome.DONE, "POST GET GET"),
-        ([lost(), pod(), answer(403)], WriteOutcome.UNKNOWN, "POST GET POST"),
-        ([lost(), pod(), *[answer(429)] * 5], WriteOutcome.UNKNOWN, "POST GET" + 5 * " POST"),
-        ([answer(500), HTTPResponse(200, {}, b"<html>")], WriteOutcome.UNKNOWN, "POST GET"),
-        ([answer(422)], WriteOutcome.REFUSED, "POST"),
+        ([lost(), response(404)], WriteOutcome.GONE, "POST GET"),
+        ([lost(), pod(), response(201)], WriteOutcome.DONE, "POST GET POST"),
+        ([lost(), pod(), response(409), pod("node-1")], WriteOutcome.DONE, "POST GET POST GET"),
+        ([response(409), pod()], WriteOutcome.CONFLICT, "POST GET"),
+        ([response(500), *[lost()] * 5], WriteOutcome.UNKNOWN, "POST" + 5 * " GET"),
+        ([response(500), lost(), pod("node-1")], WriteOutcome.DONE, "POST GET GET"),
+        ([lost(), pod(), response(403)], WriteOutcome.UNKNOWN, "POST GET POST"),
+        ([lost(), pod(), *[response(429)] * 5], WriteOutcome.UNKNOWN, "POST GET" + 5 * " POST"),
+        ([response(500), HTTPResponse(200, {}, b"<html>")], WriteOutcome.UNKNOWN, "POST GET"),
+        ([response(422)], WriteOutcome.REFUSED, "POST"),
     ],
 )
 def test_a_bind_of_unknown_outcome_is_settled_by_reading_the_pod(
-    answers: list[HTTPResponse | Unreachable], outcome: WriteOutcome, methods: str
+    responses: list[HTTPResponse | Unreachable], outcome: WriteOutcome, methods: str
 ) -> None:
-    script = Script(*answers)
+    script = Script(*responses)
     assert run(script.writer.bind(*POD, "node-1")).outcome is outcome
     assert script.methods() == methods
 
 
 def test_nothing_is_sent_behind_the_fence_not_even_after_a_wait() -> None:
-    script = Script(room_s=0.0)
+    script = Script(write_budget_s=0.0)
     assert run(script.writer.bind(*POD, "n")).outcome is WriteOutcome.FENCED
-    assert script.asked == []
-    script = Script(answer(429, retry_after="7"), room_s=5.0)
+    assert script.requests == []
+    script = Script(response(429, retry_after="7"), write_budget_s=5.0)
     assert run(script.writer.patch(PODS, *POD, {})).outcome is WriteOutcome.FENCED
-    assert len(script.asked) == 1
+    assert len(script.requests) == 1
 
 
 def test_a_write_may_take_no_longer_than_the_fence_allows() -> None:
-    script = Script(answer(200), answer(200), room_s=3.5)
+    script = Script(response(200), response(200), write_budget_s=3.5)
     run(script.writer.patch(PODS, *POD, {}))
-    assert script.asked[0].timeout_s == 3.5
-    script.room_s = 1000.0
+    assert script.requests[0].timeout_s == 3.5
+    script.write_budget_s = 1000.0
     run(script.writer.patch(PODS, *POD, {}))
-    assert script.asked[1].timeout_s == 30.0
+    assert script.requests[1].timeout_s == 30.0
 
 
 def test_a_verdict_says_what_the_server_said() -> None:

@@ -59,10 +59,10 @@ class FakeCluster:
     def __init__(self, options: HollowOptions | None = None, wanted: list[Object] | None = None) -> None:
         self.now_s = T0
         self.options = options
-        self.hollow = HollowKubelets(options, wanted or [])
+        self.kubelets = HollowKubelets(options, wanted or [])
         self.nodes: dict[str, Object] = {}
         self.pods: dict[str, Object] = {}
-        self.done: list[Effect] = []
+        self.effects_done: list[Effect] = []
         self.broken: Callable[[Effect], bool] = lambda effect: False
         self._uids = 0
 
@@ -71,17 +71,17 @@ class FakeCluster:
     def start(self) -> FakeCluster:
         """Tells the machine everything that there is, pods first, as if they were listed sooner."""
         for pod in list(self.pods.values()):
-            self.perform(self.hollow.pod_applied(copy.deepcopy(pod), self.now_s))
-        self.perform(self.hollow.pods_synced(self.now_s))
+            self.perform(self.kubelets.pod_applied(copy.deepcopy(pod), self.now_s))
+        self.perform(self.kubelets.pods_synced(self.now_s))
         for node in list(self.nodes.values()):
-            self.perform(self.hollow.node_applied(copy.deepcopy(node), self.now_s))
-        self.perform(self.hollow.nodes_synced(self.now_s))
+            self.perform(self.kubelets.node_applied(copy.deepcopy(node), self.now_s))
+        self.perform(self.kubelets.nodes_synced(self.now_s))
         return self
 
     def restart(self) -> FakeCluster:
         """The kubelets' process dies and comes back."""
-        self.hollow = HollowKubelets(self.options)
-        self.done.clear()
+        self.kubelets = HollowKubelets(self.options)
+        self.effects_done.clear()
         return self.start()
 
     def add(self, *objects: Object, quietly: bool = False) -> FakeCluster:
@@ -91,15 +91,15 @@ class FakeCluster:
             kind = self.pods if "namespace" in metadata else self.nodes
             kind[metadata["name"]] = {**copy.deepcopy(obj), "metadata": metadata}
             if not quietly:
-                self.tell(kind[metadata["name"]])
+                self.deliver(kind[metadata["name"]])
         return self
 
     def advance(self, seconds: float) -> FakeCluster:
         """Moves the clock, stopping at every timer."""
         end_s = self.now_s + seconds
-        while (deadline := self.hollow.next_deadline_s()) is not None and deadline <= end_s:
+        while (deadline := self.kubelets.next_deadline_s()) is not None and deadline <= end_s:
             self.now_s = max(deadline, self.now_s)
-            self.perform(self.hollow.due(self.now_s))
+            self.perform(self.kubelets.due(self.now_s))
         self.now_s = end_s
         return self
 
@@ -111,11 +111,11 @@ class FakeCluster:
 
     def delete_node(self, name: str) -> FakeCluster:
         node = self.nodes.pop(name)
-        self.perform(self.hollow.node_removed(name, node["metadata"]["uid"], self.now_s))
+        self.perform(self.kubelets.node_removed(name, node["metadata"]["uid"], self.now_s))
         return self
 
     def edit(self, obj: Object) -> FakeCluster:
-        self.tell(obj)
+        self.deliver(obj)
         return self
 
     # -- what a test asks ------------------------------------------------------------------------------------------
@@ -138,23 +138,23 @@ class FakeCluster:
         return [taint["key"] for taint in self.nodes[name]["spec"].get("taints", [])]
 
     def kinds(self) -> list[str]:
-        return [type(effect).__name__ for effect in self.done]
+        return [type(effect).__name__ for effect in self.effects_done]
 
     # -- the API server --------------------------------------------------------------------------------------------
 
-    def tell(self, obj: Object) -> None:
+    def deliver(self, obj: Object) -> None:
         said = copy.deepcopy(obj)
         if "namespace" in said["metadata"]:
-            self.perform(self.hollow.pod_applied(said, self.now_s))
+            self.perform(self.kubelets.pod_applied(said, self.now_s))
         else:
-            self.perform(self.hollow.node_applied(said, self.now_s))
+            self.perform(self.kubelets.node_applied(said, self.now_s))
 
     def perform(self, effects: list[Effect]) -> None:
         for effect in effects:
             if self.broken(effect):
-                self.perform(self.hollow.failed(effect, self.now_s))
+                self.perform(self.kubelets.failed(effect, self.now_s))
                 continue
-            self.done.append(effect)
+            self.effects_done.append(effect)
             self._perform(effect)
 
     def _perform(self, effect: Effect) -> None:
@@ -191,7 +191,7 @@ class FakeCluster:
         for name in ("capacity", "allocatable"):
             if name in patch:
                 obj["status"][name] = {**status.get(name, {}), **patch[name]}
-        self.tell(obj)
+        self.deliver(obj)
 
     def _taint(self, node: Object, changes: list[Object]) -> None:
         taints = node["spec"].get("taints", [])
@@ -200,17 +200,17 @@ class FakeCluster:
             if change.get("$patch") != "delete":
                 taints.append(change)
         node["spec"]["taints"] = taints
-        self.tell(node)
+        self.deliver(node)
 
     def _delete(self, pod: Object, grace_s: int) -> None:
         metadata = pod["metadata"]
         if grace_s == 0 and not metadata.get("finalizers"):
             del self.pods[metadata["name"]]
-            self.perform(self.hollow.pod_removed("a", metadata["name"], metadata["uid"], self.now_s))
+            self.perform(self.kubelets.pod_removed("a", metadata["name"], metadata["uid"], self.now_s))
             return
         metadata["deletionTimestamp"] = format_time(self.now_s + grace_s)
         metadata["deletionGracePeriodSeconds"] = grace_s
-        self.tell(pod)
+        self.deliver(pod)
 
 
 def _condition(status: Object, kind: str) -> tuple[str, str]:

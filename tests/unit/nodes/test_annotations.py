@@ -27,7 +27,7 @@ from headgate.nodes.behaviour import (
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "simulated-nodes.md"
 SOURCES = sorted((ROOT / "src" / "headgate" / "nodes").rglob("*.py"))
-WISHES = [row for row in SUPPORTED_ANNOTATIONS if row.kind == "annotation" and row.key != KWOK_NODE]
+ANNOTATIONS = [row for row in SUPPORTED_ANNOTATIONS if row.kind == "annotation" and row.key != KWOK_NODE]
 
 
 def test_the_page_lists_the_table() -> None:
@@ -50,10 +50,10 @@ def test_the_command_prints_the_table() -> None:
 def test_every_name_that_the_code_reads_is_in_the_table() -> None:
     read = {key for path in SOURCES if path.name != "annotations.py" for key in _named_in(path)}
     assert read <= {row.key for row in SUPPORTED_ANNOTATIONS}
-    assert {row.key for row in WISHES if row.key.startswith(PREFIX)} == {f"{PREFIX}{name}" for name in HELP}
+    assert {row.key for row in ANNOTATIONS if row.key.startswith(PREFIX)} == {f"{PREFIX}{name}" for name in HELP}
 
 
-@pytest.mark.parametrize("row", WISHES, ids=lambda row: row.key)
+@pytest.mark.parametrize("row", ANNOTATIONS, ids=lambda row: row.key)
 def test_every_annotation_of_the_table_is_read_and_its_example_is_sound(row: SupportedAnnotation) -> None:
     metadata = {"annotations": {row.key: row.example}}
     assert annotation_problems(metadata) == []

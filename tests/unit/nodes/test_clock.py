@@ -71,13 +71,13 @@ def test_timers_ring_after_the_same_time_though_the_clock_was_set(by_s: float) -
 def test_pods_and_nodes_take_as_long_as_they_would_have(by_s: float) -> None:
     runs = a_pod("runs", "m", annotations={"run-for": "100s"})
     ends = a_pod("ends", "m", activeDeadlineSeconds=100)
-    world = FakeCluster().start().add(a_node(killed_after="100s"), a_node("m"), runs, ends)
-    world.advance(50)
-    world.hollow.clock_moved(by_s)
-    world.now_s += by_s
-    for obj in (*world.nodes.values(), *world.pods.values()):
-        world.edit(obj)  # every timer is set anew
-    world.advance(49)
-    assert (world.phase("runs"), world.phase("ends"), sorted(world.nodes)) == ("Running", "Running", ["m", "n"])
-    world.advance(1.001)
-    assert (world.phase("runs"), world.phase("ends"), sorted(world.nodes)) == ("Succeeded", "Failed", ["m"])
+    cluster = FakeCluster().start().add(a_node(killed_after="100s"), a_node("m"), runs, ends)
+    cluster.advance(50)
+    cluster.kubelets.clock_moved(by_s)
+    cluster.now_s += by_s
+    for obj in (*cluster.nodes.values(), *cluster.pods.values()):
+        cluster.edit(obj)  # every timer is set anew
+    cluster.advance(49)
+    assert (cluster.phase("runs"), cluster.phase("ends"), sorted(cluster.nodes)) == ("Running", "Running", ["m", "n"])
+    cluster.advance(1.001)
+    assert (cluster.phase("runs"), cluster.phase("ends"), sorted(cluster.nodes)) == ("Succeeded", "Failed", ["m"])

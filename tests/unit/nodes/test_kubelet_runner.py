@@ -52,30 +52,30 @@ class Server:
         path = request.path.removesuffix("/status")
         if request.method == "GET":
             items = [obj for name, obj in sorted(self.objects.items()) if name.startswith(collection(path))]
-            return reply(200, {"metadata": {"resourceVersion": str(self.revision)}, "items": items})
+            return respond(200, {"metadata": {"resourceVersion": str(self.revision)}, "items": items})
         if request.method == "POST":
-            return reply(201, self.put(f"{path}/{body['metadata']['name']}", body))
+            return respond(201, self.put(f"{path}/{body['metadata']['name']}", body))
         current = self.objects.get(path)
         if current is None:
-            return reply(404, {"message": "gone"})
+            return respond(404, {"message": "gone"})
         if request.method == "DELETE":
             del self.objects[path]
-            self.tell("DELETED", path, current)
-            return reply(200, current)
+            self.deliver("DELETED", path, current)
+            return respond(200, current)
         if "/leases/" in path:
-            return reply(200, self.put(path, {**current, "spec": {**current["spec"], **body["spec"]}}))
+            return respond(200, self.put(path, {**current, "spec": {**current["spec"], **body["spec"]}}))
         status = {**current.get("status", {}), **body.get("status", {})}
-        return reply(200, self.put(path, {**current, "status": status}))
+        return respond(200, self.put(path, {**current, "status": status}))
 
     def put(self, path: str, obj: Object) -> Object:
         self.revision += 1
         kind = "MODIFIED" if path in self.objects else "ADDED"
         metadata = {"uid": f"u{self.revision}", **obj["metadata"], "resourceVersion": str(self.revision)}
         self.objects[path] = {**obj, "metadata": metadata}
-        self.tell(kind, path, self.objects[path])
+        self.deliver(kind, path, self.objects[path])
         return self.objects[path]
 
-    def tell(self, kind: str, path: str, obj: Object) -> None:
+    def deliver(self, kind: str, path: str, obj: Object) -> None:
         line = json.dumps({"type": kind, "object": obj}).encode() + b"\n"
         for watched, queues in self.watches.items():
             if path.startswith(collection(watched)):
@@ -94,7 +94,7 @@ def collection(path: str) -> str:
     return "/api/v1/namespaces/" if path == "/api/v1/pods" else path
 
 
-def reply(status: int, body: Object) -> HTTPResponse:
+def respond(status: int, body: Object) -> HTTPResponse:
     return HTTPResponse(status, {}, json.dumps(body).encode())
 
 
@@ -109,17 +109,17 @@ class Wall:
 
 
 def play(
-    hollow: HollowKubelets, scenario: Callable[[Server], Coroutine[Any, Any, None]], wall: Wall | None = None
+    kubelets: HollowKubelets, scenario: Callable[[Server], Coroutine[Any, Any, None]], wall: Wall | None = None
 ) -> Server:
     server = Server()
 
     async def main() -> None:
-        fleet = asyncio.create_task(
-            HollowKubeletRunner(hollow, InProcessTransport(server.handle), writers=4, wall=wall or Wall()).run()
+        runner = asyncio.create_task(
+            HollowKubeletRunner(kubelets, InProcessTransport(server.handle), writers=4, wall=wall or Wall()).run()
         )
         await scenario(server)
-        fleet.cancel()
-        await asyncio.wait([fleet])
+        runner.cancel()
+        await asyncio.wait([runner])
 
     run(main())
     return server
@@ -223,9 +223,9 @@ def test_what_is_written_follows_the_wall_clock_when_that_is_set(by_s: float) ->
     def ages(server: Server) -> dict[str, float]:
         """How long ago the server was told, by the wall clock."""
         node = server.objects[NODE]
-        beats = {each["lastHeartbeatTime"] for each in node["status"]["conditions"]}
-        times = {"renewTime": server.objects[lease]["spec"]["renewTime"], "heartbeat": beats.pop()}
-        assert not beats
+        renewals = {each["lastHeartbeatTime"] for each in node["status"]["conditions"]}
+        times = {"renewTime": server.objects[lease]["spec"]["renewTime"], "heartbeat": renewals.pop()}
+        assert not renewals
         return {name: wall() - parsed(text) for name, text in times.items()}
 
     async def scenario(server: Server) -> None:
@@ -283,8 +283,8 @@ def test_a_pod_that_could_not_be_taken_in_is_tried_again(caplog: pytest.LogCaptu
 
 
 def test_a_timer_that_fails_rings_again_and_loses_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    hollow = HollowKubelets()
-    finish = hollow._workers._timer_handlers["finish"]
+    kubelets = HollowKubelets()
+    finish = kubelets._workers._timer_handlers["finish"]
     left = 3
 
     def fails_at_first(pod: HollowPod, now_s: float) -> None:
@@ -295,7 +295,7 @@ def test_a_timer_that_fails_rings_again_and_loses_no_other(caplog: pytest.LogCap
                 raise RuntimeError("a bug")
         finish(pod, now_s)
 
-    hollow._workers._timer_handlers["finish"] = fails_at_first
+    kubelets._workers._timer_handlers["finish"] = fails_at_first
 
     async def scenario(server: Server) -> None:
         server.put(NODE, a_node())
@@ -306,7 +306,7 @@ def test_a_timer_that_fails_rings_again_and_loses_no_other(caplog: pytest.LogCap
         assert server.objects[POD]["status"]["phase"] == "Running"
         await asyncio.sleep(30)
 
-    assert play(hollow, scenario).objects[POD]["status"]["phase"] == "Succeeded"
+    assert play(kubelets, scenario).objects[POD]["status"]["phase"] == "Succeeded"
     assert "in the timer 'finish' of" in caplog.text
 
 
@@ -318,10 +318,10 @@ def test_the_fleet_stops_when_told_to_even_if_something_happens_at_that_moment(t
         beating = HollowKubelets(
             HollowOptions(controller_manager=True), make_nodes(1, NodeTemplate())
         )  # so that a timer is always set
-        fleet = HollowKubeletRunner(beating, InProcessTransport(Server().handle))
-        task = asyncio.create_task(fleet.run())
+        runner = HollowKubeletRunner(beating, InProcessTransport(Server().handle))
+        task = asyncio.create_task(runner.run())
         await asyncio.sleep(10)
-        fleet._deadline_changed.set()
+        runner._deadline_changed.set()
         for _ in range(turns):
             await asyncio.sleep(0)
         task.cancel()

@@ -34,9 +34,9 @@ def test_timers_behave_like_a_dict_that_is_scanned(steps: list[tuple[str, int, i
             timers.cancel(key)
             model.pop(key, None)
         else:
-            rang = list(timers.due(at))
-            assert sorted(rang) == sorted(k for k, deadline in model.items() if deadline <= at)
-            assert [model[k] for k in rang] == sorted(model[k] for k in rang)
+            fired = list(timers.due(at))
+            assert sorted(fired) == sorted(k for k, deadline in model.items() if deadline <= at)
+            assert [model[k] for k in fired] == sorted(model[k] for k in fired)
             model = {k: deadline for k, deadline in model.items() if deadline > at}
         assert timers.next_deadline_s() == min(model.values(), default=None)
         assert len(timers) == len(model)

@@ -29,7 +29,7 @@ NO_TIME: Any = "soon"
 SECRETS = APIResource("", "v1", "secrets", namespaced=True)
 
 
-class Keeper(Controller):
+class RecordingController(Controller):
     """Works on every ConfigMap by its name; what it does about one named ``bad`` is up to the test."""
 
     def __init__(self, name: str = "keeper") -> None:
@@ -53,14 +53,14 @@ class Keeper(Controller):
         return Done()
 
 
-class FailsWhenTold(Keeper):
+class FailsOnEvent(RecordingController):
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         if obj["metadata"]["name"] == "bad" and self.fails():
             raise RuntimeError("a bug")
         return super().applied(resource, obj, now_s)
 
 
-class FailsWhileNamingKeys(Keeper):
+class FailsWhileNamingKeys(RecordingController):
     """It names its keys one by one, and fails half-way."""
 
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterator[Enqueue]:
@@ -72,45 +72,45 @@ class FailsWhileNamingKeys(Keeper):
         yield Enqueue(name)
 
 
-class NamesAKeyThatIsNone(Keeper):
+class NamesAKeyThatIsNone(RecordingController):
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         name = obj["metadata"]["name"]
         broken = name == "bad" and self.fails()
         return ([Enqueue(NO_KEY)] if broken else []) + [Enqueue(name)]
 
 
-class NamesATimeThatIsNone(Keeper):
+class NamesATimeThatIsNone(RecordingController):
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         name = obj["metadata"]["name"]
         broken: Any = "soon" if name == "bad" and self.fails() else 0.0
         return (Enqueue(name, broken), Enqueue(f"{name}-more"))
 
 
-class FailsAtTheStartOfWork(Keeper):
+class FailsAtTheStartOfWork(RecordingController):
     def reconcile(self, key: Any, now_s: float) -> ReconcileSteps:
         if key == "bad" and self.fails():
             raise AssertionError("a bug")
         return super().reconcile(key, now_s)
 
 
-class EndsWithout(Keeper):
+class EndsWithout(RecordingController):
     """The work on ``bad`` ends with a given thing at first."""
 
-    def __init__(self, verdict: Any) -> None:
+    def __init__(self, result: Any) -> None:
         super().__init__()
-        self.verdict = verdict
+        self.result = result
 
     def reconcile(self, key: Any, now_s: float) -> ReconcileSteps:
         steps = super().reconcile(key, now_s)
         if key == "bad" and self.fails():
             yield Get(CONFIG_MAPS, "default", "bad")
-            ended: Result = self.verdict
+            ended: Result = self.result
             return ended
         return (yield from steps)
 
 
 BROKEN = [
-    FailsWhenTold(),
+    FailsOnEvent(),
     FailsWhileNamingKeys(),
     NamesAKeyThatIsNone(),
     NamesATimeThatIsNone(),
@@ -125,10 +125,10 @@ BROKEN = [
 @on_both_loops
 @pytest.mark.parametrize("number", range(len(BROKEN)), ids=[type(each).__name__ for each in BROKEN])
 def test_a_failure_costs_its_key_which_is_tried_again(run: Run, number: int, caplog: pytest.LogCaptureFixture) -> None:
-    broken, other = BROKEN[number], Keeper("other")
+    broken, other = BROKEN[number], RecordingController("other")
     broken.left, broken.worked = 3, []
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with a_server() as server:
             await with_namespace(server)
             for name in ("bad", "good"):
@@ -142,14 +142,14 @@ def test_a_failure_costs_its_key_which_is_tried_again(run: Run, number: int, cap
                 await until(lambda: "next" in other.worked)
                 assert other.worked.count("good") == 1, "the controllers have started again"
 
-    run(story())
+    run(scenario())
     assert "keeper: " in caplog.text
     assert "bad" in caplog.text
 
 
 @on_both_loops
 def test_keys_that_are_woken_within_a_millisecond_lose_nothing_of_the_event(run: Run) -> None:
-    class Hasty(Keeper):
+    class Hasty(RecordingController):
         def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
             name = obj["metadata"]["name"]
             return (
@@ -160,7 +160,7 @@ def test_keys_that_are_woken_within_a_millisecond_lose_nothing_of_the_event(run:
                 Enqueue(f"{name}-2"),
             )
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with a_server() as server:
             await with_namespace(server)
             hasty = Hasty()
@@ -170,11 +170,11 @@ def test_keys_that_are_woken_within_a_millisecond_lose_nothing_of_the_event(run:
                 names = {f"m{number}{end}" for number in range(20) for end in ("", "-2")} | {"all"}
                 await until(lambda: names <= set(hasty.worked))
 
-    run(story())
+    run(scenario())
 
 
 def test_a_controller_that_cannot_take_in_what_is_served_is_told_again(caplog: pytest.LogCaptureFixture) -> None:
-    class Slow(Keeper):
+    class Slow(RecordingController):
         def discovered(self, served: DiscoveredKinds) -> Iterable[Enqueue]:
             if self.fails():
                 raise RuntimeError("a bug")
@@ -183,18 +183,18 @@ def test_a_controller_that_cannot_take_in_what_is_served_is_told_again(caplog: p
     async def at_once(seconds: float) -> None:
         await asyncio.sleep(0)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with a_server() as server:
             await with_namespace(server)
             await ask(server, "POST", MAPS, {"metadata": {"name": "m"}})
-            slow, other = Slow(), Keeper("other")
+            slow, other = Slow(), RecordingController("other")
             slow.left = 1
             async with running(server, slow, other, sleep=at_once):
                 await until(lambda: "m" in other.worked and "m" in slow.worked)
                 await until(lambda: "learnt" in slow.worked)
                 assert other.worked == ["m"]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     assert "keeper: what the server serves could not be taken in" in caplog.text
 
 
@@ -217,14 +217,14 @@ def test_a_watch_that_fails_in_an_unknown_way_goes_on(caplog: pytest.LogCaptureF
 
         async def close(self) -> None: ...
 
-    class Both(Keeper):
+    class Both(RecordingController):
         def watches(self) -> Iterable[WatchSpec]:
             return (*super().watches(), WatchSpec(SECRETS, frozenset({"type"})))
 
     async def at_once(seconds: float) -> None:
         await asyncio.sleep(0)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with a_server() as server:
             await with_namespace(server)
             await ask(server, "POST", MAPS, {"metadata": {"name": "m"}})
@@ -235,12 +235,12 @@ def test_a_watch_that_fails_in_an_unknown_way_goes_on(caplog: pytest.LogCaptureF
                 await until(lambda: "s" in both.worked)
                 assert both.worked.count("m") == 1
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     assert "the watch of secrets failed" in caplog.text
 
 
 def test_an_event_that_cannot_be_written_silences_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    class Crier(Keeper):
+    class EmittingController(RecordingController):
         def reconcile(self, key: Any, now_s: float) -> ReconcileSteps:
             about = {"kind": "ConfigMap", "namespace": "default", "name": key, "uid": key, "apiVersion": "v1"}
             if key == "bad":
@@ -248,7 +248,7 @@ def test_an_event_that_cannot_be_written_silences_no_other(caplog: pytest.LogCap
             yield EmitEvent(about, "Warning", "Loud", "it is loud", "crier")
             return Done()
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with a_server() as server:
             await with_namespace(server)
             for name in ("bad", "good"):
@@ -258,8 +258,8 @@ def test_an_event_that_cannot_be_written_silences_no_other(caplog: pytest.LogCap
                 found = (await ask(server, "GET", "/api/v1/namespaces/default/events"))[1]["items"]
                 return [each["involvedObject"]["name"] for each in found] == ["good"]
 
-            async with running(server, Crier()):
+            async with running(server, EmittingController()):
                 await until(told)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     assert "crier: the Event Loud about" in caplog.text

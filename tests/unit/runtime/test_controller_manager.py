@@ -53,10 +53,10 @@ class Watcher(Controller):
     def reconcile(self, key: str, now_s: float) -> ReconcileSteps:
         self.worked.append(key)
         yield Get(CONFIG_MAPS, "default", key)
-        verdict = next(self.verdicts, Done())
-        if isinstance(verdict, Exception):
-            raise verdict
-        return verdict
+        result = next(self.verdicts, Done())
+        if isinstance(result, Exception):
+            raise result
+        return result
 
 
 def test_families_and_namespaces_end_in_a_running_process() -> None:
@@ -101,24 +101,24 @@ def test_a_watch_tells_only_what_was_asked_for() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("verdict", [RequeueWithBackoff("no"), RequeueAfter(0.01), ValueError("a bug")])
-def test_work_that_is_not_done_is_done_again(verdict: Any, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("result", [RequeueWithBackoff("no"), RequeueAfter(0.01), ValueError("a bug")])
+def test_work_that_is_not_done_is_done_again(result: Any, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async with a_server() as server:
             await with_namespace(server)
             await ask(server, "POST", MAPS, {"metadata": {"name": "m"}})
-            watcher = Watcher([verdict, verdict])
+            watcher = Watcher([result, result])
             async with running(server, watcher):
                 await until(lambda: watcher.worked == ["m", "m", "m"])
                 await ask(server, "POST", MAPS, {"metadata": {"name": "n"}})
                 await until(lambda: watcher.worked[3:] == ["n"])
 
     asyncio.run(main())
-    assert ("a bug" in caplog.text) == isinstance(verdict, ValueError)
+    assert ("a bug" in caplog.text) == isinstance(result, ValueError)
 
 
 def test_an_event_is_written_once_and_then_counted() -> None:
-    class Crier(Watcher):
+    class EmittingController(Watcher):
         def reconcile(self, key: str, now_s: float) -> ReconcileSteps:
             about = {"kind": "ConfigMap", "namespace": "default", "name": "m", "uid": "u", "apiVersion": "v1"}
             for _ in range(3):
@@ -130,13 +130,13 @@ def test_an_event_is_written_once_and_then_counted() -> None:
         async with a_server() as server:
             await with_namespace(server)
             await ask(server, "POST", MAPS, {"metadata": {"name": "m"}})
-            crier = Crier()
+            controller = EmittingController()
 
             async def told() -> list[Object]:
                 found: list[Object] = (await ask(server, "GET", EVENTS.collection_path("default")))[1]["items"]
                 return [each for each in found if each["count"] == 3]
 
-            async with running(server, crier):
+            async with running(server, controller):
                 await until(told)
                 (event,) = await told()
                 assert (event["reason"], event["source"]) == ("Loud", {"component": "crier"})
@@ -147,15 +147,15 @@ def test_an_event_is_written_once_and_then_counted() -> None:
     asyncio.run(main())
 
 
-class Shaky:
+class FailingTransport:
     """A transport on which many requests are lost."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
-        self._dice = random.Random(7)
+        self._random = random.Random(7)
 
     async def request(self, request: HTTPRequest) -> HTTPResponse:
-        if self._dice.random() < 0.4:
+        if self._random.random() < 0.4:
             raise Unreachable("the line is dead")
         return await self._inner.request(request)
 
@@ -176,7 +176,7 @@ def test_a_line_that_breaks_all_the_time_only_makes_it_slower() -> None:
             named = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}
             await ask(server, "POST", MAPS, {"metadata": {"name": "child", "ownerReferences": [named]}})
             await ask(server, "DELETE", f"{MAPS}/owner")
-            async with running(Shaky(server), GarbageCollector(), sleep=at_once):
+            async with running(FailingTransport(server), GarbageCollector(), sleep=at_once):
 
                 async def gone() -> bool:
                     return (await ask(server, "GET", f"{MAPS}/child"))[0] == 404
@@ -247,7 +247,7 @@ def test_the_earliest_time_counts_and_failures_wait_longer_each_time() -> None:
     asyncio.run(main())
 
 
-class Crowd:
+class CountingTransport:
     """A transport that answers requests for ConfigMaps when all that can come at the same time have come."""
 
     def __init__(self, inner: Transport) -> None:
@@ -275,12 +275,12 @@ class Crowd:
 def test_requests_of_one_step_go_out_a_bounded_number_at_a_time_and_answers_keep_their_order(
     asked: int, at_once: int
 ) -> None:
-    class Asker(Watcher):
+    class RequestingController(Watcher):
         answers: tuple[Any, ...] = ()
 
         def reconcile(self, key: str, now_s: float) -> ReconcileSteps:
-            answer = yield ParallelRequests(tuple(Get(CONFIG_MAPS, "default", f"crowd-{n}") for n in range(asked)))
-            self.answers = answer.parts
+            response = yield ParallelRequests(tuple(Get(CONFIG_MAPS, "default", f"crowd-{n}") for n in range(asked)))
+            self.answers = response.parts
             self.worked.append(key)
             return Done()
 
@@ -288,10 +288,10 @@ def test_requests_of_one_step_go_out_a_bounded_number_at_a_time_and_answers_keep
         async with a_server() as server:
             await with_namespace(server)
             await ask(server, "POST", MAPS, {"metadata": {"name": "m"}})
-            crowd, asker = Crowd(server), Asker()
-            async with running(crowd, asker):
-                await until(lambda: asker.worked)
-            return crowd.most, asker.answers
+            transport, controller = CountingTransport(server), RequestingController()
+            async with running(transport, controller):
+                await until(lambda: controller.worked)
+            return transport.most, controller.answers
 
     most, answers = asyncio.run(main())
     assert most == at_once

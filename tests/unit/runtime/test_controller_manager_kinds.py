@@ -37,13 +37,13 @@ class LateWatch:
         self._missed = asyncio.Event()
 
     async def request(self, request: HTTPRequest) -> HTTPResponse:
-        answer = await self._transport.request(request)
+        response = await self._transport.request(request)
         if request.path == "/apis":
-            is_there = b'"widgets"' in answer.body
+            is_there = b'"widgets"' in response.body
             if self.seen and not is_there:
                 asyncio.get_running_loop().call_later(0.2, self._missed.set)
             self.seen |= is_there
-        return answer
+        return response
 
     async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:
         lines = await self._transport.stream(request, idle_s=idle_s)
@@ -137,14 +137,14 @@ class Refusing:
         if request.path.endswith(self._refused):
             self.not_found += 1
             return HTTPResponse(404, {}, b"404 page not found\n")
-        answer = await self._transport.request(request)
-        self.not_found += answer.status == 404 and request.path.endswith("widgets")
-        return answer
+        response = await self._transport.request(request)
+        self.not_found += response.status == 404 and request.path.endswith("widgets")
+        return response
 
     async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:
-        answer = await self._transport.stream(request, idle_s=idle_s)
-        self.not_found += isinstance(answer, HTTPResponse) and answer.status == 404
-        return answer
+        response = await self._transport.stream(request, idle_s=idle_s)
+        self.not_found += isinstance(response, HTTPResponse) and response.status == 404
+        return response
 
     async def close(self) -> None:
         await self._transport.close()

@@ -28,14 +28,14 @@ class Server:
     """Answers the writes about each pod as the test wants, and remembers them."""
 
     def __init__(self, **answers: tuple[str, int, Object]) -> None:
-        self.asked: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
         self.bodies: list[Object] = []
         self.at_once = self.most_at_once = 0
         self._answers = answers
 
     async def request(self, request: HTTPRequest) -> HTTPResponse:
         path = request.path.removeprefix(f"{PODS}/")
-        self.asked.append((request.method, path))
+        self.requests.append((request.method, path))
         self.bodies.append(msgspec.json.decode(request.body))
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
@@ -64,7 +64,7 @@ def told(server: Server, *victims: PodInfo) -> tuple[list[str], bool]:
 def test_a_victim_is_told_why_and_then_deleted_by_its_uid() -> None:
     server = Server()
     assert told(server, pod_of("v")) == (["uid-v"], True)
-    assert server.asked == [("PATCH", "v/status"), ("DELETE", "v")]
+    assert server.requests == [("PATCH", "v/status"), ("DELETE", "v")]
     said, deleted = server.bodies
     (condition,) = said["status"]["conditions"]
     assert condition.pop("lastTransitionTime")
@@ -86,7 +86,7 @@ def test_a_pod_that_was_to_go_before_keeps_the_time_since_when() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "is_told", "ok"),
+    ("answer", "is_evicted", "ok"),
     [
         (("PATCH", 404, {}), False, True),
         (("PATCH", 422, OTHER_UID), False, True),
@@ -101,12 +101,12 @@ def test_a_pod_that_was_to_go_before_keeps_the_time_since_when() -> None:
     ],
 )
 def test_who_is_gone_needs_no_telling_and_who_cannot_be_told_is_a_failure(
-    answer: tuple[str, int, Object], is_told: bool, ok: bool
+    answer: tuple[str, int, Object], is_evicted: bool, ok: bool
 ) -> None:
     server = Server(v=answer)
     found = told(server, pod_of("v"), pod_of("w"))
-    assert found == (["uid-v", "uid-w"] if is_told else ["uid-w"], ok)
-    assert (("DELETE", "v") in server.asked) is (answer[0] == "DELETE")
+    assert found == (["uid-v", "uid-w"] if is_evicted else ["uid-w"], ok)
+    assert (("DELETE", "v") in server.requests) is (answer[0] == "DELETE")
 
 
 def test_many_victims_are_told_a_few_at_a_time() -> None:
@@ -117,7 +117,7 @@ def test_many_victims_are_told_a_few_at_a_time() -> None:
 
 
 def test_a_preemptor_gets_its_node_when_its_victims_are_gone() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with a_server() as transport, asyncio.TaskGroup() as group:
             await ask(transport, "POST", "/api/v1/namespaces", {"metadata": {"name": "default"}})
             await ask(transport, "POST", "/api/v1/nodes", a_node("a", cpu="2"))
@@ -128,8 +128,8 @@ def test_a_preemptor_gets_its_node_when_its_victims_are_gone() -> None:
             async def create(name: str, cpu: str, priority: str) -> None:
                 pod = a_pod(name, {"cpu": cpu}, priorityClassName=priority, terminationGracePeriodSeconds=0)
                 del pod["metadata"]["uid"]
-                status, answer = await ask(transport, "POST", PODS, pod)
-                assert status == 201, answer
+                status, response = await ask(transport, "POST", PODS, pod)
+                assert status == 201, response
 
             async def placed(name: str) -> bool:
                 _, pod = await ask(transport, "GET", f"{PODS}/{name}")
@@ -150,12 +150,12 @@ def test_a_preemptor_gets_its_node_when_its_victims_are_gone() -> None:
             _, left = await ask(transport, "GET", PODS)
             assert [each["metadata"]["name"] for each in left["items"]] == ["p"]
 
-            async def all_told() -> bool:
+            async def all_evicted() -> bool:
                 _, events = await ask(transport, "GET", "/api/v1/namespaces/default/events")
                 about = {each["involvedObject"]["name"] for each in events["items"] if each["reason"] == "Preempted"}
                 return about == {"v", "w"}
 
-            await until(all_told)
+            await until(all_evicted)
             running.cancel()
 
-    asyncio.run(story())
+    asyncio.run(scenario())

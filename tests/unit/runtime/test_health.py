@@ -101,11 +101,11 @@ async def exchange(port: int, sent: bytes, *, ends: bool = False) -> bytes:
 
 
 def test_a_probe_is_answered_over_a_connection_that_then_ends() -> None:
-    async def story() -> bytes:
+    async def scenario() -> bytes:
         async with serve_health(answers(), "127.0.0.1", 0) as port:
             return await exchange(port, b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
 
-    assert asyncio.run(story()).endswith(b"\r\n\r\nok")
+    assert asyncio.run(scenario()).endswith(b"\r\n\r\nok")
 
 
 @pytest.mark.parametrize(
@@ -117,11 +117,11 @@ def test_a_probe_is_answered_over_a_connection_that_then_ends() -> None:
     ],
 )
 def test_heads_that_are_too_long_too_short_or_too_slow_are_refused(sent: bytes, ends: bool, status: bytes) -> None:
-    async def story() -> bytes:
+    async def scenario() -> bytes:
         async with serve_health(answers(), "127.0.0.1", 0, patience_s=0.2) as port:
             return await exchange(port, sent, ends=ends)
 
-    assert asyncio.run(story()).startswith(b"HTTP/1.1 " + status)
+    assert asyncio.run(scenario()).startswith(b"HTTP/1.1 " + status)
 
 
 def test_one_connection_too_many_is_cut_and_the_others_are_served() -> None:
@@ -131,7 +131,7 @@ def test_one_connection_too_many_is_cut_and_the_others_are_served() -> None:
         except ConnectionError:
             return True
 
-    async def story() -> bytes:
+    async def scenario() -> bytes:
         async with serve_health(answers(), "127.0.0.1", 0, most=1) as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             while not await is_cut(port):
@@ -142,18 +142,18 @@ def test_one_connection_too_many_is_cut_and_the_others_are_served() -> None:
             await writer.wait_closed()
             return served
 
-    assert asyncio.run(story()).endswith(b"ok")
+    assert asyncio.run(scenario()).endswith(b"ok")
 
 
 def test_whoever_holds_a_connection_open_does_not_hold_up_the_end() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with serve_health(answers(), "127.0.0.1", 0) as port:
             _, writer = await asyncio.open_connection("127.0.0.1", port)
             assert (await exchange(port, b"GET /livez HTTP/1.1\r\n\r\n")).endswith(b"ok")
         writer.close()
         await writer.wait_closed()
 
-    asyncio.run(asyncio.wait_for(story(), 5))
+    asyncio.run(asyncio.wait_for(scenario(), 5))
 
 
 GET = b"GET /livez HTTP/1.1\r\nHost: x\r\n"
@@ -185,39 +185,39 @@ UNUSUAL = {
 def test_unusual_requests_get_one_answer_and_the_end_of_the_connection(name: str) -> None:
     sent, starts, ends = UNUSUAL[name]
 
-    async def story() -> bytes:
+    async def scenario() -> bytes:
         async with serve_health(answers(), "127.0.0.1", 0) as port:
             return await asyncio.wait_for(exchange(port, sent), 5)
 
-    heard = asyncio.run(story())
+    heard = asyncio.run(scenario())
     assert heard.startswith(starts)
     assert heard.endswith(ends)
     assert heard.count(b"HTTP/1.") == 1
 
 
 def test_a_probe_that_closes_its_half_is_answered() -> None:
-    async def story() -> bytes:
+    async def scenario() -> bytes:
         async with serve_health(answers(), "127.0.0.1", 0) as port:
             return await exchange(port, GET + b"\r\n", ends=True)
 
-    assert asyncio.run(story()).endswith(b"\r\n\r\nok")
+    assert asyncio.run(scenario()).endswith(b"\r\n\r\nok")
 
 
 @pytest.mark.parametrize("piece", [b"X: y\r\n", b""])
 def test_a_head_that_comes_too_slowly_is_refused_however_it_is_cut(piece: bytes) -> None:
-    async def story() -> bytes:
+    async def scenario() -> bytes:
         async with serve_health(answers(), "127.0.0.1", 0, patience_s=0.3) as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            answer = asyncio.create_task(reader.read())
+            response = asyncio.create_task(reader.read())
             writer.write(GET)
-            while not answer.done():
+            while not response.done():
                 if not writer.transport.is_closing():
                     writer.write(piece)
-                await asyncio.wait([answer], timeout=0.02)
+                await asyncio.wait([response], timeout=0.02)
             writer.transport.abort()
-            return answer.result()
+            return response.result()
 
-    assert asyncio.run(asyncio.wait_for(story(), 10)).startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+    assert asyncio.run(asyncio.wait_for(scenario(), 10)).startswith(b"HTTP/1.1 408 Request Timeout\r\n")
 
 
 @pytest.mark.parametrize("part_bytes", [0, 65536])
@@ -225,7 +225,7 @@ def test_a_client_that_reads_a_page_too_slowly_or_not_at_all_is_dropped(part_byt
     """It gave up its place: another one is served though only one may be connected."""
     pages = {"/metrics": HealthPage("text/plain", lambda: b"x" * 50_000_000)}
 
-    async def story() -> None:
+    async def scenario() -> None:
         handler = HealthHandler({"/livez": {"ping": lambda: ""}}, pages)
         async with serve_health(handler, "127.0.0.1", 0, patience_s=0.3, most=1) as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
@@ -239,4 +239,4 @@ def test_a_client_that_reads_a_page_too_slowly_or_not_at_all_is_dropped(part_byt
                 await asyncio.sleep(0.02)
             writer.transport.abort()
 
-    asyncio.run(asyncio.wait_for(story(), 5))
+    asyncio.run(asyncio.wait_for(scenario(), 5))

@@ -51,14 +51,14 @@ def test_a_component_that_restarts_in_a_loop_is_named_with_its_error_until_it_is
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
 def test_every_path_of_health_fails_while_a_component_restarts_in_a_loop(path: str) -> None:
-    board = HealthRegistry()
+    health = HealthRegistry()
     head = f"GET {path} HTTP/1.1\r\n\r\n".encode()
-    assert response_to(board.handler(), head, health_limits()).startswith(b"HTTP/1.1 200 ")
+    assert response_to(health.handler(), head, health_limits()).startswith(b"HTTP/1.1 200 ")
     for _ in range(3):
-        board.restarts.failed("quota", ValueError("x"))
-    answer = response_to(board.handler(), head, health_limits())
-    assert answer.startswith(b"HTTP/1.1 500 ")
-    assert b"[-]restarts failed: quota failed 3 times" in answer
+        health.restarts.failed("quota", ValueError("x"))
+    response = response_to(health.handler(), head, health_limits())
+    assert response.startswith(b"HTTP/1.1 500 ")
+    assert b"[-]restarts failed: quota failed 3 times" in response
 
 
 async def nothing_is_served(request: HTTPRequest) -> HTTPResponse:
@@ -66,19 +66,19 @@ async def nothing_is_served(request: HTTPRequest) -> HTTPResponse:
 
 
 def test_a_scheduler_that_cannot_be_made_is_tried_again_and_counts_as_failed() -> None:
-    board = HealthRegistry()
+    health = HealthRegistry()
 
     def make(complain: Callable[[str], None]) -> Scheduler:
         raise ValueError("a plugin broke")
 
-    asyncio.run(tried_once(make, board))
+    asyncio.run(tried_once(make, health))
     for _ in range(2):
-        board.restarts.failed("scheduler", ValueError("a plugin broke"))
-    assert "scheduler failed 3 times" in board.restarts.problem()
+        health.restarts.failed("scheduler", ValueError("a plugin broke"))
+    assert "scheduler failed 3 times" in health.restarts.problem()
 
 
-async def tried_once(make: SchedulerFactory, board: HealthRegistry) -> None:
-    keeping = asyncio.create_task(run_scheduler(make, InProcessTransport(nothing_is_served, {}), health=board))
+async def tried_once(make: SchedulerFactory, health: HealthRegistry) -> None:
+    keeping = asyncio.create_task(run_scheduler(make, InProcessTransport(nothing_is_served, {}), health=health))
     await asyncio.sleep(0)
     assert not keeping.done()
     keeping.cancel()
@@ -86,7 +86,7 @@ async def tried_once(make: SchedulerFactory, board: HealthRegistry) -> None:
 
 
 def test_controllers_that_fail_are_counted() -> None:
-    board = HealthRegistry()
+    health = HealthRegistry()
     slept = 0
 
     async def sleep(wait_s: float) -> None:
@@ -96,7 +96,7 @@ def test_controllers_that_fail_are_counted() -> None:
             raise asyncio.CancelledError
 
     def failed(broken: BaseException) -> None:
-        board.restarts.failed("controllers", broken)
+        health.restarts.failed("controllers", broken)
 
     def make() -> list[object]:
         raise ValueError("x")
@@ -104,4 +104,4 @@ def test_controllers_that_fail_are_counted() -> None:
     keeping = run_controllers(make, InProcessTransport(nothing_is_served, {}), sleep=sleep, failed=failed)  # type: ignore[arg-type]  # it makes nothing
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(keeping)
-    assert "controllers failed 3 times" in board.restarts.problem()
+    assert "controllers failed 3 times" in health.restarts.problem()

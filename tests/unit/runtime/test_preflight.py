@@ -19,14 +19,14 @@ SCHEMA = "/openapi/v3/api/v1"
 def answered(asking: PreflightSteps, answers: dict[str, HTTPResponse]) -> tuple[list[str], str]:
     """The paths that were asked for, and what was found wrong."""
     asked: list[str] = []
-    answer: HTTPResponse | None = None
+    response: HTTPResponse | None = None
     while True:
         try:
-            request = next(asking) if answer is None else asking.send(answer)
+            request = next(asking) if response is None else asking.send(response)
         except StopIteration as end:
             return asked, end.value
         asked.append(request.path)
-        answer = answers[request.path]
+        response = answers[request.path]
 
 
 def version(minor: str) -> HTTPResponse:

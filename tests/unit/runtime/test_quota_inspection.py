@@ -24,15 +24,15 @@ NAMESPACE = {"metadata": {"name": "ns"}}
 JOB_OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "uid-job", "controller": True}
 
 
-def answer(status: int, **body: Any) -> HTTPResponse:
+def response(status: int, **body: Any) -> HTTPResponse:
     return HTTPResponse(status, {}, msgspec.json.encode(body or {"message": f"said {status}"}))
 
 
 def a_list(*items: Any, revision: str = "7") -> HTTPResponse:
-    return answer(200, metadata={"resourceVersion": revision}, items=list(items))
+    return response(200, metadata={"resourceVersion": revision}, items=list(items))
 
 
-def asked(
+def inspect(
     asking: Generator[HTTPRequest, HTTPResponse, R], reply: Callable[[HTTPRequest], HTTPResponse]
 ) -> tuple[R, list[str]]:
     requests = []
@@ -59,8 +59,8 @@ def a_cluster(*workloads: Wire) -> dict[str, HTTPResponse]:
     }
 
 
-def surveyed(lists: Mapping[str, HTTPResponse]) -> QuotaInspection:
-    return asked(inspect_quota("ns", START_S + 100), serving(lists))[0]
+def inspected(lists: Mapping[str, HTTPResponse]) -> QuotaInspection:
+    return inspect(inspect_quota("ns", START_S + 100), serving(lists))[0]
 
 
 def owned(workload: Wire, **reference: Any) -> Wire:
@@ -74,18 +74,18 @@ def gated(name: str, gate: str = "example.com/data", created: str = "2026-01-01T
 
 
 def found_gated(lists: Mapping[str, HTTPResponse], namespace: str = "") -> GatedJobList:
-    return asked(find_gated_jobs(namespace), serving(lists))[0]
+    return inspect(find_gated_jobs(namespace), serving(lists))[0]
 
 
 def test_all_lists_are_of_the_moment_of_the_workloads() -> None:
-    found, requests = asked(inspect_quota("", 0.0), serving(a_cluster(a_workload())))
+    found, requests = inspect(inspect_quota("", 0.0), serving(a_cluster(a_workload())))
     assert requests[0].startswith(f"{KINDS}/workloads?")
     assert all("resourceVersion=7&resourceVersionMatch=Exact" in each for each in requests[1:])
     assert (found.revision, found.gaps, found.knows_positions) == ("7", (), True)
 
 
 def test_lines_say_state_queue_place_and_whose_it_is() -> None:
-    found = surveyed(
+    found = inspected(
         a_cluster(
             owned(a_workload("holds", cpu=2, status=reserved(cpu=2, at_s=50))),
             a_workload("second", cpu=1, at_s=20),
@@ -112,13 +112,13 @@ def test_lines_say_state_queue_place_and_whose_it_is() -> None:
 def test_who_was_evicted_is_told_why_rather_than_that_he_is_admitted() -> None:
     status = reserved(cpu=1)
     status["conditions"].append(a_condition("Evicted", reason="Preempted", message="room for another"))
-    found = surveyed(a_cluster(a_workload("victim", status=status)))
+    found = inspected(a_cluster(a_workload("victim", status=status)))
     (row,) = workload_rows(found.engine, found.workloads.values())
     assert (row.state, row.reason, row.message) == ("admitted", "Preempted", "room for another")
 
 
 def test_a_workload_that_cannot_be_read_is_listed_with_what_is_wrong() -> None:
-    found = surveyed(a_cluster(a_workload("bad", cpu="many"), a_workload("good")))
+    found = inspected(a_cluster(a_workload("bad", cpu="many"), a_workload("good")))
     listed = {row.name: row for row in workload_rows(found.engine, found.workloads.values())}
     assert "many" in listed["bad"].message or "quantit" in listed["bad"].message
     assert listed["good"].position == 0
@@ -126,9 +126,9 @@ def test_a_workload_that_cannot_be_read_is_listed_with_what_is_wrong() -> None:
 
 def test_who_may_see_only_his_namespace_sees_his_workloads_without_places() -> None:
     lists = a_cluster()
-    lists[f"{KINDS}/workloads"] = answer(403)
+    lists[f"{KINDS}/workloads"] = response(403)
     lists[f"{KINDS}/namespaces/ns/workloads"] = a_list(a_workload())
-    found = surveyed(lists)
+    found = inspected(lists)
     assert found.has_listed(WORKLOADS)
     assert not found.knows_positions
     assert [gap.right for gap in found.gaps] == ["list workloads.kueue.x-k8s.io in all namespaces"]
@@ -137,7 +137,7 @@ def test_who_may_see_only_his_namespace_sees_his_workloads_without_places() -> N
 
 
 def test_a_cluster_without_kueues_kinds_is_told_how_to_get_them() -> None:
-    found = surveyed({f"{KINDS}/workloads": answer(404)})
+    found = inspected({f"{KINDS}/workloads": response(404)})
     assert found.is_absent
     assert "headgate install-crds" in found.gaps[0].text
 
@@ -212,7 +212,7 @@ def test_a_workload_that_is_kept_from_quota_is_listed_under_its_job() -> None:
 
 
 def test_a_kind_that_may_not_be_listed_is_a_gap_and_the_others_are_told() -> None:
-    lists = {"/api/v1/pods": answer(403), "/apis/batch/v1/jobs": a_list(gated("held"))}
+    lists = {"/api/v1/pods": response(403), "/apis/batch/v1/jobs": a_list(gated("held"))}
     found = found_gated(lists)
     assert [each.name for each in found.gated] == ["held"]
     assert [gap.right for gap in found.gaps] == ["list pods in all namespaces"]
@@ -221,15 +221,15 @@ def test_a_kind_that_may_not_be_listed_is_a_gap_and_the_others_are_told() -> Non
 def test_a_kind_that_a_file_describes_may_be_gated_too() -> None:
     kinds = read_kinds((Path(__file__).parents[3] / "examples" / "job-kinds.yaml").read_bytes())
     assert isinstance(kinds, tuple)
-    found, _ = asked(find_gated_jobs("", kinds), serving({"/apis/example.com/v1/trainingruns": a_list(gated("run"))}))
+    found, _ = inspect(find_gated_jobs("", kinds), serving({"/apis/example.com/v1/trainingruns": a_list(gated("run"))}))
     assert [(each.type, each.name) for each in found.gated] == [("trainingrun.example.com", "run")]
 
 
 def test_without_a_list_that_the_engine_decides_by_no_place_in_line_is_known() -> None:
     for plural in ("resourceflavors", "cohorts", "admissionchecks", "clusterqueues", "localqueues"):
         lists = a_cluster(a_workload())
-        lists[f"{KINDS}/{plural}"] = lists[f"{KINDS}/namespaces/ns/{plural}"] = answer(403)
-        found = surveyed(lists)
+        lists[f"{KINDS}/{plural}"] = lists[f"{KINDS}/namespaces/ns/{plural}"] = response(403)
+        found = inspected(lists)
         assert not found.knows_positions, plural
         assert found.has_listed(WORKLOADS)
         assert found.has_listed(LOCAL_QUEUES) is (plural != "localqueues")
@@ -237,8 +237,8 @@ def test_without_a_list_that_the_engine_decides_by_no_place_in_line_is_known() -
 
 def test_when_workloads_may_not_be_listed_anywhere_both_rights_are_named_and_the_queues_are_read() -> None:
     lists = a_cluster()
-    lists[f"{KINDS}/workloads"] = lists[f"{KINDS}/namespaces/ns/workloads"] = answer(403)
-    found = surveyed(lists)
+    lists[f"{KINDS}/workloads"] = lists[f"{KINDS}/namespaces/ns/workloads"] = response(403)
+    found = inspected(lists)
     assert not found.has_listed(WORKLOADS)
     assert [gap.right for gap in found.gaps] == [
         "list workloads.kueue.x-k8s.io in all namespaces",
@@ -248,7 +248,7 @@ def test_when_workloads_may_not_be_listed_anywhere_both_rights_are_named_and_the
 
 
 def test_a_gated_job_is_not_said_to_have_no_workload_where_those_may_not_be_listed() -> None:
-    lists = {f"{KINDS}/namespaces/ns/workloads": answer(403)}
+    lists = {f"{KINDS}/namespaces/ns/workloads": response(403)}
     lists["/apis/batch/v1/namespaces/ns/jobs"] = a_list(gated("held"))
     found = found_gated(lists, "ns")
     assert [(each.name, each.holds) for each in found.gated] == [("held", "its Workload, if it has none yet")]

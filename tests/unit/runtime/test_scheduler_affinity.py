@@ -25,7 +25,7 @@ async def create(transport: Transport, pod: Object) -> None:
 
 
 def test_a_pod_waits_for_the_pod_it_has_to_be_near_in_a_namespace_chosen_by_labels_and_follows_it() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with a_server() as transport, asyncio.TaskGroup() as group:
             for metadata in ({"name": "default"}, {"name": "blue", "labels": {"team": "one"}}):
                 await ask(transport, "POST", "/api/v1/namespaces", {"metadata": metadata})
@@ -52,11 +52,11 @@ def test_a_pod_waits_for_the_pod_it_has_to_be_near_in_a_namespace_chosen_by_labe
             await until(is_placed)
             running.cancel()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_replicas_that_keep_apart_take_the_nodes_one_by_one_and_the_last_waits_until_one_goes() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with a_server() as transport, asyncio.TaskGroup() as group:
             await ask(transport, "POST", "/api/v1/namespaces", {"metadata": {"name": "default"}})
             for name in "ab":
@@ -81,4 +81,4 @@ def test_replicas_that_keep_apart_take_the_nodes_one_by_one_and_the_last_waits_u
             await until(the_others_are_placed)
             running.cancel()
 
-    asyncio.run(story())
+    asyncio.run(scenario())

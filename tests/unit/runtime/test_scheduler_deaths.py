@@ -21,7 +21,7 @@ from unit.runtime.test_scheduler_runner import PODS, a_scheduler
 Object = dict[str, Any]
 
 
-class Mortal:
+class DyingTransport:
     """A ``Transport`` whose owner dies at write number ``at``, before it is sent or when it was carried out."""
 
     def __init__(self, transport: Transport, bound: Counter[str], at: int = 0, *, sent: bool = False) -> None:
@@ -39,12 +39,12 @@ class Mortal:
         dies = self.writes == self._at
         if dies and not self._sent:
             await self._die()
-        answer = await self._transport.request(request)
-        if request.path.endswith("/binding") and answer.ok:
+        response = await self._transport.request(request)
+        if request.path.endswith("/binding") and response.ok:
             self._bound[request.path.split("/")[-2]] += 1
         if dies:
             await self._die()
-        return answer
+        return response
 
     async def _die(self) -> None:
         self.dead.set()
@@ -69,7 +69,7 @@ async def fill(server: Transport) -> None:
         assert status == 201, told
 
 
-async def live(transport: Mortal, server: Transport) -> None:
+async def live(transport: DyingTransport, server: Transport) -> None:
     """A scheduler until its death, or until there is nothing left to do."""
     writer = Writer(transport, jitter=random.random, sleep=asyncio.sleep)
     running = asyncio.create_task(SchedulerRunner(a_scheduler, transport, writer).run())
@@ -94,23 +94,23 @@ def is_settled(pods: dict[str, Object]) -> bool:
 
 
 def test_whichever_write_is_its_last_the_next_one_finishes_the_work() -> None:
-    async def story(at: int, *, sent: bool) -> int:
+    async def scenario(at: int, *, sent: bool) -> int:
         """How many writes the first one made."""
         bound: Counter[str] = Counter()
         async with a_server() as server:
             await fill(server)
-            first = Mortal(server, bound, at, sent=sent)
+            first = DyingTransport(server, bound, at, sent=sent)
             await live(first, server)
             if at:
-                await live(Mortal(server, bound), server)
+                await live(DyingTransport(server, bound), server)
             pods = await pods_of(server)
         assert is_settled(pods)
         assert max(bound.values(), default=0) <= 1, bound  # some were bound and their answers not heard any more
         assert {pods[name]["spec"]["nodeName"] for name in "pqr"} == {"a", "b", "c"}
         return first.writes
 
-    all_writes = asyncio.run(story(0, sent=False))
+    all_writes = asyncio.run(scenario(0, sent=False))
     assert all_writes >= 4
     for at in range(1, all_writes + 1):
         for sent in (False, True):
-            asyncio.run(story(at, sent=sent))
+            asyncio.run(scenario(at, sent=sent))

@@ -34,17 +34,17 @@ def writer(transport: Transport) -> Writer:
     return Writer(transport, jitter=random.random, sleep=asyncio.sleep)
 
 
-class Wire:
+class HoldingTransport:
     """Answers every write with 201, in the order in which the test lets them through."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.status = 201
 
     async def request(self, request: HTTPRequest) -> HTTPResponse:
-        self.asked.append(request.path.removeprefix(f"{PODS}/"))
+        self.requests.append(request.path.removeprefix(f"{PODS}/"))
         await self.gate.wait()
         return HTTPResponse(self.status, {}, b"{}")
 
@@ -66,7 +66,7 @@ def unschedulable(pod: PodInfo) -> SetStatus:
 
 
 def test_pods_are_bound_conditions_written_and_events_posted() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with a_server() as transport, asyncio.TaskGroup() as group:
             await ask(transport, "POST", "/api/v1/namespaces", {"metadata": {"name": "default"}})
             await ask(transport, "POST", "/api/v1/nodes", a_node("a"))
@@ -75,8 +75,8 @@ def test_pods_are_bound_conditions_written_and_events_posted() -> None:
                 del pod["metadata"]["uid"]
                 status, told = await ask(transport, "POST", PODS, pod)
                 assert status == 201, told
-            shell = SchedulerRunner(a_scheduler, transport, writer(transport))
-            running = group.create_task(shell.run())
+            runner = SchedulerRunner(a_scheduler, transport, writer(transport))
+            running = group.create_task(runner.run())
 
             async def is_settled() -> bool:
                 _, small = await ask(transport, "GET", f"{PODS}/small")
@@ -93,127 +93,127 @@ def test_pods_are_bound_conditions_written_and_events_posted() -> None:
             await until(is_settled)
             running.cancel()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_condition_that_waits_is_dropped_when_its_pod_gets_a_node() -> None:
-    async def story() -> None:
-        wire = Wire()
-        hands = APIDispatcher(a_scheduler(), writer(wire), lambda: None)
+    async def scenario() -> None:
+        transport = HoldingTransport()
+        dispatcher = APIDispatcher(a_scheduler(), writer(transport), lambda: None)
         pod = pod_of("p")
-        hands.perform([unschedulable(pod), Bind(pod, "a")])
+        dispatcher.perform([unschedulable(pod), Bind(pod, "a")])
         async with asyncio.TaskGroup() as group:
-            running = group.create_task(hands.run())
-            await until(lambda: wire.asked and not hands.in_flight)
+            running = group.create_task(dispatcher.run())
+            await until(lambda: transport.requests and not dispatcher.in_flight)
             running.cancel()
-        assert wire.asked == ["p/binding"]
+        assert transport.requests == ["p/binding"]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_whoever_is_woken_by_the_end_of_a_binding_finds_its_place_free() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         seen: list[int] = []
-        hands = APIDispatcher(a_scheduler(), writer(Wire()), lambda: seen.append(hands.in_flight))
-        hands.perform([Bind(pod_of("p"), "a")])
-        await until(lambda: not hands.in_flight)
+        dispatcher = APIDispatcher(a_scheduler(), writer(HoldingTransport()), lambda: seen.append(dispatcher.in_flight))
+        dispatcher.perform([Bind(pod_of("p"), "a")])
+        await until(lambda: not dispatcher.in_flight)
         assert seen[-1:] == [0]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_binding_waits_for_the_condition_that_is_being_written() -> None:
-    async def story() -> None:
-        wire = Wire()
-        wire.gate.clear()
-        hands = APIDispatcher(a_scheduler(), writer(wire), lambda: None)
+    async def scenario() -> None:
+        transport = HoldingTransport()
+        transport.gate.clear()
+        dispatcher = APIDispatcher(a_scheduler(), writer(transport), lambda: None)
         pod = pod_of("p")
         async with asyncio.TaskGroup() as group:
-            running = group.create_task(hands.run())
-            hands.perform([unschedulable(pod)])
-            await until(lambda: wire.asked == ["p/status"])
-            hands.perform([Bind(pod, "a"), Bind(pod_of("q"), "a")])
-            await until(lambda: "q/binding" in wire.asked)
-            assert wire.asked == ["p/status", "q/binding"]
-            wire.gate.set()
-            await until(lambda: not hands.in_flight)
+            running = group.create_task(dispatcher.run())
+            dispatcher.perform([unschedulable(pod)])
+            await until(lambda: transport.requests == ["p/status"])
+            dispatcher.perform([Bind(pod, "a"), Bind(pod_of("q"), "a")])
+            await until(lambda: "q/binding" in transport.requests)
+            assert transport.requests == ["p/status", "q/binding"]
+            transport.gate.set()
+            await until(lambda: not dispatcher.in_flight)
             running.cancel()
-        assert wire.asked == ["p/status", "q/binding", "p/binding"]
+        assert transport.requests == ["p/status", "q/binding", "p/binding"]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_condition_that_could_not_be_written_is_written_later_unless_the_pod_has_a_node_by_then() -> None:
-    async def story() -> None:
-        wire = Wire()
-        wire.status = 503
-        once = Writer(wire, jitter=random.random, sleep=asyncio.sleep, attempts=1)
-        hands = APIDispatcher(a_scheduler(), once, lambda: None)
+    async def scenario() -> None:
+        transport = HoldingTransport()
+        transport.status = 503
+        once = Writer(transport, jitter=random.random, sleep=asyncio.sleep, attempts=1)
+        dispatcher = APIDispatcher(a_scheduler(), once, lambda: None)
         p, q = pod_of("p"), pod_of("q")
         async with asyncio.TaskGroup() as group:
-            running = group.create_task(hands.run())
-            wire.gate.clear()
-            hands.perform([unschedulable(p), unschedulable(q)])
-            await until(lambda: len(wire.asked) == 2)
-            hands.perform([Bind(q, "a")])
-            wire.gate.set()
-            await until(lambda: not hands.in_flight)
-            wire.status = 200
-            await until(lambda: wire.asked.count("p/status") == 2)
+            running = group.create_task(dispatcher.run())
+            transport.gate.clear()
+            dispatcher.perform([unschedulable(p), unschedulable(q)])
+            await until(lambda: len(transport.requests) == 2)
+            dispatcher.perform([Bind(q, "a")])
+            transport.gate.set()
+            await until(lambda: not dispatcher.in_flight)
+            transport.status = 200
+            await until(lambda: transport.requests.count("p/status") == 2)
             running.cancel()
-        assert wire.asked.count("q/status") == 1
+        assert transport.requests.count("q/status") == 1
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_events_wait_while_bindings_are_under_way_but_not_for_ever() -> None:
-    async def story() -> None:
-        wire = Wire()
-        hands = APIDispatcher(a_scheduler(), writer(wire), lambda: None)
+    async def scenario() -> None:
+        transport = HoldingTransport()
+        dispatcher = APIDispatcher(a_scheduler(), writer(transport), lambda: None)
         pod = pod_of("p")
         async with asyncio.TaskGroup() as group:
-            running = group.create_task(hands.run())
-            wire.gate.clear()
-            hands.perform([EmitPodEvent(pod, "Normal", "Scheduled", "Binding", "done"), Bind(pod, "a")])
-            await until(lambda: wire.asked == ["p/binding"])
-            await until(lambda: len(wire.asked) == 2)  # its patience is over: the binding is still not answered
-            assert hands.in_flight == 1
-            wire.gate.set()
+            running = group.create_task(dispatcher.run())
+            transport.gate.clear()
+            dispatcher.perform([EmitPodEvent(pod, "Normal", "Scheduled", "Binding", "done"), Bind(pod, "a")])
+            await until(lambda: transport.requests == ["p/binding"])
+            await until(lambda: len(transport.requests) == 2)  # its patience is over: the binding is still not answered
+            assert dispatcher.in_flight == 1
+            transport.gate.set()
             running.cancel()
-        assert wire.asked[1].endswith("/events")
+        assert transport.requests[1].endswith("/events")
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_defect_while_binding_stops_everything_instead_of_losing_the_pod() -> None:
-    class Defect(Wire):
+    class Defect(HoldingTransport):
         async def request(self, request: HTTPRequest) -> HTTPResponse:
             raise ZeroDivisionError("a defect")
 
-    async def story() -> None:
-        hands = APIDispatcher(a_scheduler(), writer(Defect()), lambda: None)
-        hands.perform([Bind(pod_of("p"), "a")])
+    async def scenario() -> None:
+        dispatcher = APIDispatcher(a_scheduler(), writer(Defect()), lambda: None)
+        dispatcher.perform([Bind(pod_of("p"), "a")])
         with pytest.raises(ExceptionGroup) as found:
-            await hands.run()
+            await dispatcher.run()
         assert isinstance(found.value.exceptions[0], ZeroDivisionError)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-class Noted:
+class RecordingTransport:
     """A wire that notes how writes were answered."""
 
-    def __init__(self, wire: Transport) -> None:
-        self._wire = wire
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
         self.answers: list[int] = []
 
     async def request(self, request: HTTPRequest) -> HTTPResponse:
-        answer = await self._wire.request(request)
-        self.answers.append(answer.status)
-        return answer
+        response = await self._transport.request(request)
+        self.answers.append(response.status)
+        return response
 
     async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:
-        return await self._wire.stream(request, idle_s=idle_s)
+        return await self._transport.stream(request, idle_s=idle_s)
 
     async def close(self) -> None:
         pass
@@ -221,41 +221,41 @@ class Noted:
 
 def test_what_is_told_once_has_a_name_of_its_own_and_is_told_if_it_is_there() -> None:
     async def answered(transport: Transport) -> list[int]:
-        noted = Noted(transport)
-        hands = APIDispatcher(a_scheduler(), writer(noted), lambda: None)
+        noted = RecordingTransport(transport)
+        dispatcher = APIDispatcher(a_scheduler(), writer(noted), lambda: None)
         async with asyncio.TaskGroup() as group:
-            running = group.create_task(hands.run())
-            hands.perform([EmitPodEvent(pod_of("p"), "Normal", "SchedulingGated", "Scheduling", "x", once=True)])
+            running = group.create_task(dispatcher.run())
+            dispatcher.perform([EmitPodEvent(pod_of("p"), "Normal", "SchedulingGated", "Scheduling", "x", once=True)])
             await until(lambda: noted.answers)
             running.cancel()
         return noted.answers
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with a_server() as transport:
             await ask(transport, "POST", "/api/v1/namespaces", {"metadata": {"name": "default"}})
             assert await answered(transport) == [201]
             assert await answered(transport) == [409]  # a second process, which knows nothing of the first
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_the_body_of_a_condition_moves_its_time_only_when_its_status_moves() -> None:
     async def written(scheduled: Object | None) -> Object:
         bodies: list[bytes] = []
 
-        class Reads(Wire):
+        class Reads(HoldingTransport):
             async def request(self, request: HTTPRequest) -> HTTPResponse:
                 bodies.append(request.body)
                 return await super().request(request)
 
-        wire = Reads()
-        hands = APIDispatcher(a_scheduler(), writer(wire), lambda: None)
+        transport = Reads()
+        dispatcher = APIDispatcher(a_scheduler(), writer(transport), lambda: None)
         status = {} if scheduled is None else {"conditions": [{"type": "PodScheduled", **scheduled}]}
         pod = read_pod(a_pod("p", status=status), ShapeTable())
         assert isinstance(pod, PodInfo)
         async with asyncio.TaskGroup() as group:
-            running = group.create_task(hands.run())
-            hands.perform([unschedulable(pod)])
+            running = group.create_task(dispatcher.run())
+            dispatcher.perform([unschedulable(pod)])
             await until(lambda: bodies)
             running.cancel()
         (condition,) = msgspec.json.decode(bodies[0])["status"]["conditions"]

@@ -33,10 +33,10 @@ class Slow:
 
     def __init__(self, takes_s: float) -> None:
         self.takes_s = takes_s
-        self.asked = 0
+        self.calls = 0
 
     def pre_enqueue(self, pod: PodInfo, /) -> Rejection | None:
-        self.asked += 1
+        self.calls += 1
         time.sleep(self.takes_s)
         return None
 
@@ -56,9 +56,9 @@ async def with_pods(transport: Any, count: int) -> None:
 
 
 def test_a_plugin_that_takes_longer_for_all_pods_than_the_lease_lasts_does_not_lose_the_lease() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         leases = LeaseServer()
-        elector = LeaderElector(leases.reach("slow"), "kube-system", "headgate", "slow", TIMING)
+        elector = LeaderElector(leases.connect("slow"), "kube-system", "headgate", "slow", TIMING)
         slow = Slow(2 * TIMING.lease_s / COUNT)
         elected = 0
         async with a_server() as transport:
@@ -81,28 +81,28 @@ def test_a_plugin_that_takes_longer_for_all_pods_than_the_lease_lasts_does_not_l
             running.cancel()
             await asyncio.wait([running])
         assert elected == 1
-        assert slow.asked == COUNT
+        assert slow.calls == COUNT
         assert leases.lease is not None
         assert leases.lease["spec"]["leaseTransitions"] == 0
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_other_tasks_of_the_loop_get_turns_while_a_slow_plugin_is_asked_about_a_list_of_pods() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         slow = Slow(0.002)
         asked_at_turns: list[int] = []
         async with a_server() as transport:
             await with_pods(transport, COUNT)
-            shell = SchedulerRunner(make(slow), transport, writer(transport))
-            running = asyncio.create_task(shell.run())
-            while not shell.synced.is_set():
-                asked_at_turns.append(slow.asked)
+            runner = SchedulerRunner(make(slow), transport, writer(transport))
+            running = asyncio.create_task(runner.run())
+            while not runner.synced.is_set():
+                asked_at_turns.append(slow.calls)
                 await asyncio.sleep(0)
-            asked_at_turns.append(slow.asked)
+            asked_at_turns.append(slow.calls)
             running.cancel()
             await asyncio.wait([running])
         steps = [after - before for before, after in itertools.pairwise(asked_at_turns)]
         assert max(steps) <= 16
 
-    asyncio.run(story())
+    asyncio.run(scenario())

@@ -52,7 +52,7 @@ class HeldByWidget:
         return Rejection(self.name, "there is a widget", on(named(WIDGETS), ADD)) if pod.name in self.widgets else None
 
 
-class Front:
+class FilteringTransport:
     """A transport in front of a server; ``answer`` may answer requests about widgets instead of the server."""
 
     def __init__(self, transport: Transport, answer: Answer) -> None:
@@ -61,9 +61,9 @@ class Front:
 
     async def request(self, request: HTTPRequest) -> HTTPResponse:
         if request.path in (LIST, "/apis/example.com/v1"):
-            answer = await self._answer(request)
-            if answer is not None:
-                return answer
+            response = await self._answer(request)
+            if response is not None:
+                return response
         return await self._transport.request(request)
 
     async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:
@@ -75,12 +75,12 @@ class Front:
 
 @asynccontextmanager
 async def scheduling(transport: Transport, plugin: HeldByWidget) -> AsyncIterator[SchedulerRunner]:
-    shell = SchedulerRunner(
+    runner = SchedulerRunner(
         lambda report: Scheduler(*configured([plugin]), report=report), transport, writer(transport)
     )
-    running = asyncio.create_task(shell.run())
+    running = asyncio.create_task(runner.run())
     try:
-        yield shell
+        yield runner
     finally:
         running.cancel()
         await asyncio.wait([running])
@@ -131,7 +131,7 @@ def forbidden(request: HTTPRequest) -> HTTPResponse:
 
 
 def test_no_pod_is_asked_about_before_the_kind_that_a_plugin_watches_is_listed() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         allowed = asyncio.Event()
         asked = asyncio.Event()
 
@@ -143,35 +143,35 @@ def test_no_pod_is_asked_about_before_the_kind_that_a_plugin_watches_is_listed()
         async with a_server() as transport:
             await with_objects(transport, "held", "free")
             await serve_widgets(transport, "held")
-            async with scheduling(Front(transport, late), HeldByWidget()) as shell:
+            async with scheduling(FilteringTransport(transport, late), HeldByWidget()) as runner:
                 await asked.wait()
-                await until(lambda: shell.unsynced() == ["pods", "widgets"])
+                await until(lambda: runner.unsynced() == ["pods", "widgets"])
                 for _ in range(200):
                     await asyncio.sleep(0)
-                assert (shell.synced.is_set(), len(shell.scheduler.queue)) == (False, 0)
+                assert (runner.synced.is_set(), len(runner.scheduler.queue)) == (False, 0)
                 allowed.set()
                 await bound(transport, "free")
                 assert await node_of(transport, "held") == ""
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_kind_that_is_not_served_is_named_and_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with a_server() as transport:
             await with_objects(transport, "p")
             async with scheduling(transport, HeldByWidget()):
                 await bound(transport, "p")
 
     with caplog.at_level(logging.WARNING):
-        asyncio.run(story())
+        asyncio.run(scenario())
     (line,) = [each.getMessage() for each in caplog.records if "widgets" in each.getMessage()]
     assert line.startswith(f"{LIST} answered 404")
     assert "HeldByWidget watches a kind that is not served" in line
 
 
 def test_a_kind_that_is_served_later_counts_when_all_of_it_is_listed() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         plugin = HeldByWidget()
         made, half, rest = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -186,13 +186,13 @@ def test_a_kind_that_is_served_later_counts_when_all_of_it_is_listed() -> None:
 
         async with a_server() as transport:
             await with_objects(transport, "first")
-            async with scheduling(Front(transport, in_pages), plugin) as shell:
+            async with scheduling(FilteringTransport(transport, in_pages), plugin) as runner:
                 await bound(transport, "first")
                 await serve_widgets(transport, "w1", "w2")
                 made.set()
                 async with asyncio.timeout(20):
                     await half.wait()
-                assert (plugin.widgets, shell.unsynced()) == (set(), [])
+                assert (plugin.widgets, runner.unsynced()) == (set(), [])
                 rest.set()
                 await until(lambda: plugin.widgets == {"w1", "w2"})
                 await with_pod(transport, "w1")
@@ -200,11 +200,11 @@ def test_a_kind_that_is_served_later_counts_when_all_of_it_is_listed() -> None:
                 await bound(transport, "second")
                 assert await node_of(transport, "w1") == ""
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_missing_right_is_named_and_pods_wait_until_it_is_granted(caplog: pytest.LogCaptureFixture) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         granted = asyncio.Event()
 
         async def guarded(request: HTTPRequest) -> HTTPResponse | None:
@@ -213,30 +213,30 @@ def test_a_missing_right_is_named_and_pods_wait_until_it_is_granted(caplog: pyte
         async with a_server() as transport:
             await with_objects(transport, "held", "free")
             await serve_widgets(transport, "held")
-            async with scheduling(Front(transport, guarded), HeldByWidget()) as shell:
+            async with scheduling(FilteringTransport(transport, guarded), HeldByWidget()) as runner:
                 await until(lambda: "no pod is tried before" in caplog.text)
-                assert shell.unsynced() == ["pods", "widgets"]
+                assert runner.unsynced() == ["pods", "widgets"]
                 granted.set()
                 await bound(transport, "free")
                 assert await node_of(transport, "held") == ""
 
     with caplog.at_level(logging.WARNING):
-        asyncio.run(story())
+        asyncio.run(scenario())
     line = next(each.getMessage() for each in caplog.records if "no pod is tried" in each.getMessage())
     assert 'cannot list resource "widgets"' in line
     assert line.endswith("since HeldByWidget watches it")
 
 
 def test_a_kind_that_is_forbidden_and_not_in_discovery_is_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async def guarded(request: HTTPRequest) -> HTTPResponse | None:
             return forbidden(request) if request.path == LIST else None
 
         async with a_server() as transport:
             await with_objects(transport, "p")
-            async with scheduling(Front(transport, guarded), HeldByWidget()):
+            async with scheduling(FilteringTransport(transport, guarded), HeldByWidget()):
                 await bound(transport, "p")
 
     with caplog.at_level(logging.WARNING):
-        asyncio.run(story())
+        asyncio.run(scenario())
     assert "HeldByWidget watches a kind that is not served" in caplog.text

@@ -11,7 +11,7 @@ from headgate.runtime.work_queue import WorkQueue
 
 
 def test_a_queue_is_at_rest_when_nothing_waits_and_nothing_is_worked_on() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         queue: WorkQueue[str] = WorkQueue()
         assert queue.idle.is_set()
         queue.add("a")
@@ -21,11 +21,11 @@ def test_a_queue_is_at_rest_when_nothing_waits_and_nothing_is_worked_on() -> Non
         queue.done(key)
         assert queue.idle.is_set()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_key_that_is_woken_while_it_is_worked_on_leaves_no_rest() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         queue: WorkQueue[str] = WorkQueue()
         queue.add("a")
         key = await queue.get()
@@ -35,17 +35,17 @@ def test_a_key_that_is_woken_while_it_is_worked_on_leaves_no_rest() -> None:
         queue.done(await queue.get())
         assert queue.idle.is_set()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_what_is_due_later_disturbs_no_rest() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         queue: WorkQueue[str] = WorkQueue()
         queue.add("a", after_s=3600)
         assert queue.idle.is_set()
         queue.close()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 @on_both_loops
@@ -53,7 +53,7 @@ def test_what_is_due_later_disturbs_no_rest() -> None:
 def test_a_key_that_is_due_within_a_millisecond_can_be_delayed_again(run: Run, first_s: float, then_s: float) -> None:
     """uvloop answers such a delay with a handle that does not know its time."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         queue: WorkQueue[str] = WorkQueue()
         queue.add("a", after_s=first_s)
         queue.add("a", after_s=then_s)
@@ -63,12 +63,12 @@ def test_a_key_that_is_due_within_a_millisecond_can_be_delayed_again(run: Run, f
         assert queue.idle.is_set()
         queue.close()
 
-    run(story())
+    run(scenario())
 
 
 @on_both_loops
 def test_the_earliest_of_many_delays_counts(run: Run) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         queue: WorkQueue[str] = WorkQueue()
         for after_s in (3600.0, 1800.0, 0.0003, 0.02, 0.0001, 3600.0):
             queue.add("a", after_s=after_s)
@@ -80,4 +80,4 @@ def test_the_earliest_of_many_delays_counts(run: Run) -> None:
         assert queue.idle.is_set(), "the later ones were replaced by the earliest"
         queue.close()
 
-    run(story())
+    run(scenario())

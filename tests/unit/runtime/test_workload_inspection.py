@@ -16,7 +16,7 @@ from headgate.runtime.inspection.pods import PodInspection, inspect_pod
 from headgate.runtime.inspection.quota import inspect_quota
 from headgate.runtime.inspection.workloads import WorkloadInspection, inspect_job, inspect_workload
 from kueue_builders import START_S, Wire, a_condition, a_workload, reserved
-from unit.runtime.test_quota_inspection import KINDS, NAMESPACE, a_cluster, a_list, answer, asked, owned, serving
+from unit.runtime.test_quota_inspection import KINDS, NAMESPACE, a_cluster, a_list, inspect, owned, response, serving
 
 JOBS = "/apis/batch/v1/namespaces/ns/jobs"
 PODS = "/api/v1/namespaces/ns/pods"
@@ -41,20 +41,20 @@ def a_pod(name: str = "p", node: str = "", ends: str = "", **metadata: Any) -> W
 
 
 def explained(lists: Lists) -> WorkloadInspection:
-    found = asked(inspect_job(JOB, "ns", "train", START_S), serving(lists))[0][0]
+    found = inspect(inspect_job(JOB, "ns", "train", START_S), serving(lists))[0][0]
     assert isinstance(found, WorkloadInspection), found
     return found
 
 
 def of_pod(pod: Wire, lists: Lists) -> PodInspection:
-    found = asked(inspect_quota("ns", START_S), serving(lists))[0]
-    return asked(inspect_pod(pod, found, START_S), serving(lists))[0]
+    found = inspect(inspect_quota("ns", START_S), serving(lists))[0]
+    return inspect(inspect_pod(pod, found, START_S), serving(lists))[0]
 
 
 def with_job(*workloads: Wire, job: Wire | None = None) -> Lists:
     lists = a_cluster(*workloads)
-    lists[f"{JOBS}/train"] = answer(200, **(job or a_job()))
-    lists["/api/v1/namespaces/ns"] = answer(200, **NAMESPACE)
+    lists[f"{JOBS}/train"] = response(200, **(job or a_job()))
+    lists["/api/v1/namespaces/ns"] = response(200, **NAMESPACE)
     return lists
 
 
@@ -94,7 +94,7 @@ def test_a_job_without_a_workload_is_told_why_and_what_was_said_last() -> None:
 def test_a_child_is_followed_up_to_its_managed_ancestor() -> None:
     above = {"apiVersion": "batch/v1", "kind": "Job", "name": "parent", "uid": "uid-parent", "controller": True}
     lists = with_job(job=a_job(ownerReferences=[above]))
-    lists[f"{JOBS}/parent"] = answer(200, **a_job("parent", "uid-parent"))
+    lists[f"{JOBS}/parent"] = response(200, **a_job("parent", "uid-parent"))
     found = explained(lists)
     assert found.absence is not None
     assert found.absence.ancestor == "job parent"
@@ -102,13 +102,13 @@ def test_a_child_is_followed_up_to_its_managed_ancestor() -> None:
 
 def test_what_is_not_there_is_refused_with_a_hint() -> None:
     lists = a_cluster(owned(a_workload("job-train-12345")))
-    lists[f"{JOBS}/train"] = answer(404, message="not found", details={"name": "train", "kind": "jobs"})
-    missing = asked(inspect_job(JOB, "ns", "train", START_S), serving(lists))[0][0]
+    lists[f"{JOBS}/train"] = response(404, message="not found", details={"name": "train", "kind": "jobs"})
+    missing = inspect(inspect_job(JOB, "ns", "train", START_S), serving(lists))[0][0]
     assert missing == ListRefused("there is no job train in namespace ns", 404)
-    near = asked(inspect_workload("ns", "train", START_S), serving(lists))[0][0]
+    near = inspect(inspect_workload("ns", "train", START_S), serving(lists))[0][0]
     assert isinstance(near, ListRefused)
     assert "did you mean ns/job-train-12345?" in near.text
-    bare = asked(inspect_workload("ns", "w", START_S), serving({f"{KINDS}/workloads": answer(404)}))[0][0]
+    bare = inspect(inspect_workload("ns", "w", START_S), serving({f"{KINDS}/workloads": response(404)}))[0][0]
     assert isinstance(bare, ListRefused)
     assert "headgate install-crds" in bare.text
 
@@ -155,10 +155,10 @@ def test_a_pod_whose_owner_is_gated_is_told_by_whom() -> None:
     lists = a_cluster()
     apps = "/apis/apps/v1/namespaces/ns"
     replica_set = {"name": "web-1", "namespace": "ns", "uid": "uid-rs", "ownerReferences": [web]}
-    lists[f"{apps}/replicasets/web-1"] = answer(200, kind="ReplicaSet", metadata=replica_set)
+    lists[f"{apps}/replicasets/web-1"] = response(200, kind="ReplicaSet", metadata=replica_set)
     marks = {"labels": {QUEUE: "lq"}, "annotations": {GATE: "example.com/data"}}
     deployment = {"name": "web", "namespace": "ns", "uid": "uid-web", **marks}
-    lists[f"{apps}/deployments/web"] = answer(200, kind="Deployment", metadata=deployment)
+    lists[f"{apps}/deployments/web"] = response(200, kind="Deployment", metadata=deployment)
     found = of_pod(a_pod(ownerReferences=[set_]), lists)
     assert found.absence is not None
     assert found.absence.summary == "Deployment web is gated by example.com/data: no Workload is made of it"
@@ -168,8 +168,8 @@ def test_a_job_of_a_kind_that_a_file_describes_is_explained_as_any_other() -> No
     kinds = read_kinds((Path(__file__).parents[3] / "examples" / "job-kinds.yaml").read_bytes())
     assert isinstance(kinds, tuple)
     lists = a_cluster(owned(a_workload("of-run", cpu=1), apiVersion="example.com/v1", kind="TrainingRun", name="run"))
-    lists["/apis/example.com/v1/namespaces/ns/trainingruns/run"] = answer(200, **a_job("run"))
-    found = asked(inspect_job(kinds[0], "ns", "run", START_S), serving(lists))[0][0]
+    lists["/apis/example.com/v1/namespaces/ns/trainingruns/run"] = response(200, **a_job("run"))
+    found = inspect(inspect_job(kinds[0], "ns", "run", START_S), serving(lists))[0][0]
     assert isinstance(found, WorkloadInspection)
     assert (found.kind, [each.name for each in found.accounts]) == ("trainingrun", ["of-run"])
     assert found.accounts[0].next == ("there is room for it now: is somebody at work who gives quota?",)
@@ -179,7 +179,7 @@ def test_a_job_of_a_kind_that_a_file_describes_is_explained_as_any_other() -> No
 
 
 def without(lists: Lists, *paths: str, status: int = 403) -> Lists:
-    return {**lists, **dict.fromkeys(paths, answer(status))}
+    return {**lists, **dict.fromkeys(paths, response(status))}
 
 
 WORKLOADS_OF_ALL, WORKLOADS_HERE = f"{KINDS}/workloads", f"{KINDS}/namespaces/ns/workloads"
@@ -210,10 +210,10 @@ def test_a_workload_that_may_be_read_but_not_listed_is_explained_by_its_conditio
     said = {"conditions": [a_condition("QuotaReserved", False, "Pending", "3 more needed")]}
     lists = without(a_cluster(), WORKLOADS_OF_ALL, WORKLOADS_HERE)
     lists[f"{WORKLOADS_HERE}/w"] = HTTPResponse(200, {}, msgspec.json.encode(a_workload("w", status=said)))
-    found = asked(inspect_workload("ns", "w", START_S), serving(lists))[0][0]
+    found = inspect(inspect_workload("ns", "w", START_S), serving(lists))[0][0]
     assert isinstance(found, WorkloadInspection)
     assert found.accounts[0].summary == "it waits for quota: 3 more needed"
-    refused = asked(inspect_workload("ns", "v", START_S), serving(without(lists, f"{WORKLOADS_HERE}/v")))[0][0]
+    refused = inspect(inspect_workload("ns", "v", START_S), serving(without(lists, f"{WORKLOADS_HERE}/v")))[0][0]
     assert isinstance(refused, ListRefused)
     assert refused.text.startswith("missing right: get workloads.kueue.x-k8s.io in namespace ns")
 
@@ -249,6 +249,6 @@ def test_a_kind_that_the_server_does_not_serve_is_told_from_an_object_that_is_no
     assert isinstance(kinds, tuple)
     path = "/apis/example.com/v1/namespaces/ns/trainingruns/run"
     unserved = HTTPResponse(404, {}, b"404 page not found")
-    found = asked(inspect_job(kinds[0], "ns", "run", START_S), serving({path: unserved}))[0][0]
+    found = inspect(inspect_job(kinds[0], "ns", "run", START_S), serving({path: unserved}))[0][0]
     assert isinstance(found, ListRefused)
     assert found.text == "this cluster has no trainingruns.example.com"

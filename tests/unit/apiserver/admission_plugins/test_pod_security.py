@@ -10,12 +10,12 @@ PREFIX = "pod-security.kubernetes.io"
 
 
 def test_a_level_that_would_be_enforced_is_answered_with_what_is_not_done() -> None:
-    answer = Embedded().post(
+    response = Embedded().post(
         "/api/v1/namespaces", {"metadata": {"name": "n", "labels": {f"{PREFIX}/enforce": "baseline"}}}
     )
-    assert answer.status == 201
-    assert len(answer.warnings) == 1
-    assert "pod security is not evaluated by the embedded API server" in answer.warnings[0]
+    assert response.status == 201
+    assert len(response.warnings) == 1
+    assert "pod security is not evaluated by the embedded API server" in response.warnings[0]
 
 
 @pytest.mark.parametrize("mode", ["enforce", "audit", "warn"])
@@ -31,9 +31,9 @@ def test_an_update_is_warned_of_only_when_it_asks_for_more(mode: str) -> None:
 
 
 def test_a_level_that_does_not_exist_is_refused_by_name() -> None:
-    answer = Embedded().post("/api/v1/namespaces", {"metadata": {"name": "n", "labels": {f"{PREFIX}/warn": "odd"}}})
-    assert answer.status == 422
-    assert answer.body["message"] == (
+    response = Embedded().post("/api/v1/namespaces", {"metadata": {"name": "n", "labels": {f"{PREFIX}/warn": "odd"}}})
+    assert response.status == 422
+    assert response.body["message"] == (
         f'Namespace "n" is invalid: metadata.labels[{PREFIX}/warn]: Invalid value: "odd": '
         "must be one of privileged, baseline, restricted"
     )

@@ -44,9 +44,9 @@ def test_a_pod_keeps_the_account_that_it_names_and_takes_its_pull_secrets() -> N
 
 @pytest.mark.parametrize("name", ["default", "robot"])
 def test_a_pod_whose_account_does_not_exist_is_refused(name: str) -> None:
-    answer = a_server().post(PODS, a_pod(serviceAccountName=name))
-    assert answer.status == 403
-    assert answer.body["message"] == (
+    response = a_server().post(PODS, a_pod(serviceAccountName=name))
+    assert response.status == 403
+    assert response.body["message"] == (
         f'pods "a" is forbidden: error looking up service account t/{name}: serviceaccount "{name}" not found'
     )
 
@@ -56,9 +56,11 @@ def test_the_account_that_a_later_admission_step_names_must_exist_too() -> None:
         new["spec"] = {**new["spec"], "serviceAccountName": "robot", "serviceAccount": "robot"}
 
     guests = AdmissionPlugins(mutating=(PluginRegistration("Rename", ("CREATE",), "pods", rename),))
-    answer = a_server(an_account(), guests=guests).post(PODS, a_pod())
-    assert answer.status == 403
-    assert answer.body["message"].endswith('error looking up service account t/robot: serviceaccount "robot" not found')
+    response = a_server(an_account(), guests=guests).post(PODS, a_pod())
+    assert response.status == 403
+    assert response.body["message"].endswith(
+        'error looking up service account t/robot: serviceaccount "robot" not found'
+    )
 
 
 def test_a_disabled_plugin_leaves_pods_as_they_are() -> None:
@@ -80,9 +82,9 @@ def test_a_pod_that_comes_before_the_account_of_its_namespace_waits_for_it() -> 
     server.api.store.commit(server.api.store.applied)
     with pytest.raises(StopIteration) as done:
         steps.send(None)
-    answer = done.value.value
-    assert isinstance(answer, ServerResponse)
-    assert answer.status == 201
+    response = done.value.value
+    assert isinstance(response, ServerResponse)
+    assert response.status == 201
 
 
 @pytest.mark.parametrize(
@@ -100,8 +102,8 @@ def test_nothing_else_is_waited_for(spec: dict[str, Any], namespace: str) -> Non
         return perform(effect)
 
     server._perform = watched  # type: ignore[method-assign]  # the test looks at the effects on their way
-    answer = server.call("POST", f"/api/v1/namespaces/{namespace}/pods", body)
-    assert answer.status in (403, 404)
+    response = server.call("POST", f"/api/v1/namespaces/{namespace}/pods", body)
+    assert response.status in (403, 404)
     assert not [each for each in waited if isinstance(each, WaitRevision)]
 
 

@@ -23,14 +23,14 @@ class Recorded(Embedded):
 
 def test_a_write_is_recorded_with_who_what_and_how_it_ended() -> None:
     server = Recorded("Metadata")
-    answer = server.post(MAPS, {"metadata": {"generateName": "m-"}}, fieldManager="f")
-    name = answer.body["metadata"]["name"]
+    response = server.post(MAPS, {"metadata": {"generateName": "m-"}}, fieldManager="f")
+    name = response.body["metadata"]["name"]
     assert server.audited == [
         {
             "kind": "Event",
             "apiVersion": "audit.k8s.io/v1",
             "level": "Metadata",
-            "auditID": dict(answer.headers)["Audit-Id"],
+            "auditID": dict(response.headers)["Audit-Id"],
             "stage": "ResponseComplete",
             "requestURI": f"{MAPS}?fieldManager=f",
             "verb": "create",
@@ -40,9 +40,9 @@ def test_a_write_is_recorded_with_who_what_and_how_it_ended() -> None:
                 "resource": "configmaps",
                 "namespace": "t",
                 "name": name,
-                "uid": answer.body["metadata"]["uid"],
+                "uid": response.body["metadata"]["uid"],
                 "apiVersion": "v1",
-                "resourceVersion": answer.body["metadata"]["resourceVersion"],
+                "resourceVersion": response.body["metadata"]["resourceVersion"],
             },
             "responseStatus": {"metadata": {}, "code": 201},
             "requestReceivedTimestamp": "2023-11-14T22:13:20.000000Z",
@@ -139,5 +139,5 @@ def test_a_stranger_is_recorded_without_a_name() -> None:
 
 def test_a_client_may_name_the_event() -> None:
     server = Recorded("Metadata")
-    answer = server.call("POST", MAPS, {"metadata": {"name": "m"}}, audit_id="my-own")
-    assert dict(answer.headers)["Audit-Id"] == server.audited[0]["auditID"] == "my-own"
+    response = server.call("POST", MAPS, {"metadata": {"name": "m"}}, audit_id="my-own")
+    assert dict(response.headers)["Audit-Id"] == server.audited[0]["auditID"] == "my-own"

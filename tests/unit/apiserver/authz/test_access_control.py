@@ -85,11 +85,11 @@ def test_a_certificate_names_the_user_and_the_groups() -> None:
 
 def test_a_certificate_goes_before_a_token() -> None:
     server = Embedded()
-    answer = server.send(
+    response = server.send(
         ServerRequest("GET", PODS, headers={"authorization": f"Bearer {TOKEN}"}, peer=CertificateSubject("carol"))
     )
-    assert isinstance(answer, ServerResponse)
-    assert answer.status == 403
+    assert isinstance(response, ServerResponse)
+    assert response.status == 403
 
 
 def test_a_bad_certificate_is_forgiven_to_who_has_a_good_token() -> None:
@@ -148,9 +148,9 @@ def test_groups_come_from_their_headers_one_by_one() -> None:
     granted(server, [READ_PODS], group("a,b"))
     headers = {"authorization": f"Bearer {TOKEN}", "impersonate-user": "alice", "impersonate-group": "x"}
     several = ServerRequest("GET", PODS, headers=headers, repeated={"impersonate-group": ("x", "a,b")})
-    answer = server.send(several)
-    assert isinstance(answer, ServerResponse)
-    assert answer.status == 200
+    response = server.send(several)
+    assert isinstance(response, ServerResponse)
+    assert response.status == 200
 
 
 def test_impersonation_needs_the_right_to_impersonate() -> None:
@@ -246,12 +246,12 @@ def test_groups_of_an_impersonated_user(name: str, given: tuple[str, ...], group
     server = Embedded()
     granted(server, [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}], user(name), namespace="")
     path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-    answer = server.send(
+    response = server.send(
         ServerRequest("POST", path, headers=headers, repeated={"impersonate-group": given}, body=b"{}")
     )
-    assert isinstance(answer, ServerResponse)
-    assert answer.status == 201, answer.body
-    assert json.loads(answer.body)["status"]["userInfo"] == {"username": name, "groups": groups}
+    assert isinstance(response, ServerResponse)
+    assert response.status == 201, response.body
+    assert json.loads(response.body)["status"]["userInfo"] == {"username": name, "groups": groups}
 
 
 @pytest.mark.parametrize(

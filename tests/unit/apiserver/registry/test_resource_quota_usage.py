@@ -29,8 +29,8 @@ def server() -> Embedded:
 
 def test_a_quota_knows_what_was_there_before_it(server: Embedded) -> None:
     server.post(PODS, a_pod("a"))
-    answer = server.post(QUOTAS, a_quota(pods="2"))
-    assert answer.body["status"] == {}, "the answer is of the moment before it was counted, as a real server's"
+    response = server.post(QUOTAS, a_quota(pods="2"))
+    assert response.body["status"] == {}, "the answer is of the moment before it was counted, as a real server's"
     assert used(server) == {"pods": "1"}
 
 
@@ -71,8 +71,8 @@ def test_without_a_keeper_a_new_quota_lets_nobody_pass_once_it_has_limits() -> N
     server.post(QUOTAS, a_quota(pods="2"))
     assert server.post(PODS, a_pod("a")).status == 201, "no limit is in force before somebody writes the status"
     server.patch(f"{QUOTAS}/q/status", {"status": {"hard": {"pods": "2"}}})
-    answer = server.post(PODS, a_pod("b"))
-    assert answer.body["message"] == 'pods "b" is forbidden: status unknown for quota: q, resources: pods'
+    response = server.post(PODS, a_pod("b"))
+    assert response.body["message"] == 'pods "b" is forbidden: status unknown for quota: q, resources: pods'
 
 
 def test_books_that_others_kept_are_put_right_at_the_start() -> None:
@@ -92,9 +92,9 @@ def test_books_that_others_kept_are_put_right_at_the_start() -> None:
 def test_the_quota_is_asked_before_the_name_is_looked_up(server: Embedded) -> None:
     server.post(QUOTAS, a_quota(pods="1"))
     server.post(PODS, a_pod("a"))
-    answer = server.post(PODS, a_pod("a"))
-    assert answer.status == 403
-    assert "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1" in answer.body["message"]
+    response = server.post(PODS, a_pod("a"))
+    assert response.status == 403
+    assert "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1" in response.body["message"]
 
 
 def test_a_name_that_is_taken_is_not_charged_twice(server: Embedded) -> None:

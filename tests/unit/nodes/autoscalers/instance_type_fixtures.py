@@ -26,8 +26,8 @@ START_S = 1_000_000.0
 ONE_CPU = InstanceType("one-cpu", {"cpu": "1", "memory": "4Gi", "pods": "110"})
 
 
-class Market:
-    def __init__(self, model: AutoscalerModel, *, joins_s: float = 0.0, boots_s: float = 0.0) -> None:
+class FakeCloud:
+    def __init__(self, model: AutoscalerModel, *, join_s: float = 0.0, boot_s: float = 0.0) -> None:
         """A machine's Node appears `joins_s` after it was bought, and is Ready `boots_s` after that."""
         self.model = model
         self.now_s = START_S
@@ -36,11 +36,11 @@ class Market:
         self.bought: list[str] = []
         self.removed: list[str] = []
         self.tainted: list[str] = []
-        self.told: list[EmitAutoscalerEvent] = []
-        self._joins_s, self._boots_s = joins_s, boots_s
-        self._later: list[tuple[float, str, Object]] = []
+        self.events: list[EmitAutoscalerEvent] = []
+        self._join_s, self._boot_s = join_s, boot_s
+        self._pending: list[tuple[float, str, Object]] = []
 
-    def begin(self) -> Market:
+    def start(self) -> FakeCloud:
         self.model.synced(self.now_s)
         return self
 
@@ -62,31 +62,33 @@ class Market:
         spec = {"schedulerName": "headgate", "containers": [{"name": "c", "resources": {"requests": requests}}], **more}
         self.pods[name] = {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
         if reason:
-            self.say(name, reason)
+            self.set_scheduled_condition(name, reason)
         else:
-            self.show(name)
+            self.deliver_pod(name)
         return self.pods[name]
 
-    def say(self, name: str, reason: str, status: str = "False", since_s: float | None = None) -> None:
+    def set_scheduled_condition(
+        self, name: str, reason: str, status: str = "False", since_s: float | None = None
+    ) -> None:
         since = format_time(self.now_s if since_s is None else since_s)
-        said = {"type": "PodScheduled", "status": status, "reason": reason, "lastTransitionTime": since}
-        self.change(name, conditions=[said])
+        condition = {"type": "PodScheduled", "status": status, "reason": reason, "lastTransitionTime": since}
+        self.change(name, conditions=[condition])
 
     def change(self, name: str, **status: Any) -> None:
         pod = self.pods[name]
         self.pods[name] = {**pod, "status": {**pod["status"], **status}}
-        self.show(name)
+        self.deliver_pod(name)
 
     def bind(self, name: str, node: str) -> None:
         pod = self.pods[name]
         self.pods[name] = {**pod, "spec": {**pod["spec"], "nodeName": node}}
         self.change(name, phase="Running", nominatedNodeName="")
-        self.say(name, "", "True")
+        self.set_scheduled_condition(name, "", "True")
 
     def delete_pod(self, name: str) -> None:
         self.model.pod_removed(self.pods.pop(name)["metadata"]["uid"], self.now_s)
 
-    def show(self, name: str) -> None:
+    def deliver_pod(self, name: str) -> None:
         self.model.pod_applied(self.pods[name], self.now_s)
 
     def add_node(self, node: Object, ready: str = "True") -> None:
@@ -94,8 +96,8 @@ class Market:
         self.nodes[node["metadata"]["name"]] = {**node, "metadata": {**node["metadata"], **metadata}}
         self.report(node["metadata"]["name"], ready)
 
-    def node(self, name: str, group: str = "", shape: InstanceType = ONE_CPU, ready: str = "True") -> None:
-        self.add_node(new_machine(name, group, shape), ready)
+    def node(self, name: str, group: str = "", instance_type: InstanceType = ONE_CPU, ready: str = "True") -> None:
+        self.add_node(new_machine(name, group, instance_type), ready)
 
     def report(self, name: str, ready: str) -> None:
         conditions = [{"type": "Ready", "status": ready}] if ready else []
@@ -111,7 +113,7 @@ class Market:
         out: list[Effect] = []
         while True:
             deadlines = [at_s for at_s in (self.model.next_deadline_s(),) if at_s is not None]
-            deadlines += [at_s for at_s, _, _ in self._later]
+            deadlines += [at_s for at_s, _, _ in self._pending]
             if not deadlines or min(deadlines) > end_s:
                 self.now_s = end_s
                 return out
@@ -123,13 +125,13 @@ class Market:
             out += done
 
     def _deliver(self) -> None:
-        due = sorted((each for each in self._later if each[0] <= self.now_s), key=lambda each: each[0])
-        self._later = [each for each in self._later if each[0] > self.now_s]
+        due = sorted((each for each in self._pending if each[0] <= self.now_s), key=lambda each: each[0])
+        self._pending = [each for each in self._pending if each[0] > self.now_s]
         for _, what, node in due:
             name = node["metadata"]["name"]
             if what == "join":
                 self.add_node(node, "")
-                self._later.append((self.now_s + self._boots_s, "boot", node))
+                self._pending.append((self.now_s + self._boot_s, "boot", node))
             elif name in self.nodes:
                 self.report(name, "True")
 
@@ -137,7 +139,7 @@ class Market:
         match effect:
             case AddMachine(node=node):
                 self.bought.append(node["metadata"]["name"])
-                self._later.append((self.now_s + self._joins_s, "join", node))
+                self._pending.append((self.now_s + self._join_s, "join", node))
             case TaintNode(name=name, off=off):
                 self.tainted = [each for each in self.tainted if each != name] + ([] if off else [name])
             case RemoveMachine(name=name, uid=uid):
@@ -145,7 +147,7 @@ class Market:
                 self.removed.append(name)
                 self.model.node_removed(name, self.now_s)
             case EmitAutoscalerEvent():
-                self.told.append(effect)
+                self.events.append(effect)
 
     # -- questions -------------------------------------------------------------------------------------------------
 
@@ -154,43 +156,43 @@ class Market:
         return [name for name in sorted(self.nodes) if name not in used]
 
     def reasons(self, name: str) -> list[str]:
-        return [told.reason for told in self.told if told.name == name]
+        return [events.reason for events in self.events if events.name == name]
 
 
 class Scheduler:
     """One queue with room for so many pods of 1 CPU. If `gated`, pods that it has no room for are hidden."""
 
-    def __init__(self, market: Market, room: int, *, gated: bool) -> None:
-        self.market, self.room, self.gated = market, room, gated
-        self.promised: list[str] = []
+    def __init__(self, cloud: FakeCloud, quota_cpus: int, *, gated: bool) -> None:
+        self.cloud, self.quota_cpus, self.gated = cloud, quota_cpus, gated
+        self.reserved: list[str] = []
 
     def submit(self, *names: str) -> None:
         for name in names:
-            self.market.pod(name, reason="SchedulingGated" if self.gated else "")
+            self.cloud.pod(name, reason="SchedulingGated" if self.gated else "")
         self.work()
 
     def work(self) -> None:
-        market = self.market
-        self.promised = [name for name in self.promised if name in market.pods]
-        for name, pod in list(market.pods.items()):
+        cloud = self.cloud
+        self.reserved = [name for name in self.reserved if name in cloud.pods]
+        for name, pod in list(cloud.pods.items()):
             if pod["spec"].get("nodeName"):
                 continue
-            if name not in self.promised and len(self.promised) < self.room:
-                self.promised.append(name)
-            free = [node for node in market.idle() if _is_ready(market.nodes[node])]
-            if name in self.promised and free:
-                market.bind(name, free[0])
-            elif (name in self.promised or not self.gated) and not _is_unschedulable(pod):
-                market.say(name, "Unschedulable")
+            if name not in self.reserved and len(self.reserved) < self.quota_cpus:
+                self.reserved.append(name)
+            free = [node for node in cloud.idle() if _is_ready(cloud.nodes[node])]
+            if name in self.reserved and free:
+                cloud.bind(name, free[0])
+            elif (name in self.reserved or not self.gated) and not _is_unschedulable(pod):
+                cloud.set_scheduled_condition(name, "Unschedulable")
 
     def finish(self, name: str) -> None:
-        self.market.delete_pod(name)
+        self.cloud.delete_pod(name)
         self.work()
 
     def run(self, seconds: float) -> None:
         """The scheduler looks once a second."""
         for _ in range(int(seconds)):
-            self.market.run(1.0)
+            self.cloud.run(1.0)
             self.work()
 
 

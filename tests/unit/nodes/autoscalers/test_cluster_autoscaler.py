@@ -10,46 +10,46 @@ import pytest
 from headgate.nodes.autoscalers.cluster_autoscaler import ClusterAutoscaler, ClusterAutoscalerFlags
 from headgate.nodes.autoscalers.instance_types import InstanceType
 from headgate.nodes.autoscalers.node_groups import NodeGroup
-from unit.nodes.autoscalers.instance_type_fixtures import ONE_CPU, Market
+from unit.nodes.autoscalers.instance_type_fixtures import ONE_CPU, FakeCloud
 
 
-def a_market(*groups: NodeGroup, joins_s: float = 0.0, boots_s: float = 0.0, **flags: Any) -> Market:
+def a_cloud(*groups: NodeGroup, joins_s: float = 0.0, boots_s: float = 0.0, **flags: Any) -> FakeCloud:
     model = ClusterAutoscaler(groups or [NodeGroup("g", ONE_CPU)], ClusterAutoscalerFlags(**flags))
-    return Market(model, joins_s=joins_s, boots_s=boots_s).begin()
+    return FakeCloud(model, join_s=joins_s, boot_s=boots_s).start()
 
 
-def bought_for(market: Market, seconds: float = 60.0) -> int:
-    market.run(seconds)
-    return len(market.bought)
+def bought_for(cloud: FakeCloud, seconds: float = 60.0) -> int:
+    cloud.run(seconds)
+    return len(cloud.bought)
 
 
 def test_ca_1_a_pod_at_its_end_or_of_a_scheduler_that_is_not_allowed_buys_nothing() -> None:
-    market = a_market(allowed_scheduler_names=frozenset({"headgate"}))
-    market.pod("ended")
-    market.change("ended", phase="Succeeded")
-    market.pod("foreign", schedulerName="volcano")
-    assert bought_for(market) == 0
-    market.pod("ours")
-    assert bought_for(market) == 1
+    cloud = a_cloud(allowed_scheduler_names=frozenset({"headgate"}))
+    cloud.pod("ended")
+    cloud.change("ended", phase="Succeeded")
+    cloud.pod("foreign", schedulerName="volcano")
+    assert bought_for(cloud) == 0
+    cloud.pod("ours")
+    assert bought_for(cloud) == 1
 
 
 def test_ca_2_a_pod_with_a_node_or_on_its_way_out_buys_nothing() -> None:
-    market = a_market()
-    market.pod("bound", nodeName="somewhere")
-    leaving = market.pod("leaving")
+    cloud = a_cloud()
+    cloud.pod("bound", nodeName="somewhere")
+    leaving = cloud.pod("leaving")
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    market.show("leaving")
-    assert bought_for(market) == 0
+    cloud.deliver_pod("leaving")
+    assert bought_for(cloud) == 0
 
 
 def test_ca_3_a_nominated_pod_buys_nothing_and_fills_its_node() -> None:
-    market = a_market()
-    market.node("n-0001")
-    market.pod("preemptor")
-    market.change("preemptor", nominatedNodeName="n-0001")
-    assert bought_for(market) == 0
-    market.pod("next")  # would fit on the node, were that not promised
-    assert bought_for(market) == 1
+    cloud = a_cloud()
+    cloud.node("n-0001")
+    cloud.pod("preemptor")
+    cloud.change("preemptor", nominatedNodeName="n-0001")
+    assert bought_for(cloud) == 0
+    cloud.pod("next")  # would fit on the node, were that not promised
+    assert bought_for(cloud) == 1
 
 
 @pytest.mark.parametrize(
@@ -64,172 +64,174 @@ def test_ca_3_a_nominated_pod_buys_nothing_and_fills_its_node() -> None:
     ],
 )
 def test_ca_4_ca_5_only_the_reason_unschedulable_buys(reason: str, machines: int) -> None:
-    market = a_market()
-    market.pod("p", reason=reason)
-    assert bought_for(market) == machines
+    cloud = a_cloud()
+    cloud.pod("p", reason=reason)
+    assert bought_for(cloud) == machines
 
 
 def test_ca_4_unschedulable_counts_only_while_the_condition_is_false() -> None:
-    market = a_market()
-    market.pod("p", reason="")
-    market.say("p", "Unschedulable", status="True")
-    assert bought_for(market) == 0
+    cloud = a_cloud()
+    cloud.pod("p", reason="")
+    cloud.set_scheduled_condition("p", "Unschedulable", status="True")
+    assert bought_for(cloud) == 0
 
 
 def test_ca_6_a_bypassed_schedulers_pods_buy_before_anybody_looked_at_them_but_not_while_gated() -> None:
-    market = a_market(bypassed_scheduler_names=frozenset({"headgate"}))
-    market.pod("untouched", reason="")
-    market.pod("gated", reason="SchedulingGated")
-    assert bought_for(market) == 1
-    plain = a_market()
+    cloud = a_cloud(bypassed_scheduler_names=frozenset({"headgate"}))
+    cloud.pod("untouched", reason="")
+    cloud.pod("gated", reason="SchedulingGated")
+    assert bought_for(cloud) == 1
+    plain = a_cloud()
     plain.pod("untouched", reason="")
     assert bought_for(plain) == 0
 
 
 def test_ca_7_gates_are_not_read_so_unschedulable_on_a_gated_pod_would_buy() -> None:
-    market = a_market()
-    market.pod("p", schedulingGates=[{"name": "example.com/gate"}])
-    assert bought_for(market) == 1
+    cloud = a_cloud()
+    cloud.pod("p", schedulingGates=[{"name": "example.com/gate"}])
+    assert bought_for(cloud) == 1
 
 
 def test_ca_8_without_its_gate_a_pod_stays_hidden_until_its_scheduler_says_unschedulable() -> None:
-    market = a_market()
-    market.pod("p", reason="SchedulingGated", schedulingGates=[{"name": "example.com/gate"}])
-    market.pods["p"]["spec"]["schedulingGates"] = []
-    market.show("p")
-    assert bought_for(market) == 0
-    market.say("p", "Unschedulable")
-    assert bought_for(market) == 1
+    cloud = a_cloud()
+    cloud.pod("p", reason="SchedulingGated", schedulingGates=[{"name": "example.com/gate"}])
+    cloud.pods["p"]["spec"]["schedulingGates"] = []
+    cloud.deliver_pod("p")
+    assert bought_for(cloud) == 0
+    cloud.set_scheduled_condition("p", "Unschedulable")
+    assert bought_for(cloud) == 1
 
 
 def test_ca_9_expendable_pods_buy_nothing_and_their_room_counts_as_free() -> None:
-    market = a_market()
-    market.node("n-0001")
-    market.pod("cheap", priority=-11)
-    market.bind("cheap", "n-0001")
-    market.pod("cheap-too", priority=-11)
-    market.pod("dear")
-    assert bought_for(market) == 0
+    cloud = a_cloud()
+    cloud.node("n-0001")
+    cloud.pod("cheap", priority=-11)
+    cloud.bind("cheap", "n-0001")
+    cloud.pod("cheap-too", priority=-11)
+    cloud.pod("dear")
+    assert bought_for(cloud) == 0
 
 
 def test_ca_11_a_pod_that_fits_on_a_node_buys_nothing_and_the_important_are_placed_first() -> None:
-    market = a_market()
-    market.node("n-0001")
-    market.pod("lesser", priority=1)
-    market.pod("greater", priority=2)
-    market.run(60.0)
-    assert [told.name for told in market.told] == ["lesser"]
+    cloud = a_cloud()
+    cloud.node("n-0001")
+    cloud.pod("lesser", priority=1)
+    cloud.pod("greater", priority=2)
+    cloud.run(60.0)
+    assert [told.name for told in cloud.events] == ["lesser"]
 
 
 def test_ca_12_a_blocked_pod_that_is_called_unschedulable_keeps_an_idle_node() -> None:
-    market = a_market(scale_down_unneeded_time_s=60.0, scale_down_delay_after_add_s=0.0)
-    market.node("g-0001", "g")
-    market.pod("blocked-by-its-queue")
-    market.run(600.0)
-    assert market.removed == []
-    market.say("blocked-by-its-queue", "SchedulingGated")
-    market.run(600.0)
-    assert market.removed == ["g-0001"]
+    cloud = a_cloud(scale_down_unneeded_time_s=60.0, scale_down_delay_after_add_s=0.0)
+    cloud.node("g-0001", "g")
+    cloud.pod("blocked-by-its-queue")
+    cloud.run(600.0)
+    assert cloud.removed == []
+    cloud.set_scheduled_condition("blocked-by-its-queue", "SchedulingGated")
+    cloud.run(600.0)
+    assert cloud.removed == ["g-0001"]
 
 
 def test_ca_13_pods_of_daemon_sets_buy_nothing() -> None:
-    market = a_market()
-    market.pod("daemon", owner="DaemonSet")
-    assert bought_for(market) == 0
+    cloud = a_cloud()
+    cloud.pod("daemon", owner="DaemonSet")
+    assert bought_for(cloud) == 0
 
 
 def test_ca_14_with_provisioning_requests_on_their_pods_buy_nothing() -> None:
     note = {"autoscaling.x-k8s.io/consume-provisioning-request": "r"}
     for enabled, machines in ((True, 0), (False, 1)):
-        market = a_market(enable_provisioning_requests=enabled)
-        market.pod("p", annotations=note)
-        assert bought_for(market) == machines
+        cloud = a_cloud(enable_provisioning_requests=enabled)
+        cloud.pod("p", annotations=note)
+        assert bought_for(cloud) == machines
 
 
 def test_ca_16_the_delay_of_new_pods_counts_from_their_creation_gated_or_not() -> None:
-    market = a_market(new_pod_scale_up_delay_s=60.0)
-    market.pod("p", reason="SchedulingGated")
-    market.run(120.0)
-    market.say("p", "Unschedulable")
-    assert bought_for(market, 11.0) == 1
+    cloud = a_cloud(new_pod_scale_up_delay_s=60.0)
+    cloud.pod("p", reason="SchedulingGated")
+    cloud.run(120.0)
+    cloud.set_scheduled_condition("p", "Unschedulable")
+    assert bought_for(cloud, 11.0) == 1
 
 
 def test_ca_16_a_pod_may_ask_for_a_longer_delay_and_not_for_a_shorter_one() -> None:
     key = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
-    market = a_market(NodeGroup("g", ONE_CPU), new_pod_scale_up_delay_s=60.0)
-    market.pod("patient", annotations={key: "5m"})
-    market.pod("hasty", annotations={key: "1s"})
-    assert bought_for(market, 50.0) == 0
-    assert bought_for(market, 40.0) == 1
-    assert bought_for(market, 300.0) == 2
+    cloud = a_cloud(NodeGroup("g", ONE_CPU), new_pod_scale_up_delay_s=60.0)
+    cloud.pod("patient", annotations={key: "5m"})
+    cloud.pod("hasty", annotations={key: "1s"})
+    assert bought_for(cloud, 50.0) == 0
+    assert bought_for(cloud, 40.0) == 1
+    assert bought_for(cloud, 300.0) == 2
 
 
 def test_ca_17_pods_younger_than_two_seconds_are_waited_for() -> None:
-    market = a_market(scan_interval_s=1.0)
-    market.run(60.0)
-    market.pod("first")
-    assert bought_for(market, 1.0) == 0
-    market.pod("second")
-    market.run(2.0)
-    assert len(market.bought) == 2
+    cloud = a_cloud(scan_interval_s=1.0)
+    cloud.run(60.0)
+    cloud.pod("first")
+    assert bought_for(cloud, 1.0) == 0
+    cloud.pod("second")
+    cloud.run(2.0)
+    assert len(cloud.bought) == 2
 
 
 def test_ca_17_pods_that_want_a_gpu_are_waited_for_longer() -> None:
-    shape = InstanceType("gpu", {**ONE_CPU.resources, "nvidia.com/gpu": "1"})
-    market = a_market(NodeGroup("g", shape), scan_interval_s=1.0)
+    instance_type = InstanceType("gpu", {**ONE_CPU.resources, "nvidia.com/gpu": "1"})
+    cloud = a_cloud(NodeGroup("g", instance_type), scan_interval_s=1.0)
     requests = {"cpu": "1", "nvidia.com/gpu": "1"}
-    market.pod("p", containers=[{"name": "c", "resources": {"requests": requests}}])
-    assert bought_for(market, 29.0) == 0
-    assert bought_for(market, 3.0) == 1
+    cloud.pod("p", containers=[{"name": "c", "resources": {"requests": requests}}])
+    assert bought_for(cloud, 29.0) == 0
+    assert bought_for(cloud, 3.0) == 1
 
 
 def test_ca_17_while_new_pods_are_waited_for_no_node_goes() -> None:
-    market = a_market(scan_interval_s=1.0)
-    market.node("g-0001", "g")
-    market.run(600.0)
-    market.pod("new", cpu="64")
-    market.run(1.5)
-    assert market.tainted == []
-    market.run(2.0)
-    assert market.tainted == ["g-0001"]
+    cloud = a_cloud(scan_interval_s=1.0)
+    cloud.node("g-0001", "g")
+    cloud.run(600.0)
+    cloud.pod("new", cpu="64")
+    cloud.run(1.5)
+    assert cloud.tainted == []
+    cloud.run(2.0)
+    assert cloud.tainted == ["g-0001"]
 
 
 def test_ca_18_a_pod_that_is_freshly_unschedulable_wakes_the_loop_one_that_was_gated_for_long_does_not() -> None:
-    market = a_market(scan_interval_s=100.0)
-    market.run(1.0)
-    market.pod("long-gated", reason="SchedulingGated")
-    since_s = market.now_s
-    market.run(50.0)
-    market.say("long-gated", "Unschedulable", since_s=since_s)  # the transition time stays: the status was False before
-    assert bought_for(market, 40.0) == 0
-    assert bought_for(market, 20.0) == 1
-    woken = a_market(scan_interval_s=100.0)
+    cloud = a_cloud(scan_interval_s=100.0)
+    cloud.run(1.0)
+    cloud.pod("long-gated", reason="SchedulingGated")
+    since_s = cloud.now_s
+    cloud.run(50.0)
+    cloud.set_scheduled_condition(
+        "long-gated", "Unschedulable", since_s=since_s
+    )  # the transition time stays: the status was False before
+    assert bought_for(cloud, 40.0) == 0
+    assert bought_for(cloud, 20.0) == 1
+    woken = a_cloud(scan_interval_s=100.0)
     woken.pod("fresh", reason="")
     woken.run(5.0)
-    woken.say("fresh", "Unschedulable")
+    woken.set_scheduled_condition("fresh", "Unschedulable")
     assert bought_for(woken, 1.0) == 1
 
 
 def test_ca_19_a_second_group_is_grown_at_once_if_the_first_could_not_help_all() -> None:
     plain, gpu = (InstanceType(kind, ONE_CPU.resources, labels={"kind": kind}) for kind in ("plain", "gpu"))
-    market = a_market(NodeGroup("plain", plain), NodeGroup("gpu", gpu), scan_interval_s=100.0)
-    market.run(1.0)
-    market.pod("one", reason="", nodeSelector={"kind": "plain"})
-    market.pod("two", reason="", nodeSelector={"kind": "gpu"})
-    market.run(5.0)
-    market.say("one", "Unschedulable")
-    market.say("two", "Unschedulable")
-    market.run(0.1)
-    assert market.bought == ["gpu-0001", "plain-0001"]
+    cloud = a_cloud(NodeGroup("plain", plain), NodeGroup("gpu", gpu), scan_interval_s=100.0)
+    cloud.run(1.0)
+    cloud.pod("one", reason="", nodeSelector={"kind": "plain"})
+    cloud.pod("two", reason="", nodeSelector={"kind": "gpu"})
+    cloud.run(5.0)
+    cloud.set_scheduled_condition("one", "Unschedulable")
+    cloud.set_scheduled_condition("two", "Unschedulable")
+    cloud.run(0.1)
+    assert cloud.bought == ["gpu-0001", "plain-0001"]
 
 
 def test_ca_20_a_full_group_and_the_most_nodes_in_all_are_limits() -> None:
-    market = a_market(NodeGroup("g", ONE_CPU, max_size=2))
+    cloud = a_cloud(NodeGroup("g", ONE_CPU, max_size=2))
     for number in range(5):
-        market.pod(f"p{number}")
-    assert bought_for(market) == 2
-    assert "NotTriggerScaleUp" in {told.reason for told in market.told}
-    total = a_market(max_nodes_total=3)
+        cloud.pod(f"p{number}")
+    assert bought_for(cloud) == 2
+    assert "NotTriggerScaleUp" in {told.reason for told in cloud.events}
+    total = a_cloud(max_nodes_total=3)
     total.node("foreign")
     total.pod("there")
     total.bind("there", "foreign")
@@ -239,20 +241,20 @@ def test_ca_20_a_full_group_and_the_most_nodes_in_all_are_limits() -> None:
 
 
 def test_ca_21_machines_on_their_way_are_counted_before_more_are_bought() -> None:
-    market = a_market(joins_s=120.0, boots_s=120.0)
-    market.pod("one")
-    market.pod("two")
-    assert bought_for(market, 230.0) == 2
+    cloud = a_cloud(joins_s=120.0, boots_s=120.0)
+    cloud.pod("one")
+    cloud.pod("two")
+    assert bought_for(cloud, 230.0) == 2
 
 
 def test_ca_21_ca_20_machines_that_never_come_are_given_up_and_their_group_backs_off_longer_each_time() -> None:
-    market = a_market(joins_s=1e9)
-    market.pod("p")
+    cloud = a_cloud(joins_s=1e9)
+    cloud.pod("p")
     times: list[float] = []
     for _ in range(60):
-        before = len(market.bought)
-        market.run(60.0)
-        times += [market.now_s] * (len(market.bought) - before)
+        before = len(cloud.bought)
+        cloud.run(60.0)
+        times += [cloud.now_s] * (len(cloud.bought) - before)
     waits = [round((later - earlier) / 60) for earlier, later in itertools.pairwise(times)]
     assert waits[:2] == [20, 25]  # 15 minutes until it is given up, and 5 or 10 of backing off
 
@@ -261,63 +263,67 @@ def test_ca_22_a_node_that_is_not_ready_or_tainted_so_or_under_pressure_is_no_pl
     tainted = InstanceType(
         "s", ONE_CPU.resources, taints=[{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
     )
-    for shape, ready, pressure in ((ONE_CPU, "False", "False"), (tainted, "True", "False"), (ONE_CPU, "True", "True")):
-        market = a_market()
-        market.node("n-0001", shape=shape, ready=ready)
-        conditions = market.nodes["n-0001"]["status"]["conditions"]
+    for instance_type, ready, pressure in (
+        (ONE_CPU, "False", "False"),
+        (tainted, "True", "False"),
+        (ONE_CPU, "True", "True"),
+    ):
+        cloud = a_cloud()
+        cloud.node("n-0001", instance_type=instance_type, ready=ready)
+        conditions = cloud.nodes["n-0001"]["status"]["conditions"]
         conditions.append({"type": "DiskPressure", "status": pressure})
-        market.model.node_applied(market.nodes["n-0001"], market.now_s)
-        market.pod("p")
-        assert bought_for(market) == 1
+        cloud.model.node_applied(cloud.nodes["n-0001"], cloud.now_s)
+        cloud.pod("p")
+        assert bought_for(cloud) == 1
 
 
 def test_a_group_with_a_taint_is_grown_only_for_pods_that_tolerate_it() -> None:
     taint = {"key": "gpu", "value": "true", "effect": "NoSchedule"}
-    market = a_market(NodeGroup("g", InstanceType("s", ONE_CPU.resources, taints=[taint])))
-    market.pod("plain")
-    assert bought_for(market) == 0
-    market.pod("tolerant", tolerations=[{"key": "gpu", "operator": "Exists"}])
-    assert bought_for(market) == 1
+    cloud = a_cloud(NodeGroup("g", InstanceType("s", ONE_CPU.resources, taints=[taint])))
+    cloud.pod("plain")
+    assert bought_for(cloud) == 0
+    cloud.pod("tolerant", tolerations=[{"key": "gpu", "operator": "Exists"}])
+    assert bought_for(cloud) == 1
 
 
 def test_ca_23_pods_are_told_whether_they_triggered_a_scale_up() -> None:
-    market = a_market()
-    market.pod("helped")
-    market.pod("too-large", cpu="64")
-    market.run(60.0)
-    assert market.reasons("helped") == ["TriggeredScaleUp"]
-    assert market.reasons("too-large") == ["NotTriggerScaleUp"]
+    cloud = a_cloud()
+    cloud.pod("helped")
+    cloud.pod("too-large", cpu="64")
+    cloud.run(60.0)
+    assert cloud.reasons("helped") == ["TriggeredScaleUp"]
+    assert cloud.reasons("too-large") == ["NotTriggerScaleUp"]
 
 
 def test_ca_24_ca_25_a_node_goes_when_it_was_idle_for_ten_minutes_and_not_before() -> None:
-    market = a_market()
-    market.pod("p")
-    market.run(30.0)
-    market.bind("p", market.bought[0])
-    market.run(3600.0)
-    assert market.removed == []
-    market.delete_pod("p")
-    market.run(590.0)
-    assert market.removed == []
-    market.run(60.0)
-    assert market.removed == market.bought
+    cloud = a_cloud()
+    cloud.pod("p")
+    cloud.run(30.0)
+    cloud.bind("p", cloud.bought[0])
+    cloud.run(3600.0)
+    assert cloud.removed == []
+    cloud.delete_pod("p")
+    cloud.run(590.0)
+    assert cloud.removed == []
+    cloud.run(60.0)
+    assert cloud.removed == cloud.bought
 
 
 def test_ca_24_a_node_that_says_so_is_kept() -> None:
     note = {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}
-    market = a_market()
-    market.node("g-0001", "g", InstanceType("s", ONE_CPU.resources, annotations=note))
-    market.run(7200.0)
-    assert market.removed == []
+    cloud = a_cloud()
+    cloud.node("g-0001", "g", InstanceType("s", ONE_CPU.resources, annotations=note))
+    cloud.run(7200.0)
+    assert cloud.removed == []
 
 
 def test_ca_25_nothing_goes_below_the_least_size_nor_soon_after_something_was_bought() -> None:
-    market = a_market(NodeGroup("g", ONE_CPU, min_size=1))
-    market.node("g-0001", "g")
-    market.node("g-0002", "g")
-    market.run(7200.0)
-    assert market.removed == ["g-0001"]
-    late = a_market(NodeGroup("a", ONE_CPU), NodeGroup("b", InstanceType("s", ONE_CPU.resources, labels={"kind": "b"})))
+    cloud = a_cloud(NodeGroup("g", ONE_CPU, min_size=1))
+    cloud.node("g-0001", "g")
+    cloud.node("g-0002", "g")
+    cloud.run(7200.0)
+    assert cloud.removed == ["g-0001"]
+    late = a_cloud(NodeGroup("a", ONE_CPU), NodeGroup("b", InstanceType("s", ONE_CPU.resources, labels={"kind": "b"})))
     late.node("a-0001", "a")
     late.run(550.0)
     late.pod("buys", nodeSelector={"kind": "b"})
@@ -328,24 +334,24 @@ def test_ca_25_nothing_goes_below_the_least_size_nor_soon_after_something_was_bo
 
 
 def test_ca_27_a_node_is_tainted_first_and_kept_if_a_pod_was_faster() -> None:
-    market = a_market()
-    market.node("g-0001", "g")
-    while not market.tainted:
-        market.run(1.0)
-    market.pod("quick")
-    market.bind("quick", "g-0001")
-    market.run(60.0)
-    assert (market.removed, market.tainted) == ([], [])
-    market.delete_pod("quick")
-    market.run(1200.0)
-    assert market.removed == ["g-0001"]
+    cloud = a_cloud()
+    cloud.node("g-0001", "g")
+    while not cloud.tainted:
+        cloud.run(1.0)
+    cloud.pod("quick")
+    cloud.bind("quick", "g-0001")
+    cloud.run(60.0)
+    assert (cloud.removed, cloud.tainted) == ([], [])
+    cloud.delete_pod("quick")
+    cloud.run(1200.0)
+    assert cloud.removed == ["g-0001"]
 
 
 def test_the_same_facts_in_the_same_order_give_the_same_effects() -> None:
     def effects() -> list[Any]:
-        market = a_market(NodeGroup("b", ONE_CPU), NodeGroup("a", ONE_CPU))
+        cloud = a_cloud(NodeGroup("b", ONE_CPU), NodeGroup("a", ONE_CPU))
         for number in range(7):
-            market.pod(f"p{number}")
-        return market.run(60.0)
+            cloud.pod(f"p{number}")
+        return cloud.run(60.0)
 
     assert effects() == effects() != []

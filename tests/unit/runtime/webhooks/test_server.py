@@ -203,7 +203,7 @@ def test_a_client_that_does_not_read_does_not_keep_the_server_from_stopping() ->
 
 @on_both_loops
 def test_a_new_certificate_is_shown_to_new_connections(run: Run) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with serving(20) as served:
             assert await served.server.call_itself("127.0.0.1", served.port, "127.0.0.1") == ""
             assert served.server.health() == ""
@@ -212,7 +212,7 @@ def test_a_new_certificate_is_shown_to_new_connections(run: Run) -> None:
                 await served.connect()
             assert await served.server.call_itself("127.0.0.1", served.port, "127.0.0.1") == ""
 
-    run(story())
+    run(scenario())
 
 
 def closed_port() -> int:
