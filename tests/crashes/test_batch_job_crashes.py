@@ -15,20 +15,20 @@ from embedded import Embedded
 from headgate.controllers.garbage_collector.controller import GarbageCollector
 from headgate.controllers.jobs.controller import JobController
 from headgate.controllers.ttl_after_finished import TTLAfterFinishedController
-from unit.controllers.crashing_world import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import CrashingWorld, run_with_crashes
 from unit.controllers.forked_variants import UNDISTURBED
 from unit.controllers.jobs.fixtures import JOBS_PATH, PODS_PATH
 from unit.controllers.kubelet import ENDS, Kubelet
 from unit.controllers.world import Object, World
 
 
-def a_world() -> Mortal:
+def a_world() -> CrashingWorld:
     numbers, server = count(1), Embedded(namespace="")
 
     def jobs() -> JobController:
         return JobController(lambda: f"{next(numbers):05d}")
 
-    world = Mortal(
+    world = CrashingWorld(
         jobs,
         TTLAfterFinishedController,
         GarbageCollector,
@@ -37,7 +37,7 @@ def a_world() -> Mortal:
         kinds=("pods", "jobs"),
     )
     server.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
-    world.judge = Judge()
+    world.check = Judge()
     return world
 
 
@@ -75,28 +75,28 @@ def change(world: World, **spec: Any) -> None:
     assert world.server.patch(f"{JOBS_PATH}/j", {"spec": spec}).status == 200
 
 
-def completes(world: Mortal) -> None:
+def completes(world: CrashingWorld) -> None:
     world.server.post(JOBS_PATH, a_job(parallelism=2, completions=3))
     world.advance(5)
 
 
-def completes_by_index(world: Mortal) -> None:
+def completes_by_index(world: CrashingWorld) -> None:
     world.server.post(JOBS_PATH, a_job(parallelism=2, completions=3, completionMode="Indexed"))
     world.advance(5)
 
 
-def fails(world: Mortal) -> None:
+def fails(world: CrashingWorld) -> None:
     world.server.post(JOBS_PATH, a_job("Failed", parallelism=2, completions=2, backoffLimit=2))
     world.advance(60)
 
 
-def fails_by_index(world: Mortal) -> None:
+def fails_by_index(world: CrashingWorld) -> None:
     spec = {"completionMode": "Indexed", "backoffLimitPerIndex": 1}
     world.server.post(JOBS_PATH, a_job("Failed", parallelism=2, completions=2, **spec))
     world.advance(60)
 
 
-def is_suspended_and_resumed(world: Mortal) -> None:
+def is_suspended_and_resumed(world: CrashingWorld) -> None:
     world.server.post(JOBS_PATH, a_job(None, parallelism=3, completions=3))
     world.advance(1)
     change(world, suspend=True)
@@ -105,7 +105,7 @@ def is_suspended_and_resumed(world: Mortal) -> None:
     world.advance(2)
 
 
-def goes_after_its_time(world: Mortal) -> None:
+def goes_after_its_time(world: CrashingWorld) -> None:
     world.server.post(JOBS_PATH, a_job(parallelism=2, completions=2, ttlSecondsAfterFinished=5))
     world.advance(20)
 
@@ -125,7 +125,7 @@ def end_of(world: World) -> Object:
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_the_end_is_the_same_whenever_somebody_dies(story: Callable[[Mortal], None]) -> None:
-    ends = tell_with_deaths(a_world, story, lambda title, world: end_of(world))
+def test_the_end_is_the_same_whenever_somebody_dies(story: Callable[[CrashingWorld], None]) -> None:
+    ends = run_with_crashes(a_world, story, lambda title, world: end_of(world))
     expected = ends[UNDISTURBED]
     assert {title: end for title, end in ends.items() if end != expected} == {}

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from kueue_builders import Wire, a_cluster_queue, a_local_queue
-from unit.controllers.crashing_world import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import CrashingWorld, run_with_crashes
 from unit.controllers.world import World
-from unit.jobs.audited import Meddler, assert_tidy, audited, tell_with_meddling
+from unit.jobs.audited import Interference, assert_tidy, audited, run_with_interference
 from unit.jobs.fixtures import GATE, GATING, JOBS, a_job, a_world, add, has, is_complete, job, running, workload
-from unit.jobs.queue_fixtures import API, PREEMPTION, WORKLOADS, made, queueing
+from unit.jobs.queue_fixtures import API, PREEMPTION, WORKLOADS, create, kueue_object
 
 QUEUE = f"{API}/clusterqueues/cq"
 CHECKS = f"{API}/admissionchecks"
@@ -24,26 +24,30 @@ CHECKS = f"{API}/admissionchecks"
 # -- stories -------------------------------------------------------------------------------------------------------
 
 
-def preempted(world: Mortal) -> None:
+def preempted(world: CrashingWorld) -> None:
     add(world, "low", priority="low")
     world.advance(3)
     add(world, "high", priority="high", ends=True)
     world.advance(20)
 
 
-def reclaimed(world: Mortal) -> None:
+def reclaimed(world: CrashingWorld) -> None:
     """What the neighbour lent is taken back; who borrowed it comes back when there is room."""
-    made(world.server, f"{API}/clusterqueues", queueing("ClusterQueue", _neighbour()))
-    made(world.server, f"{API}/namespaces/ns/localqueues", queueing("LocalQueue", a_local_queue("other", "neighbour")))
+    create(world.server, f"{API}/clusterqueues", kueue_object("ClusterQueue", _neighbour()))
+    create(
+        world.server,
+        f"{API}/namespaces/ns/localqueues",
+        kueue_object("LocalQueue", a_local_queue("other", "neighbour")),
+    )
     add(world, "low")
     world.advance(2)
     add(world, "borrower")
     world.advance(2)
-    made(world.server, JOBS, _elsewhere("high"))
+    create(world.server, JOBS, _elsewhere("high"))
     world.advance(20)
 
 
-def drained(world: Mortal) -> None:
+def drained(world: CrashingWorld) -> None:
     add(world, "low")
     world.advance(3)
     _stop(world, "HoldAndDrain")
@@ -54,9 +58,9 @@ def drained(world: Mortal) -> None:
     world.advance(20)
 
 
-def checked(world: Mortal) -> None:
+def checked(world: CrashingWorld) -> None:
     """The check asks for another try, then agrees."""
-    made(world.server, CHECKS, queueing("AdmissionCheck", {"metadata": {"name": "check"}, "spec": _CONTROLLER}))
+    create(world.server, CHECKS, kueue_object("AdmissionCheck", {"metadata": {"name": "check"}, "spec": _CONTROLLER}))
     active = {"type": "Active", "status": "True", "reason": "Active", "message": "", "lastTransitionTime": _LONG_AGO}
     world.server.patch(f"{CHECKS}/check/status", {"status": {"conditions": [active]}})
     strategy = {"admissionChecks": [{"name": "check"}]}
@@ -74,7 +78,7 @@ def checked(world: Mortal) -> None:
     world.advance(10)
 
 
-def gated(world: Mortal) -> None:
+def gated(world: CrashingWorld) -> None:
     add(world, "low", annotations={GATE: "example.com/g"})
     add(world, "high", ends=True)
     world.advance(5)
@@ -84,7 +88,7 @@ def gated(world: Mortal) -> None:
 
 _CONTROLLER = {"controllerName": "example.com/checks"}
 _LONG_AGO = "2020-01-01T00:00:00Z"
-_STORIES: dict[str, tuple[Callable[[Mortal], None], dict[str, Any]]] = {
+_STORIES: dict[str, tuple[Callable[[CrashingWorld], None], dict[str, Any]]] = {
     "preempted": (preempted, PREEMPTION),
     "drained": (drained, PREEMPTION),
     "checked": (checked, {}),
@@ -97,18 +101,18 @@ _STORIES: dict[str, tuple[Callable[[Mortal], None], dict[str, Any]]] = {
 def test_a_death_at_any_write_is_seen_by_nobody(name: str) -> None:
     story, spec = _STORIES[name]
 
-    def make() -> Mortal:
+    def make() -> CrashingWorld:
         return audited(a_world(**spec))
 
-    def look(title: str, world: Mortal) -> None:
-        world.judge(world)
+    def look(title: str, world: CrashingWorld) -> None:
+        world.check(world)
         assert is_complete(world, "high"), title
         assert has(world, "high", "Finished"), title
         assert has(world, "low", "Admitted"), title
         assert job(world, "low")["spec"]["suspend"] is False, title
         assert_tidy(world, title)
 
-    tell_with_deaths(make, story, look)
+    run_with_crashes(make, story, look)
 
 
 # -- meddling ------------------------------------------------------------------------------------------------------
@@ -120,7 +124,7 @@ def delete_job(world: World) -> None:
 
 def replace_job(world: World) -> None:
     delete_job(world)
-    made(world.server, JOBS, a_job("low", priority="low"))
+    create(world.server, JOBS, a_job("low", priority="low"))
 
 
 def delete_workload(world: World) -> None:
@@ -159,28 +163,28 @@ def take_quota_by_hand(world: World) -> None:
         (take_quota_by_hand, ("is admitted no more, and its job runs", "runs and is not admitted", "admitted twice")),
     ],
 )
-def test_whoever_meddles_whenever_both_jobs_get_their_turn(meddle: Meddler, excused: tuple[str, ...]) -> None:
-    def make() -> Mortal:
+def test_whoever_meddles_whenever_both_jobs_get_their_turn(meddle: Interference, excused: tuple[str, ...]) -> None:
+    def make() -> CrashingWorld:
         return audited(a_world(**PREEMPTION), *excused)
 
-    def look(title: str, world: Mortal) -> None:
+    def look(title: str, world: CrashingWorld) -> None:
         world.advance(30)
         assert is_complete(world, "high"), title
         assert has(world, "low", "Admitted"), title
         assert "low" in running(world), title
         assert_tidy(world, title)
 
-    tell_with_meddling(make, preempted, meddle, look)
+    run_with_interference(make, preempted, meddle, look)
 
 
 def test_a_job_deleted_at_any_moment_leaves_nothing_behind() -> None:
-    def look(title: str, world: Mortal) -> None:
+    def look(title: str, world: CrashingWorld) -> None:
         world.advance(30)
         assert workload(world, "low") is None, title
         assert is_complete(world, "high"), title
         assert_tidy(world, title)
 
-    tell_with_meddling(lambda: audited(a_world(**PREEMPTION)), preempted, delete_job, look)
+    run_with_interference(lambda: audited(a_world(**PREEMPTION)), preempted, delete_job, look)
 
 
 def _neighbour() -> Wire:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kueue_builders import Wire
-from unit.controllers.crashing_world import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import CrashingWorld, run_with_crashes
 from unit.controllers.world import World
 from unit.jobs.fixtures import GATE, GATING, JOBS, a_world, running
 from unit.jobs.fixtures import add as add_job
@@ -13,22 +13,22 @@ from unit.jobs.test_gates import count
 
 
 def test_a_death_at_any_write_leaves_an_invented_kind_where_it_would_have_been() -> None:
-    def story(world: Mortal) -> None:
+    def story(world: CrashingWorld) -> None:
         add(world, "low", workers=5, least=2, priority="low")
         world.advance(4)
         add(world, "high", workers=2, priority="high", example_com__ends="Complete")
         world.advance(25)
 
-    def look(title: str, world: Mortal) -> None:
+    def look(title: str, world: CrashingWorld) -> None:
         assert is_true(workload(world, "high"), "Finished"), title
         assert run(world, "low")["spec"]["suspend"] is False, title
         assert run(world, "low")["spec"]["workers"]["replicas"] == 3, title
 
-    tell_with_deaths(lambda: a_training_world(cpu=4, **PREEMPTION), story, look)
+    run_with_crashes(lambda: a_training_world(cpu=4, **PREEMPTION), story, look)
 
 
 def test_a_job_that_changes_with_the_removal_of_its_gate_never_has_an_old_workload() -> None:
-    def story(world: Mortal) -> None:
+    def story(world: CrashingWorld) -> None:
         add_job(world, "a", cpu="100m", annotations={GATE: "example.com/g"})
         world.advance(2)
         container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "200m"}}}
@@ -42,13 +42,13 @@ def test_a_job_that_changes_with_the_removal_of_its_gate_never_has_an_old_worklo
             (container,) = each["spec"]["podSets"][0]["template"]["spec"]["containers"]
             assert container["resources"]["requests"] == {"cpu": "200m"}
 
-    def make() -> Mortal:
+    def make() -> CrashingWorld:
         world = a_world(features=GATING)
-        world.judge = never_the_old_one
+        world.check = never_the_old_one
         return world
 
-    def look(title: str, world: Mortal) -> None:
+    def look(title: str, world: CrashingWorld) -> None:
         assert running(world) == ["a"], title
         assert count(world) == 1, title
 
-    tell_with_deaths(make, story, look)
+    run_with_crashes(make, story, look)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unit.controllers.crashing_world import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import CrashingWorld, run_with_crashes
 from unit.controllers.world import World
 from unit.jobs.audited import of_quota_and_pods
 from unit.jobs.pods.fixtures import SlowKubelet, a_world, add, add_group, is_gated, pods, started
@@ -16,19 +16,19 @@ def test_a_death_at_any_write_starts_no_pod_early() -> None:
         used = [name for name, pod in pods(world).items() if not is_gated(pod) and pod["status"]["phase"] not in ENDED]
         assert len(used) <= 2, used
 
-    def make() -> Mortal:
+    def make() -> CrashingWorld:
         world = a_world(cpu=2, kubelet=SlowKubelet, **PREEMPTION)
-        world.judge, world.counts = judge, of_quota_and_pods
+        world.check, world.is_counted_write = judge, of_quota_and_pods
         return world
 
-    def story(world: Mortal) -> None:
+    def story(world: CrashingWorld) -> None:
         add(world, "slow", priority="low", grace_s=30)
         add(world, "quick", priority="low", grace_s=10)
         world.advance(2)
         add_group(world, "gang", priority="high")
         world.advance(60)
 
-    def look(title: str, world: Mortal) -> None:
+    def look(title: str, world: CrashingWorld) -> None:
         assert started(world) == ["gang-0", "gang-1"], title
 
-    tell_with_deaths(make, story, look, stride=3)
+    run_with_crashes(make, story, look, stride=3)

@@ -11,14 +11,14 @@ import pytest
 
 from headgate.controllers.framework.effects import Effect, EffectResponse, Patch
 from headgate.kube.api_resources import PODS as POD
-from unit.controllers.crashing_world import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import CrashingWorld, run_with_crashes
 from unit.controllers.world import World
-from unit.jobs.audited import audited, of_quota_and_pods, tell_with_meddling
+from unit.jobs.audited import audited, of_quota_and_pods, run_with_interference
 from unit.jobs.pods.fixtures import K, SlowKubelet, a_world, add, add_group, delete, end, has, pods, started, workloads
 from unit.jobs.queue_fixtures import PODS, PREEMPTION, WORKLOADS
 
 
-def judged(cpu: int = 2) -> Mortal:
+def judged(cpu: int = 2) -> CrashingWorld:
     return audited(a_world(cpu=cpu, kubelet=SlowKubelet, **PREEMPTION), counts=of_quota_and_pods)
 
 
@@ -33,7 +33,7 @@ def assert_tidy(world: World, title: str) -> None:
 # -- stories -------------------------------------------------------------------------------------------------------
 
 
-def alone(world: Mortal) -> None:
+def alone(world: CrashingWorld) -> None:
     """The one makes room for the other, is made anew by its user, and gets its turn."""
     add(world, "low", cpu="2", priority="low")
     world.advance(2)
@@ -44,7 +44,7 @@ def alone(world: Mortal) -> None:
     world.advance(30)
 
 
-def together(world: Mortal) -> None:
+def together(world: CrashingWorld) -> None:
     """The same with groups; and one who failed is replaced."""
     add_group(world, "low", priority="low")
     world.advance(2)
@@ -55,7 +55,7 @@ def together(world: Mortal) -> None:
     world.advance(30)
 
 
-def replaced(world: Mortal) -> None:
+def replaced(world: CrashingWorld) -> None:
     add_group(world, "low")
     world.advance(2)
     end(world, "low-0", "Failed")
@@ -69,7 +69,7 @@ def replaced(world: Mortal) -> None:
     world.advance(30)
 
 
-_STORIES: dict[str, tuple[Callable[[Mortal], None], list[str]]] = {
+_STORIES: dict[str, tuple[Callable[[CrashingWorld], None], list[str]]] = {
     "alone": (alone, ["low"]),
     "together": (together, ["low-0", "low-1"]),
     "replaced": (replaced, ["low-3", "low-4"]),
@@ -80,21 +80,21 @@ _STORIES: dict[str, tuple[Callable[[Mortal], None], list[str]]] = {
 def test_a_death_at_any_write_is_seen_by_nobody(name: str) -> None:
     story, at_work = _STORIES[name]
 
-    def look(title: str, world: Mortal) -> None:
-        world.judge(world)
+    def look(title: str, world: CrashingWorld) -> None:
+        world.check(world)
         assert has(world, "high", "Finished"), title
         assert has(world, "low", "Admitted"), title
         running = [each for each in started(world) if each.startswith("low")]
         assert set(at_work) <= set(running), (title, running)
         assert_tidy(world, title)
 
-    tell_with_deaths(judged, story, look)
+    run_with_crashes(judged, story, look)
 
 
 def test_a_pod_that_has_to_make_room_before_its_gate_is_lifted_waits_and_gets_its_turn() -> None:
     world = judged()
     add(world, "low", cpu="2", priority="low")
-    world.settle(deaf=[POD])
+    world.settle(delayed=[POD])
     world.refuse = lambda effect: EffectResponse(500, {}, world.server.epoch_s) if _starts(effect, "low") else None
     world.settle()
     assert has(world, "low", "Admitted")
@@ -134,18 +134,18 @@ def write_to_all(world: World) -> None:
 def test_whoever_meddles_with_a_group_whenever_the_other_one_gets_its_turn_and_nothing_is_left(
     meddle: Callable[[World], None],
 ) -> None:
-    def story(world: Mortal) -> None:
+    def story(world: CrashingWorld) -> None:
         add_group(world, "low", priority="low")
         world.advance(2)
         add_group(world, "high", priority="high", ends="Succeeded")
         world.advance(70)
 
-    def look(title: str, world: Mortal) -> None:
+    def look(title: str, world: CrashingWorld) -> None:
         world.advance(100)
         assert has(world, "high", "Finished"), title
         assert_tidy(world, title)
 
-    tell_with_meddling(judged, story, meddle, look)
+    run_with_interference(judged, story, meddle, look)
 
 
 def _is_leaving(pod: dict[str, dict[str, object]]) -> bool:

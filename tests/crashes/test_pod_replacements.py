@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from unit.controllers.crashing_world import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import CrashingWorld, run_with_crashes
 from unit.jobs.pods.fixtures import (
     SLOW,
     SlowKubelet,
@@ -25,7 +25,7 @@ from unit.jobs.pods.fixtures import (
 from unit.jobs.queue_fixtures import PREEMPTION
 
 
-def preempted(world: Mortal) -> None:
+def preempted(world: CrashingWorld) -> None:
     add_group(world, "low", priority="low")
     world.advance(10)
     add(world, "high", priority="high", ends="Succeeded")
@@ -35,7 +35,7 @@ def preempted(world: Mortal) -> None:
     world.advance(30)
 
 
-def replaced(world: Mortal) -> None:
+def replaced(world: CrashingWorld) -> None:
     add_group(world, "low", priority="low")
     add(world, "high", priority="high", ends="Succeeded", cpu="500m")
     world.advance(10)
@@ -52,14 +52,14 @@ def replaced(world: Mortal) -> None:
 
 @pytest.mark.parametrize("features", [None, SLOW])
 @pytest.mark.parametrize("story", [preempted, replaced])
-def test_a_death_at_any_write_changes_nothing_in_the_end(story: Callable[[Mortal], None], features: Any) -> None:
-    def make() -> Mortal:
+def test_a_death_at_any_write_changes_nothing_in_the_end(story: Callable[[CrashingWorld], None], features: Any) -> None:
+    def make() -> CrashingWorld:
         cpu = 2 if story is preempted else 3
         world = a_world(cpu, features, kubelet=SlowKubelet, **PREEMPTION)
-        world.judge = no_gate_is_lifted_without_quota
+        world.check = no_gate_is_lifted_without_quota
         return world
 
-    def look(title: str, world: Mortal) -> None:
+    def look(title: str, world: CrashingWorld) -> None:
         assert has(world, "high", "Finished"), title
         assert has(world, "low", "Admitted"), title
         running = [name for name in started(world) if pods(world)[name]["status"]["phase"] == "Running"]
@@ -68,10 +68,10 @@ def test_a_death_at_any_write_changes_nothing_in_the_end(story: Callable[[Mortal
         stuck = [name for name, each in pods(world).items() if "deletionTimestamp" in each["metadata"]]
         assert not stuck, title
 
-    tell_with_deaths(make, story, look, stride=5 if features is None else 11)
+    run_with_crashes(make, story, look, stride=5 if features is None else 11)
 
 
-def finished(world: Mortal) -> None:
+def finished(world: CrashingWorld) -> None:
     add_group(world, "g", ends="Succeeded")
     add(world, "a", ends="Failed")
     world.advance(20)
@@ -79,7 +79,7 @@ def finished(world: Mortal) -> None:
     world.advance(20)
 
 
-def abandoned(world: Mortal) -> None:
+def abandoned(world: CrashingWorld) -> None:
     add_group(world, "g")
     add(world, "a")
     world.advance(20)
@@ -88,14 +88,14 @@ def abandoned(world: Mortal) -> None:
 
 
 @pytest.mark.parametrize("story", [finished, abandoned])
-def test_nothing_is_left_of_pods_that_are_gone_whoever_died_meanwhile(story: Callable[[Mortal], None]) -> None:
-    def make() -> Mortal:
+def test_nothing_is_left_of_pods_that_are_gone_whoever_died_meanwhile(story: Callable[[CrashingWorld], None]) -> None:
+    def make() -> CrashingWorld:
         world = a_world(cpu=3, kubelet=SlowKubelet)
-        world.judge = no_gate_is_lifted_without_quota
+        world.check = no_gate_is_lifted_without_quota
         return world
 
-    def look(title: str, world: Mortal) -> None:
+    def look(title: str, world: CrashingWorld) -> None:
         assert not pods(world), title
         assert not workloads(world), title
 
-    tell_with_deaths(make, story, look, stride=5)
+    run_with_crashes(make, story, look, stride=5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from headgate.kube.conditions import is_true
 from kueue_builders import Wire
-from unit.controllers.crashing_world import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import CrashingWorld, run_with_crashes
 from unit.controllers.world import World
 from unit.jobs.fixtures import a_world, add, has, is_complete, running, workload
 from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS
@@ -20,7 +20,7 @@ def items(world: World) -> list[Wire]:
 
 
 def test_a_death_at_any_write_leaves_no_child_running_without_its_ancestors_quota() -> None:
-    def story(world: Mortal) -> None:
+    def story(world: CrashingWorld) -> None:
         add_run(world, "low", priority="low")
         world.advance(2)
         a_child(world, run(world, "low"))
@@ -28,16 +28,16 @@ def test_a_death_at_any_write_leaves_no_child_running_without_its_ancestors_quot
         add_run(world, "high", priority="high")
         world.advance(6)
 
-    def look(title: str, world: Mortal) -> None:
+    def look(title: str, world: CrashingWorld) -> None:
         assert run(world, "high")["spec"]["suspend"] is False, title
         assert running(world) == [], title
         assert len(items(world)) == 2, title
 
-    tell_with_deaths(lambda: a_training_world(**PREEMPTION), story, look, stride=2)
+    run_with_crashes(lambda: a_training_world(**PREEMPTION), story, look, stride=2)
 
 
 def test_a_death_at_any_write_loses_no_workload_that_others_made() -> None:
-    def story(world: Mortal) -> None:
+    def story(world: CrashingWorld) -> None:
         a_prebuilt(world)
         put(world, "a", labels={PREBUILT: "ready-made"}, ends=True)
         world.advance(3)
@@ -49,23 +49,23 @@ def test_a_death_at_any_write_loses_no_workload_that_others_made() -> None:
         holding = [each for each in told if is_true(each, "QuotaReserved") and not is_true(each, "Finished")]
         assert len(holding) <= 1
 
-    def make() -> Mortal:
+    def make() -> CrashingWorld:
         world = a_world()
-        world.judge = at_most_one_holds_quota
+        world.check = at_most_one_holds_quota
         return world
 
-    def look(title: str, world: Mortal) -> None:
+    def look(title: str, world: CrashingWorld) -> None:
         assert is_complete(world, "a"), title
         assert is_complete(world, "b"), title
         found = workload(world, "a")
         assert found is not None, title
         assert found["metadata"]["name"] == "ready-made", title
 
-    tell_with_deaths(make, story, look, stride=2)
+    run_with_crashes(make, story, look, stride=2)
 
 
 def test_a_death_at_any_write_brings_a_lost_workload_back_to_its_job() -> None:
-    def story(world: Mortal) -> None:
+    def story(world: CrashingWorld) -> None:
         add(world, "a")
         world.advance(3)
         (only,) = items(world)
@@ -73,9 +73,9 @@ def test_a_death_at_any_write_brings_a_lost_workload_back_to_its_job() -> None:
         assert world.server.patch(path, {"metadata": {"ownerReferences": None}}).status == 200
         world.advance(8)
 
-    def look(title: str, world: Mortal) -> None:
+    def look(title: str, world: CrashingWorld) -> None:
         assert len(items(world)) == 1, title
         assert has(world, "a", "Admitted"), title
         assert running(world) == ["a"], title
 
-    tell_with_deaths(a_world, story, look)
+    run_with_crashes(a_world, story, look)

@@ -23,10 +23,10 @@ from headgate.controllers.ownership import pods as facts
 from headgate.controllers.replica_sets.controller import ReplicaSetController
 from headgate.kube.timestamps import parse_time
 from headgate.runtime.time_zones import find_zone
-from unit.controllers.crashing_world import Mortal, Story, tell_with_deaths
+from unit.controllers.crashing_world import CrashingWorld, Scenario, run_with_crashes
 from unit.controllers.forked_variants import UNDISTURBED
 from unit.controllers.kubelet import ENDS, Kubelet
-from unit.controllers.workload_fixtures import drawing, get, patch, put
+from unit.controllers.workload_fixtures import get, name_suffixes, patch, put
 from unit.controllers.world import World
 
 Object = dict[str, Any]
@@ -43,9 +43,9 @@ KINDS = (
 )
 
 
-def making(judge: Judge) -> Callable[[], Mortal]:
-    def make() -> Mortal:
-        server, draw = Embedded(namespace="a"), drawing()
+def making(judge: Judge) -> Callable[[], CrashingWorld]:
+    def make() -> CrashingWorld:
+        server, draw = Embedded(namespace="a"), name_suffixes()
         makers: list[Callable[[], Controller]] = [
             lambda: ReplicaSetController(draw),
             lambda: DeploymentController(template_hash()),
@@ -53,8 +53,8 @@ def making(judge: Judge) -> Callable[[], Mortal]:
             lambda: CronJobController(find_zone),
             lambda: Kubelet(server),
         ]
-        world = Mortal(*makers, server=server)
-        world.judge = judge
+        world = CrashingWorld(*makers, server=server)
+        world.check = judge
         return world
 
     return make
@@ -114,7 +114,7 @@ def template(image: str = "one", restart: str = "Always", ends: str = "", **labe
     return {"metadata": {"labels": labels, **annotations}, "spec": spec}
 
 
-def roll_out(world: Mortal) -> None:
+def roll_out(world: CrashingWorld) -> None:
     strategy = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}
     spec = {"replicas": 3, "strategy": strategy, "selector": {"matchLabels": {"app": "web"}}}
     put(world, f"{APPS}/deployments", {"metadata": {"name": "web"}, "spec": {**spec, "template": template(app="web")}})
@@ -133,7 +133,7 @@ def rolling_promises(world: World) -> None:
         assert ready(world) >= 1, "two of three must be ready; one of two"
 
 
-def by_the_clock(world: Mortal) -> None:
+def by_the_clock(world: CrashingWorld) -> None:
     job = {"spec": {"template": template(restart="Never", ends="Succeeded")}}
     spec = {"schedule": "*/2 * * * *", "successfulJobsHistoryLimit": 2, "jobTemplate": job}
     put(world, f"{BATCH}/cronjobs", {"metadata": {"name": "tick"}, "spec": spec})
@@ -148,7 +148,7 @@ def never_twice_for_one_time(world: World) -> None:
     assert len(set(times)) == len(times)
 
 
-STORIES: dict[str, tuple[Story, Judge, int]] = {
+STORIES: dict[str, tuple[Scenario, Judge, int]] = {
     "a deployment that rolls out, and back as it shrinks": (roll_out, rolling_promises, 50),
     "a cron job and its history": (by_the_clock, never_twice_for_one_time, 30),
 }
@@ -157,7 +157,7 @@ STORIES: dict[str, tuple[Story, Judge, int]] = {
 @pytest.mark.parametrize("name", STORIES)
 def test_a_death_at_any_write_breaks_no_promise_and_changes_no_end(name: str) -> None:
     story, judge, writes = STORIES[name]
-    ends = tell_with_deaths(making(judge), story, lambda title, world: (ending(world), world.writes))
+    ends = run_with_crashes(making(judge), story, lambda title, world: (ending(world), world.writes))
     expected, written = ends[UNDISTURBED]
     assert written >= writes, "too little happens in this story"
     assert {title: end for title, (end, _) in ends.items() if end != expected} == {}

@@ -15,7 +15,7 @@ from headgate.controllers.deployments.template_hash import TemplateHash
 from headgate.controllers.framework.reconcile import Controller
 from headgate.controllers.ownership.pods import is_active
 from headgate.controllers.stateful_sets.controller import StatefulSetController
-from unit.controllers.crashing_world import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import CrashingWorld, run_with_crashes
 from unit.controllers.kubelet import Kubelet
 from unit.controllers.world import World
 
@@ -25,12 +25,12 @@ LABELS = {"app": "x"}
 NODES = ["n0", "n1", "n2"]
 
 
-def mortal(*makers: Callable[[Embedded], Controller], judge: Callable[[World], None]) -> Mortal:
+def mortal(*makers: Callable[[Embedded], Controller], judge: Callable[[World], None]) -> CrashingWorld:
     server = Embedded(namespace="a")
     for name in NODES:
         server.post("/api/v1/nodes", {"metadata": {"name": name}})
-    world = Mortal(*((lambda make=make: make(server)) for make in makers), server=server)
-    world.judge = judge
+    world = CrashingWorld(*((lambda make=make: make(server)) for make in makers), server=server)
+    world.check = judge
     return world
 
 
@@ -63,7 +63,7 @@ def test_a_stateful_set_is_whole_after_a_death_at_any_write(policy: str) -> None
         "revisionHistoryLimit": 0,
     }
 
-    def story(world: Mortal) -> None:
+    def story(world: CrashingWorld) -> None:
         body = {"metadata": {"name": "db"}, "spec": {**spec, "template": template("v1")}}
         assert world.server.post(f"{APPS}/statefulsets", body).status == 201
         world.advance(20)
@@ -73,7 +73,7 @@ def test_a_stateful_set_is_whole_after_a_death_at_any_write(policy: str) -> None
     def at_most_three(world: World) -> None:
         assert len(world.server.get(f"{CORE}/pods").body["items"]) <= 3
 
-    def look(name: str, world: Mortal) -> None:
+    def look(name: str, world: CrashingWorld) -> None:
         assert sorted(pod["metadata"]["name"] for pod in active(world)) == ["db-0", "db-1"], name
         assert images(world) == ["v2", "v2"], name
         assert revisions(world) == [2], name
@@ -83,10 +83,10 @@ def test_a_stateful_set_is_whole_after_a_death_at_any_write(policy: str) -> None
         status = world.server.get(f"{APPS}/statefulsets/db").body["status"]
         assert (status["readyReplicas"], status["updatedReplicas"], status["observedGeneration"]) == (2, 2, 2), name
 
-    def make() -> Mortal:
+    def make() -> CrashingWorld:
         return mortal(lambda server: StatefulSetController(), Kubelet, judge=at_most_three)
 
-    assert len(tell_with_deaths(make, story, look)) > 20
+    assert len(run_with_crashes(make, story, look)) > 20
 
 
 @pytest.mark.parametrize("limits", [{"maxUnavailable": 1}, {"maxUnavailable": 0, "maxSurge": 1}])
@@ -98,7 +98,7 @@ def test_a_daemon_set_is_whole_after_a_death_at_any_write(limits: Object) -> Non
         "revisionHistoryLimit": 0,
     }
 
-    def story(world: Mortal) -> None:
+    def story(world: CrashingWorld) -> None:
         body = {"metadata": {"name": "log"}, "spec": {**spec, "template": template("v1")}}
         assert world.server.post(f"{APPS}/daemonsets", body).status == 201
         world.advance(20)
@@ -112,14 +112,14 @@ def test_a_daemon_set_is_whole_after_a_death_at_any_write(limits: Object) -> Non
     def daemon_sets(server: Embedded) -> Controller:
         return DaemonSetController(lambda: f"{next(numbers):05}", hashed)
 
-    def look(name: str, world: Mortal) -> None:
+    def look(name: str, world: CrashingWorld) -> None:
         assert sorted(str(target_of(pod)) for pod in active(world)) == NODES, name
         assert images(world) == ["v2"] * 3, name
         assert revisions(world) == [2], name
         status = world.server.get(f"{APPS}/daemonsets/log").body["status"]
         assert (status["numberAvailable"], status["updatedNumberScheduled"]) == (3, 3), name
 
-    def make() -> Mortal:
+    def make() -> CrashingWorld:
         return mortal(daemon_sets, Kubelet, judge=one_to_a_node)
 
-    assert len(tell_with_deaths(make, story, look)) > 15
+    assert len(run_with_crashes(make, story, look)) > 15

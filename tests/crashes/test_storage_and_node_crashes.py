@@ -15,7 +15,7 @@ from headgate.controllers.volumes.ephemeral_volumes import EphemeralVolumeContro
 from headgate.controllers.volumes.hollow_provisioner import HollowProvisioner
 from headgate.controllers.volumes.protection import StorageProtectionController
 from headgate.kube.timestamps import format_micro_time, format_time
-from unit.controllers.crashing_world import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import CrashingWorld, run_with_crashes
 from unit.controllers.forked_variants import UNDISTURBED
 from unit.controllers.storage_objects import CLAIMS, PODS, VOLUMES, add_claim, add_class, add_user, add_volume
 from unit.controllers.world import World
@@ -26,7 +26,7 @@ VOLATILE = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "las
 TIMES = ("deletionTimestamp", "lastPhaseTransitionTime", "lastHeartbeatTime")
 
 
-def a_world() -> Mortal:
+def a_world() -> CrashingWorld:
     makers = (
         PersistentVolumeController,
         HollowProvisioner,
@@ -35,10 +35,10 @@ def a_world() -> Mortal:
         NodeLifecycleController,
         TaintEvictionController,
     )
-    world = Mortal(*makers)
+    world = CrashingWorld(*makers)
     for name in ("a", "kube-node-lease"):
         world.server.post("/api/v1/namespaces", {"metadata": {"name": name}})
-    world.judge = at_most_one_claim_per_volume
+    world.check = at_most_one_claim_per_volume
     return world
 
 
@@ -51,7 +51,7 @@ def at_most_one_claim_per_volume(world: World) -> None:
             assert volumes[name]["spec"]["claimRef"]["uid"] == claim["metadata"]["uid"]
 
 
-def binds_and_releases(world: Mortal) -> None:
+def binds_and_releases(world: CrashingWorld) -> None:
     add_volume(world, "small", "1Gi")
     add_volume(world, "large", "2Gi", claim="wants-large")
     for name in ("wants-small", "wants-large"):
@@ -61,7 +61,7 @@ def binds_and_releases(world: Mortal) -> None:
     world.advance(5)
 
 
-def makes_and_removes(world: Mortal) -> None:
+def makes_and_removes(world: CrashingWorld) -> None:
     add_class(world, "hollow")
     add_claim(world, "stays", on_class="hollow")
     add_claim(world, "goes", on_class="hollow")
@@ -73,7 +73,7 @@ def makes_and_removes(world: Mortal) -> None:
     world.advance(5)
 
 
-def brings_a_claim(world: Mortal) -> None:
+def brings_a_claim(world: CrashingWorld) -> None:
     add_class(world, "hollow")
     spec = {
         "accessModes": ["ReadWriteOnce"],
@@ -85,7 +85,7 @@ def brings_a_claim(world: Mortal) -> None:
     world.advance(5)
 
 
-def a_node_falls_silent(world: Mortal) -> None:
+def a_node_falls_silent(world: CrashingWorld) -> None:
     now = format_time(world.server.epoch_s)
     ready = {"type": "Ready", "status": "True", "reason": "r", "message": "m", "lastHeartbeatTime": now}
     for name in ("silent", "well"):
@@ -118,8 +118,8 @@ def _plain(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("story", [binds_and_releases, makes_and_removes, brings_a_claim, a_node_falls_silent])
-def test_the_end_is_the_same_whenever_somebody_dies(story: Callable[[Mortal], None]) -> None:
-    ends = tell_with_deaths(a_world, story, lambda title, world: seen(world))
+def test_the_end_is_the_same_whenever_somebody_dies(story: Callable[[CrashingWorld], None]) -> None:
+    ends = run_with_crashes(a_world, story, lambda title, world: seen(world))
     expected = ends[UNDISTURBED]
     assert any(expected)
     assert {title: end for title, end in ends.items() if end != expected} == {}

@@ -35,10 +35,10 @@ class Drawn(World):
 
     def die(self) -> None:
         self.crash()
-        self.hear_all()
+        self.deliver_all()
 
     def cut_pods(self) -> None:
-        self.cut(PODS)
+        self.break_watch(PODS)
 
 
 def chooser(tape: Sequence[int]) -> Callable[[Sequence[Any]], Any]:

@@ -20,9 +20,9 @@ from unit.controllers.workload_fixtures import (
     PODS,
     SETS,
     a_world,
-    drawing,
+    force_delete,
     get,
-    kill,
+    name_suffixes,
     patch,
     pods,
     put,
@@ -146,7 +146,7 @@ class Rollout:
 
     def __init__(self, seed: int, replicas: int, surge: int, missing: int) -> None:
         self.random = random.Random(seed)
-        draw = drawing()
+        draw = name_suffixes()
         self.world = a_world(
             lambda: ReplicaSetController(draw, burst=2, batch_s=0), lambda: DeploymentController(hashed, batch_s=0)
         )
@@ -175,7 +175,7 @@ class Rollout:
             chosen = self.random.choice(waiting)
             name = chosen["metadata"]["name"]
             if "deletionTimestamp" in chosen["metadata"]:
-                kill(self.world, name)
+                force_delete(self.world, name)
             else:
                 if "nodeName" not in chosen["spec"]:
                     binding = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "n"}}
@@ -190,7 +190,7 @@ class Rollout:
         if what < 0.1:
             self.kubelet()
         elif what < 0.12:
-            self.world.crash().hear_all()  # nobody works before everything has been told once
+            self.world.crash().deliver_all()  # nobody works before everything has been told once
         elif what < 0.14:
             self.user(str(self.random.randrange(3)))
         else:

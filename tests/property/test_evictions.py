@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from headgate.kube.api_resources import PODS
 from headgate.kube.conditions import is_true
 from unit.controllers.disruption.fixtures import Stage
-from unit.controllers.workload_fixtures import bury, pods
+from unit.controllers.workload_fixtures import delete_terminating, pods
 
 ACTS = st.sampled_from(("evict", "evict", "pod", "bury"))
 REACTIONS = st.sampled_from(("none", "work", "deaf", "look", "die"))
@@ -44,11 +44,11 @@ def test_a_budget_is_never_overdrawn(steps: list[str], spare: int, kept: int, ra
             staying = [pod for pod in pods(stage.world) if "deletionTimestamp" not in pod["metadata"]]
             stage.evict(random.choice(staying)["metadata"]["name"])
         elif step == "bury":
-            bury(stage.world)
+            delete_terminating(stage.world)
         elif step == "work":
             stage.world.settle(random.choice, steps=random.randrange(4))
         elif step == "deaf":
-            stage.world.settle(deaf=(PODS,))
+            stage.world.settle(delayed=(PODS,))
         elif step == "look":
             stage.look()
         elif step == "die":

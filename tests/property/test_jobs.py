@@ -55,7 +55,7 @@ class Play:
         self.server = self.world.server
         self._draw = draw
         self._losing = 0
-        self.world.lose = self._loses
+        self.world.loses_response = self._loses
         self.server.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
         self._watch = self.server.watch(PODS_PATH, timeoutSeconds="1000000")
         self._seen: list[tuple[str, Object]] = []
@@ -93,7 +93,7 @@ class Play:
         self._losing = answers
 
     def cut(self, resource: Any) -> None:
-        self.world.cut(resource)
+        self.world.break_watch(resource)
 
     def crash(self) -> None:
         self.world.crash()

@@ -13,7 +13,7 @@ from headgate.kube.api_resources import PODS as POD
 from headgate.kube.api_resources import APIResource
 from headgate.kube.feature_gates import FeatureGates
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
-from unit.controllers.crashing_world import Mortal
+from unit.controllers.crashing_world import CrashingWorld
 from unit.controllers.kubelet import ENDS
 from unit.jobs.pods.fixtures import (
     SLOW,
@@ -41,7 +41,7 @@ MOVES = st.one_of(
 )
 
 
-def make_a_move(world: Mortal, number: int, move: tuple[Any, ...]) -> None:
+def make_a_move(world: CrashingWorld, number: int, move: tuple[Any, ...]) -> None:
     match move:
         case ("create", name, group, priority):
             world.server.post(PODS, a_pod(f"p{name}", group=group, priority=priority, grace_s=30))
@@ -58,22 +58,22 @@ def make_a_move(world: Mortal, number: int, move: tuple[Any, ...]) -> None:
         case ("wait", seconds):
             world.advance(seconds)
         case ("die", writes, sent):
-            world.at, world.sent = world.writes + writes, sent
+            world.crash_at, world.sent = world.writes + writes, sent
         case ("cut", resource):
             assert isinstance(resource, APIResource)
-            world.cut(resource)
+            world.break_watch(resource)
         case ("lose", what):
             losses = iter([True])
-            world.lose = lambda effect: isinstance(effect, what) and next(losses, False)
+            world.loses_response = lambda effect: isinstance(effect, what) and next(losses, False)
     if number % 2:
         world.advance(1)
 
 
-def _some_workload(world: Mortal, place: int) -> list[str]:
+def _some_workload(world: CrashingWorld, place: int) -> list[str]:
     return sorted(each["metadata"]["name"] for each in workloads(world).values())[place : place + 1]
 
 
-def nobody_holds_quota_without_pods(world: Mortal) -> None:
+def nobody_holds_quota_without_pods(world: CrashingWorld) -> None:
     """When all is at rest: a Workload that holds quota has a pod that was not told to end."""
     live = [each for each in pods(world).values() if "deletionTimestamp" not in each["metadata"]]
     filled = {each["metadata"]["labels"].get(f"{K}/pod-group-name", each["metadata"]["name"]) for each in live}
@@ -89,11 +89,11 @@ def test_pods_never_run_without_quota_nor_quota_without_pods_and_nothing_is_left
     moves: list[tuple[Any, ...]], features: FeatureGates
 ) -> None:
     world = a_world(cpu=3, features=features, kubelet=SlowKubelet, **PREEMPTION)
-    world.judge = no_gate_is_lifted_without_quota
+    world.check = no_gate_is_lifted_without_quota
     for number, move in enumerate(moves):
         make_a_move(world, number, move)
-    world.at = 0
-    world.lose = lambda effect: False
+    world.crash_at = 0
+    world.loses_response = lambda effect: False
     world.advance(5 if features.pod_integration_fast_quota_release else 40)
     nobody_holds_quota_without_pods(world)
     starts = [each.about["uid"] for each in world.emitted if each.reason == "Started"]

@@ -231,7 +231,7 @@ class Counting(Occupancy):
 
     compared = 0
 
-    def _short(self, queue: str, usage: Usage, reserved_s: float) -> list[FlavorResource]:
+    def _find_shortage(self, queue: str, usage: Usage, reserved_s: float) -> list[FlavorResource]:
         self.compared += 1
         return super()._find_shortage(queue, usage, reserved_s)
 

@@ -14,7 +14,7 @@ from headgate.controllers.replica_sets.controller import ReplicaSetController
 from headgate.controllers.replica_sets.counts import ReplicaSetCounter
 from headgate.controllers.replica_sets.deletion_order import DELETION_COST, on_nodes, pods_to_delete
 from headgate.kube.timestamps import format_time
-from unit.controllers.workload_fixtures import SETS, a_set, a_world, drawing, kill, names, pods, put
+from unit.controllers.workload_fixtures import SETS, a_set, a_world, force_delete, name_suffixes, names, pods, put
 
 Object = dict[str, Any]
 NOW_S = 1_700_000_000.0
@@ -150,21 +150,21 @@ _RULES: Any = (
 @given(st.integers(0, 2**32), st.integers(1, 6))
 def test_in_any_order_of_events_there_are_never_too_many_pods(seed: int, replicas: int) -> None:
     """Answers get lost, watches are late, processes die, pods end and are deleted by others."""
-    chance, draw = random.Random(seed), drawing()
+    chance, draw = random.Random(seed), name_suffixes()
     world = a_world(lambda: ReplicaSetController(draw, burst=3, batch_s=0))
-    world.lose = lambda effect: isinstance(effect, Create | Delete) and chance.random() < 0.1
+    world.loses_response = lambda effect: isinstance(effect, Create | Delete) and chance.random() < 0.1
     put(world, SETS, a_set(replicas=replicas))
     for _ in range(80):
         what = chance.random()
         if what < 0.08 and (there := names(world)):
-            kill(world, chance.choice(there))
+            force_delete(world, chance.choice(there))
         elif what < 0.11:
-            world.crash().hear_all()
+            world.crash().deliver_all()
         elif what < 0.16:
             world.advance(1)
         else:
             world.settle(chance.choice, steps=1)
         assert len([pod for pod in pods(world) if not _is_going(pod)]) <= replicas
-    world.lose = lambda effect: False
+    world.loses_response = lambda effect: False
     world.advance(60)
     assert len([pod for pod in pods(world) if not _is_going(pod)]) == replicas

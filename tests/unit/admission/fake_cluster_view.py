@@ -1,4 +1,4 @@
-"""Other objects, as the pure answers look at them."""
+"""A view of other objects for handlers under test."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ Object = dict[str, Any]
 POLICY = AdmissionPolicy(schedulers=frozenset({"headgate"}), trusted=frozenset({"headgate-itself"}))
 
 
-class SmallView(AdmissionCache):
-    def put(self, resource: APIResource, obj: Object) -> SmallView:
+class FakeClusterView(AdmissionCache):
+    def put(self, resource: APIResource, obj: Object) -> FakeClusterView:
         self.applied(resource, obj)
         return self
 
-    def namespace(self, name: str, **annotations: str) -> SmallView:
+    def namespace(self, name: str, **annotations: str) -> FakeClusterView:
         return self.put(NAMESPACES, {"metadata": {"name": name, "annotations": _written(annotations)}})
 
-    def queue(self, name: str, *, state: str = "", annotations: dict[str, str] | None = None, **spec: Any) -> SmallView:
+    def queue(
+        self, name: str, *, state: str = "", annotations: dict[str, str] | None = None, **spec: Any
+    ) -> FakeClusterView:
         status = {"state": state} if state else {}
         metadata = {"name": name, "annotations": annotations or {}}
         return self.put(QUEUES, {"metadata": metadata, "spec": spec, "status": status})
 
-    def group(self, name: str, namespace: str = "t", **spec: Any) -> SmallView:
+    def group(self, name: str, namespace: str = "t", **spec: Any) -> FakeClusterView:
         return self.put(POD_GROUPS, {"metadata": {"name": name, "namespace": namespace}, "spec": spec})
 
 

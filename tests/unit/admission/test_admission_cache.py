@@ -1,4 +1,4 @@
-"""What answers know of other objects."""
+"""The cache that admission handlers read."""
 
 from __future__ import annotations
 

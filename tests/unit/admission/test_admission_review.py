@@ -1,4 +1,4 @@
-"""The AdmissionReview: what is read of it, and what is written back."""
+"""The AdmissionReview: decoding the request, encoding the response."""
 
 from __future__ import annotations
 

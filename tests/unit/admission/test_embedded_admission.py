@@ -1,4 +1,4 @@
-"""Headgate's admission as a step of the embedded server: the same answers, without a webhook."""
+"""Headgate's admission in the embedded server: the same responses as the webhook."""
 
 from __future__ import annotations
 

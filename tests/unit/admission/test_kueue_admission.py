@@ -1,4 +1,4 @@
-"""Jobs, pods and what makes pods on their way in to Kueue's queues, on the embedded server."""
+"""Admission of jobs, pods and owners of pods for Kueue's queues, on the embedded server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of Kueue's queues for jobs, pods and what makes pods, on the embedded server: every text."""
+"""Validation of jobs, pods and owners of pods in Kueue's queues, on the embedded server: every message."""
 
 from __future__ import annotations
 

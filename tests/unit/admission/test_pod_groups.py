@@ -1,4 +1,4 @@
-"""PodGroups on their way in."""
+"""Admission of PodGroups."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
 from headgate.admission.pod_groups import validate_group
 from headgate.capacity.names import STATE
-from unit.admission.fake_cluster_view import POLICY, SmallView
+from unit.admission.fake_cluster_view import POLICY, FakeClusterView
 
 
-def create(view: SmallView, **spec: Any) -> AdmissionResponse:
+def create(view: FakeClusterView, **spec: Any) -> AdmissionResponse:
     return validate_group(AdmissionRequest("CREATE", "podgroups", "t", "g", obj={"spec": spec}), POLICY, view)
 
 
-def move(view: SmallView, old: dict[str, Any], phase: str, **spec: Any) -> AdmissionResponse:
+def move(view: FakeClusterView, old: dict[str, Any], phase: str, **spec: Any) -> AdmissionResponse:
     before = {"spec": old, "status": {"phase": phase}}
     return validate_group(
         AdmissionRequest("UPDATE", "podgroups", "t", "g", obj={"spec": spec}, old=before), POLICY, view
@@ -25,7 +25,7 @@ def move(view: SmallView, old: dict[str, Any], phase: str, **spec: Any) -> Admis
 
 @pytest.mark.parametrize("state", ["Closed", "Closing", "Unknown"])
 def test_only_an_open_queue_takes_groups(state: str) -> None:
-    refusal = create(SmallView().queue("q", state=state), queue="q").refusal
+    refusal = create(FakeClusterView().queue("q", state=state), queue="q").refusal
     assert refusal == (
         f"spec.queue: can only submit PodGroup to queue with state `Open`, queue `q` status is `{state}`"
     )
@@ -33,12 +33,16 @@ def test_only_an_open_queue_takes_groups(state: str) -> None:
 
 @pytest.mark.parametrize("state", ["", "Open"])
 def test_an_open_leaf_takes_groups(state: str) -> None:
-    assert create(SmallView().queue("q", state=state), queue="q", minMember=3, minResources={"cpu": "1"}) == ALLOWED
+    assert (
+        create(FakeClusterView().queue("q", state=state), queue="q", minMember=3, minResources={"cpu": "1"}) == ALLOWED
+    )
 
 
 def test_a_queue_is_closed_as_soon_as_it_or_an_ancestor_is_requested_to_close() -> None:
     shut = {STATE: "Closed"}
-    view = SmallView().queue("asked", annotations=shut).queue("above", annotations=shut).queue("q", parent="above")
+    view = (
+        FakeClusterView().queue("asked", annotations=shut).queue("above", annotations=shut).queue("q", parent="above")
+    )
     view.queue("reopened", state="Closed", annotations={STATE: "Open"})
     for name in ("asked", "q"):
         assert f"queue `{name}` status is `Closed`" in create(view, queue=name).refusal
@@ -46,21 +50,21 @@ def test_a_queue_is_closed_as_soon_as_it_or_an_ancestor_is_requested_to_close() 
 
 
 def test_only_a_leaf_takes_groups() -> None:
-    view = SmallView().queue("q").queue("below", parent="q").queue("root")
+    view = FakeClusterView().queue("q").queue("below", parent="q").queue("root")
     assert "leaf queue, queue `q`" in create(view, queue="q").refusal
     assert "leaf queue, queue `root`" in create(view, queue="root").refusal
     assert create(view, queue="below") == ALLOWED
 
 
 def test_a_group_may_be_created_before_its_queue() -> None:
-    answer = create(SmallView(), queue="later")
+    answer = create(FakeClusterView(), queue="later")
     assert not answer.refusal
     assert answer.warnings == ('spec.queue: queue "later" does not exist yet; until it does, the group waits',)
 
 
 def test_a_group_that_names_no_queue_is_in_the_default_one() -> None:
-    assert create(SmallView()) == ALLOWED
-    assert create(SmallView().queue("default", state="Closed")).refusal
+    assert create(FakeClusterView()) == ALLOWED
+    assert create(FakeClusterView().queue("default", state="Closed")).refusal
 
 
 @pytest.mark.parametrize(
@@ -74,29 +78,29 @@ def test_a_group_that_names_no_queue_is_in_the_default_one() -> None:
     ],
 )
 def test_invalid_amounts_are_rejected_by_field(spec: dict[str, Any], field: str) -> None:
-    assert create(SmallView(), **spec).refusal.startswith(f"{field}: Invalid value: ")
-    assert move(SmallView(), {}, "Running", **spec).refusal.startswith(f"{field}: Invalid value: ")
+    assert create(FakeClusterView(), **spec).refusal.startswith(f"{field}: Invalid value: ")
+    assert move(FakeClusterView(), {}, "Running", **spec).refusal.startswith(f"{field}: Invalid value: ")
 
 
 @pytest.mark.parametrize("phase", ["Inqueue", "Running", "Unknown", "Completed"])
 def test_an_admitted_group_stays_in_its_queue(phase: str) -> None:
-    view = SmallView().queue("a").queue("b")
+    view = FakeClusterView().queue("a").queue("b")
     assert f'the group is {phase} in queue "a"' in move(view, {"queue": "a"}, phase, queue="b").refusal
     assert move(view, {"queue": "a"}, phase, queue="a", minMember=2) == ALLOWED
 
 
 @pytest.mark.parametrize("phase", ["", "Pending"])
 def test_a_pending_group_may_move_to_an_open_queue(phase: str) -> None:
-    view = SmallView().queue("a").queue("b").queue("shut", state="Closed")
+    view = FakeClusterView().queue("a").queue("b").queue("shut", state="Closed")
     assert move(view, {"queue": "a"}, phase, queue="b") == ALLOWED
     assert move(view, {"queue": "a"}, phase, queue="shut").refusal
 
 
 def test_a_group_in_a_queue_that_was_closed_can_still_be_changed() -> None:
-    view = SmallView().queue("shut", state="Closed")
+    view = FakeClusterView().queue("shut", state="Closed")
     assert move(view, {"queue": "shut"}, "Running", queue="shut", minMember=1) == ALLOWED
 
 
 @pytest.mark.parametrize("obj", [{}, {"spec": None}, {"spec": {"queue": 1, "minMember": "x", "minResources": []}}])
 def test_an_invalid_object_raises_nothing(obj: dict[str, Any]) -> None:
-    validate_group(AdmissionRequest("CREATE", "podgroups", "t", "g", obj=obj), POLICY, SmallView())
+    validate_group(AdmissionRequest("CREATE", "podgroups", "t", "g", obj=obj), POLICY, FakeClusterView())

@@ -1,4 +1,4 @@
-"""Pods on their way in. The ids W1 to W10 are the statements about the webhook in the queue gate's specification."""
+"""Admission of pods. The ids W1 to W10 are the statements about the webhook in the specification of the queue gate."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from headgate.apimachinery.patch.result import PatchResult
 from headgate.capacity.kinds.queue_rules import QueueLister
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, STAMP
 from headgate.kube.api_resources import APIResource
-from unit.admission.fake_cluster_view import POLICY, SmallView, a_create, an_update
+from unit.admission.fake_cluster_view import POLICY, FakeClusterView, a_create, an_update
 
 OPTED: dict[str, str] = {OPT_IN: "true"}
 ALL_PODS = msgspec.structs.replace(POLICY, gates_all=True)
 
 
 def asked(
-    request: AdmissionRequest, view: SmallView | None = None, policy: AdmissionPolicy = POLICY
+    request: AdmissionRequest, view: FakeClusterView | None = None, policy: AdmissionPolicy = POLICY
 ) -> AdmissionResponse:
-    return gate_new(request, policy, view or SmallView())
+    return gate_new(request, policy, view or FakeClusterView())
 
 
-def became(request: AdmissionRequest, view: SmallView | None = None, policy: AdmissionPolicy = POLICY) -> Any:
+def became(request: AdmissionRequest, view: FakeClusterView | None = None, policy: AdmissionPolicy = POLICY) -> Any:
     made = apply_json_patch(request.obj, list(asked(request, view, policy).patch))
     assert isinstance(made, PatchResult), made
     return made.value
@@ -89,8 +89,8 @@ def test_a_value_that_means_something_is_not_warned_about(value: str | None) -> 
 def test_w6_with_the_feature_off_nothing_is_changed() -> None:
     off = msgspec.structs.replace(ALL_PODS, gates=False)
     assert asked(a_create({**OPTED, STAMP: "x"}), policy=off) == ALLOWED
-    assert guard_stamp(an_update({}, {STAMP: "x"}), off, SmallView()) == ALLOWED
-    assert guard_binding(a_create({STAMP: "x"}), off, SmallView()) == ALLOWED
+    assert guard_stamp(an_update({}, {STAMP: "x"}), off, FakeClusterView()) == ALLOWED
+    assert guard_binding(a_create({STAMP: "x"}), off, FakeClusterView()) == ALLOWED
 
 
 @pytest.mark.parametrize("operation", ["UPDATE", "DELETE", "CONNECT"])
@@ -118,7 +118,7 @@ def test_w9_a_pod_that_has_its_node_gets_no_gate() -> None:
 
 
 def test_w10_nothing_but_the_pod_is_needed_to_gate_it() -> None:
-    class Blind(SmallView):
+    class Blind(FakeClusterView):
         def get(self, resource: APIResource, namespace: str, name: str, uid: str = "") -> Object | None:
             raise AssertionError(f"asked for {resource.plural} {name}")
 
@@ -151,7 +151,7 @@ def test_an_opt_in_by_queue_or_namespace_is_written_to_the_pod(annotations: dict
 
 
 def test_the_annotation_of_the_pod_overrides_queue_and_namespace() -> None:
-    view = SmallView().namespace("t", opt_in="true").queue("default", annotations=OPTED)
+    view = FakeClusterView().namespace("t", opt_in="true").queue("default", annotations=OPTED)
     assert asked(a_create({OPT_IN: "false"}), view, ALL_PODS) == ALLOWED
 
 
@@ -173,7 +173,7 @@ def test_the_annotation_of_the_pod_overrides_queue_and_namespace() -> None:
 def test_the_nearest_annotation_counts(
     queue: str | None, namespace: str | None, everybody: bool, is_gated: bool
 ) -> None:
-    view = SmallView().queue("default", annotations={} if queue is None else {OPT_IN: queue})
+    view = FakeClusterView().queue("default", annotations={} if queue is None else {OPT_IN: queue})
     view.namespace("t", **({} if namespace is None else {"opt_in": namespace}))
     pod = became(a_create(), view, msgspec.structs.replace(POLICY, gates_all=everybody))
     assert gates(pod) == ([GATE] if is_gated else [])
@@ -194,7 +194,7 @@ def test_the_nearest_annotation_counts(
     ],
 )
 def test_the_opt_in_of_the_pods_queue_counts(annotations: dict[str, str], is_gated: bool) -> None:
-    view = SmallView().namespace("t", queue="plain").queue("plain").queue("gating", annotations=OPTED)
+    view = FakeClusterView().namespace("t", queue="plain").queue("plain").queue("gating", annotations=OPTED)
     view.group("in-gating", queue="gating").group("in-plain", queue="plain").group("without")
     view.group("elsewhere", namespace="other", queue="gating")
     assert gates(became(a_create(annotations), view)) == ([GATE] if is_gated else [])
@@ -230,22 +230,22 @@ def test_a_forged_stamp_does_not_prevent_the_gate() -> None:
     [({}, {STAMP: "x"}), ({STAMP: "x"}, {STAMP: "y"}), ({STAMP: "x"}, {}), ({}, {STAMP: ""}), ({STAMP: ""}, {})],
 )
 def test_only_headgate_can_write_a_stamp(before: dict[str, str], after: dict[str, str]) -> None:
-    refusal = guard_stamp(an_update(before, after), POLICY, SmallView()).refusal
+    refusal = guard_stamp(an_update(before, after), POLICY, FakeClusterView()).refusal
     assert refusal.startswith(f"metadata.annotations[{STAMP}]: only Headgate itself")
     assert '"alice"' in refusal
-    assert guard_stamp(an_update(before, after, user="headgate-itself"), POLICY, SmallView()) == ALLOWED
+    assert guard_stamp(an_update(before, after, user="headgate-itself"), POLICY, FakeClusterView()) == ALLOWED
 
 
 def test_an_update_without_a_change_of_the_stamp_is_allowed() -> None:
     kept = {STAMP: "x", "note": "one"}
-    assert guard_stamp(an_update(kept, {**kept, "note": "two"}), POLICY, SmallView()) == ALLOWED
-    assert guard_stamp(an_update({}, {OPT_IN: "false"}), POLICY, SmallView()) == ALLOWED
+    assert guard_stamp(an_update(kept, {**kept, "note": "two"}), POLICY, FakeClusterView()) == ALLOWED
+    assert guard_stamp(an_update({}, {OPT_IN: "false"}), POLICY, FakeClusterView()) == ALLOWED
 
 
 def test_a_binding_with_a_forged_stamp_is_rejected() -> None:
-    assert guard_binding(a_create({STAMP: "x"}), POLICY, SmallView()).refusal
-    assert guard_binding(a_create({STAMP: "x"}, user="headgate-itself"), POLICY, SmallView()) == ALLOWED
-    assert guard_binding(a_create({"note": "x"}), POLICY, SmallView()) == ALLOWED
+    assert guard_binding(a_create({STAMP: "x"}), POLICY, FakeClusterView()).refusal
+    assert guard_binding(a_create({STAMP: "x"}, user="headgate-itself"), POLICY, FakeClusterView()) == ALLOWED
+    assert guard_binding(a_create({"note": "x"}), POLICY, FakeClusterView()) == ALLOWED
 
 
 @pytest.mark.parametrize("namespace", ["kube-system", "headgate-system"])
@@ -268,4 +268,4 @@ def test_exempt_namespaces_are_not_changed(namespace: str) -> None:
 def test_an_invalid_object_raises_nothing(obj: dict[str, Any]) -> None:
     request = AdmissionRequest("CREATE", "pods", "t", "p", obj=obj)
     assert not asked(request).refusal
-    assert guard_stamp(msgspec.structs.replace(request, operation="UPDATE"), POLICY, SmallView()) == ALLOWED
+    assert guard_stamp(msgspec.structs.replace(request, operation="UPDATE"), POLICY, FakeClusterView()) == ALLOWED

@@ -1,4 +1,4 @@
-"""Queues on their way in and out. Every single rule has its tests where it is written; here is how they are asked."""
+"""Admission of Queues. The rules have their own tests; these test how the handler calls them."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from typing import Any
 
 from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
 from headgate.admission.queues import validate_queue
-from unit.admission.fake_cluster_view import POLICY, SmallView
+from unit.admission.fake_cluster_view import POLICY, FakeClusterView
 
 
-def write(view: SmallView, name: str, old: dict[str, Any] | None = None, **spec: Any) -> AdmissionResponse:
+def write(view: FakeClusterView, name: str, old: dict[str, Any] | None = None, **spec: Any) -> AdmissionResponse:
     wire = {"metadata": {"name": name}, "spec": spec}
     before = {} if old is None else {"metadata": {"name": name}, "spec": old}
     operation = "CREATE" if old is None else "UPDATE"
     return validate_queue(AdmissionRequest(operation, "queues", "", name, obj=wire, old=before), POLICY, view)
 
 
-def delete(view: SmallView, name: str, *, by_name: bool = True) -> AdmissionResponse:
+def delete(view: FakeClusterView, name: str, *, by_name: bool = True) -> AdmissionResponse:
     request = AdmissionRequest("DELETE", "queues", "", name if by_name else "", old={"metadata": {"name": name}})
     return validate_queue(request, POLICY, view)
 
 
-def a_tree() -> SmallView:
-    return SmallView().queue("root").queue("default").queue("a", capability={"cpu": "4"}).queue("b", parent="a")
+def a_tree() -> FakeClusterView:
+    return FakeClusterView().queue("root").queue("default").queue("a", capability={"cpu": "4"}).queue("b", parent="a")
 
 
 def test_a_valid_queue_can_be_created_updated_and_deleted() -> None:
@@ -58,9 +58,9 @@ def test_a_queue_with_groups_cannot_have_queues_below_it() -> None:
 
 def test_an_invalid_object_raises_nothing() -> None:
     for obj in ({}, {"metadata": None, "spec": None}, {"metadata": {"name": 7}, "spec": {"parent": []}}):
-        validate_queue(AdmissionRequest("CREATE", "queues", "", "x", obj=obj), POLICY, SmallView())
-        validate_queue(AdmissionRequest("UPDATE", "queues", "", "x", obj=obj, old=obj), POLICY, SmallView())
-        validate_queue(AdmissionRequest("DELETE", "queues", old=obj), POLICY, SmallView())
+        validate_queue(AdmissionRequest("CREATE", "queues", "", "x", obj=obj), POLICY, FakeClusterView())
+        validate_queue(AdmissionRequest("UPDATE", "queues", "", "x", obj=obj, old=obj), POLICY, FakeClusterView())
+        validate_queue(AdmissionRequest("DELETE", "queues", old=obj), POLICY, FakeClusterView())
 
 
 def test_a_zero_limit_is_accepted_with_a_warning() -> None:

@@ -1,5 +1,4 @@
-"""Objects of kueue.x-k8s.io on their way in. Every single rule has its tests where it is written; here is how they are
-asked, and which writes are asked about."""
+"""Admission of kueue.x-k8s.io objects. The rules have their own tests; these test the handler and its table."""
 
 from __future__ import annotations
 
@@ -7,37 +6,39 @@ from headgate.admission.admission_review import ALLOWED, AdmissionRequest
 from headgate.admission.quota_kinds import validate
 from headgate.admission.steps import STEPS, enabled_steps
 from headgate.quota.kinds.definitions import definitions
-from unit.admission.fake_cluster_view import POLICY, SmallView
+from unit.admission.fake_cluster_view import POLICY, FakeClusterView
 from unit.quota.kinds.manifests import a_cluster_queue, a_group, a_quota, a_workload, an_object, reserved
 
 
 def test_a_valid_object_is_allowed_without_a_warning() -> None:
     queue = a_cluster_queue(a_group(("f", [a_quota()])))
-    assert validate(AdmissionRequest("CREATE", "clusterqueues", obj=queue), POLICY, SmallView()) == ALLOWED
+    assert validate(AdmissionRequest("CREATE", "clusterqueues", obj=queue), POLICY, FakeClusterView()) == ALLOWED
 
 
 def test_all_problems_are_in_one_response() -> None:
     queue = a_cluster_queue(a_group(("f", [a_quota(nominal="-1", lendingLimit="-2")])))
-    refusal = validate(AdmissionRequest("CREATE", "clusterqueues", obj=queue), POLICY, SmallView()).refusal
+    refusal = validate(AdmissionRequest("CREATE", "clusterqueues", obj=queue), POLICY, FakeClusterView()).refusal
     assert refusal.startswith("[spec.resourceGroups[0].flavors[0].resources[0].nominalQuota: Invalid value")
     assert "must be nil when cohort is empty" in refusal
 
 
 def test_an_update_is_compared_with_the_old_object() -> None:
     old, new = (an_object("LocalQueue", {"clusterQueue": name}) for name in "ab")
-    answer = validate(AdmissionRequest("UPDATE", "localqueues", "default", "a", obj=new, old=old), POLICY, SmallView())
+    answer = validate(
+        AdmissionRequest("UPDATE", "localqueues", "default", "a", obj=new, old=old), POLICY, FakeClusterView()
+    )
     assert (answer.refusal, answer.code) == ('spec.clusterQueue: Invalid value: "b": field is immutable', 403)
 
 
 def test_a_status_is_validated_too() -> None:
     new = a_workload(status={**reserved(), "admission": None})
     asked = AdmissionRequest("UPDATE", "workloads", "default", "a", "status", obj=new, old=a_workload())
-    assert "status.admission: Required value" in validate(asked, POLICY, SmallView()).refusal
+    assert "status.admission: Required value" in validate(asked, POLICY, FakeClusterView()).refusal
 
 
 def test_a_field_without_effect_gets_a_warning() -> None:
     queue = a_cluster_queue(admissionScope={"admissionMode": "UsageBasedAdmissionFairSharing"})
-    answer = validate(AdmissionRequest("CREATE", "clusterqueues", obj=queue), POLICY, SmallView())
+    answer = validate(AdmissionRequest("CREATE", "clusterqueues", obj=queue), POLICY, FakeClusterView())
     assert (answer.refusal, len(answer.warnings)) == ("", 1)
 
 

@@ -1,4 +1,4 @@
-"""Resizes on their way in: a pod on a node grows only as far as its queue, and those above it, allow."""
+"""Admission of resizes: a pod on a node can grow only within the limits of its queue and its ancestors."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from headgate.admission.admission_review import ALLOWED, AdmissionRequest, Admis
 from headgate.admission.pods import validate_resize
 from headgate.capacity.api.stamp import Stamp, write_stamp
 from headgate.capacity.names import GROUP_NAMES, OPT_IN, QUEUE_NAME, QUEUES, STAMP
-from unit.admission.fake_cluster_view import POLICY, SmallView
+from unit.admission.fake_cluster_view import POLICY, FakeClusterView
 
 Object = dict[str, Any]
 
 
-def a_queue(view: SmallView, name: str, allocated: Object, reserved: Object | None = None, **spec: Any) -> SmallView:
+def a_queue(
+    view: FakeClusterView, name: str, allocated: Object, reserved: Object | None = None, **spec: Any
+) -> FakeClusterView:
     status = {"state": "Open", "allocated": allocated, "reserved": reserved or {}}
     return view.put(QUEUES, {"metadata": {"name": name}, "spec": spec, "status": status})
 
 
-def a_tree() -> SmallView:
+def a_tree() -> FakeClusterView:
     """Of 8 CPU in ``team`` 4 are in use and 2 promised; ``t1`` may have 6 of them, ``t2`` has 1 of its own."""
-    view = a_queue(SmallView(), "root", {"cpu": "4"})
+    view = a_queue(FakeClusterView(), "root", {"cpu": "4"})
     a_queue(view, "team", {"cpu": "4"}, {"cpu": "2"}, capability={"cpu": "8"})
     a_queue(view, "t1", {"cpu": "4"}, capability={"cpu": "6"}, parent="team")
     a_queue(view, "t2", {}, {"cpu": "2"}, guarantee={"resource": {"cpu": "1"}}, parent="team")
@@ -37,7 +39,7 @@ def resize(
     after: Object,
     before: Object | None = None,
     words: dict[str, str] | None = None,
-    view: SmallView | None = None,
+    view: FakeClusterView | None = None,
     namespace: str = "t",
     status: Object | None = None,
     **spec: Any,

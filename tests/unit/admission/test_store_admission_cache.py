@@ -1,4 +1,4 @@
-"""The book that follows a store: after any writes, kept or lost, it is what a new one would be."""
+"""The cache that follows a store: after any writes, committed or not, it equals a new one."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Try every variant of a story without telling its beginning again: the process forks where a variant begins.
+"""Runs every variant of a scenario without repeating its beginning: the process forks where a variant begins.
 
-A child process goes on with the variant to the end of the story, looks at the result, sends what it found through a
-pipe and exits. The parent waits for it and goes on with the undisturbed story. The world is made once, and a variant
-costs only what comes after the place where it begins.
+A child process runs the variant to the end of the scenario, inspects the result, sends it through a pipe and exits. The
+parent waits for it and continues the undisturbed scenario. The world is created once, and a variant costs only what
+follows the place where it begins.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ T = TypeVar("T")
 UNDISTURBED = "undisturbed"
 
 
-class Branches(Generic[T]):
+class ForkedVariants(Generic[T]):
     def __init__(self) -> None:
         self.title = UNDISTURBED
         self._found: dict[str, T] = {}
         self._pipe: int | None = None
 
-    def begins(self, title: str) -> bool:
-        """Starts a variant here: True in the child, which has to make it different, False in the parent at its end."""
+    def begin(self, title: str) -> bool:
+        """Starts a variant here: True in the child, which changes the scenario, False in the parent after its end."""
         if self._pipe is not None:
             return False  # a variant has no variants
         reading, writing = os.pipe()
@@ -42,18 +42,18 @@ class Branches(Generic[T]):
         gc.unfreeze()
         os.close(writing)
         with os.fdopen(reading, "rb") as pipe:
-            told = pipe.read()
+            result = pipe.read()
         os.waitpid(pid, 0)
-        assert told, f"{title}: the process died"
-        passed, value = pickle.loads(told)
+        assert result, f"{title}: the process died"
+        passed, value = pickle.loads(result)
         assert passed, f"{title}:\n{value}"
         self._found[title] = value
         return False
 
-    def run(self, tell: Callable[[], T]) -> dict[str, T]:
-        """What ``tell`` returned at the end of the undisturbed story, and at the end of each variant, by title."""
+    def run(self, run_scenario: Callable[[], T]) -> dict[str, T]:
+        """What ``run_scenario`` returned at the end of the undisturbed scenario and of each variant, by title."""
         try:
-            value = tell()
+            value = run_scenario()
         except BaseException as trouble:
             if self._pipe is None:
                 raise
@@ -62,10 +62,10 @@ class Branches(Generic[T]):
             self._exit(self._pipe, (True, value))
         return {UNDISTURBED: value, **self._found}
 
-    def _exit(self, pipe: int, told: tuple[bool, Any]) -> NoReturn:
-        """Ends the child without the finalizers of the test run, which are its parent's."""
+    def _exit(self, pipe: int, result: tuple[bool, Any]) -> NoReturn:
+        """Ends the child without the finalizers of the test run."""
         try:
             with os.fdopen(pipe, "wb") as writing:
-                pickle.dump(told, writing)
+                pickle.dump(result, writing)
         finally:
             os._exit(0)

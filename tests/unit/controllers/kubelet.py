@@ -1,9 +1,8 @@
-"""A kubelet for a :class:`QuotaCache`: pods run as soon as they are there, end as their annotation says, and stop when
-told.
+"""A kubelet for a :class:`World`: pods run when they exist, end as their annotation says, and stop when deleted.
 
-It hears like the controllers under test, so what it does comes between their steps in any order; but it is a process of
-its own: what it writes goes straight to the server, and it has nothing to lose by a crash. It binds pods as well, so
-that they stop gracefully; who places them is not under test here.
+It receives events like the controllers under test, so its actions come between their steps in any order. It is a
+process of its own: its writes go straight to the server, and a crash of the controllers does not affect it. It also
+binds pods, so that they stop gracefully.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from headgate.kube.timestamps import format_time
 
 Object = dict[str, Any]
 ENDS = "test.example/ends"
-"""``Succeeded`` or ``ErrorRejection``: what becomes of a pod after it has run."""
+"""``Succeeded`` or ``Failed``: the phase of a pod after it has run."""
 HELD = "test.example/held"
-"""Pods with it are left alone."""
+"""Pods with this annotation are ignored."""
 _CONTAINER = {"name": "c", "image": "i", "imageID": "", "restartCount": 0}
 
 
@@ -49,11 +48,11 @@ class Kubelet(Controller):
     def reconcile(self, key: str, now_s: float) -> ReconcileSteps:
         pod = self._pods.get(key)
         if pod is not None:
-            self._look_after(pod, now_s)
+            self._sync(pod, now_s)
         yield from ()
         return Done()
 
-    def _look_after(self, pod: Object, now_s: float) -> None:
+    def _sync(self, pod: Object, now_s: float) -> None:
         metadata, spec = pod["metadata"], pod.get("spec") or {}
         annotations = metadata.get("annotations") or {}
         phase = (pod.get("status") or {}).get("phase", "Pending")

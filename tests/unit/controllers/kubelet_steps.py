@@ -1,11 +1,11 @@
-"""What a kubelet and a scheduler would do to pods in a world, one move at a time, as a test says."""
+"""Steps of a kubelet and a scheduler that a test performs one by one."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from unit.controllers import workload_fixtures
-from unit.controllers.workload_fixtures import PODS, bind, kill, names, set_ready
+from unit.controllers.workload_fixtures import PODS, bind, force_delete, names, set_ready
 from unit.controllers.world import World
 
 __all__ = ["PODS", "finish", "names", "pods", "report", "run"]
@@ -34,4 +34,4 @@ def finish(world: World, *which: str) -> None:
     """Those that were told to go are gone."""
     for name, pod in pods(world).items():
         if "deletionTimestamp" in pod["metadata"] and (name in which or not which):
-            kill(world, name)
+            force_delete(world, name)

@@ -1,4 +1,4 @@
-"""Owners and dependents in a world, as short to say as the tests about them need."""
+"""Fixtures for owners and dependents."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def two_namespaces() -> World:
 
 
 def make(world: World, name: str, *owners: Object, path: str = f"{A}/configmaps", **metadata: Any) -> Object:
-    answer = world.server.post(path, config_map(name, *owners, **metadata))
-    assert answer.status == 201, answer.body
-    made: Object = answer.body
+    response = world.server.post(path, config_map(name, *owners, **metadata))
+    assert response.status == 201, response.body
+    made: Object = response.body
     return made
 
 
-def drop(world: World, name: str, policy: str | None = None, path: str = f"{A}/configmaps") -> None:
+def delete(world: World, name: str, policy: str | None = None, path: str = f"{A}/configmaps") -> None:
     body = None if policy is None else {"propagationPolicy": policy}
     assert world.server.delete(f"{path}/{name}", body).status == 200
 

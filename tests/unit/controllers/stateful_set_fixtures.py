@@ -1,4 +1,4 @@
-"""A world with StatefulSets in it, and where things are."""
+"""A world with the StatefulSet controller, and the paths of its objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims, volumes and classes for tests of who binds them."""
+"""Claims, volumes and classes for tests of volume binding."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ def add_volume(world: World, name: str, size: str = "1Gi", claim: str = "", **sp
     made = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}, **spec}
     if claim:
         made["claimRef"] = {"namespace": "a", "name": claim}
-    answer = world.server.post(VOLUMES, {"metadata": metadata, "spec": made})
-    assert answer.status == 201, answer.body
+    response = world.server.post(VOLUMES, {"metadata": metadata, "spec": made})
+    assert response.status == 201, response.body
 
 
 def add_claim(world: World, name: str, size: str = "1Gi", on_class: str | None = "", **spec: Any) -> None:
     asked = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}, **spec}
     if on_class is not None:
         asked["storageClassName"] = on_class
-    answer = world.server.post(CLAIMS, {"metadata": {"name": name}, "spec": asked})
-    assert answer.status == 201, answer.body
+    response = world.server.post(CLAIMS, {"metadata": {"name": name}, "spec": asked})
+    assert response.status == 201, response.body
 
 
 def add_class(world: World, name: str, provisioner: str = PROVISIONER, *, waits: bool = False, **more: Any) -> None:
     mode = "WaitForFirstConsumer" if waits else "Immediate"
     wire = {"metadata": {"name": name, **more.pop("metadata", {})}, "provisioner": provisioner, **more}
-    answer = world.server.post(CLASSES, {**wire, "volumeBindingMode": mode})
-    assert answer.status == 201, answer.body
+    response = world.server.post(CLASSES, {**wire, "volumeBindingMode": mode})
+    assert response.status == 201, response.body
 
 
 def add_user(world: World, name: str, claim: str, **spec: Any) -> None:
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": claim}}
-    answer = world.server.post(PODS, a_pod(name, volumes=[volume], **spec))
-    assert answer.status == 201, answer.body
+    response = world.server.post(PODS, a_pod(name, volumes=[volume], **spec))
+    assert response.status == 201, response.body
 
 
 def claim_of(world: World, name: str) -> Object:
@@ -80,5 +80,5 @@ def phases(world: World) -> dict[str, str]:
     return {each["metadata"]["name"]: each["status"]["phase"] for each in world.server.get(VOLUMES).body["items"]}
 
 
-def said(world: World) -> list[tuple[str, str]]:
+def events(world: World) -> list[tuple[str, str]]:
     return [(each.about["name"], each.reason) for each in world.emitted]

@@ -1,4 +1,4 @@
-"""Cluster roles that are the sum of others."""
+"""Aggregated cluster roles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a DaemonSet needs on one node, and whom a rolling update takes next, as tables of small cases."""
+"""The needs of a DaemonSet on one node, and the next steps of a rolling update, as tables of small cases."""
 
 from __future__ import annotations
 

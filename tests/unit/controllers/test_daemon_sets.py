@@ -1,4 +1,4 @@
-"""DaemonSets on the embedded server, with nodes and a kubelet that move when the test says."""
+"""DaemonSets on the embedded server, with nodes and a kubelet that the test controls."""
 
 from __future__ import annotations
 
@@ -350,7 +350,7 @@ def test_after_a_crash_nothing_is_created_twice(world: World) -> None:
     create(world)
     run(world)
     before = sorted(pods(world))
-    world.crash().hear_all()
+    world.crash().deliver_all()
     rest(world)
     assert sorted(pods(world)) == before
     assert counts(world) == (3, 3, 3, 3, 0)

@@ -1,4 +1,4 @@
-"""How far a rolling update goes on while the counts of its ReplicaSets are late."""
+"""The progress of a rolling update while the counts of its ReplicaSets are late."""
 
 from __future__ import annotations
 

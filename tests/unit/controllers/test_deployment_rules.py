@@ -1,4 +1,4 @@
-"""The rules of Deployments one by one: numbers of revisions, history, names, and what Progressing says when."""
+"""The rules of Deployments: revisions, history, names, and the Progressing condition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deployments and ReplicaSets on the embedded server, pods run by hand: rollouts, undo, pause, history, collisions."""
+"""Deployments and ReplicaSets on the embedded server: rollouts, undo, pause, history, collisions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from unit.controllers.workload_fixtures import (
     PODS,
     SETS,
     a_world,
-    bury,
-    drawing,
+    delete_terminating,
     get,
+    name_suffixes,
     patch,
     pods,
     put,
@@ -38,7 +38,7 @@ def hashed(template: Object, collisions: int | None) -> str:
 
 @pytest.fixture
 def world() -> World:
-    draw = drawing()
+    draw = name_suffixes()
     return a_world(lambda: ReplicaSetController(draw), lambda: DeploymentController(hashed))
 
 
@@ -58,7 +58,7 @@ def go_on(world: World, rounds: int = 1) -> World:
     """Pods run, those that are told to go are gone, and the controllers see it."""
     for _ in range(rounds):
         world.advance(A_WHILE_S)
-        bury(world)
+        delete_terminating(world)
         run(world)
         world.advance(A_WHILE_S)
     return world
@@ -92,7 +92,7 @@ def texts(world: World) -> list[str]:
 
 def test_a_deployment_creates_a_replica_set_and_reports_its_availability(world: World) -> None:
     put(world, DEPLOYMENTS, a_deployment())
-    world.settle(deaf=(REPLICA_SETS,))
+    world.settle(delayed=(REPLICA_SETS,))
     assert told(world)["Progressing"] == ("True", "NewReplicaSetCreated")
     world.advance(A_WHILE_S)
     assert told(world) == {
@@ -191,7 +191,7 @@ def test_recreate_waits_until_the_old_pods_are_deleted(world: World) -> None:
     assert all("deletionTimestamp" in pod["metadata"] for pod in pods(world))
     world.advance(60)
     assert sizes(world) == {"web-one": 0}, "they are still there"
-    bury(world)
+    delete_terminating(world)
     world.advance(A_WHILE_S)
     assert sizes(world) == {"web-one": 0, "web-two": 3}
     go_on(world)
@@ -284,9 +284,9 @@ def test_a_late_response_does_not_restore_a_deleted_deployment(world: World) -> 
         if not isinstance(effect, Replace):
             return None
         world.refuse = lambda effect: None
-        answer = world.ask(effect)
+        answer = world.perform(effect)
         world.server.delete(PATH)
-        world.hear_all()
+        world.deliver_all()
         return answer
 
     world.refuse = interrupt

@@ -1,4 +1,4 @@
-"""Variants of a story in forked processes: `branches.py`, and the deaths that `deaths.py` makes of them."""
+"""Variants of a scenario in forked processes: `forked_variants.py`, and the crashes of `crashing_world.py`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import os
 
 import pytest
 
-from unit.controllers.forked_variants import UNDISTURBED, Branches
+from unit.controllers.forked_variants import UNDISTURBED, ForkedVariants
 
 
 def test_every_variant_runs_to_its_end_and_the_scenario_continues() -> None:
-    branches: Branches[tuple[str, list[str]]] = Branches()
+    branches: ForkedVariants[tuple[str, list[str]]] = ForkedVariants()
 
     def tell() -> tuple[str, list[str]]:
         told = []
         for number in range(3):
-            if branches.begins(f"other {number}"):
+            if branches.begin(f"other {number}"):
                 told.append("another thing")
             told.append(str(number))
         return branches.title, told
@@ -29,10 +29,10 @@ def test_every_variant_runs_to_its_end_and_the_scenario_continues() -> None:
 
 
 def test_a_variant_that_fails_fails_the_test_with_its_title_and_reason() -> None:
-    branches: Branches[None] = Branches()
+    branches: ForkedVariants[None] = ForkedVariants()
 
     def tell() -> None:
-        if branches.begins("the wrong one"):
+        if branches.begin("the wrong one"):
             assert 1 + 1 == 3, "no sum"
 
     with pytest.raises(AssertionError, match=r"the wrong one:\n(.*\n)*.*no sum"):
@@ -40,10 +40,10 @@ def test_a_variant_that_fails_fails_the_test_with_its_title_and_reason() -> None
 
 
 def test_a_variant_whose_process_dies_fails_the_test() -> None:
-    branches: Branches[None] = Branches()
+    branches: ForkedVariants[None] = ForkedVariants()
 
     def tell() -> None:
-        if branches.begins("the dead one"):
+        if branches.begin("the dead one"):
             os._exit(3)
 
     with pytest.raises(AssertionError, match="the dead one: the process died"):
@@ -52,4 +52,4 @@ def test_a_variant_whose_process_dies_fails_the_test() -> None:
 
 def test_a_failure_of_the_undisturbed_scenario_is_raised() -> None:
     with pytest.raises(KeyError):
-        Branches[None]().run(lambda: dict[str, None]()["absent"])
+        ForkedVariants[None]().run(lambda: dict[str, None]()["absent"])

@@ -1,11 +1,11 @@
-"""Garbage collection on the embedded server: what goes, what stays, in which order news comes."""
+"""Garbage collection on the embedded server: which objects are deleted, in any order of events."""
 
 from __future__ import annotations
 
 import pytest
 
 from headgate.controllers.framework.effects import EffectResponse, List
-from unit.controllers.owner_fixtures import MISSING, NODES, A, B, drop, make, names, owners_of, two_namespaces
+from unit.controllers.owner_fixtures import MISSING, NODES, A, B, delete, make, names, owners_of, two_namespaces
 from unit.controllers.world import World, reference
 
 
@@ -17,7 +17,7 @@ def world() -> World:
 def test_dependents_are_deleted_in_the_background(world: World) -> None:
     owner = make(world, "owner")
     make(world, "child", reference(owner))
-    drop(world, "owner")
+    delete(world, "owner")
     assert names(world) == ["child"]
     world.settle()
     assert names(world) == []
@@ -27,7 +27,7 @@ def test_dependents_are_deleted_generation_by_generation(world: World) -> None:
     last = make(world, "g0")
     for number in range(1, 8):
         last = make(world, f"g{number}", reference(last))
-    drop(world, "g0", "Background")
+    delete(world, "g0", "Background")
     assert names(world.settle()) == []
 
 
@@ -35,7 +35,7 @@ def test_foreground_waits_for_the_dependents_that_block(world: World) -> None:
     owner = make(world, "owner")
     make(world, "blocks", reference(owner, block=True), finalizers=["example.com/hold"])
     make(world, "free", reference(owner, block=False))
-    drop(world, "owner", "Foreground")
+    delete(world, "owner", "Foreground")
     world.settle()
     assert names(world) == ["blocks", "owner"]
     assert world.server.get(f"{A}/configmaps/owner").body["metadata"]["finalizers"] == ["foregroundDeletion"]
@@ -46,7 +46,7 @@ def test_foreground_waits_for_the_dependents_that_block(world: World) -> None:
 def test_a_dependent_that_stops_blocking_allows_the_deletion_of_its_owner(world: World) -> None:
     owner = make(world, "owner")
     make(world, "blocks", reference(owner, block=True), finalizers=["example.com/hold"])
-    drop(world, "owner", "Foreground")
+    delete(world, "owner", "Foreground")
     world.settle()
     free = {"metadata": {"ownerReferences": [reference(owner, block=False)]}}
     world.server.patch(f"{A}/configmaps/blocks", free)
@@ -57,7 +57,7 @@ def test_orphans_stay_and_have_no_owner(world: World) -> None:
     owner = make(world, "owner")
     make(world, "child", reference(owner))
     make(world, "far", reference(owner), path=f"{A}/secrets")
-    drop(world, "owner", "Orphan")
+    delete(world, "owner", "Orphan")
     world.settle()
     assert names(world) == ["child"]
     assert owners_of(world, "child") == []
@@ -68,7 +68,7 @@ def test_a_dependent_that_was_not_observed_is_orphaned_too(world: World) -> None
     """Its watch is late: for ever, as far as this deletion goes."""
     owner = make(world, "owner")
     make(world, "late", reference(owner), path=f"{A}/secrets")
-    drop(world, "owner", "Orphan")
+    delete(world, "owner", "Orphan")
     world.settle(
         lambda options: min(
             options, key=lambda each: getattr(each, "resource", None) is not None and each.resource.plural == "secrets"
@@ -85,7 +85,7 @@ def test_a_kind_that_cannot_be_listed_does_not_keep_every_owner_waiting(world: W
     world.settle()
     no = EffectResponse(500, {"message": "a broken conversion"}, 0.0)
     world.refuse = lambda effect: no if isinstance(effect, List) and effect.resource.plural == "secrets" else None
-    drop(world, "owner", "Orphan")
+    delete(world, "owner", "Orphan")
     world.settle()
     assert (names(world), owners_of(world, "child", f"{A}/secrets")) == ([], [])
 
@@ -93,7 +93,7 @@ def test_a_kind_that_cannot_be_listed_does_not_keep_every_owner_waiting(world: W
 def test_one_existing_owner_is_enough_and_absent_ones_are_removed(world: World) -> None:
     first, second = make(world, "first"), make(world, "second")
     make(world, "child", reference(first), reference(second), reference(first, uid=MISSING, name="never"))
-    drop(world, "first")
+    delete(world, "first")
     world.settle()
     assert owners_of(world, "child") == ["second"]
 
@@ -107,7 +107,7 @@ def test_dependents_of_an_owner_that_never_existed_are_deleted(world: World) -> 
 def test_a_recreated_owner_is_another_object(world: World) -> None:
     owner = make(world, "owner")
     make(world, "child", reference(owner))
-    drop(world, "owner")
+    delete(world, "owner")
     make(world, "owner")
     assert names(world.settle()) == ["owner"]
 
@@ -150,7 +150,7 @@ def test_a_cluster_scoped_object_with_a_namespaced_owner_is_not_deleted(world: W
     owner = make(world, "owner")
     metadata = {"name": "n", "ownerReferences": [reference(owner), reference(owner, uid=MISSING)]}
     world.server.post(NODES, {"metadata": metadata})
-    drop(world, "owner")
+    delete(world, "owner")
     world.advance(600)
     assert names(world, NODES) == ["n"]
 
@@ -182,8 +182,8 @@ def test_an_owner_named_by_another_version_is_that_owner(world: World) -> None:
 def test_two_objects_that_wait_for_each_other_are_both_deleted(world: World) -> None:
     circle(world)
     world.settle()
-    drop(world, "x", "Foreground")
-    drop(world, "y", "Foreground")
+    delete(world, "x", "Foreground")
+    delete(world, "y", "Foreground")
     assert names(world.settle()) == []
 
 
@@ -191,7 +191,7 @@ def test_an_object_that_owns_itself_can_be_deleted(world: World) -> None:
     x = make(world, "x")
     world.server.patch(f"{A}/configmaps/x", {"metadata": {"ownerReferences": [reference(x, block=True)]}})
     world.settle()
-    drop(world, "x", "Foreground")
+    delete(world, "x", "Foreground")
     assert names(world.settle()) == []
 
 
@@ -200,7 +200,7 @@ def test_a_reference_with_only_a_correct_uid_does_not_block_the_owner(world: Wor
     odd = reference(owner, block=True, apiVersion="example.com/v1", kind="Widget")
     make(world, "stranger", odd, path=f"{B}/configmaps")
     world.settle()
-    drop(world, "owner", "Foreground")
+    delete(world, "owner", "Foreground")
     assert names(world.settle()) == []
 
 
@@ -213,7 +213,7 @@ def test_a_cycle_without_a_deletion_stays(world: World) -> None:
 def test_a_cycle_is_deleted_with_any_propagation_policy(world: World, policy: str) -> None:
     circle(world)
     world.settle()
-    drop(world, "x", policy)
+    delete(world, "x", policy)
     world.settle()
     assert names(world) == (["y"] if policy == "Orphan" else [])
 
@@ -228,7 +228,7 @@ def test_foreground_reaches_grandchildren_before_children(world: World) -> None:
     top = make(world, "top")
     middle = make(world, "middle", reference(top, block=True))
     make(world, "bottom", reference(middle, block=True), finalizers=["example.com/hold"])
-    drop(world, "top", "Foreground")
+    delete(world, "top", "Foreground")
     world.settle()
     assert names(world) == ["bottom", "middle", "top"]
     assert world.server.get(f"{A}/configmaps/middle").body["metadata"]["finalizers"] == ["foregroundDeletion"]
@@ -240,6 +240,6 @@ def test_a_dependent_with_the_orphan_finalizer_keeps_its_own_dependents(world: W
     owner = make(world, "owner")
     child = make(world, "child", reference(owner), finalizers=["orphan"])
     make(world, "grandchild", reference(child))
-    drop(world, "owner")
+    delete(world, "owner")
     world.settle()
     assert names(world) == ["grandchild"]

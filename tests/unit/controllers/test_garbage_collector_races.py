@@ -1,4 +1,4 @@
-"""The garbage collector among others: races, refusals, namesakes, deaths, and what it costs."""
+"""The garbage collector with races, rejections, recreated objects and crashes, and its cost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from headgate.controllers.framework.effects import Delete, Effect, EffectResponse, Get, Patch
 from headgate.controllers.garbage_collector.controller import GarbageCollector
-from unit.controllers.owner_fixtures import MISSING, A, drop, make, names, owners_of, two_namespaces
+from unit.controllers.owner_fixtures import MISSING, A, delete, make, names, owners_of, two_namespaces
 from unit.controllers.world import World, reference
 
 
@@ -18,7 +18,7 @@ def world() -> World:
 def test_a_new_owner_prevents_the_deletion(world: World) -> None:
     owner, other = make(world, "owner"), make(world, "other")
     make(world, "child", reference(owner))
-    drop(world, "owner")
+    delete(world, "owner")
     saved: list[Effect] = []
 
     def save(effect: Effect) -> EffectResponse | None:
@@ -36,7 +36,7 @@ def test_a_new_owner_prevents_the_deletion(world: World) -> None:
 def test_an_object_that_changes_all_the_time_is_deleted(world: World) -> None:
     owner = make(world, "owner")
     make(world, "child", reference(owner))
-    drop(world, "owner")
+    delete(world, "owner")
 
     def shake(effect: Effect) -> EffectResponse | None:
         if isinstance(effect, Delete):
@@ -52,9 +52,9 @@ def test_a_new_object_with_the_name_of_a_dependent_is_not_deleted(world: World) 
     owner = make(world, "owner")
     make(world, "child", reference(owner))
     world.settle()
-    drop(world, "owner")
-    world.hear_all()
-    drop(world, "child")
+    delete(world, "owner")
+    world.deliver_all()
+    delete(world, "child")
     make(world, "child")
     assert names(world.settle()) == ["child"]
 
@@ -62,7 +62,7 @@ def test_a_new_object_with_the_name_of_a_dependent_is_not_deleted(world: World) 
 def test_a_rejected_request_is_retried(world: World) -> None:
     owner = make(world, "owner")
     make(world, "child", reference(owner))
-    drop(world, "owner")
+    delete(world, "owner")
     down = EffectResponse(500, {"message": "not now"}, 0.0)
     world.refuse = lambda effect: down if isinstance(effect, Get) else None
     world.advance(1)
@@ -87,10 +87,10 @@ def test_kinds_without_strategic_merge_patch_get_merge_patches(world: World) -> 
     make(world, "child", reference(first), reference(second))
     no = EffectResponse(415, {"reason": "UnsupportedMediaType"}, 0.0)
     world.refuse = lambda effect: no if isinstance(effect, Patch) and effect.how == "strategic" else None
-    drop(world, "first")
+    delete(world, "first")
     world.settle()
     assert owners_of(world, "child") == ["second"]
-    drop(world, "second", "Orphan")
+    delete(world, "second", "Orphan")
     world.settle()
     assert (names(world), owners_of(world, "child")) == (["child"], [])
 
@@ -103,7 +103,7 @@ def test_a_crash_after_any_request_is_completed_by_the_next_process(world: World
         child = make(world, name, reference(owner, block=True))
         make(world, f"{name}-child", reference(child, block=True))
     world.settle()
-    drop(world, "owner", policy)
+    delete(world, "owner", policy)
     world.requests.clear()
 
     class Killed(Exception):
@@ -143,7 +143,7 @@ def test_deleted_objects_are_dropped_from_memory(world: World) -> None:
     for number in range(20):
         make(world, f"c{number}", reference(owner, block=True), reference(owner, name="odd", uid=MISSING))
     world.settle()
-    drop(world, "owner", "Foreground")
+    delete(world, "owner", "Foreground")
     world.settle()
     assert len(collector.graph) == before
     assert collector.graph.is_without_edges()

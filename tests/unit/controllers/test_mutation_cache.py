@@ -1,4 +1,4 @@
-"""What was last seen of objects, whoever told of it: late news, late answers, and names that are used again."""
+"""The mutation cache: late events, late responses, and names that are used again."""
 
 from __future__ import annotations
 

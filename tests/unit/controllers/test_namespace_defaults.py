@@ -1,4 +1,4 @@
-"""What every namespace has: a service account, and a certificate to trust."""
+"""The default service account and the root CA of every namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a namespace, on the embedded server."""
+"""The deletion of a namespace, on the embedded server."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_concurrent_writes_do_not_stop_the_deletion() -> None:
 def test_a_new_namespace_of_the_same_name_is_not_deleted() -> None:
     world = a_world()
     world.server.delete(NS)
-    world.hear_all()
+    world.deliver_all()
     world.server.put(f"{NS}/finalize", {"metadata": {"name": "x"}, "spec": {"finalizers": []}})
     world.server.post("/api/v1/namespaces", {"metadata": {"name": "x"}})
     world.server.post(f"{NS}/configmaps", config_map("a"))

@@ -1,4 +1,4 @@
-"""Nodes that fall silent and come back, on the embedded server and a clock of our own."""
+"""Nodes that stop reporting and return, on the embedded server with a virtual clock."""
 
 from __future__ import annotations
 

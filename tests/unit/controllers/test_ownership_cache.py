@@ -1,4 +1,4 @@
-"""Owners and pods on the embedded server: own writes count at once, late and lost news change nothing that is known."""
+"""Owners and pods on the embedded server: own writes count at once; late and lost events change nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from headgate.controllers.ownership.cache import Key, OwnerKind, OwnershipCache
 from headgate.controllers.ownership.dependents import create_dependents, delete_dependents, resolve_unconfirmed
 from headgate.kube.api_resources import PODS, REPLICA_SETS, APIResource
 from headgate.kube.schema import GroupVersionKind
-from unit.controllers.crashing_world import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import CrashingWorld, run_with_crashes
 from unit.controllers.kubelet import Kubelet
 from unit.controllers.world import World
 
@@ -123,7 +123,7 @@ def test_pods_are_created_in_growing_batches_with_events(world: World) -> None:
 def test_a_late_watch_creates_no_more_pods(world: World) -> None:
     add_set(world)
     for number in range(5):
-        world.settle(deaf=[PODS])
+        world.settle(delayed=[PODS])
         world.server.patch(f"{SETS_PATH}/web", {"metadata": {"labels": {"n": str(number)}}})
     assert len(there(world)) == 3
     assert len(there(world.settle())) == 3
@@ -156,10 +156,10 @@ def test_late_events_do_not_restore_a_pod_that_the_server_reported_missing() -> 
 
 def test_a_pod_that_was_created_and_deleted_between_watches_is_replaced(world: World) -> None:
     add_set(world, 1)
-    world.settle(deaf=[PODS])
+    world.settle(delayed=[PODS])
     (pod,) = there(world)
     world.server.delete(f"{PODS_PATH}/{pod['metadata']['name']}")
-    world.cut(PODS)
+    world.break_watch(PODS)
     (other,) = there(world.settle())
     assert other["metadata"]["uid"] != pod["metadata"]["uid"]
 
@@ -167,7 +167,7 @@ def test_a_pod_that_was_created_and_deleted_between_watches_is_replaced(world: W
 @pytest.mark.parametrize("kind", [Create, Delete])
 def test_a_write_with_a_lost_response_is_resolved(world: World, kind: type[Effect]) -> None:
     losses = iter([True, True])
-    world.lose = lambda effect: isinstance(effect, kind) and next(losses, False)
+    world.loses_response = lambda effect: isinstance(effect, kind) and next(losses, False)
     add_set(world, 2)
     assert len(there(world.advance(5))) == 2
     world.server.patch(f"{SETS_PATH}/web", {"spec": {"replicas": 1}})
@@ -180,7 +180,7 @@ def test_excess_pods_are_deleted_once_however_late_the_watch(world: World) -> No
     world.settle()
     world.server.patch(f"{SETS_PATH}/web", {"spec": {"replicas": 2}})
     for number in range(4):
-        world.settle(deaf=[PODS])
+        world.settle(delayed=[PODS])
         world.server.patch(f"{SETS_PATH}/web", {"metadata": {"labels": {"n": str(number)}}})
     assert len(there(world.settle())) == 2
     assert [method for method, _ in world.requests].count("DELETE") == 3
@@ -200,10 +200,10 @@ def test_matching_orphans_are_adopted_and_other_pods_released(world: World) -> N
 
 def test_no_pod_is_adopted_by_a_deleted_owner(world: World) -> None:
     add_set(world, 1)
-    world.hear_all()
+    world.deliver_all()
     world.server.delete(f"{SETS_PATH}/web")
     add_pod(world, "late", app="web")
-    world.settle(deaf=[REPLICA_SETS])
+    world.settle(delayed=[REPLICA_SETS])
     assert owners(world)["late"] == []
 
 
@@ -243,20 +243,20 @@ def test_a_crash_at_any_write_does_not_change_the_result() -> None:
     def never_six(world: World) -> None:
         assert len([pod for pod in there(world) if pods.is_active(pod)]) <= 5
 
-    def make() -> Mortal:
+    def make() -> CrashingWorld:
         server, numbers = Embedded(namespace="a"), count(1)
-        world = Mortal(lambda: Simple(numbers), lambda: Kubelet(server), server=server)
-        world.judge = never_six
+        world = CrashingWorld(lambda: Simple(numbers), lambda: Kubelet(server), server=server)
+        world.check = never_six
         return world
 
-    def story(world: Mortal) -> None:
+    def story(world: CrashingWorld) -> None:
         add_pod(world, "orphan", app="web")
         add_set(world, 5)
         world.advance(10)
         world.server.patch(f"{SETS_PATH}/web", {"spec": {"replicas": 2}})
         world.advance(60)
 
-    def look(title: str, world: Mortal) -> None:
+    def look(title: str, world: CrashingWorld) -> None:
         assert list(owners(world).values()) == [["web"], ["web"]], title
 
-    assert len(tell_with_deaths(make, story, look)) > 15
+    assert len(run_with_crashes(make, story, look)) > 15

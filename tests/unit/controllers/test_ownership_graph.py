@@ -1,4 +1,4 @@
-"""The ownership graph is read in parts: edges are complete at once, doubts follow, and changes may come in between."""
+"""The ownership graph is read in parts: edges are complete at once, and changes may arrive between two parts."""
 
 from __future__ import annotations
 

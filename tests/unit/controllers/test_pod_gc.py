@@ -1,4 +1,4 @@
-"""Pods that nobody looks after, on the embedded server and a clock of our own."""
+"""The pod garbage collector on the embedded server with a virtual clock."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_a_rejected_deletion_is_retried_and_does_not_block_others(world: World) 
 
 def test_a_recreated_pod_is_not_deleted(world: World) -> None:
     add_pod(world, nodeName="never")
-    world.hear_all()
+    world.deliver_all()
     world.server.delete(f"{PODS}/p", {"gracePeriodSeconds": 0})
     add_node(world, "real")
     add_pod(world, nodeName="real")

@@ -1,4 +1,4 @@
-"""ReplicaSets on the embedded server: as many pods as are asked for, whatever happens to them and to us."""
+"""ReplicaSets on the embedded server: the requested number of pods in spite of failures."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from unit.controllers.workload_fixtures import (
     SETS,
     a_set,
     a_world,
-    bury,
-    drawing,
+    delete_terminating,
+    force_delete,
     get,
-    kill,
+    name_suffixes,
     names,
     patch,
     pods,
@@ -33,7 +33,7 @@ REFUSED = EffectResponse(403, {"message": 'pods "x" is forbidden: exceeded quota
 
 @pytest.fixture
 def world() -> World:
-    draw = drawing()
+    draw = name_suffixes()
     return a_world(lambda: ReplicaSetController(draw))
 
 
@@ -64,7 +64,7 @@ def test_a_finished_or_deleted_pod_is_replaced(world: World) -> None:
     put(world, SETS, a_set())
     run(world.advance(A_WHILE_S))
     first, second, third = names(world)
-    kill(world, first)
+    force_delete(world, first)
     set_ready(world, second, ready=False, phase="Failed")
     world.server.delete(f"{PODS}/{third}")
     world.advance(A_WHILE_S)
@@ -86,7 +86,7 @@ def test_scaling_down_follows_the_deletion_order(world: World) -> None:
     for replicas, gone in ((4, unscheduled), (3, pending), (2, unready), (1, cheap)):
         patch(world, f"{SETS}/web", {"spec": {"replicas": replicas}})
         world.advance(A_WHILE_S)
-        bury(world)
+        delete_terminating(world)
         world.advance(A_WHILE_S)
         assert gone not in names(world)
         assert len(names(world)) == replicas
@@ -94,7 +94,7 @@ def test_scaling_down_follows_the_deletion_order(world: World) -> None:
 
 
 def test_more_pods_than_one_reconcile_creates_follow_in_the_next() -> None:
-    draw = drawing()
+    draw = name_suffixes()
     world = a_world(lambda: ReplicaSetController(draw, burst=5))
     put(world, SETS, a_set(replicas=17))
     assert len(names(world.settle())) == 17, "without waiting for any watch"
@@ -190,7 +190,7 @@ def test_a_terminating_set_creates_no_pods(world: World) -> None:
     world.advance(A_WHILE_S)
     patch(world, f"{SETS}/web", {"metadata": {"finalizers": ["example.com/hold"]}})
     world.server.delete(f"{SETS}/web", {"propagationPolicy": "Orphan"})
-    kill(world, names(world)[0])
+    force_delete(world, names(world)[0])
     world.advance(A_WHILE_S)
     assert len(names(world)) == 1
 
@@ -201,7 +201,7 @@ def test_a_set_deleted_during_a_create_leaves_no_unconfirmed_writes(world: World
             world.refuse = lambda effect: None
             world.server.delete(f"{SETS}/web", {"propagationPolicy": "Orphan"})
             world.server.patch(f"{SETS}/web", {"metadata": {"finalizers": None}})
-            world.hear_all()
+            world.deliver_all()
         return None
 
     world.refuse = interrupt
@@ -212,10 +212,10 @@ def test_a_set_deleted_during_a_create_leaves_no_unconfirmed_writes(world: World
 
 def test_a_late_watch_creates_no_pod_twice(world: World) -> None:
     put(world, SETS, a_set())
-    world.settle(deaf=(POD_RESOURCE,))
+    world.settle(delayed=(POD_RESOURCE,))
     for annotation in ("1", "2", "3"):
         patch(world, f"{SETS}/web", {"metadata": {"annotations": {"touched": annotation}}})
-        world.settle(deaf=(POD_RESOURCE,))
+        world.settle(delayed=(POD_RESOURCE,))
     assert len(names(world)) == 3
 
 
@@ -228,7 +228,7 @@ def test_creates_of_unknown_outcome_create_no_pod_twice(world: World) -> None:
             return True
         return False
 
-    world.lose = lose
+    world.loses_response = lose
     put(world, SETS, a_set())
     world.advance(60)
     assert len(lost) == 2
@@ -247,7 +247,7 @@ def test_after_a_crash_nothing_is_created_twice(world: World) -> None:
 
 def test_a_change_that_a_written_status_brings_along_is_not_overlooked(world: World) -> None:
     put(world, SETS, a_set())
-    world.hear_all()
+    world.deliver_all()
     world.refuse = lambda effect: scale(effect)
 
     def scale(effect: Effect) -> None:

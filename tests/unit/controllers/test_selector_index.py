@@ -1,4 +1,4 @@
-"""Selectors and labels find each other, in both directions, as if each pair had been tried."""
+"""The indexes of selectors and labels give the same results as a full comparison."""
 
 from __future__ import annotations
 

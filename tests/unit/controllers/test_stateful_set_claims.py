@@ -1,4 +1,4 @@
-"""The claims of StatefulSets: made before their pods, and owned as the retention policy says."""
+"""The claims of StatefulSets: created before their pods, and owned by the retention policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a StatefulSet does next, as a table of small cases, and what it does not do twice."""
+"""The plan of a StatefulSet as a table of small cases, and steps that are not repeated."""
 
 from __future__ import annotations
 
@@ -140,10 +140,10 @@ class Counting(World):
 
     batches: list[int]
 
-    def ask(self, effect: Effect) -> EffectResponse:
+    def perform(self, effect: Effect) -> EffectResponse:
         if isinstance(effect, ParallelRequests) and isinstance(effect.requests[0], Create):
             self.batches.append(len(effect.requests))
-        return super().ask(effect)
+        return super().perform(effect)
 
 
 def a_world(replicas: int) -> Counting:
@@ -166,12 +166,12 @@ def test_batches_grow_while_all_requests_succeed() -> None:
 def test_a_late_watch_starts_and_stops_no_pod_twice() -> None:
     world = a_world(3)
     for number in range(3):
-        world.settle(deaf=(POD_RESOURCE,))
+        world.settle(delayed=(POD_RESOURCE,))
         world.server.patch(f"{SETS}/db", {"metadata": {"labels": {"touched": str(number)}}})
     pods = [method for method, path in world.requests if "/pods" in path]
     assert pods == ["POST"] * 3
     for number in range(3):
         world.server.patch(f"{SETS}/db", {"spec": {"replicas": 1}, "metadata": {"labels": {"again": str(number)}}})
-        world.settle(deaf=(POD_RESOURCE,))
+        world.settle(delayed=(POD_RESOURCE,))
     pods = [method for method, path in world.requests if "/pods" in path]
     assert pods == ["POST"] * 3 + ["DELETE"] * 2

@@ -1,4 +1,4 @@
-"""StatefulSets on the embedded server, with a kubelet that moves when the test says."""
+"""StatefulSets on the embedded server, with a kubelet that the test controls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods and the taints of their nodes, on the embedded server and a clock of our own."""
+"""Eviction of pods by NoExecute taints, on the embedded server with a virtual clock."""
 
 from __future__ import annotations
 

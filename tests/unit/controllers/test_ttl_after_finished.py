@@ -1,4 +1,4 @@
-"""Jobs that are to go some time after they finished."""
+"""Finished Jobs are deleted after their TTL."""
 
 from __future__ import annotations
 

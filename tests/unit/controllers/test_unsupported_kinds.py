@@ -1,4 +1,4 @@
-"""Objects that nobody looks after are told so, once."""
+"""Objects of unsupported kinds get one Event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims and static volumes find each other, on the embedded server and a clock of our own."""
+"""Binding of claims to static volumes, on the embedded server with a virtual clock."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from unit.controllers.storage_objects import (
     add_volume,
     bound,
     claim_of,
+    events,
     phases,
-    said,
     volume_of,
 )
 from unit.controllers.world import World
@@ -51,7 +51,7 @@ def test_a_claim_gets_the_smallest_volume_that_is_large_enough(world: World) -> 
 def test_a_pending_claim_gets_a_new_volume(world: World) -> None:
     add_claim(world, "c")
     world.advance(1)
-    assert said(world) == [("c", "FailedBinding")]
+    assert events(world) == [("c", "FailedBinding")]
     assert claim_of(world, "c")["status"] == {"phase": "Pending"}
     add_volume(world, "v")
     world.advance(1)
@@ -121,7 +121,7 @@ def test_a_named_volume_of_another_claim_is_not_bound(world: World) -> None:
     add_volume(world, "v", claim="other")
     add_claim(world, "c", volumeName="v")
     world.advance(1)
-    assert said(world) == [("c", "FailedBinding")]
+    assert events(world) == [("c", "FailedBinding")]
     assert world.emitted[-1].message == 'volume "v" already bound to a different claim.'
 
 
@@ -134,7 +134,7 @@ def test_a_claim_whose_volume_is_deleted_is_lost(world: World) -> None:
     world.server.patch(f"{VOLUMES}/v", {"metadata": {"finalizers": None}})
     world.advance(1)
     assert claim_of(world, "c")["status"] == {"phase": "Lost"}
-    assert said(world) == [("c", "ClaimLost")]
+    assert events(world) == [("c", "ClaimLost")]
 
 
 def test_a_claim_that_waits_for_a_pod_is_not_bound_before(world: World) -> None:
@@ -142,10 +142,10 @@ def test_a_claim_that_waits_for_a_pod_is_not_bound_before(world: World) -> None:
     add_volume(world, "v", storageClassName="local")
     add_claim(world, "c", on_class="local")
     world.advance(1)
-    assert (bound(world), said(world)) == ({}, [("c", "WaitForFirstConsumer")])
+    assert (bound(world), events(world)) == ({}, [("c", "WaitForFirstConsumer")])
     add_user(world, "p", "c")
     world.advance(10)
-    assert said(world)[-1] == ("c", "WaitForPodScheduled")
+    assert events(world)[-1] == ("c", "WaitForPodScheduled")
     assert world.emitted[-1].message == "waiting for pod p to be scheduled"
     # The scheduler gives it a volume.
     ref = {"namespace": "a", "name": "c", "uid": claim_of(world, "c")["metadata"]["uid"]}
@@ -182,10 +182,10 @@ def test_a_claim_that_is_deleted_during_a_write_stays_deleted(world: World) -> N
         if not isinstance(effect, Patch) or effect.name != "c":
             return None
         world.refuse = lambda effect: None
-        answer = world.ask(effect)
+        answer = world.perform(effect)
         world.server.patch(f"{CLAIMS}/c", {"metadata": {"finalizers": None}})
         world.server.delete(f"{CLAIMS}/c")
-        world.hear_all()
+        world.deliver_all()
         return answer
 
     add_class(world, "theirs", "csi.example.com")
@@ -211,7 +211,7 @@ def test_with_any_failure_or_crash_every_claim_gets_its_own_volume(seed: int) ->
         if draw.random() < 0.5:
             return EffectResponse(503, {}, 0.0)
         world.refuse = lambda effect: None
-        lost.append(world.ask(effect))
+        lost.append(world.perform(effect))
         world.refuse = refuse
         return EffectResponse(0, {}, 0.0)
 

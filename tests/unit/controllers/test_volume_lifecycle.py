@@ -1,4 +1,4 @@
-"""What becomes of volumes and claims, made and protected, on the embedded server and a clock of our own."""
+"""The lifecycle of volumes and claims: provisioning, reclaim, protection, on the embedded server."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from unit.controllers.storage_objects import (
     add_volume,
     bound,
     claim_of,
+    events,
     phases,
-    said,
     volume_of,
 )
 from unit.controllers.world import World
@@ -43,7 +43,7 @@ def test_a_hollow_volume_of_the_requested_size_is_created_and_deleted_with_its_c
     assert bound(world) == {"c": name}
     spec = volume_of(world, name)["spec"]
     assert (spec["capacity"], spec["mountOptions"]) == ({"storage": "7Gi"}, ["noatime"])
-    assert said(world) == [("c", "ExternalProvisioning"), ("c", "ProvisioningSucceeded")]
+    assert events(world) == [("c", "ExternalProvisioning"), ("c", "ProvisioningSucceeded")]
     world.server.delete(f"{CLAIMS}/c")
     world.advance(1)
     assert (bound(world), phases(world)) == ({}, {})
@@ -102,7 +102,7 @@ def test_the_reclaim_policy_of_a_volume_is_applied(
     world.server.delete(f"{CLAIMS}/c")
     world.advance(1)
     assert phases(world).get("v") == phase
-    assert [each for _, each in said(world)] == ([reason] if reason else [])
+    assert [each for _, each in events(world)] == ([reason] if reason else [])
 
 
 def test_a_released_volume_is_not_bound_until_its_claim_ref_is_removed(world: World) -> None:
@@ -196,5 +196,5 @@ def test_a_pod_gets_its_ephemeral_claim_and_foreign_claims_of_that_name_are_not_
     assert made["metadata"]["labels"] == {"l": "1"}
     assert made["metadata"]["ownerReferences"][0]["name"] == "p"
     assert list(bound(world)) == ["p-scratch"]
-    assert ("q", "FailedBinding") in said(world)
+    assert ("q", "FailedBinding") in events(world)
     assert "ownerReferences" not in claim_of(world, "q-scratch")["metadata"]

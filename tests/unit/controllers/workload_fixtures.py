@@ -1,4 +1,4 @@
-"""ReplicaSets and Deployments in a world, and pods that are run by hand, as short to say as the tests need."""
+"""Fixtures for ReplicaSets and Deployments, and pods that the test runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEPLOYMENTS = "/apis/apps/v1/namespaces/a/deployments"
 A_WHILE_S = 1.0
 
 
-def drawing() -> Callable[[], str]:
+def name_suffixes() -> Callable[[], str]:
     numbers = count()
     return lambda: f"{next(numbers):05}"
 
@@ -40,22 +40,22 @@ def a_set(name: str = "web", replicas: int = 3, **spec: Any) -> Object:
 
 
 def put(world: World, path: str, obj: Object) -> Object:
-    answer = world.server.post(path, obj)
-    assert answer.status == 201, answer.body
-    made: Object = answer.body
+    response = world.server.post(path, obj)
+    assert response.status == 201, response.body
+    made: Object = response.body
     return made
 
 
 def get(world: World, path: str) -> Object:
-    answer = world.server.get(path)
-    assert answer.status == 200, answer.body
-    found: Object = answer.body
+    response = world.server.get(path)
+    assert response.status == 200, response.body
+    found: Object = response.body
     return found
 
 
 def patch(world: World, path: str, body: Object) -> None:
-    answer = world.server.patch(path, body)
-    assert answer.status == 200, answer.body
+    response = world.server.patch(path, body)
+    assert response.status == 200, response.body
 
 
 def pods(world: World) -> list[Object]:
@@ -93,15 +93,15 @@ def stamp(world: World) -> str:
     return format_time(world.server.epoch_s)
 
 
-def kill(world: World, name: str) -> None:
+def force_delete(world: World, name: str) -> None:
     """What a kubelet does when a pod was told to go: it is gone."""
     world.server.delete(f"{PODS}/{name}", {"gracePeriodSeconds": 0})
 
 
-def bury(world: World) -> None:
+def delete_terminating(world: World) -> None:
     for pod in pods(world):
         if "deletionTimestamp" in pod["metadata"]:
-            kill(world, pod["metadata"]["name"])
+            force_delete(world, pod["metadata"]["name"])
 
 
 def reasons(world: World) -> list[str]:

@@ -1,4 +1,4 @@
-"""Worlds of jobs in queues in which every revision is judged, and stories in which somebody meddles at every write."""
+"""Worlds of jobs in queues in which every revision is checked, and scenarios with an interference after every write."""
 
 from __future__ import annotations
 
@@ -12,40 +12,39 @@ from headgate.controllers.framework.effects import Create, Delete, Patch, Reques
 from headgate.kube.api_resources import JOBS as JOB
 from headgate.kube.api_resources import PODS as POD
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
-from unit.controllers.crashing_world import Mortal, Story
-from unit.controllers.forked_variants import UNDISTURBED, Branches
+from unit.controllers.crashing_world import CrashingWorld, Scenario
+from unit.controllers.forked_variants import UNDISTURBED, ForkedVariants
 from unit.controllers.world import World
 from unit.jobs.fixtures import JOBS
 from unit.jobs.queue_fixtures import WORKLOADS
 
-Meddler = Callable[[World], None]
+Interference = Callable[[World], None]
 
 
 class Auditor:
-    """Judges what was written since it was last asked, whoever wrote it. ``excused``: words of complaints that are a
-    meddler's doing."""
+    """Checks all writes since the last call. ``allowed``: texts of problems that the interference causes."""
 
-    def __init__(self, server: Embedded, *excused: str) -> None:
+    def __init__(self, server: Embedded, *allowed: str) -> None:
         self.judge = QuotaJudge()
-        self._excused = excused
+        self._allowed = allowed
         query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
         self._watches = {plural: server.watch(path, **query) for plural, path in PATHS.items()}
 
     def __call__(self, world: World) -> None:
-        heard = [
+        events = [
             (plural, event["type"], event["object"])
             for plural, watch in self._watches.items()
             for event in map(msgspec.json.decode, watch.pull())
             if event["type"] != "BOOKMARK"
         ]
-        for event in sorted(heard, key=lambda event: int(event[2]["metadata"]["resourceVersion"])):
+        for event in sorted(events, key=lambda event: int(event[2]["metadata"]["resourceVersion"])):
             self.judge.take(*event)
-        problems = [each for each in self.judge.problems if not any(words in each for words in self._excused)]
+        problems = [each for each in self.judge.problems if not any(words in each for words in self._allowed)]
         assert not problems, problems
 
 
 def of_quota_and_jobs(effect: RequestEffect) -> bool:
-    """Writes to Workloads, and those that start and stop jobs; what becomes of pods is tried with their owners."""
+    """Writes to Workloads, and those that start and stop jobs."""
     match effect:
         case Create(resource) | Delete(resource):
             return resource == WORKLOAD
@@ -56,47 +55,52 @@ def of_quota_and_jobs(effect: RequestEffect) -> bool:
 
 
 def of_quota_and_pods(effect: RequestEffect) -> bool:
-    """Writes to Workloads, and whatever becomes of pods."""
+    """Writes to Workloads and pods."""
     return isinstance(effect, Create | Delete | Patch) and effect.resource in (WORKLOAD, POD)
 
 
-def audited(world: Mortal, *excused: str, counts: Callable[[RequestEffect], bool] = of_quota_and_jobs) -> Mortal:
-    world.judge = Auditor(world.server, *excused)
-    world.counts = counts
+def audited(
+    world: CrashingWorld, *allowed: str, counts: Callable[[RequestEffect], bool] = of_quota_and_jobs
+) -> CrashingWorld:
+    world.check = Auditor(world.server, *allowed)
+    world.is_counted_write = counts
     world.writes = 0
     return world
 
 
-def tell_with_meddling(
-    make: Callable[[], Mortal], story: Story, meddle: Meddler, look: Callable[[str, Mortal], None]
+def run_with_interference(
+    make: Callable[[], CrashingWorld],
+    scenario: Scenario,
+    interfere: Interference,
+    inspect: Callable[[str, CrashingWorld], None],
 ) -> None:
-    """The story once for every write of the undisturbed one, with somebody who acts right after it."""
-    branches: Branches[None] = Branches()
+    """Runs the scenario once for every write of the undisturbed one, with an interference right after it."""
+    variants: ForkedVariants[None] = ForkedVariants()
 
-    def tell() -> None:
+    def run() -> None:
         world = make()
-        judge, last = world.judge, 0
+        judge, last = world.check, 0
 
         def act(told: World) -> None:
             nonlocal last
             judge(told)
             if world.writes > last:
                 last = world.writes
-                if branches.begins(f"meddling after write {last}"):
-                    meddle(told)
+                if variants.begin(f"meddling after write {last}"):
+                    interfere(told)
 
-        world.judge = act
-        story(world)
+        world.check = act
+        scenario(world)
         judge(world)
-        world.judge = judge
-        if branches.title != UNDISTURBED:
-            look(branches.title, world)
+        world.check = judge
+        if variants.title != UNDISTURBED:
+            inspect(variants.title, world)
 
-    assert len(branches.run(tell)) > 1, "there was no write"
+    assert len(variants.run(run)) > 1, "there was no write"
 
 
 def assert_tidy(world: World, title: str) -> None:
-    """No Workload without its job, none with a finalizer that nobody takes off, and queues that say what is held."""
+    """No Workload without its job, no terminating Workload, and queue statuses that match the usage."""
     jobs = {each["metadata"]["uid"] for each in world.server.get(JOBS).body["items"]}
     held: dict[str, int] = {}
     for each in world.server.get(WORKLOADS).body["items"]:

@@ -1,4 +1,4 @@
-"""A stage for jobs in Kueue's queues: the embedded server with its doors, quota, controllers of jobs and a kubelet."""
+"""Fixtures for jobs in Kueue's queues: the embedded server with admission, quota, job controllers and a kubelet."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from headgate.kube.feature_gates import FeatureGates
 from headgate.quota.controller.quota_controller import QuotaController
 from headgate.quota.engine import QuotaSettings
 from kueue_builders import Wire, a_flavor
-from unit.controllers.crashing_world import Mortal
+from unit.controllers.crashing_world import CrashingWorld
 from unit.controllers.kubelet import ENDS, Kubelet
 from unit.controllers.world import World
-from unit.jobs.queue_fixtures import COLLECTED, WORKLOADS, made, server_with_queue
+from unit.jobs.queue_fixtures import COLLECTED, WORKLOADS, create, server_with_queue
 
 JOBS = "/apis/batch/v1/namespaces/ns/jobs"
 GATE = "kueue.x-k8s.io/scheduling-gated-by"
@@ -36,19 +36,19 @@ def a_world(
     features: FeatureGates | None = None,
     settings: JobSettings = DEFAULT,
     metrics: JobMetrics | None = None,
-    is_asked: bool = True,
+    has_admission: bool = True,
     crds: Sequence[Wire] = (),
     more: Sequence[Callable[[Embedded], Controller]] = (),
     quota: QuotaSettings | None = None,
     kubelet: type[Kubelet] = Kubelet,
     **spec: Any,
-) -> Mortal:
-    """`is_asked`: whether admission sees jobs on their way in. `more`: controllers beside the usual ones."""
+) -> CrashingWorld:
+    """`has_admission`: whether admission sees jobs on their way in. `more`: controllers beside the usual ones."""
     features = features or FeatureGates()
-    policy = AdmissionPolicy(schedulers=frozenset(), suspends_jobs=is_asked, features=features, jobs=settings)
+    policy = AdmissionPolicy(schedulers=frozenset(), suspends_jobs=has_admission, features=features, jobs=settings)
     server = server_with_queue(cpu, a_flavor(labels={"disk": "ssd"}), spec, features, policy, crds, quota)
     numbers = count(1)
-    world = Mortal(
+    world = CrashingWorld(
         lambda: QuotaController(quota or QuotaSettings()),
         lambda: ManagedJobController(features, settings, metrics),
         lambda: JobController(lambda: f"{next(numbers):05d}", features),
@@ -75,7 +75,7 @@ def a_job(name: str, cpu: str = "1", ends: bool = False, priority: str = "", ann
 
 
 def add(world: World, name: str, **more: Any) -> None:
-    made(world.server, JOBS, a_job(name, **more))
+    create(world.server, JOBS, a_job(name, **more))
     world.server.epoch_s += 1
 
 

@@ -53,14 +53,14 @@ def _template_with_queue(objects: bytes, features: FeatureGates, quota: QuotaSet
     cpu, flavor, spec, crds = msgspec.json.decode(objects)
     server = _copy(_template_with_kinds(msgspec.json.encode(crds)), features)
     server.uids = (f"00000000-0000-4000-a000-{number:012d}" for number in itertools.count(1))
-    made(server, "/api/v1/namespaces", {"metadata": {"name": "ns"}})
+    create(server, "/api/v1/namespaces", {"metadata": {"name": "ns"}})
     for kind, value in (("low", 1), ("high", 100)):
         body = {"metadata": {"name": kind}, "value": value}
-        made(server, f"{API}/workloadpriorityclasses", queueing("WorkloadPriorityClass", body))
-    made(server, f"{API}/resourceflavors", queueing("ResourceFlavor", flavor))
+        create(server, f"{API}/workloadpriorityclasses", kueue_object("WorkloadPriorityClass", body))
+    create(server, f"{API}/resourceflavors", kueue_object("ResourceFlavor", flavor))
     queue = a_cluster_queue("cq", {"default": {"cpu": cpu}}, **spec)
-    made(server, f"{API}/clusterqueues", queueing("ClusterQueue", queue))
-    made(server, f"{API}/namespaces/ns/localqueues", queueing("LocalQueue", a_local_queue()))
+    create(server, f"{API}/clusterqueues", kueue_object("ClusterQueue", queue))
+    create(server, f"{API}/namespaces/ns/localqueues", kueue_object("LocalQueue", a_local_queue()))
     World(lambda: QuotaController(quota), server=server).advance(1)
     return server
 
@@ -70,7 +70,7 @@ def _template_with_kinds(crds: bytes) -> Embedded:
     server = Embedded(namespace="")
     server.uids = (f"00000000-0000-4000-9000-{number:012d}" for number in itertools.count(1))
     for each in (*definitions(with_older=False), *msgspec.json.decode(crds)):
-        made(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)
+        create(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)
     return server
 
 
@@ -81,14 +81,14 @@ def _copy(template: Embedded, features: FeatureGates, policy: AdmissionPolicy | 
     return Embedded(namespace="", store=store, features=features, guests=guests, compiled_by=template)
 
 
-def queueing(kind: str, obj: Wire) -> Wire:
+def kueue_object(kind: str, obj: Wire) -> Wire:
     metadata = {key: value for key, value in obj["metadata"].items() if key in ("name", "namespace")}
     kept = {key: value for key, value in obj.items() if key != "status"}
     return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, **kept, "metadata": metadata}
 
 
-def made(server: Embedded, path: str, body: Wire) -> Wire:
-    answer = server.post(path, body)
-    assert answer.status == 201, answer.body
-    found: Wire = answer.body
+def create(server: Embedded, path: str, body: Wire) -> Wire:
+    response = server.post(path, body)
+    assert response.status == 201, response.body
+    found: Wire = response.body
     return found

@@ -1,4 +1,4 @@
-"""Kinds of jobs from a file: what is read, what is refused and how it is said, and an invented kind in a queue."""
+"""Job kinds from a file: parsing, error messages, and a custom kind in a queue."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from headgate.cli.options.job_options import read_kinds
 from headgate.jobs.kinds.job_kind import JobKind
 from headgate.kube import conditions
 from kueue_builders import Wire
-from unit.controllers.crashing_world import Mortal
+from unit.controllers.crashing_world import CrashingWorld
 from unit.controllers.world import World
 from unit.jobs.fixtures import JOBS, a_world, running
-from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS, made
+from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS, create
 from unit.jobs.training import DEFINITION, ENDS, FILE, RUNS, Trainer, a_run, settings
 
 PATH = RUNS.collection_path("ns")
@@ -26,7 +26,7 @@ def the_kind() -> JobKind:
     return kinds[0]
 
 
-def a_training_world(cpu: int = 2, **more: Any) -> Mortal:
+def a_training_world(cpu: int = 2, **more: Any) -> CrashingWorld:
     return a_world(cpu, settings=settings(), crds=[DEFINITION], more=[Trainer], **more)
 
 
@@ -34,7 +34,7 @@ def add(world: World, name: str, priority: str = "", **more: Any) -> None:
     body = a_run(name, **more)
     if priority:
         body["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = priority
-    made(world.server, PATH, body)
+    create(world.server, PATH, body)
     world.server.epoch_s += 1
 
 
@@ -209,7 +209,7 @@ def a_child(world: World, owner: Wire, name: str = "child", queue: str = "") -> 
             "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}},
         },
     }
-    made(world.server, JOBS, body)
+    create(world.server, JOBS, body)
 
 
 def test_a_child_runs_while_its_ancestor_is_admitted_and_has_no_workload_of_its_own() -> None:

@@ -1,10 +1,10 @@
-"""A job that was admitted with the quota of terminating pods is resumed when these have left."""
+"""A job that was admitted with the quota of terminating pods is resumed when these are gone."""
 
 from __future__ import annotations
 
 import msgspec
 
-from unit.controllers.crashing_world import Mortal
+from unit.controllers.crashing_world import CrashingWorld
 from unit.jobs.fixtures import a_world, add, has, job, running, workload
 from unit.jobs.pods.fixtures import SlowKubelet
 from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS
@@ -14,7 +14,7 @@ PODS = "/api/v1/namespaces/ns/pods"
 STAMP = "headgate.dev/quota-reservation"
 
 
-def preempting() -> Mortal:
+def preempting() -> CrashingWorld:
     world = a_world(cpu=1, kubelet=SlowKubelet, **PREEMPTION)
     add(world, "low", priority="low")
     world.advance(2)

@@ -1,11 +1,11 @@
-"""Claims of devices (DRA) are not counted: what claims devices gets no quota, and says why."""
+"""Device claims (DRA) are not counted: a workload with claims gets no quota and reports why."""
 
 from __future__ import annotations
 
 from headgate.kube import conditions
 from unit.jobs import fixtures as stage
 from unit.jobs.pods import fixtures as of_pods
-from unit.jobs.queue_fixtures import API, made
+from unit.jobs.queue_fixtures import API, create
 
 CLAIMS = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
 SAID = "Workload uses DRA resources (spec.resourceClaims of its pods), which are not counted: pod sets main"
@@ -15,7 +15,7 @@ def test_a_job_that_claims_devices_is_inadmissible_and_others_go_on() -> None:
     world = stage.a_world(cpu=1)
     body = stage.a_job("claims")
     body["spec"]["template"]["spec"]["resourceClaims"] = CLAIMS
-    made(world.server, stage.JOBS, body)
+    create(world.server, stage.JOBS, body)
     stage.add(world, "plain")
     world.advance(2)
     assert stage.running(world) == ["plain"]

@@ -1,4 +1,4 @@
-"""What a Workload says of its evictions: the cause of a deactivation, and how often it was evicted for what."""
+"""The evictions of a Workload in its status: the cause of a deactivation, and counts by reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headgate.quota.api.pods_ready import WaitForPodsReady
 from headgate.quota.engine import QuotaSettings
 from unit.controllers.world import World
 from unit.jobs.fixtures import JOBS, a_job, a_world, add, running, workload
-from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS, made
+from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS, create
 
 LONGEST = "kueue.x-k8s.io/max-exec-time-seconds"
 
@@ -32,7 +32,7 @@ def test_a_deactivation_by_a_deadline_has_its_cause_and_can_be_undone() -> None:
     world = a_world()
     body = a_job("a")
     body["metadata"]["labels"][LONGEST] = "30"
-    made(world.server, JOBS, body)
+    create(world.server, JOBS, body)
     world.advance(40)
     assert evicted(world, "a") == ("True", "DeactivatedDueToMaximumExecutionTimeExceeded")
     assert counts(world, "a") == [("Deactivated", "MaximumExecutionTimeExceeded", 1)]
@@ -74,7 +74,7 @@ def test_time_outs_and_the_deactivation_after_them_are_counted_apart() -> None:
     world = a_world(quota=QuotaSettings(pods_ready=rules))
     body = a_job("a")
     body["spec"]["template"]["metadata"]["annotations"] = {"test.example/held": "true"}
-    made(world.server, JOBS, body)
+    create(world.server, JOBS, body)
     world.advance(60)
     assert evicted(world, "a") == ("True", "DeactivatedDueToRequeuingLimitExceeded")
     assert counts(world, "a") == [

@@ -1,4 +1,4 @@
-"""Pods that cannot end because their node is unreachable, on the embedded server and a clock of our own."""
+"""Failure recovery of pods on unreachable nodes, on the embedded server with a virtual clock."""
 
 from __future__ import annotations
 

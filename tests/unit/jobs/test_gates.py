@@ -1,4 +1,4 @@
-"""Gates of every kind of job: ``scheduling-gated-by`` keeps the Workload away, ``admission-gated-by`` holds it back."""
+"""Gates of every job kind: ``scheduling-gated-by`` prevents the Workload, ``admission-gated-by`` holds it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headgate.kube.feature_gates import FeatureGates
 from kueue_builders import Wire
 from unit.controllers.world import World
 from unit.jobs.fixtures import GATE, GATING, JOBS, a_job, a_world, add, job, running, workload
-from unit.jobs.queue_fixtures import WORKLOADS, made
+from unit.jobs.queue_fixtures import WORKLOADS, create
 from unit.jobs.test_custom_kinds import PATH, a_child, a_training_world, run
 from unit.jobs.training import a_run
 
@@ -49,7 +49,7 @@ def test_an_invented_kind_is_gated_like_any_other() -> None:
     world = a_training_world(features=GATING)
     body = a_run("a")
     body["metadata"]["annotations"] = {GATE: "example.com/g"}
-    made(world.server, PATH, body)
+    create(world.server, PATH, body)
     world.advance(3)
     assert count(world) == 0
     assert run(world, "a")["spec"]["suspend"] is True
@@ -65,7 +65,7 @@ def test_a_child_of_a_gated_job_waits_with_it_and_has_no_gate_of_its_own() -> No
     world = a_training_world(features=GATING)
     body = a_run("a")
     body["metadata"]["annotations"] = {GATE: "example.com/g"}
-    made(world.server, PATH, body)
+    create(world.server, PATH, body)
     a_child(world, run(world, "a"))
     world.advance(2)
     assert running(world) == []

@@ -1,4 +1,4 @@
-"""Jobs in queues with what users do to them: each mistake is told where its owner looks, and the others go on."""
+"""Jobs with invalid input and manual changes: each problem is reported on its object, and other jobs go on."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from kueue_builders import a_cluster_queue, a_local_queue, a_workload
 from unit.controllers.kubelet import ENDS
 from unit.controllers.world import World
 from unit.jobs.fixtures import JOBS, QUEUE, a_job, a_world, add, has, is_complete, job, reasons, running, workload
-from unit.jobs.queue_fixtures import API, PODS, WORKLOADS, made, queueing
+from unit.jobs.queue_fixtures import API, PODS, WORKLOADS, create, kueue_object
 
 LOCAL_QUEUES = f"{API}/namespaces/ns/localqueues"
 
 
 def another_queue(world: World, name: str = "other") -> None:
-    made(world.server, f"{API}/clusterqueues", queueing("ClusterQueue", a_cluster_queue(name, {"default": {"cpu": 1}})))
-    made(world.server, LOCAL_QUEUES, queueing("LocalQueue", a_local_queue(name, name)))
+    create(
+        world.server,
+        f"{API}/clusterqueues",
+        kueue_object("ClusterQueue", a_cluster_queue(name, {"default": {"cpu": 1}})),
+    )
+    create(world.server, LOCAL_QUEUES, kueue_object("LocalQueue", a_local_queue(name, name)))
 
 
 def said(world: World, reason: str) -> list[str]:
@@ -51,7 +55,7 @@ def test_an_evicted_job_may_change_its_queue() -> None:
 
 
 def test_a_running_job_created_without_admission_is_stopped_and_queued() -> None:
-    world = a_world(is_asked=False)
+    world = a_world(has_admission=False)
     add(world, "a")
     world.advance(2)
     add(world, "b", ends=True)
@@ -65,10 +69,10 @@ def test_a_running_job_created_without_admission_is_stopped_and_queued() -> None
 
 
 def test_an_invalid_queue_name_is_reported_and_stops_no_other_job() -> None:
-    world = a_world(is_asked=False)
+    world = a_world(has_admission=False)
     body = a_job("bad")
     body["metadata"]["labels"][QUEUE] = "Not_A_Queue"
-    made(world.server, JOBS, body)
+    create(world.server, JOBS, body)
     add(world, "a")
     world.advance(20)
     assert running(world) == ["a"]
@@ -107,9 +111,9 @@ def test_a_job_whose_workload_is_rejected_reports_why_and_gets_one_later(code: i
 def test_a_foreign_workload_of_the_same_name_starts_no_job_even_if_it_is_admitted() -> None:
     world = a_world(cpu=2)
     body = a_job("a")
-    made(world.server, JOBS, body)
+    create(world.server, JOBS, body)
     name = workload_name(JOB, job(world, "a"))
-    made(world.server, WORKLOADS, queueing("Workload", a_workload(name, cpu=1)))
+    create(world.server, WORKLOADS, kueue_object("Workload", a_workload(name, cpu=1)))
     add(world, "b")
     world.advance(20)
     assert running(world) == ["b"]
@@ -137,7 +141,7 @@ def test_a_job_whose_queue_is_deleted_runs_on_and_the_next_job_reports_the_missi
 
 
 def test_a_manually_changed_workload_is_corrected_or_recreated() -> None:
-    world = a_world(is_asked=False)
+    world = a_world(has_admission=False)
     add(world, "a", cpu="3")
     world.advance(2)
     found = workload(world, "a")

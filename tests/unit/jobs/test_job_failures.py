@@ -1,4 +1,4 @@
-"""Jobs in queues when things go wrong: late watches, lost answers, any order, foreign Workloads, missing classes."""
+"""Jobs in queues with late watches, lost responses, any order of events, foreign Workloads and missing classes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from headgate.jobs.kinds.batch_job import JOB
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
 from kueue_builders import a_workload
 from unit.jobs.fixtures import JOBS, a_world, add, has, is_complete, job, reasons, running, workload
-from unit.jobs.queue_fixtures import API, PREEMPTION, WORKLOADS, made, queueing
+from unit.jobs.queue_fixtures import API, PREEMPTION, WORKLOADS, create, kueue_object
 
 
 def test_a_late_watch_causes_no_second_write() -> None:
     world = a_world()
     add(world, "a")
     before = len(world.requests)
-    world.settle(deaf=[WORKLOAD])
+    world.settle(delayed=[WORKLOAD])
     writes = [path for method, path in world.requests[before:] if method == "POST" and path.endswith("/workloads")]
     assert len(writes) == 1
     world.advance(2)
@@ -31,7 +31,7 @@ def test_a_late_watch_causes_no_second_write() -> None:
 def test_a_lost_response_is_resolved_by_a_read(what: Any) -> None:
     world = a_world()
     losses = iter([True, True])
-    world.lose = lambda effect: isinstance(effect, what) and next(losses, False)
+    world.loses_response = lambda effect: isinstance(effect, what) and next(losses, False)
     add(world, "a", ends=True)
     world.advance(20)
     assert is_complete(world, "a")
@@ -55,9 +55,9 @@ def test_the_order_of_events_does_not_matter(seed: int) -> None:
 
 def test_a_foreign_workload_of_the_same_name_is_not_changed_and_the_job_gets_an_event() -> None:
     world = a_world()
-    made(world.server, JOBS, {**_plain("a")})
+    create(world.server, JOBS, {**_plain("a")})
     name = workload_name(JOB, job(world, "a"))
-    made(world.server, WORKLOADS, queueing("Workload", a_workload(name, cpu=1)))
+    create(world.server, WORKLOADS, kueue_object("Workload", a_workload(name, cpu=1)))
     world.advance(20)
     assert running(world) == []
     assert reasons(world) == ["ErrWorkloadCompose"], "once"
@@ -87,10 +87,10 @@ def test_a_job_waits_for_its_priority_class_and_reports_it() -> None:
     add(world, "a", priority="vip")
     world.advance(15)
     assert reasons(world) == ["ErrWorkloadCompose"]
-    made(
+    create(
         world.server,
         f"{API}/workloadpriorityclasses",
-        queueing("WorkloadPriorityClass", {"metadata": {"name": "vip"}, "value": 7}),
+        kueue_object("WorkloadPriorityClass", {"metadata": {"name": "vip"}, "value": 7}),
     )
     world.advance(15)
     found = workload(world, "a")

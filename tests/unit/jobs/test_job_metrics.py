@@ -1,4 +1,4 @@
-"""What jobs measure: who is held by which gate and since when, and how soon Workloads are made."""
+"""Metrics of jobs: gated jobs by gate and age, and the latency of Workload creation."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a Job may ask for beside its queue: part of its pods, a Workload made by others, an end, another priority; and
-what checks, servers and hands do to it meanwhile."""
+"""Options of a Job: partial admission, prebuilt Workloads, execution time, priority, admission checks and other
+clients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kueue_builders import Wire
 from unit.controllers.kubelet import ENDS, HELD
 from unit.controllers.world import World
 from unit.jobs.fixtures import JOBS, a_job, a_world, add, has, job, reasons, running, workload
-from unit.jobs.queue_fixtures import API, PODS, PREEMPTION, WORKLOADS, made, queueing
+from unit.jobs.queue_fixtures import API, PODS, PREEMPTION, WORKLOADS, create, kueue_object
 
 LEAST = "kueue.x-k8s.io/job-min-parallelism"
 EQUAL = "kueue.x-k8s.io/job-completions-equal-parallelism"
@@ -35,7 +35,7 @@ def put(world: World, name: str, spec: Wire | None = None, labels: Wire | None =
     body = a_job(name, **more)
     body["spec"] |= spec or {}
     body["metadata"]["labels"] |= labels or {}
-    made(world.server, JOBS, body)
+    create(world.server, JOBS, body)
     world.server.epoch_s += 1
 
 
@@ -120,7 +120,9 @@ def a_prebuilt(world: World, cpu: str = "1", name: str = "ready-made", **spec: A
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
     body = {"podSets": [{"name": "main", "count": 1, "template": template}], "queueName": "lq", **spec}
-    made(world.server, WORKLOADS, queueing("Workload", {"metadata": {"name": name, "namespace": "ns"}, "spec": body}))
+    create(
+        world.server, WORKLOADS, kueue_object("Workload", {"metadata": {"name": name, "namespace": "ns"}, "spec": body})
+    )
 
 
 def test_a_job_waits_for_its_prebuilt_workload_and_adopts_it() -> None:
@@ -178,7 +180,7 @@ def checked(world: World, name: str, **update: Any) -> None:
 def a_checked_world() -> World:
     world = a_world(admissionChecksStrategy={"admissionChecks": [{"name": "look"}]})
     check = {"metadata": {"name": "look"}, "spec": {"controllerName": "example.com/look"}}
-    made(world.server, f"{API}/admissionchecks", queueing("AdmissionCheck", check))
+    create(world.server, f"{API}/admissionchecks", kueue_object("AdmissionCheck", check))
     now = "2026-01-01T00:00:00Z"
     active = {"type": "Active", "status": "True", "reason": "A", "message": "", "lastTransitionTime": now}
     world.server.patch(f"{API}/admissionchecks/look/status", {"status": {"conditions": [active]}})
@@ -264,7 +266,7 @@ def test_pods_that_are_not_ready_in_time_release_their_quota() -> None:
     world = a_world(quota=QuotaSettings(pods_ready=WaitForPodsReady(timeout_s=30)))
     body = a_job("a")
     body["spec"]["template"]["metadata"]["annotations"][HELD] = "true"
-    made(world.server, JOBS, body)
+    create(world.server, JOBS, body)
     world.advance(10)
     assert running(world) == ["a"]
     world.advance(30)
@@ -331,10 +333,10 @@ def test_a_server_that_stores_a_part_of_a_template_causes_no_loop_and_no_stop() 
 
     def prune(effect: Effect) -> EffectResponse | None:
         if isinstance(effect, Create) and effect.resource == WORKLOAD and _pruned(effect.obj) != effect.obj:
-            return world.ask(msgspec.structs.replace(effect, obj=_pruned(effect.obj)))
+            return world.perform(msgspec.structs.replace(effect, obj=_pruned(effect.obj)))
         is_patch = isinstance(effect, Patch) and effect.resource == WORKLOAD
         if isinstance(effect, Patch) and is_patch and _pruned(effect.body) != effect.body:
-            return world.ask(msgspec.structs.replace(effect, body=_pruned(effect.body)))
+            return world.perform(msgspec.structs.replace(effect, body=_pruned(effect.body)))
         return None
 
     world.refuse = prune

@@ -1,4 +1,4 @@
-"""Jobs in Kueue's queues on the embedded server: they wait, run, make room and come back, whoever dies meanwhile."""
+"""Jobs in Kueue's queues on the embedded server: they wait, run, are preempted and requeued."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from unit.jobs.fixtures import (
     running,
     workload,
 )
-from unit.jobs.queue_fixtures import PODS, PREEMPTION, WORKLOADS, made
+from unit.jobs.queue_fixtures import PODS, PREEMPTION, WORKLOADS, create
 
 
 def test_a_job_waits_suspended_runs_where_its_flavor_is_and_the_next_one_follows() -> None:
@@ -73,7 +73,7 @@ def test_finished_pods_release_their_quota_before_the_job_ends() -> None:
     world = a_world(cpu=2)
     body = a_job("a")
     body["spec"] |= {"parallelism": 2, "completions": 2}
-    made(world.server, JOBS, body)
+    create(world.server, JOBS, body)
     world.advance(2)
     add(world, "b")
     world.advance(2)
@@ -121,7 +121,7 @@ def test_a_job_without_a_queue_is_not_managed() -> None:
     world = a_world()
     body = a_job("a")
     del body["metadata"]["labels"]
-    made(world.server, JOBS, body)
+    create(world.server, JOBS, body)
     world.advance(1)
     assert running(world) == ["a"]
     assert workload(world, "a") is None

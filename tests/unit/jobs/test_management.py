@@ -1,4 +1,4 @@
-"""Whose a job is: chains of controllers, with queues and without, broken ones, circles and towers."""
+"""The managed ancestor of a job: chains of controllers with and without queues, broken chains, cycles, deep chains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which jobs are managed: by namespace, by queue, by default, all of them; and what becomes of those that are not."""
+"""Which jobs are managed: by namespace, by queue, by default queue, or all; and what happens to the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kueue_builders import Wire, a_local_queue
 from unit.controllers.kubelet import ENDS
 from unit.controllers.world import World
 from unit.jobs.fixtures import JOBS, a_job, a_world, add, has, job, reasons, running, workload
-from unit.jobs.queue_fixtures import API, PODS, WORKLOADS, made, queueing
+from unit.jobs.queue_fixtures import API, PODS, WORKLOADS, create, kueue_object
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 NAMESPACE = "/api/v1/namespaces/ns"
@@ -40,7 +40,7 @@ def label(world: World, **labels: str | None) -> None:
 
 
 def test_a_job_in_an_unmanaged_namespace_is_ignored_until_the_namespace_is_managed() -> None:
-    world = a_world(settings=chosen("team=batch"), is_asked=False)
+    world = a_world(settings=chosen("team=batch"), has_admission=False)
     add(world, "a")
     world.advance(2)
     assert running(world) == ["a"]
@@ -64,8 +64,8 @@ def test_jobs_of_a_namespace_that_is_no_longer_managed_release_quota_when_they_e
 
 
 def test_where_all_jobs_are_managed_one_without_a_queue_waits_for_a_queue() -> None:
-    world = a_world(settings=JobSettings(manages_all=True), is_asked=False)
-    made(world.server, JOBS, plain("a"))
+    world = a_world(settings=JobSettings(manages_all=True), has_admission=False)
+    create(world.server, JOBS, plain("a"))
     world.advance(2)
     assert running(world) == []
     found = workload(world, "a")
@@ -77,17 +77,17 @@ def test_where_all_jobs_are_managed_one_without_a_queue_waits_for_a_queue() -> N
 
 
 def a_default_queue(world: World) -> None:
-    made(world.server, f"{API}/namespaces/ns/localqueues", queueing("LocalQueue", a_local_queue("default")))
+    create(world.server, f"{API}/namespaces/ns/localqueues", kueue_object("LocalQueue", a_local_queue("default")))
     world.advance(1)
 
 
 def test_a_job_created_without_admission_gets_the_default_queue() -> None:
-    world = a_world(is_asked=False)
-    made(world.server, JOBS, plain("before"))
+    world = a_world(has_admission=False)
+    create(world.server, JOBS, plain("before"))
     world.server.epoch_s += 10
     a_default_queue(world)
-    made(world.server, JOBS, plain("after"))
-    made(world.server, JOBS, plain("left", suspend=True))
+    create(world.server, JOBS, plain("after"))
+    create(world.server, JOBS, plain("left", suspend=True))
     world.advance(3)
     assert job(world, "after")["metadata"]["labels"][QUEUE] == "default"
     assert has(world, "after", "Admitted")
@@ -97,11 +97,11 @@ def test_a_job_created_without_admission_gets_the_default_queue() -> None:
 
 
 def test_children_of_a_queued_job_do_not_get_the_default_queue() -> None:
-    world = a_world(is_asked=False)
+    world = a_world(has_admission=False)
     a_default_queue(world)
     add(world, "a")
     world.advance(2)
-    made(world.server, JOBS, plain("child", owner=job(world, "a")))
+    create(world.server, JOBS, plain("child", owner=job(world, "a")))
     world.advance(2)
     assert QUEUE not in job(world, "child")["metadata"].get("labels", {})
     assert running(world) == ["a", "child"]
@@ -109,10 +109,10 @@ def test_children_of_a_queued_job_do_not_get_the_default_queue() -> None:
 
 
 def test_a_too_deep_chain_of_jobs_is_reported_once_and_not_started() -> None:
-    world, levels = a_world(is_asked=False), MAX_DEPTH + 1
+    world, levels = a_world(has_admission=False), MAX_DEPTH + 1
     above = None
     for level in range(levels + 1):
-        made(world.server, JOBS, plain(f"a{level:02d}", owner=above, suspend=True))
+        create(world.server, JOBS, plain(f"a{level:02d}", owner=above, suspend=True))
         above = job(world, f"a{level:02d}")
     world.server.patch(f"{JOBS}/a{levels:02d}", {"metadata": {"labels": {QUEUE: "lq"}}})
     world.advance(25)
@@ -121,7 +121,7 @@ def test_a_too_deep_chain_of_jobs_is_reported_once_and_not_started() -> None:
 
 
 def test_a_job_waits_for_an_owner_that_is_not_known_yet() -> None:
-    world = a_world(is_asked=False)
+    world = a_world(has_admission=False)
     add(world, "a")
     ghost = {"metadata": {"name": "gone", "uid": "11111111-1111-4111-8111-111111111111"}}
     body = plain("child", owner=ghost)

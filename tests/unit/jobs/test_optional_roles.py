@@ -1,4 +1,4 @@
-"""Kinds of jobs from a file whose objects lack a role, or have something else where a template should be."""
+"""Job kinds from a file whose objects lack a role, or have an invalid template."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from headgate.cli.options.job_options import read_kinds
 from kueue_builders import Wire
-from unit.controllers.crashing_world import Mortal
-from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS, made
+from unit.controllers.crashing_world import CrashingWorld
+from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS, create
 from unit.jobs.test_custom_kinds import GOOD, PATH, a_training_world, run, workload
 from unit.jobs.training import a_run
 
@@ -42,15 +42,15 @@ def test_a_path_that_no_object_can_have_is_refused_when_the_file_is_read(change:
     assert any(said in each for each in read), read
 
 
-def add(world: Mortal, spec: Wire, priority: str = "") -> Wire:
+def add(world: CrashingWorld, spec: Wire, priority: str = "") -> Wire:
     body = a_run("r")
     if priority:
         body["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = priority
     body["spec"] = {key: value for key, value in {**body["spec"], **spec}.items() if value is not None}
-    return made(world.server, PATH, body)
+    return create(world.server, PATH, body)
 
 
-def said(world: Mortal) -> list[str]:
+def said(world: CrashingWorld) -> list[str]:
     return [each.message for each in world.emitted if each.reason == "ErrWorkloadCompose"]
 
 
@@ -65,7 +65,7 @@ def test_a_role_that_is_absent_is_no_pod_set_and_is_not_written_into_the_object(
     other = a_run("high")
     other["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "high"
     del other["spec"]["leader"]
-    made(world.server, PATH, other)
+    create(world.server, PATH, other)
     world.advance(5)
     assert run(world, "high")["spec"]["suspend"] is False
     stopped = run(world, "r")["spec"]

@@ -1,4 +1,4 @@
-"""What admission adds to the pods of a job is counted before there are any: LimitRanges and RuntimeClasses."""
+"""LimitRanges and RuntimeClasses count for a job before its pods exist."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 from headgate.kube.pods.requests import pod_requests
 from headgate.kube.resource_amounts import amount_text, units
 from kueue_builders import Wire
-from unit.controllers.crashing_world import Mortal
+from unit.controllers.crashing_world import CrashingWorld
 from unit.jobs import fixtures as stage
 from unit.jobs.fixtures import JOBS, a_world, job, running, workload
 from unit.jobs.pods import fixtures as of_pods
-from unit.jobs.queue_fixtures import API, PODS, made
+from unit.jobs.queue_fixtures import API, PODS, create
 
 RANGES = "/api/v1/namespaces/ns/limitranges"
 CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
@@ -27,21 +27,21 @@ def a_class(cpu: str) -> Wire:
     return {"metadata": {"name": "vm"}, "handler": "vm", "overhead": {"podFixed": {"cpu": cpu}}}
 
 
-def add(world: Mortal, name: str, **pod: Any) -> None:
+def add(world: CrashingWorld, name: str, **pod: Any) -> None:
     body = stage.a_job(name)
     spec = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}], **pod}
-    made(world.server, JOBS, {**body, "spec": {"template": {"spec": spec}}})
+    create(world.server, JOBS, {**body, "spec": {"template": {"spec": spec}}})
     world.server.epoch_s += 1
 
 
-def usage(world: Mortal) -> Wire:
+def usage(world: CrashingWorld) -> Wire:
     status = world.server.get(f"{API}/clusterqueues/cq").body["status"]
     return {each["name"]: each["total"] for each in status["flavorsUsage"][0]["resources"]}
 
 
 def test_jobs_without_requests_are_counted_by_the_default_of_their_namespace() -> None:
     world = a_world(cpu=4)
-    made(world.server, RANGES, a_range(defaultRequest={"cpu": "2"}))
+    create(world.server, RANGES, a_range(defaultRequest={"cpu": "2"}))
     world.advance(1)
     for number in range(5):
         add(world, f"j{number}")
@@ -69,9 +69,9 @@ TEMPLATES: dict[str, Wire] = {
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_the_usage_of_a_job_is_what_its_pods_request(name: str, has_range: bool) -> None:
     world = a_world(cpu=4)
-    made(world.server, CLASSES, a_class("250m"))
+    create(world.server, CLASSES, a_class("250m"))
     if has_range:
-        made(world.server, RANGES, a_range(defaultRequest={"cpu": "1"}, default={"cpu": "4"}))
+        create(world.server, RANGES, a_range(defaultRequest={"cpu": "1"}, default={"cpu": "4"}))
     world.advance(1)
     add(world, "j", **TEMPLATES[name])
     world.advance(2)
@@ -84,13 +84,13 @@ def test_the_usage_of_a_job_is_what_its_pods_request(name: str, has_range: bool)
 
 def test_a_job_that_waits_follows_a_limit_range_that_changes() -> None:
     world = a_world(cpu=1)
-    made(world.server, RANGES, a_range(defaultRequest={"cpu": "2"}))
+    create(world.server, RANGES, a_range(defaultRequest={"cpu": "2"}))
     world.advance(1)
     add(world, "j")
     world.advance(2)
     assert running(world) == []
     assert world.server.delete(f"{RANGES}/defaults").status == 200
-    made(world.server, RANGES, a_range(defaultRequest={"cpu": "1"}))
+    create(world.server, RANGES, a_range(defaultRequest={"cpu": "1"}))
     world.advance(2)
     assert running(world) == ["j"]
     assert usage(world) == {"cpu": "1"}
@@ -98,13 +98,13 @@ def test_a_job_that_waits_follows_a_limit_range_that_changes() -> None:
 
 def test_a_job_that_waits_follows_a_runtime_class_that_comes_later() -> None:
     world = a_world(cpu=4)
-    made(world.server, f"{API}/namespaces/ns/localqueues", _stopped())
+    create(world.server, f"{API}/namespaces/ns/localqueues", _stopped())
     body = stage.a_job("j")
     body["metadata"]["labels"][stage.QUEUE] = "stopped"
     body["spec"]["template"]["spec"]["runtimeClassName"] = "vm"
-    made(world.server, JOBS, body)
+    create(world.server, JOBS, body)
     world.advance(1)
-    made(world.server, CLASSES, a_class("500m"))
+    create(world.server, CLASSES, a_class("500m"))
     world.server.patch(f"{API}/namespaces/ns/localqueues/stopped", {"spec": {"stopPolicy": "None"}})
     world.advance(2)
     assert running(world) == ["j"]
@@ -113,7 +113,7 @@ def test_a_job_that_waits_follows_a_runtime_class_that_comes_later() -> None:
 
 def test_the_template_in_the_workload_stays_what_its_user_wrote() -> None:
     world = a_world(cpu=4)
-    made(world.server, RANGES, a_range(defaultRequest={"cpu": "2"}))
+    create(world.server, RANGES, a_range(defaultRequest={"cpu": "2"}))
     world.advance(1)
     add(world, "j")
     world.advance(2)
@@ -128,7 +128,7 @@ def test_a_limit_range_that_comes_later_adds_nothing_to_pods_that_exist() -> Non
     of_pods.add(world, "first", ends="")
     world.advance(1)
     of_pods.add(world, "second")
-    made(world.server, RANGES, a_range(defaultRequest={"cpu": "2", "memory": "1Gi"}))
+    create(world.server, RANGES, a_range(defaultRequest={"cpu": "2", "memory": "1Gi"}))
     world.advance(1)
     of_pods.delete(world, "first")
     world.advance(90)

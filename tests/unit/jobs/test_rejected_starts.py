@@ -1,4 +1,4 @@
-"""Another admission plugin does not let an admitted job or pod run: its quota goes to others, and it is tried later."""
+"""Another admission plugin rejects the start of an admitted job or pod: its quota is released, and it is retried."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headgate.kube import conditions
 from headgate.kube.api_resources import JOBS as JOB
 from headgate.kube.api_resources import PODS as POD
 from headgate.kube.timestamps import parse_time
-from unit.controllers.crashing_world import Mortal
+from unit.controllers.crashing_world import CrashingWorld
 from unit.controllers.world import World
 from unit.jobs import fixtures as stage
 from unit.jobs.pods import fixtures as of_pods
@@ -43,7 +43,7 @@ class Plugin:
         return EffectResponse(self._status, {"message": DENIED}, self._world.server.epoch_s)
 
 
-def status_of(world: Mortal, name: str) -> dict[str, Any]:
+def status_of(world: CrashingWorld, name: str) -> dict[str, Any]:
     found: dict[str, Any] = of_pods.workloads(world)[name]["status"]
     return found
 
@@ -64,7 +64,7 @@ def test_a_pod_whose_ungating_is_rejected_releases_its_quota_and_reports_why(sta
     assert not conditions.is_true(told["conditions"], "QuotaReserved")
     assert told["schedulingStats"]["evictions"] == [{"reason": "StartRefused", "underlyingCause": "", "count": 1}]
     assert plugin.refused == 1
-    assert len(of_pods.said(world, "FailedToStart")) == 1
+    assert len(of_pods.messages_of(world, "FailedToStart")) == 1
 
 
 def test_the_start_is_retried_with_back_off_and_succeeds_when_the_plugin_allows_it() -> None:

@@ -1,4 +1,4 @@
-"""What an installation says of all jobs, as it is typed."""
+"""Settings of an installation for all jobs, as typed on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A watch that tells of a write before the answer to it comes: the write counts as done, once, for every controller."""
+"""A watch event that arrives before the response to its write: the write counts once, for every controller."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from headgate.controllers.framework.effects import Create, Delete, Effect, Effec
 from headgate.jobs.metrics import JobMetrics
 from headgate.kube.api_resources import JOBS as JOB
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
-from unit.controllers.crashing_world import Mortal
+from unit.controllers.crashing_world import CrashingWorld
 from unit.jobs import fixtures as stage
 from unit.jobs.pods import fixtures as of_pods
 from unit.jobs.test_job_metrics import read
@@ -20,8 +20,8 @@ def is_write(effect: Effect) -> bool:
     return isinstance(effect, Create | Patch | Delete)
 
 
-def overtaken(world: Mortal) -> Mortal:
-    world.overtake = is_write
+def overtaken(world: CrashingWorld) -> CrashingWorld:
+    world.watch_is_first = is_write
     return world
 
 
@@ -32,8 +32,8 @@ def test_pods_are_started_without_a_false_failure(group: str) -> None:
         of_pods.add(world, name, group=group)
     world.settle()
     assert of_pods.started(world) == ["a", "b"], "in one go, without a back-off"
-    assert of_pods.said(world, "FailedToStart") == []
-    assert of_pods.said(world, "Started") == ["Admitted by clusterQueue cq"] * 2
+    assert of_pods.messages_of(world, "FailedToStart") == []
+    assert of_pods.messages_of(world, "Started") == ["Admitted by clusterQueue cq"] * 2
 
 
 def test_the_removal_of_a_gate_is_measured() -> None:
@@ -71,7 +71,7 @@ def test_an_admission_with_a_conflict_is_decided_again_at_once() -> None:
             return None
         path = WORKLOAD.object_path(effect.namespace, effect.name)
         assert world.server.patch(path, {"metadata": {"labels": {"team": "a"}}}).status == 200
-        world.hear_all()
+        world.deliver_all()
         return EffectResponse(403, {"message": "denied"}, world.server.epoch_s)
 
     world.refuse = refuse

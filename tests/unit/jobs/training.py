@@ -1,4 +1,4 @@
-"""An invented kind of job: its definition, objects, and a controller that follows ``spec.suspend`` in a World."""
+"""A custom job kind: its definition, objects, and a controller that follows ``spec.suspend`` in a World."""
 
 from __future__ import annotations
 

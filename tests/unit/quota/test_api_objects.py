@@ -1,4 +1,4 @@
-"""Kueue's objects as values: what is read, and what is set aside with which reason."""
+"""Kueue's objects as values: what is read, and what is rejected with which reason."""
 
 from __future__ import annotations
 

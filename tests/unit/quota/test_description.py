@@ -1,4 +1,4 @@
-"""What is told of a workload: a sentence, amounts as people write them, and what would have to happen."""
+"""The description of a workload: summary, shortage, and next steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a workload waits: the answer names numbers and neighbours."""
+"""The explanation of a pending workload: position, shortage and holders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flavors: which one a workload gets, why not the others, and what is said about it."""
+"""Flavor assignment: the assigned flavor, why others do not fit, and the messages."""
 
 from __future__ import annotations
 

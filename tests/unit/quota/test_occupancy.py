@@ -1,4 +1,4 @@
-"""Which admitted workloads wait for terminating pods, decided by the engine from Workloads and pods alone."""
+"""Which admitted workloads wait for terminating pods, decided by the engine from Workloads and pods."""
 
 from __future__ import annotations
 

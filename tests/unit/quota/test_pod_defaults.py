@@ -1,4 +1,4 @@
-"""Defaults of pods in the engine: which workloads a LimitRange or a RuntimeClass concerns, and what cannot be read."""
+"""LimitRanges and RuntimeClasses in the engine: which workloads they affect, and invalid ones."""
 
 from __future__ import annotations
 

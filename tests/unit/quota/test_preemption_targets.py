@@ -1,4 +1,4 @@
-"""Who has to go: candidates by policy and place, their order, and no more of them than needed."""
+"""Preemption targets: candidates by policy and position in the tree, their order, and no more than needed."""
 
 from __future__ import annotations
 

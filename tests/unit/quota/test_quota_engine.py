@@ -1,4 +1,4 @@
-"""The engine as its users see it: who is admitted in which order, who waits with which words, who wakes whom."""
+"""The engine: which workloads are admitted in which order, the reasons of pending ones, and which events wake them."""
 
 from __future__ import annotations
 

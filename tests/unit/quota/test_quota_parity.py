@@ -1,4 +1,4 @@
-"""What worlds that Kueue and Headgate decided side by side (`tests/real/test_kueue_parity.py`) brought to light."""
+"""Cases that the comparison with Kueue (`tests/real/test_kueue_parity.py`) has found."""
 
 from __future__ import annotations
 

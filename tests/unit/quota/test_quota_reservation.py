@@ -1,4 +1,4 @@
-"""Reservations that pods carry are data of users: which of them count, and how long a workload waits for them."""
+"""The reservation annotation of pods is user data: which ones count, and how long a workload waits for them."""
 
 from __future__ import annotations
 

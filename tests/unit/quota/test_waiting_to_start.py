@@ -1,4 +1,4 @@
-"""What ``workloads`` and ``explain pod`` tell of an admitted workload that waits for terminating pods."""
+"""What ``workloads`` and ``explain pod`` report of an admitted workload that waits for terminating pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An admission that no write was asked for yet is withdrawn, not evicted, when its quota is reclaimed."""
+"""An admission that is not written yet is withdrawn, not evicted, when its quota is reclaimed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of workloads by rules and by the clock: stops, deactivation, checks, gates, pods that are not ready."""
+"""The lifecycle of workloads by rules and deadlines: stopped queues, deactivation, checks, gates, PodsReady."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from headgate.controllers.framework.reconcile import Enqueue
 from headgate.controllers.jobs.controller import JobController
 from headgate.kube.api_resources import APIResource
 from headgate.runtime.time_zones import find_zone
-from unit.controllers.crashing_world import Mortal
+from unit.controllers.crashing_world import CrashingWorld
 from unit.controllers.kubelet import ENDS, Kubelet
 from unit.controllers.world import Object
 
@@ -28,7 +28,7 @@ class Stage:
         self.server = Embedded(namespace="")
         assert self.server.post("/api/v1/namespaces", {"metadata": {"name": "a"}}).status == 201
         numbers = count(1)
-        self.world = Mortal(
+        self.world = CrashingWorld(
             lambda: CronJobController(find_zone),
             lambda: JobController(lambda: f"{next(numbers):05d}"),
             lambda: Kubelet(self.server),
@@ -65,8 +65,8 @@ class Stage:
 
     def look_deaf_to(self, resource: APIResource) -> None:
         """Work on the CronJob while watches of a resource are late."""
-        self.world.wake(self.world.controllers[0], [Enqueue(("a", "c"))])
-        self.world.settle(deaf=(resource,))
+        self.world.enqueue(self.world.controllers[0], [Enqueue(("a", "c"))])
+        self.world.settle(delayed=(resource,))
 
     def delete_job(self, name: str) -> None:
         assert self.server.delete(f"{PATH}/{name}", {"propagationPolicy": "Background"}).status == 200

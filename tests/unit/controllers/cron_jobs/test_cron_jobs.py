@@ -1,4 +1,4 @@
-"""What a CronJob starts and when, and what it keeps."""
+"""Which Jobs a CronJob starts and when, and which it keeps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from headgate.controllers.framework.effects import Create, Delete, EffectResponse, Get, Replace
 from headgate.kube.api_resources import CRON_JOBS, JOBS
 from headgate.kube.timestamps import parse_time
-from unit.controllers.crashing_world import Mortal
+from unit.controllers.crashing_world import CrashingWorld
 from unit.controllers.cron_jobs.fixtures import CRONS, PATH, Stage
 
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
@@ -304,10 +304,10 @@ def test_a_cron_job_that_is_being_deleted_starts_nothing(stage: Stage) -> None:
 
 
 def test_a_crash_at_any_write_does_not_change_the_result() -> None:
-    def told(at: int, *, sent: bool) -> tuple[Mortal, object]:
+    def told(at: int, *, sent: bool) -> tuple[CrashingWorld, object]:
         stage = Stage()
         stage.add(ends="Succeeded", successfulJobsHistoryLimit=1, concurrencyPolicy="Forbid")
-        stage.world.at, stage.world.sent, stage.world.writes = at, sent, 0
+        stage.world.crash_at, stage.world.sent, stage.world.writes = at, sent, 0
         stage.pass_minutes(3)
         return stage.world, (stage.names(), stage.status())
 
@@ -316,5 +316,5 @@ def test_a_crash_at_any_write_does_not_change_the_result() -> None:
     for at in range(1, first.writes + 1):
         for sent in (False, True):
             world, end_with_death = told(at, sent=sent)
-            assert world.deaths == 1
+            assert world.crashes == 1
             assert end_with_death == end, f"death at write {at}, {'carried out' if sent else 'not sent'}"

@@ -1,4 +1,4 @@
-"""When CronJobs are due, and what they missed."""
+"""When CronJobs are due, and which times they missed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Budgets on the embedded server with their controller, and pods that a test makes ready, evicts and buries."""
+"""Budgets on the embedded server with their controller, and pods that a test makes ready, evicts and deletes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What budgets count, and what evictions make of it."""
+"""The counts of PodDisruptionBudgets, and evictions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headgate.kube import api_resources
 from headgate.kube.api_resources import POD_DISRUPTION_BUDGETS, APIResource
 from headgate.kube.timestamps import format_time
 from unit.controllers.disruption.fixtures import BUDGETS, Stage
-from unit.controllers.workload_fixtures import PODS, get, kill, patch, set_ready
+from unit.controllers.workload_fixtures import PODS, force_delete, get, patch, set_ready
 
 ROLLOUT = DiscoveredKind(APIResource("example.com", "v1", "rollouts", namespaced=True), "Rollout", frozenset({"get"}))
 ABOUT_TWO_MINUTES_S = 121.0
@@ -97,7 +97,7 @@ def test_the_scale_of_an_owner_of_any_kind_is_read(stage: Stage) -> None:
     definition = {"group": "example.com", "names": names, "scope": "Namespaced", "versions": [version]}
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     assert stage.server.post(path, {"metadata": {"name": "rollouts.example.com"}, "spec": definition}).status == 201
-    stage.world.learn()
+    stage.world.discover()
     body = {"apiVersion": "example.com/v1", "kind": "Rollout", "metadata": {"name": "r"}, "spec": {"replicas": 3}}
     rollout = stage.server.post("/apis/example.com/v1/namespaces/a/rollouts", body).body
     stage.pods("one", "two", owner=rollout)
@@ -188,7 +188,7 @@ def test_a_changed_selector_counts_again(stage: Stage) -> None:
     stage.look()
     assert stage.numbers() == (1, 1, 1, 0)
     assert stage.status()["observedGeneration"] == 2
-    kill(stage.world, "two")
+    force_delete(stage.world, "two")
     stage.look()
     assert stage.numbers() == (0, 1, 0, 0)
 
@@ -214,7 +214,7 @@ def test_evictions_are_granted_as_long_as_the_budget_lasts(stage: Stage) -> None
     again = stage.evict("two")
     assert again.status == 429
     assert again.body["details"]["causes"][0]["message"] == text
-    kill(stage.world, "one")
+    force_delete(stage.world, "one")
     stage.look()
     assert stage.numbers() == (2, 2, 2, 0)
     stage.pods("four")
@@ -261,7 +261,7 @@ def test_a_status_that_the_server_wrote_meanwhile_is_not_overwritten(stage: Stag
     stage.pods("one", "two", "three")
     conflict = [EffectResponse(409, {"message": "the object has been modified"}, 0.0)]
     stage.world.refuse = lambda effect: conflict.pop() if isinstance(effect, Replace) and conflict else None
-    kill(stage.world, "one")
+    force_delete(stage.world, "one")
     stage.look()
     assert not conflict
     assert stage.numbers() == (2, 1, 2, 1)

@@ -1,4 +1,4 @@
-"""A job on the embedded server with the Job controller, and pods that end as a test says."""
+"""A job on the embedded server with the Job controller, and pods that a test ends."""
 
 from __future__ import annotations
 

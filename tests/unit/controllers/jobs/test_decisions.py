@@ -1,4 +1,4 @@
-"""The decisions of a Job as tables: failure rules, pauses, what to make and to end, when it is over."""
+"""The decisions of a Job as tables: failure policy, back-off, pods to create and delete, completion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs whose pods fail: who counts, how long they wait, and when they give up."""
+"""Jobs with failing pods: counting, back-off, and limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods that nobody will count lose their finalizer, and only those."""
+"""Pods that no job will count lose their finalizer; others keep it."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def test_a_pod_whose_job_is_not_observed_yet_keeps_its_finalizer() -> None:
     metadata = {"name": "p", "ownerReferences": [reference], "finalizers": [TRACKING]}
     body = {"metadata": metadata, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     assert stage.server.post(PODS_PATH, body).status == 201
-    stage.world.settle(deaf=[JOBS])
-    stage.world.hear_all()
+    stage.world.settle(delayed=[JOBS])
+    stage.world.deliver_all()
     assert tracked(stage) == ["p"]
 
 
@@ -110,9 +110,9 @@ def test_late_pod_events_create_no_pod_twice(stage: Stage) -> None:
     stage.add(parallelism=2, completions=4)
     one, other = stage.live()
     stage.set_pod(one, settle=False, phase="Succeeded")
-    stage.world.hear_all()
+    stage.world.deliver_all()
     stage.world.advance(0.1)
-    stage.world.settle(deaf=[PODS])
+    stage.world.settle(delayed=[PODS])
     stage.change(parallelism=3)
     assert stage.numbers() == (3, 1, 0, 0)
     assert other in stage.live()
@@ -122,7 +122,7 @@ def test_a_pod_that_ended_unobserved_is_counted_although_it_is_surplus(stage: St
     stage.add(parallelism=2, completions=4)
     stage.set_pod(stage.live()[0], settle=False, phase="Succeeded")
     stage.server.patch(f"{JOBS_PATH}/j", {"spec": {"suspend": True}})
-    stage.world.settle(deaf=[PODS])
+    stage.world.settle(delayed=[PODS])
     stage.settle()
     assert stage.live() == []
     assert stage.numbers() == (0, 1, 0, 0)

@@ -1,4 +1,4 @@
-"""Jobs that run: how many pods there are, which index each works on, and what the status says meanwhile."""
+"""Running Jobs: the number of pods, their indexes, and the status."""
 
 from __future__ import annotations
 

@@ -19,10 +19,10 @@ from headgate.kube.feature_gates import FeatureGates
 from headgate.quota.controller.quota_controller import QuotaController
 from headgate.quota.engine import QuotaSettings
 from kueue_builders import Wire, a_flavor
-from unit.controllers.crashing_world import Mortal
+from unit.controllers.crashing_world import CrashingWorld
 from unit.controllers.kubelet import ENDS, Kubelet
 from unit.controllers.world import World
-from unit.jobs.queue_fixtures import COLLECTED, PODS, WORKLOADS, made, server_with_queue
+from unit.jobs.queue_fixtures import COLLECTED, PODS, WORKLOADS, create, server_with_queue
 
 K = "kueue.x-k8s.io"
 GATE = f"{K}/admission"
@@ -50,11 +50,11 @@ def a_world(
     others: Any = (),
     policy: AdmissionPolicy | None = None,
     **spec: Any,
-) -> Mortal:
+) -> CrashingWorld:
     features = features or FeatureGates()
     flavor = a_flavor(labels={"disk": "ssd"}, tolerations=[{"key": "spot", "operator": "Exists"}])
     server = server_with_queue(cpu, flavor, spec, features, policy)
-    world = Mortal(
+    world = CrashingWorld(
         lambda: QuotaController(QuotaSettings()),
         lambda: ManagedPodController(features, settings),
         *others,
@@ -104,7 +104,7 @@ def a_pod(
 
 
 def add(world: World, name: str, **more: Any) -> Wire:
-    pod = made(world.server, PODS, a_pod(name, **more))
+    pod = create(world.server, PODS, a_pod(name, **more))
     world.server.epoch_s += 1
     return pod
 
@@ -159,7 +159,7 @@ def reasons(world: World) -> list[str]:
     return [each.reason for each in world.emitted if each.component == "kueue-job-controller"]
 
 
-def said(world: World, reason: str) -> list[str]:
+def messages_of(world: World, reason: str) -> list[str]:
     return [each.message for each in world.emitted if each.reason == reason]
 
 

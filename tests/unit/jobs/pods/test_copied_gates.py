@@ -1,4 +1,4 @@
-"""The gate of a Deployment on its ReplicaSets is a copy: it neither holds pods nor outlives the Deployment's."""
+"""The gate of a Deployment on its ReplicaSets is a copy: it does not hold pods."""
 
 from __future__ import annotations
 

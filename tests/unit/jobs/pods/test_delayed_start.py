@@ -12,7 +12,7 @@ from headgate.quota.api.pods_ready import WaitForPodsReady
 from headgate.quota.controller.quota_controller import QuotaController
 from headgate.quota.engine import QuotaSettings
 from kueue_builders import Wire
-from unit.controllers.crashing_world import Mortal
+from unit.controllers.crashing_world import CrashingWorld
 from unit.controllers.kubelet import Kubelet
 from unit.controllers.world import World
 from unit.jobs.pods.fixtures import (
@@ -25,8 +25,8 @@ from unit.jobs.pods.fixtures import (
     delete,
     has,
     is_gated,
+    messages_of,
     pods,
-    said,
     started,
     workloads,
 )
@@ -47,7 +47,7 @@ class SilentKubelet(Kubelet):
         return (yield from super().reconcile(key, now_s))
 
 
-def preempting(kubelet: type[Kubelet] = SlowKubelet, grace_s: int = 60) -> Mortal:
+def preempting(kubelet: type[Kubelet] = SlowKubelet, grace_s: int = 60) -> CrashingWorld:
     """A pod of one CPU took the place of another one, which ends in so many seconds."""
     world = a_world(cpu=1, kubelet=kubelet, **PREEMPTION)
     add(world, "low", priority="low", grace_s=grace_s)
@@ -93,7 +93,7 @@ def test_the_condition_and_events_name_the_terminating_pods() -> None:
     shown = condition(world, "high", WAITS)
     assert (shown["status"], shown["reason"]) == ("False", "TerminatingPodsLeft")
     assert started(world) == ["high"]
-    assert len(said(world, "Started")) == 2, "each once"
+    assert len(messages_of(world, "Started")) == 2, "each once"
 
 
 def test_a_pod_that_fits_beside_the_terminating_ones_starts_at_once() -> None:
@@ -248,7 +248,7 @@ def test_a_replacement_waits_for_the_pod_whose_place_it_takes() -> None:
     add(world, "new", group="g")
     world.advance(30)
     assert started(world) == ["g-1"]
-    assert "ns/g-0" in said(world, WAITS)[0]
+    assert "ns/g-0" in messages_of(world, WAITS)[0]
     world.advance(40)
     assert started(world) == ["g-1", "new"]
 
@@ -310,7 +310,7 @@ def test_the_pods_ready_timeout_begins_when_pods_may_start() -> None:
     add(world, "high", priority="high")
     world.advance(50)
     assert has(world, "high", "Admitted")
-    assert not said(world, "EvictedDueToPodsReadyTimeout")
+    assert not messages_of(world, "EvictedDueToPodsReadyTimeout")
     world.advance(20)
     assert started(world) == ["high"]
 

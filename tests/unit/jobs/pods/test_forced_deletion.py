@@ -1,4 +1,4 @@
-"""Members of a group that are deleted by force on a node that does not answer: no kubelet will say that they ended."""
+"""Members of a group that are deleted without a grace period on an unreachable node: no kubelet confirms their end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods with scheduling gates of other controllers hold no quota: they could not use it."""
+"""Pods with scheduling gates of other controllers hold no quota, because they could not use it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from unit.jobs.pods.fixtures import (
     condition,
     delete,
     has,
+    messages_of,
     pods,
-    said,
     started,
     workloads,
 )
@@ -50,7 +50,7 @@ def test_a_pod_with_a_gate_of_another_controller_gets_no_quota_before_that_gate_
     world.advance(2)
     assert has(world, "free", "Finished"), "the quota was there for it"
     assert (gates(world, "held"), workloads(world).get("held"), reserving(world)) == ([OTHER, GATE], None, 0)
-    assert said(world, "SchedulingGated") == [f"No Workload is created while pods are gated by: {OTHER}"]
+    assert messages_of(world, "SchedulingGated") == [f"No Workload is created while pods are gated by: {OTHER}"]
     lift(world, "held", OTHER)
     world.advance(2)
     assert gates(world, "held") == []

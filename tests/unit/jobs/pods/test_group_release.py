@@ -1,5 +1,4 @@
-"""Quota of a group (KEP-6143): free when the last of it was told to end, and given again when enough live pods are
-there; and who is held back from above (KEP-6915)."""
+"""The quota of a group (KEP-6143) is released when the last pod terminates; gated groups."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from headgate.controllers.deployments.controller import DeploymentController
 from headgate.controllers.replica_sets.controller import ReplicaSetController
 from headgate.jobs.pods.pod_controller import ManagedPodController
 from headgate.kube.feature_gates import FeatureGates
-from unit.controllers.crashing_world import Mortal
+from unit.controllers.crashing_world import CrashingWorld
 from unit.jobs.pods.fixtures import (
     HELD_BY,
     SLOW,
@@ -27,18 +26,18 @@ from unit.jobs.pods.fixtures import (
     delete,
     has,
     is_gated,
+    messages_of,
     pods,
     reasons,
-    said,
     started,
     workloads,
 )
-from unit.jobs.queue_fixtures import PODS, PREEMPTION, WORKLOADS, made
+from unit.jobs.queue_fixtures import PODS, PREEMPTION, WORKLOADS, create
 
 GATING = FeatureGates(scheduling_gated_by=True)
 
 
-def evicted(features: FeatureGates | None = None) -> Mortal:
+def evicted(features: FeatureGates | None = None) -> CrashingWorld:
     """A group of two makes room for a pod, and takes a minute to end."""
     world = a_world(cpu=2, features=features, kubelet=SlowKubelet, **PREEMPTION)
     add_group(world, "low", priority="low")
@@ -151,7 +150,10 @@ def test_a_gated_pod_has_no_workload_keeps_its_gate_and_can_be_deleted() -> None
     world.advance(20)
     assert not workloads(world)
     assert all(is_gated(each) for each in pods(world).values())
-    assert said(world, "SchedulingGated") == ["No Workload is created while pods are gated by: example.com/mygate"] * 2
+    assert (
+        messages_of(world, "SchedulingGated")
+        == ["No Workload is created while pods are gated by: example.com/mygate"] * 2
+    )
     delete(world, "b")
     world.advance(1)
     assert list(pods(world)) == ["a"]
@@ -165,7 +167,7 @@ def test_a_group_is_held_until_no_pod_is_gated() -> None:
     add(world, "a", group="g", annotations={HELD_BY: "example.com/one"})
     add(world, "b", group="g", annotations={HELD_BY: "example.com/two"})
     world.advance(1)
-    assert said(world, "SchedulingGated")[-1].endswith("example.com/one, example.com/two")
+    assert messages_of(world, "SchedulingGated")[-1].endswith("example.com/one, example.com/two")
     for name in ("a", "b"):
         assert not workloads(world)
         world.server.patch(f"{PODS}/{name}", {"metadata": {"annotations": {HELD_BY: None}}})
@@ -214,7 +216,7 @@ def test_pods_of_a_gated_deployment_wait_for_its_gate() -> None:
         "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template},
     }
     path = "/apis/apps/v1/namespaces/ns/deployments"
-    made(world.server, path, deployment)
+    create(world.server, path, deployment)
     world.advance(2)
     assert len(pods(world)) == 2
     assert not workloads(world)

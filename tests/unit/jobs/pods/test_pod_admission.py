@@ -1,5 +1,4 @@
-"""Pods as users make them: admission gives them what they wait by, their owners make them, and jobs' pods are left
-alone."""
+"""Pods as users create them: admission gates them, their owners create them, and pods of jobs are not managed."""
 
 from __future__ import annotations
 
@@ -16,15 +15,15 @@ from headgate.controllers.replica_sets.controller import ReplicaSetController
 from headgate.controllers.stateful_sets.controller import StatefulSetController
 from headgate.jobs.framework.job_controller import ManagedJobController
 from headgate.kube.feature_gates import FeatureGates
-from unit.controllers.crashing_world import Mortal
+from unit.controllers.crashing_world import CrashingWorld
 from unit.jobs.pods.fixtures import K, a_world, has, is_gated, pods, started, workloads
-from unit.jobs.queue_fixtures import made
+from unit.jobs.queue_fixtures import create
 
 FEATURES = FeatureGates(scheduling_gated_by=True)
 APPS = "/apis/apps/v1/namespaces/ns"
 
 
-def behind_doors(cpu: int = 3) -> Mortal:
+def behind_doors(cpu: int = 3) -> CrashingWorld:
     policy = AdmissionPolicy(schedulers=frozenset(), suspends_jobs=True, features=FEATURES)
     numbers = count(1)
 
@@ -57,11 +56,11 @@ def an_owner(kind: str, replicas: int = 2, **metadata: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["deployments", "replicasets", "statefulsets"])
 def test_the_pods_of_an_owner_wait_and_run_with_its_quota(kind: str) -> None:
     world = behind_doors(cpu=2)
-    made(world.server, f"{APPS}/{kind}", an_owner(kind))
+    create(world.server, f"{APPS}/{kind}", an_owner(kind))
     world.advance(5)
     assert len(started(world)) == 2
     assert len(workloads(world)) == (1 if kind == "statefulsets" else 2)
-    made(world.server, "/api/v1/namespaces/ns/pods", a_pod_of_a_user("late"))
+    create(world.server, "/api/v1/namespaces/ns/pods", a_pod_of_a_user("late"))
     world.advance(2)
     assert is_gated(pods(world)["late"])
     world.server.patch(f"{APPS}/{kind}/web", {"spec": {"replicas": 0}})
@@ -71,7 +70,7 @@ def test_the_pods_of_an_owner_wait_and_run_with_its_quota(kind: str) -> None:
 
 def test_a_deleted_pod_of_a_stateful_set_is_replaced_in_its_group() -> None:
     world = behind_doors(cpu=2)
-    made(world.server, f"{APPS}/statefulsets", an_owner("statefulsets"))
+    create(world.server, f"{APPS}/statefulsets", an_owner("statefulsets"))
     world.advance(5)
     before = pods(world)["web-0"]["metadata"]["uid"]
     world.server.delete("/api/v1/namespaces/ns/pods/web-0")
@@ -83,7 +82,7 @@ def test_a_deleted_pod_of_a_stateful_set_is_replaced_in_its_group() -> None:
 def test_a_gated_deployment_holds_its_pods_and_its_template_is_unchanged() -> None:
     world = behind_doors()
     gate = f"{K}/scheduling-gated-by"
-    made(world.server, f"{APPS}/deployments", an_owner("deployments", annotations={gate: "example.com/g"}))
+    create(world.server, f"{APPS}/deployments", an_owner("deployments", annotations={gate: "example.com/g"}))
     world.advance(5)
     assert len(pods(world)) == 2
     assert not workloads(world)
@@ -96,7 +95,7 @@ def test_pods_of_a_managed_job_are_not_managed_themselves() -> None:
     world = behind_doors()
     template = {"spec": {"restartPolicy": "Never", "containers": a_pod_of_a_user("x")["spec"]["containers"]}}
     job = {"metadata": {"name": "job", "labels": {f"{K}/queue-name": "lq"}}, "spec": {"template": template}}
-    made(world.server, "/apis/batch/v1/namespaces/ns/jobs", job)
+    create(world.server, "/apis/batch/v1/namespaces/ns/jobs", job)
     world.advance(5)
     assert list(workloads(world)) == ["job"]
     assert has(world, "job", "Admitted")

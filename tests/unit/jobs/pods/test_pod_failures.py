@@ -1,4 +1,4 @@
-"""Pods in queues when things go wrong: late watches, lost answers, any order, a death at every write."""
+"""Pods in queues with late watches, lost responses, any order of events, and crashes at every write."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from unit.jobs.pods.fixtures import (
     add,
     add_group,
     has,
+    messages_of,
     pods,
-    said,
     started,
     workloads,
 )
@@ -27,21 +27,21 @@ from unit.jobs.queue_fixtures import PREEMPTION
 def test_late_watches_cause_no_second_write(deaf: Any) -> None:
     world = a_world()
     add_group(world, "g")
-    world.hear_all()
+    world.deliver_all()
     before = len(world.requests)
-    world.settle(deaf=deaf)
+    world.settle(delayed=deaf)
     created = [each for each in world.requests[before:] if each[0] == "POST" and each[1].endswith("/workloads")]
     assert len(created) == 1
     world.advance(2)
     assert started(world) == ["g-0", "g-1"]
-    assert said(world, "Started") == ["Admitted by clusterQueue cq"] * 2
+    assert messages_of(world, "Started") == ["Admitted by clusterQueue cq"] * 2
 
 
 @pytest.mark.parametrize("what", [Create, Patch, Delete])
 def test_a_lost_response_is_resolved_by_a_read(what: Any) -> None:
     world = a_world(cpu=2, **PREEMPTION)
     losses = iter([True, False, True, True])
-    world.lose = lambda effect: isinstance(effect, what) and next(losses, False)
+    world.loses_response = lambda effect: isinstance(effect, what) and next(losses, False)
     add_group(world, "low", priority="low")
     world.advance(20)
     add(world, "high", priority="high", ends="Succeeded")
@@ -84,7 +84,7 @@ def test_a_pod_that_cannot_be_started_does_not_block_the_others() -> None:
     add_group(world, "g", count=3)
     world.advance(30)
     assert started(world) == ["g-0", "g-2"]
-    assert said(world, "FailedToStart") == ["pod 'g-1': no"], "once"
+    assert messages_of(world, "FailedToStart") == ["pod 'g-1': no"], "once"
     world.refuse = lambda effect: None
     world.advance(60)
     assert started(world) == ["g-0", "g-1", "g-2"]
@@ -96,7 +96,7 @@ def test_a_group_that_the_watch_lost_keeps_its_workload() -> None:
     add_group(world, "g")
     world.advance(1)
     world.crash()
-    world.settle(deaf=[POD])
+    world.settle(delayed=[POD])
     assert not has(world, "g", "Finished")
     assert has(world, "g", "Admitted")
     world.advance(1)

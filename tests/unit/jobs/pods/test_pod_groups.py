@@ -1,4 +1,4 @@
-"""Pods in a group: admitted together or not at all, replaced one by one, ended together; nobody is left hanging."""
+"""Pod groups: admitted as a whole, replaced one by one, and finished as a whole."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from unit.jobs.pods.fixtures import (
     delete,
     end,
     has,
+    messages_of,
     pods,
     reasons,
-    said,
     started,
     workloads,
 )
-from unit.jobs.queue_fixtures import PODS, WORKLOADS, made, queueing
+from unit.jobs.queue_fixtures import PODS, WORKLOADS, create, kueue_object
 
 
 def test_a_group_waits_until_it_is_complete_and_starts_as_one() -> None:
@@ -32,7 +32,7 @@ def test_a_group_waits_until_it_is_complete_and_starts_as_one() -> None:
     add(world, "b", group="g", total=3, cpu="500m")
     world.advance(15)
     assert not workloads(world)
-    assert said(world, "ErrWorkloadCompose") == ["'g' group has fewer runnable pods than expected"], "once"
+    assert messages_of(world, "ErrWorkloadCompose") == ["'g' group has fewer runnable pods than expected"], "once"
     add(world, "c", group="g", total=3)
     roles = {role_of(each) for each in pods(world).values()}
     world.advance(1)
@@ -57,7 +57,7 @@ def test_the_group_may_be_named_by_an_annotation() -> None:
         pod = a_pod(name, group="g")
         del pod["metadata"]["labels"][f"{K}/pod-group-name"]
         pod["metadata"]["annotations"][f"{K}/pod-group-name"] = "g"
-        made(world.server, PODS, pod)
+        create(world.server, PODS, pod)
     world.advance(1)
     assert started(world) == ["a", "b"]
 
@@ -90,7 +90,7 @@ def test_members_must_agree_on_queue_and_count() -> None:
     add(world, "e", group="h", total=3)
     world.advance(1)
     assert not workloads(world)
-    assert said(world, "ErrWorkloadCompose") == [
+    assert messages_of(world, "ErrWorkloadCompose") == [
         "pods 'a' and 'b' have different queue names: lq!=other",
         "pods 'c' and 'd' have different values of pod-group-total-count: 2!=3",
     ]
@@ -101,7 +101,7 @@ def test_a_group_has_at_most_eighteen_roles() -> None:
     for number in range(19):
         add(world, f"p{number:02d}", group="g", total=19, cpu=f"{number + 1}m")
     world.advance(1)
-    assert said(world, "ErrWorkloadCompose")[-1] == "pod group can't include more than 18 roles, 'g' has 19"
+    assert messages_of(world, "ErrWorkloadCompose")[-1] == "pod group can't include more than 18 roles, 'g' has 19"
 
 
 def test_with_fast_admission_the_first_pod_is_enough() -> None:
@@ -116,7 +116,7 @@ def test_with_fast_admission_the_first_pod_is_enough() -> None:
     add(world, "d", group="g", total=3, annotations=note)
     world.advance(1)
     assert started(world) == ["a", "b", "c"]
-    assert said(world, "ExcessPodDeleted") == ["Excess pod deleted"]
+    assert messages_of(world, "ExcessPodDeleted") == ["Excess pod deleted"]
 
 
 def test_of_too_many_pods_the_youngest_is_deleted() -> None:
@@ -153,7 +153,7 @@ def test_a_failed_pod_loses_its_finalizer_when_it_is_replaced() -> None:
     told = condition(world, "g", "WaitingForReplacementPods")
     assert (told["status"], told["reason"], told["message"]) == ("False", "PodsReady", "No pods need replacement")
     assert "new" in [each["name"] for each in workloads(world)["g"]["metadata"]["ownerReferences"]]
-    assert said(world, "OwnerReferencesAdded") == ["Added 1 owner reference(s)"]
+    assert messages_of(world, "OwnerReferencesAdded") == ["Added 1 owner reference(s)"]
 
 
 def test_a_replacement_is_no_excess_pod_while_the_old_one_terminates() -> None:
@@ -248,12 +248,12 @@ def test_a_serving_group_never_ends_and_reclaims_nothing() -> None:
 
 def test_a_foreign_workload_with_the_groups_name_is_not_changed() -> None:
     world = a_world()
-    made(world.server, WORKLOADS, queueing("Workload", a_workload("g", cpu=1)))
+    create(world.server, WORKLOADS, kueue_object("Workload", a_workload("g", cpu=1)))
     add_group(world, "g")
     world.advance(30)
     assert started(world) == []
     text = 'A Workload named "g" already exists but is not a pod group workload; this pod group cannot be admitted'
-    assert said(world, "WorkloadNameConflict") == [text], "once"
+    assert messages_of(world, "WorkloadNameConflict") == [text], "once"
     assert "ownerReferences" not in workloads(world)["g"]["metadata"]
     delete(world, "g-0", "g-1")
     world.advance(15)
@@ -321,4 +321,6 @@ def test_a_replacement_with_another_role_reports_why_it_waits() -> None:
     add(world, "x", group="g", cpu="500m")
     world.advance(2)
     assert "x" not in started(world)
-    assert said(world, "ErrWorkloadCompose") == ["pod 'x' asks for something that Workload 'g' was not admitted for"]
+    assert messages_of(world, "ErrWorkloadCompose") == [
+        "pod 'x' asks for something that Workload 'g' was not admitted for"
+    ]

@@ -1,4 +1,4 @@
-"""What a pod says about itself to Kueue's queues."""
+"""The labels and annotations of a pod for Kueue's queues."""
 
 from __future__ import annotations
 

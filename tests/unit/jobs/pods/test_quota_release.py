@@ -1,4 +1,4 @@
-"""When pods give their quota back: told to end, or ended; and when the clock alone changes that."""
+"""When pods release their quota: when they begin to terminate, or when they have ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pod in a queue: it waits behind its gate, runs when it is admitted, makes room, and leaves nothing behind."""
+"""A single pod in a queue: it is gated, runs when it is admitted, is preempted, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from unit.jobs.pods.fixtures import (
     end,
     has,
     is_gated,
+    messages_of,
     pods,
     reasons,
-    said,
     started,
     workloads,
 )
@@ -51,7 +51,7 @@ def test_a_pod_waits_and_runs_where_its_flavor_is_and_the_next_one_follows() -> 
     assert [(each["name"], each["count"]) for each in made["spec"]["podSets"]] == [("main", 1)]
     assert has(world, "a", "PodsReady")
     assert reasons(world) == ["CreatedWorkload", "Started", "CreatedWorkload"]
-    assert said(world, "Started") == ["Admitted by clusterQueue cq"]
+    assert messages_of(world, "Started") == ["Admitted by clusterQueue cq"]
     end(world, "a", "Succeeded")
     world.advance(5)
     for name in ("a", "b"):
@@ -135,9 +135,9 @@ def test_a_stuck_pod_holds_its_quota_no_longer_than_its_grace_period() -> None:
     """Nobody says that time has passed: it is looked again by itself."""
 
     class NoKubelet(SlowKubelet):
-        def _look_after(self, pod: dict[str, Any], now_s: float) -> None:
+        def _sync(self, pod: dict[str, Any], now_s: float) -> None:
             if "deletionTimestamp" not in pod["metadata"]:
-                super()._look_after(pod, now_s)
+                super()._sync(pod, now_s)
 
     world = a_world(cpu=1, features=SLOW, kubelet=NoKubelet, **PREEMPTION)
     add(world, "low", priority="low")

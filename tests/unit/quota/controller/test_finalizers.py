@@ -1,10 +1,10 @@
-"""What quota stands on stays while somebody stands on it: finalizers of queues, flavors and admission checks."""
+"""The finalizers of queues, flavors and admission checks in use."""
 
 from __future__ import annotations
 
 from headgate.controllers.framework.effects import Effect, Patch
 from kueue_builders import Wire, a_cluster_queue, a_flavor
-from unit.controllers.crashing_world import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import CrashingWorld, run_with_crashes
 from unit.controllers.world import World
 from unit.quota.controller.test_quota_controller import API, a_world, add, admitted, finish, put, status
 
@@ -105,7 +105,7 @@ def test_concurrent_writes_do_not_keep_a_queue_forever() -> None:
 
 
 def test_a_crash_at_any_write_neither_keeps_nor_loses_a_queue() -> None:
-    def story(world: Mortal) -> None:
+    def story(world: CrashingWorld) -> None:
         add(world, "a")
         world.advance(2)
         world.server.delete(f"{API}/clusterqueues/cq")
@@ -119,15 +119,15 @@ def test_a_crash_at_any_write_neither_keeps_nor_loses_a_queue() -> None:
         ):
             assert found(world, "clusterqueues/cq") is not None
 
-    def make() -> Mortal:
+    def make() -> CrashingWorld:
         world = a_world()
-        world.judge = holds_while_used
+        world.check = holds_while_used
         return world
 
-    def look(title: str, world: Mortal) -> None:
+    def look(title: str, world: CrashingWorld) -> None:
         assert found(world, "clusterqueues/cq") is None, title
 
-    tell_with_deaths(make, story, look)
+    run_with_crashes(make, story, look)
 
 
 def test_a_flavor_that_is_deleted_before_the_response_to_its_finalizer_is_removed() -> None:
@@ -141,6 +141,6 @@ def test_a_flavor_that_is_deleted_before_the_response_to_its_finalizer_is_remove
             world.server.delete(f"{API}/resourceflavors/{each}").status == 200 for each in deletions
         )
 
-    world.overtake = overtake
+    world.watch_is_first = overtake
     world.advance(2)
     assert found(world, "resourceflavors/spare") is None

@@ -1,4 +1,4 @@
-"""What the engine asked for: why somebody waits is told a moment later, once, and not at all if he got quota."""
+"""Pending writes: the reason for waiting is written with a delay, once, and not at all after an admission."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import pytest
 from headgate.controllers.framework.effects import Effect, EffectResponse, Patch
 from headgate.kube import conditions
 from kueue_builders import Wire, a_cluster_queue, a_cohort, a_flavor, a_local_queue, a_pod_set, a_workload
-from unit.controllers.crashing_world import Mortal
+from unit.controllers.crashing_world import CrashingWorld
 from unit.controllers.world import World
 from unit.quota.controller.test_quota_controller import (
     API,
@@ -49,11 +49,11 @@ def activity(world: World, queue: str) -> tuple[str, str]:
 
 
 @pytest.fixture
-def world() -> Mortal:
+def world() -> CrashingWorld:
     return a_world()
 
 
-def test_cohorts_in_a_cycle_stop_only_their_queues(world: Mortal) -> None:
+def test_cohorts_in_a_cycle_stop_only_their_queues(world: CrashingWorld) -> None:
     put(world, "cohorts", a_cohort("x", "y"))
     put(world, "cohorts", a_cohort("y", "x"))
     a_queue(world, "round", cohortName="x")
@@ -70,7 +70,7 @@ def test_cohorts_in_a_cycle_stop_only_their_queues(world: Mortal) -> None:
     assert activity(world, "round")[0] == "Ready"
 
 
-def test_a_queue_reports_a_missing_flavor_until_it_exists(world: Mortal) -> None:
+def test_a_queue_reports_a_missing_flavor_until_it_exists(world: CrashingWorld) -> None:
     a_queue(world, "poor", {"gpu-nodes": {"cpu": 2}})
     add(world, "stuck", queue="of-poor")
     add(world, "free")
@@ -91,7 +91,9 @@ def test_a_queue_reports_a_missing_flavor_until_it_exists(world: Mortal) -> None
         ("of-closed", ("Misconfigured", "workload namespace doesn't match ClusterQueue selector")),
     ],
 )
-def test_a_workload_without_a_queue_reports_what_is_missing(world: Mortal, queue: str, said: tuple[str, str]) -> None:
+def test_a_workload_without_a_queue_reports_what_is_missing(
+    world: CrashingWorld, queue: str, said: tuple[str, str]
+) -> None:
     put(world, "localqueues", a_local_queue("dangling", "none"))
     a_queue(world, "closed", namespaceSelector={"matchLabels": {"team": "other"}})
     add(world, "stuck", queue=queue)
@@ -102,7 +104,7 @@ def test_a_workload_without_a_queue_reports_what_is_missing(world: Mortal, queue
 
 
 @pytest.mark.parametrize("amount", ["100E", "-1", "9007199254740993"])
-def test_a_workload_with_invalid_requests_is_inadmissible(world: Mortal, amount: str) -> None:
+def test_a_workload_with_invalid_requests_is_inadmissible(world: CrashingWorld, amount: str) -> None:
     put(world, "workloads", a_workload("stuck", a_pod_set(requests={"cpu": amount})))
     add(world, "free")
     world.advance(1)
@@ -110,7 +112,7 @@ def test_a_workload_with_invalid_requests_is_inadmissible(world: Mortal, amount:
     assert why(world, "stuck")[0] in ("Misconfigured", "ExceedsMaxQuota")
 
 
-def test_a_queue_with_negative_quota_admits_nothing_and_reports_why(world: Mortal) -> None:
+def test_a_queue_with_negative_quota_admits_nothing_and_reports_why(world: CrashingWorld) -> None:
     a_queue(world, "odd", {"default": {"cpu": -5}})
     add(world, "stuck", queue="of-odd")
     add(world, "free")
@@ -120,7 +122,7 @@ def test_a_queue_with_negative_quota_admits_nothing_and_reports_why(world: Morta
     assert "nominalQuota" in activity(world, "odd")[1]
 
 
-def test_a_quota_above_the_maximum_is_the_maximum(world: Mortal) -> None:
+def test_a_quota_above_the_maximum_is_the_maximum(world: CrashingWorld) -> None:
     a_queue(world, "huge", {"default": {"cpu": 10**30}})
     add(world, "a", queue="of-huge", cpu=1000)
     world.advance(1)
@@ -145,7 +147,7 @@ def _nothing_said(found: Wire) -> Wire:
 
 
 @pytest.mark.parametrize("edit", [_without_quota, _elsewhere, _no_pods, _nothing_said])
-def test_a_manually_edited_status_affects_no_other_workload(world: Mortal, edit: Callable[[Wire], Wire]) -> None:
+def test_a_manually_edited_status_affects_no_other_workload(world: CrashingWorld, edit: Callable[[Wire], Wire]) -> None:
     add(world, "edited")
     world.advance(1)
     found = world.server.get(f"{WORKLOADS}/edited").body
@@ -160,7 +162,7 @@ def test_a_manually_edited_status_affects_no_other_workload(world: Mortal, edit:
     assert {"free", "next"} <= set(admitted(world)), "what it held is free"
 
 
-def test_a_manual_admission_above_the_quota_blocks_others_until_it_ends(world: Mortal) -> None:
+def test_a_manual_admission_above_the_quota_blocks_others_until_it_ends(world: CrashingWorld) -> None:
     add(world, "greedy", cpu=1)
     world.advance(1)
     (given,) = status(world, "greedy")["admission"]["podSetAssignments"]
@@ -174,7 +176,7 @@ def test_a_manual_admission_above_the_quota_blocks_others_until_it_ends(world: M
     assert "next" in admitted(world)
 
 
-def test_a_recreated_queue_counts_its_admitted_workloads(world: Mortal) -> None:
+def test_a_recreated_queue_counts_its_admitted_workloads(world: CrashingWorld) -> None:
     add(world, "a", cpu=2)
     add(world, "waits")
     world.advance(1)
@@ -218,7 +220,7 @@ def test_quota_of_a_rejected_admission_goes_to_another_workload(code: int, reaso
     assert admitted(world) == ["free", "stuck"]
 
 
-def test_a_thousand_queues_are_served_with_a_few_writes_each(world: Mortal) -> None:
+def test_a_thousand_queues_are_served_with_a_few_writes_each(world: CrashingWorld) -> None:
     count = 1_000
     for number in range(count):
         a_queue(world, f"q{number}", cohortName=f"c{number % 10}")

@@ -1,4 +1,4 @@
-"""Quota on the embedded server and a clock of our own: workloads that others made get quota, wait, and make room."""
+"""The quota controller on the embedded server with a virtual clock: admission, waiting and preemption."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headgate.quota.controller.quota_controller import QuotaController
 from headgate.quota.engine import QuotaSettings
 from headgate.quota.kinds.definitions import definitions
 from kueue_builders import Wire, a_cluster_queue, a_flavor, a_local_queue, a_workload, groups
-from unit.controllers.crashing_world import Mortal, tell_with_deaths
+from unit.controllers.crashing_world import CrashingWorld, run_with_crashes
 from unit.controllers.world import World
 
 API = "/apis/kueue.x-k8s.io/v1beta2"
@@ -44,8 +44,8 @@ def put(world: World, plural: str, obj: Wire) -> None:
     assert answer.status == 201, answer.body
 
 
-def a_world(cpu: int = 2, **spec: Any) -> Mortal:
-    world = Mortal(lambda: QuotaController(QuotaSettings()), server=a_server())
+def a_world(cpu: int = 2, **spec: Any) -> CrashingWorld:
+    world = CrashingWorld(lambda: QuotaController(QuotaSettings()), server=a_server())
     put(world, "resourceflavors", a_flavor())
     put(world, "clusterqueues", a_cluster_queue("cq", {"default": {"cpu": cpu}}, **spec))
     put(world, "localqueues", a_local_queue())
@@ -82,11 +82,11 @@ NOW = "2026-01-01T00:00:00Z"
 
 
 @pytest.fixture
-def world() -> Mortal:
+def world() -> CrashingWorld:
     return a_world()
 
 
-def test_a_workload_that_fits_is_admitted_in_one_write_with_its_flavor_and_usage(world: Mortal) -> None:
+def test_a_workload_that_fits_is_admitted_in_one_write_with_its_flavor_and_usage(world: CrashingWorld) -> None:
     before = len(world.requests)
     add(world, "w")
     world.settle()
@@ -98,7 +98,9 @@ def test_a_workload_that_fits_is_admitted_in_one_write_with_its_flavor_and_usage
     assert [each.reason for each in world.emitted] == ["QuotaReserved", "Admitted"]
 
 
-def test_a_workload_that_does_not_fit_waits_with_the_reason_and_is_admitted_when_another_ends(world: Mortal) -> None:
+def test_a_workload_that_does_not_fit_waits_with_the_reason_and_is_admitted_when_another_ends(
+    world: CrashingWorld,
+) -> None:
     for name in ("a", "b", "c"):
         add(world, name)
         world.server.epoch_s += 1
@@ -112,7 +114,7 @@ def test_a_workload_that_does_not_fit_waits_with_the_reason_and_is_admitted_when
     assert is_true(world, "c", "Admitted")
 
 
-def test_the_status_of_queues_has_pending_counts_and_usage(world: Mortal) -> None:
+def test_the_status_of_queues_has_pending_counts_and_usage(world: CrashingWorld) -> None:
     for name in ("a", "b", "c"):
         add(world, name)
     world.advance(1)
@@ -124,7 +126,7 @@ def test_the_status_of_queues_has_pending_counts_and_usage(world: Mortal) -> Non
     assert (local["pendingWorkloads"], local["admittedWorkloads"]) == (1, 2)
 
 
-def test_pending_workloads_of_a_stopped_local_queue_are_not_counted_in_its_cluster_queue(world: Mortal) -> None:
+def test_pending_workloads_of_a_stopped_local_queue_are_not_counted_in_its_cluster_queue(world: CrashingWorld) -> None:
     for name in ("a", "b", "c"):
         add(world, name)
     world.advance(1)
@@ -144,7 +146,7 @@ def test_pending_workloads_of_a_stopped_local_queue_are_not_counted_in_its_clust
     assert stop("None") == (2, 2)
 
 
-def test_a_local_queue_reports_an_inactive_cluster_queue_with_kueues_message(world: Mortal) -> None:
+def test_a_local_queue_reports_an_inactive_cluster_queue_with_kueues_message(world: CrashingWorld) -> None:
     def active() -> tuple[str, str]:
         told = world.server.get(f"{API}/namespaces/ns/localqueues/lq").body["status"]["conditions"]
         found = conditions.find(told, "Active")
@@ -190,9 +192,9 @@ def test_a_preemptor_is_admitted_when_its_victim_has_released_its_quota() -> Non
     assert admitted(world) == ["high"]
 
 
-def test_a_write_with_a_lost_response_reserves_quota_once(world: Mortal) -> None:
+def test_a_write_with_a_lost_response_reserves_quota_once(world: CrashingWorld) -> None:
     losses = iter([True])
-    world.lose = lambda effect: isinstance(effect, Patch) and next(losses, False)
+    world.loses_response = lambda effect: isinstance(effect, Patch) and next(losses, False)
     for name in ("a", "b", "c"):
         add(world, name)
     world.advance(10)
@@ -205,13 +207,13 @@ def test_a_crash_at_any_write_admits_no_workload_twice_and_loses_none() -> None:
         held = [each for each in items if "admission" in (each.get("status") or {})]
         assert len([each for each in held if not _is_finished(each)]) <= 2
 
-    def make() -> Mortal:
+    def make() -> CrashingWorld:
         world = a_world()
-        world.judge = within_quota
+        world.check = within_quota
         world.writes = 0
         return world
 
-    def story(world: Mortal) -> None:
+    def story(world: CrashingWorld) -> None:
         for name in ("a", "b", "c", "d"):
             add(world, name)
         world.advance(5)
@@ -219,10 +221,10 @@ def test_a_crash_at_any_write_admits_no_workload_twice_and_loses_none() -> None:
             finish(world, name)
         world.advance(5)
 
-    def look(title: str, world: Mortal) -> None:
+    def look(title: str, world: CrashingWorld) -> None:
         assert admitted(world) == ["a", "b", "c", "d"], title
 
-    tell_with_deaths(make, story, look)
+    run_with_crashes(make, story, look)
 
 
 def _is_finished(workload: Wire) -> bool:

@@ -1,4 +1,4 @@
-"""Quota measured under Kueue's names: decisions are counted once, gauges are what the server shows."""
+"""Quota metrics under Kueue's names: decisions are counted once, gauges show the state of the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quota when news and answers cross: what has gone is not counted again, and who is there is not forgotten."""
+"""Quota when events and responses cross: deleted workloads are not counted, and existing ones are not lost."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from headgate.controllers.framework.effects import Effect, Patch
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
-from unit.controllers.crashing_world import Mortal
+from unit.controllers.crashing_world import CrashingWorld
 from unit.quota.controller.test_quota_controller import WORKLOADS, a_world, add, admitted
 
 
-def during(world: Mortal, name: str, happens: Callable[[], None]) -> None:
+def during(world: CrashingWorld, name: str, happens: Callable[[], None]) -> None:
     """Happens once, after the first write to this workload was carried out and before anybody hears the answer."""
     left = [happens]
 
@@ -19,7 +19,7 @@ def during(world: Mortal, name: str, happens: Callable[[], None]) -> None:
             left.pop()()
         return False
 
-    world.lose = carried_out
+    world.loses_response = carried_out
 
 
 def test_a_response_after_the_deletion_of_a_workload_holds_no_quota() -> None:
@@ -27,7 +27,7 @@ def test_a_response_after_the_deletion_of_a_workload_holds_no_quota() -> None:
 
     def end() -> None:
         world.server.delete(f"{WORKLOADS}/a")
-        world.hear_all()
+        world.deliver_all()
 
     during(world, "a", end)
     add(world, "a")
@@ -42,10 +42,10 @@ def test_the_deletion_of_a_workload_releases_no_quota_of_its_successor() -> None
     world = a_world(cpu=1)
     add(world, "a", priority=5)
     add(world, "b")
-    world.hear_all()
+    world.deliver_all()
     world.server.delete(f"{WORKLOADS}/a")
     add(world, "a", priority=5)
-    world.settle(deaf=[WORKLOAD])
+    world.settle(delayed=[WORKLOAD])
     assert admitted(world) == ["a"], "the conflict was settled by asking"
     world.settle(lambda options: options[-1])  # each piece of news is acted upon before the next one is heard
     assert admitted(world) == ["a"]
@@ -54,13 +54,13 @@ def test_the_deletion_of_a_workload_releases_no_quota_of_its_successor() -> None
 def test_a_workload_that_was_created_and_deleted_between_watches_holds_no_quota() -> None:
     world = a_world(cpu=1)
     add(world, "a")
-    world.hear_all()
+    world.deliver_all()
     world.server.delete(f"{WORKLOADS}/a")
     add(world, "a")
-    world.settle(deaf=[WORKLOAD])
+    world.settle(delayed=[WORKLOAD])
     assert admitted(world) == ["a"]
     world.server.delete(f"{WORKLOADS}/a")
-    world.cut(WORKLOAD)
+    world.break_watch(WORKLOAD)
     add(world, "b")
     world.advance(5)
     assert admitted(world) == ["b"]

@@ -1,4 +1,4 @@
-"""Statuses of queues are written in batches: small ones while there are admissions to write; all have a turn."""
+"""Queue statuses are written in batches, small ones while admissions are pending; every queue is written in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small objects of kueue.x-k8s.io, as a server has them after defaults, and what the rules say about them."""
+"""Small objects of kueue.x-k8s.io with defaults, and their validation problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kueue.x-k8s.io/admission-gated-by on a Workload: which names there may be, and that they are only taken off."""
+"""kueue.x-k8s.io/admission-gated-by on a Workload: valid names, and that names can only be removed."""
 
 from __future__ import annotations
 

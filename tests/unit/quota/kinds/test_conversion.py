@@ -1,4 +1,4 @@
-"""From v1beta1 to v1beta2 of kueue.x-k8s.io and back: what is called otherwise, what collapses, what is kept."""
+"""Conversion between v1beta1 and v1beta2 of kueue.x-k8s.io: renamed, merged and kept fields."""
 
 from __future__ import annotations
 

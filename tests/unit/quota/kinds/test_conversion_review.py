@@ -1,4 +1,4 @@
-"""ConversionReviews as an API server sends them, and what it should never send."""
+"""ConversionReviews, valid and invalid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The definitions of kueue.x-k8s.io: which versions are served, and what is left as it is."""
+"""The definitions of kueue.x-k8s.io: which versions are served, and which definitions are not changed."""
 
 from __future__ import annotations
 

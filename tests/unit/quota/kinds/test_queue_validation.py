@@ -1,4 +1,4 @@
-"""What queues, cohorts and flavors may say: each rule, in Kueue's words."""
+"""Validation of queues, cohorts and flavors: each rule, with Kueue's messages."""
 
 from __future__ import annotations
 

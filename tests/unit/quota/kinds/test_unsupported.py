@@ -1,4 +1,4 @@
-"""What Headgate does not do is refused by the name of the field that asks for it."""
+"""Unsupported features are rejected by the name of the field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Workload may say and what may follow it: each rule, in Kueue's words."""
+"""Validation of Workloads and their updates: each rule, with Kueue's messages."""
 
 from __future__ import annotations
 
