@@ -202,3 +202,27 @@ def test_invalid_annotations_are_not_counted() -> None:
     for text in ("", "{", "[]", '{"workload": 1}', '{"workload":"u","clusterQueue":"cq"}'):
         pod["metadata"]["annotations"] = {"headgate.dev/quota-reservation": text}
         assert not api.engine.pod_applied(pod)
+
+
+def test_a_terminating_pod_of_a_workload_that_holds_its_quota_is_counted_once() -> None:
+    api = Api()
+    api.queue("cq", {"default": {"cpu": 2}})
+    api.submit("running")
+    api.cycle()
+    pod = api.pod("ending", "running")
+    api.show(pod)
+    api.terminate(pod)
+    api.submit("next")
+    api.cycle()
+    assert api.condition("next", "Admitted")[0] == "True"
+    assert api.condition("next", WAITS)[0] == ""
+
+
+def test_a_workload_that_is_evicted_while_it_waits_does_not_start() -> None:
+    api, _ = preempted()
+    api.submit("higher", priority=9)
+    api.cycle()
+    assert api.condition("high", "Evicted")[0] == "True"
+    api.engine.pod_removed("uid-victim")
+    api.cycle()
+    assert api.condition("high", WAITS)[0] == "True"

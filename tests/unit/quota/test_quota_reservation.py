@@ -177,6 +177,21 @@ def test_each_problem_of_reservations_is_logged_once() -> None:
     assert said == [f"the annotation {STAMP} of pod ns/p-0 is ignored: its time of reservation cannot be read"]
 
 
+def test_a_pod_that_begins_to_terminate_after_the_reservation_is_not_waited_for() -> None:
+    api = an_api()
+    api.terminate(a_pod(api), 600)
+    assert submitted(api) == "True"
+    api.pass_s(100)
+    later = a_pod(api)
+    later["metadata"] |= {"name": "later", "uid": "uid-later"}
+    api.terminate(later)
+    api.cycle()
+    assert status(api) == "True"
+    api.engine.pod_removed("uid-p")
+    api.cycle()
+    assert status(api) == "False"
+
+
 # Why a workload waits no longer.
 
 
