@@ -1,4 +1,4 @@
-"""A server that costs next to nothing, to measure clients with: every request gets the same answer. Own process.
+"""A minimal server for measuring clients: every request gets the same response. It runs in its own process.
 
 ``python -m bench.answering [FILE]``: the file holds a certificate and its key; the port is printed.
 """

@@ -1,4 +1,4 @@
-"""A burst of pods in groups that are all admitted: how fast their gates are lifted, beside a loop that only patches.
+"""A burst of pods in groups that are all admitted: how fast their gates are removed, compared with patches alone.
 
 The pods are there, gated, with quota for all of them, when the giver begins: it makes a Workload for each group, admits
 it and lifts the gates. Measured from the second in which the first Workload was admitted, by its own word, to the last

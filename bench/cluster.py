@@ -1,4 +1,4 @@
-"""A real API server filled with nodes and pods, quickly, for measuring schedulers: made, asked how far it is, emptied.
+"""Fills a real API server with nodes and pods for measurements of schedulers, reads the progress, and empties it.
 
 Whether all pods have a node is asked with lists of one item, so that the question costs the server little. Pods of one
 round are in one namespace, which is emptied after it; parked pods have a namespace of their own and stay.

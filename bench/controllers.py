@@ -1,4 +1,4 @@
-"""What tidying up costs, in process: creating beside controllers, hearing of an object, taking a family or a namespace.
+"""The cost of controllers, in process: creates beside them, watch events, deletion of owners and of namespaces.
 
 A family is one ConfigMap that owns pods; it goes in the foreground. CPU is the process's own, server and controllers
 together, so what controllers cost beside creates is the difference of the first two lines.

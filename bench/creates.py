@@ -1,4 +1,4 @@
-"""Durable creates per second on the embedded server, in process: decode, default, track, admit, validate, sync.
+"""Durable creates per second on the embedded server, in process: decode, default, admit, validate, commit.
 
 Several writers at once, because a commit is shared by whoever waits for it. CPU is the process's own, all threads.
 """

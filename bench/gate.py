@@ -1,4 +1,4 @@
-"""Pods through the queue's gate on a real kube-apiserver: reserved, lifted, placed, bound; beside the raw limit.
+"""Pods with the queue gate on a real kube-apiserver: reserved, ungated, placed, bound; compared with the raw limit.
 
     make bench ARGS="gate --pods 10000 --rounds 5"
 

@@ -1,4 +1,4 @@
-"""Who gives quota in a benchmark, and on what: Headgate in the embedded server, Headgate beside a real kube-apiserver,
+"""The quota managers of a benchmark: Headgate in the embedded server, Headgate beside a real kube-apiserver,
 and Kueue's minimalkueue beside one.
 
 A place starts without its giver, so that there is something to give when it begins. minimalkueue is Kueue's scheduler

@@ -1,4 +1,4 @@
-"""``bench/history.jsonl``: every table that was ever measured, one per line, and how a new one differs from the last.
+"""``bench/history.jsonl``: every measured table, one per line, and the differences of a new table from the last.
 
 A line has the time, the commit (and whether the tree had changes beside it), the machine, how many cores others kept
 busy, the name of the table, and its rows as they stand in ``docs/benchmarks.md``. Cells that begin with a number are

@@ -1,4 +1,4 @@
-"""How long a pod waits for its node with a gate of ours and without, one pod at a time on a real kube-apiserver.
+"""How long a pod waits for its node with the queue gate and without, one pod at a time on a real kube-apiserver.
 
     make bench ARGS="latency --pods 300"
 

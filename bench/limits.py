@@ -1,4 +1,4 @@
-"""How fast the API server lets anybody be: a loop that only binds, and one that lifts a gate and then binds.
+"""The raw limit of the API server: a loop that only binds, and one that removes a gate and then binds.
 
 The loop decides nothing, watches nothing and tells no Events. What a scheduler reaches of it is its share of what is
 possible on this machine. ``python -m bench.limits KUBECONFIG COUNT`` is the process that lifts the gates of pods from

@@ -1,4 +1,4 @@
-"""What metrics cost: an observation and a page of ours beside prometheus-client's, and all that one bound pod is told.
+"""The cost of metrics: an observation and a page, compared with prometheus-client, and all metrics of one bound pod.
 
 Rounds alternate and the median of each counts, so that a busy moment of the machine meets both.
 """

@@ -1,4 +1,4 @@
-"""What waiting Workloads cost whoever gives quota: one admission with few and with many pending, in process.
+"""The cost of pending Workloads: one admission with few and with many pending, in process.
 
 Full queues; each step a Workload that holds quota finishes, another comes and waits, and the place is given to whoever
 is next. Once through the engine alone, once through the controller, whose writes are answered as a server would, with

@@ -1,4 +1,4 @@
-"""What parked pods cost the queues: one admission at depth 5 with few and with many parked, and the memory of each.
+"""The cost of parked pods for the queues: one admission at depth 5 with few and with many, and the memory of each.
 
 A full tree of five levels; pods of twenty kinds of ask wait in its leaves. Each round a pod that runs goes away, and
 the admission step fills its place. Measured in turns with few and with many parked; the median of many rounds of CPU

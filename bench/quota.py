@@ -1,4 +1,4 @@
-"""How fast quota is given: on the embedded server, beside a real kube-apiserver, and by Kueue where it is at hand.
+"""How fast workloads are admitted: on the embedded server, on a real kube-apiserver, and by Kueue if it is built.
 
     make bench ARGS="quota --cases plenty,baseline --on embedded,real --scale 1"
 

@@ -1,4 +1,4 @@
-"""Figures as text: lines for whoever watches, tables for ``docs/benchmarks.md``.
+"""Results as text: progress lines, and tables for ``docs/benchmarks.md``.
 
 The file's prose is written by hand; each table stands between two marks that name it, and only what is between them is
 replaced.

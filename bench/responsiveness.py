@@ -1,4 +1,4 @@
-"""How long a small read takes beside eight clients that send the largest bodies that the server takes.
+"""How long a small read takes while eight clients send bodies of the maximum size.
 
 One round for each kind of body, and one with all of them. Writes the table in ``docs/benchmarks.md``.
 """

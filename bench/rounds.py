@@ -1,4 +1,4 @@
-"""One round of each kind: pods are made, somebody binds them, and what it took is written down. Then they are removed.
+"""One round of each kind: pods are created, a scheduler binds them, the times are recorded, and the pods are deleted.
 
 Schedulers are processes that start for their round and end with it. ``plain``: the pods are there before the scheduler
 starts. ``warm``: it has read everything and is at rest when the pods come, so its CPU time is what they cost it and

@@ -1,4 +1,4 @@
-"""The people of a quota benchmark: who creates Workloads, who runs them, and who writes down when what happened.
+"""The parts of a quota benchmark: one creates Workloads, one runs them, and one records the times.
 
 There are no jobs behind the Workloads: one that is admitted runs for as long as its class says and is finished then;
 one that is evicted gives its quota back at once. Everything is seen through one watch, as a job controller sees it.

@@ -1,4 +1,4 @@
-"""Who was how fast: rounds taken in turns, ratios of what they found, bars, and rows for the tables.
+"""Comparison of schedulers: rounds in turns, ratios of the results, bars, and rows for the tables.
 
 Every round meets all who are compared, one after the other, so that a busy minute of the machine meets them all. A
 ratio is the median of the ratios of the rounds.

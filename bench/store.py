@@ -1,4 +1,4 @@
-"""The store by itself: what a commit costs, what it costs to start, to copy and to keep a hundred thousand objects.
+"""The store alone: the cost of a commit, of a start, of a backup, and of a hundred thousand objects.
 
 A commit is measured as the server makes it: rows with their checksums and the head, one transaction and its sync, and
 the high-water mark, synced too. Starting includes every check (pages, rows, head). The objects are pods of 2 KB.

@@ -1,4 +1,4 @@
-"""What a request costs its client: the HTTP transport, 32 small POSTs in flight, with and without TLS.
+"""The cost of a request for the client: the HTTP transport, 32 small POSTs in flight, with and without TLS.
 
 The server is another process that always answers the same. CPU is this process's own; the median of the rounds counts.
 """

@@ -1,4 +1,4 @@
-"""What parked pods cost: an event that wakes none of them, one that wakes one, and the memory of each.
+"""The cost of parked pods: an event that wakes none of them, one that wakes one, and the memory of each.
 
 Nine of ten pods are gated, the others were turned away by NodeResourcesFit, in twenty shapes; pods and guards are those
 of the scheduler. Each event is measured in turns with few and with many pods parked, and the median of many rounds of

@@ -1,4 +1,4 @@
-"""What an admission review costs: the API server's webhook client calls Headgate's webhook server, 8 calls at a time.
+"""The cost of an admission review: the API server's webhook client calls Headgate's webhook server, 8 at a time.
 
 The server is another process (`reviewing.py`). The review is of a pod of about 2 kB that gets a queue gate.
 """

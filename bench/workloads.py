@@ -1,4 +1,4 @@
-"""Pods made by controllers: ours on the embedded server, beside kube-controller-manager on a real kube-apiserver.
+"""Pods of controllers: Headgate's on the embedded server, and kube-controller-manager's on a real kube-apiserver.
 
     make bench ARGS="workloads --pods 5000 --jobs 1000 --rounds 5"
 

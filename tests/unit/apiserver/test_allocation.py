@@ -1,4 +1,4 @@
-"""Addresses and node ports: handed out once, also while others are asked; nothing is kept of a dry run."""
+"""Addresses and node ports: allocated once, also while webhooks are called; a dry run allocates nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules and policies that are kept and not evaluated are answered with a warning that says so."""
+"""Rules and policies that are stored and not evaluated give a warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large a stored object may be: measured after defaults, webhooks and owners, and bounded before memory is."""
+"""The size limit of stored objects: measured after defaults, webhooks and managed fields."""
 
 from __future__ import annotations
 

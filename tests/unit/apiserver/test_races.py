@@ -1,4 +1,4 @@
-"""Two writes of which one waits for a webhook: what is finite is still given to one of them only."""
+"""Two writes of which one waits for a webhook: a unique value is still allocated to one of them only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request is, read off its method, path and query."""
+"""The verb, resource and name of a request, from its method, path and query."""
 
 from __future__ import annotations
 

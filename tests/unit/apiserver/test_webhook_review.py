@@ -1,4 +1,4 @@
-"""What comes back from a webhook, read; and what of it goes to the client as warnings."""
+"""Responses of webhooks, and the warnings that clients get from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Webhooks without a socket: what the driver of the tests answers for them, and what other writers do meanwhile."""
+"""Webhooks without a socket: the test responds for them, and other requests write meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The size of simulated nodes: what a node cannot have is refused before anything starts."""
+"""The size of simulated nodes: an invalid size is refused before anything starts."""
 
 from __future__ import annotations
 

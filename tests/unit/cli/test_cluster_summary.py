@@ -1,4 +1,4 @@
-"""The line about nodes that `headgate up` prints: what the server has, whatever was asked for."""
+"""The line about nodes that `headgate up` prints: the nodes that the server has."""
 
 from __future__ import annotations
 

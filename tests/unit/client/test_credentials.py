@@ -1,4 +1,4 @@
-"""Where credentials come from, and that they are fetched anew when they must be."""
+"""The sources of credentials, and when they are fetched again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events: counted while they wait, bounded, cut off when one object tells too much, and written beside the work."""
+"""Events: counted while they wait, limited in number and per object, and written in the background."""
 
 from __future__ import annotations
 

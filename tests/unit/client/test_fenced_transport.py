@@ -1,4 +1,4 @@
-"""A leader's line to the server: it reads whenever it likes, and writes only while it leads."""
+"""The fenced transport: it always reads, and writes only while this process is the leader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decoders that read some fields: what one reader asks for is never less because another asks for more or for less."""
+"""Decoders that read some fields: the fields of one consumer do not affect those of another."""
 
 from __future__ import annotations
 

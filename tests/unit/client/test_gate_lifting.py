@@ -1,4 +1,4 @@
-"""Lifting a gate from a pod, against a server that is a few lines of Python and as awkward as asked."""
+"""Removal of a gate from a pod, with a fake server that can fail in several ways."""
 
 from __future__ import annotations
 

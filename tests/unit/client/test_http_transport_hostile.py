@@ -1,4 +1,4 @@
-"""The HTTP transport against servers that break off, fall silent, say too much, or say nothing at all."""
+"""The HTTP transport with servers that close connections, stop sending, send too much, or send nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""List and watch against a server that is a script."""
+"""List and watch with a scripted server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bringing definitions to a server: what may not be read is not taken for missing."""
+"""Installation of definitions: an object that may not be read does not count as missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a kubeconfig: what it gives, and what is refused in words."""
+"""Parsing of kubeconfigs: the results, and the messages for unsupported settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process side of an election, against a Lease under compare-and-swap: work starts, stops, and is handed over."""
+"""Leader election of processes with a fake Lease server: work starts, stops, and moves to another process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading answers: however the bytes are cut, the same answer; and nothing that is none."""
+"""The response parser: the same result for every division of the bytes, and errors for invalid responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes and what becomes of them: the outcomes, what is tried again, the fence, and binds that are settled."""
+"""Writes and their outcomes: retries, the fence, and binds of unknown outcome."""
 
 from __future__ import annotations
 

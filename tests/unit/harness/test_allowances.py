@@ -1,4 +1,4 @@
-"""What a comparison of two servers lets pass, and that a run counts it."""
+"""The differences that a comparison of two servers allows, and that a run counts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which differences between Kueue and Headgate the comparison of drawn worlds lets pass."""
+"""The differences between Kueue and Headgate that the comparison of random clusters allows."""
 
 from __future__ import annotations
 

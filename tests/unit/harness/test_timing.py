@@ -1,4 +1,4 @@
-"""Which file the CPU seconds of a process count for."""
+"""The file to which the CPU seconds of a process are attributed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clocks of hollow nodes and of autoscalers: even for what takes time, right for what is written."""
+"""Clocks of hollow nodes and autoscalers: monotonic for durations, wall time for written timestamps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of hollow nodes, and how they misbehave when asked to."""
+"""The life cycle of hollow nodes, and the failures that annotations request."""
 
 from __future__ import annotations
 

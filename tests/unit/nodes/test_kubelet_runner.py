@@ -1,4 +1,4 @@
-"""The fleet's shell against a server that is a few lines of Python, on a clock that jumps."""
+"""The runner of hollow kubelets with a fake server, on a virtual clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of pods on hollow nodes, told as small stories on a clock that the test moves."""
+"""The life cycle of pods on hollow nodes, on a clock that the test moves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resizes in place: allocated resources follow the spec if the node has room, else the pod says why it waits."""
+"""In-place resizes: allocated resources follow the spec if the node has the capacity, else a condition says why not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pod whose spec changes while it runs: its status says which generation was seen, and a new deadline counts."""
+"""A pod whose spec changes while it runs: its status has the observed generation, and a new deadline counts."""
 
 from __future__ import annotations
 

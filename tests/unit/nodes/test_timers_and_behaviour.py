@@ -1,4 +1,4 @@
-"""Timers, addresses and annotations, each alone."""
+"""Unit tests of timers, addresses and annotations."""
 
 from __future__ import annotations
 

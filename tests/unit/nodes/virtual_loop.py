@@ -1,4 +1,4 @@
-"""An event loop whose clock jumps ahead whenever nothing else is left to do: hours pass in no time, and in order."""
+"""An event loop with a virtual clock, which jumps to the next timer when no task can run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Controllers in this process on an embedded server in this process, for tests of the shell that serves them."""
+"""Controllers and an embedded server in this process, for tests of the controller manager."""
 
 from __future__ import annotations
 

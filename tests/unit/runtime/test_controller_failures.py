@@ -1,4 +1,4 @@
-"""A failure in what a controller keeps, says or schedules costs the key it happened on, and nothing else."""
+"""A failure of a controller affects only the key on which it happened."""
 
 from __future__ import annotations
 

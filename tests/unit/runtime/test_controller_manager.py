@@ -1,4 +1,4 @@
-"""The shell that serves controllers: on the embedded server in this process, and on servers that misbehave."""
+"""The controller manager, with the embedded server and with failing servers."""
 
 from __future__ import annotations
 

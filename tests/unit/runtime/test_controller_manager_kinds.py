@@ -1,4 +1,4 @@
-"""The shell that serves controllers, while kinds come and go."""
+"""The controller manager while kinds are added and removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Controllers give way to other tasks of the event loop, however much work one object makes for them.
+"""Controllers yield to other tasks of the event loop, however much work one object causes.
 
 A turn is measured in CPU time of the thread of the event loop.
 """

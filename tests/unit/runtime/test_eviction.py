@@ -1,4 +1,4 @@
-"""Victims of a preemption are told to go: what is written, in which order, and what the server may say to it."""
+"""Eviction of preemption victims: the writes, their order, and the possible responses of the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Health while components fail and start again: one failure is mended by the restart, a loop of them is shown."""
+"""Health while components fail and restart: one failure is ignored, a restart loop fails the check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scheduler asks a server before it starts there."""
+"""The checks of a server before a scheduler starts."""
 
 from __future__ import annotations
 

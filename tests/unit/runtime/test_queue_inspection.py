@@ -1,4 +1,4 @@
-"""Rebuilding the queues from lists: one moment, page by page, and what is missing is named."""
+"""Inspection of queues from lists: one revision, page by page, and unavailable resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workloads, queues and gates from lists: one moment, places in line, and what is missing is named."""
+"""Inspection of workloads, queues and gates from lists: one revision, positions, and unavailable resources."""
 
 from __future__ import annotations
 

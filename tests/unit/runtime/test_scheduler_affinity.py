@@ -1,4 +1,4 @@
-"""Pods with rules about other pods, through the scheduler's shell on the embedded server: placed, parked, woken."""
+"""Pods with inter-pod affinity, with the scheduler's runner and the embedded server: placed, parked, woken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scheduler with its shell that dies at every write it makes, before it is sent and before it is answered.
+"""A scheduler that is killed at every write, before the request and before the response.
 
 On the embedded server in this process; the next one starts from what that shows. Each pod is bound by one answer, the
 pods fill their nodes exactly, and the one for which there is no room is told.

@@ -1,4 +1,4 @@
-"""The scheduler's shell and hands, on the embedded server in this process and on a wire that holds answers back."""
+"""The scheduler's runner and dispatcher, with the embedded server and with a transport that delays responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds that plugins watch: listed before pods are tried, if they are served; named if they are not, or forbidden."""
+"""Kinds that plugins watch: they are listed before pods are tried, and reported if they are not served or forbidden."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a queue of keys is at rest (Events are written then, so that they hold up no work), and when a key is due."""
+"""When the work queue is idle (Events are written then), and when a key is due."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explaining jobs, workloads and pods in Kueue's queues: what is asked, and what it comes to."""
+"""Inspection of jobs, workloads and pods in Kueue's queues: the requests, and the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sampler of mutants: which changes it makes, which tests it takes, and what it reports."""
+"""The mutation sampler: its changes, the selected tests, and its report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes into namespaces that are missing or going away; answers as a v1.35.8 API server gave them."""
+"""Writes into missing or terminating namespaces; responses as of a v1.35.8 API server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of plugins: their order, and that no plugin changes what is not its own."""
+"""The tables of plugins: their order, and that each plugin changes only its own fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pod Security: wrong labels are refused, and what is not done is said."""
+"""Pod Security: invalid labels are refused, and a warning names what is not evaluated."""
 
 from __future__ import annotations
 

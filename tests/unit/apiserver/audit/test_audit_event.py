@@ -1,4 +1,4 @@
-"""What is recorded of a write."""
+"""Audit events of writes."""
 
 from __future__ import annotations
 

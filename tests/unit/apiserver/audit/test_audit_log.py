@@ -1,4 +1,4 @@
-"""The file that audit events go to: one line each, bounded, and never in the way."""
+"""The audit log file: one line per event, rotated, and never a reason for a request to wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who comes through the door: credentials, impersonation, roles."""
+"""Authentication, impersonation and authorization of requests."""
 
 from __future__ import annotations
 

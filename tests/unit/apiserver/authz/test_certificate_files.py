@@ -1,4 +1,4 @@
-"""The certificates in the data folder: made, kept, renewed in time, and for their owner only."""
+"""The certificates in the data folder: created, kept, renewed in time, and readable by their owner only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The event loop takes roles into the policy after a commit: only their rules are decoded."""
+"""After a commit the event loop decodes only the rules of roles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a default role or binding that is already there is brought up to date."""
+"""How an existing default role or binding is brought up to date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens of service accounts: signed, in their time, for an audience, and only while their objects are there."""
+"""Service account tokens: signature, validity, audiences, and bound objects."""
 
 from __future__ import annotations
 

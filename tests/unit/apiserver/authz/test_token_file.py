@@ -1,4 +1,4 @@
-"""The file of tokens that were given out beforehand."""
+"""The static token file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Definitions for tests, as small as they can be."""
+"""Minimal definitions for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Definitions from their creation to their end."""
+"""The life cycle of definitions."""
 
 from __future__ import annotations
 

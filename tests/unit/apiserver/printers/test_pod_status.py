@@ -1,4 +1,4 @@
-"""What the STATUS, READY and RESTARTS of a pod say."""
+"""The columns STATUS, READY and RESTARTS of pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frame around the cells: metadata, columns, what a row carries of its object."""
+"""Tables around the cells: metadata, columns, and the object in a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which events are due: by the time of their last write, in order, and without looking at the others."""
+"""Which events are due: by the time of their last write, in order, without reading the others."""
 
 from __future__ import annotations
 

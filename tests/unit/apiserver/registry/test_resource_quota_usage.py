@@ -1,4 +1,4 @@
-"""The books of quotas: what is charged, given back and counted anew, and that nothing is ever half written."""
+"""Usage of ResourceQuotas: charged, released and recounted, always together with the write."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A market for machines on a virtual clock: an API that shows pods and nodes to a model, and delivers what it buys.
+"""A cloud and an API server on a virtual clock: they deliver pods and nodes to a model, and the machines it orders.
 
-`Market` is the API and the cloud; `Scheduler` a tiny scheduler with a quota, so that the stories of gates on and off
-can be told without any of Headgate's engines.
+`FakeCloud` is the API and the cloud; `Scheduler` a tiny scheduler with a quota, so that scenarios with and without
+gates need none of Headgate's engines.
 """
 
 from __future__ import annotations

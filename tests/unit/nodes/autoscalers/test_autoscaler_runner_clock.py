@@ -1,4 +1,4 @@
-"""An autoscaler asks how old objects are; setting the wall clock makes none of them older or younger."""
+"""A change of the wall clock does not change the age of objects for an autoscaler model."""
 
 from __future__ import annotations
 

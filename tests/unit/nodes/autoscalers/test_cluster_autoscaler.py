@@ -1,4 +1,4 @@
-"""The model of Cluster Autoscaler, rule by rule: which pods buy machines, when, and when machines go again."""
+"""The model of Cluster Autoscaler, rule by rule: which pods cause a scale-up, when, and when nodes are removed."""
 
 from __future__ import annotations
 

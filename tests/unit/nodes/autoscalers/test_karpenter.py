@@ -1,4 +1,4 @@
-"""The model of Karpenter, rule by rule: who is provisioned for, in which batches, and when a node goes."""
+"""The model of Karpenter, rule by rule: which pods are provisioned, in which batches, and when a node is removed."""
 
 from __future__ import annotations
 

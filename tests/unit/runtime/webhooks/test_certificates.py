@@ -1,4 +1,4 @@
-"""What the Secret of the webhooks holds from now on."""
+"""The certificates in the Secret of the webhooks."""
 
 from __future__ import annotations
 

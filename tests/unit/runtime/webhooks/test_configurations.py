@@ -1,4 +1,4 @@
-"""What is registered with an API server."""
+"""The webhook configurations."""
 
 from __future__ import annotations
 

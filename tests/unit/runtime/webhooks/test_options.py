@@ -1,4 +1,4 @@
-"""What is typed for the webhooks and cannot work is refused before anything is asked of a server."""
+"""Invalid webhook options are refused before any request is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where API servers find the webhooks, as it is typed."""
+"""Parsing of the address of the webhooks."""
 
 from __future__ import annotations
 
