@@ -1,9 +1,8 @@
 """Installs CustomResourceDefinitions and initial objects on any API server; existing objects stay as they are.
 
 A definition is installed by server-side apply: it is created, or updated regardless of its creator, and not written if
-it is up to date. A new kind is served shortly after its definition was created, and the installer waits for that: the
-condition Established comes first, and until its storage is initialized kube-apiserver still answers 429. Pure: it
-yields requests and delays and is sent responses; the caller sends and sleeps.
+it is up to date. A new kind is served shortly after its definition was created, and the installer waits for that. Pure:
+it yields requests and delays and is sent responses; the caller sends and sleeps.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ Adapt = Callable[[Object, Object | None], Object | None]
 MANAGER: Final = "headgate"
 _CONFLICT: Final = 409
 _NOT_FOUND: Final = 404
-_NOT_SERVED_YET: Final = frozenset({_NOT_FOUND, 429, 503})
 _ATTEMPTS: Final = 100
 _PAUSE_S: Final = 0.1
 
@@ -76,22 +74,9 @@ def install(
         action = "unchanged"
     for _ in range(_ATTEMPTS):
         if _is_established(response):
-            break
+            return InstallResult(name, action)
         response = yield DelayedRequest(HTTPRequest("GET", path, "", ACCEPT), _PAUSE_S)
-    else:
-        return InstallRefused(f"CustomResourceDefinition {name}: its names are not accepted; see its conditions")
-    if action == "unchanged":
-        return InstallResult(name, action)
-    for collection in _collections(wanted):
-        pause_s = 0.0
-        for _ in range(_ATTEMPTS):
-            listed = yield DelayedRequest(HTTPRequest("GET", collection, "limit=1", ACCEPT), pause_s)
-            if listed.status not in _NOT_SERVED_YET:
-                break  # 403 included: an account without rights on the objects may install their kind
-            pause_s = _PAUSE_S
-        else:
-            return InstallRefused(f"CustomResourceDefinition {name}: {collection}: {pager.refusal_message(listed)}")
-    return InstallResult(name, action)
+    return InstallRefused(f"CustomResourceDefinition {name}: its names are not accepted; see its conditions")
 
 
 def create_missing(
@@ -114,12 +99,6 @@ def create_missing(
         elif response.status != _CONFLICT:
             return InstallRefused(f"{obj['kind']} {name}: {message_of(response)}")
     return created
-
-
-def _collections(definition: Object) -> list[str]:
-    spec = definition["spec"]
-    root = f"/apis/{spec['group']}"
-    return [f"{root}/{each['name']}/{spec['names']['plural']}" for each in spec["versions"] if each.get("served")]
 
 
 def _is_established(response: HTTPResponse) -> bool:

@@ -163,6 +163,19 @@ def test_a_busy_server_is_left_alone_as_long_as_it_asks() -> None:
     assert script.problems == ["/api/v1/pods answered 429: no"]
 
 
+def test_a_server_that_asks_for_a_moment_is_asked_again_without_a_report_and_without_backoff() -> None:
+    busy = refusal(429, retry_after="1")
+    script = Script(*[busy] * 10, page(7), *[busy] * 10, watch(("ADDED", thing("a", 8))), *[busy] * 10, watch()).play()
+    assert script.slept[:30] == [1.0] * 30
+    assert script.problems == []
+
+
+def test_a_server_that_asks_for_a_moment_again_and_again_is_reported() -> None:
+    script = Script(*[refusal(429, retry_after="1")] * 12, page(7), watch()).play()
+    assert script.slept[:12] == [1.0] * 11 + [1.6]
+    assert script.problems == ["/api/v1/pods answered 429: no"] * 2
+
+
 def test_an_event_that_is_no_event_leads_to_a_new_list() -> None:
     script = Script(page(7), [b"<html>"], page(9, thing("a", 8)), watch()).play()
     assert script.told() == ["synced@7", "+a@8", "synced@9"]

@@ -35,6 +35,11 @@ __all__ = ["Informer", "InformerEvent", "ListSynced", "ObjectApplied", "ObjectDe
 _GONE: Final = 410
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
+_TOO_MANY_REQUESTS: Final = 429
+_SHORT_WAIT_S: Final = 2.0
+_SHORT_WAITS: Final = 10
+"""As client-go, the informer follows so many short waits in a row that the server asks for without a report:
+kube-apiserver asks for one second while it initializes the storage of a new custom resource."""
 _PAGE: Final = 500
 _WATCH_S: Final = 300
 _IDLE_S: Final = 135.0
@@ -81,6 +86,7 @@ class Informer:
         self._revision = ""  # the last revision that was delivered; empty: list first
         self._newest = ""  # the same, but kept for the next list
         self._stale_lists = 0
+        self._short_waits = 0  # in a row
         self._unpaged = False  # after a paged list expired, the next list is unpaged
 
     async def run(self) -> None:
@@ -98,6 +104,11 @@ class Informer:
                 self._report(str(error))
             except ListWatchError as error:
                 wait_s = error.wait_s
+                if error.status == _TOO_MANY_REQUESTS and 0 < wait_s <= _SHORT_WAIT_S:
+                    self._short_waits += 1
+                    if self._short_waits <= _SHORT_WAITS:
+                        await self._sleep(wait_s * (1 + self._jitter()))
+                        continue
                 if error.status in (_GONE, UNREADABLE):
                     self._revision = ""
                 if self._may_be_absent and not await self._is_served(error.status):
@@ -155,6 +166,7 @@ class Informer:
             if not token:
                 break
         self._unpaged = False
+        self._short_waits = 0
         self._known.keep(seen)
         self._revision = self._newest = revision
         self._sink(ListSynced(self._revision))
@@ -202,6 +214,7 @@ class Informer:
                 await yield_if_slice_spent()  # decoding took long, and the consumer may take long, too
             received = True
             self._backoff.reset()
+            self._short_waits = 0
             if is_older(identity.revision, self._revision):
                 continue  # already delivered
             if kind in ("ADDED", "MODIFIED"):
